@@ -1,0 +1,7 @@
+"""Self-supervised representations of physiological time series, scikit-learn compatible."""
+
+from ._pulse import PulseTransformer
+from ._version import __version__
+from .baselines import RandomEncoderTransformer
+
+__all__ = ["PulseTransformer", "RandomEncoderTransformer", "__version__"]

@@ -1,0 +1,258 @@
+"""PULSE's objective: reconstruct random crops from the system estimate of the whole window."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from ._objective import Objective
+from .functional import dropout, pass_errors
+from .networks import GRUDecoder, InitialConditionEncoder, SystemEncoder, TimeVaryingBranch
+from .sampling import aligned_steps, crop_starts, minimum_length, observed_span
+
+
+class Encoding(NamedTuple):
+    """What is read off the whole window, before any crop is drawn."""
+
+    embedding: Tensor  # (batch, embedding_dim), theta
+    steps: Tensor  # (batch, n_timesteps, embedding_dim), before pooling
+    time_varying: Tensor | None  # (batch, n_timesteps, time_varying_dim)
+    conditions: Tensor  # (batch, n_timesteps, gru_hidden_dim), the initial state at every step
+
+
+class Reconstruction(NamedTuple):
+    """Every pass of a batch, time first; the crops come first and the full window last."""
+
+    prediction: Tensor  # (n_timesteps - 1, n_passes, batch, n_channels), zero past a crop's end
+    target: Tensor  # of the same shape
+    scored: Tensor  # (n_timesteps - 1, n_passes, batch), False past a crop's end or unobserved
+    n_steps: Tensor  # (n_passes,), length of the longest crop
+    starts: Tensor  # (n_passes, batch), t0
+    condition: Tensor  # (n_passes, batch, gru_hidden_dim)
+
+
+class CrossReconstruction(Objective):
+    """Loss of PULSE (paper, Eq. 3, as published: half the mean over crops plus half the window).
+
+    The encoder runs once a batch, and all crops and the full window go through the decoder in
+    one call. The parameters are those of :class:`~sklearn_pulse.PulseTransformer`, which
+    describes them.
+
+    Parameters
+    ----------
+    n_channels : int
+        Channels of the windows.
+    embedding_dim, encoder_hidden_dim, encoder_depth, pooling
+        The system encoder.
+    time_varying_dim, time_varying_pool
+        The time-varying branch; 0 leaves it out.
+    init_kernel_size, init_dilation, init_hidden_dim, shared_encoder
+        The initial-condition encoder.
+    gru_num_layers, gru_hidden_dim, observation, dropout
+        The decoder.
+    n_crops, crop, crop_length, min_crop_length, pairing, loss_reduction
+        The objective.
+    seed : int, default=0
+        Of the generator of crops, pairs and dropout.
+
+    Examples
+    --------
+    >>> import torch
+    >>> objective = CrossReconstruction(2, embedding_dim=16, encoder_hidden_dim=8, encoder_depth=3)
+    >>> x = torch.randn(4, 32, 2)
+    >>> loss = objective(x=x)
+    >>> loss.shape, objective.encode(x).shape
+    (torch.Size([]), torch.Size([4, 16]))
+    >>> starts = torch.tensor([[0, 1, 2, 3], [4, 5, 6, 7]])  # (n_crops, batch)
+    >>> objective.eval()(x=x, starts=starts).item() == objective(x=x, starts=starts).item()
+    True
+    """
+
+    encoder: SystemEncoder
+
+    def __init__(
+        self,
+        n_channels: int,
+        *,
+        embedding_dim: int = 320,
+        encoder_hidden_dim: int = 64,
+        encoder_depth: int = 10,
+        pooling: str = "max",
+        time_varying_dim: int = 1,
+        time_varying_pool: int = 1,
+        init_kernel_size: int = 3,
+        init_dilation: int = 1,
+        init_hidden_dim: int = 64,
+        shared_encoder: bool = False,
+        gru_num_layers: int = 2,
+        gru_hidden_dim: int = 64,
+        observation: str = "mlp",
+        n_crops: int = 2,
+        crop: str = "suffix",
+        crop_length: int | float | None = None,
+        min_crop_length: int | float = 0.5,
+        pairing: str = "crops",
+        loss_reduction: str = "published",
+        dropout: float = 0.1,
+        seed: int = 0,
+    ) -> None:
+        super().__init__(seed)
+        self.n_crops = n_crops
+        self.crop = crop
+        self.crop_length = min_crop_length if crop_length is None else crop_length
+        self.min_crop_length = min_crop_length
+        self.pairing = pairing
+        self.loss_reduction = loss_reduction
+        self.dropout = dropout
+        self.shared_encoder = shared_encoder
+        self.encoder = SystemEncoder(
+            n_channels, encoder_hidden_dim, embedding_dim, encoder_depth, pooling
+        )
+        self.initial_condition = InitialConditionEncoder(
+            embedding_dim if shared_encoder else n_channels,
+            gru_hidden_dim,
+            init_hidden_dim,
+            init_kernel_size,
+            init_dilation,
+        )
+        self.time_varying = (
+            TimeVaryingBranch(embedding_dim, time_varying_dim, time_varying_pool)
+            if time_varying_dim
+            else None
+        )
+        self.decoder = GRUDecoder(
+            embedding_dim + time_varying_dim,
+            n_channels,
+            gru_hidden_dim,
+            gru_num_layers,
+            observation,
+        )
+
+    def forward(
+        self, x: Tensor, observed: Tensor | None = None, starts: Tensor | None = None
+    ) -> Tensor:
+        """Compute the loss of a batch.
+
+        Parameters
+        ----------
+        x : Tensor of shape (batch, n_timesteps, n_channels)
+            Windows; unobserved steps hold any finite value.
+        observed : Tensor of bool, of shape (batch, n_timesteps), or None
+            None means that every step was observed.
+        starts : Tensor of int, of shape (n_crops, batch), or None
+            Start of each crop; None draws them.
+
+        Returns
+        -------
+        Tensor, scalar
+            The total loss.
+        """
+        if x.shape[1] == 1:  # no step is left to predict
+            return self.encode(x, observed).sum() * 0.0
+        return self.total(self.pass_losses(self.reconstruct(x, observed, starts)))
+
+    def pass_losses(self, reconstruction: Reconstruction) -> Tensor:
+        """Mean squared error of each pass, of shape (n_crops + 1,), the full window last."""
+        return pass_errors(
+            reconstruction.prediction,
+            reconstruction.target,
+            reconstruction.scored,
+            reconstruction.n_steps,
+            self.loss_reduction,
+        )
+
+    @staticmethod
+    def total(pass_losses: Tensor) -> Tensor:
+        """Half the mean over the crops plus half the full window; without crops, half of that."""
+        *_, full = pass_losses
+        crops = pass_losses[:-1]
+        return 0.5 * (crops.mean() + full) if len(crops) else 0.5 * full
+
+    def encode_window(self, x: Tensor, observed: Tensor | None = None) -> Encoding:
+        """Run everything that reads the whole window, once."""
+        steps = self.encoder.encode_steps(x, observed)
+        return Encoding(
+            embedding=self.encoder.pool(steps, observed),
+            steps=steps,
+            time_varying=None if self.time_varying is None else self.time_varying(steps, observed),
+            conditions=self.initial_condition(steps if self.shared_encoder else x, observed),
+        )
+
+    def reconstruct(
+        self, x: Tensor, observed: Tensor | None = None, starts: Tensor | None = None
+    ) -> Reconstruction:
+        """Reconstruct each crop, and the full window, from the embedding of the whole window.
+
+        Parameters
+        ----------
+        x, observed, starts
+            As in :meth:`forward`; at least two time steps.
+
+        Returns
+        -------
+        Reconstruction
+            Predictions, targets and what is scored, time first.
+        """
+        batch, n_timesteps, _ = x.shape
+        encoding = self.encode_window(x, observed)
+        embedding, drive, conditions = (
+            encoding.embedding,
+            encoding.time_varying,
+            encoding.conditions,
+        )
+        if self.pairing == "random":  # everything but theta comes from another window
+            partner = torch.randperm(batch, generator=self.generator(x.device), device=x.device)
+            x, conditions = x[partner], conditions[partner]
+            observed = None if observed is None else observed[partner]
+            drive = None if drive is None else drive[partner]
+        if starts is None:
+            starts = self._draw_starts(x, observed)
+        starts = torch.cat([starts, self._first_step(x, observed).unsqueeze(0)])
+        index, inside = aligned_steps(starts, n_timesteps, self._lengths(starts, n_timesteps))
+
+        rows = torch.arange(batch, device=x.device)
+        condition = conditions[rows, starts]
+        inputs = self._decoder_inputs(embedding, drive, index, inside)
+        prediction = self.decoder(inputs.flatten(1, 2), condition.flatten(0, 1))
+        prediction = prediction.unflatten(1, starts.shape)
+        scored = inside if observed is None else inside & observed[rows, index]
+        return Reconstruction(
+            prediction=prediction * inside.unsqueeze(-1),
+            target=x[rows, index],
+            scored=scored,
+            n_steps=inside.sum(0).amax(1),
+            starts=starts,
+            condition=condition,
+        )
+
+    def _decoder_inputs(
+        self, embedding: Tensor, drive: Tensor | None, index: Tensor, inside: Tensor
+    ) -> Tensor:
+        inputs = embedding.expand(*index.shape, -1)
+        if drive is not None:
+            rows = torch.arange(len(drive), device=drive.device)
+            inputs = torch.cat([inputs, drive[rows, index] * inside.unsqueeze(-1)], dim=-1)
+        if not self.training:
+            return inputs
+        return dropout(inputs, self.dropout, self.generator(inputs.device))
+
+    def _draw_starts(self, x: Tensor, observed: Tensor | None) -> Tensor:
+        length = self.crop_length if self.crop == "fixed" else self.min_crop_length
+        batch, n_timesteps, _ = x.shape
+        return crop_starts(
+            self.n_crops, (batch, n_timesteps), length, self.generator(x.device), observed
+        )
+
+    def _first_step(self, x: Tensor, observed: Tensor | None) -> Tensor:
+        if observed is None:
+            return torch.zeros(len(x), dtype=torch.int64, device=x.device)
+        return observed_span(observed)[0]
+
+    def _lengths(self, starts: Tensor, n_timesteps: int) -> Tensor:
+        """Most steps each pass predicts; only fixed crops end before the window does."""
+        lengths = torch.full((len(starts), 1), n_timesteps, device=starts.device)
+        if self.crop == "fixed":
+            lengths[:-1] = minimum_length(self.crop_length, n_timesteps)
+        return lengths

@@ -1,0 +1,90 @@
+"""What every self-supervised method is to the training loop: a loss and an embedding."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+
+class Objective(nn.Module):
+    """A self-supervised objective.
+
+    A subclass defines ``forward(**batch)``, which returns a finite scalar loss, and `encode`.
+    Everything random in it is drawn from :meth:`generator`, never from torch's global one, which
+    threads share.
+
+    Parameters
+    ----------
+    seed : int, default=0
+        Seed of the objective's own generator.
+
+    Examples
+    --------
+    >>> import torch
+    >>> class Energy(Objective):
+    ...     def forward(self, x, observed=None):
+    ...         return x.square().mean()
+    ...
+    ...     def encode(self, x, observed=None):
+    ...         return x.mean(1)
+    >>> Energy()(x=torch.ones(2, 4, 1))
+    tensor(1.)
+    """
+
+    encoder: nn.Module
+
+    def __init__(self, seed: int = 0) -> None:
+        super().__init__()
+        self.seed = seed
+        self._generator: torch.Generator | None = None
+
+    def generator(self, device: torch.device) -> torch.Generator:
+        """Return the objective's generator on `device`, seeded at its first use."""
+        if self._generator is None or self._generator.device.type != device.type:
+            self._generator = torch.Generator(device).manual_seed(self.seed)
+        return self._generator
+
+    def generator_state(self) -> Tensor | None:
+        """Return the state of the generator, None before its first use."""
+        return None if self._generator is None else self._generator.get_state()
+
+    def set_generator_state(self, state: Tensor | None, device: torch.device) -> None:
+        """Put the generator on `device` where `generator_state` was read."""
+        self._generator = None
+        if state is not None:
+            self.generator(device).set_state(state.cpu())
+
+    @contextmanager
+    def seeded(self, seed: int) -> Iterator[None]:
+        """Draw from a fresh generator for a while, and leave the objective's own where it was."""
+        kept = self.seed, self._generator
+        self.seed, self._generator = seed, None
+        try:
+            yield
+        finally:
+            self.seed, self._generator = kept
+
+    def encode(self, x: Tensor, observed: Tensor | None = None) -> Tensor:
+        """Embed windows.
+
+        Parameters
+        ----------
+        x : Tensor of shape (batch, n_timesteps, n_channels)
+            Windows without NaN: missing steps hold any finite value.
+        observed : Tensor of bool, of shape (batch, n_timesteps), or None
+            The steps that were observed; None means all.
+
+        Returns
+        -------
+        Tensor of shape (batch, embedding_dim)
+            One embedding a window.
+        """
+        return self.encoder(x, observed)
+
+    def __getstate__(self) -> dict[str, Any]:
+        # A CUDA generator cannot be unpickled where there is no CUDA, and inference needs none.
+        return {**super().__getstate__(), "_generator": None}

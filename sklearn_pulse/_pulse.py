@@ -1,0 +1,314 @@
+"""PULSE as a scikit-learn transformer."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+from ._base import BaseSSLTransformer
+from ._cross_reconstruction import CrossReconstruction
+from ._parameters import (
+    check_boolean,
+    check_integer,
+    check_length,
+    check_option,
+    check_real,
+)
+
+_OBJECTIVE_PARAMS = (
+    "embedding_dim",
+    "encoder_hidden_dim",
+    "encoder_depth",
+    "pooling",
+    "time_varying_dim",
+    "time_varying_pool",
+    "init_kernel_size",
+    "init_dilation",
+    "init_hidden_dim",
+    "shared_encoder",
+    "gru_num_layers",
+    "gru_hidden_dim",
+    "observation",
+    "n_crops",
+    "crop",
+    "crop_length",
+    "min_crop_length",
+    "pairing",
+    "loss_reduction",
+    "dropout",
+)
+
+
+class PulseTransformer(BaseSSLTransformer):
+    """Embed windows of physiological signals by the dynamical system behind them (PULSE).
+
+    An encoder reads a whole window and estimates its system, a vector of `embedding_dim` numbers;
+    a GRU decoder, started from the initial condition of a random crop, must reconstruct the crop
+    from that estimate. What belongs to the system is kept, what belongs to the sample is dropped.
+    Training uses no labels. The defaults are the published settings for human activity
+    recognition; :mod:`sklearn_pulse.presets` has those of the other data sets.
+
+    Parameters
+    ----------
+    embedding_dim : int, default=320
+        Width of the embedding.
+    encoder_hidden_dim : int, default=64
+        Width of the encoder's blocks.
+    encoder_depth : int, default=10
+        Blocks of the encoder before the last, widening one, with dilations 1, 2, 4, ...; 10 means
+        the published eleven residual blocks.
+    pooling : {"max", "mean"}, default="max"
+        How the encoder pools over time.
+    time_varying_dim : int, default=1
+        Width of the time-varying part that the decoder reads beside the embedding; 0 leaves it
+        out. It is not part of the embedding.
+    time_varying_pool : int, default=1
+        Time steps that share a value of the time-varying part.
+    init_kernel_size : int, default=3
+        Kernel of the initial-condition encoder, odd.
+    init_dilation : int, default=1
+        Dilation of its second convolution.
+    init_hidden_dim : int, default=64
+        Its width.
+    shared_encoder : bool, default=False
+        Whether the initial condition is read from the encoder's steps rather than the signal (an
+        ablation of the paper).
+    gru_num_layers : int, default=2
+        Layers of the decoder.
+    gru_hidden_dim : int, default=64
+        Width of the decoder.
+    observation : {"mlp", "linear"}, default="mlp"
+        Map from the decoder's state to the signal: two layers (published code) or one (paper).
+    n_crops : int, default=2
+        Crops of each window and step of training; 0 reconstructs the full window only.
+    crop : {"suffix", "fixed"}, default="suffix"
+        "suffix" crops run to the window's end (published code), "fixed" ones have a length of
+        `crop_length` (paper).
+    crop_length : int, float or None, default=None
+        Time steps of a fixed crop, or its fraction of the window; None means `min_crop_length`.
+    min_crop_length : int or float, default=0.5
+        The least steps that a suffix crop predicts, or their fraction of the window; a fraction
+        fits windows of any length.
+    pairing : {"crops", "random"}, default="crops"
+        "random" reconstructs another window of the batch (an ablation of the paper).
+    loss_reduction : {"published", "valid"}, default="published"
+        Whether the mean squared error counts the zeros past the end of shorter crops, as the
+        published code does, or only valid entries.
+    dropout : float, default=0.1
+        On the decoder's input, in training.
+    max_epochs : int, default=100
+        Passes through the data.
+    lr : float, default=1e-3
+        Peak of the one-cycle learning rate.
+    weight_decay : float, default=1e-5
+        Of AdamW.
+    batch_size : int, default=128
+        Windows a step.
+    gradient_clip_value : float or None, default=5.0
+        Largest absolute value of each element of the gradient.
+    validation_fraction : float, default=0.15
+        Part of the samples that is held out to select weights; 0 holds out none. Without
+        validation the last weights are kept.
+    validation_every : int, default=2
+        Validate every so many epochs.
+    deterministic_validation : bool, default=True
+        Whether every validation uses the same crops and no dropout; False is the published
+        behaviour.
+    select : {"trailing_mean", "min_val", "last"}, default="trailing_mean"
+        Which epoch's weights to keep: the published rule (the mean of the last five validation
+        losses is at most the loss when weights were last kept), the lowest validation loss, or
+        the last.
+    bag_pooling : {"mean", "max"}, default="mean"
+        How the embeddings of a bag's windows are pooled.
+    checkpoint_dir : path-like or None, default=None
+        Where to keep a checkpoint of each epoch, in one subfolder for each combination of
+        parameters and data. An interrupted fit that is started again resumes, to the same bits.
+        Needs an integer `random_state`.
+    precision : {"float32", "bfloat16"}, default="float32"
+        "bfloat16" computes under autocast; weights and embeddings stay float32.
+    compile : bool, default=False
+        Whether to compile the encoder with :func:`torch.compile`.
+    device : str or torch.device, default="auto"
+        "cpu", "cuda" or "cuda:1"; "auto" is CUDA where there is one.
+    num_threads : int or None, default=None
+        Torch threads during `fit` and `transform`; None leaves them alone. Results repeat to the
+        bit for the same number of threads.
+    input_layout : {"ntc", "nct"}, default="ntc"
+        Whether time or channels come first in each window; "nct" is that of sktime, aeon and
+        braindecode.
+    callbacks : list of skorch callbacks or None, default=None
+        Copied at `fit`; find them in ``net_.callbacks_``.
+    warm_start : bool, default=False
+        Start from the weights of the last fit, with a new schedule.
+    random_state : int, RandomState instance or None, default=None
+        Seed of initialisation, crops, dropout, batches and validation split.
+    verbose : int, default=0
+        1 prints a line an epoch, 2 shows a progress bar too.
+
+    Attributes
+    ----------
+    encoder_ : torch.nn.Module
+        The fitted encoder, (batch, n_timesteps, n_channels) to (batch, embedding_dim).
+    net_ : skorch.NeuralNet
+        The fitted net; ``net_.module_`` is the objective.
+    history_ : list of dict
+        One dictionary an epoch, with ``train_loss``, ``valid_loss`` and ``dur`` in seconds.
+    n_iter_ : int
+        Epochs run.
+    n_timesteps_in_, n_channels_in_ : int
+        Shape of a window at `fit`.
+    n_features_in_ : int
+        Columns of 2-D data at `fit`, channels of 3-D data.
+    feature_names_in_ : ndarray of str
+        Columns at `fit`, where X was a frame with names.
+
+    References
+    ----------
+    "PULSE", ICML 2026; the objective is Eq. 3 of the paper.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn_pulse import PulseTransformer
+    >>> X = np.random.default_rng(0).normal(size=(20, 64, 3))  # 20 windows, 64 steps, 3 channels
+    >>> pulse = PulseTransformer(embedding_dim=16, max_epochs=2, random_state=0)
+    >>> pulse.fit_transform(X).shape
+    (20, 16)
+    """
+
+    _objective_class = CrossReconstruction
+
+    def __init__(
+        self,
+        *,
+        embedding_dim=320,
+        encoder_hidden_dim=64,
+        encoder_depth=10,
+        pooling="max",
+        time_varying_dim=1,
+        time_varying_pool=1,
+        init_kernel_size=3,
+        init_dilation=1,
+        init_hidden_dim=64,
+        shared_encoder=False,
+        gru_num_layers=2,
+        gru_hidden_dim=64,
+        observation="mlp",
+        n_crops=2,
+        crop="suffix",
+        crop_length=None,
+        min_crop_length=0.5,
+        pairing="crops",
+        loss_reduction="published",
+        dropout=0.1,
+        max_epochs=100,
+        lr=1e-3,
+        weight_decay=1e-5,
+        batch_size=128,
+        gradient_clip_value=5.0,
+        validation_fraction=0.15,
+        validation_every=2,
+        deterministic_validation=True,
+        select="trailing_mean",
+        bag_pooling="mean",
+        checkpoint_dir=None,
+        precision="float32",
+        compile=False,
+        device="auto",
+        num_threads=None,
+        input_layout="ntc",
+        callbacks=None,
+        warm_start=False,
+        random_state=None,
+        verbose=0,
+    ):
+        self.embedding_dim = embedding_dim
+        self.encoder_hidden_dim = encoder_hidden_dim
+        self.encoder_depth = encoder_depth
+        self.pooling = pooling
+        self.time_varying_dim = time_varying_dim
+        self.time_varying_pool = time_varying_pool
+        self.init_kernel_size = init_kernel_size
+        self.init_dilation = init_dilation
+        self.init_hidden_dim = init_hidden_dim
+        self.shared_encoder = shared_encoder
+        self.gru_num_layers = gru_num_layers
+        self.gru_hidden_dim = gru_hidden_dim
+        self.observation = observation
+        self.n_crops = n_crops
+        self.crop = crop
+        self.crop_length = crop_length
+        self.min_crop_length = min_crop_length
+        self.pairing = pairing
+        self.loss_reduction = loss_reduction
+        self.dropout = dropout
+        self.max_epochs = max_epochs
+        self.lr = lr
+        self.weight_decay = weight_decay
+        self.batch_size = batch_size
+        self.gradient_clip_value = gradient_clip_value
+        self.validation_fraction = validation_fraction
+        self.validation_every = validation_every
+        self.deterministic_validation = deterministic_validation
+        self.select = select
+        self.bag_pooling = bag_pooling
+        self.checkpoint_dir = checkpoint_dir
+        self.precision = precision
+        self.compile = compile
+        self.device = device
+        self.num_threads = num_threads
+        self.input_layout = input_layout
+        self.callbacks = callbacks
+        self.warm_start = warm_start
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def _objective_params(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in _OBJECTIVE_PARAMS}
+
+    def _check_params(self) -> None:
+        super()._check_params()
+        for name in (
+            "time_varying_pool",
+            "init_kernel_size",
+            "init_dilation",
+            "init_hidden_dim",
+            "gru_num_layers",
+            "gru_hidden_dim",
+        ):
+            check_integer(name, getattr(self, name), 1)
+        check_integer("time_varying_dim", self.time_varying_dim, 0)
+        check_integer("n_crops", self.n_crops, 0)
+        if self.init_kernel_size % 2 == 0:
+            raise ValueError(
+                f"init_kernel_size must be odd, got {self.init_kernel_size}: an even kernel has no"
+                f" centre; take {self.init_kernel_size + 1}"
+            )
+        check_boolean("shared_encoder", self.shared_encoder)
+        check_option("observation", self.observation, ("mlp", "linear"))
+        check_option("crop", self.crop, ("suffix", "fixed"))
+        check_option("pairing", self.pairing, ("crops", "random"))
+        check_option("loss_reduction", self.loss_reduction, ("published", "valid"))
+        check_length("min_crop_length", self.min_crop_length)
+        if self.crop_length is not None:
+            check_length("crop_length", self.crop_length)
+        check_real("dropout", self.dropout, 0.0, 1.0)
+
+    def _check_windows(self, n_timesteps: int) -> None:
+        if n_timesteps == 1:
+            warnings.warn(
+                "X has windows of one time step: there is nothing to reconstruct, so the encoder"
+                " stays as it was initialised. Pass longer windows.",
+                stacklevel=3,
+            )
+        names = ("min_crop_length", "crop_length") if self.crop == "fixed" else ("min_crop_length",)
+        for name in names:
+            length = getattr(self, name)
+            if isinstance(length, float) or length is None:
+                continue
+            if length >= n_timesteps:
+                raise ValueError(
+                    f"{name}={length} steps do not fit into windows of {n_timesteps} time steps,"
+                    f" which leave {n_timesteps - 1} to predict: set {name} to a fraction such as"
+                    " 0.5, or pass longer windows."
+                )

@@ -1,0 +1,433 @@
+"""Windows of recordings that are cut only when they are read."""
+
+from __future__ import annotations
+
+import copy
+import numbers
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+_READINGS = (
+    "for one multichannel recording pass [X]; for many univariate recordings of equal length "
+    "pass X[:, :, None]"
+)
+
+
+def check_positive_int(value: Any, name: str, meaning: str) -> int:
+    """Return `value` as an int, or raise a ValueError that names the parameter.
+
+    Parameters
+    ----------
+    value : object
+        The value given by the user.
+    name : str
+        Name of the parameter.
+    meaning : str
+        What the parameter counts; ends the error message.
+
+    Returns
+    -------
+    int
+        The value, at least 1.
+
+    Raises
+    ------
+    ValueError
+        If `value` is no integer (a bool is none) or smaller than 1.
+
+    Examples
+    --------
+    >>> check_positive_int(3, "length", "it counts time steps")
+    3
+    """
+    is_integer = isinstance(value, numbers.Integral) and not isinstance(value, (bool, np.bool_))
+    if not is_integer or value < 1:
+        raise ValueError(f"{name} must be a positive integer, got {value!r}; {meaning}.")
+    return int(value)
+
+
+def is_table(X: Any) -> bool:
+    """Tell a pandas DataFrame or Series without importing pandas.
+
+    Examples
+    --------
+    >>> is_table([[1, 2]])
+    False
+    """
+    return hasattr(X, "iloc") and hasattr(X, "index")
+
+
+def has_multiindex(table: Any) -> bool:
+    """Tell whether the rows of a pandas object have more than one index level.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> has_multiindex(pd.Series([1, 2]))
+    False
+    """
+    return getattr(table.index, "nlevels", 1) > 1
+
+
+def _as_real_array(values: Any, name: str) -> np.ndarray:
+    """Return a real-valued array without copying; a memory map stays a memory map."""
+    if isinstance(values, np.ma.MaskedArray):
+        raise ValueError(
+            f"{name} is a masked array, whose mask would be lost; pass {name}.filled(numpy.nan)."
+        )
+    if is_table(values) and has_multiindex(values):
+        raise ValueError(
+            f"{name} has a MultiIndex, so it holds several series; pass a list with one 2-D "
+            "array per series, e.g. [part.to_numpy() for _, part in frame.groupby(level=0)]."
+        )
+    try:
+        array = values if isinstance(values, np.memmap) else np.asarray(values)
+    except ValueError as error:
+        raise ValueError(f"{name} cannot be read as an array: {error}") from error
+    if array.dtype.kind not in "biuf":
+        raise ValueError(
+            f"{name} must hold real numbers, got dtype {array.dtype}; convert the values to "
+            "float32, and pass recordings of unequal length as a list of 2-D arrays."
+        )
+    return array
+
+
+def _as_recording(values: Any, name: str) -> np.ndarray:
+    """Return one recording as an array of shape (n_timesteps, n_channels)."""
+    array = _as_real_array(values, name)
+    if array.ndim == 0:
+        raise ValueError(f"recordings is a plain sequence of numbers (1-D); {_READINGS}.")
+    if array.ndim > 2:
+        raise ValueError(
+            f"{name} must have shape (n_timesteps, n_channels) or (n_timesteps,), got "
+            f"{array.shape}; pass one 2-D array per recording."
+        )
+    return array[:, np.newaxis] if array.ndim == 1 else array
+
+
+def _split_recordings(array: np.ndarray) -> list[np.ndarray]:
+    """Split a 3-D array into its recordings and refuse any other number of axes."""
+    if array.ndim in (1, 2):
+        raise ValueError(
+            f"recordings is a bare {array.ndim}-D array of shape {array.shape}, which can be "
+            f"read in two ways; {_READINGS}."
+        )
+    if array.ndim != 3:
+        raise ValueError(
+            "recordings must be an array of shape (n_recordings, n_timesteps, n_channels) or a "
+            f"list of arrays of shape (n_timesteps, n_channels), got {array.ndim} axes."
+        )
+    return list(array)
+
+
+def as_recordings(recordings: Any) -> list[np.ndarray]:
+    """Return recordings as a list of 2-D arrays that share the memory of the input.
+
+    Parameters
+    ----------
+    recordings : array-like of shape (n_recordings, n_timesteps, n_channels) or list
+        Either one 3-D array or a list or tuple with one array of shape
+        (n_timesteps, n_channels) or (n_timesteps,) per recording.
+
+    Returns
+    -------
+    list of ndarray of shape (n_timesteps, n_channels)
+        The recordings, neither copied nor cast.
+
+    Raises
+    ------
+    ValueError
+        If the input is empty, ambiguous (1-D or 2-D), not real-valued, or if the recordings
+        have different numbers of channels.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> [x.shape for x in as_recordings([np.zeros((5, 2)), np.zeros((7, 2))])]
+    [(5, 2), (7, 2)]
+    """
+    if is_table(recordings):
+        raise ValueError(
+            "recordings is a bare pandas object; pass [frame] for one recording with a column "
+            "per channel, or a list with one frame or array per recording."
+        )
+    if isinstance(recordings, (list, tuple)):
+        arrays = [_as_recording(x, f"recordings[{i}]") for i, x in enumerate(recordings)]
+    else:
+        arrays = _split_recordings(_as_real_array(recordings, "recordings"))
+    if not arrays:
+        raise ValueError("recordings is empty; pass at least one recording.")
+    n_channels = arrays[0].shape[1]
+    if n_channels == 0:
+        raise ValueError("recordings has no channel; every recording needs at least one column.")
+    for i, array in enumerate(arrays):
+        if array.shape[1] != n_channels:
+            raise ValueError(
+                f"recordings[{i}] has {array.shape[1]} channels but recordings[0] has "
+                f"{n_channels}; all recordings need the same channels, on the last axis."
+            )
+    return arrays
+
+
+def _as_positions(values: ArrayLike, name: str) -> np.ndarray:
+    """Return a read-only 1-D copy of integer positions."""
+    array = np.asarray(values)
+    if array.ndim != 1 or (array.size and array.dtype.kind not in "iu"):
+        raise ValueError(
+            f"{name} must be a 1-D array of integers, got shape {array.shape} and dtype "
+            f"{array.dtype}; give one integer per window."
+        )
+    array = array.astype(np.intp)
+    array.flags.writeable = False
+    return array
+
+
+def _is_simple(key: Any) -> bool:
+    """Tell an index that neither broadcasts with others nor adds an axis."""
+    is_integer = isinstance(key, numbers.Integral) and not isinstance(key, (bool, np.bool_))
+    return is_integer or isinstance(key, slice)
+
+
+def _keeps_all(key: Any) -> bool:
+    """Tell an index that selects a whole axis (or several)."""
+    return key is Ellipsis or (isinstance(key, slice) and key == slice(None))
+
+
+class RecordingWindows:
+    """Windows of recordings as a lazy array of shape (n_windows, length, n_channels).
+
+    The recordings are kept by reference (memory maps stay memory maps), and a window is copied
+    and cast to float32 only when it is read. Selecting windows, as every cross-validation of
+    scikit-learn does, gives another `RecordingWindows` on the same recordings.
+
+    Parameters
+    ----------
+    recordings : array-like of shape (n_recordings, n_timesteps, n_channels) or list
+        The recordings; in a list they may differ in length.
+    recording : array-like of int of shape (n_windows,)
+        Index of the recording that each window is cut from.
+    start : array-like of int of shape (n_windows,)
+        First step of each window, in steps of the recording as given.
+    length : int
+        Number of steps in a window, after down-sampling.
+    downsample : int, default=1
+        A window holds every `downsample`-th step from its start. There is no filter.
+
+    Attributes
+    ----------
+    recordings : tuple of ndarray of shape (n_timesteps, n_channels)
+        The recordings, by reference.
+    recording, start : ndarray of int of shape (n_windows,)
+        The positions of the windows, read-only.
+    length, downsample : int
+        As given.
+
+    Raises
+    ------
+    ValueError
+        If a recording or position is invalid, or a window reaches outside its recording.
+
+    See Also
+    --------
+    sliding_windows : Cut regular windows, with ``lazy=True`` as such an array.
+
+    Notes
+    -----
+    An index that selects along the first axis only stays lazy, ``X[3]`` gives one window as an
+    ndarray, and any other index gives an ndarray. ``numpy.asarray(X)`` reads all windows.
+    Pickling contains the recordings; joblib replaces memory maps by their file names.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn_pulse.windows import RecordingWindows
+    >>> recording = np.arange(10.0).reshape(10, 1)
+    >>> X = RecordingWindows([recording], recording=[0, 0], start=[0, 4], length=3)
+    >>> X.shape
+    (2, 3, 1)
+    >>> X[1].ravel()
+    array([4., 5., 6.], dtype=float32)
+    >>> X[[1, 0], ...].shape
+    (2, 3, 1)
+    """
+
+    def __init__(
+        self,
+        recordings: ArrayLike | Sequence[ArrayLike],
+        recording: ArrayLike,
+        start: ArrayLike,
+        length: int,
+        downsample: int = 1,
+    ) -> None:
+        self.recordings = tuple(as_recordings(recordings))
+        self.length = check_positive_int(length, "length", "it counts time steps")
+        self.downsample = check_positive_int(downsample, "downsample", "1 keeps every step")
+        self.recording = _as_positions(recording, "recording")
+        self.start = _as_positions(start, "start")
+        self._check_positions()
+
+    def _check_positions(self) -> None:
+        if self.recording.shape != self.start.shape:
+            raise ValueError(
+                f"recording has {len(self.recording)} entries and start has {len(self.start)}; "
+                "give one of each per window."
+            )
+        unknown = (self.recording < 0) | (self.recording >= len(self.recordings))
+        if unknown.any():
+            row = int(np.flatnonzero(unknown)[0])
+            raise ValueError(
+                f"recording[{row}] is {self.recording[row]}, but there are "
+                f"{len(self.recordings)} recordings, counted from 0."
+            )
+        n_timesteps = np.array([len(x) for x in self.recordings], dtype=np.intp)
+        last = self.start + (self.length - 1) * self.downsample
+        outside = (self.start < 0) | (last >= n_timesteps[self.recording])
+        if outside.any():
+            row = int(np.flatnonzero(outside)[0])
+            raise ValueError(
+                f"start[{row}] is {self.start[row]}: a window of length={self.length} with "
+                f"downsample={self.downsample} does not fit into the "
+                f"{n_timesteps[self.recording[row]]} steps of recording {self.recording[row]}."
+            )
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        """Shape of the array, (n_windows, length, n_channels)."""
+        return len(self.start), self.length, self.recordings[0].shape[1]
+
+    @property
+    def ndim(self) -> int:
+        """Number of axes, always 3."""
+        return 3
+
+    @property
+    def dtype(self) -> np.dtype:
+        """Data type of the windows, always float32."""
+        return np.dtype(np.float32)
+
+    @property
+    def size(self) -> int:
+        """Number of values in all windows."""
+        n_windows, length, n_channels = self.shape
+        return n_windows * length * n_channels
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes that the windows would take in memory as one array."""
+        return self.size * self.dtype.itemsize
+
+    def __len__(self) -> int:
+        """Return the number of windows."""
+        return len(self.start)
+
+    def __repr__(self) -> str:
+        """Describe the array without reading a window."""
+        return (
+            f"RecordingWindows(shape={self.shape}, n_recordings={len(self.recordings)}, "
+            f"downsample={self.downsample})"
+        )
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        """Read all windows into a new array (numpy's array protocol)."""
+        if copy is False:
+            raise ValueError(
+                "RecordingWindows has to be copied to become an array; use numpy.asarray(X) "
+                "instead of copy=False."
+            )
+        array = self.take(np.arange(len(self)))
+        return array if dtype is None else array.astype(dtype, copy=False)
+
+    def __getitem__(self, key: Any) -> RecordingWindows | np.ndarray:
+        """Select windows lazily, or read a window or part of the array."""
+        first, *rest = (key or (Ellipsis,)) if isinstance(key, tuple) else (key,)
+        if first is None or (first is Ellipsis and rest):
+            return np.asarray(self)[key]
+        if len(rest) <= 2 and all(_keeps_all(part) for part in rest):
+            return self._getitem_first(first)
+        if not all(_is_simple(part) or part is Ellipsis for part in rest):
+            return np.asarray(self)[key]
+        # plain indices on the other axes commute with the selection: read only the windows asked
+        selected = np.asarray(self._getitem_first(first))
+        leading = () if selected.ndim == 2 else (slice(None),)
+        return selected[(*leading, *rest)]
+
+    def _getitem_first(self, key: Any) -> RecordingWindows | np.ndarray:
+        """Index the first axis: an integer reads a window, anything else stays lazy."""
+        if key is Ellipsis:
+            return self._select(slice(None))
+        if isinstance(key, slice):
+            return self._select(key)
+        if _is_simple(key) or (getattr(key, "ndim", None) == 0 and key.dtype.kind in "iu"):
+            return self.take([int(key)])[0]
+        return self._select(self._as_indices(key))
+
+    def _select(self, key: slice | np.ndarray) -> RecordingWindows:
+        selected = copy.copy(self)
+        selected.recording = self.recording[key]
+        selected.start = self.start[key]
+        selected.recording.flags.writeable = False
+        selected.start.flags.writeable = False
+        return selected
+
+    def _as_indices(self, key: Any) -> np.ndarray:
+        """Return a mask or sequence of integers as non-negative window indices."""
+        indices = np.asarray(key)
+        if indices.ndim == 1 and indices.size == 0:
+            return np.empty(0, dtype=np.intp)
+        if indices.ndim != 1 or indices.dtype.kind not in "biu":
+            raise IndexError(
+                "RecordingWindows takes an integer, a slice, a boolean mask or a 1-D sequence "
+                f"of integers on its first axis, got {key!r}."
+            )
+        if indices.dtype.kind == "b":
+            if len(indices) != len(self):
+                raise IndexError(
+                    f"the boolean mask has {len(indices)} entries for {len(self)} windows."
+                )
+            return np.flatnonzero(indices)
+        indices = indices.astype(np.intp)
+        outside = (indices < -len(self)) | (indices >= len(self))
+        if outside.any():
+            raise IndexError(
+                f"index {indices[outside][0]} is out of bounds for {len(self)} windows."
+            )
+        return np.where(indices < 0, indices + len(self), indices)
+
+    def take(self, indices: ArrayLike) -> np.ndarray:
+        """Read some windows into a new array; nothing else of a recording is read.
+
+        Parameters
+        ----------
+        indices : array-like of int or bool of shape (n_selected,) or (n_windows,)
+            The windows to read, in this order; negative integers count from the end.
+
+        Returns
+        -------
+        ndarray of shape (n_selected, length, n_channels), float32
+            The windows.
+
+        Raises
+        ------
+        IndexError
+            If an index is out of bounds or the indices are not 1-D.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> X = RecordingWindows(np.ones((1, 8, 2)), recording=[0, 0], start=[0, 4], length=4)
+        >>> X.take([1, 1, 0]).shape
+        (3, 4, 2)
+        """
+        indices = self._as_indices(indices)
+        recording, start = self.recording[indices], self.start[indices]
+        span = (self.length - 1) * self.downsample + 1
+        # plain views: slicing a numpy.memmap costs several times more than slicing an ndarray
+        views = {r: np.asarray(self.recordings[r]) for r in np.unique(recording).tolist()}
+        windows = np.empty((len(indices), *self.shape[1:]), dtype=np.float32)
+        # a slice a window is one block copy, faster than gathering its steps by index
+        for row, (r, s) in enumerate(zip(recording.tolist(), start.tolist(), strict=True)):
+            windows[row] = views[r][s : s + span : self.downsample]
+        return windows

@@ -1,0 +1,309 @@
+"""The only code that knows layouts, bags and missing values."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+import torch
+from numpy.typing import NDArray
+from sklearn.utils.validation import validate_data
+
+_BLOCK_ELEMENTS = 2**22  # values converted at a time, 16 MiB of float32
+
+_AXES = {
+    "ntc": "(n_samples, n_timesteps, n_channels)",
+    "nct": "(n_samples, n_channels, n_timesteps)",
+}
+
+
+class Block(NamedTuple):
+    """A few windows, ready for a network."""
+
+    x: NDArray[np.float32]  # (n, n_timesteps, n_channels), contiguous, zero where unobserved
+    observed: NDArray[np.bool_] | None  # (n, n_timesteps), None where every step was observed
+
+
+class Windows:
+    """A checked view of the input: windows gathered block by block, never copied whole.
+
+    Parameters
+    ----------
+    data : array-like
+        Of 2, 3 or 4 dimensions; a lazy one offers ``take(index)``.
+    input_layout : {"ntc", "nct"}
+        Order of the last two axes of 3-D and 4-D data.
+
+    Attributes
+    ----------
+    n_samples, n_windows : int
+        Rows of the input, and windows in each (1 unless it is a bag).
+    n_timesteps, n_channels : int
+        Shape of a window.
+    is_bag : bool
+        Whether the input has four dimensions.
+    """
+
+    def __init__(self, data: Any, input_layout: str) -> None:
+        self.data = data
+        self.channels_first = input_layout == "nct" and len(data.shape) > 2
+        shape = tuple(data.shape)
+        if len(shape) == 2:
+            shape = (*shape, 1)
+        if self.channels_first:
+            shape = (*shape[:-2], shape[-1], shape[-2])
+        self.n_samples = shape[0]
+        self.is_bag = len(shape) == 4
+        self.n_windows = shape[1] if self.is_bag else 1
+        self.n_timesteps, self.n_channels = shape[-2:]
+
+    def __len__(self) -> int:
+        return self.n_samples * self.n_windows
+
+    def take(self, index: NDArray[np.intp]) -> Block:
+        """Gather windows by their number, ``sample * n_windows + window`` for a bag.
+
+        A window with no observed step comes back with an all-False row in `observed`.
+
+        Raises
+        ------
+        ValueError
+            If a value is infinite, or overflows float32.
+        """
+        with np.errstate(over="ignore"):
+            x = np.ascontiguousarray(self._gather(index), dtype=np.float32)
+        finite = np.isfinite(x)
+        if finite.all():
+            return Block(x if x.flags.writeable else x.copy(), None)  # torch wants it writable
+        if np.isinf(x).any():
+            sample = int(index[np.isinf(x).any((1, 2)).argmax()]) // self.n_windows
+            raise ValueError(
+                f"Input X contains infinity or a value too large for float32 (first in sample"
+                f" {sample}): replace it, by NaN if the value is missing (missing time steps are"
+                " masked)."
+            )
+        observed = finite.all(-1)
+        return Block(np.where(observed[..., None], x, np.float32(0)), observed)
+
+    def blocks(self) -> Iterator[tuple[NDArray[np.intp], Block]]:
+        """Go through all windows, a few at a time, in order."""
+        size = max(1, _BLOCK_ELEMENTS // (self.n_timesteps * self.n_channels))
+        for start in range(0, len(self), size):
+            index = np.arange(start, min(start + size, len(self)))
+            yield index, self.take(index)
+
+    def scan(self) -> NDArray[np.bool_]:
+        """Look at every value once, and find the windows with at least one observed step.
+
+        Returns
+        -------
+        array of bool, of shape (n_samples * n_windows,)
+            The usable windows.
+
+        Raises
+        ------
+        ValueError
+            If a value is infinite, or a sample has no observed step at all.
+        """
+        usable = np.ones(len(self), dtype=bool)
+        for index, block in self.blocks():
+            if block.observed is not None:
+                usable[index] = block.observed.any(1)
+        self.check_usable(usable)
+        return usable
+
+    def numbers(self, samples: NDArray[np.intp], usable: NDArray[np.bool_]) -> NDArray[np.intp]:
+        """Return the numbers of the usable windows of `samples`."""
+        numbers = (samples[:, None] * self.n_windows + np.arange(self.n_windows)).ravel()
+        return numbers[usable[numbers]]
+
+    def check_usable(self, usable: NDArray[np.bool_]) -> None:
+        """Raise if a sample has no usable window."""
+        empty = ~usable.reshape(self.n_samples, self.n_windows).any(1)
+        if empty.any():
+            raise ValueError(
+                f"Input X has no finite time step in sample {empty.argmax()} ({int(empty.sum())}"
+                " such): a time step counts only if all its channels are finite. Drop these"
+                " samples."
+            )
+
+    def _gather(self, index: NDArray[np.intp]) -> Any:
+        if is_lazy(self.data):
+            x = self.data.take(index)
+        elif self.is_bag:
+            x = self.data[np.divmod(index, self.n_windows)]
+        elif len(index) and np.array_equal(index, np.arange(index[0], index[0] + len(index))):
+            x = self.data[index[0] : index[0] + len(index)]  # a slice copies nothing
+        else:
+            x = self.data[index]
+        if x.ndim == 2:
+            x = x[:, :, None]
+        return x.swapaxes(-1, -2) if self.channels_first else x
+
+
+def check_windows(estimator: Any, X: Any, *, reset: bool) -> Windows:
+    """Check the input of `fit` (`reset=True`) or `transform` against the data contract.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Has the parameter `input_layout`; its fitted attributes ``n_features_in_``,
+        ``n_channels_in_`` and ``n_timesteps_in_`` are set or compared with.
+    X : array-like of shape (n_samples, n_timesteps), (n_samples, n_timesteps, n_channels) or \
+            (n_samples, n_windows, n_timesteps, n_channels)
+        The input.
+    reset : bool
+        True in `fit`.
+
+    Returns
+    -------
+    Windows
+        A view of the input in the native layout.
+
+    Raises
+    ------
+    TypeError
+        For frames that hold series, sparse matrices, strings and objects.
+    ValueError
+        For complex numbers and every shape that does not fit.
+    """
+    name = type(estimator).__name__
+    frame, data = X, as_numeric_array(X)
+    _check_shape(data.shape, name)
+    is_table = data.ndim == 2
+    if is_table and (reset or estimator._fitted_on_table):
+        validate_data(
+            estimator, frame if hasattr(frame, "columns") else data, reset=reset,
+            skip_check_array=True,
+        )
+    windows = Windows(data, estimator.input_layout)
+    if reset:
+        _warn_if_transposed(windows, estimator.input_layout)
+        estimator._fitted_on_table = is_table
+        estimator.n_timesteps_in_ = windows.n_timesteps
+        estimator.n_channels_in_ = windows.n_channels
+        if not is_table:
+            estimator.n_features_in_ = windows.n_channels
+            vars(estimator).pop("feature_names_in_", None)
+    else:
+        _check_channels(windows, estimator)
+    return windows
+
+
+def as_numeric_array(X: Any) -> Any:
+    """Return `X` as an array of real numbers, without a copy where it is one; see Raises.
+
+    Raises
+    ------
+    TypeError
+        For nested and multi-indexed frames, sparse matrices, strings, dates and objects.
+    ValueError
+        For ragged lists and complex numbers.
+    """
+    if is_lazy(X):
+        return X
+    if sp.issparse(X):
+        raise TypeError("Sparse data was passed for X, but dense data is required: X.toarray().")
+    if isinstance(X, torch.Tensor):
+        X = X.detach().cpu()
+        X = (X.float() if X.dtype == torch.bfloat16 else X).numpy()
+    _refuse_panel_frames(X)
+    try:
+        data = np.asanyarray(X)
+    except ValueError as error:
+        raise ValueError(
+            f"X is ragged ({error}): its windows differ in length. Cut equal ones with"
+            " sklearn_pulse.windows.sliding_windows(X, length, stride), or pad them with NaN."
+        ) from error
+    return _as_real(data)
+
+
+def is_lazy(X: Any) -> bool:
+    """Whether `X` gathers its own windows: three dimensions and a `take`, but no array."""
+    return (
+        hasattr(X, "take") and not isinstance(X, np.ndarray) and len(getattr(X, "shape", ())) == 3
+    )
+
+
+def _refuse_panel_frames(X: Any) -> None:
+    if not hasattr(X, "columns") or not hasattr(X, "iloc"):
+        return
+    remedy = (
+        "convert the panel to a 3-D array first, for example by"
+        " sktime.datatypes.convert_to(X, 'numpy3D'), and set input_layout='nct'"
+    )
+    if X.index.nlevels > 1:
+        raise TypeError(f"X is a frame with a MultiIndex, which would be read as a table: {remedy}.")
+    if len(X) and any(np.ndim(cell) > 0 for cell in X.iloc[0]):
+        raise TypeError(f"X is a nested frame, whose cells hold series: {remedy}.")
+
+
+def _as_real(data: NDArray[Any]) -> NDArray[Any]:
+    if data.dtype.kind in "fiub":
+        return data
+    if data.dtype.kind == "c":
+        raise ValueError(
+            f"Complex data not supported: X has dtype {data.dtype}. Pass the real and the"
+            " imaginary part as two channels."
+        )
+    if data.dtype.kind == "O":
+        try:
+            return data.astype(np.float64)
+        except (TypeError, ValueError) as error:
+            raise type(error)(
+                f"X has dtype object and does not hold numbers ({error}): make every entry a real"
+                " number."
+            ) from error
+    raise TypeError(f"X has dtype {data.dtype}: convert it to float32 or another real dtype.")
+
+
+def _check_shape(shape: tuple[int, ...], name: str) -> None:
+    if len(shape) not in (2, 3, 4):
+        raise ValueError(
+            f"X has {len(shape)} dimensions, {name} takes 2 (n_samples, n_timesteps), 3 (n_samples,"
+            " n_timesteps, n_channels) or 4 (a bag of windows). Reshape your data: one univariate"
+            " window is X.reshape(1, -1)."
+        )
+    if shape[0] == 0:
+        raise ValueError(
+            f"Found array with 0 sample(s) (shape={shape}) while a minimum of 1 is required by"
+            f" {name}."
+        )
+    if 0 in shape:
+        axis = "feature(s)" if len(shape) == 2 else f"entries on axis {shape.index(0)}"
+        raise ValueError(
+            f"Found array with 0 {axis} (shape={shape}) while a minimum of 1 is required: X needs"
+            " at least one time step and one channel."
+        )
+
+
+def _warn_if_transposed(windows: Windows, input_layout: str) -> None:
+    if windows.n_channels > windows.n_timesteps:
+        other = "nct" if input_layout == "ntc" else "ntc"
+        warnings.warn(
+            f"X has more channels ({windows.n_channels}) than time steps ({windows.n_timesteps}) in"
+            f" input_layout={input_layout!r}, {_AXES[input_layout]}; if its last two axes are the"
+            f" other way round, set input_layout={other!r}.",
+            stacklevel=4,
+        )
+
+
+def _check_channels(windows: Windows, estimator: Any) -> None:
+    fitted = estimator.n_timesteps_in_, estimator.n_channels_in_
+    shape = windows.n_timesteps, windows.n_channels
+    if shape[1] == fitted[1]:
+        return
+    name, layout = type(estimator).__name__, estimator.input_layout
+    if shape == fitted[::-1]:
+        raise ValueError(
+            f"X looks transposed: it has {shape[0]} time steps and {shape[1]} channels, {name} was"
+            f" fitted with {fitted[0]} and {fitted[1]}. Swap its last two axes;"
+            f" input_layout={layout!r} means {_AXES[layout]}."
+        )
+    raise ValueError(
+        f"X has {shape[1]} channels, but {name} is expecting {fitted[1]} channels as input:"
+        f" input_layout={layout!r} means {_AXES[layout]}."
+    )

@@ -1,0 +1,260 @@
+"""The rule that turns labels per step or per recording into one label per window."""
+
+from __future__ import annotations
+
+import numbers
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+UNLABELED = -1
+"""Label of an unlabelled step or window, as in scikit-learn's semi-supervised estimators."""
+
+_RULES = ("majority", "pure")
+
+
+def check_label_rule(label: str, min_labeled: float) -> None:
+    """Validate the parameters of the label rule.
+
+    Parameters
+    ----------
+    label : {"majority", "pure"}
+        The rule, see `window_labels`.
+    min_labeled : float
+        Least fraction of labelled steps, in (0, 1].
+
+    Raises
+    ------
+    ValueError
+        If one of them is invalid.
+
+    Examples
+    --------
+    >>> check_label_rule("pure", 0.5)
+    """
+    if not isinstance(label, str) or label not in _RULES:
+        raise ValueError(f"label must be 'majority' or 'pure', got {label!r}; choose one of them.")
+    check_fraction(min_labeled, "min_labeled")
+
+
+def check_fraction(value: Any, name: str) -> None:
+    """Raise a ValueError unless `value` is a number in (0, 1].
+
+    Examples
+    --------
+    >>> check_fraction(0.5, "fraction")
+    """
+    is_number = isinstance(value, numbers.Real) and not isinstance(value, (bool, np.bool_))
+    if not is_number or not 0 < value <= 1:
+        raise ValueError(
+            f"{name} must be a number in (0, 1], got {value!r}; 1.0 means all of them."
+        )
+
+
+def _unbox(array: np.ndarray, name: str) -> np.ndarray:
+    """Give an object array of strings or of numbers its proper dtype."""
+    values = array.tolist()
+    if all(isinstance(value, str) for value in values):
+        return np.asarray(values, dtype=str)
+    if all(isinstance(value, numbers.Real) for value in values):
+        return np.asarray(values)
+    raise ValueError(
+        f"{name} mixes strings, numbers or missing entries; strings have no unlabelled marker, "
+        "so encode the classes as integers and mark what is unlabelled with -1."
+    )
+
+
+def as_label_array(values: ArrayLike, name: str) -> np.ndarray:
+    """Return labels as a 1-D array of int64 or of strings.
+
+    Parameters
+    ----------
+    values : array-like of shape (n_labels,)
+        Integers, booleans, strings, or floats that are integral or NaN; NaN becomes -1.
+    name : str
+        Name for error messages.
+
+    Returns
+    -------
+    ndarray of shape (n_labels,)
+        The labels.
+
+    Raises
+    ------
+    ValueError
+        If the labels are neither integers nor strings.
+
+    Examples
+    --------
+    >>> as_label_array([2.0, float("nan")], "y")
+    array([ 2, -1])
+    """
+    array = np.asarray(values)
+    if array.dtype.kind == "O":
+        array = _unbox(array, name)
+    if array.dtype.kind == "U":
+        return array
+    if array.dtype.kind in "biu":
+        return array.astype(np.int64)
+    if array.dtype.kind == "f":
+        missing = np.isnan(array)
+        if (missing | (np.isfinite(array) & (array == np.floor(array)))).all():
+            return np.where(missing, UNLABELED, array).astype(np.int64)
+    raise ValueError(
+        f"{name} must hold class labels, integers or strings (-1 or NaN for unlabelled among "
+        f"integers), got dtype {array.dtype}; a continuous target of each recording can be "
+        "repeated as target[windows.recording]."
+    )
+
+
+def _n_axes(values: Any, name: str) -> int:
+    try:
+        return np.ndim(values)
+    except ValueError as error:
+        raise ValueError(f"{name} cannot be read as an array: {error}") from error
+
+
+def _as_entries(y: Any) -> list[Any]:
+    """Return the entries of `y`, one per recording."""
+    if isinstance(y, (list, tuple)):
+        return list(y)
+    array = np.asarray(y)
+    if array.ndim == 0:
+        raise ValueError(
+            f"y must be None, one label per recording or one sequence of labels per recording, "
+            f"got {y!r}; pass [y] for a single recording."
+        )
+    return list(array)
+
+
+def parse_labels(y: Any, n_timesteps: Sequence[int]) -> np.ndarray | list[np.ndarray]:
+    """Read labels that are given per recording or per step.
+
+    Parameters
+    ----------
+    y : array-like of shape (n_recordings,) or (n_recordings, n_timesteps) or list
+        One scalar per recording, or one 1-D sequence per recording with a label per step.
+        Which of them it is follows from the entries' number of axes, never from sizes.
+    n_timesteps : sequence of int
+        Lengths of the recordings.
+
+    Returns
+    -------
+    ndarray of shape (n_recordings,) or list of ndarray of shape (n_timesteps,)
+        An array if the labels are per recording, a list if they are per step.
+
+    Raises
+    ------
+    ValueError
+        If the labels fit neither form; the message names the recording.
+
+    Examples
+    --------
+    >>> parse_labels([3, 4], n_timesteps=[10, 20])
+    array([3, 4])
+    >>> parse_labels([[0, 0, 1]], n_timesteps=[3])
+    [array([0, 0, 1])]
+    """
+    entries = _as_entries(y)
+    if len(entries) != len(n_timesteps):
+        raise ValueError(
+            f"y has {len(entries)} entries for {len(n_timesteps)} recordings; give one label "
+            "or one sequence of labels per recording (a single recording: [labels])."
+        )
+    axes = [_n_axes(entry, f"y[{i}]") for i, entry in enumerate(entries)]
+    for i, n_axes in enumerate(axes):
+        if n_axes != axes[0] or n_axes > 1:
+            raise ValueError(
+                f"y[{i}] has {n_axes} axes and y[0] has {axes[0]}; the entries of y must all be "
+                "scalars (a label per recording) or all be 1-D (a label per step)."
+            )
+    if axes[0] == 0:
+        return as_label_array(_column(y, entries), "y")
+    labels = [as_label_array(entry, f"y[{i}]") for i, entry in enumerate(entries)]
+    for i, (steps, expected) in enumerate(zip(labels, n_timesteps, strict=True)):
+        if len(steps) != expected:
+            raise ValueError(
+                f"y[{i}] has {len(steps)} labels but recordings[{i}] has {expected} steps; give "
+                "one label per step of the recording as passed, before any down-sampling."
+            )
+        if steps.dtype.kind != labels[0].dtype.kind:
+            raise ValueError(
+                f"y[{i}] and y[0] mix strings with integers; encode the classes in one way."
+            )
+    return labels
+
+
+def _column(y: Any, entries: list[Any]) -> Any:
+    """Keep numpy from turning a list that mixes strings and numbers into strings."""
+    if isinstance(y, (list, tuple)) and any(isinstance(entry, str) for entry in entries):
+        return np.asarray(entries, dtype=object)
+    return y
+
+
+def window_labels(
+    labels: np.ndarray, start: np.ndarray, length: int, label: str, min_labeled: float
+) -> np.ndarray:
+    """Label each window of one recording by its steps.
+
+    A window is labelled if at least the fraction `min_labeled` of its steps is. With
+    ``label="majority"`` it gets the most frequent class of its labelled steps, ties going to
+    the lowest class; with ``label="pure"`` only if they are all of one class. Other windows
+    get -1.
+
+    Parameters
+    ----------
+    labels : ndarray of shape (n_timesteps,)
+        Labels per step, integers (-1 for unlabelled) or strings.
+    start : ndarray of int of shape (n_windows,)
+        First step of each window.
+    length : int
+        Steps in a window.
+    label : {"majority", "pure"}
+        The rule.
+    min_labeled : float
+        Least fraction of labelled steps, in (0, 1].
+
+    Returns
+    -------
+    ndarray of shape (n_windows,)
+        Labels of the windows, of the dtype of `labels`.
+
+    Raises
+    ------
+    ValueError
+        If a window of string labels comes out unlabelled.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> steps = np.array([0, 0, 1, -1, -1, -1])
+    >>> window_labels(steps, np.array([0, 3]), 3, "majority", 0.5)
+    array([ 0, -1])
+    """
+    is_text = labels.dtype.kind == "U"
+    classes = np.unique(labels if is_text else labels[labels != UNLABELED])
+    n_labeled = np.zeros(len(start), dtype=np.int64)
+    most = np.zeros(len(start), dtype=np.int64)
+    best = np.full(len(start), -1)
+    cumulative = np.zeros(len(labels) + 1, dtype=np.int64)
+    for position, value in enumerate(classes):
+        np.cumsum(labels == value, out=cumulative[1:])
+        count = cumulative[start + length] - cumulative[start]
+        n_labeled += count
+        better = count > most  # strictly: a tie stays with the lower class
+        best[better] = position
+        np.maximum(most, count, out=most)
+    # a quotient, not min_labeled * length: 3 / 30 is the float 0.1, 0.1 * 30 is above 3
+    accepted = n_labeled / length >= min_labeled
+    if label == "pure":
+        accepted &= most == n_labeled
+    if is_text:
+        if not accepted.all():
+            raise ValueError(
+                "label='pure' leaves windows unlabelled, and strings have no unlabelled marker; "
+                "encode y as integers (then they get -1) or use label='majority'."
+            )
+        return classes[best]
+    return np.where(accepted, np.append(classes, UNLABELED)[best], UNLABELED)

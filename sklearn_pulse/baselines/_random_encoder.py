@@ -1,0 +1,115 @@
+"""The control that every comparison carries: an encoder that was never trained."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.utils import check_random_state
+
+from .._base import BaseEncoderTransformer
+from .._objective import Objective
+from .._validation import check_windows
+from ..networks import SystemEncoder
+
+
+class UntrainedEncoder(Objective):
+    """An encoder without a loss."""
+
+    def __init__(self, n_channels: int, *, seed: int = 0, **encoder: Any) -> None:
+        super().__init__(seed)
+        self.encoder = SystemEncoder(n_channels, **encoder)
+
+
+class RandomEncoderTransformer(BaseEncoderTransformer):
+    """Embed windows by PULSE's encoder as it was initialised.
+
+    A strong baseline: random dilated convolutions with a maximum over time are most of what
+    random-kernel methods are. With the same `random_state` and sizes, the weights are those that
+    :class:`~sklearn_pulse.PulseTransformer` starts from.
+
+    Parameters
+    ----------
+    embedding_dim, encoder_hidden_dim, encoder_depth, pooling
+        The encoder, as in :class:`~sklearn_pulse.PulseTransformer`.
+    bag_pooling, precision, compile, device, num_threads, input_layout
+        As there.
+    random_state : int, RandomState instance or None, default=None
+        Seed of the weights.
+
+    Attributes
+    ----------
+    encoder_ : torch.nn.Module
+        The encoder.
+    net_ : skorch.NeuralNet
+        The net that holds it.
+    n_timesteps_in_, n_channels_in_, n_features_in_ : int
+        As in :class:`~sklearn_pulse.PulseTransformer`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn_pulse.baselines import RandomEncoderTransformer
+    >>> X = np.random.default_rng(0).normal(size=(20, 64, 3))
+    >>> RandomEncoderTransformer(embedding_dim=16, random_state=0).fit_transform(X).shape
+    (20, 16)
+    """
+
+    _objective_class = UntrainedEncoder
+
+    def __init__(
+        self,
+        *,
+        embedding_dim=320,
+        encoder_hidden_dim=64,
+        encoder_depth=10,
+        pooling="max",
+        bag_pooling="mean",
+        precision="float32",
+        compile=False,
+        device="auto",
+        num_threads=None,
+        input_layout="ntc",
+        random_state=None,
+    ):
+        self.embedding_dim = embedding_dim
+        self.encoder_hidden_dim = encoder_hidden_dim
+        self.encoder_depth = encoder_depth
+        self.pooling = pooling
+        self.bag_pooling = bag_pooling
+        self.precision = precision
+        self.compile = compile
+        self.device = device
+        self.num_threads = num_threads
+        self.input_layout = input_layout
+        self.random_state = random_state
+
+    def fit(self, X: ArrayLike, y: None = None) -> RandomEncoderTransformer:
+        """Initialise the encoder for the channels of `X`.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_timesteps, n_channels)
+            Windows, also 2-D or 4-D as in :class:`~sklearn_pulse.PulseTransformer`.
+        y : Ignored
+            Present for pipelines.
+
+        Returns
+        -------
+        self
+            The fitted estimator.
+        """
+        self._check_params()
+        check_windows(self, X, reset=True).scan()
+        seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
+        self.net_ = self._build_net(seed, verbose=0).initialize()
+        return self
+
+    def _objective_params(self) -> dict[str, Any]:
+        return {
+            "embedding_dim": self.embedding_dim,
+            "hidden_dim": self.encoder_hidden_dim,
+            "depth": self.encoder_depth,
+            "pooling": self.pooling,
+        }

@@ -1,0 +1,366 @@
+"""Probes on frozen embeddings: what a representation is worth to a simple classifier."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn import get_config
+from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import accuracy_score
+from sklearn.pipeline import Pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils import Tags, _safe_indexing, get_tags, indexable
+from sklearn.utils.metadata_routing import (
+    UNUSED,
+    MetadataRouter,
+    MethodMapping,
+    process_routing,
+)
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import _check_method_params, check_is_fitted, column_or_1d
+
+__all__ = ["LabeledSubsetClassifier", "make_linear_probe"]
+
+
+def make_linear_probe(C: float = 1.0, max_iter: int = 1000) -> Pipeline:
+    """Make the linear probe: scaling, then logistic regression with balanced classes.
+
+    Parameters
+    ----------
+    C : float, default=1.0
+        Inverse strength of the L2 penalty.
+    max_iter : int, default=1000
+        Largest number of iterations of the solver (lbfgs).
+
+    Returns
+    -------
+    probe : :class:`~sklearn.pipeline.Pipeline`
+        Steps "scale" and "probe"; input of shape (n_samples, embedding_dim).
+
+    Notes
+    -----
+    Source: paper, Section 5.1. The publication used cuML's quasi-Newton solver; the objective
+    is the same.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn_pulse.evaluation import make_linear_probe
+    >>> embeddings = np.array([[0.0, 1.0], [0.1, 1.1], [2.0, 0.0], [2.1, 0.1]])
+    >>> make_linear_probe().fit(embeddings, [0, 0, 1, 1]).predict([[2.0, 0.2]])
+    array([1])
+    """
+    return Pipeline(
+        [
+            ("scale", StandardScaler()),
+            ("probe", LogisticRegression(C=C, max_iter=max_iter, class_weight="balanced")),
+        ]
+    )
+
+
+def _estimator_has(method: str):
+    """Check for ``available_if``: the fitted (else the given) estimator has this method."""
+
+    def check(self) -> bool:
+        estimator = getattr(self, "estimator_", None)
+        # getattr raises the estimator's own AttributeError, which says why.
+        getattr(self._sub_estimator() if estimator is None else estimator, method)
+        return True
+
+    return check
+
+
+class LabeledSubsetClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
+    """Classifier that learns from the labelled rows only.
+
+    scikit-learn marks an unlabelled row by ``y == -1``. As the last step of a pipeline this
+    classifier leaves such rows to the steps before it, which pretrain on every row, and fits
+    a classifier on the others.
+
+    Parameters
+    ----------
+    estimator : classifier, default=None
+        The classifier to fit on the labelled rows; it is cloned. None stands for
+        ``LogisticRegression(max_iter=1000, class_weight="balanced")``.
+    unlabeled_label : int, str or None, default=-1
+        The value of ``y`` that marks an unlabelled row. With None every row is labelled.
+
+    Attributes
+    ----------
+    estimator_ : classifier
+        The fitted clone of ``estimator``.
+    classes_ : ndarray of shape (n_classes,)
+        Class labels; ``unlabeled_label`` is never one of them.
+    n_features_in_ : int
+        Number of features seen during fit, if ``estimator_`` has this attribute.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the features seen during fit, if ``estimator_`` has this attribute.
+
+    Notes
+    -----
+    Labels of another type never equal the marker: with text labels and -1 every row is
+    labelled. ``X`` is only indexed along its first axis, never converted, so arrays of any
+    dimension, data frames, sparse matrices, lists and lazy arrays pass through as the
+    estimator takes them; if all rows are labelled, nothing is copied.
+
+    Source: paper, Section 5.2 (a probe on few labels).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn_pulse.evaluation import LabeledSubsetClassifier
+    >>> X = np.array([[0.0], [0.2], [0.9], [1.0], [0.5]])
+    >>> y = np.array([0, 0, 1, 1, -1])
+    >>> probe = LabeledSubsetClassifier().fit(X, y)
+    >>> probe.classes_
+    array([0, 1])
+    >>> probe.predict([[0.1], [0.8]])
+    array([0, 1])
+    >>> probe.score(X, y)
+    1.0
+    """
+
+    # The weights of fit are the estimator's to request; this class only passes them on.
+    __metadata_request__fit = {"sample_weight": UNUSED}
+
+    def __init__(self, estimator: Any = None, unlabeled_label: Any = -1) -> None:
+        self.estimator = estimator
+        self.unlabeled_label = unlabeled_label
+
+    def fit(self, X, y, sample_weight=None, **fit_params) -> LabeledSubsetClassifier:
+        """Fit the classifier on the labelled rows.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, ...)
+            Embeddings, or anything the estimator takes.
+        y : array-like of shape (n_samples,)
+            Labels; ``unlabeled_label`` marks the unlabelled rows.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights of all rows, if the estimator takes weights; those of unlabelled rows are
+            ignored.
+        **fit_params : dict
+            Other parameters for the ``fit`` of the estimator. Those with one entry a row are
+            cut to the labelled rows. With metadata routing enabled, these and the weights are
+            routed as the estimator requests.
+
+        Returns
+        -------
+        self : LabeledSubsetClassifier
+            The fitted classifier.
+
+        Raises
+        ------
+        ValueError
+            If no row is labelled, or the shapes do not fit.
+        TypeError
+            If ``estimator`` cannot be fitted.
+        """
+        estimator = clone(self._sub_estimator())
+        y = _flat_labels(y)
+        if sample_weight is not None:
+            fit_params["sample_weight"] = sample_weight
+        if get_config()["enable_metadata_routing"]:
+            fit_params = process_routing(self, "fit", **fit_params)["estimator"]["fit"]
+        if self.unlabeled_label is not None:
+            labeled = _labeled_mask(y, self.unlabeled_label)
+            if not labeled.any():
+                raise ValueError(
+                    f"y holds no labelled row: all {labeled.size} entries equal "
+                    f"unlabeled_label={self.unlabeled_label!r}. Label at least one row of each "
+                    "class, or set unlabeled_label=None if this value is a class."
+                )
+            X, y, fit_params = _take_rows(X, y, labeled, fit_params)
+        self.estimator_ = estimator.fit(X, y, **fit_params)
+        self.classes_ = _classes_of(estimator, y)
+        for name in ("n_features_in_", "feature_names_in_"):
+            if hasattr(estimator, name):
+                setattr(self, name, getattr(estimator, name))
+            elif hasattr(self, name):  # left by an earlier fit on other data
+                delattr(self, name)
+        return self
+
+    @available_if(_estimator_has("predict"))
+    def predict(self, X):
+        """Predict the class of each row.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, ...)
+            As in :meth:`fit`.
+
+        Returns
+        -------
+        y_pred : ndarray of shape (n_samples,)
+            Predicted labels, never ``unlabeled_label``.
+        """
+        check_is_fitted(self)
+        return self.estimator_.predict(X)
+
+    @available_if(_estimator_has("predict_proba"))
+    def predict_proba(self, X):
+        """Predict the probability of each class.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, ...)
+            As in :meth:`fit`.
+
+        Returns
+        -------
+        proba : ndarray of shape (n_samples, n_classes)
+            Columns in the order of ``classes_``.
+        """
+        check_is_fitted(self)
+        return self.estimator_.predict_proba(X)
+
+    @available_if(_estimator_has("predict_log_proba"))
+    def predict_log_proba(self, X):
+        """Predict the logarithm of the probability of each class.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, ...)
+            As in :meth:`fit`.
+
+        Returns
+        -------
+        log_proba : ndarray of shape (n_samples, n_classes)
+            Columns in the order of ``classes_``.
+        """
+        check_is_fitted(self)
+        return self.estimator_.predict_log_proba(X)
+
+    @available_if(_estimator_has("decision_function"))
+    def decision_function(self, X):
+        """Return the estimator's decision values.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, ...)
+            As in :meth:`fit`.
+
+        Returns
+        -------
+        decision : ndarray of shape (n_samples,) or (n_samples, n_classes)
+            One column for two classes.
+        """
+        check_is_fitted(self)
+        return self.estimator_.decision_function(X)
+
+    def score(self, X, y, sample_weight=None) -> float:
+        """Return the accuracy on the labelled rows.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, ...)
+            As in :meth:`fit`.
+        y : array-like of shape (n_samples,)
+            True labels; rows marked with ``unlabeled_label`` are ignored.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights of all rows; those of unlabelled rows are ignored.
+
+        Returns
+        -------
+        accuracy : float
+            Share of correct predictions, 0 to 1.
+
+        Raises
+        ------
+        ValueError
+            If all rows are unlabelled.
+        """
+        check_is_fitted(self)
+        y = _flat_labels(y)
+        params = {"sample_weight": sample_weight}
+        if self.unlabeled_label is not None:
+            labeled = _labeled_mask(y, self.unlabeled_label)
+            if not labeled.any():
+                raise ValueError(
+                    f"All {labeled.size} rows of y are unlabelled (equal to "
+                    f"unlabeled_label={self.unlabeled_label!r}), so there is nothing to score; "
+                    "keep labelled rows in each test set, for instance with "
+                    "sklearn_pulse.model_selection.LabeledTestSplit."
+                )
+            X, y, params = _take_rows(X, y, labeled, params)
+        return float(accuracy_score(y, self.predict(X), **params))
+
+    def get_metadata_routing(self) -> MetadataRouter:
+        """Say which parameters go where: those of ``fit`` to the estimator's ``fit``.
+
+        Returns
+        -------
+        router : :class:`~sklearn.utils.metadata_routing.MetadataRouter`
+            The routing of this object.
+        """
+        return (
+            MetadataRouter(owner=self)
+            .add_self_request(self)  # sample_weight of score
+            .add(
+                estimator=self._sub_estimator(),
+                method_mapping=MethodMapping().add(caller="fit", callee="fit"),
+            )
+        )
+
+    def __sklearn_tags__(self) -> Tags:
+        """Take over what the estimator says about its input, target and quality."""
+        tags = super().__sklearn_tags__()
+        sub_tags = get_tags(self._sub_estimator())
+        tags.input_tags = sub_tags.input_tags
+        tags.non_deterministic = sub_tags.non_deterministic
+        if sub_tags.classifier_tags is not None:
+            tags.classifier_tags.multi_class = sub_tags.classifier_tags.multi_class
+            tags.classifier_tags.poor_score = sub_tags.classifier_tags.poor_score
+        return tags
+
+    def _sub_estimator(self):
+        """Return the unfitted classifier that ``estimator`` stands for."""
+        if self.estimator is None:
+            return LogisticRegression(max_iter=1000, class_weight="balanced")
+        if not hasattr(self.estimator, "fit") or isinstance(self.estimator, type):
+            raise TypeError(
+                "estimator must be a classifier instance with a fit method, or None for "
+                f"logistic regression; got {self.estimator!r}."
+            )
+        return self.estimator
+
+
+def _flat_labels(y):
+    """Flatten a column of labels with scikit-learn's warning; refuse several columns."""
+    return column_or_1d(y, warn=True) if np.asarray(y).ndim == 2 else y
+
+
+def _labeled_mask(y, unlabeled_label) -> np.ndarray:
+    """Boolean mask of the labelled rows, of shape (n_samples,)."""
+    if y is None:
+        raise ValueError(
+            "LabeledSubsetClassifier requires y to be passed, but the target y is None."
+        )
+    if unlabeled_label != unlabeled_label:
+        raise ValueError(
+            "unlabeled_label must not be NaN, which equals nothing; mark unlabelled rows with -1."
+        )
+    # A list may mix text with -1, which numpy would turn into the text "-1".
+    values = np.asarray(y, dtype=object if isinstance(y, (list, tuple)) else None)
+    if values.ndim != 1:
+        raise ValueError(
+            f"y must hold one label per row, shape (n_samples,); got shape {values.shape}."
+        )
+    return np.asarray(values != unlabeled_label, dtype=bool)
+
+
+def _take_rows(X, y, mask: np.ndarray, params: dict) -> tuple[Any, Any, dict]:
+    """Cut X, y and the per-row entries of ``params`` to the rows of a boolean mask."""
+    X, y = indexable(X, y)
+    if mask.all():
+        return X, y, params
+    rows = np.flatnonzero(mask)
+    params = _check_method_params(X, params, indices=rows)
+    return _safe_indexing(X, rows), _safe_indexing(y, rows), params
+
+
+def _classes_of(estimator, y) -> np.ndarray:
+    """Classes of a fitted classifier, taken from its training labels if it does not say."""
+    return estimator.classes_ if hasattr(estimator, "classes_") else np.unique(np.asarray(y))

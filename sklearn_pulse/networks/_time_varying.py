@@ -1,0 +1,62 @@
+"""The time-varying branch: a slow, narrow drive beside the constant system estimate."""
+
+from __future__ import annotations
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from ._masking import mask_steps
+
+
+class TimeVaryingBranch(nn.Module):
+    """Narrow latent that may change within a window (paper, the time-varying part of theta).
+
+    Two three-tap convolutions with reflect padding over the per-step encoding, a maximum over
+    each of ``n_timesteps // pool`` bins, and nearest-neighbour expansion back to every step.
+
+    Parameters
+    ----------
+    embedding_dim : int
+        Width of the per-step encoding.
+    time_varying_dim : int, default=1
+        Width of the latent.
+    pool : int, default=1
+        Steps that share one value; 1 shares none.
+
+    Examples
+    --------
+    >>> import torch
+    >>> TimeVaryingBranch(320, pool=4)(torch.zeros(2, 128, 320)).shape
+    torch.Size([2, 128, 1])
+    """
+
+    def __init__(self, embedding_dim: int, time_varying_dim: int = 1, pool: int = 1) -> None:
+        super().__init__()
+        self.n_pooled_steps = pool
+        self.conv1 = nn.Conv1d(embedding_dim, time_varying_dim, 3)
+        self.conv2 = nn.Conv1d(time_varying_dim, time_varying_dim, 3, groups=time_varying_dim)
+
+    def forward(self, steps: Tensor, observed: Tensor | None = None) -> Tensor:
+        """Map (batch, n_timesteps, embedding_dim) to (batch, n_timesteps, time_varying_dim)."""
+        hidden = _same_length(self.conv1, mask_steps(steps, observed)).relu()
+        latent = _same_length(self.conv2, mask_steps(hidden, observed))
+        return self._share(latent, observed)
+
+    def _share(self, latent: Tensor, observed: Tensor | None) -> Tensor:
+        n_timesteps = latent.shape[1]
+        n_bins = max(1, n_timesteps // self.n_pooled_steps)
+        if n_bins == n_timesteps:
+            return mask_steps(latent, observed)
+        if observed is not None:
+            latent = latent.masked_fill(~observed.unsqueeze(-1), -torch.inf)
+        bins = F.adaptive_max_pool1d(latent.transpose(1, 2), n_bins)
+        # A bin without an observed step has no maximum; like padding, it says nothing.
+        bins = bins.masked_fill(bins.isneginf(), 0.0)
+        return F.interpolate(bins, size=n_timesteps, mode="nearest").transpose(1, 2)
+
+
+def _same_length(conv: nn.Conv1d, x: Tensor) -> Tensor:
+    # One step has no neighbour to reflect.
+    mode = "reflect" if x.shape[1] > 1 else "replicate"
+    return conv(F.pad(x.transpose(1, 2), (1, 1), mode=mode)).transpose(1, 2)

@@ -1,0 +1,19 @@
+"""Fixtures shared by the whole suite."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+
+@pytest.fixture(scope="session")
+def data_home() -> Path:
+    """Folder with the real recordings; the test is skipped where there is none."""
+    named = os.environ.get("SKLEARN_PULSE_DATA")
+    beside = Path(__file__).resolve().parents[1].parent / "shared" / "data"
+    home = Path(named).expanduser() if named else beside
+    if not home.is_dir():
+        pytest.skip(f"no recordings in {home}; name their folder in SKLEARN_PULSE_DATA")
+    return home

@@ -1,0 +1,402 @@
+"""The linear probe and the classifier that learns from labelled rows only."""
+
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+import sklearn
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.base import BaseEstimator, ClassifierMixin, TransformerMixin, clone, is_classifier
+from sklearn.exceptions import NotFittedError
+from sklearn.linear_model import LogisticRegression, RidgeClassifier
+from sklearn.metrics import accuracy_score
+from sklearn.model_selection import GridSearchCV, KFold, cross_val_score
+from sklearn.naive_bayes import GaussianNB
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.tree import DecisionTreeClassifier
+from sklearn.utils import get_tags
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from sklearn_pulse.evaluation import LabeledSubsetClassifier, make_linear_probe
+from sklearn_pulse.model_selection import LabeledTestSplit, mask_labels
+
+# make_linear_probe
+
+
+def test_linear_probe_is_the_published_one():
+    probe = make_linear_probe()
+    assert list(probe.named_steps) == ["scale", "probe"]
+    assert isinstance(probe["scale"], StandardScaler)
+    assert isinstance(probe["probe"], LogisticRegression)
+    given_params = {"C": 1.0, "max_iter": 1000, "class_weight": "balanced"}
+    assert probe["probe"].get_params() == LogisticRegression(**given_params).get_params()
+    changed = make_linear_probe(C=0.5, max_iter=7)["probe"]
+    assert (changed.C, changed.max_iter) == (0.5, 7)
+
+
+def test_linear_probe_minimises_the_balanced_objective():
+    """Gradient of ||w||^2 / 2 + C * sum of n / (K n_class) * log loss vanishes at the fit."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 3)) * [1, 10, 0.1] + 5
+    y = (rng.random(60) < 0.2).astype(int)
+    C = 0.7
+    probe = make_linear_probe(C=C).set_params(probe__tol=1e-10).fit(X, y)
+    Z = (X - X.mean(0)) / X.std(0)
+    w, b = probe["probe"].coef_[0], probe["probe"].intercept_[0]
+    weight = len(y) / (2 * np.bincount(y))[y]
+    residual = weight * (1 / (1 + np.exp(-(Z @ w + b))) - y)
+    np.testing.assert_allclose(w + C * Z.T @ residual, 0, atol=1e-4)
+    np.testing.assert_allclose(residual.sum(), 0, atol=1e-4)
+
+
+# LabeledSubsetClassifier: scikit-learn's own contract
+
+
+# scikit-learn's balanced class weights, and its tree's log probabilities, divide by zero.
+@pytest.mark.filterwarnings("ignore:divide by zero:RuntimeWarning")
+@pytest.mark.filterwarnings("ignore:invalid value:RuntimeWarning")
+@pytest.mark.filterwarnings("ignore:lbfgs failed:sklearn.exceptions.ConvergenceWarning")
+@parametrize_with_checks(
+    [
+        LabeledSubsetClassifier(unlabeled_label=None),
+        LabeledSubsetClassifier(RidgeClassifier(), unlabeled_label=None),
+        LabeledSubsetClassifier(DecisionTreeClassifier(random_state=0), unlabeled_label=None),
+    ]
+)
+def test_scikit_learn_checks(estimator, check):
+    check(estimator)
+
+
+# LabeledSubsetClassifier: -1
+
+
+@pytest.fixture
+def few_labels():
+    """Three blobs of 90 rows, a fifth of them labelled, and the truth."""
+    rng = np.random.default_rng(1)
+    truth = np.arange(90) % 3
+    X = rng.normal(size=(90, 2)) + 3 * np.stack([truth, truth**2], axis=1)
+    return X, mask_labels(truth, 0.2, 0), truth
+
+
+def test_fit_is_that_of_the_labelled_rows(few_labels):
+    X, y, _ = few_labels
+    X_before, y_before = X.copy(), y.copy()
+    probe = LabeledSubsetClassifier().fit(X, y)
+    rows = [i for i in range(90) if y[i] != -1]
+    plain = LogisticRegression(max_iter=1000, class_weight="balanced").fit(X[rows], y[rows])
+    for method in ("predict", "predict_proba", "predict_log_proba", "decision_function"):
+        np.testing.assert_array_equal(getattr(probe, method)(X), getattr(plain, method)(X))
+    assert probe.classes_.tolist() == [0, 1, 2]
+    assert probe.n_features_in_ == 2
+    assert probe.score(X, y) == accuracy_score(y[rows], plain.predict(X[rows]))
+    np.testing.assert_array_equal(X, X_before)
+    np.testing.assert_array_equal(y, y_before)
+
+
+def test_given_estimator_is_cloned(few_labels):
+    X, y, _ = few_labels
+    given_estimator = LogisticRegression(C=0.3)
+    probe = LabeledSubsetClassifier(given_estimator).fit(X, y)
+    assert not hasattr(given_estimator, "coef_")
+    assert probe.estimator_.C == 0.3
+
+
+@given(
+    st.lists(st.integers(-1, 2), min_size=3, max_size=25).filter(lambda y: {0, 1} <= set(y)),
+    st.integers(0, 5),
+)
+@settings(max_examples=30, deadline=None)
+def test_score_ignores_unlabelled_rows_and_their_weights(y, seed):
+    rng = np.random.default_rng(seed)
+    X, weight = rng.normal(size=(len(y), 2)), rng.random(len(y)) + 0.1
+    probe = LabeledSubsetClassifier(GaussianNB(var_smoothing=0.1)).fit(X, y)
+    predicted = probe.predict(X)
+    right = total = weighted_right = weighted_total = 0.0
+    for i in range(len(y)):
+        if y[i] != -1:
+            total += 1
+            weighted_total += weight[i]
+            if predicted[i] == y[i]:
+                right += 1
+                weighted_right += weight[i]
+    assert probe.score(X, y) == pytest.approx(right / total)
+    assert probe.score(X, y, weight) == pytest.approx(weighted_right / weighted_total)
+    assert probe.score(X, y, sample_weight=weight.tolist()) == probe.score(X, y, weight)
+
+
+def test_no_labelled_row_is_an_error(few_labels):
+    X, y, _ = few_labels
+    nothing = np.full(90, -1)
+    with pytest.raises(ValueError, match="y holds no labelled row.*unlabeled_label=-1"):
+        LabeledSubsetClassifier().fit(X, nothing)
+    probe = LabeledSubsetClassifier().fit(X, y)
+    with pytest.raises(ValueError, match="All 90 rows of y are unlabelled"):
+        probe.score(X, nothing)
+
+
+def test_marker_is_a_class_when_there_is_none(few_labels):
+    X, y, _ = few_labels
+    probe = LabeledSubsetClassifier(unlabeled_label=None).fit(X, y)
+    assert probe.classes_.tolist() == [-1, 0, 1, 2]
+    expected = LogisticRegression(max_iter=1000, class_weight="balanced").fit(X, y)
+    assert probe.score(X, y) == expected.score(X, y)
+
+
+def test_text_labels(few_labels):
+    X, y, truth = few_labels
+    text = np.array(["a", "b", "c"])[truth]
+    assert LabeledSubsetClassifier().fit(X, text).classes_.tolist() == ["a", "b", "c"]
+    some = np.where(y == -1, "?", text)
+    probe = LabeledSubsetClassifier(unlabeled_label="?").fit(X, some)
+    expected = LabeledSubsetClassifier().fit(X, y)
+    assert probe.classes_.tolist() == ["a", "b", "c"]
+    np.testing.assert_array_equal(probe.predict_proba(X), expected.predict_proba(X))
+    mixed = [-1 if label == "?" else label for label in some.tolist()]
+    for column in (mixed, np.array(mixed, dtype=object), pd.Series(mixed)):
+        probe = LabeledSubsetClassifier().fit(X, column)
+        assert probe.classes_.tolist() == ["a", "b", "c"]
+        assert probe.score(X, column) == expected.score(X, y)
+
+
+def test_column_vector_and_list(few_labels):
+    X, y, _ = few_labels
+    expected = LabeledSubsetClassifier().fit(X, y).predict_proba(X)
+    probe = LabeledSubsetClassifier().fit(X.tolist(), y.tolist())
+    np.testing.assert_array_equal(probe.predict_proba(X), expected)
+    with pytest.warns(sklearn.exceptions.DataConversionWarning):
+        probe = LabeledSubsetClassifier().fit(X, y[:, None])
+    with pytest.warns(sklearn.exceptions.DataConversionWarning):
+        assert probe.score(X, y[:, None]) == probe.score(X, y)
+    np.testing.assert_array_equal(probe.predict_proba(X), expected)
+
+
+def test_data_frame_with_another_index(few_labels):
+    X, y, _ = few_labels
+    frame = pd.DataFrame(X, columns=["u", "v"], index=np.arange(90)[::-1])
+    probe = LabeledSubsetClassifier().fit(frame, pd.Series(y, index=frame.index))
+    assert probe.feature_names_in_.tolist() == ["u", "v"]
+    expected = LabeledSubsetClassifier().fit(X, y)
+    assert not hasattr(expected, "feature_names_in_")
+    np.testing.assert_array_equal(probe.predict(frame), expected.predict(X))
+    probe.fit(X, y)
+    assert not hasattr(probe, "feature_names_in_")
+
+
+def test_sparse_matrix(few_labels):
+    X, y, _ = few_labels
+    expected = LabeledSubsetClassifier().fit(X, y).predict(X)
+    for convert in (sp.csr_array, sp.coo_array):
+        probe = LabeledSubsetClassifier().fit(convert(X), y)
+        np.testing.assert_array_equal(probe.predict(sp.csr_array(X)), expected)
+        assert probe.score(convert(X), y) == accuracy_score(y[y != -1], expected[y != -1])
+
+
+class LazyWindows:
+    """Windows that are read only when they are indexed."""
+
+    def __init__(self, array):
+        self._array = array
+        self.shape = array.shape
+        self.rows_read = 0
+
+    def __len__(self):
+        return len(self._array)
+
+    def __getitem__(self, key):
+        rows = self._array[key]
+        self.rows_read += len(rows)
+        return rows
+
+
+class MeanClassifier(ClassifierMixin, BaseEstimator):
+    """Nearest class mean of windows of shape (n, steps, channels); it takes no 2-D input."""
+
+    def fit(self, X, y, offset=0.0):
+        assert X.ndim == 3
+        self.means_ = {label: X[y == label].mean() + offset for label in np.unique(y)}
+        return self
+
+    def predict(self, X):
+        labels = np.array(list(self.means_))
+        distance = np.abs(X[:].mean(axis=(1, 2))[:, None] - np.array(list(self.means_.values())))
+        return labels[distance.argmin(axis=1)]
+
+
+def test_windows_reach_the_estimator_as_they_are():
+    y = np.array([0, 0, 1, 1, -1, -1])
+    windows = np.array([0, 0.1, 1, 1.1, 50, 60])[:, None, None] * np.ones((6, 8, 2))
+    lazy = LazyWindows(windows)
+    probe = LabeledSubsetClassifier(MeanClassifier()).fit(lazy, y)
+    assert lazy.rows_read == 4
+    assert probe.classes_.tolist() == [0, 1]
+    assert not hasattr(probe, "n_features_in_")
+    assert probe.score(windows, y) == 1.0
+    assert probe.predict(windows).tolist() == [0, 0, 1, 1, 1, 1]
+
+
+def test_fully_labelled_data_are_not_copied():
+    X, seen = np.zeros((4, 8, 2)), []
+
+    class Keeper(MeanClassifier):
+        def fit(self, X, y):
+            seen.append(X)
+            return super().fit(X, y)
+
+    LabeledSubsetClassifier(Keeper()).fit(X, np.array([0, 0, 1, 1]))
+    assert seen[0] is X
+
+
+def test_methods_are_those_of_the_estimator(few_labels):
+    X, y, _ = few_labels
+    ridge = LabeledSubsetClassifier(RidgeClassifier())
+    neighbors = LabeledSubsetClassifier(KNeighborsClassifier())
+    for probe in (ridge, ridge.fit(X, y)):
+        assert hasattr(probe, "decision_function") and not hasattr(probe, "predict_proba")
+    for probe in (neighbors, neighbors.fit(X, y)):
+        assert hasattr(probe, "predict_proba") and not hasattr(probe, "decision_function")
+    with pytest.raises(AttributeError, match="predict_proba"):
+        ridge.predict_proba(X)
+
+
+def test_tags_are_those_of_the_estimator():
+    assert is_classifier(LabeledSubsetClassifier())
+    assert get_tags(LabeledSubsetClassifier()).input_tags.sparse
+    assert not get_tags(LabeledSubsetClassifier(GaussianNB())).input_tags.sparse
+
+
+@pytest.mark.parametrize("method", ["predict", "predict_proba", "decision_function", "score"])
+def test_unfitted(method, few_labels):
+    X, y, _ = few_labels
+    arguments = (X, y) if method == "score" else (X,)
+    with pytest.raises(NotFittedError):
+        getattr(LabeledSubsetClassifier(), method)(*arguments)
+
+
+@pytest.mark.parametrize("estimator", [LogisticRegression, 3, StandardScaler])
+def test_estimator_of_another_kind(estimator, few_labels):
+    with pytest.raises(TypeError, match="estimator must be a classifier instance"):
+        LabeledSubsetClassifier(estimator).fit(*few_labels[:2])
+
+
+def test_bad_y(few_labels):
+    X, y, _ = few_labels
+    with pytest.raises(ValueError, match="requires y"):
+        LabeledSubsetClassifier().fit(X, None)
+    with pytest.raises(ValueError, match="y should be a 1d array"):
+        LabeledSubsetClassifier().fit(X, np.stack([y, y], axis=1))
+    with pytest.raises(ValueError, match=r"one label per row.*\(90, 1, 1\)"):
+        LabeledSubsetClassifier().fit(X, y[:, None, None])
+    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+        LabeledSubsetClassifier().fit(X, y[:-1])
+    with pytest.raises(ValueError, match="unlabeled_label must not be NaN"):
+        LabeledSubsetClassifier(unlabeled_label=np.nan).fit(X, y)
+
+
+def test_clone_and_pickle(few_labels):
+    X, y, _ = few_labels
+    probe = LabeledSubsetClassifier(GaussianNB(), unlabeled_label=-1).fit(X, y)
+    again = pickle.loads(pickle.dumps(probe))
+    np.testing.assert_array_equal(again.predict(X), probe.predict(X))
+    copy = clone(probe)
+    assert copy.unlabeled_label == -1 and not hasattr(copy, "classes_")
+
+
+# LabeledSubsetClassifier: parameters of fit
+
+
+@pytest.mark.parametrize("convert", [np.asarray, list, pd.Series])
+def test_sample_weight_is_cut_to_the_labelled_rows(few_labels, convert):
+    X, y, _ = few_labels
+    weight = np.random.default_rng(0).random(90)
+    probe = LabeledSubsetClassifier().fit(X, y, sample_weight=convert(weight))
+    rows = y != -1
+    plain = LogisticRegression(max_iter=1000, class_weight="balanced")
+    plain.fit(X[rows], y[rows], sample_weight=weight[rows])
+    np.testing.assert_array_equal(probe.estimator_.coef_, plain.coef_)
+    unweighted = LabeledSubsetClassifier().fit(X, y, sample_weight=None)
+    assert np.any(probe.estimator_.coef_ != unweighted.estimator_.coef_)
+
+
+def test_other_parameters_of_fit_pass_as_they_are():
+    windows, y = np.ones((4, 8, 2)), np.array([0, 0, 1, -1])
+    probe = LabeledSubsetClassifier(MeanClassifier()).fit(windows, y, offset=2.0)
+    assert probe.estimator_.means_ == {0: 3.0, 1: 3.0}
+    with pytest.raises(TypeError, match="nonsense"):
+        LabeledSubsetClassifier(MeanClassifier()).fit(windows, y, nonsense=1)
+
+
+def test_metadata_routing(few_labels):
+    X, y, _ = few_labels
+    weight = np.random.default_rng(0).random(90)
+    expected = LabeledSubsetClassifier().fit(X, y, sample_weight=weight).predict_proba(X)
+    with sklearn.config_context(enable_metadata_routing=True):
+        estimator = LogisticRegression(max_iter=1000, class_weight="balanced")
+        estimator.set_fit_request(sample_weight="importance")
+        probe = LabeledSubsetClassifier(estimator).set_score_request(sample_weight=True)
+        got = probe.fit(X, y, importance=weight).predict_proba(X)
+        np.testing.assert_array_equal(got, expected)
+        pipeline = Pipeline([("probe", probe)]).fit(X, y, importance=weight)
+        np.testing.assert_array_equal(pipeline.predict_proba(X), expected)
+        direct = probe.score(X, y, sample_weight=weight)
+        assert pipeline.score(X, y, sample_weight=weight) == direct
+        with pytest.raises(TypeError, match="unexpected argument"):
+            probe.fit(X, y, sample_weight=weight)
+        with pytest.raises(sklearn.exceptions.UnsetMetadataPassedError):
+            LabeledSubsetClassifier().fit(X, y, sample_weight=weight)
+
+
+# LabeledSubsetClassifier: in pipelines and searches
+
+
+class CountRows(TransformerMixin, BaseEstimator):
+    """Passes the data on and remembers how many rows it was fitted on."""
+
+    def fit(self, X, y=None):
+        self.n_rows_ = len(X)
+        return self
+
+    def transform(self, X):
+        return X
+
+
+def test_pipeline_pretrains_on_every_row(few_labels):
+    X, y, truth = few_labels
+    pipeline = make_pipeline(CountRows(), LabeledSubsetClassifier()).fit(X, y)
+    assert pipeline[0].n_rows_ == 90
+    assert pipeline.score(X, truth) > 0.9
+    weight = np.ones(90)
+    pipeline.fit(X, y, labeledsubsetclassifier__sample_weight=weight)
+
+
+def test_cross_validation_equals_a_loop_by_hand(few_labels):
+    X, y, _ = few_labels
+    pipeline = make_pipeline(StandardScaler(), LabeledSubsetClassifier())
+    cv = KFold(3, shuffle=True, random_state=0)
+    expected = []
+    for train, test in cv.split(X):
+        scaler = StandardScaler().fit(X[train])
+        labeled = [i for i in train if y[i] != -1]
+        probe = LogisticRegression(max_iter=1000, class_weight="balanced")
+        probe.fit(scaler.transform(X[labeled]), y[labeled])
+        test = [i for i in test if y[i] != -1]
+        expected.append(np.mean(probe.predict(scaler.transform(X[test])) == y[test]))
+    for scoring in (None, "accuracy"):
+        scores = cross_val_score(pipeline, X, y, cv=LabeledTestSplit(cv), scoring=scoring)
+        np.testing.assert_allclose(scores, expected)
+
+
+def test_search_over_the_estimator(few_labels):
+    X, y, _ = few_labels
+    probe = LabeledSubsetClassifier(LogisticRegression())
+    search = GridSearchCV(probe, {"estimator__C": [1e-6, 1.0]}, cv=LabeledTestSplit(3))
+    search.fit(X, y)
+    assert search.best_params_ == {"estimator__C": 1.0}
+    assert search.classes_.tolist() == [0, 1, 2]
