@@ -373,7 +373,7 @@ class RecordingWindows:
         return selected
 
     def _as_indices(self, key: Any) -> np.ndarray:
-        """Return a mask or sequence of integers as non-negative window indices."""
+        """Return a mask or sequence of integers as window indices that are within bounds."""
         indices = np.asarray(key)
         if indices.ndim == 1 and indices.size == 0:
             return np.empty(0, dtype=np.intp)
@@ -394,7 +394,7 @@ class RecordingWindows:
             raise IndexError(
                 f"index {indices[outside][0]} is out of bounds for {len(self)} windows."
             )
-        return np.where(indices < 0, indices + len(self), indices)
+        return indices
 
     def take(self, indices: ArrayLike) -> np.ndarray:
         """Read some windows into a new array; nothing else of a recording is read.

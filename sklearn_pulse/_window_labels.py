@@ -246,7 +246,7 @@ def window_labels(
         better = count > most  # strictly: a tie stays with the lower class
         best[better] = position
         np.maximum(most, count, out=most)
-    # a quotient, not min_labeled * length: 3 / 30 is the float 0.1, 0.1 * 30 is above 3
+    # a quotient, not min_labeled * length: 7 / 25 is the float 0.28, but 0.28 * 25 is above 7
     accepted = n_labeled / length >= min_labeled
     if label == "pure":
         accepted &= most == n_labeled

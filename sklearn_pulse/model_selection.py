@@ -7,15 +7,16 @@ from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.model_selection import BaseCrossValidator, check_cv
 from sklearn.utils import check_random_state
-from sklearn.utils.metadata_routing import get_routing_for_object
+from sklearn.utils.metadata_routing import MetadataRequest, get_routing_for_object
 
 __all__ = ["LabeledTestSplit", "mask_labels"]
 
 
 def mask_labels(
-    y,
+    y: ArrayLike,
     fraction: float,
     random_state: int | np.random.RandomState | None = None,
     *,
@@ -173,7 +174,9 @@ class LabeledTestSplit(BaseCrossValidator):
         self.cv = list(cv) if isinstance(cv, Iterator) else cv
         self.unlabeled_label = unlabeled_label
 
-    def split(self, X, y=None, groups=None) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    def split(
+        self, X: Any, y: ArrayLike | None = None, groups: ArrayLike | None = None
+    ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """Give the indices of each split.
 
         Parameters
@@ -210,7 +213,9 @@ class LabeledTestSplit(BaseCrossValidator):
                 )
             yield train, labeled_test
 
-    def get_n_splits(self, X=None, y=None, groups=None) -> int:
+    def get_n_splits(
+        self, X: Any = None, y: ArrayLike | None = None, groups: ArrayLike | None = None
+    ) -> int:
         """Give the number of splits.
 
         Parameters
@@ -229,7 +234,7 @@ class LabeledTestSplit(BaseCrossValidator):
         """
         return check_cv(self.cv, y, classifier=True).get_n_splits(X, y, groups)
 
-    def get_metadata_routing(self):
+    def get_metadata_routing(self) -> MetadataRequest:
         """Request what the wrapped splitter requests.
 
         Returns

@@ -238,11 +238,11 @@ def test_label_rule_equals_loop(steps, length, stride, label, min_labeled):
 
 
 def test_min_labeled_is_an_exact_fraction():
-    # 0.1 * 30 is above 3 in floating point, yet three of thirty steps are a tenth
-    steps = np.full(30, -1)
-    steps[:3] = 2
-    assert sliding_windows([np.zeros(30)], 30, y=[steps], min_labeled=0.1).y.tolist() == [2]
-    assert sliding_windows([np.zeros(30)], 30, y=[steps], min_labeled=0.11).y.tolist() == [-1]
+    # 0.28 * 25 is above 7 in floating point, yet seven of 25 steps are that fraction
+    steps = np.full(25, -1)
+    steps[:7] = 2
+    assert sliding_windows([np.zeros(25)], 25, y=[steps], min_labeled=0.28).y.tolist() == [2]
+    assert sliding_windows([np.zeros(25)], 25, y=[steps], min_labeled=0.29).y.tolist() == [-1]
 
 
 def test_ties_go_to_the_lowest_class():
@@ -268,13 +268,19 @@ def test_labels_per_recording_are_repeated():
         [[0, 0, 1], [1, 1, 1]],
         np.array([[0, 0, 1], [1, 1, 1]]),
         (np.array([0, 0, 1]), pd.Series([1, 1, 1])),
-        np.array([[0.0, 0.0, np.nan], [1.0, 1.0, 1.0]]),
+        np.array([[0.0, 0.0, 0.0], [np.nan, 1.0, 1.0]]),
     ],
 )
 def test_forms_of_labels_per_step(y):
     w = sliding_windows(np.zeros((2, 3, 1)), 3, y=y)
     assert w.y.tolist() == [0, 1]
     assert w.y.dtype == np.int64
+
+
+def test_nan_is_unlabelled_among_integral_floats():
+    steps = [np.nan, np.nan, 3.0, np.nan, np.nan, np.nan]
+    assert sliding_windows([np.zeros(6)], 3, y=[steps], min_labeled=0.3).y.tolist() == [3, -1]
+    assert sliding_windows([ramp(3), ramp(3)], 3, y=[np.nan, 2]).y.tolist() == [-1, 2]
 
 
 def test_axes_of_the_entries_decide_not_sizes():
@@ -667,9 +673,12 @@ def test_take_gathers_in_the_given_order():
 
 
 def test_take_reads_only_the_recordings_it_needs():
+    class Untouchable:
+        def __array__(self, dtype=None, copy=None):
+            raise AssertionError("a recording was read without need")
+
     X = lazy_windows()
-    untouchable = object()
-    X.recordings = (X.recordings[0], untouchable)
+    X.recordings = (X.recordings[0], Untouchable())
     np.testing.assert_array_equal(X.take([0, 2, 4]), np.asarray(lazy_windows())[[0, 2, 4]])
 
 

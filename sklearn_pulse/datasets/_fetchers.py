@@ -46,7 +46,7 @@ Human Activities and Postural Transitions [Data set]. UCI Machine Learning Repos
 """
 
 
-def get_data_home(data_home: str | os.PathLike | None = None) -> str:
+def get_data_home(data_home: str | os.PathLike[str] | None = None) -> str:
     """Return the folder in which data sets are looked for, and make it if it is not there.
 
     Parameters
@@ -80,7 +80,7 @@ def get_data_home(data_home: str | os.PathLike | None = None) -> str:
 
 
 def fetch_har(
-    data_home: str | os.PathLike | None = None,
+    data_home: str | os.PathLike[str] | None = None,
     download_if_missing: bool = True,
     *,
     return_X_y: bool = False,
@@ -159,7 +159,7 @@ def fetch_har(
     return (data.X, data.y) if return_X_y else data
 
 
-def _resolve_data_home(data_home: str | os.PathLike | None) -> Path:
+def _resolve_data_home(data_home: str | os.PathLike[str] | None) -> Path:
     """Path of the data folder; nothing is created."""
     if data_home is None:
         data_home = os.environ.get("SKLEARN_PULSE_DATA") or "~/sklearn_pulse_data"

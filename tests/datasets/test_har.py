@@ -134,6 +134,15 @@ def test_recordings_are_cut_to_the_third_smallest_length(folder):
         np.testing.assert_array_equal(recording, signals[experiment][:700].astype(np.float32))
 
 
+def test_split_of_59_recordings_is_the_published_one(tmp_path):
+    numbers = [e for e in range(1, 62) if e not in (20, 21)]
+    rows = [[e, 1, 1, 0, 129] for e in numbers]
+    write_folder(tmp_path / "RawData", dict.fromkeys(numbers, 130), rows)
+    data = fetch_har(tmp_path)
+    assert data.recording_split.tolist() == ["train"] * 41 + ["val"] * 9 + ["test"] * 9
+    assert data.recording_experiment[50:].tolist() == [52, 16, 27, 55, 13, 56, 41, 22, 50]
+
+
 def test_equal_lengths_drop_nothing(tmp_path):
     rows = [[e, 1, 1, 0, 200] for e in (1, 2, 3, 4)]
     write_folder(tmp_path / "RawData", dict.fromkeys((1, 2, 3, 4), 200), rows)

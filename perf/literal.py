@@ -1,0 +1,130 @@
+"""The published training step, written plainly: the slow thing that ours must equal and beat.
+
+One encoder pass for every crop and one for the full window, convolutions with all their taps,
+and shifts in a Python loop over samples.
+"""
+
+from __future__ import annotations
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from sklearn_pulse._cross_reconstruction import CrossReconstruction
+
+
+class LiteralBlock(nn.Module):
+    """A residual block of the encoder, channels first."""
+
+    def __init__(self, in_channels: int, out_channels: int, dilation: int, last: bool) -> None:
+        super().__init__()
+        conv = {"kernel_size": 3, "dilation": dilation, "padding": dilation}
+        self.conv1 = nn.Conv1d(in_channels, out_channels, **conv)
+        self.conv2 = nn.Conv1d(out_channels, out_channels, **conv)
+        self.skip = nn.Conv1d(in_channels, out_channels, 1) if last else nn.Identity()
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Map (batch, channels, time) to the same."""
+        return self.conv2(F.gelu(self.conv1(F.gelu(x)))) + self.skip(x)
+
+
+class LiteralEncoder(nn.Module):
+    """The system encoder, with plain convolutions."""
+
+    def __init__(self, n_channels: int, hidden_dim: int, embedding_dim: int, depth: int) -> None:
+        super().__init__()
+        widths = [hidden_dim] * (depth + 1) + [embedding_dim]
+        self.input = nn.Linear(n_channels, hidden_dim)
+        self.blocks = nn.Sequential(
+            *(
+                LiteralBlock(widths[i], widths[i + 1], 2**i, last=i == depth)
+                for i in range(depth + 1)
+            )
+        )
+        self.norm = nn.LayerNorm(embedding_dim)
+
+    def encode_steps(self, x: Tensor) -> Tensor:
+        """Map (batch, time, channels) to (batch, time, embedding_dim)."""
+        return self.norm(self.blocks(self.input(x).transpose(1, 2)).transpose(1, 2))
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Embed."""
+        return self.encode_steps(x).max(dim=1).values
+
+
+def copy_weights(ours: nn.Module, literal: nn.Module) -> None:
+    """Load our weights into the literal module, whose names agree and skip shapes do not."""
+    shapes = {name: value.shape for name, value in literal.state_dict().items()}
+    state = {name: value.reshape(shapes[name]) for name, value in ours.state_dict().items()}
+    literal.load_state_dict(state)
+
+
+class LiteralPulse(nn.Module):
+    """Loss of the published step for a given objective's sizes and weights.
+
+    Parameters
+    ----------
+    objective : CrossReconstruction
+        What to imitate.
+    """
+
+    def __init__(self, objective: CrossReconstruction) -> None:
+        super().__init__()
+        encoder = objective.encoder
+        embedding_dim, hidden_dim = encoder.blocks[-1].skip.weight.shape
+        self.encoder = LiteralEncoder(
+            encoder.input.in_features, hidden_dim, embedding_dim, len(encoder.blocks) - 1
+        )
+        copy_weights(encoder, self.encoder)
+        self.initial_condition = objective.initial_condition
+        self.time_varying = objective.time_varying
+        self.gru = nn.GRU(
+            objective.decoder.gru.input_size,
+            objective.decoder.gru.hidden_size,
+            objective.decoder.gru.num_layers,
+            batch_first=True,
+        )
+        self.gru.load_state_dict(objective.decoder.gru.state_dict())
+        self.observation = objective.decoder.observation
+        self.dropout = nn.Dropout(objective.dropout)
+
+    def forward(self, x: Tensor, starts: Tensor) -> Tensor:
+        """Compute half the mean over crops plus half the full window."""
+        full = self.one_pass(x, torch.zeros(len(x), dtype=torch.int64))
+        if not len(starts):
+            return 0.5 * full
+        crops = [self.one_pass(x, t0) for t0 in starts]
+        return 0.5 * (torch.stack(crops).mean() + full)
+
+    def one_pass(self, x: Tensor, t0: Tensor) -> Tensor:
+        """Compute the loss of one crop of each sample."""
+        batch, n_timesteps, n_channels = x.shape
+        steps = self.encoder.encode_steps(x)
+        theta = steps.max(dim=1).values
+        condition = self.initial_condition(x)
+        left = [n_timesteps - int(start) - 1 for start in t0]
+        n = max(left)
+
+        inputs = theta.unsqueeze(1).repeat(1, n, 1)
+        if self.time_varying is not None:
+            drive = _shift(self.time_varying(steps), t0, left, n)
+            inputs = torch.cat([inputs, drive], dim=2)
+        state = torch.zeros(self.gru.num_layers, batch, self.gru.hidden_size)
+        state[0] = torch.stack([condition[i, start] for i, start in enumerate(t0)])
+        hidden, _ = self.gru(self.dropout(inputs), state)
+        prediction = self.observation(hidden)
+        inside = torch.zeros(batch, n, 1)
+        for i in range(batch):
+            inside[i, : left[i]] = 1
+        errors = (prediction * inside - _shift(x, t0, left, n)) ** 2
+        return errors.sum() / (batch * n * n_channels)
+
+
+def _shift(x: Tensor, t0: Tensor, left: list[int], n: int) -> Tensor:
+    """Roll each sample left by t0 + 1, keep n steps, zero what lies past the window's end."""
+    rows = []
+    for i, start in enumerate(t0):
+        row = torch.roll(x[i], -(int(start) + 1), dims=0)[:n]
+        keep = (torch.arange(n) < left[i]).unsqueeze(1)
+        rows.append(row * keep)
+    return torch.stack(rows)

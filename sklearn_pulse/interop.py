@@ -1,0 +1,177 @@
+"""Published checkpoints in."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import ArrayLike
+from torch import Tensor
+
+from ._pulse import PulseTransformer
+
+# Prefix of a published name, and of ours; the first that fits counts.
+_PREFIXES = (
+    ("encoder.ts_encoder.input_fc.", "encoder.input."),
+    ("encoder.ts_encoder.feature_extractor.net.", "encoder.blocks."),
+    ("encoder.context_norm.", "encoder.norm."),
+    ("init_encoder.init_proj.", "initial_condition."),
+    ("recon_net.recon_gru.", "decoder.gru."),
+    ("recon_net.out_proj.fc1.", "decoder.observation.0."),
+    ("recon_net.out_proj.fc2.", "decoder.observation.2."),
+    ("tv_module.conv.", "time_varying."),
+)
+
+
+
+def from_reference_checkpoint(
+    state_or_path: Mapping[str, Tensor | ArrayLike] | str | os.PathLike[str], **params: Any
+) -> PulseTransformer:
+    """Return a fitted `PulseTransformer` with the weights of a published checkpoint.
+
+    Parameters
+    ----------
+    state_or_path : mapping of str to array, or path-like
+        The state dictionary, or a file that :func:`torch.load` reads it from with
+        ``weights_only=True``, so that nothing in the file is executed.
+    **params
+        Parameters of :class:`~sklearn_pulse.PulseTransformer` that shapes cannot tell:
+        `init_dilation`, `time_varying_pool`, `pooling`, `n_crops`, ... Sizes are read from the
+        shapes; one that is passed as well must agree.
+
+    Returns
+    -------
+    PulseTransformer
+        Ready to `transform`; its objective is ``net_.module_``. The length of the windows it was
+        trained on is not in a checkpoint, so ``n_timesteps_in_`` is None.
+
+    Raises
+    ------
+    ValueError
+        If a name is missing or unknown, or a size that was passed disagrees with the shapes.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn_pulse import PulseTransformer
+    >>> from sklearn_pulse.interop import from_reference_checkpoint, to_reference_state
+    >>> X = np.random.default_rng(0).normal(size=(8, 32, 2))
+    >>> small = {"embedding_dim": 16, "encoder_hidden_dim": 8, "encoder_depth": 3}
+    >>> pulse = PulseTransformer(**small, max_epochs=1, random_state=0).fit(X)
+    >>> restored = from_reference_checkpoint(to_reference_state(pulse))
+    >>> restored.embedding_dim, restored.encoder_depth
+    (16, 3)
+    >>> bool(np.all(restored.transform(X) == pulse.transform(X)))
+    True
+    """
+    state = {_our_name(name): value for name, value in _read(state_or_path).items()}
+    state = {name: _our_shape(name, value) for name, value in state.items()}
+    sizes = _sizes(state)
+    for name in set(params) & set(sizes):
+        if params[name] != sizes[name]:
+            raise ValueError(
+                f"{name}={params[name]!r} disagrees with the checkpoint, whose shapes say"
+                f" {sizes[name]!r}: leave it out."
+            )
+    estimator = PulseTransformer(**{**params, **sizes})
+    estimator._check_params()
+    n_channels = state["encoder.input.weight"].shape[1]
+    estimator.n_channels_in_ = estimator.n_features_in_ = n_channels
+    estimator.n_timesteps_in_ = None
+    estimator._fitted_on_table = False
+    net = estimator._build_net(seed=0, verbose=0).initialize()
+    try:
+        net.module_.load_state_dict(state)
+    except RuntimeError as error:
+        raise ValueError(f"the checkpoint is not one of PULSE: {error}") from error
+    estimator.net_ = net
+    return estimator
+
+
+def to_reference_state(estimator: PulseTransformer) -> dict[str, Tensor]:
+    """Return the weights of a fitted `PulseTransformer` under the published names.
+
+    Parameters
+    ----------
+    estimator : PulseTransformer
+        Fitted, with the published two-layer observation map.
+
+    Returns
+    -------
+    dict of str to Tensor
+        What :func:`from_reference_checkpoint` reads.
+
+    Raises
+    ------
+    ValueError
+        With ``observation="linear"``, which the published code does not have.
+    """
+    if estimator.observation != "mlp":
+        raise ValueError("observation='linear' has no published names: only 'mlp' has")
+    return {
+        _published_name(name): value.unsqueeze(-1) if name.endswith("skip.weight") else value
+        for name, value in estimator.net_.module_.state_dict().items()
+    }
+
+
+def _read(state_or_path: Any) -> dict[str, Tensor]:
+    if not isinstance(state_or_path, Mapping):
+        state_or_path = torch.load(state_or_path, map_location="cpu", weights_only=True)
+    return {
+        name: value if isinstance(value, Tensor) else torch.from_numpy(np.array(value))
+        for name, value in state_or_path.items()
+    }
+
+
+def _our_name(name: str) -> str:
+    for theirs, ours in _PREFIXES:
+        if name.startswith(theirs):
+            rest = name.removeprefix(theirs)
+            return ours + rest.replace(".conv.", ".").replace("projector.", "skip.")
+    raise ValueError(f"the checkpoint is not one of PULSE: it holds {name!r}")
+
+
+def _published_name(name: str) -> str:
+    for theirs, ours in _PREFIXES:
+        if name.startswith(ours):
+            rest = name.removeprefix(ours).replace("skip.", "projector.")
+            if ours == "encoder.blocks.":
+                rest = rest.replace("conv1.", "conv1.conv.").replace("conv2.", "conv2.conv.")
+            return theirs + rest
+    raise KeyError(name)
+
+
+def _our_shape(name: str, value: Tensor) -> Tensor:
+    return value.squeeze(-1) if name.endswith("skip.weight") else value
+
+
+def _sizes(state: Mapping[str, Tensor]) -> dict[str, Any]:
+    """Read the sizes off the shapes."""
+    try:
+        hidden_dim, n_channels = state["encoder.input.weight"].shape
+        init_hidden_dim, init_channels, init_kernel_size = state[
+            "initial_condition.conv1.weight"
+        ].shape
+        embedding_dim = len(state["encoder.norm.weight"])
+        gru_hidden_dim = state["decoder.gru.weight_hh_l0"].shape[1]
+    except KeyError as error:
+        raise ValueError(f"the checkpoint is not one of PULSE: it lacks {error}") from error
+    blocks = {name.split(".")[2] for name in state if name.startswith("encoder.blocks.")}
+    time_varying = state.get("time_varying.conv1.bias", torch.empty(0))
+    sizes = {
+        "embedding_dim": embedding_dim,
+        "encoder_hidden_dim": hidden_dim,
+        "encoder_depth": len(blocks) - 1,
+        "time_varying_dim": len(time_varying),
+        "init_kernel_size": init_kernel_size,
+        "init_hidden_dim": init_hidden_dim,
+        "gru_num_layers": sum(name.startswith("decoder.gru.weight_hh") for name in state),
+        "gru_hidden_dim": gru_hidden_dim,
+        "observation": "mlp",
+    }
+    if embedding_dim != n_channels:  # otherwise its input does not tell
+        sizes["shared_encoder"] = init_channels == embedding_dim
+    return sizes

@@ -1,0 +1,157 @@
+"""Signal and reconstruction of one window."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils import _safe_indexing
+from sklearn.utils.validation import check_is_fitted
+
+from .._batches import as_batch
+from .._validation import check_windows
+
+
+class ReconstructionDisplay:
+    """A window and what the decoder makes of its embedding, channel by channel.
+
+    Make one with :meth:`from_estimator`.
+
+    Parameters
+    ----------
+    signal : ndarray of shape (n_timesteps, n_channels)
+        The window.
+    predictions : dict of int to ndarray of shape (n_timesteps, n_channels)
+        By start of the crop: the reconstruction, NaN up to the start and past the crop's end.
+    channel_names : sequence of str or None
+        One name a channel.
+
+    Attributes
+    ----------
+    axes_ : ndarray of matplotlib.axes.Axes
+        One for each channel.
+    figure_ : matplotlib.figure.Figure
+        Their figure.
+    """
+
+    def __init__(
+        self,
+        signal: NDArray[np.floating],
+        predictions: dict[int, NDArray[np.floating]],
+        *,
+        channel_names: Any = None,
+    ) -> None:
+        self.signal = signal
+        self.predictions = predictions
+        self.channel_names = channel_names
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator: Any,
+        X: ArrayLike,
+        *,
+        sample: int = 0,
+        starts: tuple[int, ...] | None = None,
+        channel_names: Any = None,
+        axes: Any = None,
+    ) -> ReconstructionDisplay:
+        """Reconstruct one window with a fitted `PulseTransformer` and draw it.
+
+        Parameters
+        ----------
+        estimator : PulseTransformer
+            Fitted.
+        X : array-like of shape (n_samples, n_timesteps, n_channels)
+            Windows of at least two time steps.
+        sample : int, default=0
+            Which of them.
+        starts : tuple of int, default=None
+            Where crops start; None takes one, at a quarter of the window. The full window is
+            always drawn.
+        channel_names : sequence of str, default=None
+            One name a channel.
+        axes : array-like of matplotlib.axes.Axes, default=None
+            One for each channel; None makes a new figure.
+
+        Returns
+        -------
+        ReconstructionDisplay
+            Drawn.
+
+        Raises
+        ------
+        ValueError
+            For windows of one step, bags, or a start outside the window.
+        """
+        check_is_fitted(estimator)
+        windows = check_windows(estimator, _safe_indexing(X, [sample]), reset=False)
+        n_timesteps = windows.n_timesteps
+        if windows.is_bag or n_timesteps < 2:
+            raise ValueError("X must hold single windows of at least two time steps")
+        if starts is None:
+            starts = (n_timesteps // 4,)
+        if not all(0 <= start < n_timesteps - 1 for start in starts):
+            raise ValueError(f"starts must lie in 0..{n_timesteps - 2}, got {starts}")
+        block = windows.take(np.arange(1))
+        net = estimator.net_
+        net.module_.eval()
+        with torch.inference_mode():
+            passes = net.module_.reconstruct(
+                **as_batch(block, torch.device(net.device)),
+                starts=torch.tensor(starts, dtype=torch.int64, device=net.device).reshape(-1, 1),
+            )
+        predictions = {}
+        for i, start in enumerate(passes.starts[:, 0].tolist()):
+            length = int(passes.n_steps[i])
+            predictions[start] = np.full_like(block.x[0], np.nan)
+            predictions[start][start + 1 : start + 1 + length] = (
+                passes.prediction[:length, i, 0].float().cpu().numpy()
+            )
+        signal = block.x[0].copy()
+        if block.observed is not None:
+            signal[~block.observed[0]] = np.nan
+        return cls(signal, predictions, channel_names=channel_names).plot(axes=axes)
+
+    def plot(self, axes: Any = None) -> ReconstructionDisplay:
+        """Draw, on `axes` or a new figure.
+
+        Parameters
+        ----------
+        axes : array-like of matplotlib.axes.Axes, default=None
+            One for each channel; None makes a new figure.
+
+        Returns
+        -------
+        ReconstructionDisplay
+            Itself, with `axes_` and `figure_`.
+        """
+        import matplotlib.pyplot as plt
+
+        n_channels = self.signal.shape[1]
+        if axes is None:
+            _, axes = plt.subplots(
+                n_channels,
+                1,
+                sharex=True,
+                squeeze=False,
+                layout="constrained",
+                figsize=(7, 1 + 1.2 * n_channels),
+            )
+        axes = np.ravel(axes)
+        if len(axes) != n_channels:
+            raise ValueError(f"axes holds {len(axes)} axes for {n_channels} channels")
+        for channel, ax in enumerate(axes):
+            ax.plot(self.signal[:, channel], color="0.6", label="signal")
+            for i, (start, prediction) in enumerate(sorted(self.predictions.items())):
+                name = "full window" if start == 0 else f"crop from step {start}"
+                ax.plot(prediction[:, channel], color=f"C{i}", lw=1.2, label=name)
+                ax.axvline(start, color=f"C{i}", lw=0.6, ls=":")
+            if self.channel_names is not None:
+                ax.set_ylabel(self.channel_names[channel])
+        axes[0].legend(frameon=False, ncols=3, fontsize="small", loc="lower left", bbox_to_anchor=(0, 1))
+        axes[-1].set_xlabel("time step")
+        self.axes_, self.figure_ = axes, axes[0].figure
+        return self

@@ -1,0 +1,101 @@
+"""The objective against the published step written out literally."""
+
+import pytest
+import torch
+
+from perf.literal import LiteralPulse
+from sklearn_pulse._cross_reconstruction import CrossReconstruction
+
+SMALL = {
+    "embedding_dim": 12,
+    "encoder_hidden_dim": 8,
+    "encoder_depth": 4,
+    "gru_hidden_dim": 8,
+    "init_hidden_dim": 8,
+    "dropout": 0.0,
+}
+
+
+@pytest.mark.parametrize(
+    "params",
+    [
+        {},
+        {"n_crops": 3, "gru_num_layers": 3},
+        {"n_crops": 0},
+        {"time_varying_dim": 0},
+        {"time_varying_dim": 2, "time_varying_pool": 5},
+        {"observation": "linear"},
+    ],
+)
+def test_equals_the_literal_step(params):
+    torch.manual_seed(0)
+    objective = CrossReconstruction(2, **SMALL | params)
+    literal = LiteralPulse(objective)
+    x = torch.randn(5, 24, 2)
+    starts = torch.randint(12, (objective.n_crops, 5))
+    loss, expected = objective(x=x, starts=starts), literal(x, starts)
+    torch.testing.assert_close(loss, expected, rtol=1e-6, atol=1e-6)
+
+
+def literal_fixed_crops(objective, x, starts, length):
+    """Paper's text: crops of a fixed length, scored on their own entries only."""
+    theta = objective.encode(x)
+    steps = objective.encoder.encode_steps(x)
+    drive = objective.time_varying(steps)
+    conditions = objective.initial_condition(x)
+    losses = []
+    for t0 in [*starts, torch.zeros(len(x), dtype=torch.int64)]:
+        squared, count = 0.0, 0
+        for i, start in enumerate(t0.tolist()):
+            last = len(x[i]) if t0.sum() == 0 else start + 1 + length
+            predicted = range(start + 1, last)
+            inputs = torch.stack([torch.cat([theta[i], drive[i, t]]) for t in predicted])
+            y = objective.decoder(inputs.unsqueeze(1), conditions[i, start].unsqueeze(0))
+            squared += (y.squeeze(1) - x[i, start + 1 : last]).square().sum()
+            count += (last - start - 1) * x.shape[2]
+        losses.append(squared / count)
+    return 0.5 * (torch.stack(losses[:-1]).mean() + losses[-1])
+
+
+def test_fixed_crops_with_valid_reduction():
+    torch.manual_seed(0)
+    objective = CrossReconstruction(
+        2, **SMALL, crop="fixed", crop_length=6, loss_reduction="valid"
+    )
+    x = torch.randn(5, 24, 2)
+    starts = torch.randint(1, 24 - 7, (2, 5))
+    expected = literal_fixed_crops(objective, x, starts, 6)
+    torch.testing.assert_close(objective(x=x, starts=starts), expected, rtol=1e-5, atol=1e-6)
+
+
+def test_random_pairs_take_all_but_theta_from_the_partner():
+    torch.manual_seed(0)
+    objective = CrossReconstruction(2, **SMALL, pairing="random", seed=3)
+    crops = CrossReconstruction(2, **SMALL)
+    crops.load_state_dict(objective.state_dict())
+    x = torch.randn(5, 24, 2)
+    starts = torch.randint(12, (2, 5))
+    partner = torch.randperm(5, generator=torch.Generator().manual_seed(3))
+    assert not torch.equal(partner, torch.arange(5))
+    theta = objective.encode(x)
+    crops.encode_window = lambda y, observed: original(y, observed)._replace(embedding=theta)
+    original = CrossReconstruction.encode_window.__get__(crops)
+    expected = crops(x=x[partner], starts=starts)
+    torch.testing.assert_close(objective(x=x, starts=starts), expected)
+
+
+def test_missing_steps_do_not_count():
+    """Loss of a window padded with unobserved steps: that of the window, at "valid" reduction."""
+    torch.manual_seed(0)
+    objective = CrossReconstruction(
+        2, **SMALL, loss_reduction="valid", time_varying_dim=0, n_crops=1
+    )
+    x = torch.randn(4, 24, 2)
+    # Steps near the end see the padding through the initial condition, so crops start earlier.
+    starts = torch.randint(10, (1, 4))
+    padded = torch.cat([x, torch.full((4, 9, 2), 7.0)], dim=1)
+    observed = torch.arange(33).expand(4, 33) < 24
+    torch.testing.assert_close(
+        objective(x=padded, observed=observed, starts=starts), objective(x=x, starts=starts)
+    )
+    assert objective(x=padded, starts=starts) > objective(x=x, starts=starts)
