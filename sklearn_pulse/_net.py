@@ -346,6 +346,7 @@ class SSLNet(NeuralNet):
 
     def _end_epoch(self, datasets: dict[str, Any]) -> None:
         """Notify of an epoch's end; skorch's early stopping says so by a KeyboardInterrupt."""
+        self.history[-1]["batches"] = []  # one empty entry a batch would grow with the data
         self.on_epoch_end(self, **datasets)
         for _, callback in self.callbacks_:
             try:

@@ -223,9 +223,8 @@ def as_numeric_array(X: Any) -> Any:
 
 def is_lazy(X: Any) -> bool:
     """Whether `X` gathers its own windows: three dimensions and a `take`, but no array."""
-    return (
-        hasattr(X, "take") and not isinstance(X, np.ndarray) and len(getattr(X, "shape", ())) == 3
-    )
+    is_array = isinstance(X, np.ndarray | torch.Tensor)
+    return not is_array and hasattr(X, "take") and len(getattr(X, "shape", ())) == 3
 
 
 def _refuse_panel_frames(X: Any) -> None:

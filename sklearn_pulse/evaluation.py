@@ -22,6 +22,8 @@ from sklearn.utils.metadata_routing import (
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import _check_method_params, check_is_fitted, column_or_1d
 
+from ._unlabeled import labeled_mask
+
 __all__ = ["LabeledSubsetClassifier", "make_linear_probe"]
 
 
@@ -168,7 +170,7 @@ class LabeledSubsetClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator
         if get_config()["enable_metadata_routing"]:
             fit_params = process_routing(self, "fit", **fit_params)["estimator"]["fit"]
         if self.unlabeled_label is not None:
-            labeled = _labeled_mask(y, self.unlabeled_label)
+            labeled = labeled_mask(y, self.unlabeled_label, "LabeledSubsetClassifier")
             if not labeled.any():
                 raise ValueError(
                     f"y holds no labelled row: all {labeled.size} entries equal "
@@ -279,7 +281,7 @@ class LabeledSubsetClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator
         y = _flat_labels(y)
         params = {"sample_weight": sample_weight}
         if self.unlabeled_label is not None:
-            labeled = _labeled_mask(y, self.unlabeled_label)
+            labeled = labeled_mask(y, self.unlabeled_label, "LabeledSubsetClassifier")
             if not labeled.any():
                 raise ValueError(
                     f"All {labeled.size} rows of y are unlabelled (equal to "
@@ -333,25 +335,6 @@ class LabeledSubsetClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator
 def _flat_labels(y):
     """Flatten a column of labels with scikit-learn's warning; refuse several columns."""
     return column_or_1d(y, warn=True) if np.asarray(y).ndim == 2 else y
-
-
-def _labeled_mask(y, unlabeled_label) -> np.ndarray:
-    """Boolean mask of the labelled rows, of shape (n_samples,)."""
-    if y is None:
-        raise ValueError(
-            "LabeledSubsetClassifier requires y to be passed, but the target y is None."
-        )
-    if unlabeled_label != unlabeled_label:
-        raise ValueError(
-            "unlabeled_label must not be NaN, which equals nothing; mark unlabelled rows with -1."
-        )
-    # A list may mix text with -1, which numpy would turn into the text "-1".
-    values = np.asarray(y, dtype=object if isinstance(y, (list, tuple)) else None)
-    if values.ndim != 1:
-        raise ValueError(
-            f"y must hold one label per row, shape (n_samples,); got shape {values.shape}."
-        )
-    return np.asarray(values != unlabeled_label, dtype=bool)
 
 
 def _take_rows(X, y, mask: np.ndarray, params: dict) -> tuple[Any, Any, dict]:

@@ -12,6 +12,8 @@ from sklearn.model_selection import BaseCrossValidator, check_cv
 from sklearn.utils import check_random_state
 from sklearn.utils.metadata_routing import MetadataRequest, get_routing_for_object
 
+from ._unlabeled import labeled_mask
+
 __all__ = ["LabeledTestSplit", "mask_labels"]
 
 
@@ -200,7 +202,7 @@ class LabeledTestSplit(BaseCrossValidator):
         ValueError
             If ``y`` is missing or not one-dimensional, or a test fold holds no labelled row.
         """
-        labeled = self._labeled_mask(y)
+        labeled = labeled_mask(y, self.unlabeled_label, "LabeledTestSplit")
         cv = check_cv(self.cv, y, classifier=True)
         for fold, (train, test) in enumerate(cv.split(X, y, groups)):
             test = np.asarray(test)
@@ -243,26 +245,3 @@ class LabeledTestSplit(BaseCrossValidator):
             The request of the wrapped splitter.
         """
         return get_routing_for_object(check_cv(self.cv, classifier=True))
-
-    def _labeled_mask(self, y) -> np.ndarray:
-        """Boolean mask of the labelled rows, of shape (n_samples,)."""
-        if y is None:
-            raise ValueError(
-                "LabeledTestSplit needs y to know the labelled rows, but y is None; pass it."
-            )
-        if self.unlabeled_label != self.unlabeled_label:
-            raise ValueError(
-                "unlabeled_label must not be NaN, which equals nothing; mark unlabelled rows "
-                "with -1."
-            )
-        # A list may mix text with -1, which numpy would turn into the text "-1".
-        values = np.asarray(y, dtype=object if isinstance(y, (list, tuple)) else None)
-        if values.ndim == 2 and values.shape[1] == 1:
-            values = values[:, 0]
-        if values.ndim != 1:
-            raise ValueError(
-                f"y must hold one label per row, shape (n_samples,); got shape {values.shape}."
-            )
-        if self.unlabeled_label is None:
-            return np.ones(values.size, dtype=bool)
-        return np.asarray(values != self.unlabeled_label, dtype=bool)

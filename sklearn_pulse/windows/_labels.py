@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ._checks import check_fraction
+
 UNLABELED = -1
 """Label of an unlabelled step or window, as in scikit-learn's semi-supervised estimators."""
 
@@ -16,41 +18,10 @@ _RULES = ("majority", "pure")
 
 
 def check_label_rule(label: str, min_labeled: float) -> None:
-    """Validate the parameters of the label rule.
-
-    Parameters
-    ----------
-    label : {"majority", "pure"}
-        The rule, see `window_labels`.
-    min_labeled : float
-        Least fraction of labelled steps, in (0, 1].
-
-    Raises
-    ------
-    ValueError
-        If one of them is invalid.
-
-    Examples
-    --------
-    >>> check_label_rule("pure", 0.5)
-    """
+    """Raise a ValueError unless these are parameters of `window_labels`."""
     if not isinstance(label, str) or label not in _RULES:
         raise ValueError(f"label must be 'majority' or 'pure', got {label!r}; choose one of them.")
     check_fraction(min_labeled, "min_labeled")
-
-
-def check_fraction(value: Any, name: str) -> None:
-    """Raise a ValueError unless `value` is a number in (0, 1].
-
-    Examples
-    --------
-    >>> check_fraction(0.5, "fraction")
-    """
-    is_number = isinstance(value, numbers.Real) and not isinstance(value, (bool, np.bool_))
-    if not is_number or not 0 < value <= 1:
-        raise ValueError(
-            f"{name} must be a number in (0, 1], got {value!r}; 1.0 means all of them."
-        )
 
 
 def _unbox(array: np.ndarray, name: str) -> np.ndarray:
@@ -67,24 +38,10 @@ def _unbox(array: np.ndarray, name: str) -> np.ndarray:
 
 
 def as_label_array(values: ArrayLike, name: str) -> np.ndarray:
-    """Return labels as a 1-D array of int64 or of strings.
+    """Return labels, shape (n_labels,), as an array of int64 or of strings.
 
-    Parameters
-    ----------
-    values : array-like of shape (n_labels,)
-        Integers, booleans, strings, or floats that are integral or NaN; NaN becomes -1.
-    name : str
-        Name for error messages.
-
-    Returns
-    -------
-    ndarray of shape (n_labels,)
-        The labels.
-
-    Raises
-    ------
-    ValueError
-        If the labels are neither integers nor strings.
+    They are integers, booleans, strings, or floats that are integral or NaN; NaN becomes -1.
+    Anything else is a ValueError that begins with `name`.
 
     Examples
     --------

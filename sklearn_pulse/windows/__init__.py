@@ -1,0 +1,20 @@
+"""Windows of recordings: cut before a pipeline, or inside it as a transformer.
+
+scikit-learn forbids a pipeline step that changes the number of samples. So windows with a
+label each are cut first (`sliding_windows`, `segment_windows`, `random_windows`), and where a
+recording has one label, `SlidingWindows` turns it into a bag of windows inside the pipeline.
+"""
+
+from ._bags import SlidingWindows
+from ._lazy import RecordingWindows
+from ._random import random_windows
+from ._segment import segment_windows
+from ._sliding import sliding_windows
+
+__all__ = [
+    "RecordingWindows",
+    "SlidingWindows",
+    "random_windows",
+    "segment_windows",
+    "sliding_windows",
+]

@@ -1,0 +1,281 @@
+"""Bags of windows inside a pipeline."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.utils import check_array
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from ._checks import check_length, check_stride
+from ._recordings import has_multiindex, is_table
+
+
+class SlidingWindows(TransformerMixin, BaseEstimator):
+    """Turn each series into a bag of windows, without changing the number of samples.
+
+    A step for pipelines with one label per recording: the number of samples stays, and an
+    encoder that follows, such as ``PulseTransformer``, embeds every window of a bag and pools.
+
+    Parameters
+    ----------
+    length : int, default=128
+        Steps in a window.
+    stride : int, default=None
+        Steps between the starts of two windows. None means `length`.
+    input_layout : {"ntc", "nct"}, default="ntc"
+        Order of the axes of a 3-D `X`: "ntc" is (n_samples, n_timesteps, n_channels), "nct" is
+        channels first, as in sktime and aeon. In a list it holds for each series, (T, C) or
+        (C, T). Nothing is guessed. The output is always channels last.
+
+    Attributes
+    ----------
+    n_channels_in_ : int
+        Number of channels seen in `fit`.
+    n_features_in_ : int
+        Number of channels, or of time steps if `X` was 2-D.
+    feature_names_in_ : ndarray of str of shape (n_features_in_,)
+        Column names, if `X` was a DataFrame with string column names.
+
+    See Also
+    --------
+    sliding_windows : Cut windows before the pipeline, each with a label of its own.
+
+    Notes
+    -----
+    Steps at the end of a series that do not fill a window are left out. A series shorter than
+    `length` becomes one window, padded at its end with NaN. In a list of unequal series each
+    gets as many windows as the longest; those it lacks are wholly NaN, and the estimators of
+    this package skip wholly missing windows in a bag.
+
+    For arrays with at least `length` steps the output is a read-only strided view, however
+    much windows overlap: of `X` itself if that is float32, else of one float32 copy.
+
+    The output has four axes, so ``set_output`` does not apply and is not available.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn_pulse.windows import SlidingWindows
+    >>> X = np.zeros((5, 100, 3), dtype=np.float32)
+    >>> SlidingWindows(length=20, stride=10).fit_transform(X).shape
+    (5, 9, 20, 3)
+    >>> series = [np.ones((30, 3)), np.ones((100, 3))]
+    >>> bag = SlidingWindows(length=20).fit_transform(series)
+    >>> bag.shape, int(np.isnan(bag[0]).all(axis=(1, 2)).sum())
+    ((2, 5, 20, 3), 4)
+    """
+
+    def __init__(
+        self, length: int = 128, stride: int | None = None, input_layout: str = "ntc"
+    ) -> None:
+        self.length = length
+        self.stride = stride
+        self.input_layout = input_layout
+
+    def fit(self, X: ArrayLike | Sequence[ArrayLike], y: Any = None) -> SlidingWindows:
+        """Validate the parameters and record the number of channels.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_timesteps, n_channels) or (n_samples, n_timesteps)
+            The series, or a list of series of shape (n_timesteps, n_channels) that may differ
+            in length. NaN is allowed.
+        y : None
+            Ignored.
+
+        Returns
+        -------
+        self : SlidingWindows
+            The fitted transformer.
+
+        Raises
+        ------
+        ValueError
+            If a parameter is invalid or `X` has an infinite value or a wrong number of axes.
+
+        Warns
+        -----
+        UserWarning
+            If there are more channels than time steps, as in a transposed array.
+        """
+        self._check_parameters()
+        series = self._check_series(X, reset=True)
+        n_timesteps = max(len(x) for x in series)
+        if self.n_channels_in_ > n_timesteps:
+            warnings.warn(
+                f"X has more channels ({self.n_channels_in_}) than time steps ({n_timesteps}); "
+                f"if it is transposed, set input_layout (now {self.input_layout!r}).",
+                UserWarning,
+                stacklevel=2,
+            )
+        return self
+
+    def transform(self, X: ArrayLike | Sequence[ArrayLike]) -> np.ndarray:
+        """Cut every series into windows.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_timesteps, n_channels) or (n_samples, n_timesteps)
+            The series, or a list of series of shape (n_timesteps, n_channels) that may differ
+            in length. A 3-D `X` may have another number of time steps than in `fit`.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_windows, length, n_channels), float32
+            The bags; a read-only view where series are of equal length, at least `length`.
+
+        Raises
+        ------
+        ValueError
+            If `X` has an infinite value, or another number of channels than in `fit`.
+        """
+        check_is_fitted(self)
+        length, stride = self._check_parameters()
+        series = self._check_series(X, reset=False)
+        if isinstance(series, list) or series.shape[1] < length:
+            return _padded_bag(series, length, stride)
+        windows = np.lib.stride_tricks.sliding_window_view(series, length, axis=1)[:, ::stride]
+        return np.moveaxis(windows, -1, 2)
+
+    def _check_parameters(self) -> tuple[int, int]:
+        if not isinstance(self.input_layout, str) or self.input_layout not in ("ntc", "nct"):
+            raise ValueError(
+                f"input_layout must be 'ntc' or 'nct', got {self.input_layout!r}; 'ntc' is "
+                "(n_samples, n_timesteps, n_channels)."
+            )
+        length = check_length(self.length)
+        return length, check_stride(self.stride, length)
+
+    def _check_series(self, X: Any, *, reset: bool) -> np.ndarray | list[np.ndarray]:
+        """Return float32 series of shape (n_timesteps, n_channels), as one array or a list."""
+        series: np.ndarray | list[np.ndarray]
+        with np.errstate(over="ignore"):  # a value beyond float32 is refused as an infinity
+            if _is_series_list(X):
+                series, is_tabular = self._check_series_list(X), False
+            else:
+                series, is_tabular = self._check_array(X, reset=reset)
+        if reset:
+            if not is_tabular:  # forgets feature names that an earlier fit has seen
+                validate_data(self, X, skip_check_array=True)
+                self.n_features_in_ = series[0].shape[1]
+            self.n_channels_in_ = series[0].shape[1]
+            self._is_tabular = is_tabular
+        self._check_channels(series)
+        return series
+
+    def _check_array(self, X: Any, *, reset: bool) -> tuple[np.ndarray, bool]:
+        """Return X with three axes, channels last, and whether it was a 2-D table."""
+        _refuse_panel(X)
+        n_axes = _n_axes(X)
+        if n_axes is not None and n_axes > 3:
+            raise ValueError(
+                f"X has {n_axes} axes; pass (n_samples, n_timesteps, n_channels), "
+                "(n_samples, n_timesteps) or a list of series. SlidingWindows makes the bag."
+            )
+        options = {"dtype": np.float32, "ensure_all_finite": "allow-nan"}
+        if n_axes == 3:
+            X = check_array(X, allow_nd=True, **options)
+            if 0 in X.shape:
+                raise ValueError(f"X has an empty axis, shape {X.shape}; pass at least one step.")
+            return (np.moveaxis(X, 1, 2) if self.input_layout == "nct" else X), False
+        if reset or self._is_tabular:
+            X = validate_data(self, X, reset=reset, **options)
+        else:
+            X = check_array(X, **options)
+        return X[:, :, np.newaxis], True
+
+    def _check_series_list(self, X: Sequence[ArrayLike]) -> list[np.ndarray]:
+        """Return each series of a list as a float32 array of shape (n_timesteps, n_channels)."""
+        series: list[np.ndarray] = []
+        for i, x in enumerate(X):
+            _refuse_panel(x)
+            x = check_array(
+                x,
+                dtype=np.float32,
+                ensure_2d=False,
+                ensure_all_finite="allow-nan",
+                input_name=f"X[{i}]",
+            )
+            if x.ndim == 1:
+                x = x[:, np.newaxis]
+            elif self.input_layout == "nct":
+                x = x.T
+            if 0 in x.shape or x.shape[1] != (series or [x])[0].shape[1]:
+                raise ValueError(
+                    f"X[{i}] has {x.shape[0]} steps and {x.shape[1]} channels; every series "
+                    f"needs at least one step and the {(series or [x])[0].shape[1]} channels of "
+                    "X[0]."
+                )
+            series.append(x)
+        return series
+
+    def _check_channels(self, series: np.ndarray | list[np.ndarray]) -> None:
+        n_timesteps, n_channels = series[0].shape
+        if n_channels == self.n_channels_in_:
+            return
+        hint = "pass the channels seen in fit"
+        if n_timesteps == self.n_channels_in_:
+            hint = "it looks transposed, see the parameter input_layout"
+        raise ValueError(
+            f"X has {n_channels} channels, but SlidingWindows was fitted with "
+            f"{self.n_channels_in_}; {hint}."
+        )
+
+    def __sklearn_tags__(self) -> Any:
+        """Return scikit-learn's tags: 2-D and 3-D input, NaN allowed, float32 out."""
+        tags = super().__sklearn_tags__()
+        tags.input_tags.two_d_array = True
+        tags.input_tags.three_d_array = True
+        tags.input_tags.allow_nan = True
+        tags.transformer_tags.preserves_dtype = ["float32"]
+        return tags
+
+
+def _padded_bag(series: np.ndarray | list[np.ndarray], length: int, stride: int) -> np.ndarray:
+    """Return windows of unequal or short series; what a series lacks is NaN."""
+    counts = [max(len(x) - length, 0) // stride + 1 for x in series]
+    bag = np.full((len(series), max(counts), length, series[0].shape[1]), np.nan, np.float32)
+    for windows, x, count in zip(bag, series, counts, strict=True):
+        if len(x) < length:
+            windows[0, : len(x)] = x
+        else:
+            view = np.lib.stride_tricks.sliding_window_view(x, length, axis=0)
+            windows[:count] = np.moveaxis(view[::stride], -1, 1)
+    return bag
+
+
+def _n_axes(X: Any) -> int | None:
+    """Return the number of axes, or None for a ragged sequence."""
+    if hasattr(X, "ndim"):
+        return X.ndim
+    try:
+        return np.asarray(X).ndim
+    except ValueError:
+        return None
+
+
+def _is_series_list(X: Any) -> bool:
+    """Tell a list of series, (T_i, C) or unequal (T_i,), from nested lists of one table."""
+    if not isinstance(X, (list, tuple)) or not X:
+        return False
+    axes = {_n_axes(x) for x in X}
+    return axes == {2} or (axes == {1} and len({len(x) for x in X}) > 1)
+
+
+def _refuse_panel(X: Any) -> None:
+    """Refuse pandas containers of many series, which would be read as a table."""
+    if not is_table(X):
+        return
+    is_nested = len(X) > 0 and any(np.ndim(cell) > 0 for cell in np.ravel(X.iloc[:1].to_numpy()))
+    if has_multiindex(X) or is_nested:
+        raise ValueError(
+            "X is a pandas panel (a MultiIndex or nested frame); pass a 3-D array or a list "
+            "with one 2-D array per series, e.g. "
+            "[part.to_numpy() for _, part in frame.groupby(level=0)]."
+        )

@@ -1,0 +1,161 @@
+"""Windows at random starts, as the published pre-training draws them."""
+
+from __future__ import annotations
+
+import numbers
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.utils import Bunch, check_random_state
+
+from ._checks import check_fraction, check_grid, check_groups
+from ._grid import as_bunch, count_steps, join_starts, report_short
+from ._recordings import as_recordings
+
+
+def random_windows(
+    recordings: ArrayLike | Sequence[ArrayLike],
+    length: int,
+    stride: int | None,
+    fraction: float = 1.0,
+    random_state: int | np.random.RandomState | None = None,
+    *,
+    groups: ArrayLike | None = None,
+    lazy: bool = False,
+    downsample: int = 1,
+) -> Bunch:
+    """Cut windows at random starts of recordings, as the published pre-training does.
+
+    Recording i, counted from 0, permutes its starts 0, ..., n_timesteps - length - 3 with
+    ``numpy.random.RandomState(seed + i)``, takes every `stride`-th of the permutation, and of
+    these the first ``int(fraction * n)``. So a recording gives about ``n_timesteps / stride``
+    distinct windows that overlap at random, and the same ones for the same integer seed.
+
+    Parameters
+    ----------
+    recordings : array-like of shape (n_recordings, n_timesteps, n_channels) or list
+        The recordings, as in `sliding_windows`.
+    length : int
+        Steps in a window, counted after down-sampling.
+    stride : int or None
+        One of `stride` possible starts is taken; None means `length`.
+    fraction : float, default=1.0
+        Part of these windows that is kept, in (0, 1].
+    random_state : int, RandomState instance or None, default=None
+        An integer is the seed itself and gives the published windows. A RandomState instance
+        (None is numpy's global one) draws a seed of 31 bits from it.
+    groups : array-like of shape (n_recordings,), default=None
+        A group per recording. None makes each recording a group.
+    lazy : bool, default=False
+        If True, `X` is a `RecordingWindows`, which cuts windows when they are read.
+    downsample : int, default=1
+        Keep every `downsample`-th step, without a filter, before windows are cut.
+
+    Returns
+    -------
+    :class:`~sklearn.utils.Bunch`
+        With `X`, `groups`, `recording` and `start` as in `sliding_windows`, and `y` None. The
+        windows of a recording are in the order of its permutation.
+
+    Raises
+    ------
+    ValueError
+        If a parameter is invalid, if no recording is as long as a window, or if `fraction`
+        keeps no window at all.
+
+    Warns
+    -----
+    UserWarning
+        If some recordings give no window, being too short or because `fraction` keeps none.
+
+    Notes
+    -----
+    The published rule leaves a recording of less than ``length + 3`` steps without a window;
+    here it gives the one that starts at step 0, if it holds one at all.
+
+    References
+    ----------
+    The pre-training windows of the paper's released code.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn_pulse.windows import random_windows
+    >>> w = random_windows([np.zeros((15038, 6))], 128, 32, random_state=0, lazy=True)
+    >>> w.X.shape
+    (466, 128, 6)
+    """
+    length, stride, downsample = check_grid(length, stride, downsample)
+    check_fraction(fraction, "fraction")
+    arrays = as_recordings(recordings)
+    group_of = check_groups(groups, len(arrays))
+    n_timesteps = count_steps(arrays, downsample)
+    report_short(n_timesteps, length)
+
+    seed = _draw_seed(random_state)
+    starts = [
+        _permuted_starts(n, length, stride, fraction, seed + i)
+        for i, n in enumerate(n_timesteps.tolist())
+    ]
+    recording, start = join_starts(starts)
+    _report_dropped(starts, n_timesteps >= length, fraction)
+    return as_bunch(
+        arrays,
+        recording,
+        start * downsample,
+        None,
+        group_of,
+        length=length,
+        downsample=downsample,
+        lazy=lazy,
+    )
+
+
+def _draw_seed(random_state: Any) -> int:
+    """Return an integer seed as it is, or draw one of 31 bits."""
+    is_integer = isinstance(random_state, numbers.Integral)
+    if is_integer and not isinstance(random_state, (bool, np.bool_)):
+        if not 0 <= random_state < 2**32:
+            raise ValueError(
+                f"random_state must be an integer from 0 to 2**32 - 1, got {random_state}; or "
+                "pass a RandomState or None."
+            )
+        return int(random_state)
+    if random_state is not None and not isinstance(random_state, np.random.RandomState):
+        raise ValueError(
+            f"random_state must be an integer, a numpy.random.RandomState or None, got "
+            f"{random_state!r}; pass an integer for windows that can be drawn again."
+        )
+    return int(check_random_state(random_state).randint(2**31, dtype=np.int64))
+
+
+def _permuted_starts(
+    n_timesteps: int, length: int, stride: int, fraction: float, seed: int
+) -> np.ndarray:
+    """Return random distinct starts in one recording, in the order of the permutation."""
+    if n_timesteps < length:
+        return np.empty(0, dtype=np.int64)
+    n_candidates = n_timesteps - length - 2
+    if n_candidates <= 0:
+        return np.zeros(1, dtype=np.int64)
+    starts = np.random.RandomState(seed % 2**32).permutation(n_candidates)[::stride]
+    return starts[: int(fraction * len(starts))].astype(np.int64)
+
+
+def _report_dropped(starts: list[np.ndarray], long_enough: np.ndarray, fraction: float) -> None:
+    """Warn about recordings that `fraction` leaves without a window; raise if it is all."""
+    empty = np.array([len(s) == 0 for s in starts])
+    if empty.all():
+        raise ValueError(
+            f"fraction={fraction!r} keeps no window of any recording; raise it or lower stride."
+        )
+    n_dropped = int((empty & long_enough).sum())
+    if n_dropped:
+        warnings.warn(
+            f"fraction={fraction!r} keeps no window of {n_dropped} of {len(starts)} recordings.",
+            UserWarning,
+            stacklevel=3,
+        )

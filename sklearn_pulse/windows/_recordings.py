@@ -1,0 +1,122 @@
+"""Reading of recordings: one array per recording, neither copied nor cast."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+_READINGS = (
+    "for one multichannel recording pass [X]; for many univariate recordings of equal length "
+    "pass X[:, :, None]"
+)
+
+
+def is_table(X: Any) -> bool:
+    """Tell a pandas DataFrame or Series without importing pandas."""
+    return hasattr(X, "iloc") and hasattr(X, "index")
+
+
+def has_multiindex(table: Any) -> bool:
+    """Tell whether the rows of a pandas object have more than one index level."""
+    return getattr(table.index, "nlevels", 1) > 1
+
+
+def _as_real_array(values: Any, name: str) -> np.ndarray:
+    """Return a real-valued array without copying; a memory map stays a memory map."""
+    if isinstance(values, np.ma.MaskedArray):
+        raise ValueError(
+            f"{name} is a masked array, whose mask would be lost; pass {name}.filled(numpy.nan)."
+        )
+    if is_table(values) and has_multiindex(values):
+        raise ValueError(
+            f"{name} has a MultiIndex, so it holds several series; pass a list with one 2-D "
+            "array per series, e.g. [part.to_numpy() for _, part in frame.groupby(level=0)]."
+        )
+    try:
+        array = values if isinstance(values, np.memmap) else np.asarray(values)
+    except ValueError as error:
+        raise ValueError(f"{name} cannot be read as an array: {error}") from error
+    if array.dtype.kind not in "biuf":
+        raise ValueError(
+            f"{name} must hold real numbers, got dtype {array.dtype}; convert the values to "
+            "float32, and pass recordings of unequal length as a list of 2-D arrays."
+        )
+    return array
+
+
+def _as_recording(values: Any, name: str) -> np.ndarray:
+    """Return one recording as an array of shape (n_timesteps, n_channels)."""
+    array = _as_real_array(values, name)
+    if array.ndim == 0:
+        raise ValueError(f"recordings is a plain sequence of numbers (1-D); {_READINGS}.")
+    if array.ndim > 2:
+        raise ValueError(
+            f"{name} must have shape (n_timesteps, n_channels) or (n_timesteps,), got "
+            f"{array.shape}; pass one 2-D array per recording."
+        )
+    return array[:, np.newaxis] if array.ndim == 1 else array
+
+
+def _split_recordings(array: np.ndarray) -> list[np.ndarray]:
+    """Split a 3-D array into its recordings and refuse any other number of axes."""
+    if array.ndim in (1, 2):
+        raise ValueError(
+            f"recordings is a bare {array.ndim}-D array of shape {array.shape}, which can be "
+            f"read in two ways; {_READINGS}."
+        )
+    if array.ndim != 3:
+        raise ValueError(
+            "recordings must be an array of shape (n_recordings, n_timesteps, n_channels) or a "
+            f"list of arrays of shape (n_timesteps, n_channels), got {array.ndim} axes."
+        )
+    return list(array)
+
+
+def as_recordings(recordings: Any) -> list[np.ndarray]:
+    """Return recordings as a list of 2-D arrays that share the memory of the input.
+
+    Parameters
+    ----------
+    recordings : array-like of shape (n_recordings, n_timesteps, n_channels) or list
+        Either one 3-D array or a list or tuple with one array of shape
+        (n_timesteps, n_channels) or (n_timesteps,) per recording.
+
+    Returns
+    -------
+    list of ndarray of shape (n_timesteps, n_channels)
+        The recordings, neither copied nor cast.
+
+    Raises
+    ------
+    ValueError
+        If the input is empty, ambiguous (1-D or 2-D), not real-valued, or if the recordings
+        have different numbers of channels.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> [x.shape for x in as_recordings([np.zeros((5, 2)), np.zeros((7, 2))])]
+    [(5, 2), (7, 2)]
+    """
+    if is_table(recordings):
+        raise ValueError(
+            "recordings is a bare pandas object; pass [frame] for one recording with a column "
+            "per channel, or a list with one frame or array per recording."
+        )
+    if isinstance(recordings, (list, tuple)):
+        arrays = [_as_recording(x, f"recordings[{i}]") for i, x in enumerate(recordings)]
+    else:
+        arrays = _split_recordings(_as_real_array(recordings, "recordings"))
+    if not arrays:
+        raise ValueError("recordings is empty; pass at least one recording.")
+    n_channels = arrays[0].shape[1]
+    if n_channels == 0:
+        raise ValueError("recordings has no channel; every recording needs at least one column.")
+    for i, array in enumerate(arrays):
+        if array.shape[1] != n_channels:
+            raise ValueError(
+                f"recordings[{i}] has {array.shape[1]} channels but recordings[0] has "
+                f"{n_channels}; all recordings need the same channels, on the last axis."
+            )
+    return arrays

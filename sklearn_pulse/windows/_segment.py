@@ -1,0 +1,161 @@
+"""Windows inside labelled segments."""
+
+from __future__ import annotations
+
+import numbers
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.utils import Bunch
+
+from ._checks import check_grid, check_groups
+from ._grid import as_bunch, join_starts
+from ._labels import as_label_array
+from ._recordings import as_recordings, is_table
+
+
+def segment_windows(
+    recordings: ArrayLike | Sequence[ArrayLike],
+    segments: ArrayLike | Sequence[Sequence[Any]],
+    length: int,
+    *,
+    stride: int | None = None,
+    groups: ArrayLike | None = None,
+    lazy: bool = False,
+    downsample: int = 1,
+) -> Bunch:
+    """Cut windows that lie wholly inside labelled segments of recordings.
+
+    Windows start at the segment's first step, `stride` steps later and so on, as long as they
+    end inside the segment; a segment shorter than a window gives none.
+
+    Parameters
+    ----------
+    recordings : array-like of shape (n_recordings, n_timesteps, n_channels) or list
+        The recordings, as in `sliding_windows`.
+    segments : array-like or DataFrame of shape (n_segments, 4)
+        Rows (recording, start, end, label): the index of the recording, the first step and the
+        step after the last, counted from 0 in steps of the recording as given, and the class,
+        an integer (-1 for unlabelled) or a string. Segments may overlap.
+    length : int
+        Steps in a window, counted after down-sampling.
+    stride : int, default=None
+        Steps between the starts of two windows, counted after down-sampling. None means
+        `length`.
+    groups : array-like of shape (n_recordings,), default=None
+        A group per recording. None makes each recording a group.
+    lazy : bool, default=False
+        If True, `X` is a `RecordingWindows`, which cuts windows when they are read.
+    downsample : int, default=1
+        Keep every `downsample`-th step of the recording, counted from the recording's first
+        step, before windows are cut. A segment then holds the kept steps inside it.
+
+    Returns
+    -------
+    :class:`~sklearn.utils.Bunch`
+        With `X`, `y`, `groups`, `recording` and `start` as in `sliding_windows`; the windows
+        are in the order of the segments.
+
+    Raises
+    ------
+    ValueError
+        If a parameter is invalid, if a segment is empty or reaches outside its recording (the
+        message names the row), or if no segment is as long as a window.
+
+    See Also
+    --------
+    sliding_windows : Windows of whole recordings.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn_pulse.windows import segment_windows
+    >>> recording = np.arange(20.0)
+    >>> segments = [(0, 1, 8, "walk"), (0, 8, 10, "sit"), (0, 12, 20, "stand")]
+    >>> w = segment_windows([recording], segments, length=4, stride=2)
+    >>> w.start
+    array([ 1,  3, 12, 14, 16])
+    >>> w.y.tolist()
+    ['walk', 'walk', 'stand', 'stand', 'stand']
+    """
+    length, stride, downsample = check_grid(length, stride, downsample)
+    arrays = as_recordings(recordings)
+    group_of = check_groups(groups, len(arrays))
+    intervals, labels = _parse_segments(segments, [len(x) for x in arrays])
+    # the kept step k is step k * downsample of the recording; so both bounds are rounded up
+    bounds = -(-intervals[:, 1:] // downsample)
+    starts = [np.arange(a, max(b - length + 1, a), stride) for a, b in bounds.tolist()]
+    segment, start = join_starts(starts)
+    if not len(start):
+        raise ValueError(
+            f"no segment is long enough for a window: the longest has "
+            f"{(bounds[:, 1] - bounds[:, 0]).max()} steps after down-sampling and "
+            f"length={length}; choose a smaller length."
+        )
+    return as_bunch(
+        arrays,
+        intervals[segment, 0],
+        start * downsample,
+        labels[segment],
+        group_of,
+        length=length,
+        downsample=downsample,
+        lazy=lazy,
+    )
+
+
+def _segment_rows(segments: Any) -> list[Sequence[Any]]:
+    """Return the rows of a table of segments, each value with a type of its own."""
+    if is_table(segments):
+        rows = segments.to_numpy(dtype=object).tolist()
+    elif isinstance(segments, (list, tuple)):
+        rows = list(segments)
+    else:
+        rows = np.asarray(segments).tolist()
+    if not isinstance(rows, list) or not rows:
+        raise ValueError(
+            "segments must be a table with at least one row and the columns recording, start, "
+            f"end, label; got {segments!r}."
+        )
+    for row, segment in enumerate(rows):
+        if isinstance(segment, str) or not hasattr(segment, "__len__") or len(segment) != 4:
+            raise ValueError(
+                f"segments row {row} is {segment!r}; every row must be "
+                "(recording, start, end, label)."
+            )
+    return rows
+
+
+def _as_whole(value: Any, row: int, name: str) -> int:
+    is_number = isinstance(value, numbers.Real) and not isinstance(value, (bool, np.bool_))
+    if not is_number or not float(value).is_integer():
+        raise ValueError(f"segments row {row}: {name} must be an integer, got {value!r}.")
+    return int(value)
+
+
+def _parse_segments(segments: Any, n_timesteps: list[int]) -> tuple[np.ndarray, np.ndarray]:
+    """Return the intervals, shape (n_segments, 3), and labels of a table of segments."""
+    rows = _segment_rows(segments)
+    intervals = np.empty((len(rows), 3), dtype=np.int64)
+    for row, segment in enumerate(rows):
+        names = ("recording", "start", "end")
+        recording, start, end = (
+            _as_whole(v, row, name) for v, name in zip(segment[:3], names, strict=True)
+        )
+        if not 0 <= recording < len(n_timesteps):
+            raise ValueError(
+                f"segments row {row} names recording {recording}, but there are "
+                f"{len(n_timesteps)} recordings, counted from 0."
+            )
+        if not 0 <= start < end <= n_timesteps[recording]:
+            raise ValueError(
+                f"segments row {row} runs from {start} to {end} (exclusive); it must have "
+                f"0 <= start < end <= {n_timesteps[recording]}, the length of recording "
+                f"{recording} as passed."
+            )
+        intervals[row] = recording, start, end
+    labels = np.empty(len(rows), dtype=object)
+    labels[:] = [segment[3] for segment in rows]
+    return intervals, as_label_array(labels, "the label column of segments")

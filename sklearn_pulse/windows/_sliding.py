@@ -1,0 +1,145 @@
+"""Windows at regular starts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.utils import Bunch
+
+from ._checks import check_grid, check_groups
+from ._grid import as_bunch, count_steps, join_starts, report_short
+from ._labels import check_label_rule, parse_labels, window_labels
+from ._recordings import as_recordings
+
+
+def sliding_windows(
+    recordings: ArrayLike | Sequence[ArrayLike],
+    length: int,
+    stride: int | None = None,
+    *,
+    y: ArrayLike | Sequence[ArrayLike] | None = None,
+    groups: ArrayLike | None = None,
+    label: str = "majority",
+    min_labeled: float = 0.5,
+    lazy: bool = False,
+    downsample: int = 1,
+) -> Bunch:
+    """Cut recordings into windows at regular starts.
+
+    Windows start at steps 0, `stride`, 2 `stride` and so on of each recording, as long as they
+    fit; steps that remain at the end are left out.
+
+    Parameters
+    ----------
+    recordings : array-like of shape (n_recordings, n_timesteps, n_channels) or list
+        One 3-D array, or a list with an array (or DataFrame) of shape
+        (n_timesteps, n_channels) per recording; these may differ in length, may be memory maps
+        and may be 1-D if univariate.
+    length : int
+        Steps in a window, counted after down-sampling.
+    stride : int, default=None
+        Steps between the starts of two windows, counted after down-sampling. None means
+        `length`: windows that touch and do not overlap.
+    y : array-like of shape (n_recordings,) or (n_recordings, n_timesteps) or list, default=None
+        Labels: a scalar per recording, or a 1-D sequence with a label per step of the
+        recording. Integers or strings. Among integers -1 is unlabelled, and so is NaN in a
+        float `y` that is integral elsewhere; strings have no unlabelled marker.
+    groups : array-like of shape (n_recordings,), default=None
+        A group per recording, say its subject, for splitters such as
+        :class:`~sklearn.model_selection.GroupKFold`. None makes each recording a group.
+    label : {"majority", "pure"}, default="majority"
+        How a window is labelled by its steps. "majority": by the most frequent class of its
+        labelled steps, ties going to the lowest. "pure": the same, but -1 if its labelled steps
+        are of more than one class. Labels per recording are repeated as they are.
+    min_labeled : float, default=0.5
+        A window is labelled only if at least this fraction of its steps is, in (0, 1].
+    lazy : bool, default=False
+        If True, `X` is a `RecordingWindows`, which cuts windows when they are read.
+    downsample : int, default=1
+        Keep every `downsample`-th step, without a filter, before windows are cut.
+
+    Returns
+    -------
+    :class:`~sklearn.utils.Bunch`
+        With the attributes
+
+        X : ndarray or RecordingWindows of shape (n_windows, length, n_channels), float32
+            The windows, recording by recording.
+        y : ndarray of shape (n_windows,) or None
+            Labels, int64 or strings; -1 where the label rule leaves a window unlabelled.
+        groups : ndarray of shape (n_windows,)
+            Groups of the windows.
+        recording : ndarray of int of shape (n_windows,)
+            Index of each window's recording.
+        start : ndarray of int of shape (n_windows,)
+            First step of each window, in steps of the recording as given: a multiple of
+            ``stride * downsample``.
+
+    Raises
+    ------
+    ValueError
+        If a parameter is invalid, if `recordings` is a bare 1-D or 2-D array, if labels or
+        groups do not fit the recordings, or if no recording is as long as a window.
+
+    Warns
+    -----
+    UserWarning
+        If some recordings are shorter than a window and give none.
+
+    See Also
+    --------
+    segment_windows : Windows inside labelled intervals.
+    random_windows : Windows at random starts, for pre-training.
+    SlidingWindows : The same as a pipeline step, for labels per recording.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn_pulse.windows import sliding_windows
+    >>> recordings = [np.zeros((10, 2)), np.ones((7, 2))]
+    >>> w = sliding_windows(recordings, length=4, stride=3, y=["walk", "sit"])
+    >>> w.X.shape
+    (5, 4, 2)
+    >>> w.recording, w.start
+    (array([0, 0, 0, 1, 1]), array([0, 3, 6, 0, 3]))
+    >>> w.y.tolist()
+    ['walk', 'walk', 'walk', 'sit', 'sit']
+
+    A label per step; two of the four steps of the last window carry a label:
+
+    >>> steps = [[0, 0, 0, 0, 1, 1, 0, 1, -1, -1]]
+    >>> sliding_windows([np.zeros(10)], length=4, stride=3, y=steps).y
+    array([0, 0, 0])
+    """
+    length, stride, downsample = check_grid(length, stride, downsample)
+    check_label_rule(label, min_labeled)
+    arrays = as_recordings(recordings)
+    group_of = check_groups(groups, len(arrays))
+    labels = None if y is None else parse_labels(y, [len(x) for x in arrays])
+    n_timesteps = count_steps(arrays, downsample)
+    report_short(n_timesteps, length)
+
+    starts = [np.arange(0, max(n - length + 1, 0), stride) for n in n_timesteps.tolist()]
+    recording, start = join_starts(starts)
+    if isinstance(labels, list):
+        labels = np.concatenate(
+            [
+                window_labels(steps[::downsample], s, length, label, min_labeled)
+                for steps, s in zip(labels, starts, strict=True)
+                if len(s)
+            ]
+        )
+    elif labels is not None:
+        labels = labels[recording]
+    return as_bunch(
+        arrays,
+        recording,
+        start * downsample,
+        labels,
+        group_of,
+        length=length,
+        downsample=downsample,
+        lazy=lazy,
+    )

@@ -1,0 +1,23 @@
+"""Small estimators and data that many tests share."""
+
+import numpy as np
+
+SMALL_ENCODER = {"embedding_dim": 8, "encoder_hidden_dim": 8, "encoder_depth": 3}
+SMALL = SMALL_ENCODER | {
+    "init_hidden_dim": 8,
+    "gru_hidden_dim": 8,
+    "max_epochs": 2,
+    "batch_size": 8,
+    "num_threads": 1,
+    "random_state": 0,
+}
+
+
+def make_windows(n=20, n_timesteps=16, n_channels=2, seed=0):
+    """Sines of two frequencies, float32, and which of the two."""
+    rng = np.random.default_rng(seed)
+    y = np.arange(n) % 2
+    phase = rng.uniform(0, 2 * np.pi, size=(n, 1, n_channels))
+    time = np.arange(n_timesteps)[None, :, None]
+    X = np.sin((0.3 + 0.6 * y[:, None, None]) * time + phase)
+    return (X + 0.1 * rng.normal(size=X.shape)).astype(np.float32), y

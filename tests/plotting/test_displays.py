@@ -1,0 +1,107 @@
+import matplotlib
+import numpy as np
+import pytest
+
+from sklearn_pulse import PulseTransformer
+from sklearn_pulse.plotting import EmbeddingDisplay, ReconstructionDisplay
+from tests.helpers import SMALL, make_windows
+
+matplotlib.use("Agg")
+plt = pytest.importorskip("matplotlib.pyplot")
+X, y = make_windows()
+
+
+@pytest.fixture(autouse=True)
+def close_figures():
+    yield
+    plt.close("all")
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    return PulseTransformer(**SMALL).fit(X)
+
+
+def legend(ax):
+    return [text.get_text() for text in ax.get_legend().get_texts()]
+
+
+@pytest.mark.parametrize("method", ["pca", "tsne"])
+def test_embedding(fitted, method):
+    display = EmbeddingDisplay.from_estimator(
+        fitted, X, y, method=method, target_names=["slow", "fast"], random_state=0
+    )
+    assert display.coordinates.shape == (20, 2)
+    assert legend(display.ax_) == ["slow", "fast"]
+    drawn = np.concatenate([points.get_offsets() for points in display.ax_.collections])
+    np.testing.assert_allclose(np.sort(drawn, 0), np.sort(display.coordinates, 0))
+
+
+def test_embedding_with_unlabelled_rows_and_without_labels(fitted):
+    partly = np.where(np.arange(20) < 5, -1, y)
+    display = EmbeddingDisplay.from_embedding(fitted.transform(X), partly)
+    assert legend(display.ax_) == ["unlabelled", "0", "1"]
+    assert len(display.ax_.collections[0].get_offsets()) == 5
+    _, ax = plt.subplots()
+    display = EmbeddingDisplay.from_embedding(fitted.transform(X), ax=ax, alpha=0.1)
+    assert display.ax_ is ax
+    assert ax.get_legend() is None
+    assert ax.collections[0].get_alpha() == 0.1
+
+
+def test_bad_embedding():
+    with pytest.raises(ValueError, match="method must be one of 'pca', 'tsne'"):
+        EmbeddingDisplay.from_embedding(np.zeros((4, 3)), method="umap")
+    with pytest.raises(ValueError, match="y has 3 labels for 4 embeddings"):
+        EmbeddingDisplay.from_embedding(np.zeros((4, 3)), [0, 1, 2])
+
+
+def test_reconstruction(fitted):
+    display = ReconstructionDisplay.from_estimator(
+        fitted, X, sample=3, starts=(4, 9), channel_names=["a", "b"]
+    )
+    np.testing.assert_array_equal(display.signal, X[3])
+    assert sorted(display.predictions) == [0, 4, 9]
+    for start, prediction in display.predictions.items():
+        assert np.isnan(prediction[: start + 1]).all()
+        assert np.isfinite(prediction[start + 1 :]).all()
+    assert [ax.get_ylabel() for ax in display.axes_] == ["a", "b"]
+    assert legend(display.axes_[0]) == [
+        "signal",
+        "full window",
+        "crop from step 4",
+        "crop from step 9",
+    ]
+    np.testing.assert_array_equal(display.axes_[1].lines[0].get_ydata(), X[3, :, 1])
+
+
+def test_reconstruction_ends_where_a_fixed_crop_does():
+    fixed = PulseTransformer(**SMALL, crop="fixed", crop_length=5).fit(X)
+    display = ReconstructionDisplay.from_estimator(fixed, X, starts=(4,))
+    assert np.flatnonzero(np.isfinite(display.predictions[4][:, 0])).tolist() == [5, 6, 7, 8, 9]
+
+
+def test_reconstruction_of_a_window_with_missing_steps(fitted):
+    holes = X[:1].copy()
+    holes[0, 10:] = np.nan
+    display = ReconstructionDisplay.from_estimator(fitted, holes)
+    assert np.isnan(display.signal[10:]).all()
+    assert np.isfinite(display.signal[:10]).all()
+
+
+@pytest.mark.parametrize("starts", [(-1,), (15,), (99,)])
+def test_starts_outside_the_window(fitted, starts):
+    with pytest.raises(ValueError, match=r"starts must lie in 0\.\.14"):
+        ReconstructionDisplay.from_estimator(fitted, X, starts=starts)
+
+
+def test_no_reconstruction_of_bags_or_single_steps(fitted):
+    for data in (X[None], X[:, :1]):
+        with pytest.raises(ValueError, match="single windows of at least two time steps"):
+            ReconstructionDisplay.from_estimator(fitted, data)
+
+
+def test_axes_for_every_channel(fitted):
+    _, ax = plt.subplots()
+    with pytest.raises(ValueError, match="1 axes for 2 channels"):
+        ReconstructionDisplay.from_estimator(fitted, X, axes=[ax])

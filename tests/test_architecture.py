@@ -1,0 +1,140 @@
+"""Who may import whom, at module level."""
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import sklearn_pulse
+
+ROOT = Path(sklearn_pulse.__file__).parent
+MODULES = sorted(ROOT.rglob("*.py"))
+
+TRAINING = {
+    "_net",
+    "_objective",
+    "_validation",
+    "_parameters",
+    "_progress",
+    "_batches",
+    "_checkpoint",
+    "networks",
+}
+ANY_METHOD = TRAINING | {"_base", "functional", "sampling", "_version"}
+ALLOWED = {
+    "__init__": {"_pulse", "_version", "baselines"},
+    "_version": set(),
+    "networks": set(),
+    "functional": set(),
+    "sampling": set(),
+    "_objective": set(),
+    "_validation": set(),
+    "_parameters": set(),
+    "_progress": set(),
+    "_net": set(),
+    "_checkpoint": set(),
+    "_unlabeled": set(),
+    "windows": set(),
+    "datasets": {"windows"},
+    "presets": set(),
+    "evaluation": {"_unlabeled"},
+    "model_selection": {"_unlabeled"},
+    "_batches": {"_net", "_validation"},
+    "_base": TRAINING,
+    "_cross_reconstruction": {"_objective", "functional", "networks", "sampling"},
+    "_pulse": ANY_METHOD | {"_cross_reconstruction"},
+    "baselines": ANY_METHOD,
+    "interop": {"_pulse"},
+    "plotting": {"_batches", "_parameters", "_validation"},
+}
+NO_TORCH = {
+    "_parameters",
+    "_unlabeled",
+    "windows",
+    "datasets",
+    "evaluation",
+    "model_selection",
+    "presets",
+}
+NO_SKLEARN = {"networks", "functional", "sampling"}
+HEAVY = ("sktime", "matplotlib", "wfdb", "mne", "networkx", "dask", "rich", "tqdm", "pandas")
+
+
+def room(path):
+    """First part of a module's name inside the package."""
+    return path.relative_to(ROOT).parts[0].removesuffix(".py")
+
+
+def imports(path):
+    """Absolute names of what a module imports when it is loaded."""
+    package = ["sklearn_pulse", *path.relative_to(ROOT).parts[:-1]]
+    names = set()
+    todo = list(ast.parse(path.read_text()).body)
+    while todo:
+        node = todo.pop()
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            continue  # runs later, where it is used
+        todo.extend(ast.iter_child_nodes(node))
+        if isinstance(node, ast.Import):
+            names.update(alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            base = package[: len(package) - node.level + 1] if node.level else []
+            module = ".".join([*base, *([node.module] if node.module else [])])
+            names.add(module)
+            names.update(f"{module}.{alias.name}" for alias in node.names if node.level)
+    return names
+
+
+def rooms_imported(path):
+    rooms = set()
+    for name in imports(path):
+        parts = name.split(".")
+        if parts[0] == "sklearn_pulse" and len(parts) > 1:
+            if (ROOT / parts[1]).is_dir() or (ROOT / f"{parts[1]}.py").is_file():
+                rooms.add(parts[1])
+    return rooms - {room(path)}
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_imports_are_allowed(path):
+    assert rooms_imported(path) <= ALLOWED[room(path)]
+    outside = {name.split(".")[0] for name in imports(path)}
+    assert not outside & set(HEAVY)
+    if room(path) in NO_TORCH:
+        assert not outside & {"torch", "skorch"}
+    if room(path) in NO_SKLEARN:
+        assert "sklearn" not in outside
+    if room(path) == "_net":
+        assert not outside & {"sklearn", "numpy", "scipy"}
+
+
+def test_baselines_do_not_import_each_other():
+    files = [path for path in (ROOT / "baselines").glob("_*.py") if path.name != "__init__.py"]
+    for path in files:
+        others = {f"sklearn_pulse.baselines.{other.stem}" for other in files if other != path}
+        assert not imports(path) & others
+
+
+def test_the_rule_sees_imports(tmp_path):
+    assert rooms_imported(ROOT / "_batches.py") == {"_net", "_validation"}
+    assert "networks" in rooms_imported(ROOT / "baselines" / "_random_encoder.py")
+
+
+@pytest.mark.parametrize(
+    ("statement", "absent"),
+    [
+        ("import sklearn_pulse", "sktime matplotlib wfdb networkx dask"),
+        ("import sklearn_pulse.plotting", "matplotlib"),
+    ],
+)
+def test_the_import_stays_light(statement, absent):
+    code = f"{statement}; import sys; print([m for m in {absent.split()!r} if m in sys.modules])"
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert result.stdout.strip() == "[]"
+
+
+def test_everything_public_is_listed():
+    for name in sklearn_pulse.__all__:
+        assert hasattr(sklearn_pulse, name)

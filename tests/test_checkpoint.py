@@ -1,0 +1,118 @@
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+
+import numpy as np
+import pytest
+import torch
+from skorch.callbacks import Callback, EarlyStopping
+
+from sklearn_pulse import PulseTransformer
+from tests.helpers import SMALL, make_windows
+
+X = make_windows()[0]
+
+
+class Kill(Callback):
+    """Raise at one batch of one epoch, as a kill would end a run."""
+
+    def __init__(self, epoch, batch):
+        self.epoch = epoch
+        self.batch = batch
+
+    def on_batch_begin(self, net, training, **kwargs):
+        if training and (len(net.history), len(net.history[-1, "batches"])) == (
+            self.epoch,
+            self.batch,
+        ):
+            raise KeyboardInterrupt
+
+
+def pulse(**params):
+    return PulseTransformer(**(SMALL | {"max_epochs": 7, "batch_size": 4} | params))
+
+
+def histories_match(first, second):
+    keys = ("train_loss", "valid_loss", "epoch")
+    return [[epoch[k] for k in keys] for epoch in first] == [
+        [epoch[k] for k in keys] for epoch in second
+    ]
+
+
+@pytest.mark.parametrize("at", [(1, 2), (2, 1), (4, 3), (6, 1), (7, 4)])
+@pytest.mark.parametrize("select", ["trailing_mean", "min_val", "last"])
+def test_a_killed_run_resumes_to_the_same_bits(tmp_path, at, select):
+    params = {"select": select, "deterministic_validation": False}
+    expected = pulse(**params).fit(X)
+    with pytest.raises(KeyboardInterrupt):
+        pulse(**params, checkpoint_dir=tmp_path, callbacks=[Kill(*at)]).fit(X)
+    resumed = pulse(**params, checkpoint_dir=tmp_path).fit(X)
+    assert histories_match(resumed.history_, expected.history_)
+    np.testing.assert_array_equal(resumed.transform(X), expected.transform(X))
+    for mine, theirs in zip(
+        resumed.net_.module_.parameters(), expected.net_.module_.parameters(), strict=True
+    ):
+        assert torch.equal(mine, theirs)
+
+
+def test_a_finished_run_is_not_run_again(tmp_path):
+    class Count(Callback):
+        def on_batch_begin(self, net, **kwargs):
+            raise AssertionError("trained again")
+
+    first = pulse(checkpoint_dir=tmp_path).fit(X)
+    again = pulse(checkpoint_dir=tmp_path, callbacks=[Count()]).fit(X)
+    np.testing.assert_array_equal(first.transform(X), again.transform(X))
+
+
+def test_early_stopping_is_remembered(tmp_path):
+    def stopping():
+        return [EarlyStopping("train_loss", patience=2, threshold=10.0, sink=lambda text: None)]
+
+    first = pulse(checkpoint_dir=tmp_path, callbacks=stopping()).fit(X)
+    again = pulse(checkpoint_dir=tmp_path, callbacks=stopping()).fit(X)
+    assert first.n_iter_ == again.n_iter_ < 7
+
+
+def test_every_combination_of_parameters_and_data_has_its_folder(tmp_path):
+    pulse(checkpoint_dir=tmp_path, max_epochs=1).fit(X)
+    pulse(checkpoint_dir=tmp_path, max_epochs=1, verbose=0, num_threads=1).fit(X)
+    assert len(list(tmp_path.iterdir())) == 1
+    pulse(checkpoint_dir=tmp_path, max_epochs=2).fit(X)
+    pulse(checkpoint_dir=tmp_path, max_epochs=1, random_state=1).fit(X)
+    pulse(checkpoint_dir=tmp_path, max_epochs=1).fit(X + 1e-3)
+    pulse(checkpoint_dir=tmp_path, max_epochs=1).fit(X, groups=np.arange(20) // 2)
+    assert len(list(tmp_path.iterdir())) == 5
+    assert not list(tmp_path.rglob("*.partial"))
+
+
+def test_a_damaged_checkpoint_is_named(tmp_path):
+    pulse(checkpoint_dir=tmp_path, max_epochs=1).fit(X)
+    (path,) = tmp_path.rglob("checkpoint.pt")
+    path.write_bytes(path.read_bytes()[:100])
+    with pytest.raises(OSError, match=f"{path.name} is no checkpoint.*delete"):
+        pulse(checkpoint_dir=tmp_path, max_epochs=1).fit(X)
+
+
+def test_a_process_killed_outright_resumes(tmp_path):
+    script = textwrap.dedent(
+        """
+        import os, signal, sys
+        from skorch.callbacks import Callback
+        from tests.test_checkpoint import X, pulse
+
+        class Die(Callback):
+            def on_batch_begin(self, net, training, **kwargs):
+                if len(net.history) == 4:
+                    os.kill(os.getpid(), signal.SIGKILL)
+
+        pulse(checkpoint_dir=sys.argv[1], callbacks=[Die()]).fit(X)
+        """
+    )
+    env = os.environ | {"PYTHONPATH": os.getcwd()}
+    killed = subprocess.run([sys.executable, "-c", script, str(tmp_path)], env=env, check=False)
+    assert killed.returncode == -signal.SIGKILL
+    resumed = pulse(checkpoint_dir=tmp_path).fit(X)
+    np.testing.assert_array_equal(resumed.transform(X), pulse().fit_transform(X))

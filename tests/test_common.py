@@ -1,0 +1,404 @@
+"""Contracts that every estimator and every objective keeps.
+
+An estimator joins by being public; nothing is registered twice.
+"""
+
+import copy
+import inspect
+import pickle
+
+import joblib
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+import sklearn_pulse
+import sklearn_pulse.baselines
+from sklearn_pulse import PulseTransformer
+from sklearn_pulse._base import BaseEncoderTransformer, BaseSSLTransformer
+from tests.helpers import SMALL, make_windows
+
+CLASSES = sorted(
+    {
+        value
+        for module in (sklearn_pulse, sklearn_pulse.baselines)
+        for value in vars(module).values()
+        if inspect.isclass(value) and issubclass(value, BaseEncoderTransformer)
+    },
+    key=lambda cls: cls.__name__,
+)
+TRAINED = [cls for cls in CLASSES if issubclass(cls, BaseSSLTransformer)]
+
+
+def accepted(cls, params):
+    return {name: value for name, value in params.items() if name in cls._get_param_names()}
+
+
+def small(cls, **params):
+    return cls(**accepted(cls, SMALL | params))
+
+
+def fresh_states():
+    """Return one small estimator of each class, without a fixed seed (the suite sets it)."""
+    return [small(cls).set_params(random_state=None) for cls in CLASSES]
+
+
+each = pytest.mark.parametrize("cls", CLASSES, ids=lambda cls: cls.__name__)
+each_trained = pytest.mark.parametrize("cls", TRAINED, ids=lambda cls: cls.__name__)
+# The suite fits windows of one step, and tables wider than long; both rightly warn.
+suite_warnings = pytest.mark.filterwarnings(
+    "ignore:X has windows of one time step", "ignore:X has more channels"
+)
+
+
+# --- scikit-learn's own suite, without an exception -------------------------------------------
+
+
+@suite_warnings
+@parametrize_with_checks(fresh_states(), xfail_strict=True)
+def test_sklearn_suite(estimator, check):
+    check(estimator)
+
+
+@suite_warnings
+@parametrize_with_checks(
+    [PulseTransformer(max_epochs=2, num_threads=1)], xfail_strict=True
+)
+def test_sklearn_suite_at_default_widths(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.slow
+@suite_warnings
+@parametrize_with_checks([PulseTransformer()], xfail_strict=True)
+def test_sklearn_suite_at_defaults(estimator, check):
+    check(estimator)
+
+
+# --- the same promises for 3-D data, which the suite does not make -------------------------------
+
+
+@pytest.fixture(scope="module")
+def windows():
+    return make_windows()[0]
+
+
+@each
+def test_unfitted(cls, windows):
+    with pytest.raises(NotFittedError):
+        small(cls).transform(windows)
+
+
+@each
+def test_fit_returns_self_and_changes_no_parameter(cls, windows):
+    estimator = small(cls)
+    before = copy.deepcopy(estimator.get_params())
+    assert estimator.fit(windows) is estimator
+    assert estimator.get_params() == before
+    assert not [name for name in vars(estimator) if name not in before and name[-1] != "_"
+                and name[0] != "_"]
+
+
+@each
+def test_fit_transform_is_fit_then_transform(cls, windows):
+    together = small(cls).fit_transform(windows)
+    apart = small(cls).fit(windows).transform(windows)
+    np.testing.assert_array_equal(together, apart)
+    assert together.shape == (len(windows), 8)
+    assert together.dtype == np.float32
+
+
+@each
+def test_same_seed_same_bits_and_another_seed_others(cls, windows):
+    first, second = (small(cls).fit_transform(windows) for _ in range(2))
+    np.testing.assert_array_equal(first, second)
+    assert not np.array_equal(first, small(cls, random_state=1).fit_transform(windows))
+
+
+@each
+def test_global_random_state_neither_matters_nor_moves(cls, windows):
+    results = []
+    for seed in (1, 2):
+        torch.manual_seed(seed)
+        np.random.seed(seed)
+        before = torch.get_rng_state(), np.random.get_state()[1].copy()
+        results.append(small(cls).fit_transform(windows))
+        assert torch.equal(before[0], torch.get_rng_state())
+        np.testing.assert_array_equal(before[1], np.random.get_state()[1])
+    np.testing.assert_array_equal(*results)
+
+
+@each
+def test_two_workers_give_the_bits_of_one(cls, windows):
+    jobs = [joblib.delayed(small(cls, random_state=i).fit_transform)(windows) for i in range(2)]
+    for backend in ("loky", "threading"):
+        alone = joblib.Parallel(n_jobs=1)(jobs)
+        beside = joblib.Parallel(n_jobs=2, backend=backend)(jobs)
+        np.testing.assert_array_equal(alone, beside)
+
+
+@each
+def test_threads_are_left_as_they_were(cls, windows):
+    before = torch.get_num_threads()
+    small(cls, num_threads=before + 1).fit_transform(windows)
+    assert torch.get_num_threads() == before
+
+
+@each
+def test_a_row_does_not_depend_on_the_others(cls):
+    X = make_windows(300, 16)[0]
+    estimator = small(cls).fit(X[:20])
+    embedding = estimator.transform(X)
+    order = np.random.default_rng(0).permutation(300)
+    np.testing.assert_array_equal(estimator.transform(X[order]), embedding[order])
+    np.testing.assert_array_equal(estimator.transform(X[[7]])[0], embedding[7])
+    X[8, 3:] = np.nan
+    np.testing.assert_array_equal(np.delete(estimator.transform(X), 8, 0), np.delete(embedding, 8, 0))
+
+
+@each
+def test_clone_and_pickle(cls, windows):
+    estimator = small(cls).fit(windows)
+    embedding = estimator.transform(windows)
+    np.testing.assert_array_equal(clone(estimator).fit_transform(windows), embedding)
+    restored = pickle.loads(pickle.dumps(estimator))
+    np.testing.assert_array_equal(restored.transform(windows), embedding)
+    np.testing.assert_array_equal(restored.fit(windows).transform(windows), embedding)
+
+
+@each
+def test_set_output_and_feature_names(cls, windows):
+    estimator = small(cls).fit(windows)
+    names = [f"{cls.__name__.lower()}{i}" for i in range(8)]
+    assert estimator.get_feature_names_out().tolist() == names
+    frame = estimator.set_output(transform="pandas").transform(windows)
+    assert isinstance(frame, pd.DataFrame)
+    assert frame.columns.tolist() == names
+    assert estimator.set_output(transform="polars").transform(windows).columns == names
+
+
+@each
+def test_fitted_attributes(cls, windows):
+    estimator = small(cls).fit(windows)
+    assert (estimator.n_timesteps_in_, estimator.n_channels_in_) == (16, 2)
+    assert estimator.n_features_in_ == 2
+    assert estimator.encoder_ is estimator.net_.module_.encoder
+    table = small(cls).fit(windows[:, :, 0])
+    assert (table.n_features_in_, table.n_timesteps_in_, table.n_channels_in_) == (16, 16, 1)
+
+
+@each
+def test_refit_on_other_data_forgets_the_first(cls, windows):
+    frame = pd.DataFrame(windows[:, :, 0]).rename(columns=str)
+    estimator = small(cls).fit(frame)
+    assert estimator.feature_names_in_.tolist() == list(map(str, range(16)))
+    estimator.fit(windows)
+    assert not hasattr(estimator, "feature_names_in_")
+    np.testing.assert_array_equal(
+        estimator.transform(windows), small(cls).fit_transform(windows)
+    )
+
+
+# --- every legal form of the input ---------------------------------------------------------------
+
+
+def memory_map(X, folder):
+    path = folder / "X.npy"
+    np.save(path, X)
+    return np.load(path, mmap_mode="r")
+
+
+FORMS = {
+    "float64": lambda X, folder: X.astype(np.float64),
+    "Fortran order": lambda X, folder: np.asfortranarray(X),
+    "read-only memory map": memory_map,
+    "read-only": lambda X, folder: np.frombuffer(X.tobytes(), X.dtype).reshape(X.shape),
+    "torch": lambda X, folder: torch.from_numpy(X),
+    "torch with a gradient": lambda X, folder: torch.from_numpy(X.copy()).requires_grad_(),
+    "nested list": lambda X, folder: X.tolist(),
+    "numbers of dtype object": lambda X, folder: X.astype(object),
+    "strided": lambda X, folder: np.repeat(X, 2, axis=0)[::2],
+    "time first in memory": lambda X, folder: X.transpose(1, 0, 2).copy().transpose(1, 0, 2),
+}
+
+
+@each
+@pytest.mark.parametrize("form", FORMS)
+def test_every_form_of_the_input_gives_the_same_bits(cls, form, windows, tmp_path):
+    X = FORMS[form](windows, tmp_path)
+    before = windows.copy()
+    expected = small(cls).fit_transform(windows)
+    np.testing.assert_array_equal(small(cls).fit_transform(X), expected)
+    np.testing.assert_array_equal(windows, before)
+
+
+@each
+def test_channels_first(cls, windows):
+    swapped = windows.swapaxes(1, 2)
+    estimator = small(cls, input_layout="nct").fit(swapped)
+    np.testing.assert_array_equal(
+        estimator.transform(swapped), small(cls).fit_transform(windows)
+    )
+
+
+@each
+@pytest.mark.parametrize(
+    "shape", [(1, 16, 2), (5, 2, 2), (5, 16, 1), (5, 16), (1, 2), (3, 2, 16, 2)]
+)
+def test_small_shapes(cls, shape):
+    X = np.random.default_rng(0).normal(size=shape)
+    embedding = small(cls).fit_transform(X)
+    assert embedding.shape == (shape[0], 8)
+    assert np.isfinite(embedding).all()
+
+
+@each
+def test_one_step(cls):
+    estimator = small(cls)
+    X = np.random.default_rng(0).normal(size=(5, 1, 1))
+    if cls in TRAINED:
+        with pytest.warns(UserWarning, match="one time step"):
+            estimator.fit(X)
+    else:
+        estimator.fit(X)
+    assert np.isfinite(estimator.transform(X)).all()
+
+
+@each
+def test_constant_channels(cls, windows):
+    X = windows.copy()
+    X[:, :, 1] = 3.0
+    assert np.isfinite(small(cls).fit_transform(X)).all()
+    assert np.isfinite(small(cls).fit_transform(np.zeros_like(X))).all()
+
+
+@each
+def test_another_length_at_transform(cls, windows):
+    estimator = small(cls).fit(windows)
+    assert estimator.transform(windows[:, :9]).shape == (20, 8)
+
+
+@each
+@settings(max_examples=15, deadline=None)
+@given(
+    X=st.tuples(st.integers(1, 4), st.integers(2, 6)).flatmap(
+        lambda shape: arrays(
+            np.float64, (*shape, 2), elements=st.floats(-1e3, 1e3) | st.just(np.nan)
+        )
+    )
+)
+def test_any_finite_values_and_any_missing_steps(cls, X):
+    X[:, 0] = np.nan_to_num(X[:, 0])  # one observed step at least
+    assert np.isfinite(small(cls, max_epochs=1).fit_transform(X)).all()
+
+
+# --- missing values ------------------------------------------------------------------------------
+
+
+@each
+@pytest.mark.parametrize("pooling", ["max", "mean"])
+def test_padding_with_missing_steps_changes_nothing(cls, windows, pooling):
+    estimator = small(cls, pooling=pooling).fit(windows[:, :8])
+    short = windows[:, :8]
+    padded = windows.copy()
+    padded[:, 8:] = np.nan
+    assert not any(8 <= dilation < 16 for dilation in estimator.encoder_.dilations[:-1])
+    with pytest.warns(UserWarning, match="never trained"):
+        embedding = estimator.transform(padded)
+    np.testing.assert_allclose(embedding, estimator.transform(short), atol=1e-6)
+
+
+@each
+def test_a_step_is_missing_if_any_channel_is(cls, windows):
+    estimator = small(cls).fit(windows)
+    partly, wholly = windows.copy(), windows.copy()
+    partly[:, 5, 1] = np.nan
+    wholly[:, 5] = np.nan
+    np.testing.assert_array_equal(estimator.transform(partly), estimator.transform(wholly))
+    assert not np.allclose(estimator.transform(partly), estimator.transform(windows))
+
+
+@each
+def test_fit_with_missing_steps(cls, windows):
+    X = windows.copy()
+    X[::2, 10:] = np.nan
+    X[1::3, 4] = np.nan
+    before = X.copy()
+    embedding = small(cls).fit_transform(X)
+    assert np.isfinite(embedding).all()
+    np.testing.assert_array_equal(X, before)
+
+
+# --- bags ----------------------------------------------------------------------------------------
+
+
+@each
+@pytest.mark.parametrize("pooling", ["mean", "max"])
+def test_a_bag_is_pooled_over_its_windows(cls, windows, pooling):
+    bags = windows.reshape(5, 4, 16, 2)
+    estimator = small(cls, bag_pooling=pooling).fit(windows)
+    rows = estimator.transform(windows).reshape(5, 4, 8)
+    np.testing.assert_allclose(
+        estimator.transform(bags), getattr(np, pooling)(rows, axis=1), rtol=1e-6
+    )
+
+
+@each
+def test_windows_that_pad_a_bag_do_not_count(cls, windows):
+    bags = windows.reshape(5, 4, 16, 2).copy()
+    bags[2, 1:] = np.nan
+    estimator = small(cls).fit(bags)
+    embedding = estimator.transform(bags)
+    np.testing.assert_array_equal(embedding[2], estimator.transform(bags[2, 0][None])[0])
+
+
+@each
+def test_fit_on_bags_sees_every_window(cls, windows):
+    estimator = small(cls, validation_fraction=0)
+    flat = small(cls, validation_fraction=0).fit(windows)
+    bags = estimator.fit(windows.reshape(5, 4, 16, 2))
+    np.testing.assert_array_equal(bags.transform(windows), flat.transform(windows))
+
+
+# --- objectives ----------------------------------------------------------------------------------
+
+
+def objective_of(cls, windows, **params):
+    return small(cls, max_epochs=1, **params).fit(windows).net_.module_
+
+
+@each_trained
+@pytest.mark.parametrize("batch", [1, 2, 7])
+def test_objective_contract(cls, windows, batch):
+    """A finite scalar, a gradient that reaches the encoder, and an untouched input."""
+    objective = objective_of(cls, windows)
+    if batch < cls._min_batch_size:
+        pytest.skip("this method needs negatives")
+    x = torch.from_numpy(windows[:batch])
+    before = x.clone()
+    loss = objective.train()(x=x)
+    assert loss.shape == ()
+    assert torch.isfinite(loss)
+    objective.zero_grad()
+    loss.backward()
+    assert torch.equal(x, before)
+    assert any(p.grad is not None and p.grad.any() for p in objective.encoder.parameters())
+
+
+@each_trained
+def test_same_seed_same_loss(cls, windows):
+    x = torch.from_numpy(windows)
+    losses = []
+    for seed in (3, 3, 4):
+        objective = objective_of(cls, windows).train()
+        with objective.seeded(seed):
+            losses.append([objective(x=x).item() for _ in range(2)])
+    assert losses[0] == losses[1] != losses[2]
+    assert losses[0][0] != losses[0][1]

@@ -1,0 +1,77 @@
+"""The CUDA paths; run where there is a GPU."""
+
+import os
+import pickle
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import torch
+
+from sklearn_pulse import PulseTransformer
+from tests.helpers import SMALL, make_windows
+
+pytestmark = [
+    pytest.mark.gpu,
+    pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device"),
+]
+X = make_windows(60)[0]
+
+
+def pulse(**params):
+    return PulseTransformer(**(SMALL | params))
+
+
+def test_auto_is_cuda():
+    assert torch.device(pulse().fit(X).net_.device).type == "cuda"
+
+
+def test_embedding_equals_that_of_the_cpu():
+    params = {"max_epochs": 1, "lr": 1e-9}
+    np.testing.assert_allclose(
+        pulse(**params).fit_transform(X),
+        pulse(**params, device="cpu").fit_transform(X),
+        atol=1e-4,
+    )
+
+
+@pytest.mark.parametrize("precision", ["float32", "bfloat16"])
+def test_same_seed_same_bits(precision):
+    first, second = (pulse(precision=precision).fit_transform(X) for _ in range(2))
+    np.testing.assert_array_equal(first, second)
+
+
+def test_missing_steps():
+    holes = X.copy()
+    holes[::2, 9:] = np.nan
+    assert np.isfinite(pulse().fit_transform(holes)).all()
+
+
+def test_data_larger_than_the_device_is_gathered(monkeypatch):
+    resident = pulse().fit_transform(X)
+    monkeypatch.setattr(torch.cuda, "mem_get_info", lambda device: (0, 0))
+    np.testing.assert_array_equal(pulse().fit_transform(X), resident)
+
+
+def test_a_pickle_loads_without_cuda(tmp_path):
+    fitted = pulse().fit(X)
+    path = tmp_path / "pulse.pkl"
+    path.write_bytes(pickle.dumps(fitted))
+    code = (
+        "import pickle, sys, numpy as np, warnings; warnings.simplefilter('ignore');"
+        "p = pickle.load(open(sys.argv[1], 'rb'));"
+        "from tests.test_gpu import X; np.save(sys.argv[2], p.transform(X))"
+    )
+    out = tmp_path / "Z.npy"
+    env = os.environ | {"CUDA_VISIBLE_DEVICES": "", "PYTHONPATH": os.getcwd()}
+    subprocess.run([sys.executable, "-c", code, str(path), str(out)], env=env, check=True)
+    np.testing.assert_allclose(np.load(out), fitted.transform(X), atol=1e-4)
+
+
+def test_resume(tmp_path):
+    expected = pulse(max_epochs=4).fit_transform(X)
+    pulse(max_epochs=4, checkpoint_dir=tmp_path).fit(X)
+    np.testing.assert_array_equal(
+        pulse(max_epochs=4, checkpoint_dir=tmp_path).fit_transform(X), expected
+    )

@@ -1,0 +1,78 @@
+"""The published settings, table by table."""
+
+import pytest
+
+from sklearn_pulse import PulseTransformer, presets
+from sklearn_pulse.sampling import minimum_length
+
+# A row: data set, then (epochs, lr, batch, GRU layers, GRU width, kernel, dilation, init width,
+# crops, right boundary, pool, time-varying width).
+PUBLISHED = {
+    "har": (100, 1e-3, 128, 2, 64, 3, 1, 64, 2, 64, 1, 1),
+    "ecg": (100, 1e-3, 64, 2, 64, 11, 2, 128, 2, 250, 100, 1),
+    "ppg": (100, 1e-4, 128, 4, 64, 5, 2, 64, 2, 64, 1, 1),
+    "eeg": (100, 1e-3, 64, 2, 64, 3, 2, 64, 1, 500, 2, 2),
+    "synthetic": (100, 1e-3, 128, 3, 128, 3, 2, 128, 3, 50, 50, 1),
+    "har-transfer": (50, 1e-4, 128, 2, 128, 3, 2, 128, 1, 64, 1, 1),
+    "eeg-transfer": (50, 1e-4, 64, 2, 128, 5, 1, 128, 1, 100, 20, 1),
+}
+NAMES = (
+    "max_epochs lr batch_size gru_num_layers gru_hidden_dim init_kernel_size init_dilation"
+    " init_hidden_dim n_crops min_crop_length time_varying_pool time_varying_dim"
+).split()
+
+# Data set: mode, channels, window, down-sampling, stride, stride of validation, fraction.
+WINDOWS = {
+    "har": ("random", 6, 128, 1, 32, 128, 1.0),
+    "ecg": ("labeled", 2, 500, 5, None, None, 0.5),
+    "ppg": ("labeled", 1, 960, 4, None, None, 1.0),
+    "eeg": ("random", 2, 1000, 3, 350, 1000, 0.5),
+    "synthetic": ("random", 3, 100, 1, 50, 100, 1.0),
+    "har-transfer": ("random", 6, 128, 1, 128, 128, 1.0),
+    "eeg-transfer": ("random", 1, 200, 1, 200, 200, 0.1),
+}
+
+
+@pytest.mark.parametrize("dataset", PUBLISHED)
+def test_parameters(dataset):
+    estimator = PulseTransformer(**presets.get("pulse", dataset))
+    assert tuple(getattr(estimator, name) for name in NAMES) == PUBLISHED[dataset]
+    assert (estimator.dropout, estimator.weight_decay) == (0.1, 1e-5)
+    assert (estimator.gradient_clip_value, estimator.validation_every) == (5.0, 2)
+    assert estimator.select == "trailing_mean"
+
+
+@pytest.mark.parametrize("dataset", WINDOWS)
+def test_windows(dataset):
+    cut = presets.windows("pulse", dataset)
+    keys = "mode n_channels length downsample stride stride_val fraction".split()
+    assert tuple(cut[key] for key in keys) == WINDOWS[dataset]
+
+
+def test_defaults_are_those_of_har():
+    default = PulseTransformer()
+    har = PulseTransformer(**presets.get("pulse", "har"))
+    assert {k: v for k, v in default.get_params().items() if k != "min_crop_length"} == {
+        k: v for k, v in har.get_params().items() if k != "min_crop_length"
+    }
+    assert minimum_length(default.min_crop_length, 128) == har.min_crop_length
+
+
+def test_published_behaviour_is_asked_for():
+    assert presets.get("pulse", "har", published=True)["deterministic_validation"] is False
+    assert "deterministic_validation" not in presets.get("pulse", "har")
+
+
+def test_what_is_returned_is_a_copy():
+    presets.get("pulse", "har")["lr"] = 7
+    presets.windows("pulse", "har")["length"] = 7
+    assert "lr" not in presets.get("pulse", "har")
+    assert presets.windows("pulse", "har")["length"] == 128
+
+
+@pytest.mark.parametrize("function", [presets.get, presets.windows])
+def test_unknown_names(function):
+    with pytest.raises(ValueError, match="method must be 'pulse'"):
+        function("pulze", "har")
+    with pytest.raises(ValueError, match="dataset must be one of .*'har'"):
+        function("pulse", "hare")

@@ -1,0 +1,264 @@
+import warnings
+
+import numpy as np
+import pytest
+import torch
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import train_test_split
+from sklearn.pipeline import make_pipeline
+
+from sklearn_pulse import PulseTransformer, RandomEncoderTransformer
+from tests.helpers import SMALL, SMALL_ENCODER, make_windows
+
+X, y = make_windows()
+
+
+def small(**params):
+    return PulseTransformer(**(SMALL | params))
+
+
+def weights(estimator):
+    return torch.cat([p.detach().flatten() for p in estimator.net_.module_.parameters()])
+
+
+def test_training_lowers_the_loss_below_that_of_predicting_zero():
+    X, _ = make_windows(100, 32)
+    pulse = small(max_epochs=25, lr=1e-2, gru_hidden_dim=16).fit(X)
+    losses = [epoch["valid_loss"] for epoch in pulse.history_]
+    assert losses[-1] < 0.7 * losses[0]
+    assert losses[-1] < 0.7 * np.square(X).mean()
+
+
+def test_the_probe_finds_the_classes():
+    X, y = make_windows(200, 32)
+    X_train, X_test, y_train, y_test = train_test_split(X, y, random_state=0)
+    model = make_pipeline(small(max_epochs=5), LogisticRegression(max_iter=1000))
+    assert model.fit(X_train, y_train).score(X_test, y_test) > 0.9
+
+
+@pytest.mark.parametrize(
+    "params",
+    [
+        {"n_crops": 0},
+        {"n_crops": 3, "gru_num_layers": 3},
+        {"crop": "fixed", "crop_length": 4},
+        {"crop": "fixed", "crop_length": 0.25, "min_crop_length": 0.3},
+        {"min_crop_length": 0.9},
+        {"pairing": "random"},
+        {"loss_reduction": "valid"},
+        {"observation": "linear"},
+        {"shared_encoder": True},
+        {"time_varying_dim": 0},
+        {"time_varying_dim": 3, "time_varying_pool": 4},
+        {"init_kernel_size": 5, "init_dilation": 2, "init_hidden_dim": 12},
+        {"pooling": "mean"},
+        {"dropout": 0.0},
+        {"gradient_clip_value": 1e-4},
+        {"select": "min_val"},
+        {"deterministic_validation": False},
+        {"validation_fraction": 0.0},
+        {"batch_size": 1000},
+        {"batch_size": 1},
+        {"precision": "bfloat16"},
+    ],
+    ids=str,
+)
+def test_every_option_trains_to_something_else(params):
+    default, changed = small().fit(X), small(**params).fit(X)
+    assert np.isfinite(changed.transform(X)).all()
+    losses = [[epoch["train_loss"] for epoch in e.history_] for e in (default, changed)]
+    embeddings = [e.transform(X) for e in (default, changed)]
+    assert losses[0] != losses[1] or not np.array_equal(*embeddings)
+
+
+def test_selection():
+    scripted = small(max_epochs=7, select="last", validation_every=1).fit(X)
+    assert "select_weights" not in dict(scripted.net_.callbacks_)
+    losses = [epoch["valid_loss"] for epoch in scripted.history_]
+    assert len(set(losses)) == 7
+    lowest = small(max_epochs=7, select="min_val", validation_every=1).fit(X)
+    assert dict(lowest.net_.callbacks_)["select_weights"].epoch_ == np.argmin(losses)
+    published = small(max_epochs=7, validation_every=1).fit(X)
+    assert dict(published.net_.callbacks_)["select_weights"].rule == "trailing_mean"
+
+
+def test_observed_and_missing_steps_do_not_share_a_kernel_path_by_chance():
+    """Half of the rows missing: the others embed as if alone, after a fit on such data."""
+    holes = X.copy()
+    holes[::2, 3:6] = np.nan
+    pulse = small(pairing="random").fit(holes)
+    np.testing.assert_array_equal(pulse.transform(holes)[1::2], pulse.transform(holes[1::2]))
+
+
+def test_bfloat16_is_near_float32():
+    params = {"max_epochs": 1, "lr": 1e-9}
+    exact = small(**params).fit(X).transform(X)
+    rounded = small(**params, precision="bfloat16").fit(X).transform(X)
+    assert rounded.dtype == np.float32
+    assert 1e-6 < np.abs(exact - rounded).max() < 0.1
+
+
+@pytest.mark.slow
+def test_compiled_is_near_eager():
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        compiled = small(compile=True).fit(X)
+        np.testing.assert_allclose(
+            compiled.transform(X), small().fit(X).transform(X), atol=1e-4
+        )
+
+
+def test_the_untrained_control_has_the_weights_that_training_starts_from():
+    control = RandomEncoderTransformer(**SMALL_ENCODER, random_state=0).fit(X)
+    barely = small(max_epochs=1, lr=1e-12, weight_decay=0.0).fit(X)
+    np.testing.assert_allclose(control.transform(X), barely.transform(X), atol=1e-6)
+
+
+def test_default_sizes_are_the_published_ones():
+    pulse = PulseTransformer(max_epochs=1, validation_fraction=0, random_state=0)
+    pulse.fit(np.zeros((2, 8, 6), np.float32))
+    assert sum(p.numel() for p in pulse.encoder_.parameters()) == 638_208
+    assert len(pulse.encoder_.blocks) == 11
+    assert pulse.transform(np.zeros((1, 8, 6))).shape == (1, 320)
+
+
+# --- validation ------------------------------------------------------------------------------------
+
+
+class Recorder:
+    """Which windows an objective is trained and validated on, by their first value."""
+
+    def __init__(self, monkeypatch):
+        from sklearn_pulse._cross_reconstruction import CrossReconstruction
+
+        self.seen = {True: set(), False: set()}
+        original = CrossReconstruction.forward
+
+        def forward(objective, x, **kwargs):
+            self.seen[objective.training].update(x[:, 0, 0].tolist())
+            return original(objective, x, **kwargs)
+
+        monkeypatch.setattr(CrossReconstruction, "forward", forward)
+
+
+def numbered(n):
+    """Windows that begin with their own number."""
+    data = make_windows(n)[0]
+    data[:, 0, 0] = np.arange(n)
+    return data
+
+
+@pytest.mark.parametrize(("n", "n_valid"), [(20, 3), (2, 1), (7, 2)])
+def test_validation_windows_are_held_out(monkeypatch, n, n_valid):
+    recorder = Recorder(monkeypatch)
+    small().fit(numbered(n))
+    assert len(recorder.seen[False]) == n_valid
+    assert recorder.seen[True] | recorder.seen[False] == set(range(n))
+    assert not recorder.seen[True] & recorder.seen[False]
+
+
+def test_groups_stay_together(monkeypatch):
+    recorder = Recorder(monkeypatch)
+    small(validation_fraction=0.3).fit(numbered(20), groups=np.arange(20) // 4)
+    held_out = {int(i) // 4 for i in recorder.seen[False]}
+    assert held_out
+    assert not held_out & {int(i) // 4 for i in recorder.seen[True]}
+
+
+def test_given_validation_windows(monkeypatch):
+    recorder = Recorder(monkeypatch)
+    small().fit(numbered(10), X_val=numbered(14)[10:])
+    assert recorder.seen == {True: set(range(10)), False: set(range(10, 14))}
+
+
+def test_one_group_leaves_nothing_to_validate_on():
+    with pytest.warns(UserWarning, match="one group only.*X_val"):
+        pulse = small().fit(X, groups=np.zeros(20))
+    assert "valid_loss" not in pulse.history_[0]
+
+
+def test_one_sample_trains_without_validation():
+    pulse = small().fit(X[:1])
+    assert "valid_loss" not in pulse.history_[0]
+    assert pulse.transform(X[:1]).shape == (1, 8)
+
+
+def test_windows_of_another_length_to_validate_on():
+    assert small().fit(X, X_val=X[:4, :9]).n_iter_ == 2
+
+
+# --- history, warm start, callbacks ------------------------------------------------------------------
+
+
+def test_history():
+    pulse = small(max_epochs=3).fit(X)
+    assert pulse.n_iter_ == len(pulse.history_) == 3
+    for epoch in pulse.history_:
+        assert {"epoch", "train_loss", "valid_loss", "dur"} <= epoch.keys()
+
+
+def test_warm_start_goes_on_from_the_weights_with_a_new_schedule():
+    pulse = small(warm_start=True).fit(X)
+    before = weights(pulse)
+    pulse.set_params(max_epochs=1, lr=1e-12, weight_decay=0.0).fit(X)
+    torch.testing.assert_close(weights(pulse), before)
+    assert pulse.n_iter_ == 1
+    pulse.set_params(warm_start=False).fit(X)
+    assert not torch.allclose(weights(pulse), before)
+
+
+def test_an_interrupted_refit_leaves_the_first_fit(monkeypatch):
+    pulse = small().fit(X)
+    embedding = pulse.transform(X)
+    monkeypatch.setattr(
+        "sklearn_pulse._net.SSLNet.train_step", lambda *args: (_ for _ in ()).throw(KeyboardInterrupt)
+    )
+    with pytest.raises(KeyboardInterrupt):
+        pulse.fit(X)
+    np.testing.assert_array_equal(pulse.transform(X), embedding)
+
+
+def test_callbacks_are_copied_and_run():
+    from skorch.callbacks import Callback
+
+    class Count(Callback):
+        n_epochs = 0
+
+        def on_epoch_end(self, net, **kwargs):
+            self.n_epochs += 1
+
+    count = Count()
+    pulse = small(callbacks=[count]).fit(X)
+    (copied,) = [cb for _, cb in pulse.net_.callbacks_ if isinstance(cb, Count)]
+    assert (count.n_epochs, copied.n_epochs) == (0, 2)
+
+
+@pytest.mark.parametrize("verbose", [0, 1, 2])
+def test_verbose(verbose, capfd):
+    small(verbose=verbose).fit(X)
+    out, err = capfd.readouterr()
+    assert ("train_loss" in out) == (verbose >= 1)
+    assert ("it/s" in err + out or "100%" in err + out) == (verbose == 2)
+
+
+def test_a_loss_of_nan_names_the_epoch():
+    huge = (X * 1e25).astype(np.float32)  # finite, its square is not
+    with pytest.raises(FloatingPointError, match="epoch 1.*lr"):
+        small().fit(huge)
+
+
+@pytest.mark.parametrize("n_threads", [1, 2])
+def test_default_sizes_repeat_to_the_bit(n_threads):
+    X = make_windows(6, 64, 3)[0]
+    params = {"max_epochs": 1, "random_state": 0, "num_threads": n_threads}
+    first, second = (PulseTransformer(**params).fit_transform(X) for _ in range(2))
+    np.testing.assert_array_equal(first, second)
+
+
+def test_rows_do_not_depend_on_each_other_at_default_sizes():
+    X = make_windows(200, 64, 3)[0]
+    control = RandomEncoderTransformer(random_state=0).fit(X)
+    embedding = control.transform(X)
+    order = np.random.default_rng(0).permutation(200)
+    np.testing.assert_array_equal(control.transform(X[order]), embedding[order])
+    np.testing.assert_array_equal(control.transform(X[3:4]), embedding[3:4])

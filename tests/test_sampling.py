@@ -1,0 +1,72 @@
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sklearn_pulse.sampling import aligned_steps, crop_starts, minimum_length, observed_span
+
+
+def generator(seed=0):
+    return torch.Generator().manual_seed(seed)
+
+
+lengths = st.one_of(st.integers(1, 40), st.floats(0.01, 0.99))
+
+
+@given(n_timesteps=st.integers(2, 60), minimum=lengths, seed=st.integers(0, 99))
+def test_crops_leave_enough_to_predict(n_timesteps, minimum, seed):
+    starts = crop_starts(3, (50, n_timesteps), minimum, generator(seed))
+    least = minimum_length(minimum, n_timesteps)
+    assert 1 <= least <= n_timesteps - 1
+    assert starts.shape == (3, 50)
+    assert starts.min() >= 0
+    assert (n_timesteps - 1 - starts).min() >= least
+
+
+def test_starts_are_uniform_over_the_published_range():
+    """t0 ~ U{0, ..., W - R - 1}."""
+    starts = crop_starts(1, (64_000, 128), 64, generator()).flatten()
+    counts = torch.bincount(starts, minlength=128)
+    assert not counts[64:].any()
+    np.testing.assert_allclose(counts[:64], 1000, atol=5 * np.sqrt(1000))
+
+
+def test_starts_in_padded_windows_stay_off_the_padding():
+    observed = torch.zeros(2000, 30, dtype=torch.bool)
+    observed[:, 5:15] = True  # ten steps, so five are left after a start in 5..9
+    starts = crop_starts(1, (2000, 30), 0.5, generator(), observed).flatten()
+    assert starts.unique().tolist() == [5, 6, 7, 8, 9]
+
+
+def test_starts_of_a_window_with_one_observed_step():
+    observed = torch.zeros(3, 8, dtype=torch.bool)
+    observed[:, 4] = True
+    assert crop_starts(2, (3, 8), 0.5, generator(), observed).unique().tolist() == [4]
+
+
+@given(st.lists(st.booleans(), min_size=1, max_size=20).filter(any))
+def test_observed_span(mask):
+    first, stop = observed_span(torch.tensor([mask]))
+    assert first.item() == mask.index(True)
+    assert stop.item() == len(mask) - mask[::-1].index(True)
+
+
+@given(n_timesteps=st.integers(2, 20), data=st.data())
+def test_aligned_steps_literally(n_timesteps, data):
+    starts = data.draw(
+        st.lists(st.integers(0, n_timesteps - 2), min_size=1, max_size=4), label="starts"
+    )
+    length = data.draw(st.integers(1, n_timesteps), label="length")
+    index, inside = aligned_steps(torch.tensor([starts]), n_timesteps, torch.tensor([[length]]))
+    for i, start in enumerate(starts):
+        expected = [t for t in range(start + 1, n_timesteps) if t <= start + length]
+        assert index[inside[:, 0, i], 0, i].tolist() == expected
+    assert index.max() < n_timesteps
+
+
+@pytest.mark.parametrize("n_timesteps", [2, 3])
+def test_shortest_windows(n_timesteps):
+    starts = crop_starts(2, (4, n_timesteps), 0.5, generator())
+    _, inside = aligned_steps(starts, n_timesteps, torch.full((2, 1), n_timesteps))
+    assert inside.any(0).all()

@@ -1,0 +1,321 @@
+"""Bad input and bad parameters: each error names what is wrong and what to do."""
+
+import contextlib
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sklearn_pulse import PulseTransformer, RandomEncoderTransformer
+from sklearn_pulse.windows import random_windows
+from tests.helpers import SMALL, SMALL_ENCODER, make_windows
+
+X = make_windows()[0]
+
+
+def small(**params):
+    return PulseTransformer(**(SMALL | params))
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    return small(max_epochs=1).fit(X)
+
+
+def poisoned(value):
+    bad = X.copy()
+    bad[3, 4, 1] = value
+    return bad
+
+
+def empty_window():
+    bad = X.copy()
+    bad[3, :, 1] = np.nan  # no step has all its channels
+    return bad
+
+
+def multi_indexed():
+    index = pd.MultiIndex.from_product([range(20), range(16)])
+    return pd.DataFrame(X.reshape(320, 2), index=index)
+
+
+def nested():
+    return pd.DataFrame({c: [pd.Series(row) for row in X[:, :, c]] for c in range(2)})
+
+
+BAD_INPUT = {
+    "infinity": (poisoned(np.inf), ValueError, "X contains infinity.*sample 3.*replace"),
+    "too large": (X.astype(np.float64) * 1e300, ValueError, "too large for float32"),
+    "no finite step": (empty_window(), ValueError, "no finite time step in sample 3.*Drop"),
+    "no samples": (X[:0], ValueError, r"0 sample\(s\).*minimum of 1"),
+    "no steps": (X[:, :0], ValueError, "axis 1.*at least one time step"),
+    "no channels": (X[:, :, :0], ValueError, "axis 2.*one channel"),
+    "no windows": (np.empty((3, 0, 16, 2)), ValueError, "axis 1"),
+    "no columns": (np.empty((12, 0)), ValueError, r"0 feature\(s\) \(shape=\(12, 0\)\)"),
+    "objects": (np.full(X.shape, {}, dtype=object), TypeError, "X has dtype object.*number"),
+    "words": (X.astype(str).astype(object) + "!", ValueError, "X has dtype object.*number"),
+    "strings": (X.astype(str), TypeError, "X has dtype <U.*convert"),
+    "dates": (np.zeros(X.shape, "datetime64[s]"), TypeError, "X has dtype datetime64.*convert"),
+    "complex": (X * 1j, ValueError, "Complex data not supported: X.*two channels"),
+    "ragged": ([X[0].tolist(), X[1, :7].tolist()], ValueError, "X is ragged.*sliding_windows"),
+    "1-D": (X[0, :, 0], ValueError, "X has 1 dimensions.*Reshape your data"),
+    "5-D": (X[None, None], ValueError, "X has 5 dimensions.*bag"),
+    "scalar": (3.0, ValueError, "X has 0 dimensions"),
+    "MultiIndex": (multi_indexed(), TypeError, "MultiIndex.*numpy3D.*input_layout='nct'"),
+    "nested frame": (nested(), TypeError, "nested frame.*numpy3D.*input_layout='nct'"),
+    "sparse": (sp.csr_matrix(X[:, :, 0]), TypeError, r"Sparse.*X.*toarray"),
+}
+
+
+@pytest.mark.parametrize("name", BAD_INPUT)
+@pytest.mark.parametrize("estimator", [small(), RandomEncoderTransformer(**SMALL_ENCODER)])
+def test_bad_input_at_fit(name, estimator):
+    bad, error, message = BAD_INPUT[name]
+    with pytest.raises(error, match=message):
+        estimator.fit(bad)
+
+
+@pytest.mark.parametrize("name", BAD_INPUT)
+def test_bad_input_at_transform(name, fitted):
+    bad, error, message = BAD_INPUT[name]
+    with pytest.raises(error, match=message):
+        fitted.transform(bad)
+
+
+def test_another_number_of_channels(fitted):
+    with pytest.raises(ValueError, match="X has 3 channels, but PulseTransformer is expecting 2"):
+        fitted.transform(np.zeros((4, 16, 3)))
+    with pytest.raises(ValueError, match="X has 1 channels.*expecting 2"):
+        fitted.transform(np.zeros((4, 16)))
+    with pytest.raises(ValueError, match="X has 3 channels.*expecting 2"):
+        small().fit(X, X_val=np.zeros((4, 16, 3)))
+
+
+def test_another_number_of_columns():
+    with pytest.raises(ValueError, match="X has 9 features, but PulseTransformer is expecting 16"):
+        small(max_epochs=1).fit(X[:, :, 0]).transform(X[:, :9, 0])
+
+
+@pytest.mark.parametrize("layout", ["ntc", "nct"])
+def test_swapped_axes_at_transform(layout):
+    data = X if layout == "ntc" else X.swapaxes(1, 2)
+    estimator = small(max_epochs=1, input_layout=layout).fit(data)
+    with pytest.raises(ValueError, match="looks transposed.*input_layout"):
+        estimator.transform(data.swapaxes(1, 2))
+
+
+@pytest.mark.parametrize(("layout", "other"), [("ntc", "nct"), ("nct", "ntc")])
+def test_swapped_axes_at_fit_warn(layout, other):
+    data = X.swapaxes(1, 2) if layout == "ntc" else X
+    with pytest.warns(UserWarning, match=f"more channels.*set input_layout='{other}'"):
+        small(max_epochs=1, input_layout=layout).fit(data)
+
+
+def test_longer_windows_at_transform_warn():
+    estimator = small(max_epochs=1).fit(X[:, :3])
+    with pytest.warns(UserWarning, match="windows of 16 time steps, more than the 3 of fit"):
+        estimator.transform(X)
+    estimator.transform(X[:, :2])  # and no others
+
+
+def test_groups_of_another_length():
+    with pytest.raises(ValueError, match=r"groups has shape \(3,\), X has 20 samples"):
+        small().fit(X, groups=[1, 2, 3])
+
+
+def test_crops_longer_than_the_windows():
+    with pytest.raises(ValueError, match="min_crop_length=64 .* windows of 16 .*fraction"):
+        small(min_crop_length=64).fit(X)
+    with pytest.raises(ValueError, match="min_crop_length=16 .* leave 15"):
+        small(min_crop_length=16).fit(X)
+    with pytest.raises(ValueError, match="crop_length=20 .* windows of 16"):
+        small(crop="fixed", crop_length=20).fit(X)
+    small(min_crop_length=15, max_epochs=1).fit(X)
+
+
+def test_a_table_for_an_estimator_of_several_channels(fitted):
+    with pytest.raises(ValueError, match="X has 1 channels"):
+        fitted.transform(np.zeros((500, 6)))
+
+
+# --- parameters ----------------------------------------------------------------------------------
+
+INTEGERS = [
+    "embedding_dim",
+    "encoder_hidden_dim",
+    "encoder_depth",
+    "time_varying_pool",
+    "init_kernel_size",
+    "init_dilation",
+    "init_hidden_dim",
+    "gru_num_layers",
+    "gru_hidden_dim",
+    "max_epochs",
+    "batch_size",
+    "validation_every",
+    "num_threads",
+]
+OPTIONS = [
+    "pooling",
+    "observation",
+    "crop",
+    "pairing",
+    "loss_reduction",
+    "select",
+    "bag_pooling",
+    "precision",
+    "input_layout",
+]
+BOOLEANS = ["shared_encoder", "deterministic_validation", "compile", "warm_start"]
+
+
+@pytest.mark.parametrize("name", INTEGERS)
+@pytest.mark.parametrize("value", [0, -3, 2.5, "4", True, np.nan])
+def test_sizes(name, value):
+    with pytest.raises((ValueError, TypeError), match=rf"{name} must be an integer of at least 1"):
+        small(**{name: value}).fit(X)
+
+
+@pytest.mark.parametrize("name", ["n_crops", "time_varying_dim"])
+@pytest.mark.parametrize("value", [-1, 0.5, "1", None])
+def test_counts(name, value):
+    with pytest.raises((ValueError, TypeError), match=rf"{name} must be an integer of at least 0"):
+        small(**{name: value}).fit(X)
+
+
+@pytest.mark.parametrize("name", OPTIONS)
+@pytest.mark.parametrize("value", ["unheard of", 3, None])
+def test_options(name, value):
+    with pytest.raises(ValueError, match=rf"{name} must be one of '"):
+        small(**{name: value}).fit(X)
+
+
+@pytest.mark.parametrize("name", BOOLEANS)
+@pytest.mark.parametrize("value", ["yes", 1, None])
+def test_switches(name, value):
+    with pytest.raises(TypeError, match=rf"{name} must be True or False"):
+        small(**{name: value}).fit(X)
+
+
+@pytest.mark.parametrize("name", ["lr", "gradient_clip_value"])
+@pytest.mark.parametrize("value", [0.0, -1.0, np.nan, np.inf, "1e-3"])
+def test_rates(name, value):
+    with pytest.raises((ValueError, TypeError), match=rf"{name} must be a number in \(0, inf\)"):
+        small(**{name: value}).fit(X)
+
+
+@pytest.mark.parametrize("value", [-1.0, np.nan, np.inf, "1e-3"])
+def test_weight_decay(value):
+    with pytest.raises((ValueError, TypeError), match=r"weight_decay must be a number in \[0, inf"):
+        small(weight_decay=value).fit(X)
+
+
+@pytest.mark.parametrize("name", ["dropout", "validation_fraction"])
+@pytest.mark.parametrize("value", [-0.1, 1.0, 1.5, np.nan, "0.1", None])
+def test_fractions(name, value):
+    with pytest.raises((ValueError, TypeError), match=rf"{name} must be a number in \[0, 1\)"):
+        small(**{name: value}).fit(X)
+
+
+@pytest.mark.parametrize("name", ["min_crop_length", "crop_length"])
+@pytest.mark.parametrize("value", [0, -2, 0.0, 1.0, 1.5, np.nan, "8"])
+def test_crop_lengths(name, value):
+    with pytest.raises((ValueError, TypeError), match=rf"{name} must be"):
+        small(**{name: value}).fit(X)
+
+
+@pytest.mark.parametrize("size", [2, 4])
+def test_even_kernels(size):
+    with pytest.raises(ValueError, match=f"init_kernel_size must be odd.*{size + 1}"):
+        small(init_kernel_size=size).fit(X)
+
+
+@pytest.mark.parametrize("device", ["gpu", "tpu:0", 3.5, "meta", "cuda:x"])
+def test_unknown_device(device):
+    with pytest.raises(ValueError, match="device must be 'auto', 'cpu', 'cuda'"):
+        small(device=device).fit(X)
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="needs a machine without CUDA")
+def test_cuda_asked_for_and_absent():
+    with pytest.raises(ValueError, match="device='cuda'.*no CUDA device.*'auto'"):
+        small(device="cuda").fit(X)
+
+
+def test_checkpoints_need_a_seed(tmp_path):
+    with pytest.raises(ValueError, match="checkpoint_dir needs a random_state.*random_state=0"):
+        small(checkpoint_dir=tmp_path, random_state=None).fit(X)
+
+
+def test_warm_start_with_other_sizes():
+    estimator = small(warm_start=True, max_epochs=1).fit(X)
+    with pytest.raises(ValueError, match="warm_start=True starts from the weights of the last fit"):
+        estimator.set_params(embedding_dim=4).fit(X)
+
+
+def test_parameters_are_checked_at_fit_not_before():
+    PulseTransformer(embedding_dim=-1).set_params(lr="no")
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    shape=st.lists(st.integers(0, 3), min_size=0, max_size=6),
+    dtype=st.sampled_from(["f4", "i8", "?", "c8", "U1", "O", "M8[s]"]),
+)
+def test_whatever_the_shape_and_dtype_the_error_is_ours(shape, dtype):
+    """Anything that is not accepted is a TypeError or ValueError that names X or the array."""
+    estimator = RandomEncoderTransformer(**SMALL_ENCODER, random_state=0)
+    data = np.zeros(shape, dtype)
+    try:
+        with pytest.warns(UserWarning) if _is_wide(data) else contextlib.nullcontext():
+            estimator.fit(data)
+    except (TypeError, ValueError) as error:
+        assert "X" in str(error) or "array" in str(error)
+    else:
+        assert data.ndim in (2, 3, 4)
+        assert data.size
+        assert data.dtype.kind in "fi?bO"
+
+
+def _is_wide(data):
+    legal = data.ndim in (3, 4) and data.size and data.dtype.kind in "fibO"
+    return legal and data.shape[-1] > data.shape[-2]
+
+
+# --- inputs that stay where they are ---------------------------------------------------------------
+
+
+def test_lazy_windows_are_gathered_batch_by_batch():
+    rng = np.random.default_rng(0)
+    recordings = [rng.normal(size=(200, 2)).astype(np.float32) for _ in range(3)]
+    cut = {"length": 16, "stride": 8, "random_state": 0}
+    lazy = random_windows(recordings, lazy=True, **cut).X
+    whole = random_windows(recordings, **cut).X
+
+    class Unreadable(type(lazy)):
+        def __array__(self, *args, **kwargs):
+            raise AssertionError("the windows were read as a whole")
+
+    lazy.__class__ = Unreadable
+    np.testing.assert_array_equal(small().fit_transform(lazy), small().fit_transform(whole))
+
+
+def test_memory_maps_are_read_a_few_windows_at_a_time(tmp_path, monkeypatch):
+    path = tmp_path / "X.npy"
+    np.save(path, X)
+
+    class Watched(np.memmap):
+        largest = 0
+
+        def __getitem__(self, index):
+            rows = super().__getitem__(index)
+            Watched.largest = max(Watched.largest, len(rows))
+            return rows
+
+    monkeypatch.setattr("sklearn_pulse._validation._BLOCK_ELEMENTS", 3 * X[0].size)
+    small(batch_size=4).fit(np.load(path, mmap_mode="r").view(Watched))
+    assert Watched.largest == 4

@@ -1,0 +1,165 @@
+"""What users do: pipelines, searches, few labels."""
+
+import numpy as np
+import pytest
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GridSearchCV, GroupKFold, cross_val_score
+from sklearn.pipeline import Pipeline
+from sklearn.preprocessing import StandardScaler
+
+from sklearn_pulse import PulseTransformer
+from sklearn_pulse.evaluation import LabeledSubsetClassifier, make_linear_probe
+from sklearn_pulse.model_selection import LabeledTestSplit, mask_labels
+from sklearn_pulse.windows import SlidingWindows, sliding_windows
+from tests.helpers import SMALL, make_windows
+
+
+def recordings(n=6, n_timesteps=80):
+    """Recordings of unequal length whose frequency changes half way, and labels per step."""
+    rng = np.random.default_rng(0)
+    signals, labels = [], []
+    for i in range(n):
+        length = n_timesteps + 8 * i
+        y = (np.arange(length) >= length // 2).astype(int)
+        phase = np.cumsum(0.3 + 0.6 * y)
+        signal = np.sin(phase[:, None] + rng.uniform(0, 6, size=2))
+        signals.append(signal + 0.05 * rng.normal(size=signal.shape))
+        labels.append(y)
+    return signals, labels
+
+
+def pipeline(memory=None, probe=None, **params):
+    return Pipeline(
+        [
+            ("pulse", PulseTransformer(**SMALL | params)),
+            ("scale", StandardScaler()),
+            ("probe", probe or LogisticRegression(max_iter=1000, class_weight="balanced")),
+        ],
+        memory=memory,
+    )
+
+
+@pytest.fixture
+def fits(monkeypatch, tmp_path):
+    """Number of encoder fits so far, and of the windows that each saw."""
+    log = tmp_path / "fits"
+    original = PulseTransformer.fit
+
+    def fit(self, X, *args, **kwargs):
+        with log.open("a") as file:
+            file.write(f"{len(X)}\n")
+        return original(self, X, *args, **kwargs)
+
+    monkeypatch.setattr(PulseTransformer, "fit", fit)
+    return lambda: [int(line) for line in log.read_text().split()]
+
+
+def test_windows_pipeline_and_search(fits, tmp_path):
+    """A change of the probe's C retrains no encoder."""
+    signals, labels = recordings()
+    w = sliding_windows(signals, 16, 16, y=labels)
+    grid = {
+        "pulse__n_crops": [1, 2],
+        "pulse__gru_hidden_dim": [4, 8],
+        "pulse__gru_num_layers": [1, 2],
+        "probe__C": [0.1, 1.0, 10.0],
+    }
+    search = GridSearchCV(pipeline(str(tmp_path / "cache")), grid, cv=GroupKFold(3))
+    search.fit(w.X, w.y, groups=w.groups)
+    n_encoders, n_folds = 2 * 2 * 2, 3
+    assert len(fits()) == n_encoders * n_folds + 1
+    assert len(search.cv_results_["params"]) == 3 * n_encoders
+    assert search.best_score_ > 0.8
+
+
+def test_two_workers_search_to_the_bits_of_one():
+    signals, labels = recordings()
+    w = sliding_windows(signals, 16, 16, y=labels)
+    scores = [
+        GridSearchCV(pipeline(), {"pulse__n_crops": [1, 2]}, cv=GroupKFold(3), n_jobs=n_jobs)
+        .fit(w.X, w.y, groups=w.groups)
+        .cv_results_["mean_test_score"]
+        for n_jobs in (1, 2)
+    ]
+    np.testing.assert_array_equal(*scores)
+
+
+def test_one_label_per_recording(fits):
+    """The window is a step, and the number of samples does not change."""
+    X, y = make_windows(30, 40)
+    model = Pipeline([("window", SlidingWindows(length=16, stride=8)), *pipeline().steps])
+    model.fit(X, y)
+    assert fits() == [30]
+    assert model["pulse"].transform(model["window"].transform(X)).shape == (30, 8)
+    assert model.score(X, y) > 0.9
+
+
+def test_recordings_of_unequal_length_with_one_label_each():
+    X, y = make_windows(30, 40)
+    unequal = [x[: 40 - i % 20] for i, x in enumerate(X)]
+    window = SlidingWindows(length=24, stride=8)
+    bags = window.fit_transform(unequal)
+    assert np.isnan(bags).any()
+    model = pipeline().fit(bags, y)
+    assert model.score(bags, y) > 0.75
+    shortest = next(i for i, x in enumerate(unequal) if len(x) < 24)
+    alone = model["pulse"].transform(unequal[shortest][None])
+    np.testing.assert_allclose(model["pulse"].transform(bags)[shortest], alone[0], atol=1e-5)
+
+
+def test_unlabelled_windows_are_pretrained_on_and_not_classified(monkeypatch):
+    """y == -1 end to end: PULSE sees every window, the probe the labelled ones."""
+    X, y = make_windows(60, 16)
+    partly = mask_labels(y, 0.2, random_state=0)
+    n_labelled = int((partly != -1).sum())
+    assert 12 <= n_labelled <= 14
+
+    seen = set()
+    original = PulseTransformer._objective_class.forward
+
+    def forward(objective, x, **kwargs):
+        seen.update(map(bytes, x.numpy()))
+        return original(objective, x, **kwargs)
+
+    monkeypatch.setattr(PulseTransformer._objective_class, "forward", forward)
+    probed = []
+
+    class CountingRegression(LogisticRegression):
+        def fit(self, X, y, **kwargs):
+            probed.append(len(y))
+            return super().fit(X, y, **kwargs)
+
+    model = pipeline(probe=LabeledSubsetClassifier(CountingRegression()))
+    model.fit(X, partly)
+    assert seen == set(map(bytes, X))
+    assert probed == [n_labelled]
+    assert model.classes_.tolist() == [0, 1]
+    assert model.score(X, y) > 0.75
+    assert model.score(X, partly) == np.mean(
+        model.predict(X)[partly != -1] == partly[partly != -1]
+    )
+
+
+def test_cross_validation_with_few_labels():
+    X, y = make_windows(60, 16)
+    partly = mask_labels(y, 0.5, random_state=0)
+    model = pipeline(probe=LabeledSubsetClassifier())
+    groups = np.arange(60) // 4
+    scores = cross_val_score(
+        model, X, partly, groups=groups, cv=LabeledTestSplit(GroupKFold(3)), scoring="accuracy"
+    )
+    assert scores.mean() > 0.75
+
+
+def test_linear_probe_on_a_frozen_encoder():
+    X, y = make_windows(60, 16)
+    embedding = PulseTransformer(**SMALL).fit_transform(X)
+    probe = make_linear_probe().fit(embedding[:40], y[:40])
+    assert probe.score(embedding[40:], y[40:]) > 0.9
+
+
+def test_groups_reach_the_encoder_through_a_pipeline():
+    X, y = make_windows(20, 16)
+    groups = np.zeros(20)
+    with pytest.warns(UserWarning, match="one group only"):
+        pipeline().fit(X, y, pulse__groups=groups)

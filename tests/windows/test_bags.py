@@ -1,0 +1,209 @@
+"""SlidingWindows, the transformer."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from sklearn.base import clone
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+import sklearn_pulse
+from sklearn_pulse.windows import SlidingWindows
+from tests.windows.helpers import quick
+
+
+@parametrize_with_checks([SlidingWindows(), SlidingWindows(length=2, stride=1)])
+def test_scikit_learn_checks(estimator, check):
+    check(estimator)
+
+
+def slow_bag(series, length, stride):
+    """Build the bag one window at a time, as the rule reads."""
+    per_series = []
+    for x in series:
+        starts = [s for s in range(0, len(x), stride) if s + length <= len(x)] or [0]
+        windows = []
+        for s in starts:
+            window = np.full((length, x.shape[1]), np.nan, np.float32)
+            piece = x[s : s + length]
+            window[: len(piece)] = piece
+            windows.append(window)
+        per_series.append(windows)
+    most = max(len(windows) for windows in per_series)
+    missing = np.full((length, series[0].shape[1]), np.nan, np.float32)
+    return np.array([windows + [missing] * (most - len(windows)) for windows in per_series])
+
+
+@quick
+@given(
+    lengths=st.lists(st.integers(1, 20), min_size=1, max_size=4),
+    n_channels=st.integers(1, 3),
+    length=st.integers(1, 8),
+    stride=st.one_of(st.none(), st.integers(1, 10)),
+    layout=st.sampled_from(["ntc", "nct"]),
+)
+@pytest.mark.filterwarnings("ignore:X has more channels:UserWarning")
+def test_bags_equal_loop(lengths, n_channels, length, stride, layout):
+    rng = np.random.default_rng(0)
+    series = [rng.normal(size=(n, n_channels)) for n in lengths]
+    window = SlidingWindows(length, stride, layout)
+    given_as = [x.T for x in series] if layout == "nct" else series
+    bag = window.fit_transform(given_as)
+    assert bag.dtype == np.float32
+    np.testing.assert_array_equal(bag, slow_bag(series, length, stride or length))
+    equal = np.stack([series[0]] * 2)
+    expected = slow_bag(list(equal), length, stride or length)
+    X = np.moveaxis(equal, 2, 1) if layout == "nct" else equal
+    np.testing.assert_array_equal(window.transform(X), expected)
+    if n_channels == 1:
+        table = SlidingWindows(length, stride).fit_transform(equal[:, :, 0])
+        np.testing.assert_array_equal(table, expected)
+
+
+def test_bag_is_a_read_only_view_of_float32_input():
+    X = np.zeros((3, 50, 2), np.float32)
+    for given_as, layout in [(X, "ntc"), (np.zeros((3, 2, 50), np.float32), "nct")]:
+        bag = SlidingWindows(10, 1, layout).fit_transform(given_as)
+        assert bag.shape == (3, 41, 10, 2)
+        assert np.shares_memory(bag, given_as)
+        assert not bag.flags.writeable
+    table = X[:, :, 0].copy()
+    assert np.shares_memory(SlidingWindows(10, 1).fit_transform(table), table)
+
+
+def test_univariate_lists_of_unequal_length():
+    bag = SlidingWindows(2).fit_transform([[1.0, 2.0, 3.0], [4.0]])
+    assert bag.shape == (2, 1, 2, 1)
+    np.testing.assert_array_equal(bag[:, 0, :, 0], [[1, 2], [4, np.nan]])
+
+
+def test_fitted_attributes_and_feature_names():
+    frame = pd.DataFrame(np.zeros((3, 6)), columns=list("abcdef"))
+    window = SlidingWindows(2).fit(frame)
+    assert (window.n_features_in_, window.n_channels_in_) == (6, 1)
+    assert window.feature_names_in_.tolist() == list("abcdef")
+    with pytest.raises(ValueError, match="feature names should match"):
+        window.transform(frame[list("fedcba")])
+    window.fit(np.zeros((3, 6, 2)))
+    assert (window.n_features_in_, window.n_channels_in_) == (2, 2)
+    assert not hasattr(window, "feature_names_in_")
+    nct = SlidingWindows(2, input_layout="nct").fit([np.zeros((2, 6)), np.zeros((2, 9))])
+    assert (nct.n_features_in_, nct.n_channels_in_) == (2, 2)
+
+
+def test_number_of_time_steps_may_change_in_three_d_input_only():
+    window = SlidingWindows(4).fit(np.zeros((2, 20, 3)))
+    assert window.transform(np.zeros((2, 9, 3))).shape == (2, 2, 4, 3)
+    table = SlidingWindows(4).fit(np.zeros((2, 20)))
+    with pytest.raises(ValueError, match="X has 9 features"):
+        table.transform(np.zeros((2, 9)))
+    assert table.transform(np.zeros((2, 9, 1))).shape == (2, 2, 4, 1)
+    univariate = SlidingWindows(4).fit(np.zeros((2, 20, 1)))
+    assert univariate.transform(np.zeros((2, 9))).shape == (2, 2, 4, 1)
+
+
+def test_another_number_of_channels_is_refused():
+    window = SlidingWindows(4).fit(np.zeros((2, 20, 3)))
+    for X in (np.zeros((2, 20, 2)), [np.zeros((20, 2)), np.zeros((9, 2))]):
+        with pytest.raises(ValueError, match="X has 2 channels, but SlidingWindows was fitted"):
+            window.transform(X)
+    with pytest.raises(ValueError, match="X has 1 channels"):
+        window.transform(np.zeros((2, 20)))
+    with pytest.raises(ValueError, match="looks transposed"):
+        window.transform(np.zeros((2, 3, 20)))
+
+
+def test_more_channels_than_steps_warns():
+    with pytest.warns(UserWarning, match="more channels .* set input_layout") as record:
+        SlidingWindows(4).fit(np.zeros((2, 3, 20)))
+    assert record[0].filename == __file__
+    SlidingWindows(4, input_layout="nct").fit(np.zeros((2, 3, 20)))
+
+
+@pytest.mark.parametrize(
+    "make", [lambda x: x[:, :, 0], lambda x: x, list, lambda x: np.asfortranarray(x)]
+)
+@pytest.mark.parametrize("value", [np.inf, -np.inf, 1e39])
+def test_infinity_is_refused_and_nan_is_not(make, value):
+    X = np.zeros((2, 10, 2))
+    X[1, 4, 0] = np.nan
+    bag = SlidingWindows(5).fit_transform(make(X))
+    assert np.isnan(bag).sum() == 1
+    X[0, 3, 0] = value
+    with pytest.raises(ValueError, match="infinity or a value too large"):
+        SlidingWindows(5).fit(make(X))
+    with pytest.raises(ValueError, match="infinity or a value too large"):
+        SlidingWindows(5).fit(np.zeros((2, 10, 2))).transform(X)
+
+
+@pytest.mark.parametrize(
+    ("X", "message"),
+    [
+        (np.zeros((2, 3, 4, 5)), "X has 4 axes"),
+        (np.zeros((2, 0, 3)), "empty axis"),
+        (np.zeros((2, 5, 0)), "empty axis"),
+        (np.zeros((0, 5, 2)), "0 sample"),
+        (np.zeros(5), "Reshape your data"),
+        ([np.zeros((5, 2)), np.zeros((4, 3))], r"X\[1\] has 4 steps and 3 channels"),
+        ([np.zeros((5, 0))], "0 feature"),
+        ([np.zeros((5, 2)), np.zeros((0, 2))], "0 sample"),
+        ([np.zeros((5, 2)), np.full((4, 2), np.inf)], r"X\[1\] contains infinity"),
+        (np.array([[["a"]]]), "could not convert string"),
+        ([], "Reshape your data|0 sample"),
+    ],
+)
+def test_unusable_series(X, message):
+    with pytest.raises(ValueError, match=message):
+        SlidingWindows(2).fit(X)
+
+
+def test_panels_of_pandas_are_refused():
+    index = pd.MultiIndex.from_product([range(2), range(5)])
+    panel = pd.DataFrame({"a": np.zeros(10)}, index=index)
+    nested = pd.DataFrame({"a": [pd.Series([1.0, 2.0]), pd.Series([3.0, 4.0])]})
+    for X in (panel, nested, [panel, panel]):
+        with pytest.raises(ValueError, match="pandas panel"):
+            SlidingWindows(2).fit(X)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"length": 0}, "length must be a positive integer, got 0"),
+        ({"length": 0.5}, "length must be a positive integer, got 0.5"),
+        ({"length": None}, "length must be a positive integer"),
+        ({"stride": 0}, "stride must be a positive integer"),
+        ({"stride": True}, "stride must be a positive integer"),
+        ({"input_layout": "tnc"}, "input_layout must be 'ntc' or 'nct'"),
+        ({"input_layout": None}, "input_layout must be 'ntc' or 'nct'"),
+    ],
+)
+def test_parameters_are_checked_in_fit(options, message):
+    window = SlidingWindows(**options)
+    with pytest.raises(ValueError, match=message):
+        window.fit(np.zeros((2, 5)))
+    assert clone(window).get_params() == window.get_params()
+
+
+def test_set_output_is_not_available():
+    assert not hasattr(SlidingWindows(), "set_output")
+
+
+def test_no_torch_is_imported():
+    # a package without the initialisation that imports the estimators, which need torch
+    folder = str(Path(sklearn_pulse.__file__).parent)
+    code = (
+        "import sys, types\n"
+        "package = sys.modules['sklearn_pulse'] = types.ModuleType('sklearn_pulse')\n"
+        f"package.__path__ = [{folder!r}]\n"
+        "import sklearn_pulse.windows\n"
+        "assert 'torch' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)

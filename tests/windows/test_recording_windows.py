@@ -1,0 +1,241 @@
+"""The lazy array of windows."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+
+import numpy as np
+import pytest
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.dummy import DummyClassifier
+from sklearn.model_selection import GroupKFold, cross_val_score, train_test_split
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer
+from sklearn.utils import _safe_indexing
+from sklearn.utils.validation import _num_samples
+
+from sklearn_pulse.windows import RecordingWindows, sliding_windows
+from tests.windows.helpers import ramp
+
+
+class Unreadable(RecordingWindows):
+    """Windows that fail when all of them are read."""
+
+    def __array__(self, dtype=None, copy=None):
+        """Fail."""
+        raise AssertionError("all windows were read")
+
+
+def lazy_windows(kind=RecordingWindows, downsample=1):
+    recordings = [ramp(30, 2), ramp(25, 2, 100.0)]
+    return kind(recordings, [0, 1, 0, 1, 0], [0, 3, 7, 5, 2], 4, downsample)
+
+
+KEYS = [
+    0,
+    -1,
+    np.int64(2),
+    np.array(3),
+    slice(None),
+    slice(4, 0, -2),
+    slice(9, 12),
+    [3, 0, -1, 3],
+    [],
+    np.array([1, 2], dtype=np.uint8),
+    np.array([True, False, True, False, True]),
+    [False] * 5,
+    Ellipsis,
+    (),
+    (Ellipsis,),
+    None,
+    (2, Ellipsis),
+    (-2, Ellipsis, 1),
+    (slice(1, 4), Ellipsis),
+    ([1, 1, 0], Ellipsis),
+    ([1, 0], slice(None), slice(None)),
+    (np.array([True, False, True, False, False]), Ellipsis),
+    (1, 2, 1),
+    (1, slice(0, 2)),
+    ([2, 3], 1, 0),
+    ([2, 3], slice(None), 1),
+    ([2, 3], slice(1, 3), slice(None)),
+    (slice(None), 0),
+    (slice(None), slice(None), -1),
+    (Ellipsis, 0),
+    (None, 1),
+    ([0, 1], [2, 3]),
+    ([0, 1], [2, 3], [0, 0]),
+    (slice(None), [0, 2]),
+    (1, None),
+    ([0, 1], Ellipsis, [0, 0]),
+]
+
+
+@pytest.mark.parametrize("key", KEYS, ids=repr)
+@pytest.mark.parametrize("downsample", [1, 3])
+def test_indexing_equals_numpy(key, downsample):
+    X = lazy_windows(downsample=downsample)
+    expected = np.asarray(X)[key]
+    selected = X[key]
+    assert np.shape(selected) == np.shape(expected)
+    assert selected.dtype == np.float32
+    np.testing.assert_array_equal(np.asarray(selected), expected)
+
+
+@pytest.mark.parametrize(
+    "key",
+    [slice(1, 3), [0, 2], np.arange(3), [True] * 5, Ellipsis, (slice(2), Ellipsis)]
+    + [([4, 1], Ellipsis), (np.array([0]), slice(None), slice(None))],
+    ids=repr,
+)
+def test_selecting_windows_reads_none(key):
+    X = lazy_windows(Unreadable)
+    selected = X[key]
+    assert type(selected) is Unreadable
+    assert all(a is b for a, b in zip(selected.recordings, X.recordings, strict=True))
+
+
+@pytest.mark.parametrize("key", [0, (3, 1), (2, Ellipsis, 0)], ids=repr)
+def test_reading_one_window_reads_no_other(key):
+    expected = np.asarray(lazy_windows())[key]
+    np.testing.assert_array_equal(lazy_windows(Unreadable)[key], expected)
+
+
+@pytest.mark.parametrize("key", [5, -6, [0, 5], [-6], True, "a", 1.5, [0.5], [[0, 1]], [True]])
+def test_unusable_index(key):
+    with pytest.raises(IndexError):
+        lazy_windows()[key]
+    with pytest.raises(IndexError):
+        lazy_windows()[key, ...]
+
+
+def test_too_many_indices():
+    with pytest.raises(IndexError):
+        lazy_windows()[0, 0, 0, 0]
+
+
+def test_array_attributes_and_protocol():
+    X = lazy_windows()
+    array = np.asarray(X)
+    assert array.shape == X.shape == (5, 4, 2)
+    assert (X.ndim, X.size, X.nbytes, X.dtype, len(X)) == (3, 40, 160, np.float32, 5)
+    assert np.asarray(X, dtype=np.float64).dtype == np.float64
+    assert np.array(X, copy=True).dtype == np.float32
+    with pytest.raises(ValueError, match="numpy.asarray"):
+        X.__array__(copy=False)
+    assert len(list(X)) == 5
+    assert repr(X) == "RecordingWindows(shape=(5, 4, 2), n_recordings=2, downsample=1)"
+    np.testing.assert_array_equal(np.mean(X, axis=0), array.mean(axis=0))
+
+
+def test_take_gathers_in_the_given_order():
+    X = lazy_windows(downsample=2)
+    indices = [4, 0, 0, -2]
+    windows = X.take(indices)
+    assert windows.dtype == np.float32
+    for window, i in zip(windows, [4, 0, 0, 3], strict=True):
+        x = X.recordings[X.recording[i]]
+        expected = x[[X.start[i] + 2 * t for t in range(4)]].astype(np.float32)
+        np.testing.assert_array_equal(window, expected)
+    assert X.take([]).shape == (0, 4, 2)
+
+
+def test_take_reads_only_the_recordings_it_needs():
+    class Untouchable:
+        def __array__(self, dtype=None, copy=None):
+            raise AssertionError("a recording was read without need")
+
+    X = lazy_windows()
+    X.recordings = (X.recordings[0], Untouchable())
+    np.testing.assert_array_equal(X.take([0, 2, 4]), np.asarray(lazy_windows())[[0, 2, 4]])
+
+
+def test_memory_maps_stay_memory_maps(tmp_path):
+    path = tmp_path / "recordings.npy"
+    values = np.random.default_rng(0).normal(size=(2, 50, 3)).astype(np.float32)
+    np.save(path, values)
+    mapped = np.load(path, mmap_mode="r")
+    w = sliding_windows(mapped, 8, 4, lazy=True, downsample=2)
+    assert all(isinstance(x, np.memmap) for x in w.X.recordings)
+    assert all(np.shares_memory(x, mapped) for x in w.X[[1, 0], ...].recordings)
+    np.testing.assert_array_equal(w.X, sliding_windows(values, 8, 4, downsample=2).X)
+    one = np.lib.format.open_memmap(tmp_path / "one.npy", mode="w+", dtype="f4", shape=(9,))
+    assert isinstance(sliding_windows([one], 3, lazy=True).X.recordings[0], np.memmap)
+
+
+def test_recordings_are_kept_by_reference():
+    x = ramp(20)
+    X = RecordingWindows([x], [0], [3], 5)
+    assert X.recordings[0] is x
+
+
+def test_pickle_and_copy():
+    X = lazy_windows(downsample=2)[[3, 1]]
+    for other in (pickle.loads(pickle.dumps(X)), copy.copy(X), copy.deepcopy(X)):
+        assert type(other) is RecordingWindows
+        np.testing.assert_array_equal(other, X)
+    assert copy.copy(X).recordings is X.recordings
+
+
+def test_positions_are_read_only_copies():
+    start = np.array([0, 3])
+    X = RecordingWindows([ramp(9)], [0, 0], start, 4)
+    start[:] = 100
+    np.testing.assert_array_equal(X.start, [0, 3])
+    for positions in (X.start, X.recording, X[1:].start, X[[0]].recording):
+        with pytest.raises(ValueError, match="read-only"):
+            positions[0] = 1
+
+
+@pytest.mark.parametrize(
+    ("recording", "start", "options", "message"),
+    [
+        ([0], [0, 1], {}, "recording has 1 entries and start has 2"),
+        ([0, 2], [0, 0], {}, r"recording\[1\] is 2, but there are 2 recordings"),
+        ([-1], [0], {}, r"recording\[0\] is -1"),
+        ([0, 1], [0, 7], {}, r"start\[1\] is 7: .* 10 steps of recording 1"),
+        ([0], [-1], {}, r"start\[0\] is -1"),
+        ([0], [2], {"downsample": 3}, r"start\[0\] is 2"),
+        ([0.0], [0], {}, "recording must be a 1-D array of integers"),
+        ([0], [[0]], {}, "start must be a 1-D array of integers"),
+        ([0], [0], {"downsample": 0}, "downsample must be a positive integer"),
+    ],
+)
+def test_windows_must_lie_inside_their_recording(recording, start, options, message):
+    recordings = [ramp(10), ramp(10)]
+    with pytest.raises(ValueError, match=message):
+        RecordingWindows(recordings, recording, start, 4, **options)
+    RecordingWindows(recordings, [0, 1], [6, 0], 4)
+    RecordingWindows(recordings, [0], [0], 4, downsample=3)
+
+
+class CountingClassifier(ClassifierMixin, BaseEstimator):
+    """A classifier that looks only at the number of samples and at the type of X."""
+
+    def fit(self, X, y):
+        """Fit."""
+        assert type(X) is Unreadable
+        assert len(X) == len(y)
+        self.classes_ = np.unique(y)
+        return self
+
+    def predict(self, X):
+        """Predict the first class."""
+        assert type(X) is Unreadable
+        return np.repeat(self.classes_[:1], len(X))
+
+
+def test_scikit_learn_selects_without_reading():
+    w = sliding_windows(np.zeros((4, 20, 2)), 4, y=[0, 1, 0, 1], lazy=True)
+    X = Unreadable(w.X.recordings, w.X.recording, w.X.start, 4)
+    assert _num_samples(X) == 20
+    for key in ([3, 1], np.arange(5), slice(2, 6), np.arange(20) % 2 == 0):
+        assert type(_safe_indexing(X, key)) is Unreadable
+    train, test, _, y_test = train_test_split(X, w.y, random_state=0)
+    assert (type(train), len(train), len(test)) == (Unreadable, 15, len(y_test))
+    options = {"cv": GroupKFold(2), "groups": w.groups}
+    assert len(cross_val_score(CountingClassifier(), X, w.y, **options)) == 2
+    assert len(cross_val_score(DummyClassifier(), X, w.y, **options)) == 2
+    passed_on = make_pipeline(FunctionTransformer(), CountingClassifier())
+    assert len(cross_val_score(passed_on, X, w.y, **options)) == 2

@@ -1,0 +1,97 @@
+"""Windows inside labelled segments."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sklearn_pulse.windows import segment_windows
+from tests.windows.helpers import quick, ramp
+
+
+def slow_segments(n_timesteps, segments, length, stride, downsample):
+    """Collect windows of kept steps, one segment at a time, as the rule reads."""
+    rows = []
+    for recording, first, end, label in segments:
+        kept = [t for t in range(0, n_timesteps[recording], downsample) if first <= t < end]
+        for s in range(0, len(kept), stride):
+            if len(kept[s : s + length]) == length:
+                rows.append((recording, kept[s], label))
+    return rows
+
+
+@quick
+@given(data=st.data(), length=st.integers(1, 4), stride=st.integers(1, 6), f=st.integers(1, 3))
+def test_segment_windows_equals_loop(data, length, stride, f):
+    n_timesteps = [30, 17]
+    bounds = st.lists(st.integers(0, 17), min_size=2, max_size=2, unique=True).map(sorted)
+    one = st.tuples(st.integers(0, 1), bounds, st.integers(-1, 3))
+    drawn = data.draw(st.lists(one, max_size=4))
+    segments = [(r, a, b, c) for r, (a, b), c in drawn] + [(0, 0, 30, 9)]
+    recordings = [ramp(n, 2, 100.0 * i) for i, n in enumerate(n_timesteps)]
+    w = segment_windows(recordings, segments, length, stride=stride, downsample=f)
+    expected = slow_segments(n_timesteps, segments, length, stride, f)
+    assert list(zip(w.recording, w.start, w.y, strict=True)) == expected
+    for window, (recording, start, _) in zip(w.X, expected, strict=True):
+        kept = recordings[recording][start::f][:length]
+        np.testing.assert_array_equal(window, kept.astype(np.float32))
+
+
+@pytest.mark.parametrize("kind", ["list", "array", "float array", "frame", "object array"])
+def test_forms_of_segments(kind):
+    rows = [(1, 2, 8, 5), (0, 0, 3, 4)]
+    segments = {
+        "list": rows,
+        "array": np.array(rows),
+        "float array": np.array(rows, dtype=float),
+        "frame": pd.DataFrame(rows, columns=["recording", "start", "end", "label"]),
+        "object array": np.array(rows, dtype=object),
+    }[kind]
+    w = segment_windows([ramp(9), ramp(9, offset=50)], segments, 3, groups=["s", "t"], lazy=True)
+    assert w.recording.tolist() == [1, 1, 0]
+    assert w.start.tolist() == [2, 5, 0]
+    assert w.y.tolist() == [5, 5, 4]
+    assert w.groups.tolist() == ["t", "t", "s"]
+    assert np.asarray(w.X)[:, 0, 0].tolist() == [52, 55, 0]
+
+
+def test_segments_with_names():
+    frame = pd.DataFrame({"r": [0, 0], "a": [0, 4], "b": [4, 8], "c": ["walk", "sit"]})
+    assert segment_windows([ramp(9)], frame, 4).y.tolist() == ["walk", "sit"]
+
+
+@pytest.mark.parametrize(
+    ("row", "message"),
+    [
+        ((2, 0, 3, 1), "segments row 1 names recording 2"),
+        ((-1, 0, 3, 1), "segments row 1 names recording -1"),
+        ((0, 3, 3, 1), r"segments row 1 runs from 3 to 3"),
+        ((0, 5, 3, 1), r"segments row 1 runs from 5 to 3"),
+        ((0, -1, 3, 1), r"segments row 1 runs from -1"),
+        ((0, 0, 10, 1), r"end <= 9, the length of recording 0"),
+        ((0, 0, 3), "segments row 1 is"),
+        (7, "segments row 1 is 7"),
+        ((0, 0.5, 3, 1), "segments row 1: start must be an integer, got 0.5"),
+        ((0, 0, "3", 1), "segments row 1: end must be an integer"),
+        ((True, 0, 3, 1), "segments row 1: recording must be an integer"),
+        ((0, 0, 3, None), "label column of segments mixes"),
+        ((0, 0, 3, "a"), "label column of segments mixes"),
+    ],
+)
+def test_unusable_segments(row, message):
+    with pytest.raises(ValueError, match=message):
+        segment_windows([ramp(9), ramp(9)], [(0, 0, 9, 1), row], 2)
+
+
+@pytest.mark.parametrize("segments", [[], None, np.zeros((0, 4)), "abcd"])
+def test_empty_segments(segments):
+    with pytest.raises(ValueError, match="segments must be a table with at least one row"):
+        segment_windows([ramp(9)], segments, 2)
+
+
+def test_segments_that_are_all_too_short():
+    with pytest.raises(ValueError, match="longest has 4 steps .* length=5"):
+        segment_windows([ramp(9)], [(0, 0, 4, 1), (0, 4, 6, 1)], 5)

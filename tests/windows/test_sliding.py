@@ -1,0 +1,175 @@
+"""Windows at regular starts, and what the cutters take as recordings."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sklearn_pulse.windows import RecordingWindows, random_windows, segment_windows, sliding_windows
+from tests.windows.helpers import quick, ramp
+
+
+def slow_windows(recordings, length, stride, downsample):
+    """Cut windows one at a time, as the rule reads."""
+    windows, recording, start = [], [], []
+    for i, x in enumerate(recordings):
+        kept = x[::downsample]
+        s = 0
+        while s + length <= len(kept):
+            windows.append(kept[s : s + length])
+            recording.append(i)
+            start.append(s * downsample)
+            s += stride
+    return np.array(windows, dtype=np.float32), recording, start
+
+
+@quick
+@given(
+    lengths=st.lists(st.integers(8, 40), min_size=1, max_size=4),
+    n_channels=st.integers(1, 3),
+    length=st.integers(1, 4),
+    stride=st.integers(1, 9),
+    downsample=st.integers(1, 2),
+    lazy=st.booleans(),
+)
+def test_sliding_windows_equals_loop(lengths, n_channels, length, stride, downsample, lazy):
+    recordings = [ramp(n, n_channels, 100.0 * i) for i, n in enumerate(lengths)]
+    expected, recording, start = slow_windows(recordings, length, stride, downsample)
+    w = sliding_windows(recordings, length, stride, lazy=lazy, downsample=downsample)
+    assert isinstance(w.X, RecordingWindows) is lazy
+    X = np.asarray(w.X)
+    assert X.dtype == np.float32
+    np.testing.assert_array_equal(X, expected)
+    np.testing.assert_array_equal(w.recording, recording)
+    np.testing.assert_array_equal(w.groups, recording)
+    np.testing.assert_array_equal(w.start, start)
+    assert w.y is None
+
+
+def test_start_counts_steps_of_the_recording_as_given():
+    x = ramp(50)
+    w = sliding_windows([x], length=4, stride=3, downsample=5)
+    for window, start in zip(w.X, w.start, strict=True):
+        np.testing.assert_array_equal(window, x[start : start + 4 * 5 : 5].astype(np.float32))
+    assert w.start.tolist() == [0, 15, 30]
+
+
+def test_stride_none_is_length():
+    assert sliding_windows([ramp(11)], 3, None).start.tolist() == [0, 3, 6]
+    assert sliding_windows([ramp(11)], 3).start.tolist() == [0, 3, 6]
+
+
+def test_three_d_array_equals_list():
+    X = np.random.default_rng(0).normal(size=(3, 20, 2))
+    a, b = sliding_windows(X, 6, 4), sliding_windows(list(X), 6, 4)
+    np.testing.assert_array_equal(a.X, b.X)
+    np.testing.assert_array_equal(a.recording, b.recording)
+
+
+@pytest.mark.parametrize("kind", ["1-D", "lists", "frame", "tuple"])
+def test_forms_of_a_univariate_recording(kind):
+    x = np.arange(9)
+    given_as = {
+        "1-D": [x],
+        "lists": [x.tolist()],
+        "frame": [pd.DataFrame({"a": x})],
+        "tuple": (x[:, None],),
+    }[kind]
+    w = sliding_windows(given_as, 4)
+    np.testing.assert_array_equal(w.X[..., 0], [[0, 1, 2, 3], [4, 5, 6, 7]])
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "int16", "uint8", "bool"])
+def test_every_real_dtype_becomes_float32(dtype):
+    x = np.ones((2, 9, 2), dtype=dtype)
+    assert sliding_windows(x, 4).X.dtype == np.float32
+
+
+def test_input_is_neither_written_to_nor_shared():
+    x = ramp(20).astype(np.float32)
+    x.flags.writeable = False
+    w = sliding_windows([x], 5)
+    assert not np.shares_memory(w.X, x)
+    w.X[:] = 0
+    assert x[1, 0] == 1
+
+
+@pytest.mark.parametrize(
+    "bare", [np.zeros((5, 6)), np.zeros(5), [1.0, 2.0], np.zeros((4, 1)).tolist()[0]]
+)
+def test_bare_arrays_are_refused_with_both_readings(bare):
+    with pytest.raises(ValueError, match=r"pass \[X\].*X\[:, :, None\]"):
+        sliding_windows(bare, 2)
+
+
+@pytest.mark.parametrize(
+    ("recordings", "message"),
+    [
+        (pd.DataFrame({"a": [1.0, 2.0]}), r"bare pandas object; pass \[frame\]"),
+        (pd.Series([1.0, 2.0]), r"bare pandas object"),
+        ([], "recordings is empty"),
+        (np.zeros((0, 5, 2)), "recordings is empty"),
+        (np.zeros((1, 2, 3, 4)), "got 4 axes"),
+        ([np.zeros((1, 5, 2))], r"recordings\[0\] must have shape"),
+        ([np.zeros((5, 2)), np.zeros((5, 3))], r"recordings\[1\] has 3 channels"),
+        ([np.zeros((5, 0))], "no channel"),
+        ([np.zeros((5, 2), dtype=complex)], r"recordings\[0\] must hold real numbers"),
+        ([np.array([["a"], ["b"]])], r"recordings\[0\] must hold real numbers"),
+        (np.zeros((2, 5, 1), dtype=object), "recordings must hold real numbers, got dtype object"),
+        ([[[1, 2], [3]]], r"recordings\[0\] cannot be read as an array"),
+        ([np.ma.masked_less(np.zeros((5, 2)), 1)], r"recordings\[0\] is a masked array"),
+        (None, "recordings must hold real numbers"),
+    ],
+)
+def test_unusable_recordings(recordings, message):
+    with pytest.raises(ValueError, match=message):
+        sliding_windows(recordings, 2)
+
+
+def test_multiindex_recording_is_refused():
+    index = pd.MultiIndex.from_product([range(2), range(5)])
+    with pytest.raises(ValueError, match="MultiIndex"):
+        sliding_windows([pd.DataFrame({"a": range(10)}, index=index)], 2)
+
+
+@pytest.mark.parametrize("name", ["length", "stride", "downsample"])
+@pytest.mark.parametrize("value", [0, -1, 0.5, 2.0, True, "3", np.float32(2)])
+def test_counts_must_be_positive_integers(name, value):
+    options = {"length": 2, "stride": 1, "downsample": 1, name: value}
+    cutters = [
+        lambda: sliding_windows([ramp(9)], **options),
+        lambda: random_windows([ramp(9)], **options),
+        lambda: segment_windows([ramp(9)], [(0, 0, 9, 1)], **options),
+    ]
+    for cut in cutters:
+        with pytest.raises(ValueError, match=f"^{name} must be a positive integer, got"):
+            cut()
+
+
+def test_length_none_is_refused_and_numpy_integers_are_not():
+    with pytest.raises(ValueError, match="length must be a positive integer, got None"):
+        sliding_windows([ramp(9)], None)
+    assert sliding_windows([ramp(9)], np.int16(3), np.uint8(3)).X.shape == (3, 3, 1)
+
+
+def test_short_recordings_warn_once_and_keep_their_index():
+    recordings = [ramp(3), ramp(10), ramp(4), ramp(5)]
+    with pytest.warns(UserWarning, match="2 of 4 recordings are shorter than length=5") as record:
+        w = sliding_windows(recordings, 5, groups=["a", "b", "c", "d"])
+    assert len(record) == 1
+    assert record[0].filename == __file__
+    assert w.recording.tolist() == [1, 1, 3]
+    assert w.groups.tolist() == ["b", "b", "d"]
+
+
+def test_no_window_at_all_names_the_longest_recording():
+    with pytest.raises(ValueError, match=r"recordings\[1\], has 5 steps .* length=6"):
+        sliding_windows([ramp(3), ramp(10)], 6, downsample=2)
+
+
+def test_groups_must_have_one_entry_per_recording():
+    with pytest.raises(ValueError, match=r"groups must hold one group per recording, shape \(2,\)"):
+        sliding_windows([ramp(9), ramp(9)], 3, groups=[1, 2, 3])
