@@ -73,13 +73,17 @@ def main() -> None:
             duration = timed(step)
             if i:  # the first round warms up
                 seconds[name].append(duration)
-    print(f"{platform.processor() or platform.machine()}, torch {torch.__version__},"
-          f" {torch.get_num_threads()} threads, medians of {args.repeats} alternating steps")
+    print(
+        f"{platform.processor() or platform.machine()}, torch {torch.__version__},"
+        f" {torch.get_num_threads()} threads, medians of {args.repeats} alternating steps"
+    )
     for name, durations in seconds.items():
         print(f"{name:8s} {args.batch_size / statistics.median(durations):7.1f} windows/s")
     ratios = [b / a for a, b in zip(seconds["ours"], seconds["literal"], strict=True)]
-    print(f"ratio    {statistics.median(ratios):7.2f} (pairwise median;"
-          f" {min(ratios):.2f} to {max(ratios):.2f})")
+    print(
+        f"ratio    {statistics.median(ratios):7.2f} (pairwise median;"
+        f" {min(ratios):.2f} to {max(ratios):.2f})"
+    )
 
 
 if __name__ == "__main__":

@@ -133,7 +133,9 @@ class BaseEncoderTransformer(
         """
         net = self.net_
         device = torch.device(net.device)
-        size = max(1, min(_BLOCK_STEPS[device.type] // windows.n_timesteps, _MAX_BLOCK[device.type]))
+        size = max(
+            1, min(_BLOCK_STEPS[device.type] // windows.n_timesteps, _MAX_BLOCK[device.type])
+        )
         net.module_.eval()
         for start in range(0, len(windows), size):
             index = np.arange(start, min(start + size, len(windows)))
@@ -397,9 +399,7 @@ def _resolve_device(device: Any) -> torch.device:
             f"device must be 'auto', 'cpu', 'cuda' or 'cuda:<number>', got {device!r}"
         ) from error
     if resolved.type not in _BLOCK_STEPS:
-        raise ValueError(
-            f"device must be 'auto', 'cpu', 'cuda' or 'cuda:<number>', got {device!r}"
-        )
+        raise ValueError(f"device must be 'auto', 'cpu', 'cuda' or 'cuda:<number>', got {device!r}")
     if resolved.type == "cuda" and not torch.cuda.is_available():
         raise ValueError(
             f"device={device!r}, but PyTorch finds no CUDA device: set device='auto' or 'cpu', or"

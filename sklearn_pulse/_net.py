@@ -50,9 +50,7 @@ class ResidentBatches(Dataset):
         return len(next(iter(self.tensors.values())))
 
     def __getitem__(self, index: Tensor) -> Batch:
-        return {
-            name: tensor[index.to(tensor.device)] for name, tensor in self.tensors.items()
-        }
+        return {name: tensor[index.to(tensor.device)] for name, tensor in self.tensors.items()}
 
 
 class BatchIterator:

@@ -176,7 +176,9 @@ def check_windows(estimator: Any, X: Any, *, reset: bool) -> Windows:
     is_table = data.ndim == 2
     if is_table and (reset or estimator._fitted_on_table):
         validate_data(
-            estimator, frame if hasattr(frame, "columns") else data, reset=reset,
+            estimator,
+            frame if hasattr(frame, "columns") else data,
+            reset=reset,
             skip_check_array=True,
         )
     windows = Windows(data, estimator.input_layout)
@@ -235,7 +237,9 @@ def _refuse_panel_frames(X: Any) -> None:
         " sktime.datatypes.convert_to(X, 'numpy3D'), and set input_layout='nct'"
     )
     if X.index.nlevels > 1:
-        raise TypeError(f"X is a frame with a MultiIndex, which would be read as a table: {remedy}.")
+        raise TypeError(
+            f"X is a frame with a MultiIndex, which would be read as a table: {remedy}."
+        )
     if len(X) and any(np.ndim(cell) > 0 for cell in X.iloc[0]):
         raise TypeError(f"X is a nested frame, whose cells hold series: {remedy}.")
 

@@ -26,7 +26,6 @@ _PREFIXES = (
 )
 
 
-
 def from_reference_checkpoint(
     state_or_path: Mapping[str, Tensor | ArrayLike] | str | os.PathLike[str], **params: Any
 ) -> PulseTransformer:

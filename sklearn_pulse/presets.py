@@ -94,9 +94,7 @@ _PULSE_WINDOWS = {
     ),
     "synthetic": _windows("random", 100, stride=50, stride_val=100, channels=3),
     "har-transfer": _windows("random", 128, stride=128, stride_val=128, channels=6),
-    "eeg-transfer": _windows(
-        "random", 200, stride=200, stride_val=200, fraction=0.1, channels=1
-    ),
+    "eeg-transfer": _windows("random", 200, stride=200, stride_val=200, fraction=0.1, channels=1),
 }
 
 

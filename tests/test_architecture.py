@@ -131,7 +131,9 @@ def test_the_rule_sees_imports(tmp_path):
 )
 def test_the_import_stays_light(statement, absent):
     code = f"{statement}; import sys; print([m for m in {absent.split()!r} if m in sys.modules])"
-    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    result = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
     assert result.stdout.strip() == "[]"
 
 

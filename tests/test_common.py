@@ -58,7 +58,7 @@ suite_warnings = pytest.mark.filterwarnings(
 )
 
 
-# --- scikit-learn's own suite, without an exception -------------------------------------------
+# --- scikit-learn's own suite, without an exception ---
 
 
 @suite_warnings
@@ -68,9 +68,7 @@ def test_sklearn_suite(estimator, check):
 
 
 @suite_warnings
-@parametrize_with_checks(
-    [PulseTransformer(max_epochs=2, num_threads=1)], xfail_strict=True
-)
+@parametrize_with_checks([PulseTransformer(max_epochs=2, num_threads=1)], xfail_strict=True)
 def test_sklearn_suite_at_default_widths(estimator, check):
     check(estimator)
 
@@ -82,7 +80,7 @@ def test_sklearn_suite_at_defaults(estimator, check):
     check(estimator)
 
 
-# --- the same promises for 3-D data, which the suite does not make -------------------------------
+# --- the same promises for 3-D data, which the suite does not make ---
 
 
 @pytest.fixture(scope="module")
@@ -102,8 +100,11 @@ def test_fit_returns_self_and_changes_no_parameter(cls, windows):
     before = copy.deepcopy(estimator.get_params())
     assert estimator.fit(windows) is estimator
     assert estimator.get_params() == before
-    assert not [name for name in vars(estimator) if name not in before and name[-1] != "_"
-                and name[0] != "_"]
+    assert not [
+        name
+        for name in vars(estimator)
+        if name not in before and name[-1] != "_" and name[0] != "_"
+    ]
 
 
 @each
@@ -160,7 +161,9 @@ def test_a_row_does_not_depend_on_the_others(cls):
     np.testing.assert_array_equal(estimator.transform(X[order]), embedding[order])
     np.testing.assert_array_equal(estimator.transform(X[[7]])[0], embedding[7])
     X[8, 3:] = np.nan
-    np.testing.assert_array_equal(np.delete(estimator.transform(X), 8, 0), np.delete(embedding, 8, 0))
+    np.testing.assert_array_equal(
+        np.delete(estimator.transform(X), 8, 0), np.delete(embedding, 8, 0)
+    )
 
 
 @each
@@ -201,12 +204,10 @@ def test_refit_on_other_data_forgets_the_first(cls, windows):
     assert estimator.feature_names_in_.tolist() == list(map(str, range(16)))
     estimator.fit(windows)
     assert not hasattr(estimator, "feature_names_in_")
-    np.testing.assert_array_equal(
-        estimator.transform(windows), small(cls).fit_transform(windows)
-    )
+    np.testing.assert_array_equal(estimator.transform(windows), small(cls).fit_transform(windows))
 
 
-# --- every legal form of the input ---------------------------------------------------------------
+# --- every legal form of the input ---
 
 
 def memory_map(X, folder):
@@ -243,9 +244,7 @@ def test_every_form_of_the_input_gives_the_same_bits(cls, form, windows, tmp_pat
 def test_channels_first(cls, windows):
     swapped = windows.swapaxes(1, 2)
     estimator = small(cls, input_layout="nct").fit(swapped)
-    np.testing.assert_array_equal(
-        estimator.transform(swapped), small(cls).fit_transform(windows)
-    )
+    np.testing.assert_array_equal(estimator.transform(swapped), small(cls).fit_transform(windows))
 
 
 @each
@@ -299,7 +298,7 @@ def test_any_finite_values_and_any_missing_steps(cls, X):
     assert np.isfinite(small(cls, max_epochs=1).fit_transform(X)).all()
 
 
-# --- missing values ------------------------------------------------------------------------------
+# --- missing values ---
 
 
 @each
@@ -336,7 +335,7 @@ def test_fit_with_missing_steps(cls, windows):
     np.testing.assert_array_equal(X, before)
 
 
-# --- bags ----------------------------------------------------------------------------------------
+# --- bags ---
 
 
 @each
@@ -367,7 +366,7 @@ def test_fit_on_bags_sees_every_window(cls, windows):
     np.testing.assert_array_equal(bags.transform(windows), flat.transform(windows))
 
 
-# --- objectives ----------------------------------------------------------------------------------
+# --- objectives ---
 
 
 def objective_of(cls, windows, **params):

@@ -21,9 +21,7 @@ def test_there_and_back(fitted, tmp_path):
     )
     path = tmp_path / "model.pt"
     torch.save(state, path)
-    np.testing.assert_array_equal(
-        from_reference_checkpoint(path).transform(X), fitted.transform(X)
-    )
+    np.testing.assert_array_equal(from_reference_checkpoint(path).transform(X), fitted.transform(X))
 
 
 def test_a_checkpoint_tells_no_length_of_windows(fitted):

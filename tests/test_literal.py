@@ -59,9 +59,7 @@ def literal_fixed_crops(objective, x, starts, length):
 
 def test_fixed_crops_with_valid_reduction():
     torch.manual_seed(0)
-    objective = CrossReconstruction(
-        2, **SMALL, crop="fixed", crop_length=6, loss_reduction="valid"
-    )
+    objective = CrossReconstruction(2, **SMALL, crop="fixed", crop_length=6, loss_reduction="valid")
     x = torch.randn(5, 24, 2)
     starts = torch.randint(1, 24 - 7, (2, 5))
     expected = literal_fixed_crops(objective, x, starts, 6)

@@ -59,9 +59,7 @@ class Spy(Callback):
         self.weights_.append(net.module_.encoder.weight.item())
 
 
-@given(
-    n=st.integers(1, 40), batch_size=st.integers(1, 12), minimum=st.integers(1, 2)
-)
+@given(n=st.integers(1, 40), batch_size=st.integers(1, 12), minimum=st.integers(1, 2))
 def test_batches_cover_the_data_once(n, batch_size, minimum):
     iterator = BatchIterator(
         ResidentBatches(x=torch.arange(n)), batch_size, shuffle=True, min_batch_size=minimum

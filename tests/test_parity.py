@@ -106,9 +106,7 @@ def test_total_and_every_gradient(fixture):
         if key.startswith("grad/")
     }
     names = to_reference_state(fixture.estimator)
-    parameters = dict(
-        zip(names, (p for _, p in fixture.objective.named_parameters()), strict=True)
-    )
+    parameters = dict(zip(names, (p for _, p in fixture.objective.named_parameters()), strict=True))
     assert gradients.keys() == parameters.keys()
     for name, expected in gradients.items():
         actual = parameters[name].grad.numpy().reshape(expected.shape)

@@ -103,9 +103,7 @@ def test_compiled_is_near_eager():
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         compiled = small(compile=True).fit(X)
-        np.testing.assert_allclose(
-            compiled.transform(X), small().fit(X).transform(X), atol=1e-4
-        )
+        np.testing.assert_allclose(compiled.transform(X), small().fit(X).transform(X), atol=1e-4)
 
 
 def test_the_untrained_control_has_the_weights_that_training_starts_from():
@@ -122,7 +120,7 @@ def test_default_sizes_are_the_published_ones():
     assert pulse.transform(np.zeros((1, 8, 6))).shape == (1, 320)
 
 
-# --- validation ------------------------------------------------------------------------------------
+# --- validation ---
 
 
 class Recorder:
@@ -187,7 +185,7 @@ def test_windows_of_another_length_to_validate_on():
     assert small().fit(X, X_val=X[:4, :9]).n_iter_ == 2
 
 
-# --- history, warm start, callbacks ------------------------------------------------------------------
+# --- history, warm start, callbacks ---
 
 
 def test_history():
@@ -211,7 +209,8 @@ def test_an_interrupted_refit_leaves_the_first_fit(monkeypatch):
     pulse = small().fit(X)
     embedding = pulse.transform(X)
     monkeypatch.setattr(
-        "sklearn_pulse._net.SSLNet.train_step", lambda *args: (_ for _ in ()).throw(KeyboardInterrupt)
+        "sklearn_pulse._net.SSLNet.train_step",
+        lambda *args: (_ for _ in ()).throw(KeyboardInterrupt),
     )
     with pytest.raises(KeyboardInterrupt):
         pulse.fit(X)

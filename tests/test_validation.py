@@ -142,7 +142,7 @@ def test_a_table_for_an_estimator_of_several_channels(fitted):
         fitted.transform(np.zeros((500, 6)))
 
 
-# --- parameters ----------------------------------------------------------------------------------
+# --- parameters ---
 
 INTEGERS = [
     "embedding_dim",
@@ -286,7 +286,7 @@ def _is_wide(data):
     return legal and data.shape[-1] > data.shape[-2]
 
 
-# --- inputs that stay where they are ---------------------------------------------------------------
+# --- inputs that stay where they are ---
 
 
 def test_lazy_windows_are_gathered_batch_by_batch():

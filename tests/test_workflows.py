@@ -135,9 +135,7 @@ def test_unlabelled_windows_are_pretrained_on_and_not_classified(monkeypatch):
     assert probed == [n_labelled]
     assert model.classes_.tolist() == [0, 1]
     assert model.score(X, y) > 0.75
-    assert model.score(X, partly) == np.mean(
-        model.predict(X)[partly != -1] == partly[partly != -1]
-    )
+    assert model.score(X, partly) == np.mean(model.predict(X)[partly != -1] == partly[partly != -1])
 
 
 def test_cross_validation_with_few_labels():

@@ -106,8 +106,10 @@ def main():
     print(f"\n{len(X_train)} training windows, {args.epochs} epochs, seed {args.seed}")
     selected = dict(pulse.net_.callbacks_)["select_weights"].epoch_
     epoch = pulse.history_[-1 if selected is None else selected]
-    print(f"validation loss {epoch['valid_loss']:.4f} (epoch {epoch['epoch']}),"
-          f" of a constant {constant_loss(pulse, X_train, X_val):.4f}")
+    print(
+        f"validation loss {epoch['valid_loss']:.4f} (epoch {epoch['epoch']}),"
+        f" of a constant {constant_loss(pulse, X_train, X_val):.4f}"
+    )
 
     train, test = har.split == "train", har.split == args.split
     print(f"\nlinear probe on the {args.split} recordings, accuracy")

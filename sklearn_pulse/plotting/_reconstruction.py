@@ -151,7 +151,9 @@ class ReconstructionDisplay:
                 ax.axvline(start, color=f"C{i}", lw=0.6, ls=":")
             if self.channel_names is not None:
                 ax.set_ylabel(self.channel_names[channel])
-        axes[0].legend(frameon=False, ncols=3, fontsize="small", loc="lower left", bbox_to_anchor=(0, 1))
+        axes[0].legend(
+            frameon=False, ncols=3, fontsize="small", loc="lower left", bbox_to_anchor=(0, 1)
+        )
         axes[-1].set_xlabel("time step")
         self.axes_, self.figure_ = axes, axes[0].figure
         return self

@@ -1,0 +1,61 @@
+# The verbs people type. Each sets up what it needs in .venv.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check
+# Extra arguments for torch alone, for example an index with CPU or CUDA builds.
+TORCH_ARGS ?=
+# One thread a process: the tests run in parallel, and threads that wait burn the others' time.
+TEST_ENV := SCIPY_ARRAY_API=1 OMP_NUM_THREADS=1 MPLBACKEND=Agg
+
+.PHONY: help install demo test test-slow test-gpu lint format bench constraints clean
+
+help:
+	@echo "make demo       install, then pretrain, probe and search on real recordings (minutes)"
+	@echo "make test       install, lint, type-check, test"
+	@echo "make test-slow  the tests that take long"
+	@echo "make test-gpu   the tests that need CUDA"
+	@echo "make bench      training windows per second against the literal published step"
+	@echo "make format     reformat the code"
+
+install: $(VENV)/.installed
+
+# torch first: another package would pull the newest build of it, whatever is pinned.
+$(VENV)/.installed: pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(VENV)
+	$(PIP) install --quiet --constraint constraints.txt $(TORCH_ARGS) torch
+	$(PIP) install --quiet --constraint constraints.txt --editable '.[test]'
+	@touch $@
+
+demo: install
+	$(BIN)/python examples/plot_quickstart.py
+
+lint: install
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+test: lint
+	$(TEST_ENV) $(BIN)/python -m pytest -q -n auto
+
+test-slow: install
+	$(TEST_ENV) $(BIN)/python -m pytest -q -n auto -m slow
+
+test-gpu: install
+	$(BIN)/python -m pytest -q -m gpu
+
+bench: install
+	$(BIN)/python -m perf.training_throughput
+
+format: install
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+# The pins are those of the present .venv.
+constraints: install
+	@echo "# Exact versions of everything that make install puts into .venv; regenerate with make constraints." > constraints.txt
+	$(PIP) freeze --exclude-editable | sed 's/+cpu//' >> constraints.txt
+
+clean:
+	rm -rf $(VENV) output
