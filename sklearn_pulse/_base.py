@@ -193,6 +193,12 @@ class BaseSSLTransformer(BaseEncoderTransformer):
         check_option("select", self.select, ("trailing_mean", "min_val", "last"))
         check_boolean("deterministic_validation", self.deterministic_validation)
         check_boolean("warm_start", self.warm_start)
+        if not isinstance(self.verbose, bool):
+            check_integer("verbose", self.verbose, 0)
+        if not isinstance(self.callbacks, list | tuple | None):
+            raise TypeError(
+                f"callbacks must be a list of skorch callbacks or None, got {self.callbacks!r}"
+            )
 
     def _check_windows(self, n_timesteps: int) -> None:
         """Raise, or warn, where the parameters do not go with the length of the windows."""

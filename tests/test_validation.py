@@ -251,6 +251,14 @@ def test_checkpoints_need_a_seed(tmp_path):
         small(checkpoint_dir=tmp_path, random_state=None).fit(X)
 
 
+def test_verbose_and_callbacks():
+    with pytest.raises(TypeError, match="verbose must be an integer"):
+        small(verbose="yes").fit(X)
+    with pytest.raises(TypeError, match="callbacks must be a list"):
+        small(callbacks="progress").fit(X)
+    small(verbose=False, callbacks=(), max_epochs=1).fit(X)
+
+
 def test_warm_start_with_other_sizes():
     estimator = small(warm_start=True, max_epochs=1).fit(X)
     with pytest.raises(ValueError, match="warm_start=True starts from the weights of the last fit"):

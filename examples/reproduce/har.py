@@ -2,7 +2,8 @@
 HAR: reconstruction and linear probe after a stated budget
 ==========================================================
 
-Pretrains PULSE on random windows of the training recordings, as published, and prints
+Pretrains PULSE with the published settings, validation included, on random windows of the training
+recordings, cut as published, and prints
 
 - the validation loss beside that of a predictor that says the training mean of each channel,
 - the accuracy of a linear probe on the validation recordings with all, 5 % and 1 % of the labels,
@@ -41,8 +42,8 @@ def pretraining_windows(har, part, stride, fraction, seed):
     return random_windows(recordings, length, stride, fraction, random_state=seed).X
 
 
-def constant_loss(pulse, X_train, X_val):
-    """Validation loss, with the same crops, of the training mean of each channel."""
+def validation_losses(pulse, X_train, X_val):
+    """Loss of the model and of the training mean of each channel, on the same crops."""
     mean = torch.from_numpy(X_train.mean((0, 1)))
     net, objective = pulse.net_, pulse.net_.module_
     losses = []
@@ -51,10 +52,11 @@ def constant_loss(pulse, X_train, X_val):
             passes = objective.reconstruct(batch)
             inside = torch.arange(len(passes.target), device=batch.device).view(-1, 1, 1)
             inside = inside < batch.shape[1] - 1 - passes.starts
-            constant = mean.to(batch.device) * inside.unsqueeze(-1)
-            passes = passes._replace(prediction=constant)
-            losses.append(objective.total(objective.pass_losses(passes)).item())
-    return float(np.mean(losses))
+            constant = passes._replace(prediction=mean.to(batch.device) * inside.unsqueeze(-1))
+            losses.append(
+                [objective.total(objective.pass_losses(p)).item() for p in (passes, constant)]
+            )
+    return np.mean(losses, axis=0)
 
 
 def statistics(X):
@@ -93,7 +95,7 @@ def main():
     X_train = pretraining_windows(har, "train", cut["stride"], args.fraction, args.seed)
     X_val = pretraining_windows(har, "val", cut["stride_val"], 1.0, args.seed)
     pulse = PulseTransformer(
-        **presets.get("pulse", "har") | {"max_epochs": args.epochs},
+        **presets.get("pulse", "har", published=True) | {"max_epochs": args.epochs},
         random_state=args.seed,
         checkpoint_dir=args.checkpoints,
         num_threads=args.threads,
@@ -105,11 +107,9 @@ def main():
 
     print(f"\n{len(X_train)} training windows, {args.epochs} epochs, seed {args.seed}")
     selected = dict(pulse.net_.callbacks_)["select_weights"].epoch_
-    epoch = pulse.history_[-1 if selected is None else selected]
-    print(
-        f"validation loss {epoch['valid_loss']:.4f} (epoch {epoch['epoch']}),"
-        f" of a constant {constant_loss(pulse, X_train, X_val):.4f}"
-    )
+    model, constant = validation_losses(pulse, X_train, X_val)
+    print(f"weights of epoch {args.epochs if selected is None else selected + 1}")
+    print(f"validation loss {model:.4f}, of the training mean of each channel {constant:.4f}")
 
     train, test = har.split == "train", har.split == args.split
     print(f"\nlinear probe on the {args.split} recordings, accuracy")
