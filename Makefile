@@ -9,12 +9,13 @@ TORCH_ARGS ?=
 # One thread a process: the tests run in parallel, and threads that wait burn the others' time.
 TEST_ENV := SCIPY_ARRAY_API=1 OMP_NUM_THREADS=1 MPLBACKEND=Agg
 
-.PHONY: help install demo test test-slow test-gpu lint format bench constraints clean
+.PHONY: help install demo test test-slow test-gpu test-lowest lint format bench constraints clean
 
 help:
 	@echo "make demo       install, then pretrain, probe and search on real recordings (minutes)"
 	@echo "make test       install, lint, type-check, test"
 	@echo "make test-slow  the tests that take long"
+	@echo "make test-lowest the tests, with the oldest versions that are admitted"
 	@echo "make test-gpu   the tests that need CUDA"
 	@echo "make bench      training windows per second against the literal published step"
 	@echo "make format     reformat the code"
@@ -41,6 +42,15 @@ test: lint
 
 test-slow: install
 	$(TEST_ENV) $(BIN)/python -m pytest -q -n auto -m slow
+
+# The floors of pyproject.toml, in an environment of their own; old packages may warn.
+test-lowest:
+	$(PYTHON) -m venv .venv-lowest
+	.venv-lowest/bin/pip install --quiet --constraint constraints-lowest.txt $(TORCH_ARGS) torch
+	.venv-lowest/bin/pip install --quiet --constraint constraints-lowest.txt \
+		--editable '.[plot,progress]' array-api-strict hypothesis pandas polars pyarrow \
+		pytest pytest-timeout pytest-xdist
+	$(TEST_ENV) .venv-lowest/bin/python -m pytest -q -n auto -W default
 
 test-gpu: install
 	$(BIN)/python -m pytest -q -m gpu

@@ -1,6 +1,9 @@
 """Small estimators and data that many tests share."""
 
+import inspect
+
 import numpy as np
+from sklearn.utils.estimator_checks import parametrize_with_checks
 
 SMALL_ENCODER = {"embedding_dim": 8, "encoder_hidden_dim": 8, "encoder_depth": 3}
 SMALL = SMALL_ENCODER | {
@@ -21,3 +24,10 @@ def make_windows(n=20, n_timesteps=16, n_channels=2, seed=0):
     time = np.arange(n_timesteps)[None, :, None]
     X = np.sin((0.3 + 0.6 * y[:, None, None]) * time + phase)
     return (X + 0.1 * rng.normal(size=X.shape)).astype(np.float32), y
+
+
+def sklearn_suite(estimators):
+    """Parametrise a test with scikit-learn's whole suite; a skip or failure is a failure."""
+    known = inspect.signature(parametrize_with_checks).parameters
+    strict = {"xfail_strict": True} if "xfail_strict" in known else {}  # from scikit-learn 1.8
+    return parametrize_with_checks(estimators, **strict)

@@ -17,13 +17,12 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import sklearn_pulse
 import sklearn_pulse.baselines
 from sklearn_pulse import PulseTransformer
 from sklearn_pulse._base import BaseEncoderTransformer, BaseSSLTransformer
-from tests.helpers import SMALL, make_windows
+from tests.helpers import SMALL, make_windows, sklearn_suite
 
 CLASSES = sorted(
     {
@@ -62,20 +61,20 @@ suite_warnings = pytest.mark.filterwarnings(
 
 
 @suite_warnings
-@parametrize_with_checks(fresh_states(), xfail_strict=True)
+@sklearn_suite(fresh_states())
 def test_sklearn_suite(estimator, check):
     check(estimator)
 
 
 @suite_warnings
-@parametrize_with_checks([PulseTransformer(max_epochs=2, num_threads=1)], xfail_strict=True)
+@sklearn_suite([PulseTransformer(max_epochs=2, num_threads=1)])
 def test_sklearn_suite_at_default_widths(estimator, check):
     check(estimator)
 
 
 @pytest.mark.slow
 @suite_warnings
-@parametrize_with_checks([PulseTransformer()], xfail_strict=True)
+@sklearn_suite([PulseTransformer()])
 def test_sklearn_suite_at_defaults(estimator, check):
     check(estimator)
 

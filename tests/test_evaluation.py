@@ -22,10 +22,10 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils import get_tags
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from sklearn_pulse.evaluation import LabeledSubsetClassifier, make_linear_probe
 from sklearn_pulse.model_selection import LabeledTestSplit, mask_labels
+from tests.helpers import sklearn_suite
 
 # make_linear_probe
 
@@ -59,13 +59,18 @@ def test_linear_probe_minimises_the_balanced_objective():
 # LabeledSubsetClassifier: scikit-learn's own contract
 
 
+# Before scikit-learn 1.7 balanced class weights did not take sample weights into account.
+OLD = tuple(map(int, sklearn.__version__.split(".")[:2])) < (1, 7)
+DEFAULT = LogisticRegression(max_iter=1000) if OLD else None
+
+
 # scikit-learn's balanced class weights, and its tree's log probabilities, divide by zero.
 @pytest.mark.filterwarnings("ignore:divide by zero:RuntimeWarning")
 @pytest.mark.filterwarnings("ignore:invalid value:RuntimeWarning")
 @pytest.mark.filterwarnings("ignore:lbfgs failed:sklearn.exceptions.ConvergenceWarning")
-@parametrize_with_checks(
+@sklearn_suite(
     [
-        LabeledSubsetClassifier(unlabeled_label=None),
+        LabeledSubsetClassifier(DEFAULT, unlabeled_label=None),
         LabeledSubsetClassifier(RidgeClassifier(), unlabeled_label=None),
         LabeledSubsetClassifier(DecisionTreeClassifier(random_state=0), unlabeled_label=None),
     ]
@@ -268,7 +273,8 @@ def test_methods_are_those_of_the_estimator(few_labels):
 
 def test_tags_are_those_of_the_estimator():
     assert is_classifier(LabeledSubsetClassifier())
-    assert get_tags(LabeledSubsetClassifier()).input_tags.sparse
+    linear = get_tags(LogisticRegression()).input_tags.sparse
+    assert get_tags(LabeledSubsetClassifier()).input_tags.sparse == linear
     assert not get_tags(LabeledSubsetClassifier(GaussianNB())).input_tags.sparse
 
 

@@ -12,14 +12,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.base import clone
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import sklearn_pulse
 from sklearn_pulse.windows import SlidingWindows
+from tests.helpers import sklearn_suite
 from tests.windows.helpers import quick
 
 
-@parametrize_with_checks([SlidingWindows(), SlidingWindows(length=2, stride=1)])
+@sklearn_suite([SlidingWindows(), SlidingWindows(length=2, stride=1)])
 def test_scikit_learn_checks(estimator, check):
     check(estimator)
 
