@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import time
 from collections.abc import Mapping
 from numbers import Integral, Real
 from pathlib import Path
@@ -49,7 +50,7 @@ def run_folder(directory: Any, identity: Mapping[str, Any], *datasets: Any) -> P
 
 
 class Checkpoint(Callback):
-    """Write the whole state of a training after each epoch, and read it before the first.
+    """Write the whole state of a training now and then, and read it before the first epoch.
 
     skorch's own checkpoint leaves out the learning-rate schedule and the generators, so what it
     resumes is another run.
@@ -58,13 +59,17 @@ class Checkpoint(Callback):
     ----------
     folder : pathlib.Path
         Of this run alone.
+    every : float, default=60.0
+        Seconds after which a state is written within an epoch; one is written after each epoch.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, every: float = 60.0) -> None:
         self.folder = folder
+        self.every = every
 
     def on_train_begin(self, net: NeuralNet, **kwargs: Any) -> None:
         """Resume, if there is something to resume."""
+        self._saved_at = time.monotonic()
         path = self.folder / _FILE
         if not path.exists():
             return
@@ -76,6 +81,7 @@ class Checkpoint(Callback):
         net.module_.set_generator_state(state["generator"], torch.device(net.device))
         net.optimizer_.load_state_dict(state["optimizer"])
         net.stop_training_ = state["stop_training"]
+        net.losses_ = list(state["losses"])
         for epoch in state["history"]:
             net.history.new_epoch()
             for name, value in epoch.items():
@@ -83,22 +89,33 @@ class Checkpoint(Callback):
         for name, callback in net.callbacks_:
             _load_callback(callback, state["callbacks"].get(name, {}))
 
+    def on_batch_end(self, net: NeuralNet, training: bool, **kwargs: Any) -> None:
+        """Write the state in the middle of an epoch, if the last one is old."""
+        if training and time.monotonic() - self._saved_at >= self.every:
+            self._write(net, net.history[:-1])
+
     def on_epoch_end(self, net: NeuralNet, **kwargs: Any) -> None:
-        """Write the state, atomically."""
+        """Write the state."""
+        self._write(net, net.history)
+
+    def _write(self, net: NeuralNet, epochs: list[dict[str, Any]]) -> None:
+        """Write the state atomically, with the finished `epochs`."""
         state = {
             "module": net.module_.state_dict(),
             "generator": net.module_.generator_state(),
             "optimizer": net.optimizer_.state_dict(),
             "stop_training": bool(net.stop_training_),
+            "losses": net.losses_,
             "history": [
                 {name: value for name, value in epoch.items() if name != "batches"}
-                for epoch in net.history
+                for epoch in epochs
             ],
             "callbacks": {name: _callback_state(callback) for name, callback in net.callbacks_},
         }
         partial = self.folder / f"{_FILE}.{os.getpid()}.partial"
         torch.save(state, partial)
         os.replace(partial, self.folder / _FILE)
+        self._saved_at = time.monotonic()
 
 
 def _callback_state(callback: Callback) -> dict[str, Any]:

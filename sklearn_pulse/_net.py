@@ -99,6 +99,7 @@ class BatchIterator:
         self.seed = seed
         self.min_batch_size = min_batch_size
         self.epoch = 0
+        self.position = 0  # batches of the next epoch that a resumed run has behind it
 
     def __len__(self) -> int:
         full, rest = divmod(len(self.dataset), self.batch_size)
@@ -106,8 +107,9 @@ class BatchIterator:
 
     def __iter__(self) -> Iterator[Batch]:
         order = self._order()
+        first, self.position = self.position, 0
         self.epoch += 1
-        for i in range(len(self)):
+        for i in range(first, len(self)):
             stop = None if i == len(self) - 1 else (i + 1) * self.batch_size
             yield self.dataset[order[i * self.batch_size : stop]]
 
@@ -266,6 +268,7 @@ class SSLNet(NeuralNet):
         if not self.initialized_:
             self.initialize()
         self.stop_training_ = False
+        self.losses_: list[Tensor] = []  # of the batches of the current epoch
         self.notify("on_train_begin", X=X, y=y)
         self.fit_loop(X)
         self.notify("on_train_end", X=X, y=y)
@@ -281,7 +284,7 @@ class SSLNet(NeuralNet):
         datasets = {"dataset_train": train, "dataset_valid": valid}
         iterator_train = self.get_iterator(train, training=True)
         iterator_valid = None if valid is None else self.get_iterator(valid)
-        iterator_train.epoch = len(self.history)
+        iterator_train.epoch, iterator_train.position = len(self.history), len(self.losses_)
         for epoch in range(len(self.history), epochs or self.max_epochs):
             if self.stop_training_:
                 break
@@ -296,13 +299,14 @@ class SSLNet(NeuralNet):
         self, iterator: Any, training: bool, prefix: str, step_fn: Any, **kwargs: Any
     ) -> None:
         """Run over the batches and record the unweighted mean of their losses."""
-        losses = []
+        losses = self.losses_ if training else []
         for batch in iterator:
             self.notify("on_batch_begin", batch=batch, training=training)
             step = step_fn(batch)
             losses.append(step["loss"])
             self.notify("on_batch_end", batch=batch, training=training, **step)
         loss = torch.stack(losses).mean().item()
+        self.losses_ = []
         self.history.record(prefix + "_loss", loss)
         self.history.record(prefix + "_batch_count", len(losses))
         if not math.isfinite(loss):

@@ -10,6 +10,7 @@ import torch
 from skorch.callbacks import Callback, EarlyStopping
 
 from sklearn_pulse import PulseTransformer
+from sklearn_pulse._checkpoint import Checkpoint
 from tests.helpers import SMALL, make_windows
 
 X = make_windows()[0]
@@ -41,9 +42,12 @@ def histories_match(first, second):
     ]
 
 
-@pytest.mark.parametrize("at", [(1, 2), (2, 1), (4, 3), (6, 1), (7, 4)])
+@pytest.mark.parametrize("at", [(1, 3), (2, 1), (4, 3), (6, 1), (7, 4)])
 @pytest.mark.parametrize("select", ["trailing_mean", "min_val", "last"])
-def test_a_killed_run_resumes_to_the_same_bits(tmp_path, at, select):
+@pytest.mark.parametrize("every", [0.0, 60.0])
+def test_a_killed_run_resumes_to_the_same_bits(tmp_path, monkeypatch, at, select, every):
+    """With a state after each epoch, and with one after each batch."""
+    monkeypatch.setattr(Checkpoint.__init__, "__defaults__", (every,))
     params = {"select": select, "deterministic_validation": False}
     expected = pulse(**params).fit(X)
     with pytest.raises(KeyboardInterrupt):
@@ -55,6 +59,24 @@ def test_a_killed_run_resumes_to_the_same_bits(tmp_path, at, select):
         resumed.net_.module_.parameters(), expected.net_.module_.parameters(), strict=True
     ):
         assert torch.equal(mine, theirs)
+
+
+def test_a_run_killed_in_the_middle_of_an_epoch_repeats_no_batch(tmp_path, monkeypatch):
+    monkeypatch.setattr(Checkpoint.__init__, "__defaults__", (0.0,))
+
+    class Count(Callback):
+        n_batches = 0
+
+        def on_batch_end(self, net, training, **kwargs):
+            self.n_batches += training
+
+    with pytest.raises(KeyboardInterrupt):
+        pulse(checkpoint_dir=tmp_path, callbacks=[Kill(3, 3)]).fit(X)
+    resumed = pulse(checkpoint_dir=tmp_path, callbacks=[Count()]).fit(X)
+    (count,) = [cb for _, cb in resumed.net_.callbacks_ if isinstance(cb, Count)]
+    batches_an_epoch = 5  # 17 windows in batches of 4
+    assert count.n_batches == 7 * batches_an_epoch - (2 * batches_an_epoch + 2)
+    assert resumed.history_[2]["train_batch_count"] == batches_an_epoch
 
 
 def test_a_finished_run_is_not_run_again(tmp_path):
