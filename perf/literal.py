@@ -52,6 +52,51 @@ class LiteralEncoder(nn.Module):
         return self.encode_steps(x).max(dim=1).values
 
 
+class LiteralInitialCondition(nn.Module):
+    """The initial-condition encoder, padded by torch."""
+
+    def __init__(self, objective: CrossReconstruction) -> None:
+        super().__init__()
+        self.conv1, self.conv2 = (
+            nn.Conv1d(
+                conv.in_channels,
+                conv.out_channels,
+                conv.kernel_size,
+                dilation=conv.dilation,
+                groups=conv.groups,
+                padding="same",
+                padding_mode="replicate",
+            )
+            for conv in (objective.initial_condition.conv1, objective.initial_condition.conv2)
+        )
+        copy_weights(objective.initial_condition, self)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Map (batch, time, channels) to (batch, time, state)."""
+        return self.conv2(F.relu(self.conv1(x.transpose(1, 2)))).transpose(1, 2)
+
+
+class LiteralTimeVarying(nn.Module):
+    """The time-varying branch, padded by torch."""
+
+    def __init__(self, objective: CrossReconstruction) -> None:
+        super().__init__()
+        branch = objective.time_varying
+        dim = branch.conv2.out_channels
+        same = {"padding": "same", "padding_mode": "reflect"}
+        self.conv1 = nn.Conv1d(branch.conv1.in_channels, dim, 3, **same)
+        self.conv2 = nn.Conv1d(dim, dim, 3, groups=dim, **same)
+        self.pool = branch.n_pooled_steps
+        copy_weights(branch, self)
+
+    def forward(self, steps: Tensor) -> Tensor:
+        """Map (batch, time, embedding_dim) to (batch, time, time_varying_dim)."""
+        latent = self.conv2(F.relu(self.conv1(steps.transpose(1, 2))))
+        n_timesteps = latent.shape[2]
+        bins = F.adaptive_max_pool1d(latent, max(1, n_timesteps // self.pool))
+        return F.interpolate(bins, size=n_timesteps, mode="nearest").transpose(1, 2)
+
+
 def copy_weights(ours: nn.Module, literal: nn.Module) -> None:
     """Load our weights into the literal module, whose names agree and skip shapes do not."""
     shapes = {name: value.shape for name, value in literal.state_dict().items()}
@@ -76,8 +121,8 @@ class LiteralPulse(nn.Module):
             encoder.input.in_features, hidden_dim, embedding_dim, len(encoder.blocks) - 1
         )
         copy_weights(encoder, self.encoder)
-        self.initial_condition = objective.initial_condition
-        self.time_varying = objective.time_varying
+        self.initial_condition = LiteralInitialCondition(objective)
+        self.time_varying = objective.time_varying and LiteralTimeVarying(objective)
         self.gru = nn.GRU(
             objective.decoder.gru.input_size,
             objective.decoder.gru.hidden_size,

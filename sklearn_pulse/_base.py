@@ -65,7 +65,7 @@ class BaseEncoderTransformer(
 
     @property
     def _n_features_out(self) -> int:
-        return self.embedding_dim
+        return self.encoder_.embedding_dim
 
     def _net_params(self) -> dict[str, Any]:
         """Return the settings of the net that every estimator has."""

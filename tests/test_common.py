@@ -197,6 +197,15 @@ def test_fitted_attributes(cls, windows):
 
 
 @each
+def test_parameters_set_after_fit_wait_for_the_next(cls, windows):
+    estimator = small(cls).fit(windows)
+    embedding = estimator.transform(windows)
+    estimator.set_params(embedding_dim=5, encoder_depth=2)
+    np.testing.assert_array_equal(estimator.transform(windows), embedding)
+    assert estimator.fit_transform(windows).shape == (20, 5)
+
+
+@each
 def test_refit_on_other_data_forgets_the_first(cls, windows):
     frame = pd.DataFrame(windows[:, :, 0]).rename(columns=str)
     estimator = small(cls).fit(frame)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from ._masking import mask_steps, pool_steps
+from ._time import mask_steps, pool_steps
 
 
 class DilatedConv(nn.Conv1d):
@@ -115,6 +115,7 @@ class SystemEncoder(nn.Module):
         pooling: str = "max",
     ) -> None:
         super().__init__()
+        self.embedding_dim = embedding_dim
         self.pooling = pooling
         self.input = nn.Linear(n_channels, hidden_dim)
         self.blocks = nn.ModuleList(

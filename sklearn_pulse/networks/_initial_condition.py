@@ -6,7 +6,7 @@ import math
 
 from torch import Tensor, nn
 
-from ._masking import mask_steps
+from ._time import mask_steps, replicate_edges
 
 
 class InitialConditionEncoder(nn.Module):
@@ -44,20 +44,21 @@ class InitialConditionEncoder(nn.Module):
         dilation: int = 1,
     ) -> None:
         super().__init__()
-        self.conv1 = nn.Conv1d(
-            n_channels, hidden_dim, kernel_size, padding="same", padding_mode="replicate"
-        )
+        self.conv1 = nn.Conv1d(n_channels, hidden_dim, kernel_size)
         self.conv2 = nn.Conv1d(
             hidden_dim,
             state_dim,
             kernel_size,
             dilation=dilation,
             groups=math.gcd(state_dim, hidden_dim),
-            padding="same",
-            padding_mode="replicate",
         )
 
     def forward(self, x: Tensor, observed: Tensor | None = None) -> Tensor:
         """Map `x` of shape (batch, n_timesteps, n_channels) to (batch, n_timesteps, state_dim)."""
-        hidden = self.conv1(mask_steps(x, observed).transpose(1, 2)).relu().transpose(1, 2)
-        return self.conv2(mask_steps(hidden, observed).transpose(1, 2)).transpose(1, 2)
+        hidden = _same_length(self.conv1, mask_steps(x, observed)).relu()
+        return _same_length(self.conv2, mask_steps(hidden, observed))
+
+
+def _same_length(conv: nn.Conv1d, x: Tensor) -> Tensor:
+    reach = conv.dilation[0] * (conv.kernel_size[0] - 1) // 2
+    return conv(replicate_edges(x, reach).transpose(1, 2)).transpose(1, 2)

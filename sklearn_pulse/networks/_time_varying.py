@@ -6,7 +6,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from ._masking import mask_steps
+from ._time import mask_steps, reflect_edges
 
 
 class TimeVaryingBranch(nn.Module):
@@ -57,6 +57,4 @@ class TimeVaryingBranch(nn.Module):
 
 
 def _same_length(conv: nn.Conv1d, x: Tensor) -> Tensor:
-    # One step has no neighbour to reflect.
-    mode = "reflect" if x.shape[1] > 1 else "replicate"
-    return conv(F.pad(x.transpose(1, 2), (1, 1), mode=mode)).transpose(1, 2)
+    return conv(reflect_edges(x).transpose(1, 2)).transpose(1, 2)

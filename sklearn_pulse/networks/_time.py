@@ -1,4 +1,4 @@
-"""Keeping the time steps that were not observed out of a network."""
+"""What happens to time at the edges of a window and where steps are missing."""
 
 from __future__ import annotations
 
@@ -58,3 +58,54 @@ def pool_steps(x: Tensor, how: str, observed: Tensor | None = None) -> Tensor:
     if how == "max":
         return x.masked_fill(~observed.unsqueeze(-1), -torch.inf).amax(1)
     return mask_steps(x, observed).sum(1) / observed.sum(1, keepdim=True)
+
+
+def replicate_edges(x: Tensor, n_steps: int) -> Tensor:
+    """Repeat the first and the last step.
+
+    The gradient of torch's own padding adds in no fixed order on CUDA.
+
+    Parameters
+    ----------
+    x : Tensor of shape (batch, n_timesteps, n_channels)
+        At least one step.
+    n_steps : int
+        Steps to add at each end.
+
+    Returns
+    -------
+    Tensor of shape (batch, n_timesteps + 2 * n_steps, n_channels)
+        The padded windows.
+
+    Examples
+    --------
+    >>> import torch
+    >>> replicate_edges(torch.tensor([[[1.0], [2.0]]]), 2).flatten()
+    tensor([1., 1., 1., 2., 2., 2.])
+    """
+    first, last = x[:, :1], x[:, -1:]
+    return torch.cat([first.expand(-1, n_steps, -1), x, last.expand(-1, n_steps, -1)], dim=1)
+
+
+def reflect_edges(x: Tensor) -> Tensor:
+    """Add the neighbour of the first and the last step; a single step is its own neighbour.
+
+    Parameters
+    ----------
+    x : Tensor of shape (batch, n_timesteps, n_channels)
+        At least one step.
+
+    Returns
+    -------
+    Tensor of shape (batch, n_timesteps + 2, n_channels)
+        The padded windows.
+
+    Examples
+    --------
+    >>> import torch
+    >>> reflect_edges(torch.tensor([[[1.0], [2.0], [3.0]]])).flatten()
+    tensor([2., 1., 2., 3., 2.])
+    """
+    if x.shape[1] == 1:
+        return replicate_edges(x, 1)
+    return torch.cat([x[:, 1:2], x, x[:, -2:-1]], dim=1)
