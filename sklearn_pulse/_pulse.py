@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import warnings
 from typing import Any
+
+import numpy as np
+import torch
 
 from ._base import BaseSSLTransformer
 from ._cross_reconstruction import CrossReconstruction
@@ -181,47 +185,47 @@ class PulseTransformer(BaseSSLTransformer):
     def __init__(
         self,
         *,
-        embedding_dim=320,
-        encoder_hidden_dim=64,
-        encoder_depth=10,
-        pooling="max",
-        time_varying_dim=1,
-        time_varying_pool=1,
-        init_kernel_size=3,
-        init_dilation=1,
-        init_hidden_dim=64,
-        shared_encoder=False,
-        gru_num_layers=2,
-        gru_hidden_dim=64,
-        observation="mlp",
-        n_crops=2,
-        crop="suffix",
-        crop_length=None,
-        min_crop_length=0.5,
-        pairing="crops",
-        loss_reduction="published",
-        dropout=0.1,
-        max_epochs=100,
-        lr=1e-3,
-        weight_decay=1e-5,
-        batch_size=128,
-        gradient_clip_value=5.0,
-        validation_fraction=0.15,
-        validation_every=2,
-        deterministic_validation=True,
-        select="trailing_mean",
-        bag_pooling="mean",
-        checkpoint_dir=None,
-        precision="float32",
-        compile=False,
-        device="auto",
-        num_threads=None,
-        input_layout="ntc",
-        callbacks=None,
-        warm_start=False,
-        random_state=None,
-        verbose=0,
-    ):
+        embedding_dim: int = 320,
+        encoder_hidden_dim: int = 64,
+        encoder_depth: int = 10,
+        pooling: str = "max",
+        time_varying_dim: int = 1,
+        time_varying_pool: int = 1,
+        init_kernel_size: int = 3,
+        init_dilation: int = 1,
+        init_hidden_dim: int = 64,
+        shared_encoder: bool = False,
+        gru_num_layers: int = 2,
+        gru_hidden_dim: int = 64,
+        observation: str = "mlp",
+        n_crops: int = 2,
+        crop: str = "suffix",
+        crop_length: int | float | None = None,
+        min_crop_length: int | float = 0.5,
+        pairing: str = "crops",
+        loss_reduction: str = "published",
+        dropout: float = 0.1,
+        max_epochs: int = 100,
+        lr: float = 1e-3,
+        weight_decay: float = 1e-5,
+        batch_size: int = 128,
+        gradient_clip_value: float | None = 5.0,
+        validation_fraction: float = 0.15,
+        validation_every: int = 2,
+        deterministic_validation: bool = True,
+        select: str = "trailing_mean",
+        bag_pooling: str = "mean",
+        checkpoint_dir: str | os.PathLike[str] | None = None,
+        precision: str = "float32",
+        compile: bool = False,
+        device: str | torch.device = "auto",
+        num_threads: int | None = None,
+        input_layout: str = "ntc",
+        callbacks: list[Any] | None = None,
+        warm_start: bool = False,
+        random_state: int | np.random.RandomState | None = None,
+        verbose: int = 0,
+    ) -> None:
         self.embedding_dim = embedding_dim
         self.encoder_hidden_dim = encoder_hidden_dim
         self.encoder_depth = encoder_depth

@@ -114,7 +114,7 @@ def get(method: str, dataset: str, *, published: bool = False) -> dict[str, Any]
     Returns
     -------
     dict
-        Keyword arguments of the estimator (paper, appendix on hyper-parameters, as published in
+        Keyword arguments of the estimator (paper, Appendix G, as published in
         code).
 
     Raises

@@ -68,7 +68,7 @@ def crop_starts(
     """Draw the start of each crop, so that enough steps are left to predict after it.
 
     ``t0 ~ U{0, ..., n_timesteps - R - 1}`` with R the minimum crop length, independently for each
-    crop and sample (paper, Section 3.3). In a window with missing steps the first and last
+    crop and sample (paper, Section 3.2). In a window with missing steps the first and last
     observed ones take the place of the window's ends, so padding is never cropped.
 
     Parameters

@@ -32,7 +32,7 @@ N_DRAWS = 5
 
 
 def pretraining_windows(har, part, stride, fraction, seed):
-    """Random windows of one part's recordings (paper, appendix; published code)."""
+    """Random windows of one part's recordings (as the published code cuts them)."""
     length = presets.windows("pulse", "har")["length"]
     recordings = [
         recording

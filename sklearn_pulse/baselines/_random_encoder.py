@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import torch
 from numpy.typing import ArrayLike
 from sklearn.utils import check_random_state
 
@@ -61,18 +62,18 @@ class RandomEncoderTransformer(BaseEncoderTransformer):
     def __init__(
         self,
         *,
-        embedding_dim=320,
-        encoder_hidden_dim=64,
-        encoder_depth=10,
-        pooling="max",
-        bag_pooling="mean",
-        precision="float32",
-        compile=False,
-        device="auto",
-        num_threads=None,
-        input_layout="ntc",
-        random_state=None,
-    ):
+        embedding_dim: int = 320,
+        encoder_hidden_dim: int = 64,
+        encoder_depth: int = 10,
+        pooling: str = "max",
+        bag_pooling: str = "mean",
+        precision: str = "float32",
+        compile: bool = False,
+        device: str | torch.device = "auto",
+        num_threads: int | None = None,
+        input_layout: str = "ntc",
+        random_state: int | np.random.RandomState | None = None,
+    ) -> None:
         self.embedding_dim = embedding_dim
         self.encoder_hidden_dim = encoder_hidden_dim
         self.encoder_depth = encoder_depth

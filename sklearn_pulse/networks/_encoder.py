@@ -78,7 +78,7 @@ class ResidualBlock(nn.Module):
 
 
 class SystemEncoder(nn.Module):
-    """Estimate of the dynamical system behind a window (paper, f_sys).
+    """Estimate of the dynamical system behind a window (paper, Section 3.2, f_sys).
 
     A linear map of each step, `depth` + 1 residual blocks with dilations 1, 2, 4, ...,
     layer normalisation of each step and pooling over time.

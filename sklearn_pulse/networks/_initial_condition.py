@@ -10,7 +10,7 @@ from ._time import mask_steps, replicate_edges
 
 
 class InitialConditionEncoder(nn.Module):
-    """State of the decoder at each step of a window (paper, f_init).
+    """State of the decoder at each step of a window (paper, Section 3.2, f_init).
 
     Two convolutions with replicate padding, so that it sees a few samples around a step and no
     more: ``(kernel_size - 1) / 2 * (1 + dilation)`` on each side.

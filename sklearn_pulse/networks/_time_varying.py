@@ -10,7 +10,7 @@ from ._time import mask_steps, reflect_edges
 
 
 class TimeVaryingBranch(nn.Module):
-    """Narrow latent that may change within a window (paper, the time-varying part of theta).
+    """Narrow latent that may change within a window (paper, Section 3.2).
 
     Two three-tap convolutions with reflect padding over the per-step encoding, a maximum over
     each of ``n_timesteps // pool`` bins, and nearest-neighbour expansion back to every step.
