@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from sklearn import config_context
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV, GroupKFold, cross_val_score
 from sklearn.pipeline import Pipeline
@@ -161,3 +162,25 @@ def test_groups_reach_the_encoder_through_a_pipeline():
     groups = np.zeros(20)
     with pytest.warns(UserWarning, match="one group only"):
         pipeline().fit(X, y, pulse__groups=groups)
+
+
+def test_groups_are_routed_through_a_search(monkeypatch):
+    """With metadata routing one `groups` serves the splitter and PULSE's own validation part."""
+    signals, labels = recordings()
+    w = sliding_windows(signals, 16, 16, y=labels)
+    seen = []
+    original = PulseTransformer._split_samples
+
+    def split_samples(self, n_samples, groups, seed):
+        seen.append(np.asarray(groups))
+        return original(self, n_samples, groups, seed)
+
+    monkeypatch.setattr(PulseTransformer, "_split_samples", split_samples)
+    with config_context(enable_metadata_routing=True):
+        model = pipeline()
+        model["pulse"].set_fit_request(groups=True)
+        search = GridSearchCV(model, {"pulse__n_crops": [1, 2]}, cv=GroupKFold(3), refit=False)
+        search.fit(w.X, w.y, groups=w.groups)
+    assert len(seen) == 6
+    for groups in seen:
+        assert len(np.unique(groups)) == 4  # two recordings of six are in the test fold
