@@ -99,15 +99,17 @@ def crop_starts(
     batch, n_timesteps = shape
     device = generator.device
     if observed is None:
-        stop = max(1, n_timesteps - minimum_length(min_crop_length, n_timesteps))
-        return torch.randint(stop, (n_crops, batch), generator=generator, device=device)
-    first, last = observed_span(observed)
-    length = last - first
+        first = torch.zeros(batch, dtype=torch.int64, device=device)
+        length = torch.full_like(first, n_timesteps)
+    else:
+        first, stop = observed_span(observed)
+        length = stop - first
     if isinstance(min_crop_length, float):
-        minimum = (length * min_crop_length).long()
+        minimum = (length.double() * min_crop_length).long()
     else:
         minimum = torch.full_like(length, min_crop_length)
     choices = (length - torch.minimum(minimum.clamp(min=1), length - 1)).clamp(min=1)
+    # One draw of each size whatever was observed: the next draws must not depend on it.
     uniform = torch.rand(n_crops, batch, generator=generator, device=device, dtype=torch.float64)
     return first + (uniform * choices).long()
 

@@ -32,6 +32,16 @@ def test_starts_are_uniform_over_the_published_range():
     np.testing.assert_allclose(counts[:64], 1000, atol=5 * np.sqrt(1000))
 
 
+@given(n_timesteps=st.integers(1, 200), minimum=lengths, seed=st.integers(0, 9))
+def test_a_mask_that_hides_nothing_draws_the_same(n_timesteps, minimum, seed):
+    everything = torch.ones(6, n_timesteps, dtype=torch.bool)
+    draws = [
+        crop_starts(2, (6, n_timesteps), minimum, generator(seed), observed)
+        for observed in (None, everything)
+    ]
+    assert torch.equal(*draws)
+
+
 def test_starts_in_padded_windows_stay_off_the_padding():
     observed = torch.zeros(2000, 30, dtype=torch.bool)
     observed[:, 5:15] = True  # ten steps, so five are left after a start in 5..9
