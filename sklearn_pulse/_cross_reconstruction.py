@@ -214,7 +214,7 @@ class CrossReconstruction(Objective):
 
         rows = torch.arange(batch, device=x.device)
         condition = conditions[rows, starts]
-        inputs = self._decoder_inputs(embedding, drive, index, inside)
+        inputs = self._decoder_inputs(embedding, drive, index)
         prediction = self.decoder(inputs.flatten(1, 2), condition.flatten(0, 1))
         prediction = prediction.unflatten(1, starts.shape)
         scored = inside if observed is None else inside & observed[rows, index]
@@ -227,13 +227,11 @@ class CrossReconstruction(Objective):
             condition=condition,
         )
 
-    def _decoder_inputs(
-        self, embedding: Tensor, drive: Tensor | None, index: Tensor, inside: Tensor
-    ) -> Tensor:
+    def _decoder_inputs(self, embedding: Tensor, drive: Tensor | None, index: Tensor) -> Tensor:
         inputs = embedding.expand(*index.shape, -1)
         if drive is not None:
             rows = torch.arange(len(drive), device=drive.device)
-            inputs = torch.cat([inputs, drive[rows, index] * inside.unsqueeze(-1)], dim=-1)
+            inputs = torch.cat([inputs, drive[rows, index]], dim=-1)
         if not self.training:
             return inputs
         return dropout(inputs, self.dropout, self.generator(inputs.device))

@@ -97,3 +97,23 @@ def test_missing_steps_do_not_count():
         objective(x=padded, observed=observed, starts=starts), objective(x=x, starts=starts)
     )
     assert objective(x=padded, starts=starts) > objective(x=x, starts=starts)
+
+
+def test_the_full_window_starts_at_its_first_observed_step():
+    objective = CrossReconstruction(2, **SMALL)
+    observed = torch.ones(3, 24, dtype=torch.bool)
+    observed[1, :5] = False
+    passes = objective.reconstruct(torch.randn(3, 24, 2), observed)
+    assert passes.starts[-1].tolist() == [0, 5, 0]
+    assert (passes.starts[:, 1] >= 5).all()
+
+
+def test_stretches_without_an_observed_step_leave_the_loss_finite():
+    """Also where they fill a whole bin of the time-varying part."""
+    objective = CrossReconstruction(2, **SMALL, time_varying_pool=4)
+    observed = torch.ones(3, 24, dtype=torch.bool)
+    observed[1, 4:13] = False
+    loss = objective(x=torch.randn(3, 24, 2), observed=observed)
+    loss.backward()
+    assert torch.isfinite(loss)
+    assert all(torch.isfinite(p.grad).all() for p in objective.parameters())
