@@ -182,6 +182,20 @@ def test_deterministic_validation_repeats_its_draws_and_leaves_training_alone():
     assert [train for train, _ in published] != alone
 
 
+@pytest.mark.parametrize("deterministic", [True, False])
+def test_dropout_is_on_in_published_validation_only(deterministic):
+    class Modes(Callback):
+        def on_train_begin(self, net, **kwargs):
+            self.modes_ = set()
+
+        def on_batch_end(self, net, training, **kwargs):
+            self.modes_.add((training, net.module_.training))
+
+    modes = Modes()
+    net(callbacks=[modes], deterministic_validation=deterministic).fit((data(4), data(4)))
+    assert modes.modes_ == {(True, True), (False, not deterministic)}
+
+
 def test_initial_weights_depend_on_the_seed_alone():
     torch.manual_seed(1)
     state = torch.get_rng_state()
