@@ -26,7 +26,7 @@ from ._parameters import check_boolean, check_integer, check_option, check_real
 from ._progress import CallbackSupportMixin, ReportEpochs, with_callbacks
 from ._validation import Block, Windows, check_windows
 
-_BLOCK_STEPS = {"cpu": 2**13, "cuda": 2**18}  # time steps embedded at a time
+_BLOCK_STEPS = {"cpu": 2**12, "cuda": 2**18}  # time steps embedded at a time
 _MAX_BLOCK = {"cpu": 256, "cuda": 4096}  # windows embedded at a time
 
 
