@@ -166,8 +166,7 @@ class CrossReconstruction(Objective):
     @staticmethod
     def total(pass_losses: Tensor) -> Tensor:
         """Half the mean over the crops plus half the full window; without crops, half of that."""
-        *_, full = pass_losses
-        crops = pass_losses[:-1]
+        crops, full = pass_losses[:-1], pass_losses[-1]
         return 0.5 * (crops.mean() + full) if len(crops) else 0.5 * full
 
     def encode_window(self, x: Tensor, observed: Tensor | None = None) -> Encoding:
@@ -196,12 +195,7 @@ class CrossReconstruction(Objective):
             Predictions, targets and what is scored, time first.
         """
         batch, n_timesteps, _ = x.shape
-        encoding = self.encode_window(x, observed)
-        embedding, drive, conditions = (
-            encoding.embedding,
-            encoding.time_varying,
-            encoding.conditions,
-        )
+        embedding, _, drive, conditions = self.encode_window(x, observed)
         if self.pairing == "random":  # everything but theta comes from another window
             partner = torch.randperm(batch, generator=self.generator(x.device), device=x.device)
             x, conditions = x[partner], conditions[partner]
