@@ -286,9 +286,11 @@ class BaseSSLTransformer(BaseEncoderTransformer):
         """Choose the windows to train and to validate on; whole bags, and whole groups."""
         device = _resolve_device(self.device)
         usable = windows.scan()
-        train, valid = self._split_samples(windows.n_samples, groups, seed)
         if X_val is not None:
             train = np.arange(windows.n_samples)
+        else:
+            train, valid = self._split_samples(windows.n_samples, groups, seed)
+            _warn_if_shared(windows, groups, valid)
         training = WindowBatches(windows, windows.numbers(train, usable), device)
         if len(training) < self._min_batch_size:
             raise ValueError(
@@ -393,6 +395,17 @@ class BaseSSLTransformer(BaseEncoderTransformer):
         for name in ("callbacks", "checkpoint_dir", "verbose", "random_state", "bag_pooling"):
             params.pop(name)
         return {"class": type(self).__name__, "seed": seed, **params}
+
+
+def _warn_if_shared(windows: Windows, groups: ArrayLike | None, valid: NDArray[np.intp]) -> None:
+    """Warn of a validation part whose windows share steps with those that are trained on."""
+    if groups is None and len(valid) and getattr(windows.data, "overlaps", False):
+        warnings.warn(
+            "X holds overlapping windows and groups is None, so windows to validate on share time"
+            " steps with windows to train on: pass groups (the recording of each window), or"
+            " X_val.",
+            stacklevel=5,
+        )
 
 
 def _resolve_device(device: Any) -> torch.device:

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sklearn_pulse import PulseTransformer, RandomEncoderTransformer
-from sklearn_pulse.windows import random_windows
+from sklearn_pulse.windows import random_windows, sliding_windows
 from tests.helpers import SMALL, SMALL_ENCODER, make_windows
 
 X = make_windows()[0]
@@ -301,7 +301,7 @@ def test_lazy_windows_are_gathered_batch_by_batch():
     rng = np.random.default_rng(0)
     recordings = [rng.normal(size=(200, 2)).astype(np.float32) for _ in range(3)]
     cut = {"length": 16, "stride": 8, "random_state": 0}
-    lazy = random_windows(recordings, lazy=True, **cut).X
+    lazy, groups = (random_windows(recordings, lazy=True, **cut)[key] for key in ("X", "groups"))
     whole = random_windows(recordings, **cut).X
 
     class Unreadable(type(lazy)):
@@ -309,7 +309,21 @@ def test_lazy_windows_are_gathered_batch_by_batch():
             raise AssertionError("the windows were read as a whole")
 
     lazy.__class__ = Unreadable
-    np.testing.assert_array_equal(small().fit_transform(lazy), small().fit_transform(whole))
+    np.testing.assert_array_equal(
+        small().fit(lazy, groups=groups).transform(lazy),
+        small().fit(whole, groups=groups).transform(whole),
+    )
+
+
+def test_overlapping_windows_without_groups_warn():
+    recordings = [np.random.default_rng(0).normal(size=(200, 2))]
+    overlapping = sliding_windows(recordings, 16, 8, lazy=True)
+    with pytest.warns(UserWarning, match="overlapping windows.*pass groups"):
+        small(max_epochs=1).fit(overlapping.X)
+    apart = sliding_windows(recordings, 16, 16, lazy=True)
+    small(max_epochs=1).fit(apart.X)
+    small(max_epochs=1).fit(overlapping.X, X_val=apart.X)
+    small(max_epochs=1, validation_fraction=0).fit(overlapping.X)
 
 
 def test_memory_maps_are_read_a_few_windows_at_a_time(tmp_path, monkeypatch):

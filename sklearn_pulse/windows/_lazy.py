@@ -161,6 +161,14 @@ class RecordingWindows:
         """Bytes that the windows would take in memory as one array."""
         return self.size * self.dtype.itemsize
 
+    @property
+    def overlaps(self) -> bool:
+        """Whether two windows share a step of a recording (or are the same)."""
+        order = np.lexsort((self.start, self.recording))
+        recording, start = self.recording[order], self.start[order]
+        span = (self.length - 1) * self.downsample + 1
+        return bool(((np.diff(recording) == 0) & (np.diff(start) < span)).any())
+
     def __len__(self) -> int:
         """Return the number of windows."""
         return len(self.start)

@@ -239,3 +239,24 @@ def test_scikit_learn_selects_without_reading():
     assert len(cross_val_score(DummyClassifier(), X, w.y, **options)) == 2
     passed_on = make_pipeline(FunctionTransformer(), CountingClassifier())
     assert len(cross_val_score(passed_on, X, w.y, **options)) == 2
+
+
+@pytest.mark.parametrize(
+    ("recording", "start", "overlaps"),
+    [
+        ([0, 0], [0, 4], False),
+        ([0, 0], [3, 0], True),
+        ([0, 1], [0, 0], False),
+        ([0, 1, 0], [5, 0, 5], True),
+        ([0], [0], False),
+    ],
+)
+def test_overlaps(recording, start, overlaps):
+    X = RecordingWindows([np.zeros((12, 1)), np.zeros((12, 1))], recording, start, length=4)
+    assert X.overlaps is overlaps
+
+
+def test_overlaps_counts_the_steps_that_downsampling_spans():
+    recordings = [np.zeros((40, 1))]
+    assert RecordingWindows(recordings, [0, 0], [0, 9], 4, downsample=3).overlaps
+    assert not RecordingWindows(recordings, [0, 0], [0, 10], 4, downsample=3).overlaps
