@@ -59,7 +59,9 @@ NO_TORCH = {
     "presets",
 }
 NO_SKLEARN = {"networks", "functional", "sampling"}
-HEAVY = ("sktime", "matplotlib", "wfdb", "mne", "networkx", "dask", "rich", "tqdm", "pandas")
+HEAVY = tuple(
+    "sktime matplotlib wfdb mne pooch requests torchsde networkx dask rich tqdm pandas".split()
+)
 
 
 def room(path):
@@ -76,6 +78,8 @@ def imports(path):
         node = todo.pop()
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             continue  # runs later, where it is used
+        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
+            continue  # never runs
         todo.extend(ast.iter_child_nodes(node))
         if isinstance(node, ast.Import):
             names.update(alias.name for alias in node.names)

@@ -1,7 +1,36 @@
-"""Data sets: readers of published recordings, ready for windowing and cross-validation."""
+"""Data sets: chaotic systems and published recordings, ready for windowing and cross-validation.
+
+``make_*`` generate, ``fetch_*`` read what is in the data folder and download what is not.
+"""
 
 from __future__ import annotations
 
-from ._fetchers import fetch_har, get_data_home
+from ._epilepsy import fetch_epilepsy
+from ._generators import (
+    make_fitzhugh_nagumo,
+    make_hindmarsh_rose,
+    make_lorenz,
+    make_system_classification,
+    make_thomas,
+)
+from ._gesture import fetch_gesture
+from ._har import fetch_har
+from ._mitbih_af import fetch_mitbih_af
+from ._remote import get_data_home
+from ._sleep_edf import fetch_sleep_edf
+from ._wesad import fetch_wesad
 
-__all__ = ["fetch_har", "get_data_home"]
+__all__ = [
+    "fetch_epilepsy",
+    "fetch_gesture",
+    "fetch_har",
+    "fetch_mitbih_af",
+    "fetch_sleep_edf",
+    "fetch_wesad",
+    "get_data_home",
+    "make_fitzhugh_nagumo",
+    "make_hindmarsh_rose",
+    "make_lorenz",
+    "make_system_classification",
+    "make_thomas",
+]

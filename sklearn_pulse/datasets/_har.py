@@ -1,4 +1,4 @@
-"""Reader of the raw files of the UCI HAPT data set (smartphone inertial signals).
+"""HAR: smartphone acceleration and rotation under everyday activities (UCI data set HAPT).
 
 Source: paper, Appendix D (HAR); the files are described by their authors in
 Reyes-Ortiz, Anguita, Oneto and Parra (2015), UCI Machine Learning Repository, data set 341.
@@ -6,11 +6,17 @@ Reyes-Ortiz, Anguita, Oneto and Parra (2015), UCI Machine Learning Repository, d
 
 from __future__ import annotations
 
+import os
 import re
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+from sklearn.utils import Bunch
+
+from ..windows import segment_windows
+from ._groups import check_group, window_groups
+from ._remote import ensure, locate, resolve_data_home
 
 WINDOW_LENGTH = 128
 SAMPLING_RATE = 50.0
@@ -30,6 +36,44 @@ _ACC_NAME = re.compile(r"acc_exp(\d+)_user(\d+)\.txt")
 _AXES_PER_SENSOR = 3
 _LABEL_COLUMNS = 5  # experiment, user, activity, start, end
 
+_DESCR = """\
+Human activity recognition from smartphone sensors (HAR)
+--------------------------------------------------------
+
+:Source: UCI Machine Learning Repository, data set 341, "Smartphone-Based Recognition of Human
+    Activities and Postural Transitions" (HAPT), folder RawData
+:Recordings: 59 of 15,038 time steps (about 5 minutes), 30 subjects
+:Channels: 6; acceleration x, y, z in g (gravity included), angular velocity x, y, z in rad/s
+:Sampling rate: 50 Hz
+:Windows: 4,600 of 128 time steps (2.56 s), 3,178 train, 712 validation, 710 test
+:Classes: 6; walking, walking_upstairs, walking_downstairs, sitting, standing, laying
+
+Thirty volunteers wore a smartphone on the waist and followed a protocol of basic activities,
+twice each.
+
+Processing, as in the PULSE publication: the recordings are cut to the third smallest length,
+the two shorter ones (experiments 20 and 21) are dropped. Nothing is normalised or filtered.
+Windows are cut without overlap from the start of each labelled activity; the postural
+transitions between activities are left out. A start in the label file, which counts from 1, is
+used as a 0-based index, and the last step of a recording is never used.
+
+Split: the recordings are shuffled with seed 1234 and divided 41 / 9 / 9. **This split measures
+new recordings, not new people:** eight of the nine test subjects also occur in the training
+part, the ninth (13) in the validation part.
+
+Groups: with ``group="subject"``, ``sklearn.model_selection.GroupKFold`` on ``groups`` estimates
+the score on new people, and leaks nothing. With ``group="recording"`` no recording is divided,
+but all subjects but one have two recordings, so a test fold's subjects are known from training.
+Without groups, neighbouring windows of one activity are in training and test.
+
+Licence: the data set's own readme prohibits commercial use and asks for a citation.
+
+.. rubric:: References
+
+Reyes-Ortiz, J., Anguita, D., Oneto, L. and Parra, X. (2015). Smartphone-Based Recognition of
+Human Activities and Postural Transitions [Data set]. UCI Machine Learning Repository.
+"""
+
 
 class Recording(NamedTuple):
     """One experiment: its number, its subject and its signals of shape (n_timesteps, 6)."""
@@ -37,6 +81,92 @@ class Recording(NamedTuple):
     experiment: int
     subject: int
     signals: np.ndarray
+
+
+def fetch_har(
+    data_home: str | os.PathLike[str] | None = None,
+    download_if_missing: bool = True,
+    *,
+    group: str = "subject",
+    return_X_y: bool = False,
+) -> Bunch | tuple[np.ndarray, np.ndarray]:
+    """Load the smartphone activity recordings (HAR) with their published windows and split.
+
+    Reading takes a few seconds. See ``DESCR`` of the result for the processing and for the
+    subjects that the published split shares between its parts.
+
+    ==============   =====================
+    Classes                              6
+    Windows            3,178 / 712 / 710
+    Window             128 steps, 6 channels
+    Recordings         41 / 9 / 9, 50 Hz
+    ==============   =====================
+
+    Parameters
+    ----------
+    data_home : str or path-like, default=None
+        The folder that holds ``RawData``, or a folder with a subfolder ``har`` or ``hapt`` that
+        does. None stands for :func:`get_data_home`'s default.
+    download_if_missing : bool, default=True
+        If False, raise an OSError if the data set is not there, instead of downloading it.
+    group : {"subject", "recording"}, default="subject"
+        What ``groups`` holds: with "subject" folds of new people can be made, with "recording"
+        only folds of new recordings.
+    return_X_y : bool, default=False
+        If True, return ``(X, y)`` of all windows instead of a Bunch.
+
+    Returns
+    -------
+    data : :class:`~sklearn.utils.Bunch`
+        recordings : list of ndarray of shape (n_timesteps, 6), dtype float32
+            Acceleration x, y, z (g) and angular velocity x, y, z (rad/s), in the published
+            shuffled order: training, then validation, then test recordings.
+        segments : ndarray of shape (n_segments, 4), dtype int64
+            Recording index, start, end (exclusive) and label (0 to 5) of each activity: input
+            for :func:`~sklearn_pulse.windows.segment_windows`.
+        X : ndarray of shape (n_windows, 128, 6), dtype float32
+            The windows: recordings in the order above, chronological within each.
+        y : ndarray of shape (n_windows,)
+            Label of each window, 0 to 5.
+        groups : ndarray of shape (n_windows,)
+            Subject, or index of the recording, of each window.
+        recording, start : ndarray of shape (n_windows,)
+            Index into ``recordings``, and first time step in it, of each window.
+        split : ndarray of shape (n_windows,)
+            "train", "val" or "test" for each window.
+        recording_split, recording_subject, recording_experiment : ndarray of shape (n_recordings,)
+            Part, subject and experiment number of each recording.
+        feature_names, target_names : list of str
+            Names of the 6 channels and of the 6 classes.
+        sampling_rate : float
+            50.0 Hz.
+        DESCR : str
+            Description of the data set.
+    (X, y) : tuple of ndarray
+        If ``return_X_y`` is True.
+
+    Raises
+    ------
+    OSError
+        If the data set or one of its files is not there.
+    ImportError
+        If it has to be downloaded and pooch is not installed.
+    ValueError
+        If ``group`` is unknown or a file is damaged.
+    TypeError
+        If ``data_home`` is no path.
+
+    Examples
+    --------
+    >>> from sklearn_pulse.datasets import fetch_har
+    >>> har = fetch_har()  # doctest: +SKIP
+    >>> har.X[har.split == "train"].shape  # doctest: +SKIP
+    (3178, 128, 6)
+    """
+    check_group(group)
+    folder = _find_folder(resolve_data_home(data_home), download_if_missing)
+    data = _load(folder / "RawData", group)
+    return (data.X, data.y) if return_X_y else data
 
 
 def read_recordings(raw_folder: Path) -> list[Recording]:
@@ -159,6 +289,54 @@ def shuffled_split(n_recordings: int) -> tuple[np.ndarray, np.ndarray]:
     split[int(0.7 * n_recordings) :] = "val"
     split[int(0.85 * n_recordings) :] = "test"
     return order, split
+
+
+def _find_folder(home: Path, download_if_missing: bool) -> Path:
+    """Return the folder with ``RawData/labels.txt``."""
+    places = (home, home / "har", home / "hapt")
+    found = locate(places, ("RawData/labels.txt",))
+    return found or ensure("har", home, download_if_missing)
+
+
+def _load(raw_folder: Path, group: str) -> Bunch:
+    """Read, shuffle, split and window the recordings."""
+    rows = read_labels(raw_folder / "labels.txt")
+    by_name = read_recordings(raw_folder)
+    order, recording_split = shuffled_split(len(by_name))
+    recordings = [by_name[i] for i in order]
+    segments = _all_segments(recordings, rows)
+    subjects = np.array([r.subject for r in recordings])
+    signals = [r.signals for r in recordings]
+    windows = segment_windows(signals, segments, WINDOW_LENGTH)
+    return Bunch(
+        recordings=signals,
+        segments=segments,
+        X=windows.X,
+        y=windows.y,
+        groups=window_groups(group, windows.recording, subjects),
+        recording=windows.recording,
+        start=windows.start,
+        split=recording_split[windows.recording],
+        recording_split=recording_split,
+        recording_subject=subjects,
+        recording_experiment=np.array([r.experiment for r in recordings]),
+        feature_names=list(FEATURE_NAMES),
+        target_names=list(TARGET_NAMES),
+        sampling_rate=SAMPLING_RATE,
+        DESCR=_DESCR,
+    )
+
+
+def _all_segments(recordings: list[Recording], rows: np.ndarray) -> np.ndarray:
+    """Segments of all recordings: recording index, start, end (exclusive), label."""
+    segments = [
+        (index, *segment)
+        for index, recording in enumerate(recordings)
+        for segment in activity_segments(
+            rows[rows[:, 0] == recording.experiment], len(recording.signals)
+        )
+    ]
+    return np.array(segments, dtype=np.int64).reshape(-1, 4)
 
 
 def _read_pair(raw_folder: Path, acc_name: str) -> tuple[np.ndarray, np.ndarray]:

@@ -195,19 +195,31 @@ def test_where_the_folder_is_looked_for(folder, monkeypatch, tmp_path):
         np.testing.assert_array_equal(fetch_har(place).start, data.start)
     monkeypatch.setenv("SKLEARN_PULSE_DATA", str(home))
     np.testing.assert_array_equal(fetch_har().start, data.start)
+    shutil.copytree(home / "hapt", tmp_path / "har")
+    np.testing.assert_array_equal(fetch_har(tmp_path).start, data.start)
     with pytest.raises(OSError, match="not in"):
-        fetch_har(tmp_path)
+        fetch_har(tmp_path / "other", download_if_missing=False)
 
 
-@pytest.mark.parametrize("download_if_missing", [True, False])
-def test_missing_data_set_says_what_to_do(tmp_path, download_if_missing):
+def test_missing_data_set_says_what_to_do(tmp_path):
     home = tmp_path / "nothing"
     with pytest.raises(OSError) as caught:
-        fetch_har(home, download_if_missing)
+        fetch_har(home, download_if_missing=False)
     message = str(caught.value)
-    for part in ("Postural Transitions", "341", str(home / "hapt"), "acc_expEE_userUU.txt"):
+    for part in ("Postural Transitions", "341", str(home / "har"), "RawData/acc_exp*.txt"):
         assert part in message
     assert not home.exists()
+
+
+def test_groups(folder):
+    home, _, _, data = folder
+    by_recording = fetch_har(home, group="recording")
+    np.testing.assert_array_equal(by_recording.groups, data.recording)
+    np.testing.assert_array_equal(by_recording.split, data.split)
+    np.testing.assert_array_equal(data.groups, data.recording_subject[data.recording])
+    for unknown in ("person", None, ["subject"]):
+        with pytest.raises(ValueError, match="group must be 'subject' or 'recording'"):
+            fetch_har(home, group=unknown)
 
 
 def test_get_data_home(tmp_path, monkeypatch):
@@ -228,7 +240,7 @@ def test_data_home_of_another_type(data_home):
     with pytest.raises(TypeError, match="data_home must be a path"):
         get_data_home(data_home)
     with pytest.raises(TypeError, match="data_home must be a path"):
-        fetch_har(data_home)
+        fetch_har(data_home, download_if_missing=False)
 
 
 @pytest.fixture

@@ -1,0 +1,174 @@
+"""Make the synthetic data sets: ``python -m sklearn_pulse.datasets``.
+
+Simulates every parameter value and noise level of the paper's three systems into a folder that
+``make_system_classification(cache=True)`` reads. What is there is skipped, so a run that was
+stopped goes on where it was. ``--measure`` times a sample instead, beside torchsde.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Callable, Sequence
+from contextlib import contextmanager
+
+from ._generators import check_number
+from ._integrate import integrate_torchsde
+from ._simulate import (
+    BACKENDS,
+    BURN_IN,
+    N_TIMESTEPS,
+    N_TRIALS,
+    check_backend,
+    drift_of,
+    initial_states,
+    output_times,
+)
+from ._synthetic_cache import TrialStore, count_steps, fill, lacking_batches
+from ._systems import SYSTEMS, System
+
+PAPER_SYSTEMS = ("lorenz", "thomas", "hindmarsh_rose")
+PAPER_LEVELS = (0.0, 1.0, 3.0, 5.0)
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Run the command.
+
+    Parameters
+    ----------
+    argv : sequence of str, default=None
+        Arguments; None stands for those of the command line.
+    """
+    parser = argparse.ArgumentParser(
+        prog="python -m sklearn_pulse.datasets", description=__doc__.split("\n\n", 1)[1]
+    )
+    parser.add_argument(
+        "--systems", nargs="+", choices=sorted(SYSTEMS), default=PAPER_SYSTEMS, metavar="NAME",
+        help=f"of {', '.join(sorted(SYSTEMS))} (default: the paper's three)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--levels", nargs="+", type=_level, default=PAPER_LEVELS, metavar="NOISE",
+        help="noise levels (default: 0 1 3 5)",
+    )  # fmt: skip
+    parser.add_argument("--data-home", metavar="FOLDER", help="default: SKLEARN_PULSE_DATA")
+    parser.add_argument("--backend", choices=BACKENDS, default=BACKENDS[0])
+    parser.add_argument(
+        "--measure", action="store_true", help="time a sample of the work with both backends"
+    )
+    parser.add_argument(
+        "--sample", type=_sample, default=0.05, metavar="PART",
+        help="part of the time interval that --measure simulates (default: 0.05)",
+    )  # fmt: skip
+    args = parser.parse_args(argv)
+    systems = [SYSTEMS[name] for name in args.systems]
+    levels = sorted(set(args.levels))
+    if args.measure:
+        measure(systems, levels, args.sample)
+    else:
+        generate(systems, levels, args.data_home, args.backend)
+
+
+def generate(
+    systems: Sequence[System], levels: Sequence[float], data_home: str | None, backend: str
+) -> None:
+    """Simulate what the folder lacks, under a progress bar."""
+    check_backend(backend)
+    begin = time.perf_counter()
+    for system in systems:
+        store = TrialStore(data_home, system, backend)
+        indices = range(len(system.sweep))
+        n_there = sum((index, level) in store for index in indices for level in levels)
+        batches = lacking_batches(store, indices, levels)
+        if batches:
+            with _progress_bar(system.name, count_steps(system, batches)) as progress:
+                fill(store, system, indices, levels, backend=backend, progress=progress)
+        n_made = sum(map(len, batches))
+        print(f"{system.name}: {n_made} sets made, {n_there} were there, in {store.folder}")
+    print(f"{time.perf_counter() - begin:.1f} s")
+
+
+def measure(systems: Sequence[System], levels: Sequence[float], part: float) -> None:
+    """Time a part of the interval with both backends and print what the whole would take."""
+    check_backend("torchsde")
+    n_timesteps = max(round(part * (N_TIMESTEPS + BURN_IN)) - BURN_IN, 1)
+    scale = (N_TIMESTEPS + BURN_IN) / (n_timesteps + BURN_IN)
+    # Each noisy level costs the published code a run without noise as well.
+    runs_per_value = sum(2 if level else 1 for level in levels)
+    print(f"seconds for {N_TRIALS} trials x {N_TIMESTEPS:,} steps, {1 / scale:.1%} of it timed")
+    print(f"{'system':16s}{'sets':>6s}{'midpoint, all sets':>20s}{'torchsde, one run':>20s}")
+    total_own = total_torchsde = 0.0
+    for system in systems:
+        n_values = len(system.sweep)
+        own = scale * _time_midpoint(system, levels, n_timesteps)
+        run = scale * _time_torchsde(system, n_timesteps)
+        total_own += own
+        total_torchsde += n_values * runs_per_value * run
+        print(f"{system.name:16s}{n_values * len(levels):6d}{own:20.1f}{run:20.1f}", flush=True)
+    print(
+        f"all: midpoint {total_own:.1f} s = {total_own / 60:.2f} min, torchsde "
+        f"{total_torchsde:.0f} s = {total_torchsde / 3600:.2f} h\n(torchsde: one parameter value "
+        "at a time, and a run without noise before each noisy one, as published)"
+    )
+
+
+def _time_midpoint(system: System, levels: Sequence[float], n_timesteps: int) -> float:
+    """Seconds for all values at all levels."""
+    begin = time.perf_counter()
+    fill({}, system, range(len(system.sweep)), levels, n_timesteps=n_timesteps)
+    return time.perf_counter() - begin
+
+
+def _time_torchsde(system: System, n_timesteps: int) -> float:
+    """Seconds for one run at the middle of the sweep."""
+    index = len(system.sweep) // 2
+    y0 = initial_states(index, N_TRIALS, len(system.feature_names))
+    drift = drift_of(system, [system.sweep[index]], N_TRIALS)
+    t_out = output_times(system, n_timesteps)
+    begin = time.perf_counter()
+    integrate_torchsde(drift, y0, t_out, diffusion=0.1, seed=index)
+    return time.perf_counter() - begin
+
+
+@contextmanager
+def _progress_bar(name: str, total: int):
+    """Give a callable that advances a bar; without tqdm, one that prints a line per tenth."""
+    try:
+        from tqdm import tqdm
+    except ImportError:
+        yield _lines(name, total)
+        return
+    with tqdm(total=total, desc=name, unit="step", unit_scale=True) as bar:
+        yield bar.update
+
+
+def _lines(name: str, total: int) -> Callable[[int], None]:
+    """Print a line when another tenth is done."""
+    done = 0
+
+    def advance(n: int) -> None:
+        nonlocal done
+        before, done = done, done + n
+        if 10 * done // total > 10 * before // total:
+            print(f"{name}: {100 * done // total} %", flush=True)
+
+    return advance
+
+
+def _level(text: str) -> float:
+    """Parse a noise level."""
+    try:
+        return check_number(float(text), "noise", minimum=0.0)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from error
+
+
+def _sample(text: str) -> float:
+    """Parse a part of the whole."""
+    part = float(text)
+    if not 0 < part <= 1:
+        raise argparse.ArgumentTypeError(f"must be in (0, 1], got {text}.")
+    return part
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,525 @@
+"""Public ``make_*`` functions: trajectories of chaotic systems, and the task built on them."""
+
+from __future__ import annotations
+
+import numbers
+import os
+from typing import Any
+
+import numpy as np
+from sklearn.utils import Bunch, check_random_state
+
+from ..windows import sliding_windows
+from ._checks import check_choice
+from ._simulate import (
+    N_TIMESTEPS,
+    N_TRIALS,
+    check_backend,
+    diffusion_scale,
+    sampling_rate,
+    simulate,
+    standardize_trials,
+)
+from ._synthetic_cache import TrialStore, fill
+from ._systems import SYSTEMS, System
+
+WINDOW_LENGTH = 100
+# 14 trials train, 3 validate, 3 test.
+_TRIAL_SPLIT = np.array(["train"] * 14 + ["val"] * 3 + ["test"] * 3)
+
+_DESCR = """\
+{title}
+{line}
+
+:Source: simulated; dy = speed * f(y) dt + diffusion o dB
+:Recordings: {n_recordings}, 20 trials per class, of 10,000 time steps ({t_end:g} units of time)
+:Channels: {n_dims}; {features}
+:Sampling rate: {rate:.1f} steps per unit of time
+:Windows: {n_windows} of 100 time steps without overlap
+:Classes: {n_classes}; {classes}
+
+The task is to tell parameter values of a chaotic system apart, from 100 steps of one trajectory
+that dynamical noise pushes about.
+
+Simulation, as in the PULSE publication's code: standard normal initial states; the explicit
+midpoint rule at steps of 0.001; 200 outputs of burn-in. The diffusion is the noise level times an
+amplitude of the noise-free trajectories of the same parameter value, divided by {divisor:g}. The
+class at place k of the sweep is simulated with seed k, whatever the class is called here.
+
+Scaling: the trials of a class are centred per channel and divided by one standard deviation of
+all their values. **These statistics include the validation and test trials**, as published; so
+does the amplitude that scales the noise.
+
+Split: by trial, 14 / 3 / 3 of each class. ``groups`` is the trial (an index into
+``recordings``): windows of one trajectory follow one another and belong in one fold.
+
+.. rubric:: References
+
+{reference}
+"""
+
+_REFERENCES = {
+    "lorenz": "Lorenz, E. (1963). Deterministic nonperiodic flow. J. Atmos. Sci. 20.",
+    "thomas": (
+        "Thomas, R. (1999). Deterministic chaos seen in terms of feedback circuits. Int. J. "
+        "Bifurcation Chaos 9."
+    ),
+    "hindmarsh_rose": (
+        "Hindmarsh, J. and Rose, R. (1984). A model of neuronal bursting using three coupled "
+        "first order differential equations. Proc. R. Soc. B 221."
+    ),
+    "fitzhugh_nagumo": (
+        "FitzHugh, R. (1961). Impulses and physiological states in theoretical models of nerve "
+        "membrane. Biophys. J. 1."
+    ),
+}
+
+
+def make_lorenz(
+    rho: float = 28.0,
+    noise: float = 0.0,
+    n_trials: int = N_TRIALS,
+    random_state: int | np.random.RandomState | None = None,
+    *,
+    n_timesteps: int = N_TIMESTEPS,
+    standardize: bool = False,
+    backend: str = "midpoint",
+) -> np.ndarray:
+    """Simulate trajectories of the Lorenz system with additive dynamical noise.
+
+    The equations are::
+
+        dx = a * 10 (y - x) dt + d dB1
+        dy = a * (x (rho - z) - y) dt + d dB2
+        dz = a * (x y - 8/3 z) dt + d dB3
+
+    with a speed ``a`` from 16 at rho = 28 down to 8 at rho = 152, and a diffusion ``d`` in
+    proportion to ``noise``. Trials begin at standard normal states; 200 time steps of burn-in are
+    left out. A time step is 0.00118 units of time.
+
+    Parameters
+    ----------
+    rho : float, default=28.0
+        Bifurcation parameter. Published: 28, 41, 55, 69, 83, 96, 110, 124, 138, 152.
+    noise : float, default=0.0
+        Noise level. Published: 0, 1, 3, 5. The diffusion is ``noise`` times an amplitude of
+        the trajectories that the same seed has without noise.
+    n_trials : int, default=20
+        Number of trajectories.
+    random_state : int, RandomState instance or None, default=None
+        Seed of initial states and Brownian motion. An int gives the same trajectories each time;
+        the published sets have the index of their parameter value, 0 to 9, and 20 trials.
+    n_timesteps : int, default=10_000
+        Time steps of a trajectory.
+    standardize : bool, default=False
+        Whether to centre each channel and divide by one standard deviation of all values, over
+        all trials, as in the published sets.
+    backend : {"midpoint", "torchsde"}, default="midpoint"
+        Integrator of the noisy equation. "torchsde", an optional package, draws the published
+        Brownian motion and takes about a minute; both solve the same equation by the same rule.
+
+    Returns
+    -------
+    X : ndarray of shape (n_trials, n_timesteps, 3), dtype float32
+        The trajectories.
+
+    Raises
+    ------
+    ValueError
+        If a parameter is invalid, or a trajectory leaves the range of float32.
+    ImportError
+        If ``backend="torchsde"`` and torchsde is not installed.
+
+    See Also
+    --------
+    make_system_classification : Parameter values to be told apart.
+
+    References
+    ----------
+    Paper, Appendix B. Lorenz, E. (1963). Deterministic nonperiodic flow. J. Atmos. Sci. 20.
+
+    Examples
+    --------
+    >>> from sklearn_pulse.datasets import make_lorenz
+    >>> X = make_lorenz(rho=28.0, noise=1.0, n_trials=3, random_state=0, n_timesteps=500)
+    >>> X.shape
+    (3, 500, 3)
+    """
+    return _make_trials(
+        "lorenz", rho, noise, n_trials, random_state, n_timesteps, standardize, backend
+    )
+
+
+def make_thomas(
+    b: float = 0.2,
+    noise: float = 0.0,
+    n_trials: int = N_TRIALS,
+    random_state: int | np.random.RandomState | None = None,
+    *,
+    n_timesteps: int = N_TIMESTEPS,
+    standardize: bool = False,
+    backend: str = "midpoint",
+) -> np.ndarray:
+    """Simulate trajectories of the Thomas system with additive dynamical noise.
+
+    The equations are::
+
+        dx = 128 (sin(y) - b x) dt + d dB1
+        dy = 128 (sin(z) - b y) dt + d dB2
+        dz = 128 (sin(x) - b z) dt + d dB3
+
+    with a diffusion ``d`` in proportion to ``noise``. A time step is 0.00196 units of time.
+
+    Parameters
+    ----------
+    b : float, default=0.2
+        Friction, the bifurcation parameter. Published: 0.025, 0.05, ..., 0.25.
+    noise, n_trials, random_state, n_timesteps, standardize, backend
+        As in :func:`make_lorenz`.
+
+    Returns
+    -------
+    X : ndarray of shape (n_trials, n_timesteps, 3), dtype float32
+        The trajectories.
+
+    Raises
+    ------
+    ValueError, ImportError
+        As in :func:`make_lorenz`.
+
+    References
+    ----------
+    Paper, Appendix B. Thomas, R. (1999). Deterministic chaos seen in terms of feedback circuits.
+    Int. J. Bifurcation Chaos 9.
+
+    Examples
+    --------
+    >>> from sklearn_pulse.datasets import make_thomas
+    >>> make_thomas(b=0.1, n_trials=3, random_state=0, n_timesteps=500).shape
+    (3, 500, 3)
+    """
+    return _make_trials(
+        "thomas", b, noise, n_trials, random_state, n_timesteps, standardize, backend
+    )
+
+
+def make_hindmarsh_rose(
+    current: float = 3.0,
+    noise: float = 0.0,
+    n_trials: int = N_TRIALS,
+    random_state: int | np.random.RandomState | None = None,
+    *,
+    n_timesteps: int = N_TIMESTEPS,
+    standardize: bool = False,
+    backend: str = "midpoint",
+) -> np.ndarray:
+    """Simulate a bursting Hindmarsh-Rose neuron with additive dynamical noise.
+
+    The equations of membrane potential x, recovery y and adaptation z are::
+
+        dx = 32 (y - x^3 + 3 x^2 - z + current) dt + d dB1
+        dy = 32 (1 - 5 x^2 - y) dt + d dB2
+        dz = 32 * 0.005 (4 (x + 1.6) - z) dt + d dB3
+
+    with a diffusion ``d`` in proportion to ``noise``. A time step is 0.00392 units of time.
+
+    Parameters
+    ----------
+    current : float, default=3.0
+        External current, the bifurcation parameter. Published: 1, 1.33, 1.66, 2, 2.33, 2.66, 3,
+        3.33, 3.66, 4.
+    noise, n_trials, random_state, n_timesteps, standardize, backend
+        As in :func:`make_lorenz`.
+
+    Returns
+    -------
+    X : ndarray of shape (n_trials, n_timesteps, 3), dtype float32
+        The trajectories.
+
+    Raises
+    ------
+    ValueError, ImportError
+        As in :func:`make_lorenz`.
+
+    References
+    ----------
+    Paper, Appendix B. Hindmarsh, J. and Rose, R. (1984). A model of neuronal bursting using three
+    coupled first order differential equations. Proc. R. Soc. B 221.
+
+    Examples
+    --------
+    >>> from sklearn_pulse.datasets import make_hindmarsh_rose
+    >>> make_hindmarsh_rose(current=2.0, n_trials=3, random_state=0, n_timesteps=500).shape
+    (3, 500, 3)
+    """
+    return _make_trials(
+        "hindmarsh_rose", current, noise, n_trials, random_state, n_timesteps, standardize, backend
+    )
+
+
+def make_fitzhugh_nagumo(
+    current: float = 0.5,
+    noise: float = 0.0,
+    n_trials: int = N_TRIALS,
+    random_state: int | np.random.RandomState | None = None,
+    *,
+    n_timesteps: int = N_TIMESTEPS,
+    standardize: bool = False,
+    backend: str = "midpoint",
+) -> np.ndarray:
+    """Simulate a spiking FitzHugh-Nagumo neuron with additive dynamical noise.
+
+    This system is not in the paper. The equations of membrane potential v and recovery w are::
+
+        dv = 32 (v - v^3 / 3 - w + current) dt + d dB1
+        dw = 32 * 0.08 (v + 0.7 - 0.8 w) dt + d dB2
+
+    with a diffusion ``d`` in proportion to ``noise``. The neuron rests at a small current and
+    spikes without end at one from about 0.33 to 1.42. A time step is 0.00392 units of time.
+
+    Parameters
+    ----------
+    current : float, default=0.5
+        External current, the bifurcation parameter.
+    noise, n_trials, random_state, n_timesteps, standardize, backend
+        As in :func:`make_lorenz`.
+
+    Returns
+    -------
+    X : ndarray of shape (n_trials, n_timesteps, 2), dtype float32
+        The trajectories.
+
+    Raises
+    ------
+    ValueError, ImportError
+        As in :func:`make_lorenz`.
+
+    References
+    ----------
+    FitzHugh, R. (1961). Impulses and physiological states in theoretical models of nerve
+    membrane. Biophys. J. 1.
+
+    Examples
+    --------
+    >>> from sklearn_pulse.datasets import make_fitzhugh_nagumo
+    >>> make_fitzhugh_nagumo(n_trials=3, random_state=0, n_timesteps=500).shape
+    (3, 500, 2)
+    """
+    return _make_trials(
+        "fitzhugh_nagumo", current, noise, n_trials, random_state, n_timesteps, standardize, backend
+    )
+
+
+def make_system_classification(
+    system: str = "lorenz",
+    noise: float = 0.0,
+    n_classes: int = 5,
+    random_state: int | np.random.RandomState | None = None,
+    *,
+    backend: str = "midpoint",
+    cache: bool = False,
+    data_home: str | os.PathLike[str] | None = None,
+    return_X_y: bool = False,
+) -> Bunch | tuple[np.ndarray, np.ndarray]:
+    """Make the task of telling parameter values of a chaotic system apart.
+
+    ``n_classes`` values are drawn from the ten of the system's sweep; each is a class with
+    20 trials of 10,000 time steps, of which 14 train, 3 validate and 3 test. A set takes seconds,
+    less from a cache: ``python -m sklearn_pulse.datasets`` makes all of them at once.
+
+    =================   ==========================
+    Classes                                      5
+    Recordings                    100 (70 / 15 / 15)
+    Windows                 7,000 / 1,500 / 1,500
+    Window              100 steps, 3 channels
+    =================   ==========================
+
+    Parameters
+    ----------
+    system : {"lorenz", "thomas", "hindmarsh_rose", "fitzhugh_nagumo"}, default="lorenz"
+        The system. FitzHugh-Nagumo has 2 channels and is not in the paper.
+    noise : float, default=0.0
+        Noise level. Published: 0, 1, 3, 5.
+    n_classes : int, default=5
+        Number of parameter values, 2 to 10.
+    random_state : int, RandomState instance or None, default=None
+        Draws the parameter values and their order, not the trajectories: those of a parameter
+        value are the same in every task. The published tasks are those of 0 to 9, up to the order
+        in which a file system listed the sweep.
+    backend : {"midpoint", "torchsde"}, default="midpoint"
+        As in :func:`make_lorenz`.
+    cache : bool, default=False
+        Whether to read trajectories from ``data_home/synthetic`` where they are there, and to
+        write there those that are not (2.4 MB a class and noise level).
+    data_home : str or path-like, default=None
+        Folder of the cache. None stands for :func:`get_data_home`'s default.
+    return_X_y : bool, default=False
+        If True, return ``(X, y)`` of all windows instead of a Bunch.
+
+    Returns
+    -------
+    data : :class:`~sklearn.utils.Bunch`
+        recordings : list of ndarray of shape (10_000, n_channels), dtype float32
+            The trials, standardized per class; 20 of the first class, 20 of the second, ...
+        segments : ndarray of shape (n_recordings, 4), dtype int64
+            Recording index, start, end (exclusive) and label: each whole recording.
+        X : ndarray of shape (n_windows, 100, n_channels), dtype float32
+            The windows, without overlap, recording by recording.
+        y : ndarray of shape (n_windows,)
+            Label of each window: position of its parameter value in ``parameter_values``.
+        groups : ndarray of shape (n_windows,)
+            Trial of each window: the index of its recording.
+        recording, start : ndarray of shape (n_windows,)
+            Index into ``recordings``, and first time step in it, of each window.
+        split : ndarray of shape (n_windows,)
+            "train", "val" or "test" for each window.
+        recording_split, recording_target, recording_trial : ndarray of shape (n_recordings,)
+            Part, label and number of the trial within its class, of each recording.
+        parameter_name : str
+            Name of the bifurcation parameter.
+        parameter_values : ndarray of shape (n_classes,)
+            Its value in each class.
+        feature_names, target_names : list of str
+            Names of the channels and of the classes.
+        sampling_rate : float
+            Time steps per unit of time.
+        DESCR : str
+            Description of the data set.
+    (X, y) : tuple of ndarray
+        If ``return_X_y`` is True.
+
+    Raises
+    ------
+    ValueError
+        If a parameter is invalid, a file of the cache is damaged, or a trajectory leaves the
+        range of float32.
+    ImportError
+        If ``backend="torchsde"`` and torchsde is not installed.
+
+    References
+    ----------
+    Paper, Appendix B.
+
+    Examples
+    --------
+    >>> from sklearn_pulse.datasets import make_system_classification
+    >>> data = make_system_classification("lorenz", noise=1.0, random_state=0)  # doctest: +SKIP
+    >>> data.target_names  # doctest: +SKIP
+    ['rho=55', 'rho=138', 'rho=83', 'rho=152', 'rho=69']
+    >>> data.X[data.split == "train"].shape  # doctest: +SKIP
+    (7000, 100, 3)
+    """
+    check_choice(system, "system", sorted(SYSTEMS))
+    facts = SYSTEMS[system]
+    noise = check_number(noise, "noise", minimum=0.0)
+    n_classes = check_integer(n_classes, "n_classes", 2, len(facts.sweep))
+    check_backend(backend)
+    classes = check_random_state(random_state).permutation(len(facts.sweep))[:n_classes].tolist()
+    store = TrialStore(data_home, facts, backend) if cache else {}
+    fill(store, facts, classes, [noise], backend=backend)
+    data = _as_task(facts, noise, classes, [standardize_trials(store[k, noise]) for k in classes])
+    return (data.X, data.y) if return_X_y else data
+
+
+def _make_trials(
+    name: str,
+    value: Any,
+    noise: Any,
+    n_trials: Any,
+    random_state: Any,
+    n_timesteps: Any,
+    scale: bool,
+    backend: str,
+) -> np.ndarray:
+    """Simulate trials at one parameter value and noise level."""
+    system = SYSTEMS[name]
+    value = check_number(value, system.parameter)
+    noise = check_number(noise, "noise", minimum=0.0)
+    n_trials = check_integer(n_trials, "n_trials", 1)
+    n_timesteps = check_integer(n_timesteps, "n_timesteps", 1)
+    check_backend(backend)
+    size = {"n_trials": n_trials, "n_timesteps": n_timesteps}
+    seed = _as_seed(random_state)
+    trials = simulate(system, [value], [seed], [0.0], **size)[0]
+    if noise > 0:
+        diffusion = diffusion_scale(system, trials, noise)
+        trials = simulate(system, [value], [seed], [diffusion], backend=backend, **size)[0]
+    return standardize_trials(trials) if scale else np.ascontiguousarray(trials)
+
+
+def _as_task(facts: System, noise: float, classes: list[int], trials: list[np.ndarray]) -> Bunch:
+    """Bunch of windows of the trials of each class."""
+    recordings = [recording for of_class in trials for recording in of_class]
+    target = np.repeat(np.arange(len(classes)), N_TRIALS)
+    recording_split = np.tile(_TRIAL_SPLIT, len(classes))
+    windows = sliding_windows(recordings, WINDOW_LENGTH, y=target)
+    index = np.arange(len(recordings))
+    values = [facts.sweep[k] for k in classes]
+    data = Bunch(
+        recordings=recordings,
+        segments=np.stack([index, 0 * index, 0 * index + N_TIMESTEPS, target], axis=1),
+        X=windows.X,
+        y=windows.y,
+        groups=windows.groups,
+        recording=windows.recording,
+        start=windows.start,
+        split=recording_split[windows.recording],
+        recording_split=recording_split,
+        recording_target=target,
+        recording_trial=np.tile(np.arange(N_TRIALS), len(classes)),
+        parameter_name=facts.parameter,
+        parameter_values=np.array(values),
+        feature_names=list(facts.feature_names),
+        target_names=[f"{facts.parameter}={value:g}" for value in values],
+        sampling_rate=sampling_rate(facts),
+    )
+    data.DESCR = _describe(facts, noise, data)
+    return data
+
+
+def _describe(facts: System, noise: float, data: Bunch) -> str:
+    """Fill in the description."""
+    name = facts.name.replace("_", "-").title()
+    title = f"{name} system, a class per {facts.parameter}, noise level {noise:g}"
+    return _DESCR.format(
+        title=title,
+        line="-" * len(title),
+        n_recordings=len(data.recordings),
+        t_end=facts.t_end,
+        n_dims=len(data.feature_names),
+        features=", ".join(data.feature_names),
+        rate=data.sampling_rate,
+        n_windows=f"{len(data.X):,}",
+        n_classes=len(data.target_names),
+        classes=", ".join(data.target_names),
+        divisor=facts.noise_divisor,
+        reference=_REFERENCES.get(facts.name, facts.field.__doc__),
+    )
+
+
+def _as_seed(random_state: Any) -> int:
+    """Return an int as it is, so that published seeds mean what they meant; or draw one."""
+    rng = check_random_state(random_state)
+    if isinstance(random_state, numbers.Integral):
+        return int(random_state)
+    return int(rng.randint(2**31 - 1))
+
+
+def check_number(value: Any, name: str, minimum: float = -np.inf) -> float:
+    """Return a finite number as a float."""
+    if not isinstance(value, numbers.Real) or isinstance(value, (bool, np.bool_)):
+        raise TypeError(f"{name} must be a number, got {value!r}.")
+    if not np.isfinite(value) or value < minimum:
+        bound = "" if minimum == -np.inf else f" of at least {minimum:g}"
+        raise ValueError(f"{name} must be a finite number{bound}, got {value!r}.")
+    return float(value)
+
+
+def check_integer(value: Any, name: str, minimum: int, maximum: int | None = None) -> int:
+    """Return a whole number within bounds as an int."""
+    if not isinstance(value, numbers.Integral) or isinstance(value, (bool, np.bool_)):
+        raise TypeError(f"{name} must be an integer, got {value!r}.")
+    if value < minimum or (maximum is not None and value > maximum):
+        bounds = f"at least {minimum}" if maximum is None else f"from {minimum} to {maximum}"
+        raise ValueError(f"{name} must be {bounds}, got {value!r}.")
+    return int(value)

@@ -1,0 +1,325 @@
+"""Gestures measured by an accelerometer: reader of the ``.ts`` and ``.pt`` files.
+
+Source: paper, Appendix D (transfer).
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from sklearn.utils import Bunch
+
+from . import _tfc
+from ._checks import check_choice, check_count
+from ._groups import check_group
+from ._remote import ensure, locate, resolve_data_home
+
+N_TIMESTEPS = 315
+SAMPLING_RATE = 100.0
+FEATURE_NAMES = ["acc_x", "acc_y", "acc_z"]
+TARGET_NAMES = [f"gesture_{i}" for i in range(1, 9)]
+
+_TS_LANDMARKS = ("UWaveGestureLibrary_TRAIN.ts", "UWaveGestureLibrary_TEST.ts")
+# The transfer benchmark trains on as many gestures as the archive's test file holds.
+_PART_OF_FILE = {
+    "published": {"TEST": "train", "TRAIN": "test"},
+    "archive": {"TRAIN": "train", "TEST": "test"},
+}
+
+_DESCR = """\
+Hand gestures in acceleration (Gesture)
+---------------------------------------
+
+:Source: UEA and UCR time series archive, UWaveGestureLibrary (.ts files); or figshare article
+    19930247, the transfer benchmark's version (train.pt, val.pt, test.pt)
+:Recordings: 440 gestures of 315 steps, 55 of each class, each a recording of its own
+:Channels: 3; acceleration x, y, z, z-scores per gesture and axis
+:Sampling rate: not stated by the source; 100 Hz is what the transfer benchmark presumes
+:Windows: the gestures, whole or cut to their first `n_timesteps`
+:Classes: 8 paths of the hand, numbered as in the source
+
+Processing: none. The PULSE publication fine-tunes on the stored length and embeds the first 206
+steps (``n_timesteps=206``).
+
+Splits: ``split="published"`` is the transfer benchmark's. Its files hold 320 gestures to train on
+and 120 each to validate and to test. Since there are 440 in all, the validation part must repeat
+others: gestures with the same values share a group, and what the files here repeat is said below.
+From the archive's files, where the benchmark's own are absent, its 320 test gestures are the
+training part and its 120 training gestures the test part, which has the published sizes and
+balance, but is not known to be the same division; there is no validation part. ``split="archive"``
+is the archive's own, 120 to train on and 320 to test.
+
+Groups: a gesture is a recording. Eight people made the gestures over several days, and no file
+says who made which, so **all splits may share people between their parts**, and there are no
+groups by subject.
+
+Licence: none is stated.
+
+.. rubric:: References
+
+Liu, J., Zhong, L., Wickramasuriya, J. and Vasudevan, V. (2009). uWave: Accelerometer-based
+personalized gesture recognition and its applications. Pervasive and Mobile Computing, 5(6),
+657-675.
+
+Bagnall, A. et al. (2018). The UEA multivariate time series classification archive, 2018.
+arXiv:1811.00075.
+
+Zhang, X., Zhao, Z., Tsiligkaridis, T. and Zitnik, M. (2022). Self-supervised contrastive
+pre-training for time series via time-frequency consistency. Advances in Neural Information
+Processing Systems, 35.
+"""
+
+
+class Series(NamedTuple):
+    """Series of a ``.ts`` file, shape (n_series, n_timesteps, n_channels), and class names."""
+
+    X: np.ndarray
+    label: list[str]
+
+
+def fetch_gesture(
+    data_home: str | os.PathLike[str] | None = None,
+    download_if_missing: bool = True,
+    *,
+    group: str = "recording",
+    split: str = "published",
+    n_timesteps: int | None = None,
+    return_X_y: bool = False,
+) -> Bunch | tuple[np.ndarray, np.ndarray]:
+    """Load the accelerometer gestures (UWaveGestureLibrary).
+
+    They are read from the transfer benchmark's ``.pt`` files if these are there, and from the
+    archive's ``.ts`` files otherwise; only the former are downloaded.
+
+    ==============   =====================
+    Classes                              8
+    Gestures                           440
+    Window           315 steps, 3 channels
+    ==============   =====================
+
+    Parameters
+    ----------
+    data_home : str or path-like, default=None
+        The folder that holds the ``.pt`` or the ``.ts`` files, or a folder with a subfolder
+        ``gesture`` or ``uwave_gesture`` that does. None stands for :func:`get_data_home`'s
+        default.
+    download_if_missing : bool, default=True
+        If False, raise an OSError if the data set is not there, instead of downloading it.
+    group : {"recording"}, default="recording"
+        What ``groups`` holds. Who made a gesture is not known, so "subject" is an error.
+    split : {"published", "archive"}, default="published"
+        The transfer benchmark's split, or the archive's (``.ts`` files only); see ``DESCR``.
+    n_timesteps : int, default=None
+        Keep the first steps of each gesture only: 206 in the publication's evaluation. None
+        keeps all 315.
+    return_X_y : bool, default=False
+        If True, return ``(X, y)`` of all windows instead of a Bunch.
+
+    Returns
+    -------
+    data : :class:`~sklearn.utils.Bunch`
+        recordings : list of ndarray of shape (315, 3), dtype float32
+            The gestures: training, then validation, then test part.
+        segments : ndarray of shape (n_windows, 4), dtype int64
+            Recording index, start (0), end (exclusive) and label of each gesture.
+        X : ndarray of shape (n_windows, n_timesteps, 3), dtype float32
+            The first steps of each of them.
+        y : ndarray of shape (n_windows,)
+            Label of each gesture, 0 to 7.
+        groups : ndarray of shape (n_windows,)
+            Index of the first gesture with the same values: its own, if none is repeated.
+        recording, start : ndarray of shape (n_windows,)
+            Index into ``recordings``, and 0.
+        split, recording_split : ndarray of shape (n_windows,)
+            "train", "val" or "test" for each gesture.
+        recording_subject : None
+            Not known.
+        feature_names, target_names : list of str
+            Names of the 3 channels and of the 8 classes.
+        sampling_rate : float
+            100.0 Hz, presumed.
+        DESCR : str
+            Description of the data set.
+    (X, y) : tuple of ndarray
+        If ``return_X_y`` is True.
+
+    Raises
+    ------
+    OSError
+        If the data set or one of its files is not there.
+    ValueError
+        If a parameter is invalid, a file is damaged, or ``split="archive"`` is asked of the
+        ``.pt`` files.
+
+    Examples
+    --------
+    >>> from sklearn_pulse.datasets import fetch_gesture
+    >>> gesture = fetch_gesture(n_timesteps=206)  # doctest: +SKIP
+    >>> gesture.X.shape  # doctest: +SKIP
+    (440, 206, 3)
+    """
+    _check_group(group)
+    check_choice(split, "split", tuple(_PART_OF_FILE))
+    parts = _read(data_home, download_if_missing, split)
+    X = parts.X.astype(np.float32)
+    if n_timesteps is not None:
+        n_timesteps = check_count(
+            n_timesteps, "n_timesteps", X.shape[1], "None keeps all steps of a gesture"
+        )
+    windows = X[:, :n_timesteps]
+    if return_X_y:
+        return windows, parts.y
+    index = np.arange(len(X))
+    first = first_equal(parts.X)
+    return Bunch(
+        recordings=list(X),
+        segments=np.column_stack([index, 0 * index, 0 * index + X.shape[1], parts.y]),
+        X=windows,
+        y=parts.y,
+        groups=first,
+        recording=index,
+        start=np.zeros_like(index),
+        split=parts.split,
+        recording_split=parts.split.copy(),
+        recording_subject=None,
+        feature_names=list(FEATURE_NAMES),
+        target_names=list(TARGET_NAMES),
+        sampling_rate=SAMPLING_RATE,
+        DESCR=_DESCR + _repeated(first, parts.split),
+    )
+
+
+def read_ts(path: Path) -> Series:
+    """Read a ``.ts`` file of the time series archive.
+
+    Lines that begin with "#" are remarks, with "@" header; after "@data" there is one series a
+    line: the values of each channel with commas between them, the channels and at last the class
+    with colons between them.
+
+    Parameters
+    ----------
+    path : pathlib.Path
+        The file; series of equal length, without time stamps.
+
+    Returns
+    -------
+    series : Series
+        ``X`` is float64, a missing value ("?") is NaN.
+
+    Raises
+    ------
+    ValueError
+        If the file is damaged; the message names the line.
+    """
+    X, label, in_data = [], [], False
+    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+        line = line.strip()
+        if not line or line.startswith("#"):
+            continue
+        if not in_data:
+            in_data = line.lower() == "@data"
+            continue
+        *channels, name = line.split(":")
+        try:
+            X.append(np.array([_values(channel) for channel in channels]).T)
+        except ValueError as error:
+            raise ValueError(
+                f"{path}, line {number} is no series with a class; unpack the data set again."
+            ) from error
+        if X[-1].ndim != 2 or X[-1].shape != X[0].shape:
+            raise ValueError(
+                f"{path}, line {number} has shape {X[-1].shape} and the first series has "
+                f"{X[0].shape}; unpack the data set again."
+            )
+        label.append(name.strip())
+    if not X:
+        raise ValueError(f"{path} has no series after a line @data; unpack the data set again.")
+    return Series(np.array(X), label)
+
+
+def first_equal(X: np.ndarray) -> np.ndarray:
+    """Return for each series the index of the first one with the same values.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> first_equal(np.array([[5.0, 1.0], [2.0, 2.0], [5.0, 1.0]]))
+    array([0, 1, 0])
+    """
+    _, first, place = np.unique(
+        X.reshape(len(X), -1), axis=0, return_index=True, return_inverse=True
+    )
+    return first[place.reshape(-1)]
+
+
+def _values(channel: str) -> list[float]:
+    return [float("nan") if value.strip() == "?" else float(value) for value in channel.split(",")]
+
+
+def _read(
+    data_home: str | os.PathLike[str] | None, download_if_missing: bool, split: str
+) -> _tfc.Parts:
+    """Read the benchmark's files, or else the archive's."""
+    home = resolve_data_home(data_home)
+    folders = (home, home / "gesture", home / "uwave_gesture")
+    folder = locate(folders, _tfc.LANDMARKS)
+    archive = locate(folders, _TS_LANDMARKS)
+    if archive is not None and (folder is None or split == "archive"):
+        return _from_archive(archive, split)
+    if split == "archive":
+        raise ValueError(
+            f"split='archive' needs {' and '.join(_TS_LANDMARKS)}, which are not in {home}; put "
+            "them there, or use split='published'."
+        )
+    folder = folder or ensure("gesture", data_home, download_if_missing)
+    return _tfc.read_parts(folder, n_channels=len(FEATURE_NAMES), n_classes=len(TARGET_NAMES))
+
+
+def _from_archive(folder: Path, split: str) -> _tfc.Parts:
+    """Read the archive's two files, the training part first."""
+    X, y, parts = [], [], []
+    for file, part in _PART_OF_FILE[split].items():
+        path = folder / f"UWaveGestureLibrary_{file}.ts"
+        series = read_ts(path)
+        if series.X.shape[1:] != (N_TIMESTEPS, len(FEATURE_NAMES)):
+            raise ValueError(
+                f"{path} has series of shape {series.X.shape[1:]} instead of "
+                f"{(N_TIMESTEPS, len(FEATURE_NAMES))}; unpack the data set again."
+            )
+        X.append(series.X)
+        y += [_class_index(name, path) for name in series.label]
+        parts += [part] * len(series.label)
+    return _tfc.Parts(np.concatenate(X), np.array(y), np.array(parts, dtype="<U5"))
+
+
+def _class_index(name: str, path: Path) -> int:
+    """Index of the class that a file calls "1.0" to "8.0"."""
+    names = [f"{i + 1}.0" for i in range(len(TARGET_NAMES))]
+    if name not in names:
+        raise ValueError(
+            f"{path} names a class {name!r}, not one of {', '.join(names)}; unpack the data set "
+            "again."
+        )
+    return names.index(name)
+
+
+def _repeated(first: np.ndarray, split: np.ndarray) -> str:
+    """Say how many gestures of a part are in an earlier part too."""
+    lines = []
+    for part, earlier in (("val", "train"), ("test", "train"), ("test", "val")):
+        shared = np.isin(first[split == part], first[split == earlier]).sum()
+        if shared:
+            lines.append(f"{shared} gestures of the {part} part are in the {earlier} part too.")
+    return "\n" + "\n".join(lines or ["No gesture of these files is in two parts."]) + "\n"
+
+
+def _check_group(group: str) -> None:
+    check_group(group)
+    if group == "subject":
+        raise ValueError(
+            "group='subject' is not possible: no file says who made a gesture; use "
+            "group='recording'."
+        )

@@ -1,0 +1,355 @@
+"""Where the published data sets are, and how they get into the data folder.
+
+`REMOTES` is the table of addresses, `ensure` the one door: it finds a data set that is there,
+unpacks an archive that was put there by hand, or downloads it (paper, Appendix D).
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from ._archive import DamagedArchiveError, extract
+from ._download import DownloadError, check_file, download, import_pooch, read_json
+
+_FIGSHARE = "https://api.figshare.com/v2/articles"
+_PHYSIONET = "https://physionet.org/static/published-projects"
+
+
+@dataclass(frozen=True)
+class Remote:
+    """A published data set.
+
+    Attributes
+    ----------
+    name : str
+        Name of its folder in the data home.
+    title : str
+        Its name for people.
+    url : str
+        Address of its zip archive, or of a figshare article (if `filename` is None).
+    licence : str
+        What the publisher allows.
+    landmarks : tuple of str
+        Glob patterns of files; the folder that holds all of them is the data set's.
+    filename : str or None
+        Name of the archive; None if `url` is a figshare article with plain files.
+    sha256 : str or None
+        SHA-256 of the archive, if known.
+    size : int or None
+        About how many bytes the download has, for messages.
+    members : str or None
+        Regular expression that the members worth unpacking match; None unpacks all.
+    """
+
+    name: str
+    title: str
+    url: str
+    licence: str
+    landmarks: tuple[str, ...]
+    filename: str | None = None
+    sha256: str | None = None
+    size: int | None = None
+    members: str | None = None
+
+    @property
+    def checksum(self) -> str | None:
+        """The archive's checksum with the name of its algorithm."""
+        return None if self.sha256 is None else f"sha256:{self.sha256}"
+
+
+REMOTES: dict[str, Remote] = {
+    remote.name: remote
+    for remote in (
+        Remote(
+            name="har",
+            title="Smartphone-Based Recognition of Human Activities and Postural Transitions "
+            "(data set 341 of the UCI Machine Learning Repository)",
+            url="https://archive.ics.uci.edu/static/public/341/"
+            "smartphone+based+recognition+of+human+activities+and+postural+transitions.zip",
+            licence="commercial use prohibited; cite the authors",
+            landmarks=("RawData/labels.txt", "RawData/acc_exp*.txt", "RawData/gyro_exp*.txt"),
+            filename="smartphone+based+recognition+of+human+activities+and+"
+            "postural+transitions.zip",
+        ),
+        Remote(
+            name="wesad",
+            title="WESAD (Wearable Stress and Affect Detection)",
+            url="https://uni-siegen.sciebo.de/s/HGdUkoNlW1Ub0Gx/download",
+            licence="academic, non-commercial use; cite the authors",
+            landmarks=("S*/S*.pkl",),
+            filename="WESAD.zip",
+            size=2_500_000_000,
+            members=r"(^|/)(S\d+/S\d+(\.pkl|_quest\.csv|_readme\.txt)|wesad_readme\.pdf)$",
+        ),
+        Remote(
+            name="mitbih_af",
+            title="MIT-BIH Atrial Fibrillation Database",
+            url=f"{_PHYSIONET}/afdb/mit-bih-atrial-fibrillation-database-1.0.0.zip",
+            licence="Open Data Commons Attribution License 1.0",
+            landmarks=("*.dat", "*.hea", "*.atr"),
+            filename="mit-bih-atrial-fibrillation-database-1.0.0.zip",
+            size=440_000_000,
+        ),
+        Remote(
+            name="sleep_edf",
+            title="Sleep-EDF Database Expanded",
+            url=f"{_PHYSIONET}/sleep-edfx/sleep-edf-database-expanded-1.0.0.zip",
+            licence="Open Data Commons Attribution License 1.0",
+            landmarks=("SC4*-PSG.edf", "SC4*-Hypnogram.edf"),
+            filename="sleep-edf-database-expanded-1.0.0.zip",
+            size=8_100_000_000,
+            # Subjects 0 to 19 of the study of healthy people, as in the publication.
+            members=r"(^|/)SC4[01]\d[12]\w\w-(PSG|Hypnogram)\.edf$",
+        ),
+        Remote(
+            name="epilepsy",
+            title="Epilepsy (figshare article 19930199)",
+            url=f"{_FIGSHARE}/19930199",
+            licence="named on the figshare page",
+            landmarks=("train.pt", "val.pt", "test.pt"),
+        ),
+        Remote(
+            name="gesture",
+            title="Gesture (figshare article 19930247)",
+            url=f"{_FIGSHARE}/19930247",
+            licence="named on the figshare page",
+            landmarks=("train.pt", "val.pt", "test.pt"),
+        ),
+    )
+}
+
+
+def get_data_home(data_home: str | os.PathLike[str] | None = None) -> str:
+    """Return the folder in which data sets are looked for, and make it if it is not there.
+
+    Parameters
+    ----------
+    data_home : str or path-like, default=None
+        The folder. None stands for the environment variable ``SKLEARN_PULSE_DATA`` if it is
+        set, otherwise for ``~/sklearn_pulse_data``. A leading ``~`` is the user's home.
+
+    Returns
+    -------
+    data_home : str
+        Path of the folder.
+
+    Raises
+    ------
+    TypeError
+        If ``data_home`` is no path.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> from sklearn_pulse.datasets import get_data_home
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     home = get_data_home(os.path.join(folder, "recordings"))
+    ...     os.path.isdir(home)
+    True
+    """
+    home = resolve_data_home(data_home)
+    home.mkdir(parents=True, exist_ok=True)
+    return str(home)
+
+
+def resolve_data_home(data_home: str | os.PathLike[str] | None) -> Path:
+    """Path of the data folder; nothing is created."""
+    if data_home is None:
+        data_home = os.environ.get("SKLEARN_PULSE_DATA") or "~/sklearn_pulse_data"
+    if not isinstance(data_home, (str, os.PathLike)) or isinstance(os.fspath(data_home), bytes):
+        raise TypeError(
+            f"data_home must be a path (str or os.PathLike) or None, got {data_home!r}."
+        )
+    return Path(data_home).expanduser()
+
+
+def locate(folders: Iterable[Path], landmarks: tuple[str, ...]) -> Path | None:
+    """Return the first folder that holds a file for each glob pattern, or None."""
+    for folder in folders:
+        if all(any(folder.glob(pattern)) for pattern in landmarks):
+            return folder
+    return None
+
+
+def ensure(
+    name: str,
+    data_home: str | os.PathLike[str] | None = None,
+    download_if_missing: bool = True,
+) -> Path:
+    """Return the folder of a data set; unpack or download it if it is not there.
+
+    What is there is used: the unpacked data set, then an archive that was put there by hand, in
+    the data home or in the data set's folder in it. Otherwise it is downloaded: a broken
+    download goes on where it stopped, and the folder appears in one step, complete.
+
+    Parameters
+    ----------
+    name : str
+        A key of `REMOTES`.
+    data_home : str or path-like, default=None
+        The data folder, as in :func:`get_data_home`.
+    download_if_missing : bool, default=True
+        If False, a data set that is not there is an error.
+
+    Returns
+    -------
+    folder : pathlib.Path
+        The folder ``<data_home>/<name>``, or the one inside it that holds the files.
+
+    Raises
+    ------
+    OSError
+        If the data set is not there and may not or cannot be downloaded, or if its archive is
+        damaged or hostile.
+    ImportError
+        If it has to be downloaded and pooch is not installed.
+    TypeError
+        If ``data_home`` is no path.
+    """
+    remote = REMOTES[name]
+    home = resolve_data_home(data_home)
+    found = _find_root(home / name, remote.landmarks)
+    if found is not None:
+        return found
+    archive = _archive_by_hand(home, remote)
+    if archive is not None:
+        _check(archive, remote.checksum, home, remote)
+        return _unpack(archive, home, remote)
+    if not download_if_missing:
+        raise OSError(
+            f"{remote.title} is not in {home}, and download_if_missing is False. "
+            f"{_by_hand(home, remote)}"
+        )
+    try:
+        import_pooch()
+        if remote.filename is None:
+            return _download_files(home, remote)
+        return _download_archive(home, remote)
+    except ImportError as error:
+        raise ImportError(
+            f"{remote.title} is not in {home}. {error} Without it: {_by_hand(home, remote)}"
+        ) from error
+    except DownloadError as error:
+        raise OSError(
+            f"{remote.title} could not be downloaded: {error}. What has arrived is kept, call "
+            f"again to go on. Without a connection: {_by_hand(home, remote)}"
+        ) from error
+
+
+def _find_root(folder: Path, landmarks: tuple[str, ...]) -> Path | None:
+    """Find the data set's files in `folder` or at most two levels below."""
+    below = [path for level in ("*", "*/*") for path in sorted(folder.glob(level))]
+    return locate([folder, *(path for path in below if path.is_dir())], landmarks)
+
+
+def _archive_by_hand(home: Path, remote: Remote) -> Path | None:
+    """Return the archive that lies in the data home or in the data set's folder."""
+    if remote.filename is None:
+        return None
+    places = (home / remote.filename, home / remote.name / remote.filename)
+    return next((place for place in places if place.is_file()), None)
+
+
+def _by_hand(home: Path, remote: Remote) -> str:
+    """Say how to get the data set without this module."""
+    size = "" if remote.size is None else f" (about {remote.size / 1e9:.1f} GB)"
+    files = ", ".join(remote.landmarks)
+    if remote.filename is None:
+        what = f"the files {files} that {remote.url} lists"
+        where = f"put them into {home / remote.name}"
+    else:
+        what = f"{remote.url}{size}"
+        where = (
+            f"put it as {remote.filename} into {home}, or unpack it so that {files} lie in "
+            f"{home / remote.name}"
+        )
+    return (
+        f"Download {what} by hand and {where}; or name the folder that holds the data set with "
+        "data_home or the environment variable SKLEARN_PULSE_DATA."
+    )
+
+
+def _download_archive(home: Path, remote: Remote) -> Path:
+    """Download the archive and unpack it."""
+    archive = home / str(remote.filename)
+    download(remote.url, archive)
+    try:
+        _check(archive, remote.checksum, home, remote, delete=True)
+        folder = _unpack(archive, home, remote)
+    except DamagedArchiveError:
+        archive.unlink()
+        raise
+    archive.unlink()
+    return folder
+
+
+def _download_files(home: Path, remote: Remote) -> Path:
+    """Download the plain files of a figshare article; the folder appears when all are there."""
+    entries = {entry["name"]: entry for entry in read_json(remote.url).get("files", [])}
+    missing = [name for name in remote.landmarks if name not in entries]
+    if missing:
+        raise OSError(
+            f"{remote.url} lists no {', '.join(missing)}: the publisher has changed {remote.title}."
+        )
+    partial = home / f"{remote.name}.part"
+    for name in remote.landmarks:
+        download(entries[name]["download_url"], partial / name)
+        md5 = entries[name].get("computed_md5")
+        _check(partial / name, md5 and f"md5:{md5}", home, remote, delete=True)
+    _move_into_place(partial, home, remote)
+    return home / remote.name
+
+
+def _check(
+    path: Path, checksum: str | None, home: Path, remote: Remote, *, delete: bool = False
+) -> None:
+    """Compare a file with its checksum; a download of our own is deleted if it differs."""
+    try:
+        check_file(path, checksum)
+    except OSError as error:
+        if delete:
+            path.unlink()
+        advice = "It was deleted; try" if delete else "Delete it and try"
+        raise OSError(
+            f"{error} {advice} again later. If the checksum stays the same, unpack the archive "
+            f"into {home / remote.name} yourself: what lies there is used unchecked."
+        ) from error
+
+
+def _unpack(archive: Path, home: Path, remote: Remote) -> Path:
+    """Unpack beside the data set's folder, then put that in place in one step."""
+    folder = home / remote.name
+    with tempfile.TemporaryDirectory(prefix=f".{remote.name}-", dir=home) as temporary:
+        content = Path(temporary) / "content"
+        extract(archive, content, remote.members)
+        root = _find_root(content, remote.landmarks)
+        if root is None:
+            raise DamagedArchiveError(
+                f"{archive} does not hold {', '.join(remote.landmarks)}, so it is not the archive "
+                f"of {remote.title}. Delete it if it is still there. {_by_hand(home, remote)}"
+            )
+        if archive.parent == folder:
+            os.replace(archive, home / archive.name)
+        _move_into_place(root, home, remote)
+    return folder
+
+
+def _move_into_place(source: Path, home: Path, remote: Remote) -> None:
+    """Rename `source` to the data set's folder, which holds nothing of the data set yet."""
+    folder = home / remote.name
+    if folder.is_dir() and all(path.name.startswith(".") for path in folder.iterdir()):
+        shutil.rmtree(folder)
+    try:
+        os.replace(source, folder)
+    except OSError as error:
+        if _find_root(folder, remote.landmarks) is not None:
+            return  # another process was faster
+        raise OSError(
+            f"{folder} is in the way: it does not hold {', '.join(remote.landmarks)}. Move it "
+            "away and try again."
+        ) from error

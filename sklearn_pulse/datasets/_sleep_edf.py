@@ -1,0 +1,466 @@
+"""The Sleep-EDF database: reader of EDF recordings and hypnograms, and 30 s epochs.
+
+Source: paper, Appendix D (EEG). An epoch is a window of 30 s, the unit of sleep scoring.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from sklearn.utils import Bunch
+
+from ._checks import check_choice, check_count
+from ._groups import check_group, window_groups
+from ._har import shuffled_split
+from ._remote import ensure, locate, resolve_data_home
+from ._standardize import standardize
+
+SAMPLING_RATE = 100.0
+EPOCH_DURATION = 30.0  # seconds
+EPOCH_LENGTH = 3000  # steps
+MARGIN = 30 * 60.0  # seconds of waking kept around the night
+FEATURE_NAMES = ["EEG Fpz-Cz", "EEG Pz-Oz"]
+
+# Hypnograms are scored by the rules of Rechtschaffen and Kales; "Movement time" and "?" have no
+# code and are left out.
+_SCORED = {f"Sleep stage {stage}": stage for stage in ("W", "1", "2", "3", "4", "R")}
+_STAGES = {
+    "aasm": (
+        ["W", "N1", "N2", "N3", "REM"],
+        {"W": 0, "1": 1, "2": 2, "3": 3, "4": 3, "R": 4},
+    ),
+    # The published code keeps the codes 0 to 4 and gives REM the code 5.
+    "published": (
+        ["W", "N1", "N2", "N3", "N4"],
+        {"W": 0, "1": 1, "2": 2, "3": 3, "4": 4},
+    ),
+}
+_LANDMARKS = ("SC4*-PSG.edf", "SC4*-Hypnogram.edf")
+# Study, subject (0 to 19 of 83), night, recorder, version.
+_PSG_NAME = re.compile(r"(SC4([01]\d)([12])\w)\w-PSG\.edf")
+
+_DESCR = """\
+Sleep stages in two-channel EEG (Sleep-EDF)
+-------------------------------------------
+
+:Source: PhysioNet, Sleep-EDF Database Expanded 1.0.0, sleep cassette study; EDF and EDF+ files
+:Recordings: 39 nights of the subjects 0 to 19 (two nights each; one night of subject 13 is lost)
+:Channels: 2; EEG Fpz-Cz and Pz-Oz, z-scores
+:Sampling rate: 100 Hz
+:Windows: 30 s epochs (3,000 steps); every 3rd step of them by default (1,000 steps)
+:Classes: 5; with stages="aasm" W, N1, N2, N3, REM; with stages="published" W, N1, N2, N3, N4
+
+Healthy people slept at home with a cassette recorder; technicians scored each 30 s.
+
+Processing, as in the PULSE publication: each channel's mean over the whole recording of about 20
+hours is subtracted and the result divided by its standard deviation. Then the recording is cut
+to the time from 30 minutes before the second scored stretch to 30 minutes after the onset of the
+second last. Stretches of one stage are divided into epochs from their onset; what remains of a
+stretch, movement time and unscored time give none. The recordings run from the first to the end
+of the last epoch without a gap, and are cut to the shortest of them; the windows are not.
+
+Stages: the hypnograms distinguish stage 3 and stage 4. By default they are merged to N3, as
+today's rules (AASM) have it, and REM is a class. **In the publication the class that is called
+REM is stage 4, and REM sleep is left out**; ``stages="published"`` gives those classes, with
+stage 4 named N4.
+
+Split: the recordings, by subject and night, are shuffled with seed 1234 and divided 27 / 6 / 6.
+**This split measures new nights, not new people:** a subject's two nights may lie in two parts.
+Use ``groups`` (by default the subject of each window) with
+``sklearn.model_selection.GroupKFold`` for an estimate on new people; ``group="recording"`` keeps
+only the windows of one night together.
+
+Licence: Open Data Commons Attribution License 1.0.
+
+.. rubric:: References
+
+Kemp, B., Zwinderman, A. H., Tuk, B., Kamphuisen, H. A. C. and Oberyé, J. J. L. (2000). Analysis
+of a sleep-dependent neuronal feedback loop: the slow-wave microcontinuity of the EEG. IEEE
+Transactions on Biomedical Engineering, 47(9), 1185-1194.
+
+Goldberger, A. L. et al. (2000). PhysioBank, PhysioToolkit, and PhysioNet. Circulation, 101(23),
+e215-e220.
+"""
+
+
+class Night(NamedTuple):
+    """The two files of one night, with the numbers of subject and night."""
+
+    subject: int
+    night: int
+    psg: Path
+    hypnogram: Path
+
+
+class Hypnogram(NamedTuple):
+    """Scored stretches: onset and duration in seconds, and description, in order of time."""
+
+    onset: np.ndarray
+    duration: np.ndarray
+    description: np.ndarray
+
+
+class _Epochs(NamedTuple):
+    """The epochs of one recording and its series from the first to the end of the last."""
+
+    series: np.ndarray
+    start: np.ndarray
+    y: np.ndarray
+
+
+def fetch_sleep_edf(
+    data_home: str | os.PathLike[str] | None = None,
+    download_if_missing: bool = True,
+    *,
+    group: str = "subject",
+    stages: str = "aasm",
+    downsample: int = 3,
+    truncate: bool = True,
+    return_X_y: bool = False,
+) -> Bunch | tuple[np.ndarray, np.ndarray]:
+    """Load the sleep recordings (Sleep-EDF) with the published epochs and split.
+
+    Reading needs the package mne (``pip install sklearn-pulse[eeg]``), and about 2 GB of memory.
+
+    ==============   ==============================
+    Classes                                       5
+    Window           1,000 steps (30 s), 2 channels
+    Recordings       27 / 6 / 6, 100 Hz
+    ==============   ==============================
+
+    Parameters
+    ----------
+    data_home : str or path-like, default=None
+        The folder that holds ``SC4...-PSG.edf`` and ``SC4...-Hypnogram.edf``, or a folder with a
+        subfolder ``sleep_edf``, ``sleep-cassette`` or ``physionet-sleep-data`` (mne's) that
+        does. Files of other subjects than 0 to 19 are passed over. None stands for
+        :func:`get_data_home`'s default.
+    download_if_missing : bool, default=True
+        If False, raise an OSError if the data set is not there, instead of downloading it
+        (8 GB, of which about a quarter is kept).
+    group : {"subject", "recording"}, default="subject"
+        What ``groups`` holds.
+    stages : {"aasm", "published"}, default="aasm"
+        "aasm": stages 3 and 4 are one class and REM is kept. "published": they are two classes
+        and REM is left out, as in the publication.
+    downsample : int, default=3
+        A window holds every `downsample`-th of its 3,000 steps; there is no filter.
+    truncate : bool, default=True
+        Whether to cut ``recordings`` to the shortest, as published. The windows are not cut, so
+        some lie past the end of their recording then; with False none does.
+    return_X_y : bool, default=False
+        If True, return ``(X, y)`` of all windows instead of a Bunch.
+
+    Returns
+    -------
+    data : :class:`~sklearn.utils.Bunch`
+        recordings : list of ndarray of shape (n_timesteps, 2), dtype float32
+            EEG Fpz-Cz and Pz-Oz at 100 Hz, z-scores, from the first to the end of the last
+            epoch, in the shuffled order: training, then validation, then test recordings.
+        segments : ndarray of shape (n_segments, 4), dtype int64
+            Recording index, start, end (exclusive) and label of each stretch of one stage,
+            inside ``recordings``.
+        X : ndarray of shape (n_windows, ceil(3000 / downsample), 2), dtype float32
+            The epochs: recordings in the order above, chronological within each.
+        y : ndarray of shape (n_windows,)
+            Label of each window, 0 to 4.
+        groups : ndarray of shape (n_windows,)
+            Subject, or index of the recording, of each window.
+        recording, start : ndarray of shape (n_windows,)
+            Index into ``recordings``, and first time step in it, of each window.
+        split : ndarray of shape (n_windows,)
+            "train", "val" or "test" for each window.
+        recording_split, recording_subject, recording_night : ndarray of shape (n_recordings,)
+            Part, subject (0 to 19) and night (1 or 2) of each recording.
+        downsample : int
+            As given.
+        feature_names, target_names : list of str
+            Names of the 2 channels and of the 5 classes.
+        sampling_rate : float
+            Of ``recordings``: 100.0 Hz.
+        DESCR : str
+            Description of the data set.
+    (X, y) : tuple of ndarray
+        If ``return_X_y`` is True.
+
+    Raises
+    ------
+    OSError
+        If the data set or one of its files is not there.
+    ImportError
+        If mne is not installed.
+    ValueError
+        If a parameter is invalid or a file is damaged.
+
+    Examples
+    --------
+    >>> from sklearn_pulse.datasets import fetch_sleep_edf
+    >>> sleep = fetch_sleep_edf()  # doctest: +SKIP
+    >>> sleep.target_names  # doctest: +SKIP
+    ['W', 'N1', 'N2', 'N3', 'REM']
+    """
+    check_group(group)
+    check_choice(stages, "stages", tuple(_STAGES))
+    downsample = check_count(downsample, "downsample", EPOCH_LENGTH, "1 keeps every step")
+    names, codes = _STAGES[stages]
+    mne = _import_mne()
+    nights = find_nights(_find_folder(data_home, download_if_missing))
+    order, recording_split = shuffled_split(len(nights))
+    nights = [nights[i] for i in order]
+    epochs = [_read_epochs(mne, night, codes) for night in nights]
+    X = np.concatenate([_cut(one, downsample) for one in epochs])
+    y = np.concatenate([one.y for one in epochs])
+    if return_X_y:
+        return X, y
+    recording = np.repeat(np.arange(len(epochs)), [len(one.y) for one in epochs])
+    recordings = [one.series for one in epochs]
+    if truncate:
+        # A copy, so that the memory of what is cut off is given back.
+        shortest = min(map(len, recordings))
+        recordings = [series[:shortest].copy() for series in recordings]
+    subject = np.array([night.subject for night in nights])
+    return Bunch(
+        recordings=recordings,
+        segments=_segments(epochs, [len(series) for series in recordings]),
+        X=X,
+        y=y,
+        groups=window_groups(group, recording, subject),
+        recording=recording,
+        start=np.concatenate([one.start for one in epochs]),
+        split=recording_split[recording],
+        recording_split=recording_split,
+        recording_subject=subject,
+        recording_night=np.array([night.night for night in nights]),
+        downsample=downsample,
+        feature_names=list(FEATURE_NAMES),
+        target_names=list(names),
+        sampling_rate=SAMPLING_RATE,
+        DESCR=_DESCR,
+    )
+
+
+def find_nights(folder: Path) -> list[Night]:
+    """Find the recordings of subjects 0 to 19, in order of subject and night.
+
+    Parameters
+    ----------
+    folder : pathlib.Path
+        The folder with the EDF files.
+
+    Returns
+    -------
+    nights : list of Night
+        One for each polysomnogram.
+
+    Raises
+    ------
+    OSError
+        If a hypnogram is missing.
+    ValueError
+        If there is no recording of these subjects.
+    """
+    nights = []
+    for path in sorted(folder.glob("SC4*-PSG.edf")):
+        match = _PSG_NAME.fullmatch(path.name)
+        if match is None:
+            continue
+        stem, subject, night = match.groups()
+        # The last letter of a hypnogram's name stands for who scored it.
+        hypnogram = next(iter(sorted(folder.glob(f"{stem}?-Hypnogram.edf"))), None)
+        if hypnogram is None:
+            raise FileNotFoundError(
+                f"{folder / stem}?-Hypnogram.edf is missing; unpack the complete data set again."
+            )
+        nights.append(Night(int(subject), int(night), path, hypnogram))
+    if not nights:
+        raise ValueError(
+            f"{folder} holds no recording of the subjects 0 to 19 (SC400... to SC419...); unpack "
+            "the complete data set again."
+        )
+    return nights
+
+
+def read_signals(mne: Any, path: Path) -> np.ndarray:
+    """Read both EEG channels of a polysomnogram.
+
+    Parameters
+    ----------
+    mne : module
+        The package mne.
+    path : pathlib.Path
+        An EDF file.
+
+    Returns
+    -------
+    signals : ndarray of shape (n_timesteps, 2), dtype float64
+        In volts.
+
+    Raises
+    ------
+    ValueError
+        If a channel is missing or not sampled at 100 Hz.
+    """
+    raw = _read_edf(path, mne.io.read_raw_edf, include=FEATURE_NAMES)
+    missing = [name for name in FEATURE_NAMES if name not in raw.ch_names]
+    if missing:
+        raise ValueError(f"{path} has no channel {missing[0]!r}; unpack the data set again.")
+    if raw.info["sfreq"] != SAMPLING_RATE:
+        raise ValueError(
+            f"{path} is sampled at {raw.info['sfreq']:g} Hz instead of {SAMPLING_RATE:g} Hz; "
+            "unpack the data set again."
+        )
+    return raw.get_data(picks=FEATURE_NAMES, verbose="ERROR").T
+
+
+def read_hypnogram(mne: Any, path: Path) -> Hypnogram:
+    """Read the annotations of a hypnogram; onsets count from the beginning of the recording."""
+    read = _read_edf(path, mne.read_annotations)
+    return Hypnogram(
+        np.asarray(read.onset, dtype=np.float64),
+        np.asarray(read.duration, dtype=np.float64),
+        np.array([str(description) for description in read.description], dtype=str),
+    )
+
+
+def crop_hypnogram(hypnogram: Hypnogram) -> Hypnogram:
+    """Cut the waking day off: what lies far before the second and after the second last stretch.
+
+    Parameters
+    ----------
+    hypnogram : Hypnogram
+        At least two stretches.
+
+    Returns
+    -------
+    cropped : Hypnogram
+        From 30 minutes before the onset of the second stretch to 30 minutes after the onset of
+        the second last; stretches across these times are shortened.
+
+    Raises
+    ------
+    ValueError
+        If there are fewer than two stretches.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> onset, duration = np.array([0.0, 3600.0, 7200.0]), np.array([3600.0, 3600.0, 600.0])
+    >>> night = Hypnogram(onset, duration, np.array(["W", "2", "?"]))
+    >>> crop_hypnogram(night).onset
+    array([1800., 3600.])
+    """
+    if len(hypnogram.onset) < 2:
+        raise ValueError(
+            f"the hypnogram has {len(hypnogram.onset)} annotation(s), and at least 2 are "
+            "needed to find the night; unpack the data set again."
+        )
+    begin = hypnogram.onset[1] - MARGIN
+    end = hypnogram.onset[-2] + MARGIN
+    onset = np.maximum(hypnogram.onset, begin)
+    offset = np.minimum(hypnogram.onset + hypnogram.duration, end)
+    kept = offset > onset
+    return Hypnogram(onset[kept], (offset - onset)[kept], hypnogram.description[kept])
+
+
+def stage_epochs(hypnogram: Hypnogram, codes: dict[str, int]) -> tuple[np.ndarray, np.ndarray]:
+    """Divide the stretches of known stages into epochs of 30 s.
+
+    Parameters
+    ----------
+    hypnogram : Hypnogram
+        The stretches.
+    codes : dict
+        Label of each stage ("W", "1" to "4", "R"); other stretches give no epoch.
+
+    Returns
+    -------
+    start : ndarray of int of shape (n_epochs,)
+        First step at 100 Hz: a stretch has epochs from its onset on, as many as fit.
+    y : ndarray of int of shape (n_epochs,)
+        Labels.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> stages = np.array(["Sleep stage W", "Sleep stage 1"])
+    >>> night = Hypnogram(np.array([0.0, 60.0]), np.array([60.0, 59.0]), stages)
+    >>> stage_epochs(night, {"W": 0, "1": 1})
+    (array([   0, 3000, 6000]), array([0, 0, 1]))
+    """
+    starts, labels = [], []
+    for onset, duration, description in zip(*hypnogram, strict=True):
+        label = codes.get(_SCORED.get(description, ""))
+        if label is not None:
+            # Times are decimal text: a stretch of n epochs must not lose one to rounding.
+            n_epochs = int(duration / EPOCH_DURATION + 1e-6)
+            starts += [onset + i * EPOCH_DURATION for i in range(n_epochs)]
+            labels += [label] * n_epochs
+    steps = np.rint(np.array(starts, dtype=np.float64) * SAMPLING_RATE)
+    return steps.astype(np.int64), np.array(labels, dtype=np.int64)
+
+
+def _read_epochs(mne: Any, night: Night, codes: dict[str, int]) -> _Epochs:
+    """Read one night; its series begins with its first epoch."""
+    signals = standardize(read_signals(mne, night.psg)).astype(np.float32)
+    try:
+        start, y = stage_epochs(crop_hypnogram(read_hypnogram(mne, night.hypnogram)), codes)
+    except ValueError as error:
+        raise ValueError(f"{night.hypnogram}: {error}") from error
+    inside = (start >= 0) & (start + EPOCH_LENGTH <= len(signals))
+    start, y = start[inside], y[inside]
+    if not len(start):
+        raise ValueError(
+            f"{night.hypnogram} scores no stage within {night.psg.name}; unpack the data set again."
+        )
+    begin, end = start[0], start[-1] + EPOCH_LENGTH
+    return _Epochs(signals[begin:end].copy(), start - begin, y)
+
+
+def _cut(epochs: _Epochs, downsample: int) -> np.ndarray:
+    """Return the epochs of one recording as windows."""
+    steps = np.arange(0, EPOCH_LENGTH, downsample)
+    return epochs.series[epochs.start[:, np.newaxis] + steps]
+
+
+def _segments(epochs: list[_Epochs], lengths: list[int]) -> np.ndarray:
+    """Return stretches of one stage as rows (recording, start, end, label) in the recordings."""
+    rows = []
+    for index, (one, length) in enumerate(zip(epochs, lengths, strict=True)):
+        goes_on = (np.diff(one.start) == EPOCH_LENGTH) & (np.diff(one.y) == 0)
+        first = np.flatnonzero(np.append(True, ~goes_on))
+        last = np.append(first[1:], len(one.y)) - 1
+        for start, end, label in zip(one.start[first], one.start[last], one.y[first], strict=True):
+            if start < length:
+                rows.append((index, start, min(end + EPOCH_LENGTH, length), label))
+    return np.array(rows, dtype=np.int64)
+
+
+def _read_edf(path: Path, read: Any, **options: Any) -> Any:
+    """Call a reader of mne; a file that it cannot read is a ValueError that names the file."""
+    try:
+        # mne tells the headers' filter settings as warnings of its own; they are of no use here.
+        return read(str(path), verbose="ERROR", **options) if options else read(str(path))
+    except (ValueError, RuntimeError, IndexError, AssertionError) as error:
+        raise ValueError(f"{path} is no EDF file that can be read; unpack it again.") from error
+
+
+def _find_folder(data_home: str | os.PathLike[str] | None, download_if_missing: bool) -> Path:
+    """Return the folder with the EDF files."""
+    home = resolve_data_home(data_home)
+    folders = (home, home / "sleep-cassette", home / "physionet-sleep-data")
+    found = locate(folders, _LANDMARKS)
+    return found or ensure("sleep_edf", data_home, download_if_missing)
+
+
+def _import_mne() -> Any:
+    try:
+        import mne
+    except ImportError as error:
+        raise ImportError(
+            "fetch_sleep_edf reads EDF files with the package mne: pip install sklearn-pulse[eeg]."
+        ) from error
+    return mne

@@ -1,0 +1,404 @@
+"""WESAD: wrist blood volume pulse under baseline, stress, amusement and meditation.
+
+Source: paper, Appendix D (PPG); the files are described by their authors in Schmidt, Reiss,
+Duerichen, Marberger and Van Laerhoven (2018), ICMI.
+"""
+
+from __future__ import annotations
+
+import csv
+import os
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from sklearn.utils import Bunch
+
+from ..windows import RecordingWindows
+from ._checks import check_choice, check_count
+from ._groups import check_group, window_groups
+from ._ppg import SAMPLING_RATE, denoise
+from ._remote import REMOTES, ensure, locate, resolve_data_home
+from ._safe_pickle import read_pickle
+
+WINDOW_LENGTH = 60 * SAMPLING_RATE
+TARGET_NAMES = ["baseline", "stress", "amusement", "meditation"]
+SPLIT = {
+    **dict.fromkeys("S8 S6 S10 S7 S9 S13 S5 S2 S11 S4 S3".split(), "train"),
+    **dict.fromkeys("S15 S16".split(), "val"),
+    **dict.fromkeys("S17 S14".split(), "test"),
+}
+_LABEL_RATE = 700  # Hz, of the labels in Sx.pkl
+_N_RUNS = (1, 1, 1, 2)  # stretches of each label that are used: meditation comes twice
+_INTERVALS = "label_intervals_E4time.csv"
+_E4_FILES = ("S*/S*_E4_Data/BVP.csv", _INTERVALS)
+_E4_HEADER = 2  # lines: start time, sampling rate
+
+_DESCR = """\
+Wearable stress and affect detection (WESAD), wrist pulse
+---------------------------------------------------------
+
+:Source: WESAD, folder Sx of each subject; Empatica E4 wristband, blood volume pulse
+:Recordings: 15 of about 87 minutes, 15 subjects
+:Channels: 1; blood volume pulse, no physical unit
+:Sampling rate: 64 Hz; windows are down-sampled by 4 (16 Hz) by default
+:Windows: of one minute
+:Classes: 4; baseline, stress, amusement, meditation
+
+Fifteen people sat through a neutral baseline, a public stress test, funny videos and, twice, a
+guided meditation.
+
+Processing, as in the PULSE publication: the recordings are cut to the shortest; a band-pass of 0.5
+to 10 Hz, a brick wall in the spectrum of 12-second blocks at cut-offs estimated from each
+recording, and a moving average of 3 steps. Nothing is normalised, and down-sampling is without a
+filter. Of each label the first stretch is used (of meditation the first two).
+
+Windows, as ``windows`` says. "published": as many as there are whole minutes in the stretch, the
+first at the beginning of the minute of the recording in which the stretch begins. So **the first
+window can hold up to 59 seconds from before the label's onset**, and blocks of the brick wall
+repeat a step each, which moves the signal by up to 7 seconds towards the end. The publication
+counts 666. "onset": from the label's onset, in recordings that are not cut to the shortest and of
+which no step is repeated.
+
+Split: the publication's, by subject, 11 / 2 / 2. It leaks nobody: a subject has one recording,
+so ``group="subject"`` and ``group="recording"`` divide the windows alike. Neighbouring windows of
+one stretch are very alike; never divide windows at random.
+
+Where ``Sx.pkl`` is not there, the wristband's own files and a table of label intervals in its
+time are read instead. Recordings then begin where the labels' clock begins and end with the
+wristband, somewhat later than those of ``Sx.pkl``.
+
+Licence: academic, non-commercial use; the authors ask for a citation.
+
+.. rubric:: References
+
+Schmidt, P., Reiss, A., Duerichen, R., Marberger, C. and Van Laerhoven, K. (2018). Introducing
+WESAD, a Multimodal Dataset for Wearable Stress and Affect Detection. ICMI 2018.
+
+Heo, S., Kwon, S. and Lee, J. (2021). Stress Detection with Single PPG Sensor by Orchestrating
+Multiple Denoising and Peak-Detecting Methods. IEEE Access 9.
+"""
+
+
+class Run(NamedTuple):
+    """A stretch with one label: its class and its samples, `end` exclusive, at `rate` Hz."""
+
+    label: int
+    start: int
+    end: int
+    rate: int
+
+    @property
+    def n_minutes(self) -> int:
+        """Whole minutes in the stretch."""
+        return (self.end - self.start) // (60 * self.rate)
+
+
+class Subject(NamedTuple):
+    """One subject: name, pulse of shape (n_timesteps,) at 64 Hz, labelled stretches in order."""
+
+    name: str
+    pulse: np.ndarray
+    runs: list[Run]
+
+
+def fetch_wesad(
+    data_home: str | os.PathLike[str] | None = None,
+    download_if_missing: bool = True,
+    *,
+    group: str = "subject",
+    windows: str = "published",
+    downsample: int = 4,
+    return_X_y: bool = False,
+) -> Bunch | tuple[np.ndarray, np.ndarray]:
+    """Load the wrist pulse of WESAD, denoised, with its published split.
+
+    Denoising takes a few seconds; reading the published files, of 1 GB a subject, a few minutes.
+    These are pickles, and are read without running what is in them. See ``DESCR`` of the result
+    for the processing and what the windows are.
+
+    ==============   =====================
+    Classes                              4
+    Window           960 steps (1 minute), 1 channel
+    Recordings       11 / 2 / 2, 64 Hz
+    ==============   =====================
+
+    Parameters
+    ----------
+    data_home : str or path-like, default=None
+        The folder that holds ``S2``, ``S3`` and so on, or a folder with a subfolder ``wesad``
+        that does. None stands for :func:`get_data_home`'s default.
+    download_if_missing : bool, default=True
+        If False, raise an OSError if the data set is not there, instead of downloading it
+        (2.5 GB).
+    group : {"subject", "recording"}, default="subject"
+        What ``groups`` holds. There is one recording a subject.
+    windows : {"published", "onset"}, default="published"
+        Where windows begin: at the full minute before a label's onset, as published, or at the
+        onset.
+    downsample : int, default=4
+        A window holds every `downsample`-th of its 3,840 steps; there is no filter.
+    return_X_y : bool, default=False
+        If True, return ``(X, y)`` of all windows instead of a Bunch.
+
+    Returns
+    -------
+    data : :class:`~sklearn.utils.Bunch`
+        recordings : list of ndarray of shape (n_timesteps, 1), dtype float32
+            Denoised pulse at 64 Hz; subjects in order of their names ("S10" before "S2").
+        segments : ndarray of shape (n_segments, 4), dtype int64
+            Recording index, start, end (exclusive) and label (0 to 3) of the whole minutes of
+            each labelled stretch: input for :func:`~sklearn_pulse.windows.segment_windows`.
+        X : ndarray of shape (n_windows, ceil(3840 / downsample), 1), dtype float32
+            The windows: subjects in the order above, within each by label.
+        y : ndarray of shape (n_windows,)
+            Label of each window, 0 to 3.
+        groups : ndarray of shape (n_windows,)
+            Subject (str), or index of the recording, of each window.
+        recording, start : ndarray of shape (n_windows,)
+            Index into ``recordings``, and first time step in it, of each window.
+        split : ndarray of shape (n_windows,)
+            "train", "val" or "test" for each window.
+        recording_split, recording_subject : ndarray of shape (n_recordings,)
+            Part and subject of each recording.
+        downsample : int
+            As given.
+        feature_names, target_names : list of str
+            Names of the channel and of the 4 classes.
+        sampling_rate : float
+            Of ``recordings``: 64.0 Hz.
+        DESCR : str
+            Description of the data set.
+    (X, y) : tuple of ndarray
+        If ``return_X_y`` is True.
+
+    Raises
+    ------
+    OSError
+        If the data set or one of its files is not there.
+    ImportError
+        If it has to be downloaded and pooch is not installed.
+    ValueError
+        If a parameter is invalid, or a file is damaged or is refused.
+    TypeError
+        If ``data_home`` is no path.
+
+    Examples
+    --------
+    >>> from sklearn_pulse.datasets import fetch_wesad
+    >>> wesad = fetch_wesad(windows="onset")  # doctest: +SKIP
+    >>> wesad.X.shape  # doctest: +SKIP
+    (714, 960, 1)
+    """
+    check_group(group)
+    check_choice(windows, "windows", ("published", "onset"))
+    downsample = check_count(downsample, "downsample", WINDOW_LENGTH, "1 keeps every step")
+    subjects = _read_subjects(resolve_data_home(data_home), download_if_missing)
+    recordings = _denoise_all(subjects, aligned=windows == "onset")
+    rows = [
+        (index, *segment)
+        for index, subject in enumerate(subjects)
+        for segment in minute_segments(subject.runs, len(recordings[index]), windows)
+    ]
+    segments = np.array(rows, dtype=np.int64).reshape(-1, 4)
+    recording, start, y = _minutes(segments)
+    n_steps = -(-WINDOW_LENGTH // downsample)
+    X = np.asarray(RecordingWindows(recordings, recording, start, n_steps, downsample))
+    if return_X_y:
+        return X, y
+    names = np.array([subject.name for subject in subjects])
+    recording_split = np.array([SPLIT[name] for name in names.tolist()])
+    return Bunch(
+        recordings=recordings,
+        segments=segments,
+        X=X,
+        y=y,
+        groups=window_groups(group, recording, names),
+        recording=recording,
+        start=start,
+        split=recording_split[recording],
+        recording_split=recording_split,
+        recording_subject=names,
+        downsample=downsample,
+        feature_names=["bvp"],
+        target_names=list(TARGET_NAMES),
+        sampling_rate=float(SAMPLING_RATE),
+        DESCR=_DESCR,
+    )
+
+
+def label_runs(labels: np.ndarray) -> list[Run]:
+    """Return the stretches of the labels 1 to 4, in order of time.
+
+    Parameters
+    ----------
+    labels : ndarray of int of shape (n_samples,)
+        Label of each sample at 700 Hz; 0 and 5 to 7 are skipped.
+
+    Returns
+    -------
+    runs : list of Run
+        With classes 0 to 3. A stretch that the recording ends in is one sample short, as in the
+        published code.
+    """
+    bounds = np.flatnonzero(np.diff(labels)) + 1
+    starts = np.concatenate([[0], bounds]).tolist()
+    ends = np.concatenate([bounds, [len(labels) - 1]]).tolist()
+    return [
+        Run(int(labels[start]) - 1, start, end, _LABEL_RATE)
+        for start, end in zip(starts, ends, strict=True)
+        if 1 <= labels[start] <= len(TARGET_NAMES)
+    ]
+
+
+def minute_segments(runs: list[Run], n_timesteps: int, windows: str) -> list[tuple[int, int, int]]:
+    """Return the whole minutes of each label: of its first stretch, of meditation's first two.
+
+    Parameters
+    ----------
+    runs : list of Run
+        Stretches of a recording, in order of time.
+    n_timesteps : int
+        Length of the denoised recording, in steps at 64 Hz.
+    windows : {"published", "onset"}
+        Whether minutes count from the full minute before the onset, or from the onset.
+
+    Returns
+    -------
+    segments : list of (start, end, label)
+        In steps at 64 Hz, label by label; only what fits into the recording. A stretch without
+        a whole minute ends the search for its label.
+    """
+    segments = []
+    for label, n_runs in enumerate(_N_RUNS):
+        for run in [run for run in runs if run.label == label][:n_runs]:
+            if windows == "published":
+                start = run.start // (60 * run.rate) * WINDOW_LENGTH
+            else:
+                start = round(run.start * SAMPLING_RATE / run.rate)
+            n_minutes = min(run.n_minutes, (n_timesteps - start) // WINDOW_LENGTH)
+            if n_minutes <= 0:
+                break
+            segments.append((start, start + n_minutes * WINDOW_LENGTH, label))
+    return segments
+
+
+def read_subject_pickle(path: Path) -> Subject:
+    """Read ``Sx.pkl``: pulse of the wrist and labels, which begin together.
+
+    Parameters
+    ----------
+    path : pathlib.Path
+        The file; read without running what is in it.
+
+    Returns
+    -------
+    subject : Subject
+        The pulse in float64, the stretches at 700 Hz.
+
+    Raises
+    ------
+    ValueError
+        If the file is refused or does not hold pulse and labels.
+    """
+    data = read_pickle(path)
+    try:
+        pulse = np.asarray(data["signal"]["wrist"]["BVP"])
+        labels = np.asarray(data["label"])
+    except (KeyError, TypeError, IndexError):
+        pulse = labels = np.empty(0)
+    is_pulse = pulse.dtype.kind in "iuf" and pulse.shape in ((pulse.size,), (pulse.size, 1))
+    is_label = labels.dtype.kind in "iu" and labels.ndim == 1
+    if not is_pulse or not is_label or 0 in (pulse.size, labels.size):
+        raise ValueError(
+            f"{path} does not hold signal, wrist, BVP and label as WESAD does; unpack the data "
+            "set again."
+        )
+    return Subject(path.stem, pulse.reshape(-1).astype(np.float64), label_runs(labels))
+
+
+def read_subject_e4(folder: Path, name: str, rows: list[dict[str, str]]) -> Subject:
+    """Read the wristband's own file, from where the labels' clock begins.
+
+    Parameters
+    ----------
+    folder : pathlib.Path
+        The data set's folder.
+    name : str
+        The subject.
+    rows : list of dict
+        The subject's rows of the table of label intervals: label (1 to 4), first and last sample
+        of the wristband (exclusive), and where the labels' clock begins, in its seconds.
+
+    Returns
+    -------
+    subject : Subject
+        The pulse in float64, the stretches at 64 Hz.
+    """
+    path = folder / name / f"{name}_E4_Data" / "BVP.csv"
+    if not path.is_file():
+        raise FileNotFoundError(f"{path} is missing; unpack the complete data set again.")
+    try:
+        pulse = np.loadtxt(path, skiprows=_E4_HEADER, ndmin=1)
+        begin = round(float(rows[0]["label_onset_minus_queststart_in_E4_s"]) * SAMPLING_RATE)
+        intervals = sorted(
+            (int(row["bvp_start_index"]) - begin, int(row["bvp_end_index"]) - begin, row["label"])
+            for row in rows
+        )
+        runs = [Run(int(label) - 1, start, end, SAMPLING_RATE) for start, end, label in intervals]
+    except (ValueError, KeyError, TypeError) as error:
+        raise ValueError(
+            f"{path} or the rows of {name} in {folder / _INTERVALS} are damaged ({error}); unpack "
+            "the data set again."
+        ) from error
+    return Subject(name, pulse[begin:], runs)
+
+
+def _minutes(segments: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return recording, start and label of each minute of the segments."""
+    n_minutes = (segments[:, 2] - segments[:, 1]) // WINDOW_LENGTH
+    of_segment = np.repeat(np.arange(len(segments)), n_minutes)
+    minute = np.arange(len(of_segment)) - np.repeat(np.cumsum(n_minutes) - n_minutes, n_minutes)
+    recording, start, _, label = segments[of_segment].T
+    return recording.copy(), start + minute * WINDOW_LENGTH, label.copy()
+
+
+def _denoise_all(subjects: list[Subject], *, aligned: bool) -> list[np.ndarray]:
+    """Denoise every recording; as published, all are cut to the shortest before."""
+    stop = None if aligned else min(len(subject.pulse) for subject in subjects)
+    recordings = []
+    for subject in subjects:
+        try:
+            denoised = denoise(subject.pulse[:stop], aligned=aligned)
+        except ValueError as error:
+            raise ValueError(f"The pulse of subject {subject.name}: {error}") from error
+        recordings.append(denoised.astype(np.float32)[:, np.newaxis])
+    return recordings
+
+
+def _read_subjects(home: Path, download_if_missing: bool) -> list[Subject]:
+    """Read all subjects, in order of their names."""
+    places = (home, home / "wesad", home / "wesad" / "WESAD", home / "WESAD")
+    folder = locate(places, REMOTES["wesad"].landmarks)
+    if folder is None:
+        e4_folder = locate(places, _E4_FILES)
+        if e4_folder is not None:
+            return _read_e4_subjects(e4_folder)
+        folder = ensure("wesad", home, download_if_missing)
+    paths = [folder / name / f"{name}.pkl" for name in sorted(SPLIT)]
+    missing = [str(path) for path in paths if not path.is_file()]
+    if missing:
+        raise FileNotFoundError(
+            f"{', '.join(missing)} missing; unpack the complete data set again."
+        )
+    return [read_subject_pickle(path) for path in paths]
+
+
+def _read_e4_subjects(folder: Path) -> list[Subject]:
+    with open(folder / _INTERVALS, newline="", encoding="utf-8") as stream:
+        rows = list(csv.DictReader(stream))
+    by_name = {name: [r for r in rows if r.get("subject") == name] for name in sorted(SPLIT)}
+    missing = [name for name, own in by_name.items() if not own]
+    if missing:
+        raise ValueError(f"{folder / _INTERVALS} has no row for {', '.join(missing)}.")
+    return [read_subject_e4(folder, name, own) for name, own in by_name.items()]

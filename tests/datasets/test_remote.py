@@ -1,0 +1,487 @@
+"""Where data sets come from: unpacking and downloading, against a server on this machine."""
+
+from __future__ import annotations
+
+import builtins
+import dataclasses
+import functools
+import hashlib
+import http.server
+import io
+import json
+import re
+import threading
+import zipfile
+
+import numpy as np
+import pytest
+
+from sklearn_pulse.datasets import _download, _remote, fetch_har, fetch_wesad
+from tests.datasets.test_har import LENGTHS, random_label_rows, write_folder
+
+pooch = pytest.importorskip("pooch")
+
+
+class Server:
+    """An HTTP server that can break, ignore ranges, or refuse; it records what it is asked."""
+
+    def __init__(self):
+        self.files = {}
+        self.log = []  # (path, Range header)
+        self.break_after = []  # bytes to send before hanging up, one for each of the next answers
+        self.has_ranges = True
+        self.wrong_range = False
+        handler = functools.partial(_Handler, self)
+        self.http = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
+        self.url = f"http://127.0.0.1:{self.http.server_address[1]}"
+        self.thread = threading.Thread(target=self.http.serve_forever, args=(0.02,), daemon=True)
+        self.thread.start()
+
+    def close(self):
+        self.http.shutdown()
+        self.http.server_close()
+        self.thread.join()
+
+
+class _Handler(http.server.BaseHTTPRequestHandler):
+    def __init__(self, server, *args):
+        self.behaviour = server
+        super().__init__(*args)
+
+    def log_message(self, *args):
+        pass
+
+    def do_GET(self):
+        behaviour, wanted = self.behaviour, self.headers["Range"]
+        behaviour.log.append((self.path, wanted))
+        content = behaviour.files.get(self.path)
+        if content is None:
+            self.send_error(404)
+            return
+        begin = 0
+        if wanted and behaviour.has_ranges:
+            begin = int(re.fullmatch(r"bytes=(\d+)-", wanted)[1])
+            if begin >= len(content):
+                self.send_response(416)
+                self.send_header("Content-Range", f"bytes */{len(content)}")
+                self.send_header("Content-Length", "0")
+                self.end_headers()
+                return
+            claimed = begin - 1 if behaviour.wrong_range else begin
+            self.send_response(206)
+            self.send_header("Content-Range", f"bytes {claimed}-{len(content) - 1}/{len(content)}")
+        else:
+            self.send_response(200)
+        body = content[begin:]
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        stop = behaviour.break_after.pop(0) if behaviour.break_after else None
+        self.wfile.write(body[:stop])
+
+
+@pytest.fixture
+def server(monkeypatch):
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+    # Waits between retries are pooch's; they are long enough to show here.
+    monkeypatch.setattr(pooch.core.time, "sleep", lambda seconds: None)
+    server = Server()
+    yield server
+    server.close()
+
+
+def zip_bytes(members, compression=zipfile.ZIP_DEFLATED):
+    stream = io.BytesIO()
+    with zipfile.ZipFile(stream, "w", compression) as archive:
+        for name, content in members.items():
+            archive.writestr(name, content)
+    return stream.getvalue()
+
+
+# Two megabytes that do not compress, so that there is something to break off.
+NOISE = np.random.default_rng(0).bytes(2_500_000)
+MEMBERS = {"top/data/a.dat": NOISE, "top/data/a.txt": b"text", "top/readme": b"read me"}
+
+
+@pytest.fixture
+def remote(server, monkeypatch):
+    """Publish a small data set "toy" on the server; give its entry."""
+    content = zip_bytes(MEMBERS)
+    server.files["/toy.zip"] = content
+    return publish(monkeypatch, server, sha256=hashlib.sha256(content).hexdigest())
+
+
+def publish(monkeypatch, server, **changes):
+    entry = _remote.Remote(
+        name="toy",
+        title="Toy data",
+        url=f"{server.url}/toy.zip",
+        licence="none",
+        landmarks=("*.dat", "*.txt"),
+        filename="toy-1.0.zip",
+        size=3_000_000_000,
+    )
+    entry = dataclasses.replace(entry, **changes)
+    monkeypatch.setitem(_remote.REMOTES, "toy", entry)
+    return entry
+
+
+def assert_complete(folder, home):
+    """The data set is there, and nothing else that a download could leave."""
+    assert folder == home / "toy"
+    assert (folder / "a.dat").read_bytes() == NOISE
+    assert (folder / "a.txt").read_bytes() == b"text"
+    assert [path.name for path in home.iterdir()] == ["toy"]
+
+
+def test_table():
+    assert set(_remote.REMOTES) == {
+        "har",
+        "wesad",
+        "mitbih_af",
+        "sleep_edf",
+        "epilepsy",
+        "gesture",
+    }
+    for name, entry in _remote.REMOTES.items():
+        assert entry.name == name and entry.licence and entry.title and entry.landmarks
+        assert entry.url.startswith("https://")
+        assert entry.sha256 is None or re.fullmatch("[0-9a-f]{64}", entry.sha256)
+    wanted = _remote.REMOTES["sleep_edf"].members
+    for name, is_wanted in {
+        "x-1.0.0/sleep-cassette/SC4001E0-PSG.edf": True,
+        "x-1.0.0/sleep-cassette/SC4192EV-Hypnogram.edf": True,
+        "x-1.0.0/sleep-cassette/SC4201E0-PSG.edf": False,
+        "x-1.0.0/sleep-telemetry/ST7011J0-PSG.edf": False,
+    }.items():
+        assert (re.search(wanted, name) is not None) == is_wanted
+    wanted = _remote.REMOTES["wesad"].members
+    assert re.search(wanted, "WESAD/S10/S10.pkl") and re.search(wanted, "S2/S2.pkl")
+    assert not re.search(wanted, "WESAD/S2/S2_respiban.txt")
+
+
+# Downloading
+
+
+def test_download(remote, server, tmp_path):
+    home = tmp_path / "not" / "there"
+    assert_complete(_remote.ensure("toy", home), home)
+    assert server.log == [("/toy.zip", None)]
+    assert_complete(_remote.ensure("toy", str(home)), home)
+    assert len(server.log) == 1
+
+
+def test_broken_download_goes_on(remote, server, tmp_path):
+    server.break_after = [1_200_000, 500_000]
+    assert_complete(_remote.ensure("toy", tmp_path), tmp_path)
+    ranges = [int(wanted[6:-1]) if wanted else 0 for _, wanted in server.log]
+    assert len(ranges) == 3 and 0 < ranges[1] <= 1_200_000 < ranges[2] <= 1_700_000
+
+
+def test_broken_download_goes_on_in_another_call(remote, server, tmp_path):
+    n_tries = _download.N_RETRIES + 1
+    server.break_after = [400_000] * n_tries
+    with pytest.raises(OSError, match="What has arrived is kept"):
+        _remote.ensure("toy", tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["toy-1.0.zip.part"]
+    arrived = (tmp_path / "toy-1.0.zip.part").stat().st_size
+    assert arrived > 0
+    assert_complete(_remote.ensure("toy", tmp_path), tmp_path)
+    assert server.log[n_tries:] == [("/toy.zip", f"bytes={arrived}-")]
+
+
+@pytest.mark.parametrize("n_bytes", ["all", "too many"])
+def test_part_that_is_complete_or_longer(remote, server, tmp_path, n_bytes):
+    content = server.files["/toy.zip"]
+    part = tmp_path / "toy-1.0.zip.part"
+    part.write_bytes(content if n_bytes == "all" else content + b"more")
+    assert_complete(_remote.ensure("toy", tmp_path), tmp_path)
+
+
+def test_server_without_ranges(remote, server, tmp_path):
+    server.has_ranges = False
+    server.break_after = [1_200_000]
+    assert_complete(_remote.ensure("toy", tmp_path), tmp_path)
+    assert len(server.log) == 2
+
+
+def test_server_that_sends_another_range(remote, server, tmp_path):
+    server.wrong_range = True
+    server.break_after = [1_200_000]
+    with pytest.raises(OSError, match="not from"):
+        _remote.ensure("toy", tmp_path)
+
+
+def test_wrong_checksum(server, monkeypatch, tmp_path):
+    server.files["/toy.zip"] = zip_bytes(MEMBERS)
+    publish(monkeypatch, server, sha256="0" * 64)
+    with pytest.raises(OSError, match="not the published file") as caught:
+        _remote.ensure("toy", tmp_path)
+    message = str(caught.value)
+    for part in ("0" * 64, "was deleted", "try again later", str(tmp_path / "toy")):
+        assert part in message
+    assert list(tmp_path.iterdir()) == []
+    assert len(server.log) == 1  # gigabytes are not fetched again
+
+
+def test_address_that_is_gone(remote, server, tmp_path):
+    server.files.clear()
+    with pytest.raises(OSError, match="404"):
+        _remote.ensure("toy", tmp_path)
+    assert len(server.log) == 1
+
+
+def test_no_connection(remote, server, tmp_path):
+    server.close()
+    with pytest.raises(OSError) as caught:
+        _remote.ensure("toy", tmp_path)
+    message = str(caught.value)
+    for part in (
+        "Toy data",
+        remote.url,
+        "toy-1.0.zip",
+        str(tmp_path),
+        str(tmp_path / "toy"),
+        "3.0 GB",
+        "SKLEARN_PULSE_DATA",
+    ):
+        assert part in message
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_download_if_missing_false(remote, server, tmp_path):
+    home = tmp_path / "nothing"
+    with pytest.raises(OSError, match=r"download_if_missing is False.*by hand") as caught:
+        _remote.ensure("toy", home, download_if_missing=False)
+    assert remote.url in str(caught.value) and server.log == []
+    assert not home.exists()
+
+
+def test_without_pooch(remote, monkeypatch, tmp_path):
+    monkeypatch.setattr(builtins, "__import__", without("pooch"))
+    with pytest.raises(ImportError, match=r"sklearn-pulse\[download\]") as caught:
+        _remote.ensure("toy", tmp_path)
+    assert remote.url in str(caught.value)
+    (tmp_path / "toy-1.0.zip").write_bytes(zip_bytes(MEMBERS))
+    publish_by_hand = dataclasses.replace(remote, sha256=None)
+    monkeypatch.setitem(_remote.REMOTES, "toy", publish_by_hand)
+    assert (_remote.ensure("toy", tmp_path) / "a.txt").read_bytes() == b"text"
+
+
+def without(package):
+    real = builtins.__import__
+
+    def fake(name, *args, **kwargs):
+        if name.split(".")[0] == package:
+            raise ImportError(f"No module named {package!r}")
+        return real(name, *args, **kwargs)
+
+    return fake
+
+
+@pytest.mark.parametrize("data_home", [3, b"data", ["data"]])
+def test_data_home_of_another_type(data_home):
+    with pytest.raises(TypeError, match="data_home must be a path"):
+        _remote.ensure("har", data_home)
+
+
+# Archives that were put there by hand
+
+
+@pytest.mark.parametrize("place", ["", "toy"])
+def test_archive_by_hand_is_used_and_kept(remote, server, tmp_path, place):
+    archive = tmp_path / place / "toy-1.0.zip"
+    archive.parent.mkdir(exist_ok=True)
+    archive.write_bytes(server.files["/toy.zip"])
+    (archive.parent / ".DS_Store").write_bytes(b"")
+    folder = _remote.ensure("toy", tmp_path, download_if_missing=False)
+    assert folder == tmp_path / "toy" and (folder / "a.dat").read_bytes() == NOISE
+    assert (tmp_path / "toy-1.0.zip").read_bytes() == server.files["/toy.zip"]
+    assert server.log == []
+
+
+def test_archive_by_hand_with_another_checksum(remote, server, tmp_path):
+    archive = tmp_path / "toy-1.0.zip"
+    archive.write_bytes(zip_bytes({"a.dat": b"1", "a.txt": b"2"}))
+    with pytest.raises(OSError, match="Delete it and try again later"):
+        _remote.ensure("toy", tmp_path)
+    assert archive.is_file() and server.log == []
+
+
+@pytest.mark.parametrize("depth", ["", "top", "top/data"])
+def test_unpacked_by_hand(remote, server, tmp_path, depth):
+    folder = tmp_path / "toy" / depth
+    folder.mkdir(parents=True)
+    (folder / "a.dat").write_bytes(b"1")
+    (folder / "a.txt").write_bytes(b"2")
+    assert _remote.ensure("toy", tmp_path) == folder
+    assert server.log == []
+
+
+def test_other_files_in_the_way(remote, server, tmp_path):
+    (tmp_path / "toy").mkdir()
+    (tmp_path / "toy" / "notes").write_text("mine")
+    with pytest.raises(OSError, match="is in the way"):
+        _remote.ensure("toy", tmp_path)
+    assert (tmp_path / "toy" / "notes").read_text() == "mine"
+
+
+# Hostile and damaged archives
+
+
+@pytest.mark.parametrize(
+    "member",
+    ["../evil.txt", "top/../../evil.txt", "/evil.txt", "C:/evil.txt", "..\\evil.txt", "\\\\h\\x"],
+)
+def test_member_outside_the_folder(server, monkeypatch, tmp_path, member):
+    server.files["/toy.zip"] = zip_bytes({"a.dat": b"1", "a.txt": b"2", member: b"evil"})
+    publish(monkeypatch, server)
+    home = tmp_path / "home"
+    with pytest.raises(OSError, match="points outside the folder"):
+        _remote.ensure("toy", home)
+    assert [path.name for path in tmp_path.rglob("*")] == ["home"]
+
+
+def test_names_with_dots_are_no_attack(server, monkeypatch, tmp_path):
+    server.files["/toy.zip"] = zip_bytes({"a..b.dat": b"1", "..a.txt": b"2", "a.txt": b"3"})
+    publish(monkeypatch, server)
+    folder = _remote.ensure("toy", tmp_path)
+    assert sorted(path.name for path in folder.iterdir()) == ["..a.txt", "a..b.dat", "a.txt"]
+
+
+def flip(content):
+    middle = len(content) // 2
+    return content[:middle] + bytes([content[middle] ^ 255]) + content[middle + 1 :]
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"<html>not found</html>",
+        zip_bytes(MEMBERS)[:1_000_000],
+        flip(zip_bytes(MEMBERS)),
+        flip(zip_bytes(MEMBERS, zipfile.ZIP_STORED)),
+        zip_bytes({"other": b"1"}),
+    ],
+    ids=["html", "cut", "flipped", "flipped stored", "another archive"],
+)
+def test_damaged_archive(server, monkeypatch, tmp_path, content):
+    server.files["/toy.zip"] = content
+    publish(monkeypatch, server)
+    with pytest.raises(OSError, match="no intact zip archive|not the archive of Toy data"):
+        _remote.ensure("toy", tmp_path)
+    assert list(tmp_path.iterdir()) == []  # the next call starts afresh
+    server.files["/toy.zip"] = zip_bytes(MEMBERS)
+    assert_complete(_remote.ensure("toy", tmp_path), tmp_path)
+
+
+def test_members_nested_archive_and_room(server, monkeypatch, tmp_path):
+    inner = zip_bytes({"d/a.dat": b"1", "d/a.txt": b"2", "d/unwanted.bin": b"3"})
+    server.files["/toy.zip"] = zip_bytes({"inner.zip": inner, "d/skip.zip": b"", "x": b"4"})
+    publish(monkeypatch, server, members=r"\.(dat|txt)$")
+    folder = _remote.ensure("toy", tmp_path)
+    assert sorted(path.name for path in folder.iterdir()) == ["a.dat", "a.txt"]
+
+    usage = type("usage", (), {"free": 1})
+    monkeypatch.setattr("shutil.disk_usage", lambda path: usage)
+    with pytest.raises(OSError, match="make room"):
+        _remote.ensure("toy", tmp_path / "b")
+    # It was downloaded for nothing if it were gone now.
+    assert (tmp_path / "b" / "toy-1.0.zip").is_file()
+
+
+def test_nothing_half_unpacked_is_left(remote, monkeypatch, tmp_path):
+    def killed(*args):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(_remote.os, "replace", killed)
+    (tmp_path / "toy-1.0.zip").write_bytes(zip_bytes(MEMBERS))
+    monkeypatch.setitem(_remote.REMOTES, "toy", dataclasses.replace(remote, sha256=None))
+    with pytest.raises(KeyboardInterrupt):
+        _remote.ensure("toy", tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["toy-1.0.zip"]
+
+
+# Plain files that a figshare article lists
+
+
+def publish_files(server, monkeypatch, **changes):
+    files = {"train.pt": b"train" * 9, "test.pt": b"test" * 9}
+    entries = [
+        {
+            "name": name,
+            "download_url": f"{server.url}/files/{name}",
+            "computed_md5": hashlib.md5(content).hexdigest(),
+        }
+        for name, content in files.items()
+    ]
+    for name, content in files.items():
+        server.files[f"/files/{name}"] = content
+    entries.append({"name": "unwanted", "download_url": f"{server.url}/files/unwanted"})
+    server.files["/article/1"] = json.dumps({"files": entries}).encode()
+    publish(
+        monkeypatch,
+        server,
+        url=f"{server.url}/article/1",
+        filename=None,
+        landmarks=tuple(files),
+        **changes,
+    )
+    return files
+
+
+def test_article(server, monkeypatch, tmp_path):
+    files = publish_files(server, monkeypatch)
+    folder = _remote.ensure("toy", tmp_path)
+    assert {path.name: path.read_bytes() for path in folder.iterdir()} == files
+    assert [path.name for path in tmp_path.iterdir()] == ["toy"]
+
+
+def test_article_whose_download_breaks(server, monkeypatch, tmp_path):
+    files = publish_files(server, monkeypatch)
+    test = server.files.pop("/files/test.pt")
+    with pytest.raises(OSError, match="could not be downloaded"):
+        _remote.ensure("toy", tmp_path)
+    assert not (tmp_path / "toy").exists()
+    server.files["/files/test.pt"] = test
+    folder = _remote.ensure("toy", tmp_path)
+    assert {path.name: path.read_bytes() for path in folder.iterdir()} == files
+    assert server.log.count(("/files/train.pt", None)) == 1
+
+
+def test_article_with_another_checksum_or_list(server, monkeypatch, tmp_path):
+    publish_files(server, monkeypatch)
+    server.files["/files/test.pt"] = b"another"
+    with pytest.raises(OSError, match="md5 checksum"):
+        _remote.ensure("toy", tmp_path)
+    assert not (tmp_path / "toy").exists()
+    server.files["/article/1"] = json.dumps({"files": []}).encode()
+    with pytest.raises(OSError, match=r"lists no train\.pt, test\.pt"):
+        _remote.ensure("toy", tmp_path)
+    server.files["/article/1"] = b"<html>"
+    with pytest.raises(OSError, match="could not be downloaded"):
+        _remote.ensure("toy", tmp_path)
+
+
+# Through the fetchers
+
+
+def test_fetch_har_downloads(server, monkeypatch, tmp_path):
+    rows = random_label_rows(np.random.default_rng(3), LENGTHS)
+    write_folder(tmp_path / "made" / "RawData", LENGTHS, rows)
+    made = sorted((tmp_path / "made" / "RawData").iterdir())
+    server.files["/har.zip"] = zip_bytes({f"RawData/{p.name}": p.read_bytes() for p in made})
+    har = dataclasses.replace(_remote.REMOTES["har"], url=f"{server.url}/har.zip", sha256=None)
+    monkeypatch.setitem(_remote.REMOTES, "har", har)
+    X, y = fetch_har(tmp_path, return_X_y=True)
+    assert X.shape[1:] == (128, 6) and len(X) == len(y) > 0
+    assert (tmp_path / "har" / "RawData" / "labels.txt").is_file()
+    fetch_har(tmp_path, download_if_missing=False)
+    assert len(server.log) == 1
+
+
+@pytest.mark.parametrize("fetch", [fetch_har, fetch_wesad])
+def test_fetchers_say_what_is_missing(fetch, tmp_path):
+    name = fetch.__name__.removeprefix("fetch_")
+    with pytest.raises(OSError, match="by hand") as caught:
+        fetch(tmp_path, download_if_missing=False)
+    assert _remote.REMOTES[name].url in str(caught.value)
