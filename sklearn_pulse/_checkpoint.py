@@ -81,7 +81,7 @@ class Checkpoint(Callback):
         net.module_.set_generator_state(state["generator"], torch.device(net.device))
         net.optimizer_.load_state_dict(state["optimizer"])
         net.stop_training_ = state["stop_training"]
-        net.losses_ = list(state["losses"])
+        net.losses_ = state["losses"]
         for epoch in state["history"]:
             net.history.new_epoch()
             for name, value in epoch.items():
@@ -105,7 +105,7 @@ class Checkpoint(Callback):
             "generator": net.module_.generator_state(),
             "optimizer": net.optimizer_.state_dict(),
             "stop_training": bool(net.stop_training_),
-            "losses": net.losses_,
+            "losses": net.losses_.clone(),
             "history": [
                 {name: value for name, value in epoch.items() if name != "batches"}
                 for epoch in epochs

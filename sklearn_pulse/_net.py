@@ -268,7 +268,7 @@ class SSLNet(NeuralNet):
         if not self.initialized_:
             self.initialize()
         self.stop_training_ = False
-        self.losses_: list[Tensor] = []  # of the batches of the current epoch
+        self.losses_ = torch.empty(0)  # of the batches that the current epoch has behind it
         self.notify("on_train_begin", X=X, y=y)
         self.fit_loop(X)
         self.notify("on_train_end", X=X, y=y)
@@ -299,14 +299,20 @@ class SSLNet(NeuralNet):
         self, iterator: Any, training: bool, prefix: str, step_fn: Any, **kwargs: Any
     ) -> None:
         """Run over the batches and record the unweighted mean of their losses."""
-        losses = self.losses_ if training else []
-        for batch in iterator:
+        # One tensor for all: a small one kept for each batch would fragment the heap.
+        losses = torch.zeros(len(iterator), device=self.device)
+        first = len(self.losses_) if training else 0  # a resumed epoch has some behind it
+        losses[:first] = self.losses_[:first]
+        for i, batch in enumerate(iterator, start=first):
             self.notify("on_batch_begin", batch=batch, training=training)
             step = step_fn(batch)
-            losses.append(step["loss"])
+            losses[i] = step["loss"]
+            if training:
+                self.losses_ = losses[: i + 1]
             self.notify("on_batch_end", batch=batch, training=training, **step)
-        loss = torch.stack(losses).mean().item()
-        self.losses_ = []
+        loss = losses.mean().item()
+        if training:
+            self.losses_ = torch.empty(0)
         self.history.record(prefix + "_loss", loss)
         self.history.record(prefix + "_batch_count", len(losses))
         if not math.isfinite(loss):

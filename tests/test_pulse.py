@@ -248,7 +248,7 @@ def test_a_loss_of_nan_names_the_epoch():
 
 @pytest.mark.parametrize("n_threads", [1, 2])
 def test_default_sizes_repeat_to_the_bit(n_threads):
-    X = make_windows(6, 64, 3)[0]
+    X = make_windows(4, 32, 3)[0]
     params = {"max_epochs": 1, "random_state": 0, "num_threads": n_threads}
     first, second = (PulseTransformer(**params).fit_transform(X) for _ in range(2))
     np.testing.assert_array_equal(first, second)
@@ -257,10 +257,10 @@ def test_default_sizes_repeat_to_the_bit(n_threads):
 @pytest.mark.parametrize("n_timesteps", [7, 64])
 def test_rows_do_not_depend_on_each_other_at_default_sizes(n_timesteps):
     """Kernels for few short windows round differently, so blocks are filled up."""
-    X = make_windows(200, n_timesteps, 2)[0]
+    X = make_windows(90, n_timesteps, 2)[0]
     control = RandomEncoderTransformer(random_state=0, num_threads=2).fit(X)
     embedding = control.transform(X)
-    order = np.random.default_rng(0).permutation(200)
+    order = np.random.default_rng(0).permutation(90)
     np.testing.assert_array_equal(control.transform(X[order]), embedding[order])
     for n in (1, 2, 3, 50):
         np.testing.assert_array_equal(control.transform(X[:n]), embedding[:n])

@@ -94,8 +94,9 @@ def make_lorenz(
         dz = a * (x y - 8/3 z) dt + d dB3
 
     with a speed ``a`` from 16 at rho = 28 down to 8 at rho = 152, and a diffusion ``d`` in
-    proportion to ``noise``. Trials begin at standard normal states; 200 time steps of burn-in are
-    left out. A time step is 0.00118 units of time.
+    proportion to ``noise``. (The paper prints 28 for the factor 10; its code has 10.) Trials begin
+    at standard normal states; 200 time steps of burn-in are left out. A time step is 0.00118 units
+    of time.
 
     Parameters
     ----------
@@ -116,7 +117,8 @@ def make_lorenz(
         all trials, as in the published sets.
     backend : {"midpoint", "torchsde"}, default="midpoint"
         Integrator of the noisy equation. "torchsde", an optional package, draws the published
-        Brownian motion and takes about a minute; both solve the same equation by the same rule.
+        Brownian motion and takes many times as long; both solve the same equation by the same
+        rule.
 
     Returns
     -------
@@ -405,7 +407,7 @@ def make_system_classification(
     >>> from sklearn_pulse.datasets import make_system_classification
     >>> data = make_system_classification("lorenz", noise=1.0, random_state=0)  # doctest: +SKIP
     >>> data.target_names  # doctest: +SKIP
-    ['rho=55', 'rho=138', 'rho=83', 'rho=152', 'rho=69']
+    ['rho=55', 'rho=138', 'rho=83', 'rho=152', 'rho=41']
     >>> data.X[data.split == "train"].shape  # doctest: +SKIP
     (7000, 100, 3)
     """

@@ -302,6 +302,7 @@ def test_published_numbers(har):
     assert har.X.shape == (4600, 128, 6) and har.X.dtype == np.float32
     counts = [int((har.split == part).sum()) for part in ("train", "val", "test")]
     assert counts == [3178, 712, 710]
+    assert np.bincount(har.y[har.split == "train"]).tolist() == [612, 262, 311, 615, 688, 690]
     assert {x.shape for x in har.recordings} == {(15038, 6)}
     assert [int((har.recording_split == p).sum()) for p in ("train", "val", "test")] == [41, 9, 9]
     test = har.recording_split == "test"
