@@ -74,7 +74,7 @@ def statistics(X):
     return np.concatenate([X.mean(1), X.std(1), X.min(1), X.max(1)], axis=1)
 
 
-SHORT = {"max_epochs": 15, "batch_size": 32, "lr": 5e-3}  # 120 windows are few: larger steps
+SHORT = {"max_epochs": 10, "batch_size": 32, "lr": 5e-3}  # 120 windows are few: larger steps
 sizes = {
     "encode__n_crops": [1, 2],
     "encode__gru_hidden_dim": [32, 64],
@@ -97,7 +97,7 @@ for name, (transformer, grid) in models.items():
 # %%
 # Accuracy
 # --------
-# Selection saw the training recordings only. The search's pick is trained ten times as long on
+# Selection saw the training recordings only. The search's pick is trained fifteen times as long on
 # all of them; then the test recordings are looked at, once.
 
 long = searches["PULSE"].best_estimator_.set_params(encode__max_epochs=150)
