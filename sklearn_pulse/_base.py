@@ -43,7 +43,7 @@ class BaseEncoderTransformer(
     net_: SSLNet
 
     def _objective_params(self) -> dict[str, Any]:
-        """Return what builds the objective, beside `n_channels` and `seed`."""
+        """Return what builds the objective, beside `n_channels` and `seed`; every method says."""
         raise NotImplementedError(f"{type(self).__name__} does not say how to build its objective")
 
     def _check_params(self) -> None:

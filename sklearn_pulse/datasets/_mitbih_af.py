@@ -9,22 +9,20 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Sequence
-from fractions import Fraction
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.signal import butter, filtfilt, resample_poly, sosfiltfilt
 from sklearn.utils import Bunch
 
 from ..windows import RecordingWindows, sliding_windows
 from ._checks import check_choice, check_count
+from ._ecg import SAMPLING_RATE, clean_ecg, fill_missing, resample, resampling_ratio
 from ._groups import check_group, window_groups
 from ._har import shuffled_split
 from ._remote import ensure, locate, resolve_data_home
 from ._standardize import standardize
 
-SAMPLING_RATE = 250.0
 WINDOW_LENGTH = 2500  # steps at 250 Hz: 10 s
 TARGET_NAMES = ["AFIB", "N"]
 FEATURE_NAMES = ["ecg_1", "ecg_2"]
@@ -33,7 +31,6 @@ FEATURE_NAMES = ["ecg_1", "ecg_2"]
 _RHYTHM_CODES = {"AFIB": 0, "AFL": 1, "J": 2, "N": 3}
 _OTHER_RHYTHM = len(_RHYTHM_CODES)
 _CLASS_OF_CODE = np.array([0, -1, -1, 1, -1])  # AFIB and N are kept
-_POWERLINE_PERIOD = 5  # steps: 50 Hz at 250 Hz
 _LANDMARKS = ("*.dat", "*.hea", "*.atr")
 # In the MIT-BIH Arrhythmia Database two records are of one man.
 _SUBJECT_OF_RECORD = {"202": "201"}
@@ -268,18 +265,6 @@ def ordered_names(names: list[str], record_order: Sequence[str] | None) -> list[
     return [str(name) for name in record_order]
 
 
-def resampling_ratio(sampling_rate: float) -> tuple[int, int]:
-    """Return the integers (up, down) with ``sampling_rate * up / down`` equal to 250 Hz.
-
-    Examples
-    --------
-    >>> resampling_ratio(360)
-    (25, 36)
-    """
-    ratio = Fraction(SAMPLING_RATE) / Fraction(sampling_rate).limit_denominator(1000)
-    return ratio.numerator, ratio.denominator
-
-
 def read_rhythms(wfdb: Any, folder: Path, name: str) -> Rhythms:
     """Read where the rhythms of a record begin.
 
@@ -374,63 +359,6 @@ def read_signals(wfdb: Any, folder: Path, rhythms: Rhythms, length: int) -> np.n
             )
     signals = resample(fill_missing(signals), up, down)[:length]
     return standardize(clean_ecg(signals)).astype(np.float32)
-
-
-def fill_missing(signals: np.ndarray) -> np.ndarray:
-    """Fill missing samples with the last one before them, leading ones with the first one.
-
-    Parameters
-    ----------
-    signals : ndarray of shape (n_timesteps, n_leads)
-        Signals with NaN where a sample is missing; each lead has at least one sample.
-
-    Returns
-    -------
-    filled : ndarray of shape (n_timesteps, n_leads)
-        The signals without NaN.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> fill_missing(np.array([[np.nan], [1.0], [np.nan], [2.0]])).ravel().tolist()
-    [1.0, 1.0, 1.0, 2.0]
-    """
-    missing = np.isnan(signals)
-    if not missing.any():
-        return signals
-    steps = np.where(missing, -1, np.arange(len(signals))[:, np.newaxis])
-    last = np.maximum.accumulate(steps, axis=0)
-    last = np.where(last < 0, np.argmin(missing, axis=0), last)
-    return np.take_along_axis(signals, last, axis=0)
-
-
-def resample(signals: np.ndarray, up: int, down: int) -> np.ndarray:
-    """Resample each lead by ``up / down``; the ends are extended along a line, not by zeros."""
-    if up == down:
-        return signals
-    return resample_poly(signals, up, down, axis=0, padtype="line")
-
-
-def clean_ecg(signals: np.ndarray) -> np.ndarray:
-    """Remove baseline wander and powerline noise from an ECG at 250 Hz.
-
-    A Butterworth high-pass of order 5 at 0.5 Hz and a moving average of 5 steps, each applied
-    forwards and backwards, as neurokit2's default cleaning does (paper, Appendix D).
-
-    Parameters
-    ----------
-    signals : ndarray of shape (n_timesteps, n_leads)
-        ECG with more than 18 steps, without NaN.
-
-    Returns
-    -------
-    cleaned : ndarray of shape (n_timesteps, n_leads)
-        In the units of the input.
-    """
-    sections = butter(5, 0.5, btype="highpass", output="sos", fs=SAMPLING_RATE)
-    drift_free = sosfiltfilt(sections, signals, axis=0)
-    average = np.full(_POWERLINE_PERIOD, 1 / _POWERLINE_PERIOD)
-    return filtfilt(average, [1.0], drift_free, axis=0)
 
 
 def rhythm_steps(rhythms: Rhythms, length: int) -> np.ndarray:
