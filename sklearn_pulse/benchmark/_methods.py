@@ -15,7 +15,7 @@ import sklearn_pulse
 
 from .. import baselines, presets
 from .._base import BaseEncoderTransformer, BaseSSLTransformer
-from ..baselines import RandomEncoderTransformer
+from ..baselines import RandomEncoderTransformer, SupervisedClassifier
 from ..evaluation import make_linear_probe
 from . import _paper as paper
 from ._controls import MiniRocketTransformer, StatisticsTransformer
@@ -32,7 +32,8 @@ class Method:
     title : str
         As in the tables.
     make : callable or None
-        Class of the transformer; None for a control that looks at labels only.
+        Class of the transformer, or of the supervised classifier; None for a control that looks
+        at labels only.
     params : dict
         Its parameters beyond the preset's.
     is_control : bool
@@ -41,7 +42,7 @@ class Method:
 
     name: str
     title: str
-    make: Callable[..., TransformerMixin] | None
+    make: Callable[..., BaseEstimator] | None
     params: dict[str, Any]
     is_control: bool = False
 
@@ -56,13 +57,18 @@ class Method:
         return inspect.isclass(self.make) and issubclass(self.make, BaseEncoderTransformer)
 
     @property
+    def is_classifier(self) -> bool:
+        """Whether it predicts labels itself, and has no embedding to probe."""
+        return inspect.isclass(self.make) and issubclass(self.make, SupervisedClassifier)
+
+    @property
     def preset_name(self) -> str:
         """Name of its presets."""
-        return method_name(self.make)
+        return "" if self.make is None else method_name(self.make)
 
     def settings(self, preset: str) -> dict[str, Any]:
         """Return the parameters for a data set."""
-        known = self.is_trained and self.preset_name in presets.methods()
+        known = self.preset_name in presets.methods()
         return (presets.get(self.preset_name, preset) if known else {}) | self.params
 
     def cut(self, preset: str) -> dict[str, Any]:
@@ -82,8 +88,8 @@ class Method:
 
 
 def method_name(cls: type) -> str:
-    """Return what a transformer's class is called on the command line."""
-    return cls.__name__.removesuffix("Transformer").lower()
+    """Return what an estimator's class is called on the command line."""
+    return cls.__name__.removesuffix("Transformer").removesuffix("Classifier").lower()
 
 
 def _title(cls: type) -> str:
@@ -113,6 +119,11 @@ def trained() -> list[Method]:
     return sorted(methods, key=lambda method: (method.name != "pulse", method.name))
 
 
+def supervised() -> Method:
+    """Return what learns from the labels alone."""
+    return Method("supervised", _title(SupervisedClassifier), SupervisedClassifier, {})
+
+
 def ablations() -> list[Method]:
     """Return PULSE and what is left of it without one of its parts."""
     pulse = trained()[0]
@@ -125,4 +136,5 @@ def ablations() -> list[Method]:
 
 def all_methods() -> dict[str, Method]:
     """Return every method by name."""
-    return {method.name: method for method in [*trained(), *ablations(), *controls()]}
+    every = [*trained(), supervised(), *ablations(), *controls()]
+    return {method.name: method for method in every}

@@ -11,7 +11,8 @@ import numpy as np
 from ..evaluation import clustering_scores, make_cluster_probe, reconstruction_scores
 from ..model_selection import LabelFractionSplit
 from ._budgets import Budget
-from ._methods import Method, ablations, controls, trained
+from ._methods import Method, ablations, controls, supervised, trained
+from ._supervised import supervised_scores
 from ._tasks import N_FOLDS, SCENARIOS, TASKS
 from ._transfer import on_transfer, transfer
 from ._trial import Execution, Scores, Trial, cross_validated
@@ -96,6 +97,8 @@ def label_efficiency(trial: Trial) -> Scores:
     The published way of drawing may find one class only, which no probe can learn from; such
     draws are left out.
     """
+    if trial.method.is_classifier:
+        return supervised_scores(trial, dict(zip(FRACTIONS, FEW_LABELS, strict=True)))
     Z, y, split = trial.embedding, trial.y, trial.split
     scores: Scores = {}
     for fraction, metric in zip(FRACTIONS, FEW_LABELS, strict=True):
@@ -113,11 +116,15 @@ def label_efficiency(trial: Trial) -> Scores:
 def cross_validation(trial: Trial) -> Scores:
     """Score the linear probe with all and with few labels on a fold (paper, Appendix E)."""
     few = {name: value for name, value in label_efficiency(trial).items() if "100" not in name}
-    return linear_probe(trial) | few
+    return few if trial.method.is_classifier else linear_probe(trial) | few
 
 
 def _compared() -> list[Method]:
     return [*trained(), *controls()]
+
+
+def _compared_on_few_labels() -> list[Method]:
+    return [*trained(), supervised(), *controls()]
 
 
 _PROBED = ("accuracy", "auroc", "auprc")
@@ -139,7 +146,7 @@ PROTOCOLS = {
             "Few labels",
             label_efficiency,
             TASKS,
-            _compared,
+            _compared_on_few_labels,
             _on_paper_split,
             (*FEW_LABELS, "accuracy 100 %"),
         ),
@@ -166,7 +173,7 @@ PROTOCOLS = {
             f"{N_FOLDS}-fold cross-validation over recordings",
             cross_validation,
             TASKS,
-            _compared,
+            _compared_on_few_labels,
             _on_fold,
             (*_PROBED, *FEW_LABELS),
             has_folds=True,

@@ -98,6 +98,8 @@ def identity(cell: Cell) -> dict[str, Any]:
     settings = encoder_identity(method, protocol.datasets[cell.dataset].preset, cell.seed, budget)
     if cell.protocol == "transfer":
         settings["finetune_epochs"] = budget.finetune_epochs
+    if method.is_classifier:
+        settings["supervised_epochs"] = budget.supervised_epochs
     return settings
 
 

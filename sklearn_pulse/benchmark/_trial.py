@@ -151,9 +151,8 @@ class Trial:
         settings = self.method.settings(self.preset)
         transformer = self.method.build(settings, self.seed, **self._options())
         checkpoints = folder.with_suffix(".checkpoints")
-        transformer.set_params(
-            max_epochs=self.budget.n_epochs(transformer.max_epochs), checkpoint_dir=checkpoints
-        )
+        epochs = self.budget.pretraining(transformer.get_params())
+        transformer.set_params(**epochs, checkpoint_dir=checkpoints)
         cut = self.method.cut(self.preset)
         train, val = (
             self.task.pretraining_windows(

@@ -1,0 +1,66 @@
+"""The supervised row of the few-labels tables (paper, Section 5.2): no embedding, no probe."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.metrics import accuracy_score
+
+from ..model_selection import LabelFractionSplit
+from ._trial import Scores, Trial
+
+# As the paper's tables draw the labels; none twice, as the published code draws them.
+_SMOOTHINGS = (("per_class", ""), ("none", ", published draw"))
+
+
+def supervised_scores(trial: Trial, metrics: dict[float, str]) -> Scores:
+    """Train the supervised classifier on a few labels, and score its head.
+
+    The labels of a seed are drawn once. All validation windows select the epoch, as published,
+    unless they are what is scored: then a part of the few labels does.
+
+    Parameters
+    ----------
+    trial : Trial
+        Of the supervised method.
+    metrics : dict of float to str
+        Fractions of the labels, and what their accuracy is called.
+
+    Returns
+    -------
+    dict of str to float
+        Accuracies.
+    """
+    scores: Scores = {}
+    for fraction, metric in metrics.items():
+        for smoothing, suffix in _SMOOTHINGS:
+            draw = LabelFractionSplit(
+                fraction,
+                smoothing=smoothing,
+                n_draws=1,
+                cv=[trial.split],
+                random_state=trial.seed,
+            )
+            chosen, scored = next(draw.split(trial.rows, trial.y))
+            if len(np.unique(trial.y[chosen])) > 1:
+                scores[metric + suffix] = _accuracy(trial, trial.rows[chosen], trial.rows[scored])
+    return scores
+
+
+def _accuracy(trial: Trial, chosen: NDArray[np.intp], scored: NDArray[np.intp]) -> float:
+    task, method = trial.task, trial.method
+    settings = method.settings(trial.preset)
+    classifier = method.build(
+        settings,
+        trial.seed,
+        device=trial.execution.device,
+        num_threads=trial.execution.num_threads,
+    )
+    classifier.set_params(**trial.budget.supervised(classifier.get_params()))
+    validation = {}
+    if trial.scored == "test":
+        rows = task.rows("val")
+        rows = rows[np.isin(task.y[rows], task.y[chosen])]  # a draw may lack a class
+        validation = {"X_val": task.X[rows], "y_val": task.y[rows]}
+    classifier.fit(task.X[chosen], task.y[chosen], **validation)
+    return float(accuracy_score(task.y[scored], classifier.predict(task.X[scored])))
