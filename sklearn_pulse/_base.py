@@ -56,6 +56,7 @@ class BaseSSLTransformer(TrainingMixin, BaseEncoderTransformer):
     _min_batch_size = 1  # a method that needs negatives asks for two
     _select_rules: tuple[str, ...] = ("trailing_mean", "min_val", "last")  # or "average" too
     _schedules: tuple[str, ...] = ("one_cycle", "constant")  # where there is a `schedule`
+    _one_step = "there are no dynamics to learn from"  # what a window of one step means
 
     def _check_params(self) -> None:
         super()._check_params()
@@ -71,6 +72,11 @@ class BaseSSLTransformer(TrainingMixin, BaseEncoderTransformer):
 
     def _check_windows(self, n_timesteps: int) -> None:
         """Raise, or warn, where the parameters do not go with the length of the windows."""
+        if n_timesteps == 1:
+            warnings.warn(
+                f"X has windows of one time step: {self._one_step}. Pass longer windows.",
+                stacklevel=3,
+            )
 
     @with_callbacks
     def fit(

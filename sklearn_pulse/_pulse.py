@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import warnings
 from functools import partial
 from typing import Any
 
@@ -185,6 +184,7 @@ class PulseTransformer(BaseSSLTransformer):
     """
 
     _objective_class = CrossReconstruction
+    _one_step = "there is nothing to reconstruct, so the encoder stays as it was initialised"
 
     def __init__(
         self,
@@ -360,12 +360,7 @@ class PulseTransformer(BaseSSLTransformer):
         check_real("dropout", self.dropout, 0.0, 1.0)
 
     def _check_windows(self, n_timesteps: int) -> None:
-        if n_timesteps == 1:
-            warnings.warn(
-                "X has windows of one time step: there is nothing to reconstruct, so the encoder"
-                " stays as it was initialised. Pass longer windows.",
-                stacklevel=3,
-            )
+        super()._check_windows(n_timesteps)
         names = ("min_crop_length", "crop_length") if self.crop == "fixed" else ("min_crop_length",)
         for name in names:
             length = getattr(self, name)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import warnings
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -314,11 +313,3 @@ class DSVAETransformer(BaseSSLTransformer):
         check_option("loss", self.loss, tuple(_KL_WEIGHT))
         if self.kl_weight is not None:
             check_real("kl_weight", self.kl_weight)
-
-    def _check_windows(self, n_timesteps: int) -> None:
-        if n_timesteps == 1:
-            warnings.warn(
-                "X has windows of one time step: there are no dynamics to learn from. Pass longer"
-                " windows.",
-                stacklevel=3,
-            )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import os
-import warnings
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -417,14 +416,6 @@ class LFADSTransformer(BaseSSLTransformer):
         check_real("state_clip", self.state_clip, open_minimum=True)
         check_real("loss_scale", self.loss_scale, open_minimum=True)
         check_real("kl_weight", self.kl_weight)
-
-    def _check_windows(self, n_timesteps: int) -> None:
-        if n_timesteps == 1:
-            warnings.warn(
-                "X has windows of one time step: there are no dynamics to learn from. Pass longer"
-                " windows.",
-                stacklevel=3,
-            )
 
     def _schedule(self, train: WindowBatches) -> list[tuple[str, Callback] | Callback]:
         plateau = self.schedule == "plateau"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import warnings
 from functools import partial
 from typing import Any
 
@@ -241,6 +240,10 @@ class PatchTSTTransformer(BaseSSLTransformer):
     """
 
     _objective_class = PatchReconstruction
+    _one_step = (
+        "which are zero once they are standardised: there is nothing to learn, and every "
+        "embedding is the same"
+    )
     _variable_length = False
     _poolings = ("cls", "mean", "max")
 
@@ -356,12 +359,4 @@ class PatchTSTTransformer(BaseSSLTransformer):
             raise ValueError(
                 f"patch_stride={stride} leaves steps between patches of patch_length={length}: set"
                 f" patch_stride={length}, or 1.0 for patches that touch."
-            )
-
-    def _check_windows(self, n_timesteps: int) -> None:
-        if n_timesteps == 1:
-            warnings.warn(
-                "X has windows of one time step, which are zero once they are standardised: there"
-                " is nothing to learn, and every embedding is the same. Pass longer windows.",
-                stacklevel=3,
             )

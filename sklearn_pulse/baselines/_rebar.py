@@ -154,6 +154,7 @@ class REBARTransformer(BaseSSLTransformer):
     """
 
     _objective_class = RetrievalContrast
+    _one_step = "half of it cannot be reconstructed, so candidates are chosen at random"
     _earlier_nets = ("cross_attention_net_",)
     _min_batch_size = 2
 
@@ -278,13 +279,8 @@ class REBARTransformer(BaseSSLTransformer):
             )
 
     def _check_windows(self, n_timesteps: int) -> None:
-        if n_timesteps == 1:
-            warnings.warn(
-                "X has windows of one time step: half of it cannot be reconstructed, so candidates"
-                " are chosen at random. Pass longer windows.",
-                stacklevel=3,
-            )
-        elif not isinstance(self.mask_length, float) and self.mask_length >= n_timesteps:
+        super()._check_windows(n_timesteps)
+        if not isinstance(self.mask_length, float) and self.mask_length >= n_timesteps:
             raise ValueError(
                 f"mask_length={self.mask_length} steps would hide windows of {n_timesteps} time"
                 " steps whole: set mask_length to a fraction such as 0.12, or pass longer windows."

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import warnings
 from typing import Any
 
 import numpy as np
@@ -301,6 +300,9 @@ class SimCLRTransformer(BaseSSLTransformer):
     """
 
     _objective_class = AugmentationContrast
+    _one_step = (
+        "they cannot be shifted and hold no dynamics, so nothing of a signal is learnt from them"
+    )
     _min_batch_size = 2
 
     def __init__(
@@ -389,14 +391,6 @@ class SimCLRTransformer(BaseSSLTransformer):
         if self.scale_range[0] > self.scale_range[1]:
             raise ValueError(
                 f"scale_range={self.scale_range!r} has its larger bound first: swap them."
-            )
-
-    def _check_windows(self, n_timesteps: int) -> None:
-        if n_timesteps == 1:
-            warnings.warn(
-                "X has windows of one time step: they cannot be shifted and hold no dynamics, so"
-                " nothing of a signal is learnt from them. Pass longer windows.",
-                stacklevel=3,
             )
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import warnings
 from functools import partial
 from typing import Any
 
@@ -306,6 +305,7 @@ class SimMTMTransformer(BaseSSLTransformer):
     """
 
     _objective_class = MaskedNeighbors
+    _one_step = "what is masked leaves nothing to see, so there is little to learn"
     _min_batch_size = 2
     _schedules = ("one_cycle", "cosine", "constant")
 
@@ -406,14 +406,6 @@ class SimMTMTransformer(BaseSSLTransformer):
         check_option("mask_chain", self.mask_chain, ("channel", "batch"))
         check_real("temperature", self.temperature, open_minimum=True)
         check_option("reconstruct", self.reconstruct, ("originals", "inputs"))
-
-    def _check_windows(self, n_timesteps: int) -> None:
-        if n_timesteps == 1:
-            warnings.warn(
-                "X has windows of one time step: what is masked leaves nothing to see, so there is"
-                " little to learn. Pass longer windows.",
-                stacklevel=3,
-            )
 
     def _batches(self, windows: Windows, index: NDArray[np.intp]) -> WindowBatches:
         if self.backbone == "cnn" and windows.n_timesteps != self.n_timesteps_in_:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import warnings
 from functools import partial
 from typing import Any
 
@@ -306,6 +305,7 @@ class TimeMAETransformer(BaseSSLTransformer):
     """
 
     _objective_class = MaskedSegments
+    _one_step = "what is hidden leaves nothing to see, so the encoder stays as it was initialised"
     _variable_length = False
 
     def __init__(
@@ -420,14 +420,6 @@ class TimeMAETransformer(BaseSSLTransformer):
             check_real(name, getattr(self, name), 0.0, 1.0)
         for name in ("regression_weight", "classification_weight"):
             check_real(name, getattr(self, name))
-
-    def _check_windows(self, n_timesteps: int) -> None:
-        if n_timesteps == 1:
-            warnings.warn(
-                "X has windows of one time step: what is hidden leaves nothing to see, so the"
-                " encoder stays as it was initialised. Pass longer windows.",
-                stacklevel=3,
-            )
 
     def _callbacks(
         self, train: WindowBatches, valid: WindowBatches | None

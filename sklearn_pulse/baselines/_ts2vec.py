@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import warnings
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -295,6 +294,9 @@ class TS2VecTransformer(BaseSSLTransformer):
     """
 
     _objective_class = HierarchicalContrast
+    _one_step = (
+        "they have no crops and hold no dynamics, so nothing of a signal is learnt from them"
+    )
     _select_rules = (*BaseSSLTransformer._select_rules, "average")
 
     def __init__(
@@ -380,11 +382,3 @@ class TS2VecTransformer(BaseSSLTransformer):
         check_real("instance_weight", self.instance_weight, 0.0, 1.0, open_maximum=False)
         check_option("loss_reduction", self.loss_reduction, ("mean", "published"))
         check_real("representation_dropout", self.representation_dropout, 0.0, 1.0)
-
-    def _check_windows(self, n_timesteps: int) -> None:
-        if n_timesteps == 1:
-            warnings.warn(
-                "X has windows of one time step: they have no crops and hold no dynamics, so"
-                " nothing of a signal is learnt from them. Pass longer windows.",
-                stacklevel=3,
-            )

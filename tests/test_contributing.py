@@ -1,0 +1,51 @@
+"""What CONTRIBUTING.md says of adding a method is so; test_common.py runs the contract on it."""
+
+import inspect
+import re
+from pathlib import Path
+
+import numpy as np
+
+from sklearn_pulse._base import BaseSSLTransformer
+from sklearn_pulse._embedding import WindowEmbedder
+from sklearn_pulse._objective import Objective
+from tests import toy_method
+from tests.test_common import CLASSES
+
+TEXT = (Path(__file__).parent.parent / "CONTRIBUTING.md").read_text()
+
+
+def test_the_objective_is_the_one_that_is_tested():
+    assert inspect.getsource(toy_method.DenoisedMean) in TEXT
+
+
+def test_the_contract_is_run_on_it():
+    assert toy_method.DenoisedMeanTransformer in CLASSES
+
+
+def test_the_hooks_exist():
+    table = TEXT.split("| a method that ... |")[1].split("\n\n")[0]
+    names = re.findall(r"`(?:Objective\.)?(\w+)", table)
+    hooks = {*dir(BaseSSLTransformer), *dir(WindowEmbedder), *dir(Objective), "WindowBatches"}
+    assert len(names) > 8
+    assert set(names) <= hooks
+
+
+def test_every_room_exists():
+    package = Path(__file__).parent.parent / "sklearn_pulse"
+    for row in re.findall(r"^\| (`[^|]+) \|", TEXT, flags=re.MULTILINE):
+        for room in re.findall(r"`([\w/]+(?:\.py|/))`", row):
+            assert (package / room).exists(), room
+
+
+def test_it_learns_what_it_says():
+    """Means of variance one are told much better than by a guess."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(200, 1, 2)) + rng.normal(size=(200, 32, 2))
+    encoder = {"embedding_dim": 8, "encoder_hidden_dim": 8, "encoder_depth": 3}
+    toy = toy_method.DenoisedMeanTransformer(
+        **encoder, lr=1e-2, max_epochs=30, num_threads=1, random_state=0
+    )
+    toy.fit(X)
+    assert toy.history_[0]["valid_loss"] > 0.8
+    assert toy.history_[-1]["valid_loss"] < 0.4
