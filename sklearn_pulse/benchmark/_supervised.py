@@ -34,17 +34,24 @@ def supervised_scores(trial: Trial, metrics: dict[float, str]) -> Scores:
     scores: Scores = {}
     for fraction, metric in metrics.items():
         for smoothing, suffix in _SMOOTHINGS:
-            draw = LabelFractionSplit(
-                fraction,
-                smoothing=smoothing,
-                n_draws=1,
-                cv=[trial.split],
-                random_state=trial.seed,
-            )
-            chosen, scored = next(draw.split(trial.rows, trial.y))
-            if len(np.unique(trial.y[chosen])) > 1:
-                scores[metric + suffix] = _accuracy(trial, trial.rows[chosen], trial.rows[scored])
+            chosen, scored = _draw(trial, fraction, smoothing)
+            if len(np.unique(trial.task.y[chosen])) > 1:
+                scores[metric + suffix] = _accuracy(trial, chosen, scored)
     return scores
+
+
+def _draw(
+    trial: Trial, fraction: float, smoothing: str
+) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Return the windows that are learned from, and those that are scored."""
+    train, scored = (trial.rows[part] for part in trial.split)
+    if smoothing == "none" and int(fraction * len(train)) == 0:
+        return train[:0], scored
+    draws = LabelFractionSplit(
+        fraction, smoothing=smoothing, n_draws=1, cv=[trial.split], random_state=trial.seed
+    )
+    chosen, _ = next(draws.split(trial.rows, trial.y))
+    return trial.rows[chosen], scored
 
 
 def _accuracy(trial: Trial, chosen: NDArray[np.intp], scored: NDArray[np.intp]) -> float:
