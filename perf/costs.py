@@ -1,0 +1,173 @@
+"""What every method costs at the size of HAR's windows, in one run: parameters and windows/s.
+
+    python -m perf.costs [--windows 256] [--rounds 3] [--threads 2] [--output docs/costs.md]
+
+The methods take turns, so that a machine whose speed drifts slows all of them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import platform
+import statistics
+import sys
+import time
+from collections import defaultdict
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from threadpoolctl import threadpool_limits
+
+from sklearn_pulse.baselines import SupervisedClassifier
+from sklearn_pulse.benchmark._methods import Method, controls, supervised, trained
+from sklearn_pulse.windows import RecordingWindows, sliding_windows
+
+N_CHANNELS, N_TIMESTEPS = 6, 128  # the size of HAR's windows
+WINDOWS_A_RECORDING = 16
+PRESET = "har"
+N_EPOCHS = 2  # the first warms up
+
+
+@dataclass
+class Cost:
+    """What was counted and timed of a method, or of a stage of it."""
+
+    n_trained: int = 0
+    n_encoder: int = 0
+    training: list[float] = field(default_factory=list)  # windows/s, one a round
+    embedding: list[float] = field(default_factory=list)
+
+
+def make_windows(n_windows: int) -> RecordingWindows:
+    """Return windows of noise that know their recordings; half a window of margin at each end."""
+    n_recordings = max(2, n_windows // WINDOWS_A_RECORDING)
+    shape = (n_recordings, (WINDOWS_A_RECORDING + 1) * N_TIMESTEPS, N_CHANNELS)
+    recordings = np.random.default_rng(0).normal(size=shape).astype(np.float32)
+    return sliding_windows(list(recordings), N_TIMESTEPS, N_TIMESTEPS, lazy=True).X
+
+
+def n_parameters(module: torch.nn.Module) -> int:
+    """Return the number of weights."""
+    return sum(parameter.numel() for parameter in module.parameters())
+
+
+def n_trained(module: torch.nn.Module) -> int:
+    """Return the number of weights that the loss moves."""
+    return sum(p.numel() for p in module.parameters() if p.requires_grad)
+
+
+def epoch_rate(net: Any, n_windows: int) -> float:
+    """Return the windows/s of the last epoch."""
+    return n_windows / net.history[-1, "dur"]
+
+
+def run_once(method: Method, X: RecordingWindows, n_threads: int, costs: dict[str, Cost]) -> None:
+    """Train for two epochs where there is something to train, then embed."""
+    settings = method.settings(PRESET)
+    epochs = dict.fromkeys(("max_epochs", "attention_epochs"), N_EPOCHS)
+    options = {"num_threads": n_threads, "device": "cpu", "validation_fraction": 0}
+    estimator = method.build(settings, 0, **options, **epochs)
+    cost = costs[method.title]
+    if isinstance(estimator, SupervisedClassifier):
+        estimator.fit(np.asarray(X), np.arange(len(X)) % N_CHANNELS)
+    else:
+        estimator.fit(X)
+    net = getattr(estimator, "net_", None)
+    if net is not None:
+        cost.n_encoder = n_parameters(estimator.encoder_)
+    if method.is_trained or method.is_classifier:
+        cost.n_trained = n_trained(net.module_)
+        cost.training.append(epoch_rate(net, len(X)))
+    for name in getattr(estimator, "_earlier_nets", ()):
+        first = getattr(estimator, name)
+        stage = costs[f"{method.title}, first stage"]
+        stage.n_trained = n_trained(first.module_)
+        stage.training.append(epoch_rate(first, len(X)))
+    windows = np.asarray(X)
+    start = time.perf_counter()
+    estimator.transform(windows)
+    cost.embedding.append(len(X) / (time.perf_counter() - start))
+
+
+def measure(methods: list[Method], n_windows: int, rounds: int, n_threads: int) -> dict[str, Cost]:
+    """Run the methods in turns."""
+    X, costs = make_windows(n_windows), defaultdict(Cost)
+    with threadpool_limits(n_threads):
+        for _ in range(rounds):
+            for method in methods:
+                run_once(method, X, n_threads, costs)
+                print(".", end="", file=sys.stderr, flush=True)
+    print(file=sys.stderr)
+    return dict(costs)
+
+
+def _rate(rates: list[float], base: list[float]) -> list[str]:
+    """Return the median, and the median of its ratio to another's, round by round."""
+    if not rates:
+        return ["", ""]
+    ratios = [rate / other for rate, other in zip(rates, base, strict=True)]
+    return [f"{statistics.median(rates):,.0f}", f"{statistics.median(ratios):.2f}"]
+
+
+def _count(number: int) -> str:
+    return f"{number:,}" if number else ""
+
+
+def table(costs: dict[str, Cost], base: str = "PULSE") -> str:
+    """Return the costs as Markdown."""
+    lines = [
+        "| | trained parameters | in the encoder | training, windows/s | of PULSE's"
+        " | embedding, windows/s | of PULSE's |",
+        "|---|---:|---:|---:|---:|---:|---:|",
+    ]
+    for title, cost in costs.items():
+        columns = [title, _count(cost.n_trained), _count(cost.n_encoder)]
+        columns += _rate(cost.training, costs[base].training)
+        columns += _rate(cost.embedding, costs[base].embedding)
+        lines.append("| " + " | ".join(columns) + " |")
+    return "\n".join(lines)
+
+
+def _page(costs: dict[str, Cost], n_windows: int, rounds: int, n_threads: int) -> str:
+    return f"""# What each method costs
+
+`make bench` writes this page: {n_windows} windows of {N_TIMESTEPS} steps and {N_CHANNELS} channels
+(the size of HAR), the settings of `presets.get(method, "har")`, float32 on a CPU. Medians of
+{rounds} rounds in which the methods take turns; a ratio is the median of the rounds' ratios.
+Training is the second epoch, without validation, of the estimator itself (batches, loss, gradient,
+optimiser, callbacks); what a method trains in two stages has two rows. Absolute figures are those
+of one machine, ratios travel better.
+
+{table(costs)}
+
+{platform.machine()}, {os.cpu_count()} cores, {n_threads} threads, torch {torch.__version__},
+Python {platform.python_version()}.
+
+One epoch is not the same work in every method: the published settings differ in epochs, strides
+and windows (`presets.windows`), and REBAR reconstructs every anchor from each of its candidates.
+"""
+
+
+def main() -> None:
+    """Measure, print the table and write the page."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--windows", type=int, default=256)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--threads", type=int, default=torch.get_num_threads())
+    parser.add_argument("--output", type=Path, default=Path("docs/costs.md"))
+    args = parser.parse_args()
+    methods = [*trained(), supervised(), *(m for m in controls() if m.make is not None)]
+    n_windows = len(make_windows(args.windows))
+    costs = measure(methods, args.windows, args.rounds, args.threads)
+    page = _page(costs, n_windows, args.rounds, args.threads)
+    args.output.parent.mkdir(parents=True, exist_ok=True)
+    args.output.write_text(page)
+    print(page)
+
+
+if __name__ == "__main__":
+    main()
