@@ -1,0 +1,153 @@
+"""Tell which methods beat an untrained encoder where noise drowns random features.
+
+    python -m perf.hidden_dynamics [--seeds 3] [--method simclr dsvae ...] [--output FILE]
+
+Windows of the Thomas system, five parameters, beside channels that hold noise and nothing else. A
+random encoder mixes all channels; one that has learnt what can be predicted need not.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import TransformerMixin
+
+from sklearn_pulse import PulseTransformer
+from sklearn_pulse.baselines import (
+    DSVAETransformer,
+    LFADSTransformer,
+    PatchTSTTransformer,
+    RandomEncoderTransformer,
+    REBARTransformer,
+    SimCLRTransformer,
+    SimMTMTransformer,
+    TimeMAETransformer,
+    TS2VecTransformer,
+)
+from sklearn_pulse.datasets import make_system_classification
+from sklearn_pulse.evaluation import make_linear_probe
+from sklearn_pulse.windows import RecordingWindows
+
+N_NOISE_CHANNELS = 5
+LENGTH = 100
+ENCODER = {"embedding_dim": 64, "encoder_hidden_dim": 32, "encoder_depth": 6}
+# About a minute of one core each, three for REBAR; batches of 64.
+SETTINGS: dict[type, dict[str, Any]] = {
+    PulseTransformer: ENCODER | {"gru_hidden_dim": 32, "init_hidden_dim": 32, "max_epochs": 15},
+    SimCLRTransformer: ENCODER | {"max_shift": 1.0, "max_epochs": 15},
+    TS2VecTransformer: ENCODER | {"max_epochs": 20},
+    REBARTransformer: ENCODER
+    | {
+        "attention_hidden_dim": 32,
+        "attention_bottleneck_dim": 8,
+        "attention_depth": 2,
+        "attention_epochs": 10,
+        "n_candidates": 8,
+        "alpha": 0.5,
+        "temperature": 0.1,
+        "max_epochs": 10,
+    },
+    PatchTSTTransformer: {
+        "embedding_dim": 48,
+        "patch_length": 10,
+        "pooling": "mean",
+        "max_epochs": 15,
+        "lr": 1e-3,
+    },
+    TimeMAETransformer: {"embedding_dim": 64, "patch_length": 5, "max_epochs": 30},
+    LFADSTransformer: ENCODER | {"max_epochs": 15},
+    DSVAETransformer: ENCODER | {"max_epochs": 15},
+    SimMTMTransformer: {"max_epochs": 20},
+}
+METHODS = {cls.__name__.removesuffix("Transformer").lower(): cls for cls in SETTINGS}
+
+
+class HiddenDynamics(NamedTuple):
+    """Windows to train on, by recording, and windows of other recordings to test on."""
+
+    train: RecordingWindows
+    y_train: NDArray[Any]
+    groups: NDArray[Any]
+    X_test: NDArray[np.float32]
+    y_test: NDArray[Any]
+
+
+@cache
+def make_task() -> HiddenDynamics:
+    """Return 1,400 windows of 70 trials to train on, and all 1,500 windows of 15 others."""
+    data = make_system_classification("thomas", noise=0.0, random_state=0)
+    rng = np.random.default_rng(0)
+    scale = data.X.std((0, 1))
+    recordings = [
+        np.hstack([signal / scale, rng.normal(size=(len(signal), N_NOISE_CHANNELS))])
+        for signal in data.recordings
+    ]
+    recordings = [recording.astype(np.float32) for recording in recordings]
+    train = (data.split == "train") & (data.start // LENGTH % 5 == 0)
+    test = data.split == "test"
+    parts = [
+        RecordingWindows(recordings, data.recording[part], data.start[part], LENGTH)
+        for part in (train, test)
+    ]
+    return HiddenDynamics(
+        parts[0], data.y[train], data.groups[train], np.asarray(parts[1]), data.y[test]
+    )
+
+
+def probe(transformer: TransformerMixin, task: HiddenDynamics) -> float:
+    """Return the accuracy of a linear probe on a fitted transformer."""
+    Z = transformer.transform(np.asarray(task.train))
+    return (
+        make_linear_probe()
+        .fit(Z, task.y_train)
+        .score(transformer.transform(task.X_test), task.y_test)
+    )
+
+
+def untrained_accuracy(seed: int) -> float:
+    """Return the accuracy on an encoder as it was initialised."""
+    task = make_task()
+    untrained = RandomEncoderTransformer(**ENCODER, random_state=seed, num_threads=1)
+    return probe(untrained.fit(np.asarray(task.train[:1])), task)
+
+
+def accuracy(name: str, seed: int) -> float:
+    """Return the accuracy of a method after its training."""
+    task, cls = make_task(), METHODS[name]
+    transformer = cls(**SETTINGS[cls], batch_size=64, random_state=seed, num_threads=1)
+    return probe(transformer.fit(task.train, groups=task.groups), task)
+
+
+def main() -> None:
+    """Train every method with several seeds, and print their accuracies."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--method", nargs="+", choices=list(METHODS), default=list(METHODS))
+    parser.add_argument("--output", type=Path)
+    args = parser.parse_args()
+    untrained = [untrained_accuracy(seed) for seed in range(args.seeds)]
+    lines = ["| | accuracy, % | by seed | CPU seconds |", "|---|---:|---|---:|"]
+    lines.append(_line("untrained encoder", untrained, 0.0))
+    print("\n".join(lines), flush=True)
+    for name in args.method:
+        start = time.process_time()
+        scores = [accuracy(name, seed) for seed in range(args.seeds)]
+        lines.append(_line(name, scores, (time.process_time() - start) / args.seeds))
+        print(lines[-1], flush=True)
+    if args.output is not None:
+        args.output.write_text("\n".join(lines) + "\n")
+
+
+def _line(name: str, scores: list[float], seconds: float) -> str:
+    by_seed = " / ".join(f"{100 * score:.1f}" for score in scores)
+    return f"| {name} | {100 * np.mean(scores):.1f} | {by_seed} | {seconds:.0f} |"
+
+
+if __name__ == "__main__":
+    main()
