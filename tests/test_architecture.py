@@ -67,6 +67,7 @@ ALLOWED = {
     | {"_candidates", "_retrieval", "augmentations", "windows"}
     | {"_classification", "_classifier", "_labeled_batches"},
     "interop": {"_pulse"},
+    "theory": {"_parameters"},
     "benchmark": {
         "__init__",
         "_base",
@@ -98,6 +99,7 @@ NO_TORCH = {
     "evaluation",
     "model_selection",
     "presets",
+    "theory",
 }
 NO_SKLEARN = {"networks", "functional", "sampling", "augmentations"}
 HEAVY = tuple(
@@ -172,6 +174,7 @@ def test_the_rule_sees_imports(tmp_path):
     [
         ("import sklearn_pulse", "sktime matplotlib wfdb networkx dask"),
         ("import sklearn_pulse.plotting", "matplotlib"),
+        ("import sklearn_pulse.theory", "networkx"),
     ],
 )
 def test_the_import_stays_light(statement, absent):

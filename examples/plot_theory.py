@@ -1,0 +1,171 @@
+"""
+Theorem 1 as a picture
+======================
+
+Two samples of one dynamical system: which latent variables do the masked observables share with
+the visible ones? The theorem says: the system alone, if and only if one sample is wholly masked and
+the other wholly visible. This draws the graph, and in blue what is left of the shared variables
+after pruning, as the paper words it and by the rule whose set always separates the two sides.
+
+    python examples/plot_theory.py                                    # one sample masked
+    python examples/plot_theory.py 1111/1000 --first-step driven      # 1 is masked, 0 visible
+
+At the end it counts the masks on which the pruning as worded leaves too little. That takes a few
+seconds.
+"""
+
+import argparse
+from itertools import product
+from pathlib import Path
+
+import matplotlib
+
+matplotlib.use("Agg")
+
+import matplotlib.pyplot as plt
+import networkx as nx
+
+from sklearn_pulse.theory import minimum_separators, pulse_graph, separates, shared_latents
+
+parser = argparse.ArgumentParser(description="Which variables connect masked and visible steps?")
+parser.add_argument(
+    "mask", nargs="?", default="1111/0000", help="1 masked, 0 visible, a / between the samples"
+)
+parser.add_argument(
+    "--first-step",
+    choices=["root", "driven"],
+    default="root",
+    help="whether the system acts on the first state",
+)
+arguments = parser.parse_args()
+rows = arguments.mask.split("/")
+n_steps = len(rows[0])
+if set(arguments.mask) - set("01/") or [len(row) for row in rows] != [n_steps] * 2:
+    parser.error(
+        f"mask {arguments.mask!r} is none: write for example 1111/1000, as many steps each"
+    )
+if len(set(arguments.mask.replace("/", ""))) == 1:
+    parser.error(f"mask {arguments.mask!r} leaves one side empty: mix 1 (masked) and 0 (visible)")
+
+
+def observables(rows):
+    """Nodes that a mask such as ["1111", "1000"] hides."""
+    return [
+        f"Y[{sample},{step}]"
+        for sample, row in enumerate(rows)
+        for step, masked in enumerate(row)
+        if masked == "1"
+    ]
+
+
+# %%
+# What crosses
+# ------------
+# The smallest separating sets are found by trying all sets, so only for short samples.
+
+RULES = {"literal": "Pruned as the paper words it", "blocking": "Pruned only where blocked"}
+
+
+def in_braces(nodes):
+    """Write a set in a fixed order."""
+    return "{" + ", ".join(sorted(nodes, key=lambda node: (node != "system", node))) + "}"
+
+
+graph = pulse_graph(2, n_steps, arguments.first_step)
+masked = observables(rows)
+print(f"mask {arguments.mask}, first state {arguments.first_step}")
+verdicts = {}
+for rule, title in RULES.items():
+    shared = shared_latents(graph, masked, rule)
+    verdict = "separates" if separates(graph, shared, masked) else "does not separate"
+    verdicts[rule] = f"{in_braces(shared)} {verdict}"
+    print(f"  {title + ':':34s}{verdicts[rule]}")
+if n_steps <= 4:
+    smallest = ", ".join(map(in_braces, minimum_separators(graph, masked)))
+    print(f"  {'Smallest separating sets:':34s}{smallest}")
+
+# %%
+# The graph
+# ---------
+# The system is above the states, the states are above what is measured of them.
+
+
+def place(node):
+    """Coordinates of a node: steps go to the right, one sample after the other."""
+    kind, sample, step = (graph.nodes[node][name] for name in ("kind", "sample", "step"))
+    if kind == "system":
+        return n_steps + 0.25, 1.0 + 0.35 * max(n_steps, 3)
+    left = sample * (n_steps + 1.5)
+    height = 0.0 if kind == "observable" else 1.0
+    return (left - 1.0 if kind == "initial_state" else left + step), height
+
+
+def draw(ax, rule):
+    """Draw the graph with what one rule recovers."""
+    shared = shared_latents(graph, masked, rule)
+    for node in graph:
+        hidden, recovered = node in masked, node in shared
+        nx.draw_networkx_nodes(
+            graph,
+            position,
+            ax=ax,
+            nodelist=[node],
+            node_size=900,
+            node_shape="s" if node.startswith("Y") else "o",
+            node_color="#0072b2" if recovered else "#555555" if hidden else "white",
+            edgecolors="black",
+        )
+        color = "white" if hidden or recovered else "black"
+        nx.draw_networkx_labels(
+            graph,
+            position,
+            {node: node.replace("initial", "initial\n")},
+            ax=ax,
+            font_size=7,
+            font_color=color,
+        )
+    for of_system, color in {True: "#aaaaaa", False: "black"}.items():
+        edges = [edge for edge in graph.edges if (edge[0] == "system") == of_system]
+        nx.draw_networkx_edges(
+            graph, position, edges, ax=ax, node_size=900, edge_color=color, arrowsize=9
+        )
+    ax.set_title(f"{RULES[rule]}:\n{verdicts[rule]}", fontsize=10)
+    ax.margins(0.06, 0.15)
+    ax.set_axis_off()
+
+
+position = {node: place(node) for node in graph}
+size = max(7.0, 2.0 * n_steps + 2.0), max(7.0, 1.3 * n_steps + 1.8)
+figure, axes = plt.subplots(2, 1, figsize=size, layout="constrained")
+for ax, rule in zip(axes, RULES, strict=True):
+    draw(ax, rule)
+figure.suptitle("Masked observables are dark, recovered variables blue")
+output = Path("output/theory")
+output.mkdir(parents=True, exist_ok=True)
+figure.savefig(output / "shared_latents.png", dpi=120)
+plt.close(figure)
+
+# %%
+# On how many masks does each set separate?
+# -----------------------------------------
+# Every mask of two samples that hides something and not everything.
+
+print(f"\n{'first state':13s}{'steps':>5s}{'masks':>7s}{'only the system':>17s}", end="")
+print("".join(f"{rule + ' fails':>16s}" for rule in RULES))
+for first_step, length in product(["root", "driven"], [2, 3, 4, 5]):
+    pair = pulse_graph(2, length, first_step)
+    fails = dict.fromkeys(RULES, 0)
+    n_masks = only_system = 0
+    for bits in product("01", repeat=2 * length):
+        if len(set(bits)) == 1:
+            continue
+        hidden = observables([bits[:length], bits[length:]])
+        sets = {rule: shared_latents(pair, hidden, rule) for rule in RULES}
+        n_masks += 1
+        only_system += sets["literal"] == sets["blocking"] == {"system"}
+        for rule, shared in sets.items():
+            fails[rule] += not separates(pair, shared, hidden)
+    print(f"{first_step:13s}{length:5d}{n_masks:7d}{only_system:17d}", end="")
+    print("".join(f"{count:16d}" for count in fails.values()))
+
+print(f"\npicture: {output}/shared_latents.png")
