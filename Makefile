@@ -17,7 +17,7 @@ help:
 	@echo "make test-slow  the tests that take long"
 	@echo "make test-lowest the tests, with the oldest versions that are admitted"
 	@echo "make test-gpu   the tests that need CUDA"
-	@echo "make bench      training windows per second against the literal published step"
+	@echo "make bench      training against the literal published step; every method's cost (docs/)"
 	@echo "make format     reformat the code"
 
 install: $(VENV)/.installed
@@ -48,7 +48,7 @@ test-lowest:
 	$(PYTHON) -m venv .venv-lowest
 	.venv-lowest/bin/pip install --quiet --constraint constraints-lowest.txt $(TORCH_ARGS) torch
 	.venv-lowest/bin/pip install --quiet --constraint constraints-lowest.txt \
-		--editable '.[plot,progress]' array-api-strict hypothesis pandas polars pyarrow \
+		--editable '.[plot,progress,theory]' array-api-strict hypothesis pandas polars pyarrow \
 		pytest pytest-timeout pytest-xdist
 	$(TEST_ENV) .venv-lowest/bin/python -m pytest -q -n auto -W default
 
@@ -57,6 +57,7 @@ test-gpu: install
 
 bench: install
 	$(BIN)/python -m perf.training_throughput
+	$(BIN)/python -m perf.costs
 
 format: install
 	$(BIN)/ruff check --fix .
