@@ -12,6 +12,10 @@ ABLATIONS = {
     "pulse-direct-reconstruction": "Direct Recon. (w/o Random Crop)",
     "pulse-random-pairs": "Cross-Recon. w Random Pairs",
 }
+ORACLES = {
+    "oracle-positive": "PULSE-Oracle-Positive",
+    "oracle-negative": "PULSE-Oracle-Negative",
+}
 # Ours to theirs.
 _METRICS = {"accuracy": "Accuracy", "auroc": "AUROC", "auprc": "AUPRC"}
 _TRANSFER_METRICS = {"accuracy": "ACC", "auroc": "AUROC"}
@@ -40,7 +44,8 @@ def title(method: str) -> str | None:
     """Return how the paper writes the name of a method, None for one that it has not."""
     names = {row["method"] for row in table("linear_probe_cv")}
     names |= {row["method"] for row in table("semi_supervised")}
-    return ABLATIONS.get(method) or {name.casefold(): name for name in names}.get(method.casefold())
+    special = ABLATIONS | ORACLES
+    return special.get(method) or {name.casefold(): name for name in names}.get(method.casefold())
 
 
 def value(protocol: str, dataset: str, method: str, metric: str) -> float | None:
@@ -79,6 +84,9 @@ def _address(
     if protocol == "label-efficiency" and metric.startswith("accuracy "):
         percent = metric.removeprefix("accuracy ").removesuffix(" %")
         return where | {"label_percent": percent}, "semi_supervised", "accuracy"
+    if protocol == "synthetic" and dataset == "mean over systems":
+        wanted = {"noise_sigma": metric.removeprefix("noise "), "method": method}
+        return wanted, "table_analysis", "accuracy"
     if protocol == "transfer" and metric in _TRANSFER_METRICS:
         wanted = {"scenario": dataset, "method": method, "metric": _TRANSFER_METRICS[metric]}
         return wanted, "transfer", "value"

@@ -9,14 +9,14 @@ import numpy as np
 
 from ..plotting import LabelEfficiencyDisplay
 from ._methods import Method
-from ._protocols import FEW_LABELS, FRACTIONS
+from ._protocols import FEW_LABELS, FRACTIONS, PROTOCOLS
 from ._tables import Table
 
 _LABELS = (*FEW_LABELS, "accuracy 100 %")
 
 
 def draw(table: Table, path: Path) -> None:
-    """Draw a table: accuracy against labels where it is about them, else its first metric.
+    """Draw a table: accuracy against labels or noise where it is about them, else its first metric.
 
     Parameters
     ----------
@@ -29,7 +29,10 @@ def draw(table: Table, path: Path) -> None:
 
     complete = [m for m in table.methods if all((m.name, x) in table.values for x in _LABELS)]
     curves = [method for method in complete if method.make is not None]
-    figure = _label_efficiency(table, curves) if curves else _figures(table)
+    if PROTOCOLS[table.protocol].is_crossed:
+        figure = _across_columns(table)
+    else:
+        figure = _label_efficiency(table, curves) if curves else _figures(table)
     figure.savefig(path, dpi=120)
     plt.close(figure)
 
@@ -46,6 +49,35 @@ def _label_efficiency(table: Table, curves: list[Method]) -> Any:
     )
     display.ax_.set_title(f"{table.title}, budget {table.budget}", fontsize="medium", loc="left")
     return display.figure_
+
+
+def _across_columns(table: Table) -> Any:
+    """Draw the accuracy of each method across the columns, with its spread over seeds."""
+    import matplotlib.pyplot as plt
+
+    figure, ax = plt.subplots(figsize=(8, 5), layout="constrained")
+    columns = np.arange(len(table.metrics))
+    for number, method in enumerate(table.methods):
+        values = [table.values.get((method.name, metric)) for metric in table.metrics]
+        there = [column for column in columns if values[column] is not None]
+        if not there:
+            continue
+        ax.errorbar(
+            there,
+            [values[column].mean for column in there],
+            [values[column].spread for column in there],
+            label=method.title,
+            color=f"C{number % 10}",
+            linestyle="--" if method.is_control else "-",
+            marker="osD^v"[number // 10],
+            capsize=2,
+        )
+    ax.set_xticks(columns, table.metrics)
+    ax.set(ylabel="accuracy")
+    ax.grid(alpha=0.3)
+    ax.set_title(f"{table.title}, budget {table.budget}", fontsize="medium", loc="left")
+    figure.legend(frameon=False, fontsize="small", loc="outside right upper")
+    return figure
 
 
 def _figures(table: Table) -> Any:

@@ -11,8 +11,9 @@ import numpy as np
 from ..evaluation import clustering_scores, make_cluster_probe, reconstruction_scores
 from ..model_selection import LabelFractionSplit
 from ._budgets import Budget
-from ._methods import Method, ablations, controls, supervised, trained
+from ._methods import Method, ablations, controls, oracles, supervised, trained
 from ._supervised import supervised_scores
+from ._synthetic import SYNTHETIC, on_system, synthetic
 from ._tasks import N_FOLDS, SCENARIOS, TASKS
 from ._transfer import on_transfer, transfer
 from ._trial import Execution, Scores, Trial, cross_validated
@@ -44,6 +45,9 @@ class Protocol:
         What its tables show, the first for pictures.
     has_folds : bool
         Whether a seed is the number of a fold, whose test part is scored.
+    is_crossed : bool
+        Whether data sets are columns: those with the same title make one table, whose columns are
+        their `column`, and a further table has the means over titles.
     """
 
     name: str
@@ -54,6 +58,7 @@ class Protocol:
     make_trial: Callable[..., Trial]
     metrics: tuple[str, ...]
     has_folds: bool = False
+    is_crossed: bool = False
 
 
 def _on_paper_split(
@@ -127,6 +132,10 @@ def _compared_on_few_labels() -> list[Method]:
     return [*trained(), supervised(), *controls()]
 
 
+def _compared_on_systems() -> list[Method]:
+    return [*oracles(), *ablations(), *trained()[1:], *controls()]
+
+
 _PROBED = ("accuracy", "auroc", "auprc")
 
 PROTOCOLS = {
@@ -177,6 +186,16 @@ PROTOCOLS = {
             _on_fold,
             (*_PROBED, *FEW_LABELS),
             has_folds=True,
+        ),
+        Protocol(
+            "synthetic",
+            "Parameters of chaotic systems",
+            synthetic,
+            SYNTHETIC,
+            _compared_on_systems,
+            on_system,
+            tuple(dict.fromkeys(source.column for source in SYNTHETIC.values())),
+            is_crossed=True,
         ),
     )
 }

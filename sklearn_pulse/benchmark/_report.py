@@ -140,8 +140,26 @@ def _remarks(table: Table) -> list[str]:
     if table.split == "val":
         remarks.append("The paper's values are of the test part, at the full budget.")
     remarks += filter(None, (_of_controls(table, metric) for metric in table.metrics))
+    if table.protocol == "synthetic":
+        remarks += filter(None, (_of_oracles(table, other) for other in _BELOW_THE_ORACLE))
     remarks += [f"Note: {note}." for note in table.notes]
     return remarks
+
+
+# What the paper puts below the positive oracle.
+_BELOW_THE_ORACLE = {"pulse": "PULSE", "oracle-negative": "the negative oracle"}
+
+
+def _of_oracles(table: Table, other: str) -> str:
+    """Say how far the positive oracle is above another method, seed by seed."""
+    differences = []
+    for metric in table.metrics:
+        value = table.difference("oracle-positive", metric, other)
+        if value is not None:
+            above = f"{sum(x > 0 for x in value.per_seed)} of {len(value.per_seed)} seeds above"
+            differences.append(f"{metric}: {_figure(value, sign='+')} ({above})")
+    name = _BELOW_THE_ORACLE[other]
+    return f"The positive oracle minus {name}: {'; '.join(differences)}." if differences else ""
 
 
 def _of_controls(table: Table, metric: str) -> str:

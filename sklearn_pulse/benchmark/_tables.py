@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -13,6 +14,7 @@ from . import _paper as paper
 from ._methods import Method
 from ._protocols import PROTOCOLS
 
+EVERYTHING = "all"  # the table of means over the titles of a crossed protocol
 LOWER_IS_BETTER = {"mse", "mae", "davies_bouldin"}
 
 
@@ -73,9 +75,15 @@ class Table:
     @property
     def title(self) -> str:
         """What it shows."""
-        protocol = PROTOCOLS[self.protocol]
         part = {"val": "validation part", "test": "test part"}[self.split]
-        return f"{protocol.title}, {protocol.datasets[self.dataset].title}, {part}"
+        return f"{PROTOCOLS[self.protocol].title}, {self.dataset_title}, {part}"
+
+    @property
+    def dataset_title(self) -> str:
+        """Name of its data set as in the paper."""
+        if PROTOCOLS[self.protocol].is_crossed:
+            return "mean over systems" if self.dataset == EVERYTHING else self.dataset
+        return PROTOCOLS[self.protocol].datasets[self.dataset].title
 
     @property
     def methods(self) -> list[Method]:
@@ -98,8 +106,7 @@ class Table:
 
     def paper(self, method: str, metric: str) -> float | None:
         """Return what the paper reports, None where it reports nothing."""
-        title = PROTOCOLS[self.protocol].datasets[self.dataset].title
-        return paper.value(self.protocol, title, method, metric)
+        return paper.value(self.protocol, self.dataset_title, method, metric)
 
     def difference(self, method: str, metric: str, base: str = "pulse") -> Value | None:
         """Return the difference from `base`, over the seeds that both have; None without any."""
@@ -133,9 +140,12 @@ def tables(records: Iterable[dict[str, Any]]) -> Iterator[Table]:
         cell = record["cell"]
         found[cell["protocol"], cell["dataset"], cell["split"], cell["budget"]].append(record)
     for protocol in PROTOCOLS.values():
-        for dataset in protocol.datasets:
-            for key in sorted(key for key in found if key[:2] == (protocol.name, dataset)):
-                yield _table(*key, found[key])
+        of_protocol = [
+            _table(*key, found[key])
+            for dataset in protocol.datasets
+            for key in sorted(key for key in found if key[:2] == (protocol.name, dataset))
+        ]
+        yield from _crossed(of_protocol) if protocol.is_crossed else of_protocol
 
 
 def _table(
@@ -149,6 +159,44 @@ def _table(
     values = {key: Value(of_seed) for key, of_seed in per_seed.items()}
     notes = {record["note"] for record in records} | {_training(record) for record in records}
     return Table(protocol, dataset, split, budget, values, tuple(sorted(notes - {""})))
+
+
+def _crossed(of_datasets: list[Table]) -> Iterator[Table]:
+    """Yield the tables whose columns were data sets, and first that of the means over them."""
+    groups: dict[tuple[str, str], dict[str, list[Table]]] = defaultdict(lambda: defaultdict(list))
+    for table in of_datasets:
+        title = PROTOCOLS[table.protocol].datasets[table.dataset].title
+        groups[table.split, table.budget][title].append(table)
+    for of_title in groups.values():
+        rows = [_side_by_side(title, tables) for title, tables in of_title.items()]
+        yield _mean_of(rows)
+        yield from rows
+
+
+def _side_by_side(title: str, of_datasets: list[Table]) -> Table:
+    """Return one table whose columns are the accuracies of several."""
+    values = {}
+    for table in of_datasets:
+        column = PROTOCOLS[table.protocol].datasets[table.dataset].column
+        for method in table.methods:
+            if (method.name, "accuracy") in table.values:
+                values[method.name, column] = table.values[method.name, "accuracy"]
+    notes = tuple(dict.fromkeys(note for table in of_datasets for note in table.notes))
+    return dataclasses.replace(of_datasets[0], dataset=title, values=values, notes=notes)
+
+
+def _mean_of(of_titles: list[Table]) -> Table:
+    """Return the means over tables, of the seeds that all have of what all have."""
+    first = of_titles[0]
+    n_titles = len({source.title for source in PROTOCOLS[first.protocol].datasets.values()})
+    values = {}
+    for key in first.values:
+        found = [table.values[key].of_seed for table in of_titles if key in table.values]
+        seeds = set.intersection(*(set(of_seed) for of_seed in found))
+        if len(found) == n_titles and seeds:
+            values[key] = Value({s: float(np.mean([x[s] for x in found])) for s in seeds})
+    notes = tuple(dict.fromkeys(note for table in of_titles for note in table.notes))
+    return dataclasses.replace(first, dataset=EVERYTHING, values=values, notes=notes)
 
 
 def _training(record: dict[str, Any]) -> str:

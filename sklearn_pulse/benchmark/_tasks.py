@@ -118,29 +118,37 @@ class Task:
         RecordingWindows, or ndarray of shape (n_windows, n_timesteps, n_channels)
             Random windows of the recordings, or those that carry labels.
         """
+        if cut["mode"] == "labeled" or self.recordings is None:
+            return self.labeled_windows(cut, part, seed, n_windows)[0]
         suffix = "" if part == "train" else "_val"
-        fraction = cut["fraction" + suffix]
-        if cut["mode"] == "random" and self.recordings is not None:
-            windows = random_windows(
-                [
-                    r
-                    for r, s in zip(self.recordings, self.recording_split, strict=True)
-                    if s == part
-                ],
-                cut["length"],
-                cut["stride" + suffix],
-                fraction,
-                random_state=seed,
-                downsample=cut["downsample"],
-                lazy=True,
-            ).X
-        else:
-            rows = np.random.RandomState(seed).permutation(self.rows(part))
-            windows = self.X[rows[: max(1, int(fraction * len(rows)))]]
-        if n_windows is None or n_windows >= len(windows):
-            return windows
-        chosen = np.random.RandomState(seed).permutation(len(windows))[:n_windows]
-        return windows[np.sort(chosen)]
+        of_part = zip(self.recordings, self.recording_split, strict=True)
+        windows = random_windows(
+            [recording for recording, its_part in of_part if its_part == part],
+            cut["length"],
+            cut["stride" + suffix],
+            cut["fraction" + suffix],
+            random_state=seed,
+            downsample=cut["downsample"],
+            lazy=True,
+        ).X
+        return windows[_some(len(windows), n_windows, seed)]
+
+    def labeled_windows(
+        self, cut: dict[str, Any], part: str, seed: int, n_windows: int | None
+    ) -> tuple[NDArray[Any], NDArray[Any]]:
+        """Return windows that carry labels, and the labels, as `pretraining_windows` draws them."""
+        fraction = cut["fraction" if part == "train" else "fraction_val"]
+        rows = np.random.RandomState(seed).permutation(self.rows(part))
+        rows = rows[: max(1, int(fraction * len(rows)))]
+        rows = rows[_some(len(rows), n_windows, seed)]
+        return self.X[rows], self.y[rows]
+
+
+def _some(n: int, n_kept: int | None, seed: int) -> NDArray[np.intp]:
+    """Return which of n to keep, in their order."""
+    if n_kept is None or n_kept >= n:
+        return np.arange(n)
+    return np.sort(np.random.RandomState(seed).permutation(n)[:n_kept])
 
 
 @dataclass(frozen=True)

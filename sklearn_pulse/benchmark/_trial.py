@@ -154,14 +154,16 @@ class Trial:
         epochs = self.budget.pretraining(transformer.get_params())
         transformer.set_params(**epochs, checkpoint_dir=checkpoints)
         cut = self.method.cut(self.preset)
-        train, val = (
-            self.task.pretraining_windows(
-                cut, part, self.seed, self.budget.n_windows(cut["length"], part)
-            )
+        take = self.task.labeled_windows if self.method.needs_labels else self._unlabeled
+        (train, y), (val, y_val) = (
+            take(cut, part, self.seed, self.budget.n_windows(cut["length"], part))
             for part in ("train", "val")
         )
         start = time.perf_counter()
-        transformer.fit(train, X_val=val)
+        if self.method.needs_labels:
+            transformer.fit(train, y, X_val=val, y_val=y_val)
+        else:
+            transformer.fit(train, X_val=val)
         selected = dict(transformer.net_.callbacks_).get("select_weights")
         record = {
             "fit_seconds": time.perf_counter() - start,
@@ -176,6 +178,9 @@ class Trial:
         (folder.parent / f"{folder.name}.json").write_text(json.dumps(record))
         transformer.save_pretrained(folder)
         shutil.rmtree(checkpoints)
+
+    def _unlabeled(self, *args: Any) -> tuple[Any, None]:
+        return self.task.pretraining_windows(*args), None
 
     def _options(self) -> dict[str, Any]:
         return {"device": self.execution.device, "num_threads": self.execution.num_threads}
