@@ -37,6 +37,7 @@ class Objective(nn.Module):
 
     encoder: nn.Module
     epoch = 0  # the loop counts here, for losses that change in the course of a training
+    evaluates_in_validation = False  # True drops nothing out there, even where draws are new
 
     def __init__(self, seed: int = 0) -> None:
         super().__init__()

@@ -55,6 +55,7 @@ class MaskedSegments(Objective):
     """
 
     encoder: SegmentEncoder
+    evaluates_in_validation = True
 
     def __init__(
         self,
@@ -271,8 +272,8 @@ class TimeMAETransformer(BaseSSLTransformer):
     validation_fraction, validation_every, select
         As there.
     deterministic_validation : bool, default=True
-        Whether every validation hides the same segments, draws the same codes and drops nothing
-        out; False is the published behaviour.
+        Whether every validation hides the same segments and draws the same codes; False, the
+        published behaviour, draws new ones. Nothing is dropped out either way.
     bag_pooling, checkpoint_dir, precision, compile, device, num_threads, input_layout
         As there.
     callbacks, warm_start, random_state, verbose
@@ -287,7 +288,9 @@ class TimeMAETransformer(BaseSSLTransformer):
 
     Notes
     -----
-    The method's authors use ``embedding_dim=64, encoder_hidden_dim=256``.
+    The method's authors use ``embedding_dim=64, encoder_hidden_dim=256``. The default widths are
+    those of the PULSE paper's comparison, the default vocabulary is the authors' 192; the released
+    code of the comparison has 256: ``presets.get("timemae", dataset, published=True)``.
 
     References
     ----------
