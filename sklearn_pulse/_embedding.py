@@ -184,6 +184,14 @@ class WindowEmbedder(
                 stacklevel=4,
             )
 
+    def _check_validation_length(self, n_timesteps: int) -> None:
+        """Raise where windows to validate on have a length that training on X's leaves out."""
+        if not self._variable_length and n_timesteps != self.n_timesteps_in_:
+            raise ValueError(
+                f"X_val has windows of {n_timesteps} time steps, X of {self.n_timesteps_in_}, and"
+                f" {type(self).__name__} takes windows of one length: cut both alike."
+            )
+
     def __sklearn_tags__(self) -> WindowTags:
         tags = WindowTags.of(super().__sklearn_tags__(), variable_length=self._variable_length)
         tags.input_tags.three_d_array = True

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import torch
 import torch.nn.functional as F
-from numpy.typing import NDArray
 from skorch.callbacks import Callback, LRScheduler
 from torch import Tensor, nn
 from torch.optim.lr_scheduler import CosineAnnealingLR
@@ -18,7 +17,6 @@ from .._base import BaseSSLTransformer
 from .._batches import WindowBatches
 from .._objective import Objective
 from .._parameters import check_integer, check_option, check_real
-from .._validation import Windows
 from ..functional import dropout
 from ..networks import ConvEncoder, SystemEncoder
 from ..networks._time import mask_steps
@@ -407,14 +405,13 @@ class SimMTMTransformer(BaseSSLTransformer):
         check_real("temperature", self.temperature, open_minimum=True)
         check_option("reconstruct", self.reconstruct, ("originals", "inputs"))
 
-    def _batches(self, windows: Windows, index: NDArray[np.intp]) -> WindowBatches:
-        if self.backbone == "cnn" and windows.n_timesteps != self.n_timesteps_in_:
+    def _check_validation_length(self, n_timesteps: int) -> None:
+        if self.backbone == "cnn" and n_timesteps != self.n_timesteps_in_:
             raise ValueError(
-                f"X_val has windows of {windows.n_timesteps} time steps, X of"
-                f" {self.n_timesteps_in_}, and backbone='cnn' rebuilds windows of one length: cut"
-                " both alike, or set backbone='dilated'."
+                f"X_val has windows of {n_timesteps} time steps, X of {self.n_timesteps_in_}, and"
+                " backbone='cnn' rebuilds windows of one length: cut both alike, or set"
+                " backbone='dilated'."
             )
-        return super()._batches(windows, index)
 
     def _schedule(self, train: WindowBatches) -> list[tuple[str, Callback] | Callback]:
         if self.schedule != "cosine":

@@ -514,6 +514,12 @@ def test_segments_fit_the_window(length, n_patches):
     assert fitted.encoder_.n_patches == n_patches
 
 
+def test_a_warm_start_at_another_length_says_so():
+    fitted = timemae(warm_start=True, max_epochs=1).fit(X)
+    with pytest.raises(ValueError, match="keep X's channels and its number of time steps"):
+        fitted.fit(X[:, :8])
+
+
 def test_bfloat16():
     fitted = timemae(precision="bfloat16").fit(X)
     embedding = fitted.transform(X)
