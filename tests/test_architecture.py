@@ -33,7 +33,7 @@ ALLOWED = {
     "networks": set(),
     "functional": set(),
     "sampling": set(),
-    "_objective": set(),
+    "_objective": {"functional"},
     "_validation": set(),
     "_parameters": set(),
     "_plateau": set(),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -17,7 +16,6 @@ from .._base import BaseSSLTransformer
 from .._batches import WindowBatches
 from .._objective import Objective
 from .._parameters import check_integer, check_option, check_real
-from ..functional import dropout
 from ..networks import ConvEncoder, SystemEncoder
 from ..networks._time import mask_steps
 from ..sampling import geometric_mask
@@ -171,7 +169,9 @@ class MaskedNeighbors(Objective):
     def _encode_views(self, views: Tensor, seen: Tensor | None) -> tuple[Tensor, Tensor]:
         """Return the encoded steps of all views, zero where missing, and their projections."""
         if isinstance(self.encoder, ConvEncoder):
-            steps, _ = self.encoder.encode_steps(views, seen, self._drop(views.device))
+            steps, _ = self.encoder.encode_steps(
+                views, seen, self._drop(self.dropout, views.device)
+            )
             return steps, self.projector(steps.flatten(1))
         steps = self.encoder.encode_steps(views, seen)
         return mask_steps(steps, seen), self.projector(self.encoder.pool(steps, seen))
@@ -206,11 +206,6 @@ class MaskedNeighbors(Objective):
             return errors.mean()
         n_values = seen[:n_rows].sum() * views.shape[2]
         return mask_steps(errors, seen[:n_rows]).sum() / n_values
-
-    def _drop(self, device: torch.device) -> partial[Tensor] | None:
-        if not self.training or self.dropout == 0.0:
-            return None
-        return partial(dropout, p=self.dropout, generator=self.generator(device))
 
 
 class SimMTMTransformer(BaseSSLTransformer):
