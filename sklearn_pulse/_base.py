@@ -169,6 +169,7 @@ class BaseSSLTransformer(TrainingMixin, BaseEncoderTransformer):
             )
         if X_val is not None:
             windows = check_windows(self, X_val, reset=False)
+            self._check_validation_length(windows.n_timesteps)
             usable, valid = windows.scan(), np.arange(windows.n_samples)
         validation = self._batches(windows, windows.numbers(valid, usable))
         # Too few to contrast say nothing of the weights.
@@ -247,7 +248,8 @@ class BaseSSLTransformer(TrainingMixin, BaseEncoderTransformer):
         except RuntimeError as error:
             raise ValueError(
                 "warm_start=True starts from the weights of the last fit, which have other sizes:"
-                f" set warm_start=False, or keep X's channels and the parameters. {error}"
+                " set warm_start=False, or keep X's channels and its number of time steps, and the"
+                f" parameters. {error}"
             ) from error
 
     def _draw_seed(self) -> int:

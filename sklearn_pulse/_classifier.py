@@ -229,6 +229,7 @@ class BaseWindowClassifier(ClassifierMixin, TrainingMixin, WindowEmbedder):
 
     def _check_validation(self, X_val: ArrayLike, y_val: ArrayLike) -> LabeledWindows:
         windows = check_windows(self, X_val, reset=False)
+        self._check_validation_length(windows.n_timesteps)
         windows.scan()
         y_val = check_labels(y_val, windows.n_samples, type(self).__name__, "y_val")
         codes = encode_labels(y_val, self.classes_, "y_val")

@@ -21,7 +21,7 @@ from ._progress import CallbackSupportMixin
 from ._tags import WindowTags
 from ._validation import Block, Windows, check_windows
 
-_BLOCK_STEPS = {"cpu": 2**12, "cuda": 2**18}  # time steps embedded at a time
+_BLOCK_STEPS = {"cpu": 2**12, "cuda": 2**18}  # time steps (or tokens) embedded at a time
 _MAX_BLOCK = {"cpu": 256, "cuda": 4096}  # windows embedded at a time
 
 
@@ -141,9 +141,9 @@ class WindowEmbedder(
         """
         net = self.net_
         device = torch.device(net.device)
-        size = max(
-            1, min(_BLOCK_STEPS[device.type] // windows.n_timesteps, _MAX_BLOCK[device.type])
-        )
+        # A transformer may read more tokens than there are steps: one a channel and step, say.
+        n_steps = windows.n_timesteps * getattr(self.encoder_, "tokens_per_step", 1)
+        size = max(1, min(_BLOCK_STEPS[device.type] // n_steps, _MAX_BLOCK[device.type]))
         net.module_.eval()
         for start in range(0, len(windows), size):
             index = np.arange(start, min(start + size, len(windows)))
@@ -182,6 +182,14 @@ class WindowEmbedder(
                 " reach convolution weights that were never trained. Fit on windows at least as"
                 " long, or cut X into shorter ones.",
                 stacklevel=4,
+            )
+
+    def _check_validation_length(self, n_timesteps: int) -> None:
+        """Raise where windows to validate on have a length that training on X's leaves out."""
+        if not self._variable_length and n_timesteps != self.n_timesteps_in_:
+            raise ValueError(
+                f"X_val has windows of {n_timesteps} time steps, X of {self.n_timesteps_in_}, and"
+                f" {type(self).__name__} takes windows of one length: cut both alike."
             )
 
     def __sklearn_tags__(self) -> WindowTags:

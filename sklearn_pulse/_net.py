@@ -238,7 +238,8 @@ class SSLNet(NeuralNet):
         Validate at epochs 0, k, 2k, ...; the others repeat the last value in the history.
     deterministic_validation : bool, default=True
         True draws the same crops at every validation and switches dropout off. False goes on
-        drawing from the objective's generator with dropout on, as the published code does.
+        drawing from the objective's generator, with dropout on unless the objective says
+        ``evaluates_in_validation``, as the published code does.
     **kwargs
         Those of :class:`skorch.NeuralNet`.
 
@@ -361,7 +362,8 @@ class SSLNet(NeuralNet):
 
     def validation_step(self, batch: Batch, **kwargs: Any) -> dict[str, Any]:
         """Compute the loss without a gradient."""
-        self._set_training(not self.deterministic_validation)
+        evaluate = self.deterministic_validation or self.module_.evaluates_in_validation
+        self._set_training(not evaluate)
         with torch.no_grad():
             return {"loss": self._loss(batch), "y_pred": None}
 

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import torch
 from torch import Tensor, nn
+
+from .functional import dropout
 
 
 class Objective(nn.Module):
@@ -37,6 +40,7 @@ class Objective(nn.Module):
 
     encoder: nn.Module
     epoch = 0  # the loop counts here, for losses that change in the course of a training
+    evaluates_in_validation = False  # True drops nothing out there, even where draws are new
 
     def __init__(self, seed: int = 0) -> None:
         super().__init__()
@@ -68,6 +72,12 @@ class Objective(nn.Module):
             yield
         finally:
             self.seed, self._generator = kept
+
+    def _drop(self, p: float, device: torch.device) -> partial[Tensor] | None:
+        """Return what drops elements out with probability `p` in training, None elsewhere."""
+        if not self.training or p == 0.0:
+            return None
+        return partial(dropout, p=p, generator=self.generator(device))
 
     def encode(self, x: Tensor, observed: Tensor | None = None) -> Tensor:
         """Embed windows.

@@ -60,6 +60,16 @@ def check_length(name: str, value: Any) -> None:
         check_real(name, value, 0.0, 1.0, open_minimum=True)
 
 
+def check_heads(embedding_dim: int, n_heads: Any) -> None:
+    """Raise unless `n_heads` is a number of attention heads that divides `embedding_dim`."""
+    check_integer("n_heads", n_heads, 1)
+    if embedding_dim % n_heads:
+        raise ValueError(
+            f"embedding_dim={embedding_dim} must be a multiple of n_heads={n_heads}: every head"
+            " has the same width. Change one of them."
+        )
+
+
 def plain(value: Any) -> Any:
     """Return a numpy scalar, as a grid made by numpy holds them, as Python's own."""
     return value.item() if isinstance(value, np.generic) else value
@@ -67,6 +77,7 @@ def plain(value: Any) -> Any:
 
 def check_schedule(schedule: Any, options: Iterable[str], betas: Any) -> None:
     """Raise unless the learning rate's schedule and AdamW's `betas` are known and go together."""
+    options = tuple(options)
     check_option("schedule", schedule, options)
     if betas is None:
         return
@@ -75,7 +86,8 @@ def check_schedule(schedule: Any, options: Iterable[str], betas: Any) -> None:
     for beta in betas:
         check_real("each of betas", beta, 0.0, 1.0)
     if schedule == "one_cycle":
+        others = " or ".join(repr(option) for option in options if option != schedule)
         raise ValueError(
-            f"betas={betas!r} goes with schedule='constant' only: one cycle moves the first of"
-            " them itself. Set betas=None, or schedule='constant'."
+            f"betas={betas!r} goes with schedule={others} only: one cycle moves the first of them"
+            f" itself. Set betas=None, or schedule={others}."
         )

@@ -33,9 +33,10 @@ ALLOWED = {
     "networks": set(),
     "functional": set(),
     "sampling": set(),
-    "_objective": set(),
+    "_objective": {"functional"},
     "_validation": set(),
     "_parameters": set(),
+    "_plateau": set(),
     "_progress": set(),
     "_tags": set(),
     "_net": set(),
@@ -64,7 +65,7 @@ ALLOWED = {
     "_pulse": ANY_METHOD | {"_cross_reconstruction"},
     "augmentations": {"functional"},
     "baselines": ANY_METHOD
-    | {"_candidates", "_retrieval", "augmentations", "windows"}
+    | {"_candidates", "_plateau", "_retrieval", "augmentations", "windows"}
     | {"_classification", "_classifier", "_labeled_batches"},
     "interop": {"_pulse"},
     "theory": {"_parameters"},

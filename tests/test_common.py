@@ -343,6 +343,19 @@ def test_another_length_is_refused_where_it_cannot_be(cls, windows):
         small(cls).fit(windows).transform(windows[:, :9])
 
 
+@each_trained
+@pytest.mark.parametrize("length", [9, 20])
+def test_validation_on_windows_of_another_length(cls, length, windows):
+    """Refused where the loss is that of one length, and never read in part."""
+    estimator = small(cls)
+    X_val = make_windows(6, length)[0]
+    if cls in FIXED_LENGTH or getattr(estimator, "backbone", None) == "cnn":
+        with pytest.raises(ValueError, match=f"X_val has windows of {length} time steps, X of 16"):
+            estimator.fit(windows, X_val=X_val)
+        return
+    assert np.isfinite(estimator.fit(windows, X_val=X_val).history_[-1]["valid_loss"])
+
+
 @each
 @settings(max_examples=15, deadline=None)
 @given(

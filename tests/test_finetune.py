@@ -326,6 +326,8 @@ def test_another_method_keeps_its_own_encoding_and_its_limits():
         tuned(encoder).fit(X[:, :9], y)
     with pytest.raises(ValueError, match="takes no other length"):
         first.predict(X[:, :9])
+    with pytest.raises(ValueError, match="X_val has windows of 9 time steps, X of 16"):
+        tuned(encoder).fit(X, y, X_val=X[:, :9], y_val=y)
 
 
 # --- freezing ---

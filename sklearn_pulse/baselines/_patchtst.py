@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from functools import partial
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -12,8 +12,7 @@ from torch import Tensor, nn
 
 from .._base import BaseSSLTransformer
 from .._objective import Objective
-from .._parameters import check_integer, check_length, check_option, check_real
-from ..functional import dropout
+from .._parameters import check_heads, check_integer, check_length, check_option, check_real
 from ..networks import PatchEncoder
 from ..networks._patches import standardize
 
@@ -137,7 +136,7 @@ class PatchReconstruction(Objective):
                 target.shape[:3], self.mask_ratio, self.generator(x.device), visible
             )
         shown = target.masked_fill(hidden.unsqueeze(-1), 0.0)
-        tokens = encoder.encode_patches(shown, visible, self._drop(x.device))
+        tokens = encoder.encode_patches(shown, visible, self._drop(self.dropout, x.device))
         errors = (self.head(tokens[:, :, 1:]) - target).square()
         if observed is None:
             errors = errors.mean(-1)
@@ -146,11 +145,6 @@ class PatchReconstruction(Objective):
             errors = (errors * scored).sum(-1) / scored.sum(-1).clamp(min=1)
         loss = (errors * hidden).sum() / hidden.sum().clamp(min=1)
         return loss / len(x) if self.loss_reduction == "published" else loss
-
-    def _drop(self, device: torch.device) -> partial[Tensor] | None:
-        if not self.training or self.dropout == 0.0:
-            return None
-        return partial(dropout, p=self.dropout, generator=self.generator(device))
 
 
 def _initialize(module: nn.Module) -> None:
@@ -336,12 +330,7 @@ class PatchTSTTransformer(BaseSSLTransformer):
 
     def _check_params(self) -> None:
         super()._check_params()
-        check_integer("n_heads", self.n_heads, 1)
-        if self.embedding_dim % self.n_heads:
-            raise ValueError(
-                f"embedding_dim={self.embedding_dim} must be a multiple of n_heads={self.n_heads}:"
-                " every head has the same width. Change one of them."
-            )
+        check_heads(self.embedding_dim, self.n_heads)
         check_option("activation", self.activation, ("gelu", "relu"))
         check_real("dropout", self.dropout, 0.0, 1.0)
         check_length("patch_length", self.patch_length)
@@ -351,11 +340,11 @@ class PatchTSTTransformer(BaseSSLTransformer):
 
     def _check_stride(self) -> None:
         stride, length = self.patch_stride, self.patch_length
-        if isinstance(stride, float):
+        if not isinstance(stride, Integral):
             check_real("patch_stride", stride, 0.0, 1.0, open_minimum=True, open_maximum=False)
             return
         check_integer("patch_stride", stride, 1)
-        if not isinstance(length, float) and stride > length:
+        if isinstance(length, Integral) and stride > length:
             raise ValueError(
                 f"patch_stride={stride} leaves steps between patches of patch_length={length}: set"
                 f" patch_stride={length}, or 1.0 for patches that touch."

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import os
-from functools import partial
 from typing import Any
 
 import numpy as np
 import torch
 import torch.nn.functional as F
-from numpy.typing import NDArray
 from skorch.callbacks import Callback, LRScheduler
 from torch import Tensor, nn
 from torch.optim.lr_scheduler import CosineAnnealingLR
@@ -18,8 +16,6 @@ from .._base import BaseSSLTransformer
 from .._batches import WindowBatches
 from .._objective import Objective
 from .._parameters import check_integer, check_option, check_real
-from .._validation import Windows
-from ..functional import dropout
 from ..networks import ConvEncoder, SystemEncoder
 from ..networks._time import mask_steps
 from ..sampling import geometric_mask
@@ -173,7 +169,9 @@ class MaskedNeighbors(Objective):
     def _encode_views(self, views: Tensor, seen: Tensor | None) -> tuple[Tensor, Tensor]:
         """Return the encoded steps of all views, zero where missing, and their projections."""
         if isinstance(self.encoder, ConvEncoder):
-            steps, _ = self.encoder.encode_steps(views, seen, self._drop(views.device))
+            steps, _ = self.encoder.encode_steps(
+                views, seen, self._drop(self.dropout, views.device)
+            )
             return steps, self.projector(steps.flatten(1))
         steps = self.encoder.encode_steps(views, seen)
         return mask_steps(steps, seen), self.projector(self.encoder.pool(steps, seen))
@@ -208,11 +206,6 @@ class MaskedNeighbors(Objective):
             return errors.mean()
         n_values = seen[:n_rows].sum() * views.shape[2]
         return mask_steps(errors, seen[:n_rows]).sum() / n_values
-
-    def _drop(self, device: torch.device) -> partial[Tensor] | None:
-        if not self.training or self.dropout == 0.0:
-            return None
-        return partial(dropout, p=self.dropout, generator=self.generator(device))
 
 
 class SimMTMTransformer(BaseSSLTransformer):
@@ -407,14 +400,13 @@ class SimMTMTransformer(BaseSSLTransformer):
         check_real("temperature", self.temperature, open_minimum=True)
         check_option("reconstruct", self.reconstruct, ("originals", "inputs"))
 
-    def _batches(self, windows: Windows, index: NDArray[np.intp]) -> WindowBatches:
-        if self.backbone == "cnn" and windows.n_timesteps != self.n_timesteps_in_:
+    def _check_validation_length(self, n_timesteps: int) -> None:
+        if self.backbone == "cnn" and n_timesteps != self.n_timesteps_in_:
             raise ValueError(
-                f"X_val has windows of {windows.n_timesteps} time steps, X of"
-                f" {self.n_timesteps_in_}, and backbone='cnn' rebuilds windows of one length: cut"
-                " both alike, or set backbone='dilated'."
+                f"X_val has windows of {n_timesteps} time steps, X of {self.n_timesteps_in_}, and"
+                " backbone='cnn' rebuilds windows of one length: cut both alike, or set"
+                " backbone='dilated'."
             )
-        return super()._batches(windows, index)
 
     def _schedule(self, train: WindowBatches) -> list[tuple[str, Callback] | Callback]:
         if self.schedule != "cosine":

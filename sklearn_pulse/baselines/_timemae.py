@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,8 +15,7 @@ from torch import Tensor, nn
 from .._base import BaseSSLTransformer
 from .._batches import WindowBatches
 from .._objective import Objective
-from .._parameters import check_integer, check_length, check_real
-from ..functional import dropout
+from .._parameters import check_heads, check_integer, check_length, check_real
 from ..networks import SegmentEncoder, SegmentTransformer
 from ..networks._patches import attendable
 
@@ -55,6 +53,7 @@ class MaskedSegments(Objective):
     """
 
     encoder: SegmentEncoder
+    evaluates_in_validation = True
 
     def __init__(
         self,
@@ -194,11 +193,6 @@ class MaskedSegments(Objective):
         regression = F.mse_loss(predicted, target)
         return self.regression_weight * regression + self.classification_weight * classification
 
-    def _drop(self, p: float, device: torch.device) -> partial[Tensor] | None:
-        if not self.training or p == 0.0:
-            return None
-        return partial(dropout, p=p, generator=self.generator(device))
-
 
 def _visible(
     seen: Tensor | None, shown: Tensor, hidden: Tensor
@@ -271,8 +265,8 @@ class TimeMAETransformer(BaseSSLTransformer):
     validation_fraction, validation_every, select
         As there.
     deterministic_validation : bool, default=True
-        Whether every validation hides the same segments, draws the same codes and drops nothing
-        out; False is the published behaviour.
+        Whether every validation hides the same segments and draws the same codes; False, the
+        published behaviour, draws new ones. Nothing is dropped out either way.
     bag_pooling, checkpoint_dir, precision, compile, device, num_threads, input_layout
         As there.
     callbacks, warm_start, random_state, verbose
@@ -287,7 +281,9 @@ class TimeMAETransformer(BaseSSLTransformer):
 
     Notes
     -----
-    The method's authors use ``embedding_dim=64, encoder_hidden_dim=256``.
+    The method's authors use ``embedding_dim=64, encoder_hidden_dim=256``. The default widths are
+    those of the PULSE paper's comparison, the default vocabulary is the authors' 192; the released
+    code of the comparison has 256: ``presets.get("timemae", dataset, published=True)``.
 
     References
     ----------
@@ -405,13 +401,9 @@ class TimeMAETransformer(BaseSSLTransformer):
 
     def _check_params(self) -> None:
         super()._check_params()
-        for name in ("n_heads", "vocab_size", "regressor_depth"):
+        for name in ("vocab_size", "regressor_depth"):
             check_integer(name, getattr(self, name), 1)
-        if self.embedding_dim % self.n_heads:
-            raise ValueError(
-                f"embedding_dim={self.embedding_dim} must be a multiple of n_heads={self.n_heads}:"
-                " every head has the same width. Change one of them."
-            )
+        check_heads(self.embedding_dim, self.n_heads)
         check_length("patch_length", self.patch_length)
         check_real("mask_ratio", self.mask_ratio, 0.0, 1.0, open_minimum=True)
         if self.momentum is not None:

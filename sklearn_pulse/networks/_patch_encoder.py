@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import torch
 from torch import Tensor, nn
 
@@ -73,6 +75,8 @@ class PatchEncoder(nn.Module):
         self.patch_length = patch_steps(patch_length, n_timesteps)
         self.patch_stride = stride_steps(patch_stride, self.patch_length)
         self.n_patches = (n_timesteps - self.patch_length) // self.patch_stride + 1
+        # How much more there is to hold in memory than a value for each time step.
+        self.tokens_per_step = max(1, math.ceil(n_channels * self.n_patches / n_timesteps))
         self.embed = nn.Linear(self.patch_length, channel_dim)
         self.cls_token = nn.Parameter(torch.zeros(channel_dim))
         # Follows from the sizes, so no checkpoint needs to hold it.

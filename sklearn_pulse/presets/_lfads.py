@@ -19,6 +19,12 @@ PUBLISHED: Presets = {
     dataset: {"schedule": "plateau", "deterministic_validation": False} for dataset in PARAMS
 }
 
+# The code of LFADS's own authors follows the smoothed reconstruction error of each epoch's
+# validation.
+OFFICIAL: Presets = {
+    dataset: {"schedule": "validation_plateau", "validation_every": 1} for dataset in PARAMS
+}
+
 WINDOWS = {
     "har": cut("labeled", 128, fraction_val=0.5, channels=6),
     "ecg": cut("labeled", 500, downsample=5, fraction=0.25, fraction_val=0.1, channels=2),

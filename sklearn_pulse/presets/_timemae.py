@@ -21,8 +21,9 @@ PARAMS: Presets = {
 }
 PARAMS["eeg-transfer"]["lr"] = 1e-4
 
-# The released code never copies nor moves the momentum encoder, knows other codes than the
-# method's own, and validates as it trains.
+# The released code never copies nor moves the momentum encoder, has another number of codes than
+# the method's own, and validates with new masks and codes. (The default keeps the vocabulary of the
+# method's authors beside the widths of the comparison.)
 PUBLISHED: Presets = {
     dataset: {"momentum": None, "vocab_size": 256, "deterministic_validation": False}
     for dataset in _SIZES

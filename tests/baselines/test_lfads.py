@@ -1,4 +1,5 @@
 import copy
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -8,6 +9,7 @@ from torch.distributions import Normal, kl_divergence
 from torch.optim.lr_scheduler import ReduceLROnPlateau
 
 from sklearn_pulse import presets
+from sklearn_pulse._plateau import ReduceOnPlateau, ReduceOnValidationPlateau
 from sklearn_pulse.baselines import LFADSTransformer
 from sklearn_pulse.baselines._lfads import LatentFactorAnalysis, Noise
 from tests.helpers import SMALL, make_windows
@@ -277,19 +279,109 @@ def test_plateau_follows_every_batch():
     watch = watched(lfads(**params, callbacks=[Watch()]).fit(SHORT))
     assert watch.lr == pytest.approx(literal_plateau(watch.losses, 0.03))
     assert len(set(watch.lr)) > 3
-    one_cycle = watched(lfads(batch_size=2, callbacks=[Watch()]).fit(SHORT))
+    one_cycle = watched(lfads(schedule="one_cycle", batch_size=2, callbacks=[Watch()]).fit(SHORT))
     assert one_cycle.lr[0] == pytest.approx(1e-3 / 25)
 
 
-def test_the_floor_of_the_learning_rate():
+@pytest.mark.parametrize("plateau", [ReduceOnPlateau, ReduceOnValidationPlateau])
+def test_the_floor_of_the_learning_rate(plateau):
     parameter = torch.nn.Parameter(torch.zeros(1))
     optimizer = torch.optim.AdamW([parameter], lr=1e-3)
-    schedule = ReduceLROnPlateau(optimizer, factor=0.95, patience=6, threshold=0.0, min_lr=1e-5)
+    callback = plateau()
+    callback.on_train_begin(SimpleNamespace(optimizer_=optimizer))
     rates = []
     for _ in range(1000):
         rates.append(optimizer.param_groups[0]["lr"])
-        schedule.step(1.0)
+        callback.scheduler_.step(1.0)
     assert rates == pytest.approx(literal_plateau([1.0] * 1000, 1e-3), rel=1e-6)
+
+
+class Errors(Callback):
+    """Keep the reconstruction error of each validation, and the learning rate of each epoch."""
+
+    def on_train_begin(self, net, **kwargs):
+        self.errors_, self.rates_ = [], []
+
+    def on_epoch_begin(self, net, **kwargs):
+        self.rates_.append(net.optimizer_.param_groups[0]["lr"])
+        self.batches = []
+
+    def on_batch_end(self, net, batch, training, loss, **kwargs):
+        if training:
+            return
+        module = net.module_
+        with torch.no_grad(), module.seeded(net.seed):
+            for seen in [*self.batches, batch["x"]]:  # the draws go on from batch to batch
+                latent = module.model(seen, module.encode(seen), module.draw_noise(seen)[:2])
+        error = module.error(batch["x"], latent, None)
+        self.batches.append(batch["x"])
+        self.errors_.append((len(self.rates_), len(batch["x"]), error.item()))
+
+
+def smoothed_errors(errors):
+    """Mean over the windows of a validation, then 0.3 of the last and 0.7 of the new one."""
+    smoothed = {}
+    for epoch in sorted({epoch for epoch, _, _ in errors}):
+        parts = [(n, error) for e, n, error in errors if e == epoch]
+        mean = sum(n * error for n, error in parts) / sum(n for n, _ in parts)
+        last = smoothed[max(smoothed)] if smoothed else mean
+        smoothed[epoch] = 0.3 * last + 0.7 * mean
+    return smoothed
+
+
+# What is learnt of sines grows worse at this; in batches of three, the last one has two.
+NOISE = 3 * np.random.default_rng(1).normal(size=(5, 6, 2)).astype(np.float32)
+
+
+@pytest.mark.parametrize("every", [1, 2])
+def test_validation_plateau_follows_the_smoothed_error_of_validation(every):
+    """The reconstruction alone: not the divergences, whose weight still rises."""
+    fitted = lfads(
+        schedule="validation_plateau",
+        max_epochs=26,
+        validation_every=every,
+        batch_size=3,
+        lr=0.02,
+        kl_weight=10.0,
+        ramp_epochs=100,
+        callbacks=[Errors()],
+    ).fit(SHORT, X_val=NOISE)
+    (errors,) = [cb for _, cb in fitted.net_.callbacks_ if isinstance(cb, Errors)]
+    smoothed = smoothed_errors(errors.errors_)
+    assert list(smoothed) == list(range(1, 27, every))
+    after = literal_plateau([*smoothed.values(), 0.0], 0.02)
+    expected = [after[(epoch + every - 1) // every] for epoch in range(26)]
+    assert errors.rates_ == pytest.approx(expected)
+    assert len(set(errors.rates_)) > 1
+    (schedule,) = [
+        cb for _, cb in fitted.net_.callbacks_ if isinstance(cb, ReduceOnValidationPlateau)
+    ]
+    assert schedule.smoothed_ == pytest.approx(list(smoothed.values())[-1], rel=1e-5)
+
+
+@pytest.mark.parametrize("given", [{"validation_fraction": 0}, {}])
+def test_validation_plateau_needs_something_to_validate_on(given):
+    with pytest.raises(ValueError, match="nothing to validate on: pass X_val, raise"):
+        lfads(schedule="validation_plateau", **given).fit(SHORT[: 20 if given else 1])
+
+
+def test_a_killed_run_resumes_its_smoothed_error(tmp_path):
+    params = {"schedule": "validation_plateau", "max_epochs": 14, "lr": 0.02}
+    params |= {"validation_every": 1, "batch_size": 20, "deterministic_validation": False}
+    expected = lfads(**params, callbacks=[Watch()]).fit(SHORT, X_val=NOISE)
+    rates = watched(expected).lr
+    assert rates[-1] != rates[0]
+    with pytest.raises(KeyboardInterrupt):
+        lfads(**params, checkpoint_dir=tmp_path, callbacks=[Kill(5, 1)]).fit(SHORT, X_val=NOISE)
+    resumed = lfads(**params, checkpoint_dir=tmp_path, callbacks=[Watch()]).fit(SHORT, X_val=NOISE)
+    assert watched(resumed).lr == rates[-len(watched(resumed).lr) :]
+    assert histories_match(resumed.history_, expected.history_)
+    np.testing.assert_array_equal(resumed.transform(SHORT), expected.transform(SHORT))
+    finals = [
+        [cb.smoothed_ for _, cb in fit.net_.callbacks_ if isinstance(cb, ReduceOnValidationPlateau)]
+        for fit in (resumed, expected)
+    ]
+    assert finals[0] == finals[1]
 
 
 @pytest.mark.parametrize("at", [(2, 3), (4, 1)])
@@ -335,6 +427,7 @@ def test_defaults():
     assert (estimator.factor_dim, estimator.inferred_input_dim) == (128, 64)
     assert (estimator.controller_dim, estimator.controller_encoder_dim) == (64, 64)
     assert (estimator.controller_lag, estimator.state_clip) == (2, 1.0)
+    assert estimator.schedule == "plateau"
 
 
 @pytest.mark.parametrize(
@@ -384,9 +477,12 @@ WINDOWS = {
 def test_presets(dataset):
     estimator = LFADSTransformer(**presets.get("lfads", dataset))
     assert (estimator.max_epochs, estimator.batch_size, estimator.lr) == PARAMS[dataset]
-    assert (estimator.schedule, estimator.deterministic_validation) == ("one_cycle", True)
+    assert (estimator.schedule, estimator.deterministic_validation) == ("plateau", True)
     published = LFADSTransformer(**presets.get("lfads", dataset, published=True))
     assert (published.schedule, published.deterministic_validation) == ("plateau", False)
+    official = LFADSTransformer(**presets.get("lfads", dataset, official=True))
+    assert (official.schedule, official.validation_every) == ("validation_plateau", 1)
+    assert (official.max_epochs, official.batch_size, official.lr) == PARAMS[dataset]
     keys = "mode n_channels length downsample stride stride_val fraction fraction_val".split()
     cut = presets.windows("lfads", dataset)
     assert tuple(cut[key] for key in keys) == WINDOWS[dataset]

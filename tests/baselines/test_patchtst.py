@@ -1,5 +1,7 @@
 import copy
 import math
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -192,21 +194,24 @@ def test_patches_without_an_observed_step_are_not_counted():
     assert torch.equal(*draws)
 
 
-def test_hidden_steps_are_seen_by_nobody():
+@pytest.mark.parametrize(("stride", "seen"), [(1.0, False), (0.5, True)])
+def test_hidden_steps_are_seen_by_nobody(stride, seen):
     """Where patches touch, what is hidden moves no prediction; where they overlap it does."""
-    x = torch.randn(2, 16, 1)
-    hidden = torch.zeros(2, 1, 4, dtype=torch.bool)
-    hidden[:, :, 1] = True
-    mine = objective(1, patch_stride=1.0).eval()
-    tokens = []
-    for patch in (torch.zeros(4), torch.randn(4)):
-        patches = mine.encoder.cut(x).clone()
-        patches[:, :, 1] = patch
-        shown = patches.masked_fill(hidden.unsqueeze(-1), 0.0)
-        tokens.append(mine.encoder.encode_patches(shown))
-    assert torch.equal(*tokens)
-    overlapping = objective(1, patch_stride=0.5).encoder.cut(x)
-    assert torch.equal(overlapping[:, :, 1, :2], overlapping[:, :, 0, 2:])
+    mine, predictions = objective(1, patch_stride=stride).double().eval(), []
+    for p in mine.parameters():
+        torch.nn.init.normal_(p, std=0.5)
+    mine.head.register_forward_hook(lambda module, args, out: predictions.append(out))
+    x = torch.randn(2, 16, 1).double()
+    first = mine.encoder.patch_stride  # of the patch that is hidden
+    other = x.clone()
+    other[:, first : first + 4] = x[:, first : first + 4].flip(1)  # the mean and variance stay
+    hidden = torch.zeros(2, 1, mine.encoder.n_patches, dtype=torch.bool)
+    for _ in range(2):
+        mine(x=x, hidden=hidden)
+        mine(x=other, hidden=hidden)
+        hidden[:, :, 1] = True
+    assert not torch.allclose(predictions[0], predictions[1], atol=1e-3)
+    assert torch.allclose(predictions[2], predictions[3], rtol=0, atol=1e-9) != seen
 
 
 def test_missing_steps_do_not_count():
@@ -392,6 +397,25 @@ def test_bad_parameters(params, message):
         patchtst(**params).fit(X)
 
 
+def test_fractions_of_numpy_are_fractions():
+    strided = patchtst(patch_stride=np.float32(0.5)).fit(X)
+    assert strided.encoder_.patch_stride == 2
+    touching = patchtst(patch_length=np.float32(0.25), patch_stride=4).fit(X)
+    assert (touching.encoder_.patch_length, touching.encoder_.patch_stride) == (4, 4)
+    with pytest.raises(ValueError, match="patch_stride must be a number in"):
+        patchtst(patch_stride=np.float32(1.5)).fit(X)
+
+
+@pytest.mark.parametrize(("stride", "n_windows"), [(1.0, 16), (1, 5)])
+def test_a_block_of_windows_holds_no_more_tokens_than_steps(stride, n_windows):
+    """Of 4096: 16 windows of 128 steps and 192 tokens, or 5 of 750, fractions rounded up."""
+    windows, batches = make_windows(40, 128, 6)[0], []
+    fitted = patchtst(patch_stride=stride, max_epochs=1).fit(windows[:8])
+    fitted.encoder_.register_forward_pre_hook(lambda module, args: batches.append(len(args[0])))
+    fitted.transform(windows)
+    assert set(batches) == {n_windows}
+
+
 def test_bfloat16():
     fitted = patchtst(precision="bfloat16").fit(X)
     embedding = fitted.transform(X)
@@ -494,10 +518,12 @@ def test_published_presets(dataset):
         assert encoder.n_patches == PUBLISHED_PATCHES[dataset]
 
 
-def test_official_presets():
-    official = PatchTSTTransformer(**presets.get("patchtst", "har", official=True))
+@pytest.mark.parametrize("dataset", TABLE)
+def test_official_presets(dataset):
+    official = PatchTSTTransformer(**presets.get("patchtst", dataset, official=True))
     assert (official.patch_stride, official.n_heads, official.activation) == (1.0, 16, "relu")
-    assert (official.dropout, official.patch_length) == (0.2, 12)
+    assert (official.dropout, official.patch_length, official.embedding_dim) == (0.2, 12, 128)
+    assert (official.lr, official.batch_size) == TABLE[dataset][2:4]
 
 
 def test_a_published_run_keeps_its_learning_rate():
@@ -506,3 +532,36 @@ def test_a_published_run_keeps_its_learning_rate():
     fitted.fit(X)
     (watch,) = [cb for _, cb in fitted.net_.callbacks_ if isinstance(cb, Watch)]
     assert set(watch.rates_) == {(1e-5 / 25, (0.95, 0.999))}
+
+
+# --- memory ---
+
+LONG_WINDOWS = """
+import resource
+import sys
+
+import numpy as np
+
+from sklearn_pulse import presets
+from sklearn_pulse.baselines import PatchTSTTransformer
+
+params = presets.get("patchtst", "ppg", published=True) | {"max_epochs": 1, "num_threads": 1}
+X = np.random.default_rng(0).normal(size=(params["batch_size"], 960, 2)).astype(np.float32)
+patchtst = PatchTSTTransformer(**params, validation_fraction=0, device="cpu", random_state=0)
+patchtst.fit(X)
+assert patchtst.history_[0]["train_batch_count"] == 1
+embedding = patchtst.transform(X[:8])
+assert (patchtst.encoder_.n_patches, embedding.shape) == (949, (8, 640))
+unit = 1 if sys.platform == "darwin" else 1024
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit)
+"""
+
+
+@pytest.mark.slow
+def test_long_windows_with_a_patch_at_every_step_fit_into_memory():
+    """A published batch for PPG, in two channels: 949 tokens each, and no table of all pairs."""
+    pytest.importorskip("resource")  # not on Windows
+    result = subprocess.run(
+        [sys.executable, "-c", LONG_WINDOWS], capture_output=True, text=True, check=True
+    )
+    assert int(result.stdout) < 4e9

@@ -303,7 +303,7 @@ def test_each_parameter_matters(params):
         ({"reconstruct": "copies"}, "reconstruct must be one of 'originals', 'inputs'"),
         ({"dropout": 1.0}, "dropout must be a number in"),
         ({"schedule": "step"}, "schedule must be one of 'one_cycle', 'cosine', 'constant'"),
-        ({"betas": (0.9, 0.99)}, "goes with schedule='constant' only"),
+        ({"betas": (0.9, 0.99)}, "goes with schedule='cosine' or 'constant' only"),
     ],
 )
 def test_bad_parameters(params, message):

@@ -314,6 +314,29 @@ def test_it_follows_training_steps_only():
     assert all(torch.equal(states[0][name], states[1][name]) for name in states[0])
 
 
+@pytest.mark.parametrize("deterministic", [True, False])
+def test_validation_drops_nothing_out_and_draws_anew_only_if_asked_to(deterministic):
+    class Modes(Callback):
+        def on_train_begin(self, net, **kwargs):
+            self.seen_ = []
+
+        def on_batch_end(self, net, training, **kwargs):
+            self.seen_.append((training, net.module_.training))
+
+    fitted = timemae(
+        dropout=0.5,
+        lr=1e-30,  # nothing moves from one epoch to the next
+        weight_decay=0.0,
+        validation_every=1,
+        max_epochs=3,
+        deterministic_validation=deterministic,
+        callbacks=[Modes()],
+    ).fit(X)
+    (modes,) = [cb for _, cb in fitted.net_.callbacks_ if isinstance(cb, Modes)]
+    assert set(modes.seen_) == {(True, True), (False, False)}
+    assert len({epoch["valid_loss"] for epoch in fitted.history_}) == (1 if deterministic else 3)
+
+
 def test_it_sees_dropout_in_training():
     mine, targets = objective(regressor_dropout=0.0), []
     mine.momentum_encoder.register_forward_hook(lambda module, args, out: targets.append(out))
@@ -489,6 +512,12 @@ def test_bad_parameters(params, message):
 def test_segments_fit_the_window(length, n_patches):
     fitted = timemae(patch_length=length, max_epochs=1).fit(X)
     assert fitted.encoder_.n_patches == n_patches
+
+
+def test_a_warm_start_at_another_length_says_so():
+    fitted = timemae(warm_start=True, max_epochs=1).fit(X)
+    with pytest.raises(ValueError, match="keep X's channels and its number of time steps"):
+        fitted.fit(X[:, :8])
 
 
 def test_bfloat16():
