@@ -75,7 +75,7 @@ class BaseSSLTransformer(TrainingMixin, BaseEncoderTransformer):
         if n_timesteps == 1:
             warnings.warn(
                 f"X has windows of one time step: {self._one_step}. Pass longer windows.",
-                stacklevel=3,
+                stacklevel=4,
             )
 
     @with_callbacks
@@ -115,12 +115,24 @@ class BaseSSLTransformer(TrainingMixin, BaseEncoderTransformer):
         FloatingPointError
             If a loss becomes NaN or infinite.
         """
+        return self._fit(X, y, groups=groups, X_val=X_val)
+
+    def _fit(
+        self,
+        X: ArrayLike,
+        y: ArrayLike | None,
+        *,
+        groups: ArrayLike | None,
+        X_val: ArrayLike | None,
+        y_val: ArrayLike | None = None,
+    ) -> BaseSSLTransformer:
         context = self._init_callback_context(max_subtasks=self.max_epochs)
         self._check_params()
         seed = self._draw_seed()
-        windows = check_windows(self, X, reset=True)
+        windows = self._check_samples(X, y, reset=True)
         self._check_windows(windows.n_timesteps)
-        train, valid = self._split(windows, groups, X_val, seed)
+        held_out = None if X_val is None else self._check_samples(X_val, y_val, reset=False)
+        train, valid = self._split(windows, groups, held_out, seed)
 
         callbacks = self._callbacks(train, valid)
         if context is not None:
@@ -142,6 +154,10 @@ class BaseSSLTransformer(TrainingMixin, BaseEncoderTransformer):
             )
         return self
 
+    def _check_samples(self, X: ArrayLike, y: ArrayLike | None, *, reset: bool) -> Windows:
+        """Check what `fit` is given, to train on or (without `reset`) to validate on."""
+        return check_windows(self, X, reset=reset)
+
     def _train(self, net: SSLNet, train: WindowBatches, valid: WindowBatches | None) -> None:
         """Run the net; a method of several stages runs the earlier ones first."""
         net.partial_fit((train.resident(), valid and valid.resident()))
@@ -151,12 +167,12 @@ class BaseSSLTransformer(TrainingMixin, BaseEncoderTransformer):
         return WindowBatches(windows, index, resolve_device(self.device))
 
     def _split(
-        self, windows: Windows, groups: ArrayLike | None, X_val: ArrayLike | None, seed: int
+        self, windows: Windows, groups: ArrayLike | None, held_out: Windows | None, seed: int
     ) -> tuple[WindowBatches, WindowBatches | None]:
         """Choose the windows to train and to validate on; whole bags, and whole groups."""
         windows.groups = groups
         usable = windows.scan()
-        if X_val is not None:
+        if held_out is not None:
             train = np.arange(windows.n_samples)
         else:
             train, valid = self._split_samples(windows.n_samples, groups, seed)
@@ -167,8 +183,8 @@ class BaseSSLTransformer(TrainingMixin, BaseEncoderTransformer):
                 f"{type(self).__name__} contrasts windows, so n_samples={len(training)} is too"
                 f" few: pass at least {self._min_batch_size} for training."
             )
-        if X_val is not None:
-            windows = check_windows(self, X_val, reset=False)
+        if held_out is not None:
+            windows = held_out
             self._check_validation_length(windows.n_timesteps)
             usable, valid = windows.scan(), np.arange(windows.n_samples)
         validation = self._batches(windows, windows.numbers(valid, usable))
@@ -190,7 +206,7 @@ class BaseSSLTransformer(TrainingMixin, BaseEncoderTransformer):
             warnings.warn(
                 "groups holds one group only, so nothing is left to validate on: the last weights"
                 " are kept. Pass X_val, or set validation_fraction=0 to say that this is meant.",
-                stacklevel=4,
+                stacklevel=5,
             )
             return everything, nothing
         return next(splitter.split(everything, groups=groups))
@@ -275,5 +291,5 @@ def _warn_if_shared(windows: Windows, groups: ArrayLike | None, valid: NDArray[n
             "X holds overlapping windows and groups is None, so windows to validate on share time"
             " steps with windows to train on: pass groups (the recording of each window), or"
             " X_val.",
-            stacklevel=5,
+            stacklevel=6,
         )

@@ -1,13 +1,16 @@
-"""Batches of windows, each with other windows of its recording."""
+"""Batches of windows, each with other windows: of its recording, or drawn otherwise."""
 
 from __future__ import annotations
 
 import copy
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from skorch import NeuralNet
+from skorch.callbacks import Callback
 from torch.utils.data import Dataset
 
 from ._batches import WindowBatches
@@ -55,7 +58,50 @@ def recording_of(windows: Windows, index: NDArray[np.intp]) -> NDArray[np.intp]:
     return np.unique(names, return_inverse=True)[1].reshape(index.shape)
 
 
-class CandidateBatches(WindowBatches):
+class DrawnBatches(WindowBatches):
+    """Batches of windows that go with others, drawn anew each epoch.
+
+    Parameters
+    ----------
+    windows, index, device
+        As in :class:`WindowBatches`.
+
+    Attributes
+    ----------
+    stream : tuple of int
+        Seed of the draws; the training sets it for each epoch.
+    """
+
+    def __init__(self, windows: Windows, index: NDArray[np.intp], device: torch.device) -> None:
+        super().__init__(windows, index, device)
+        self.stream = (0, 0)
+        self._source: Dataset = WindowBatches(windows, index, device)
+
+    def generator(self, index: NDArray[np.intp]) -> np.random.Generator:
+        """Return what draws for a batch: it depends on `stream` and the batch alone."""
+        return np.random.default_rng((*self.stream, int(index[0])))
+
+    def resident(self) -> DrawnBatches:
+        """Move the windows to a GPU that has room for them."""
+        moved = copy.copy(self)
+        moved._source = WindowBatches(self.windows, self.index, self.device).resident()
+        return moved
+
+
+class SeedDraws(Callback):
+    """Give every epoch draws of its own, and validation the same ones or its own."""
+
+    def on_epoch_begin(
+        self, net: NeuralNet, dataset_train: Any = None, dataset_valid: Any = None, **kwargs: Any
+    ) -> None:
+        """Seed the draws of the epoch."""
+        epoch = net.module_.epoch
+        dataset_train.stream = (net.seed, epoch)
+        if dataset_valid is not None:
+            dataset_valid.stream = (net.seed, 0 if net.deterministic_validation else epoch)
+
+
+class CandidateBatches(DrawnBatches):
     """Batches of anchors, each with candidates: other windows of its recording.
 
     Draws depend on `stream` and the batch alone, so that a resumed run repeats them. A window
@@ -70,11 +116,6 @@ class CandidateBatches(WindowBatches):
     by_recording : bool, default=False
         Whether what is batched are recordings, with one window each as the anchor. Anchor and
         candidates then lie at the same (relative) positions in all recordings of a batch.
-
-    Attributes
-    ----------
-    stream : tuple of int
-        Seed of the draws; the training sets it for each epoch.
     """
 
     def __init__(
@@ -88,7 +129,6 @@ class CandidateBatches(WindowBatches):
         super().__init__(windows, index, device)
         self.n_candidates = n_candidates
         self.by_recording = by_recording
-        self.stream = (0, 0)
         self.recording = recording_of(windows, index)
         start = windows.data.start[index] if hasattr(windows.data, "start") else index
         self.n_windows = np.bincount(self.recording)
@@ -96,7 +136,6 @@ class CandidateBatches(WindowBatches):
         self._order = np.lexsort((start, self.recording))  # a recording after the other, in time
         self._rank = np.empty(len(index), dtype=np.intp)  # of each window in its recording
         self._rank[self._order] = np.arange(len(index)) - np.repeat(self._first, self.n_windows)
-        self._source: Dataset = WindowBatches(windows, index, device)
 
     def __len__(self) -> int:
         return len(self.n_windows) if self.by_recording else len(self.index)
@@ -127,7 +166,7 @@ class CandidateBatches(WindowBatches):
         candidates : array of int, of shape (batch, n_candidates)
             Likewise.
         """
-        rng = np.random.default_rng((*self.stream, int(index[0])))
+        rng = self.generator(index)
         if self.by_recording:
             recording = index
             rank = (rng.random() * self.n_windows[recording]).astype(np.intp)
@@ -160,9 +199,3 @@ class CandidateBatches(WindowBatches):
         """Go through all windows, and the recording of each."""
         yield from WindowBatches(self.windows, self.index, self.device).contents()
         yield {"recording": torch.from_numpy(self.recording)}
-
-    def resident(self) -> CandidateBatches:
-        """Move the windows to a GPU that has room for them."""
-        moved = copy.copy(self)
-        moved._source = WindowBatches(self.windows, self.index, self.device).resident()
-        return moved

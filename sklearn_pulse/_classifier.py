@@ -22,6 +22,7 @@ from ._labeled_batches import LabeledBatches, LabeledWindows
 from ._labels import (
     check_labels,
     check_sample_weight,
+    check_together,
     check_two_classes,
     class_weights,
     encode_labels,
@@ -192,8 +193,7 @@ class BaseWindowClassifier(ClassifierMixin, TrainingMixin, WindowEmbedder):
     ) -> tuple[LabeledWindows, LabeledWindows | None]:
         """Choose what to train and to validate on: whole groups, or every class alike."""
         groups = check_groups(groups, labeled.windows.n_samples)
-        if (X_val is None) != (y_val is None):
-            raise ValueError("X_val and y_val come together: pass both, or neither.")
+        check_together(X_val, y_val)
         if X_val is not None:
             return labeled, self._check_validation(X_val, y_val)
         if self.validation_fraction == 0:

@@ -194,7 +194,7 @@ class CrossReconstruction(Objective):
         Reconstruction
             Predictions, targets and what is scored, time first.
         """
-        batch, n_timesteps, _ = x.shape
+        batch = len(x)
         embedding, _, drive, conditions = self.encode_window(x, observed)
         if self.pairing == "random":  # everything but theta comes from another window
             partner = torch.randperm(batch, generator=self.generator(x.device), device=x.device)
@@ -204,10 +204,22 @@ class CrossReconstruction(Objective):
         if starts is None:
             starts = self._draw_starts(x, observed)
         starts = torch.cat([starts, self._first_step(x, observed).unsqueeze(0)])
-        index, inside = aligned_steps(starts, n_timesteps, self._lengths(starts, n_timesteps))
+        condition = conditions[torch.arange(batch, device=x.device), starts]
+        return self._run_passes(embedding, drive, condition, starts, x, observed)
 
+    def _run_passes(
+        self,
+        embedding: Tensor,
+        drive: Tensor | None,
+        condition: Tensor,
+        starts: Tensor,
+        x: Tensor,
+        observed: Tensor | None,
+    ) -> Reconstruction:
+        """Reconstruct `x` after each of `starts`, of shape (n_passes, batch)."""
+        batch, n_timesteps, _ = x.shape
+        index, inside = aligned_steps(starts, n_timesteps, self._lengths(starts, n_timesteps))
         rows = torch.arange(batch, device=x.device)
-        condition = conditions[rows, starts]
         prediction = self._decode(embedding, drive, condition, index)
         scored = inside if observed is None else inside & observed[rows, index]
         return Reconstruction(

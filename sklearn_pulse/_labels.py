@@ -51,6 +51,12 @@ def check_labels(y: ArrayLike | None, n_samples: int, owner: str, name: str = "y
     return y
 
 
+def check_together(X_val: ArrayLike | None, y_val: ArrayLike | None) -> None:
+    """Raise if there are windows to validate on without labels, or labels without windows."""
+    if (X_val is None) != (y_val is None):
+        raise ValueError("X_val and y_val come together: pass both, or neither.")
+
+
 def encode_labels(y: NDArray[Any], classes: NDArray[Any], name: str) -> NDArray[np.intp]:
     """Return the number of each label's class; raise if there is another class."""
     unknown = ~np.isin(y, classes)

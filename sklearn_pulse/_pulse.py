@@ -22,7 +22,7 @@ from ._parameters import (
 )
 from ._validation import check_windows
 
-_OBJECTIVE_PARAMS = (
+NETWORK_PARAMS = (
     "embedding_dim",
     "encoder_hidden_dim",
     "encoder_depth",
@@ -36,6 +36,9 @@ _OBJECTIVE_PARAMS = (
     "gru_num_layers",
     "gru_hidden_dim",
     "observation",
+)
+_OBJECTIVE_PARAMS = (
+    *NETWORK_PARAMS,
     "n_crops",
     "crop",
     "crop_length",
@@ -333,28 +336,10 @@ class PulseTransformer(BaseSSLTransformer):
 
     def _check_params(self) -> None:
         super()._check_params()
-        for name in (
-            "time_varying_pool",
-            "init_kernel_size",
-            "init_dilation",
-            "init_hidden_dim",
-            "gru_num_layers",
-            "gru_hidden_dim",
-        ):
-            check_integer(name, getattr(self, name), 1)
-        check_integer("time_varying_dim", self.time_varying_dim, 0)
+        check_reconstruction(self)
         check_integer("n_crops", self.n_crops, 0)
-        if self.init_kernel_size % 2 == 0:
-            raise ValueError(
-                f"init_kernel_size must be odd, got {self.init_kernel_size}: an even kernel has no"
-                f" centre; take {self.init_kernel_size + 1}"
-            )
-        check_boolean("shared_encoder", self.shared_encoder)
-        check_option("observation", self.observation, ("mlp", "linear"))
         check_option("crop", self.crop, ("suffix", "fixed"))
         check_option("pairing", self.pairing, ("crops", "random"))
-        check_option("loss_reduction", self.loss_reduction, ("published", "valid"))
-        check_length("min_crop_length", self.min_crop_length)
         if self.crop_length is not None:
             check_length("crop_length", self.crop_length)
         check_real("dropout", self.dropout, 0.0, 1.0)
@@ -363,12 +348,39 @@ class PulseTransformer(BaseSSLTransformer):
         super()._check_windows(n_timesteps)
         names = ("min_crop_length", "crop_length") if self.crop == "fixed" else ("min_crop_length",)
         for name in names:
-            length = getattr(self, name)
-            if isinstance(length, float) or length is None:
-                continue
-            if length >= n_timesteps:
-                raise ValueError(
-                    f"{name}={length} steps do not fit into windows of {n_timesteps} time steps,"
-                    f" which leave {n_timesteps - 1} to predict: set {name} to a fraction such as"
-                    " 0.5, or pass longer windows."
-                )
+            check_fits(name, getattr(self, name), n_timesteps)
+
+
+def check_reconstruction(estimator: Any) -> None:
+    """Raise if a parameter that PULSE and its oracles share is out of its range."""
+    for name in (
+        "time_varying_pool",
+        "init_kernel_size",
+        "init_dilation",
+        "init_hidden_dim",
+        "gru_num_layers",
+        "gru_hidden_dim",
+    ):
+        check_integer(name, getattr(estimator, name), 1)
+    check_integer("time_varying_dim", estimator.time_varying_dim, 0)
+    if estimator.init_kernel_size % 2 == 0:
+        raise ValueError(
+            f"init_kernel_size must be odd, got {estimator.init_kernel_size}: an even kernel has no"
+            f" centre; take {estimator.init_kernel_size + 1}"
+        )
+    check_boolean("shared_encoder", estimator.shared_encoder)
+    check_option("observation", estimator.observation, ("mlp", "linear"))
+    check_option("loss_reduction", estimator.loss_reduction, ("published", "valid"))
+    check_length("min_crop_length", estimator.min_crop_length)
+
+
+def check_fits(name: str, length: int | float | None, n_timesteps: int) -> None:
+    """Raise if the crop length called `name`, in steps, leaves nothing of a window."""
+    if isinstance(length, float) or length is None:
+        return
+    if length >= n_timesteps:
+        raise ValueError(
+            f"{name}={length} steps do not fit into windows of {n_timesteps} time steps,"
+            f" which leave {n_timesteps - 1} to predict: set {name} to a fraction such as"
+            " 0.5, or pass longer windows."
+        )

@@ -47,9 +47,12 @@ class Windows:
         Whether the input has four dimensions.
     groups : array-like of shape (n_samples,) or None
         Recording or subject of each sample, where `fit` was told.
+    labels : array of shape (n_samples,) or None
+        Class of each sample, for a method that needs it.
     """
 
     groups: Any = None
+    labels: NDArray[Any] | None = None
 
     def __init__(self, data: Any, input_layout: str) -> None:
         self.data = data

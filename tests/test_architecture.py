@@ -28,7 +28,7 @@ TRAINING = {
 }
 ANY_METHOD = TRAINING | {"_base", "functional", "sampling", "_version"}
 ALLOWED = {
-    "__init__": {"_finetune", "_pulse", "_version", "baselines"},
+    "__init__": {"_finetune", "_oracle", "_pulse", "_version", "baselines"},
     "_version": set(),
     "networks": set(),
     "functional": set(),
@@ -63,6 +63,10 @@ ALLOWED = {
     "_retrieval": {"_objective", "functional", "networks", "sampling"},
     "_cross_reconstruction": {"_objective", "functional", "networks", "sampling"},
     "_pulse": ANY_METHOD | {"_cross_reconstruction"},
+    "_pair_batches": {"_batches", "_candidates", "_net", "_validation"},
+    "_pair_reconstruction": {"_cross_reconstruction", "functional", "sampling"},
+    "_oracle": ANY_METHOD
+    | {"_candidates", "_labels", "_pair_batches", "_pair_reconstruction", "_pulse"},
     "augmentations": {"functional"},
     "baselines": ANY_METHOD
     | {"_candidates", "_plateau", "_retrieval", "augmentations", "windows"}

@@ -54,8 +54,25 @@ def least(cls):
     return getattr(cls, "_min_batch_size", 1)
 
 
+def data(estimator, X):
+    """Return what `fit` needs: windows, and labels for a method whose tags require them.
+
+    The first eight samples have one label, the next eight another.
+    """
+    required = estimator.__sklearn_tags__().target_tags.required
+    return (X, np.arange(len(X)) // 8 % 2) if required else (X,)
+
+
+def fit(estimator, X, **params):
+    return estimator.fit(*data(estimator, X), **params)
+
+
+def fit_transform(estimator, X):
+    return estimator.fit_transform(*data(estimator, X))
+
+
 def width(cls, X):
-    return len(small(cls).fit(X).get_feature_names_out())
+    return len(fit(small(cls), X).get_feature_names_out())
 
 
 def fresh_states():
@@ -115,7 +132,7 @@ def test_unfitted(cls, windows):
 def test_fit_returns_self_and_changes_no_parameter(cls, windows):
     estimator = small(cls)
     before = copy.deepcopy(estimator.get_params())
-    assert estimator.fit(windows) is estimator
+    assert fit(estimator, windows) is estimator
     assert estimator.get_params() == before
     assert not [
         name
@@ -126,8 +143,8 @@ def test_fit_returns_self_and_changes_no_parameter(cls, windows):
 
 @each
 def test_fit_transform_is_fit_then_transform(cls, windows):
-    together = small(cls).fit_transform(windows)
-    apart = small(cls).fit(windows).transform(windows)
+    together = fit_transform(small(cls), windows)
+    apart = fit(small(cls), windows).transform(windows)
     np.testing.assert_array_equal(together, apart)
     assert together.shape == (len(windows), width(cls, windows))
     assert together.dtype == np.float32
@@ -135,9 +152,9 @@ def test_fit_transform_is_fit_then_transform(cls, windows):
 
 @each
 def test_same_seed_same_bits_and_another_seed_others(cls, windows):
-    first, second = (small(cls).fit_transform(windows) for _ in range(2))
+    first, second = (fit_transform(small(cls), windows) for _ in range(2))
     np.testing.assert_array_equal(first, second)
-    assert not np.array_equal(first, small(cls, random_state=1).fit_transform(windows))
+    assert not np.array_equal(first, fit_transform(small(cls, random_state=1), windows))
 
 
 @each
@@ -147,7 +164,7 @@ def test_global_random_state_neither_matters_nor_moves(cls, windows):
         torch.manual_seed(seed)
         np.random.seed(seed)
         before = torch.get_rng_state(), np.random.get_state()[1].copy()
-        results.append(small(cls).fit_transform(windows))
+        results.append(fit_transform(small(cls), windows))
         assert torch.equal(before[0], torch.get_rng_state())
         np.testing.assert_array_equal(before[1], np.random.get_state()[1])
     np.testing.assert_array_equal(*results)
@@ -155,7 +172,8 @@ def test_global_random_state_neither_matters_nor_moves(cls, windows):
 
 @each
 def test_two_workers_give_the_bits_of_one(cls, windows):
-    jobs = [joblib.delayed(small(cls, random_state=i).fit_transform)(windows) for i in range(2)]
+    estimators = [small(cls, random_state=i) for i in range(2)]
+    jobs = [joblib.delayed(e.fit_transform)(*data(e, windows)) for e in estimators]
     for backend in ("loky", "threading"):
         alone = joblib.Parallel(n_jobs=1)(jobs)
         beside = joblib.Parallel(n_jobs=2, backend=backend)(jobs)
@@ -165,14 +183,14 @@ def test_two_workers_give_the_bits_of_one(cls, windows):
 @each
 def test_threads_are_left_as_they_were(cls, windows):
     before = torch.get_num_threads()
-    small(cls, num_threads=before + 1).fit_transform(windows)
+    fit_transform(small(cls, num_threads=before + 1), windows)
     assert torch.get_num_threads() == before
 
 
 @each
 def test_a_row_does_not_depend_on_the_others(cls):
     X = make_windows(300, 16)[0]
-    estimator = small(cls).fit(X[:20])
+    estimator = fit(small(cls), X[:20])
     embedding = estimator.transform(X)
     order = np.random.default_rng(0).permutation(300)
     np.testing.assert_array_equal(estimator.transform(X[order]), embedding[order])
@@ -185,17 +203,17 @@ def test_a_row_does_not_depend_on_the_others(cls):
 
 @each
 def test_clone_and_pickle(cls, windows):
-    estimator = small(cls).fit(windows)
+    estimator = fit(small(cls), windows)
     embedding = estimator.transform(windows)
-    np.testing.assert_array_equal(clone(estimator).fit_transform(windows), embedding)
+    np.testing.assert_array_equal(fit_transform(clone(estimator), windows), embedding)
     restored = pickle.loads(pickle.dumps(estimator))
     np.testing.assert_array_equal(restored.transform(windows), embedding)
-    np.testing.assert_array_equal(restored.fit(windows).transform(windows), embedding)
+    np.testing.assert_array_equal(fit(restored, windows).transform(windows), embedding)
 
 
 @each
 def test_saved_and_loaded(cls, windows, tmp_path):
-    estimator = small(cls).fit(windows)
+    estimator = fit(small(cls), windows)
     estimator.save_pretrained(tmp_path / "model")
     restored = BaseEncoderTransformer.from_pretrained(tmp_path / "model")
     assert type(restored) is cls
@@ -212,13 +230,13 @@ def test_numbers_of_numpy_are_as_good_as_those_of_python(cls, windows):
         if isinstance(value, int | float) and not isinstance(value, bool)
     }
     np.testing.assert_array_equal(
-        small(cls, **grid).fit_transform(windows), small(cls).fit_transform(windows)
+        fit_transform(small(cls, **grid), windows), fit_transform(small(cls), windows)
     )
 
 
 @each
 def test_set_output_and_feature_names(cls, windows):
-    estimator = small(cls).fit(windows)
+    estimator = fit(small(cls), windows)
     names = [f"{cls.__name__.lower()}{i}" for i in range(estimator.transform(windows).shape[1])]
     assert estimator.get_feature_names_out().tolist() == names
     frame = estimator.set_output(transform="pandas").transform(windows)
@@ -229,31 +247,31 @@ def test_set_output_and_feature_names(cls, windows):
 
 @each
 def test_fitted_attributes(cls, windows):
-    estimator = small(cls).fit(windows)
+    estimator = fit(small(cls), windows)
     assert (estimator.n_timesteps_in_, estimator.n_channels_in_) == (16, 2)
     assert estimator.n_features_in_ == 2
     assert estimator.encoder_ is estimator.net_.module_.encoder
-    table = small(cls).fit(windows[:, :, 0])
+    table = fit(small(cls), windows[:, :, 0])
     assert (table.n_features_in_, table.n_timesteps_in_, table.n_channels_in_) == (16, 16, 1)
 
 
 @each
 def test_parameters_set_after_fit_wait_for_the_next(cls, windows):
-    estimator = small(cls).fit(windows)
+    estimator = fit(small(cls), windows)
     embedding = estimator.transform(windows)
     estimator.set_params(**accepted(cls, {"embedding_dim": 4, "encoder_depth": 2}))
     np.testing.assert_array_equal(estimator.transform(windows), embedding)
-    assert estimator.fit_transform(windows).shape[1] < embedding.shape[1]
+    assert fit_transform(estimator, windows).shape[1] < embedding.shape[1]
 
 
 @each
 def test_refit_on_other_data_forgets_the_first(cls, windows):
     frame = pd.DataFrame(windows[:, :, 0]).rename(columns=str)
-    estimator = small(cls).fit(frame)
+    estimator = fit(small(cls), frame)
     assert estimator.feature_names_in_.tolist() == list(map(str, range(16)))
-    estimator.fit(windows)
+    fit(estimator, windows)
     assert not hasattr(estimator, "feature_names_in_")
-    np.testing.assert_array_equal(estimator.transform(windows), small(cls).fit_transform(windows))
+    np.testing.assert_array_equal(estimator.transform(windows), fit_transform(small(cls), windows))
 
 
 # --- every legal form of the input ---
@@ -284,16 +302,16 @@ FORMS = {
 def test_every_form_of_the_input_gives_the_same_bits(cls, form, windows, tmp_path):
     X = FORMS[form](windows, tmp_path)
     before = windows.copy()
-    expected = small(cls).fit_transform(windows)
-    np.testing.assert_array_equal(small(cls).fit_transform(X), expected)
+    expected = fit_transform(small(cls), windows)
+    np.testing.assert_array_equal(fit_transform(small(cls), X), expected)
     np.testing.assert_array_equal(windows, before)
 
 
 @each
 def test_channels_first(cls, windows):
     swapped = windows.swapaxes(1, 2)
-    estimator = small(cls, input_layout="nct").fit(swapped)
-    np.testing.assert_array_equal(estimator.transform(swapped), small(cls).fit_transform(windows))
+    estimator = fit(small(cls, input_layout="nct"), swapped)
+    np.testing.assert_array_equal(estimator.transform(swapped), fit_transform(small(cls), windows))
 
 
 @each
@@ -304,9 +322,9 @@ def test_small_shapes(cls, shape):
     X = np.random.default_rng(0).normal(size=shape)
     if shape[0] < least(cls):
         with pytest.raises(ValueError, match="n_samples=1 is too few"):
-            small(cls).fit(X)
+            fit(small(cls), X)
         return
-    embedding = small(cls).fit_transform(X)
+    embedding = fit_transform(small(cls), X)
     assert embedding.shape == (shape[0], width(cls, X))
     assert np.isfinite(embedding).all()
 
@@ -317,9 +335,9 @@ def test_one_step(cls):
     X = np.random.default_rng(0).normal(size=(5, 1, 1))
     if cls in TRAINED:
         with pytest.warns(UserWarning, match="one time step"):
-            estimator.fit(X)
+            fit(estimator, X)
     else:
-        estimator.fit(X)
+        fit(estimator, X)
     assert np.isfinite(estimator.transform(X)).all()
 
 
@@ -327,20 +345,20 @@ def test_one_step(cls):
 def test_constant_channels(cls, windows):
     X = windows.copy()
     X[:, :, 1] = 3.0
-    assert np.isfinite(small(cls).fit_transform(X)).all()
-    assert np.isfinite(small(cls).fit_transform(np.zeros_like(X))).all()
+    assert np.isfinite(fit_transform(small(cls), X)).all()
+    assert np.isfinite(fit_transform(small(cls), np.zeros_like(X))).all()
 
 
 @each_variable
 def test_another_length_at_transform(cls, windows):
-    estimator = small(cls).fit(windows)
+    estimator = fit(small(cls), windows)
     assert estimator.transform(windows[:, :9]).shape == estimator.transform(windows).shape
 
 
 @each_fixed
 def test_another_length_is_refused_where_it_cannot_be(cls, windows):
     with pytest.raises(ValueError, match="windows of 9 time steps.* fitted on windows of 16"):
-        small(cls).fit(windows).transform(windows[:, :9])
+        fit(small(cls), windows).transform(windows[:, :9])
 
 
 @each_trained
@@ -368,7 +386,7 @@ def test_validation_on_windows_of_another_length(cls, length, windows):
 def test_any_finite_values_and_any_missing_steps(cls, X):
     X[:, 0] = np.nan_to_num(X[:, 0])  # one observed step at least
     X = np.concatenate([X] * least(cls))
-    assert np.isfinite(small(cls, max_epochs=1).fit_transform(X)).all()
+    assert np.isfinite(fit_transform(small(cls, max_epochs=1), X)).all()
 
 
 # --- missing values ---
@@ -377,7 +395,7 @@ def test_any_finite_values_and_any_missing_steps(cls, X):
 @each_variable
 @pytest.mark.parametrize("pooling", ["max", "mean"])
 def test_padding_with_missing_steps_changes_nothing(cls, windows, pooling):
-    estimator = small(cls, pooling=pooling).fit(windows[:, :8])
+    estimator = fit(small(cls, pooling=pooling), windows[:, :8])
     short = windows[:, :8]
     padded = windows.copy()
     padded[:, 8:] = np.nan
@@ -388,7 +406,7 @@ def test_padding_with_missing_steps_changes_nothing(cls, windows, pooling):
 
 @each
 def test_a_step_is_missing_if_any_channel_is(cls, windows):
-    estimator = small(cls).fit(windows)
+    estimator = fit(small(cls), windows)
     partly, wholly = windows.copy(), windows.copy()
     partly[:, 5, 1] = np.nan
     wholly[:, 5] = np.nan
@@ -402,7 +420,7 @@ def test_fit_with_missing_steps(cls, windows):
     X[::2, 10:] = np.nan
     X[1::3, 4] = np.nan
     before = X.copy()
-    embedding = small(cls).fit_transform(X)
+    embedding = fit_transform(small(cls), X)
     assert np.isfinite(embedding).all()
     np.testing.assert_array_equal(X, before)
 
@@ -414,7 +432,7 @@ def test_fit_with_missing_steps(cls, windows):
 @pytest.mark.parametrize("pooling", ["mean", "max"])
 def test_a_bag_is_pooled_over_its_windows(cls, windows, pooling):
     bags = windows.reshape(5, 4, 16, 2)
-    estimator = small(cls, bag_pooling=pooling).fit(windows)
+    estimator = fit(small(cls, bag_pooling=pooling), windows)
     rows = estimator.transform(windows).reshape(5, 4, -1)
     np.testing.assert_allclose(
         estimator.transform(bags), getattr(np, pooling)(rows, axis=1), rtol=1e-6
@@ -425,7 +443,7 @@ def test_a_bag_is_pooled_over_its_windows(cls, windows, pooling):
 def test_windows_that_pad_a_bag_do_not_count(cls, windows):
     bags = windows.reshape(5, 4, 16, 2).copy()
     bags[2, 1:] = np.nan
-    estimator = small(cls).fit(bags)
+    estimator = fit(small(cls), bags)
     embedding = estimator.transform(bags)
     np.testing.assert_array_equal(embedding[2], estimator.transform(bags[2, 0][None])[0])
 
@@ -434,8 +452,9 @@ def test_windows_that_pad_a_bag_do_not_count(cls, windows):
 def test_fit_on_bags_sees_every_window(cls, windows):
     estimator = small(cls, validation_fraction=0)
     recordings = {"groups": np.arange(20) // 4} if cls in TRAINED else {}
-    flat = small(cls, validation_fraction=0).fit(windows, **recordings)
-    bags = estimator.fit(windows.reshape(5, 4, 16, 2))
+    y = np.arange(5) % 2  # ignored where no label is needed
+    flat = small(cls, validation_fraction=0).fit(windows, np.repeat(y, 4), **recordings)
+    bags = estimator.fit(windows.reshape(5, 4, 16, 2), y)
     np.testing.assert_array_equal(bags.transform(windows), flat.transform(windows))
 
 
@@ -443,7 +462,7 @@ def test_fit_on_bags_sees_every_window(cls, windows):
 
 
 def objective_of(cls, windows, **params):
-    return small(cls, max_epochs=1, **params).fit(windows).net_.module_
+    return fit(small(cls, max_epochs=1, **params), windows).net_.module_
 
 
 @each_trained

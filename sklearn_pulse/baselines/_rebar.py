@@ -9,12 +9,11 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
-from skorch import NeuralNet
 from skorch.callbacks import Callback
 
 from .._base import BaseSSLTransformer
 from .._batches import WindowBatches
-from .._candidates import CandidateBatches, recording_of
+from .._candidates import CandidateBatches, SeedDraws, recording_of
 from .._checkpoint import Checkpoint
 from .._device import resolve_device
 from .._net import SelectWeights, SSLNet
@@ -28,19 +27,6 @@ _ATTENTION_PARAMS = {
     "bottleneck_dim": "attention_bottleneck_dim",
     "depth": "attention_depth",
 }
-
-
-class DrawCandidates(Callback):
-    """Give every epoch candidates of its own, and validation the same ones or its own."""
-
-    def on_epoch_begin(
-        self, net: NeuralNet, dataset_train: Any = None, dataset_valid: Any = None, **kwargs: Any
-    ) -> None:
-        """Seed the draws of the epoch."""
-        epoch = net.module_.epoch
-        dataset_train.stream = (net.seed, epoch)
-        if dataset_valid is not None:
-            dataset_valid.stream = (net.seed, 0 if net.deterministic_validation else epoch)
 
 
 class REBARTransformer(BaseSSLTransformer):
@@ -292,7 +278,7 @@ class REBARTransformer(BaseSSLTransformer):
         return CandidateBatches(windows, index, device, self.n_candidates, by_recording)
 
     def _split(
-        self, windows: Windows, groups: ArrayLike | None, X_val: ArrayLike | None, seed: int
+        self, windows: Windows, groups: ArrayLike | None, held_out: Windows | None, seed: int
     ) -> tuple[CandidateBatches, CandidateBatches | None]:
         windows.groups = groups
         recording = recording_of(windows, np.arange(len(windows)))
@@ -301,19 +287,19 @@ class REBARTransformer(BaseSSLTransformer):
                 "anchors='recordings' takes one window of each recording, and X is one recording:"
                 " pass lazy windows, bags, or groups, or set anchors='windows'."
             )
-        train, valid = super()._split(windows, groups, X_val, seed)
+        train, valid = super()._split(windows, groups, held_out, seed)
         if train.n_windows.max() == 1:
             warnings.warn(
                 "X has one window of each recording, so each is its own only candidate and there"
                 " is little to learn: pass more windows of a recording, or no groups.",
-                stacklevel=3,
+                stacklevel=4,
             )
         return train, valid
 
     def _callbacks(
         self, train: WindowBatches, valid: WindowBatches | None
     ) -> list[tuple[str, Callback] | Callback]:
-        return [("draw_candidates", DrawCandidates()), *super()._callbacks(train, valid)]
+        return [("draw_candidates", SeedDraws()), *super()._callbacks(train, valid)]
 
     def _train(self, net: SSLNet, train: CandidateBatches, valid: CandidateBatches | None) -> None:
         attention = self._attention_net(net, valid is not None)

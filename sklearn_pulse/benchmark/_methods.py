@@ -13,7 +13,7 @@ from sklearn.pipeline import Pipeline
 
 import sklearn_pulse
 
-from .. import baselines, presets
+from .. import PulseOracleTransformer, baselines, presets
 from .._base import BaseEncoderTransformer, BaseSSLTransformer
 from ..baselines import RandomEncoderTransformer, SupervisedClassifier
 from ..evaluation import make_linear_probe
@@ -107,16 +107,28 @@ def controls() -> list[Method]:
 
 
 def trained() -> list[Method]:
-    """Return every public self-supervised method; one that is added appears here by itself."""
+    """Return every public self-supervised method; one that is added appears here by itself.
+
+    What learns from labels, as the oracles do, is none.
+    """
     classes = {
         value
         for module in (sklearn_pulse, baselines)
         for value in vars(module).values()
         if inspect.isclass(value) and issubclass(value, BaseSSLTransformer)
+        if not value().__sklearn_tags__().target_tags.required
     }
     methods = [Method(method_name(cls), _title(cls), cls, {}) for cls in classes]
     # PULSE comes first, the others by name.
     return sorted(methods, key=lambda method: (method.name != "pulse", method.name))
+
+
+def oracles() -> list[Method]:
+    """Return PULSE's oracles, which learn from pairs of one class."""
+    return [
+        Method(f"oracle-{kind}", f"{kind} oracle", PulseOracleTransformer, {"kind": kind})
+        for kind in ("positive", "negative")
+    ]
 
 
 def supervised() -> Method:

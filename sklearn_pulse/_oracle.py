@@ -1,0 +1,291 @@
+"""PULSE's oracles, which know which windows share a system, as a scikit-learn transformer."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import ArrayLike, NDArray
+from skorch.callbacks import Callback
+
+from ._base import BaseSSLTransformer
+from ._batches import WindowBatches
+from ._candidates import SeedDraws
+from ._device import resolve_device
+from ._labels import check_labels, check_together
+from ._pair_batches import PairBatches
+from ._pair_reconstruction import NegativePairs, PairReconstruction, PositivePairs
+from ._parameters import check_boolean, check_option, check_real
+from ._progress import with_callbacks
+from ._pulse import NETWORK_PARAMS, check_fits, check_reconstruction
+from ._tags import WindowTags
+from ._validation import Windows
+
+
+class PulseOracleTransformer(BaseSSLTransformer):
+    """Embed windows by PULSE's oracles: labels say which windows share a system.
+
+    PULSE makes a pair of a window and its own crop. An oracle pairs windows of the same class,
+    drawn anew for every batch. The positive one reconstructs a window from the system estimate of
+    its partner: what two windows share is kept, what belongs to one of them is dropped. The
+    negative one reads both windows, with time steps masked, and reconstructs both: it may keep
+    what belongs to either. Neither is a method for practice, since they learn from every label;
+    they show what the choice of pairs does (paper, Section 4).
+
+    A window that is the only one of its class in the training part (or in the validation part)
+    is its own partner: leave such classes out, or add windows to them.
+
+    Parameters
+    ----------
+    kind : {"positive", "negative"}, default="positive"
+        Which oracle.
+    init_source : {"target", "anchor"}, default="target"
+        Whose initial state a pass of the positive oracle starts from: that of the window that is
+        reconstructed (paper, Eq. 2), or that of the one whose system was estimated (published
+        code). Ignored by the negative oracle, which has one state for both.
+    sample_init : bool, default=True
+        Whether a pass starts at a random step, as a suffix crop of PULSE does, or at the first.
+    mask_probability : float, default=0.25
+        Probability that the negative oracle zeroes a time step of its input, all channels
+        together; the other steps grow by ``1 / (1 - p)``. Ignored by the positive oracle.
+    embedding_dim, encoder_hidden_dim, encoder_depth, pooling
+        The encoder, as in :class:`~sklearn_pulse.PulseTransformer`.
+    time_varying_dim, time_varying_pool
+        The time-varying part, as there.
+    init_kernel_size, init_dilation, init_hidden_dim, shared_encoder
+        The initial-condition encoder, as there.
+    gru_num_layers, gru_hidden_dim, observation
+        The decoder, as there; no dropout comes before it.
+    min_crop_length : int or float, default=0.5
+        The least steps that a pass from a random step predicts, or their fraction of the window.
+    loss_reduction : {"published", "valid"}, default="published"
+        As there.
+    max_epochs, lr, weight_decay, batch_size, gradient_clip_value
+        As there.
+    validation_fraction, validation_every, select
+        As there; partners of validation windows come from the validation part.
+    deterministic_validation : bool, default=True
+        Whether every validation uses the same partners, crops and masks.
+    bag_pooling, checkpoint_dir, precision, compile, device, num_threads, input_layout
+        As there.
+    callbacks, warm_start, random_state, verbose
+        As there.
+
+    Attributes
+    ----------
+    encoder_ : torch.nn.Module
+        The fitted encoder; that of the negative oracle takes twice the channels of a window.
+    net_ : skorch.NeuralNet
+        The fitted net; ``net_.module_`` is the objective.
+    history_, n_iter_ : list of dict, int
+        The epochs.
+    n_timesteps_in_, n_channels_in_, n_features_in_, feature_names_in_
+        As in :class:`~sklearn_pulse.PulseTransformer`.
+
+    Notes
+    -----
+    Source: paper, Section 4, Eq. 2 and Theorem 1; what it leaves open is as published in code. Of
+    each class in a batch, twice as many windows are drawn as the batch has of it, without
+    replacement, and its members take them in turn, skipping themselves. The published code pairs
+    validation windows with training windows of unrelated classes; here both are validation
+    windows of one class.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn_pulse import PulseOracleTransformer
+    >>> X = np.random.default_rng(0).normal(size=(20, 32, 3))
+    >>> y = np.repeat(["slow", "fast"], 10)
+    >>> oracle = PulseOracleTransformer(embedding_dim=16, max_epochs=2, random_state=0)
+    >>> oracle.fit_transform(X, y).shape
+    (20, 16)
+    """
+
+    _one_step = "there is nothing to reconstruct, so the encoder stays as it was initialised"
+
+    def __init__(
+        self,
+        *,
+        kind: str = "positive",
+        init_source: str = "target",
+        sample_init: bool = True,
+        mask_probability: float = 0.25,
+        embedding_dim: int = 320,
+        encoder_hidden_dim: int = 64,
+        encoder_depth: int = 10,
+        pooling: str = "max",
+        time_varying_dim: int = 1,
+        time_varying_pool: int = 1,
+        init_kernel_size: int = 3,
+        init_dilation: int = 1,
+        init_hidden_dim: int = 64,
+        shared_encoder: bool = False,
+        gru_num_layers: int = 2,
+        gru_hidden_dim: int = 64,
+        observation: str = "mlp",
+        min_crop_length: int | float = 0.5,
+        loss_reduction: str = "published",
+        max_epochs: int = 100,
+        lr: float = 1e-3,
+        weight_decay: float = 1e-5,
+        batch_size: int = 128,
+        gradient_clip_value: float | None = 5.0,
+        validation_fraction: float = 0.15,
+        validation_every: int = 2,
+        deterministic_validation: bool = True,
+        select: str = "trailing_mean",
+        bag_pooling: str = "mean",
+        checkpoint_dir: str | os.PathLike[str] | None = None,
+        precision: str = "float32",
+        compile: bool = False,
+        device: str | torch.device = "auto",
+        num_threads: int | None = None,
+        input_layout: str = "ntc",
+        callbacks: list[Any] | None = None,
+        warm_start: bool = False,
+        random_state: int | np.random.RandomState | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.kind = kind
+        self.init_source = init_source
+        self.sample_init = sample_init
+        self.mask_probability = mask_probability
+        self.embedding_dim = embedding_dim
+        self.encoder_hidden_dim = encoder_hidden_dim
+        self.encoder_depth = encoder_depth
+        self.pooling = pooling
+        self.time_varying_dim = time_varying_dim
+        self.time_varying_pool = time_varying_pool
+        self.init_kernel_size = init_kernel_size
+        self.init_dilation = init_dilation
+        self.init_hidden_dim = init_hidden_dim
+        self.shared_encoder = shared_encoder
+        self.gru_num_layers = gru_num_layers
+        self.gru_hidden_dim = gru_hidden_dim
+        self.observation = observation
+        self.min_crop_length = min_crop_length
+        self.loss_reduction = loss_reduction
+        self.max_epochs = max_epochs
+        self.lr = lr
+        self.weight_decay = weight_decay
+        self.batch_size = batch_size
+        self.gradient_clip_value = gradient_clip_value
+        self.validation_fraction = validation_fraction
+        self.validation_every = validation_every
+        self.deterministic_validation = deterministic_validation
+        self.select = select
+        self.bag_pooling = bag_pooling
+        self.checkpoint_dir = checkpoint_dir
+        self.precision = precision
+        self.compile = compile
+        self.device = device
+        self.num_threads = num_threads
+        self.input_layout = input_layout
+        self.callbacks = callbacks
+        self.warm_start = warm_start
+        self.random_state = random_state
+        self.verbose = verbose
+
+    @property
+    def _objective_class(self) -> type[PairReconstruction]:
+        return PositivePairs if self.kind == "positive" else NegativePairs
+
+    def _objective_params(self) -> dict[str, Any]:
+        own = "init_source" if self.kind == "positive" else "mask_probability"
+        names = (*NETWORK_PARAMS, "sample_init", "min_crop_length", "loss_reduction", own)
+        return {name: getattr(self, name) for name in names}
+
+    def _check_params(self) -> None:
+        super()._check_params()
+        check_option("kind", self.kind, ("positive", "negative"))
+        check_option("init_source", self.init_source, ("target", "anchor"))
+        check_boolean("sample_init", self.sample_init)
+        check_real("mask_probability", self.mask_probability, 0.0, 1.0)
+        check_reconstruction(self)
+
+    def _check_windows(self, n_timesteps: int) -> None:
+        super()._check_windows(n_timesteps)
+        if self.sample_init:
+            check_fits("min_crop_length", self.min_crop_length, n_timesteps)
+
+    @with_callbacks
+    def fit(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        *,
+        groups: ArrayLike | None = None,
+        X_val: ArrayLike | None = None,
+        y_val: ArrayLike | None = None,
+    ) -> PulseOracleTransformer:
+        """Train the encoder on pairs of windows of the same class.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_timesteps, n_channels)
+            Windows; 2-D data is univariate, 4-D data are bags of windows, of shape (n_samples,
+            n_windows, n_timesteps, n_channels), each with the label of its bag.
+        y : array-like of shape (n_samples,)
+            Labels, numbers or strings; -1 is a class like any other, so leave out what has no
+            label.
+        groups : array-like of shape (n_samples,), default=None
+            Recording or subject of each sample; none is in both the training and the validation
+            part.
+        X_val, y_val : array-like, default=None
+            Samples to validate on, in the layout of `X`; then `validation_fraction` and `groups`
+            are not used.
+
+        Returns
+        -------
+        self
+            The fitted estimator.
+
+        Raises
+        ------
+        TypeError, ValueError
+            For a parameter out of its range, an input outside the data contract, or labels that
+            are no classes.
+        FloatingPointError
+            If a loss becomes NaN or infinite.
+
+        Warns
+        -----
+        UserWarning
+            If no class has two windows to train on, so that none has a partner.
+        """
+        check_together(X_val, y_val)
+        return self._fit(X, y, groups=groups, X_val=X_val, y_val=y_val)
+
+    def _check_samples(self, X: ArrayLike, y: ArrayLike | None, *, reset: bool) -> Windows:
+        windows = super()._check_samples(X, y, reset=reset)
+        name = "y" if reset else "y_val"
+        windows.labels = check_labels(y, windows.n_samples, type(self).__name__, name)
+        return windows
+
+    def _batches(self, windows: Windows, index: NDArray[np.intp]) -> PairBatches:
+        return PairBatches(windows, index, resolve_device(self.device))
+
+    def _split(
+        self, windows: Windows, groups: ArrayLike | None, held_out: Windows | None, seed: int
+    ) -> tuple[PairBatches, PairBatches | None]:
+        train, valid = super()._split(windows, groups, held_out, seed)
+        if len(train) > 1 and train.n_windows.max() == 1:
+            warnings.warn(
+                "y gives every window to train on a class of its own, so each is its own partner"
+                " and labels teach nothing: pass classes of several windows.",
+                stacklevel=4,
+            )
+        return train, valid
+
+    def _callbacks(
+        self, train: WindowBatches, valid: WindowBatches | None
+    ) -> list[tuple[str, Callback] | Callback]:
+        return [("seed_draws", SeedDraws()), *super()._callbacks(train, valid)]
+
+    def __sklearn_tags__(self) -> WindowTags:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = True
+        return tags
