@@ -48,8 +48,13 @@ class Method:
 
     @property
     def is_trained(self) -> bool:
-        """Whether windows without labels train it."""
+        """Whether windows train it, before any probe."""
         return inspect.isclass(self.make) and issubclass(self.make, BaseSSLTransformer)
+
+    @property
+    def needs_labels(self) -> bool:
+        """Whether these windows need labels, as an oracle's do."""
+        return self.is_trained and self.make().__sklearn_tags__().target_tags.required
 
     @property
     def is_encoder(self) -> bool:
@@ -116,9 +121,9 @@ def trained() -> list[Method]:
         for module in (sklearn_pulse, baselines)
         for value in vars(module).values()
         if inspect.isclass(value) and issubclass(value, BaseSSLTransformer)
-        if not value().__sklearn_tags__().target_tags.required
     }
-    methods = [Method(method_name(cls), _title(cls), cls, {}) for cls in classes]
+    every = [Method(method_name(cls), _title(cls), cls, {}) for cls in classes]
+    methods = [method for method in every if not method.needs_labels]
     # PULSE comes first, the others by name.
     return sorted(methods, key=lambda method: (method.name != "pulse", method.name))
 
@@ -148,5 +153,5 @@ def ablations() -> list[Method]:
 
 def all_methods() -> dict[str, Method]:
     """Return every method by name."""
-    every = [*trained(), supervised(), *ablations(), *controls()]
+    every = [*trained(), supervised(), *oracles(), *ablations(), *controls()]
     return {method.name: method for method in every}
