@@ -236,7 +236,7 @@ def test_random_starts_leave_enough_to_predict_of_the_target(objective_class):
     drawn = torch.cat(
         [
             objective.reconstruct(x, observed, None, partner, partner_observed).starts[:, :5]
-            for _ in range(200)
+            for _ in range(80)
         ]
     )
     steps = [seen.nonzero().ravel() for seen in target]
