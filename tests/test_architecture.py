@@ -59,12 +59,13 @@ ALLOWED = {
     "_finetune": TRAINING
     | {"_base", "_classification", "_classifier", "_labeled_batches", "evaluation"},
     "_candidates": {"_batches", "_net", "_validation"},
-    "_retrieval": {"_objective", "functional", "networks", "sampling"},
+    "_representation": {"_objective", "_parameters", "functional", "networks"},
+    "_retrieval": {"_objective", "_representation", "functional", "networks", "sampling"},
     "_cross_reconstruction": {"_objective", "functional", "networks", "sampling"},
     "_pulse": ANY_METHOD | {"_cross_reconstruction"},
     "augmentations": {"functional"},
     "baselines": ANY_METHOD
-    | {"_candidates", "_retrieval", "augmentations", "windows"}
+    | {"_candidates", "_representation", "_retrieval", "augmentations", "windows"}
     | {"_classification", "_classifier", "_labeled_batches"},
     "interop": {"_pulse"},
     "benchmark": {
