@@ -170,7 +170,8 @@ class BaseSSLTransformer(TrainingMixin, BaseEncoderTransformer):
             train = np.arange(windows.n_samples)
         else:
             train, valid = self._split_samples(windows.n_samples, groups, seed)
-            _warn_if_shared(windows, groups, valid)
+            if groups is None and len(valid) and self._shares_steps(windows):
+                _warn_of_shared_steps()
         training = self._batches(windows, windows.numbers(train, usable))
         if len(training) < self._min_batch_size:
             raise ValueError(
@@ -183,6 +184,10 @@ class BaseSSLTransformer(TrainingMixin, BaseEncoderTransformer):
         validation = self._batches(windows, windows.numbers(valid, usable))
         # Too few to contrast say nothing of the weights.
         return training, validation if len(validation) >= self._min_batch_size else None
+
+    def _shares_steps(self, windows: Windows) -> bool:
+        """Whether what is read of one window belongs to another one too."""
+        return getattr(windows.data, "overlaps", False)
 
     def _split_samples(
         self, n_samples: int, groups: ArrayLike | None, seed: int
@@ -299,12 +304,11 @@ class BaseSSLTransformer(TrainingMixin, BaseEncoderTransformer):
         return {"class": type(self).__name__, "seed": seed, **params}
 
 
-def _warn_if_shared(windows: Windows, groups: ArrayLike | None, valid: NDArray[np.intp]) -> None:
+def _warn_of_shared_steps() -> None:
     """Warn of a validation part whose windows share steps with those that are trained on."""
-    if groups is None and len(valid) and getattr(windows.data, "overlaps", False):
-        warnings.warn(
-            "X holds overlapping windows and groups is None, so windows to validate on share time"
-            " steps with windows to train on: pass groups (the recording of each window), or"
-            " X_val.",
-            stacklevel=5,
-        )
+    warnings.warn(
+        "groups is None, and X holds windows so near to each other that what is read to validate"
+        " on shares time steps with what is trained on: pass groups (the recording of each"
+        " window), or X_val.",
+        stacklevel=5,
+    )

@@ -95,8 +95,8 @@ class REBARTransformer(BaseSSLTransformer):
     attention_dropout : float, default=0.1
         On its weights, in the first stage.
     attention_epochs : int, default=300
-        Epochs of the first stage, which reads those windows of a recording that do not overlap
-        (all windows, where their starts are not known).
+        Epochs of the first stage. It reads what lazy windows cover of their recordings, cut anew
+        into windows that do not overlap; all windows, where their starts are not known.
     attention_lr : float, default=1e-3
         Its learning rate: Adam, constant, without weight decay or clipping.
     attention_batch_size : int, default=32

@@ -203,10 +203,8 @@ class ContrastBatches(WindowBatches):
     ) -> None:
         super().__init__(windows, index, device)
         self.data_std = _data_std(windows, index)
-        self.wide: Windows | None = None
-        if isinstance(windows.data, RecordingWindows) and not windows.channels_first:
-            margin = int(max_shift * windows.n_timesteps)
-            self.wide = Windows(Surroundings(windows.data, margin), "ntc")
+        surroundings = _surroundings(windows, max_shift)
+        self.wide = None if surroundings is None else Windows(surroundings, "ntc")
 
     def __getitem__(self, index: Tensor) -> Batch:
         batch = super().__getitem__(index) if self.wide is None else self._with_context(index)
@@ -236,8 +234,9 @@ class SimCLRTransformer(BaseSSLTransformer):
     The copy is shifted along the recording, scaled and jittered, each with a probability of one
     half. Pass a :class:`~sklearn_pulse.windows.RecordingWindows` (``sliding_windows(...,
     lazy=True)``) and copies are cut from the recording, up to half a window before or after; near
-    an end of the recording the shift goes no farther than the recording does. Windows in an array
-    know nothing of what surrounds them: their first or last step is repeated instead.
+    an end of the recording the shift goes no farther than the recording does (the published code
+    leaves out windows so near to an end). Windows in an array know nothing of what surrounds them:
+    their first or last step is repeated instead.
 
     Parameters
     ----------
@@ -388,6 +387,10 @@ default="trailing_mean"
     def _batches(self, windows: Windows, index: NDArray[np.intp]) -> ContrastBatches:
         return ContrastBatches(windows, index, resolve_device(self.device), self.max_shift)
 
+    def _shares_steps(self, windows: Windows) -> bool:
+        surroundings = _surroundings(windows, self.max_shift)
+        return super()._shares_steps(windows) if surroundings is None else surroundings.overlaps
+
     def _check_params(self) -> None:
         super()._check_params()
         check_representation(self)
@@ -413,6 +416,13 @@ def _standard_deviation(x: Tensor, observed: Tensor | None) -> Tensor:
     """Return the standard deviation of all observed entries, once a window."""
     entries = x if observed is None else x[observed]
     return entries.std(correction=0).expand(len(x))
+
+
+def _surroundings(windows: Windows, max_shift: float) -> Surroundings | None:
+    """Return windows with what lies around them in their recordings, if they know those."""
+    if not isinstance(windows.data, RecordingWindows) or windows.channels_first:
+        return None
+    return Surroundings(windows.data, int(max_shift * windows.n_timesteps))
 
 
 def _data_std(windows: Windows, index: NDArray[np.intp]) -> float:

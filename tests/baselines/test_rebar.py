@@ -371,14 +371,35 @@ def test_recordings_share_the_positions():
 
 def test_the_first_stage_reads_windows_that_do_not_overlap():
     data = lazy_windows(lengths=(50, 33), stride=1)
-    apart = candidate_batches(data).apart()
-    starts = {r: data.start[apart.index][data.recording[apart.index] == r] for r in (0, 1)}
-    assert starts[0].tolist() == [0, 16, 32]
-    assert starts[1].tolist() == [0, 16]
+    assert pieces(candidate_batches(data)) == [(0, 0), (0, 16), (0, 32), (1, 0), (1, 16)]
     sparse = RecordingWindows(np.zeros((1, 200, 1)), [0] * 3, [50, 0, 31], length=16, downsample=2)
-    assert candidate_batches(sparse).apart().index.tolist() == [1, 2]  # 0 to 30, 31 to 61
+    assert pieces(candidate_batches(sparse)) == [(0, 0), (0, 31)]  # to step 30, to step 61
     assert len(candidate_batches(sparse[1:]).apart()) == 2
     assert len(candidate_batches().apart()) == 20
+
+
+def pieces(batches):
+    apart = batches.apart()
+    data = apart.windows.data
+    return list(
+        zip(data.recording[apart.index].tolist(), data.start[apart.index].tolist(), strict=True)
+    )
+
+
+def test_pieces_cover_what_the_windows_do_and_nothing_else():
+    """Random windows leave gaps; of one that they cover as a whole, every piece is read."""
+    starts = [70, 3, 9, 30, 20, 71, 100]
+    data = RecordingWindows(np.arange(200.0).reshape(1, 200, 1), [0] * 7, starts, length=16)
+    batches = candidate_batches(data)
+    assert pieces(batches) == [(0, 3), (0, 19), (0, 70), (0, 100)]  # 3 to 45, 70 to 86, 100 to 115
+    assert batches.apart()[torch.tensor([1])]["x"].flatten().tolist() == list(range(19, 35))
+    assert pieces(candidate_batches(data, index=np.array([1, 3]))) == [(0, 3), (0, 30)]
+    part = data.recordings[0].copy()
+    part[16:35] = np.nan
+    holed = RecordingWindows(part[None], [0] * 3, [3, 11, 27], length=16)
+    assert pieces(candidate_batches(holed)) == [(0, 3)]  # the piece at 19 holds nothing
+    dense = RecordingWindows(np.zeros((1, 200, 1)), [0] * 60, np.arange(60) * 3, length=16)
+    assert pieces(candidate_batches(dense)) == [(0, 16 * i) for i in range(12)]
 
 
 def test_groups_bags_and_lazy_windows_are_the_same_recordings():

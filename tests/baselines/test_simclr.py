@@ -290,6 +290,20 @@ def test_recordings_and_bare_windows_learn_different_things():
     np.testing.assert_array_equal(lazy.transform(w.X), again.transform(w.X))
 
 
+@pytest.mark.parametrize(("stride", "shift"), [(16, 0.5), (31, 0.5), (16, 0.1)])
+def test_shifted_copies_that_reach_the_next_window_are_warned_of(stride, shift):
+    """16 steps and 8 on both sides: windows 31 steps apart share one."""
+    recordings = np.random.default_rng(0).normal(size=(3, 200, 2)).astype(np.float32)
+    windows = sliding_windows(recordings, length=16, stride=stride, lazy=True)
+    simclr = SimCLRTransformer(**SIMCLR | {"max_epochs": 1, "max_shift": shift})
+    with pytest.warns(UserWarning, match="shares time steps with what is trained on"):
+        simclr.fit(windows.X)
+    simclr.fit(windows.X, groups=windows.recording)
+    simclr.set_params(max_shift=0.0).fit(windows.X)
+    apart = sliding_windows(recordings, length=16, stride=32, lazy=True)
+    simclr.set_params(max_shift=0.5).fit(apart.X)
+
+
 def test_resident_batches_hold_what_lazy_ones_do():
     recordings = ramps()
     recordings[0][5] = np.nan

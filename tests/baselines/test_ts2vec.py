@@ -636,6 +636,28 @@ def test_official_behaviour():
         presets.get("ts2vec", "har", official=True, published=True)
 
 
+@pytest.mark.parametrize("masked", [False, True])
+def test_many_similarities_are_held_a_part_at_a_time(monkeypatch, masked):
+    """Same loss and gradients; no part is kept that is larger than the limit."""
+    views = [view.requires_grad_() for view in torch.randn(2, 6, 16, 8)]
+    observed = torch.rand(6, 16) > 0.2 if masked else None
+    results, largest = [], []
+
+    def keep(tensor):
+        largest[-1] = max(largest[-1], tensor.numel())
+        return tensor
+
+    for most in (2**27, 2 * 32**2):  # of six groups of 32 rows, two at a time
+        monkeypatch.setattr("sklearn_pulse.functional._MAX_LOGITS", most)
+        largest.append(0)
+        with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
+            loss = hierarchical_contrast(*views, observed)
+        results.append((loss, *torch.autograd.grad(loss, views)))
+    torch.testing.assert_close(*results, rtol=1e-6, atol=1e-7)
+    assert largest[0] >= 6 * 32**2
+    assert largest[1] <= 2 * 32**2
+
+
 @pytest.mark.parametrize("kind", ["published", "official"])
 def test_presets_train(kind):
     params = presets.get("ts2vec", "har", **{kind: True})
