@@ -10,9 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.model_selection import GroupShuffleSplit, ShuffleSplit
 from sklearn.utils import check_random_state
-from skorch.callbacks import Callback, LRScheduler
+from skorch.callbacks import Callback
 from torch import Tensor
-from torch.optim.lr_scheduler import OneCycleLR
 
 from ._batches import WindowBatches
 from ._checkpoint import Checkpoint, run_folder
@@ -22,8 +21,10 @@ from ._net import AverageWeights, BatchIterator, ClipGradientValue, SelectWeight
 from ._parameters import check_boolean, check_integer, check_option, check_real, check_schedule
 from ._persistence import PretrainedMixin
 from ._progress import ReportEpochs, with_callbacks
-from ._training import TrainingMixin, check_groups
+from ._training import TrainingMixin, check_groups, one_cycle
 from ._validation import Windows, check_windows
+
+AVERAGES = ("average", "average_min_val")  # what `select` may be where weights are averaged
 
 
 class BaseEncoderTransformer(PretrainedMixin, WindowEmbedder):
@@ -38,7 +39,7 @@ class BaseEncoderTransformer(PretrainedMixin, WindowEmbedder):
         """Take over a training that is in the past; RuntimeError if the weights do not fit."""
         callbacks = []
         if selected_epoch is not None:
-            selection = SelectWeights(self.select)
+            selection = SelectWeights(self._select_rule)
             selection.epoch_ = selected_epoch
             callbacks = [("select_weights", selection)]
         net = self._build_net(seed=0, verbose=0, callbacks=callbacks).initialize()
@@ -56,11 +57,17 @@ class BaseSSLTransformer(TrainingMixin, BaseEncoderTransformer):
     _min_batch_size = 1  # a method that needs negatives asks for two
     _select_rules: tuple[str, ...] = ("trailing_mean", "min_val", "last")  # or "average" too
     _schedules: tuple[str, ...] = ("one_cycle", "constant")  # where there is a `schedule`
+    _drop_last = False  # whether an epoch leaves out what does not fill a batch
     _one_step = "there are no dynamics to learn from"  # what a window of one step means
 
     def _check_params(self) -> None:
         super()._check_params()
         self._check_training_params()
+        if self.batch_size < self._min_batch_size:
+            raise ValueError(
+                f"batch_size={self.batch_size} leaves a window alone in its batch, with nothing to"
+                f" be contrasted with: set batch_size to {self._min_batch_size} or more."
+            )
         check_integer("validation_every", self.validation_every, 1)
         if self.gradient_clip_value is not None:
             check_real("gradient_clip_value", self.gradient_clip_value, open_minimum=True)
@@ -126,7 +133,9 @@ class BaseSSLTransformer(TrainingMixin, BaseEncoderTransformer):
         X_val: ArrayLike | None,
         y_val: ArrayLike | None = None,
     ) -> BaseSSLTransformer:
-        context = self._init_callback_context(max_subtasks=self.max_epochs)
+        # How many epochs so many updates are is known once the windows are.
+        n_epochs = self.max_epochs if getattr(self, "max_updates", None) is None else None
+        context = self._init_callback_context(max_subtasks=n_epochs)
         self._check_params()
         seed = self._draw_seed()
         windows = self._check_samples(X, y, reset=True)
@@ -144,7 +153,8 @@ class BaseSSLTransformer(TrainingMixin, BaseEncoderTransformer):
             callbacks.append(("checkpoint", Checkpoint(folder)))
 
         with threads(self.num_threads):
-            net = self._build_net(seed, callbacks=callbacks, **self._training_params())
+            settings = self._training_params() | self._length(train)
+            net = self._build_net(seed, callbacks=callbacks, **settings)
             self._load_earlier_weights(net)
             self._train(net, train, valid)
         self.net_ = net
@@ -176,7 +186,8 @@ class BaseSSLTransformer(TrainingMixin, BaseEncoderTransformer):
             train = np.arange(windows.n_samples)
         else:
             train, valid = self._split_samples(windows.n_samples, groups, seed)
-            _warn_if_shared(windows, groups, valid)
+            if groups is None and len(valid) and self._shares_steps(windows):
+                _warn_of_shared_steps()
         training = self._batches(windows, windows.numbers(train, usable))
         if len(training) < self._min_batch_size:
             raise ValueError(
@@ -190,6 +201,10 @@ class BaseSSLTransformer(TrainingMixin, BaseEncoderTransformer):
         validation = self._batches(windows, windows.numbers(valid, usable))
         # Too few to contrast say nothing of the weights.
         return training, validation if len(validation) >= self._min_batch_size else None
+
+    def _shares_steps(self, windows: Windows) -> bool:
+        """Whether what is read of one window belongs to another one too."""
+        return getattr(windows.data, "overlaps", False)
 
     def _split_samples(
         self, n_samples: int, groups: ArrayLike | None, seed: int
@@ -214,20 +229,33 @@ class BaseSSLTransformer(TrainingMixin, BaseEncoderTransformer):
     def _training_params(self) -> dict[str, Any]:
         """Return the settings of the net that only training needs."""
         params = {
-            "max_epochs": self.max_epochs,
             "lr": self.lr,
             "optimizer__weight_decay": self.weight_decay,
             "optimizer__fused": True,
             "batch_size": self.batch_size,
             "iterator_train__min_batch_size": self._min_batch_size,
+            "iterator_train__drop_last": self._drop_last,
             "iterator_valid__min_batch_size": self._min_batch_size,
             "validation_every": self.validation_every,
             "deterministic_validation": self.deterministic_validation,
             "verbose": int(self.verbose),
         }
         if getattr(self, "betas", None) is not None:
-            params["optimizer__betas"] = tuple(self.betas)
+            params["optimizer__betas"] = tuple(map(float, self.betas))
         return params
+
+    def _length(self, train: WindowBatches) -> dict[str, Any]:
+        """Return the settings of the net that say when training ends."""
+        n_updates = self._n_updates(train)
+        if n_updates is None:
+            return {"max_epochs": self.max_epochs}
+        n_epochs = -(-n_updates // self._n_batches(train))
+        return {"max_epochs": n_epochs, "iterator_train__max_batches": n_updates}
+
+    @property
+    def _select_rule(self) -> str:
+        """What `select` asks of :class:`SelectWeights`."""
+        return "min_val" if self.select == "average_min_val" else self.select
 
     def _callbacks(
         self, train: WindowBatches, valid: WindowBatches | None
@@ -235,24 +263,34 @@ class BaseSSLTransformer(TrainingMixin, BaseEncoderTransformer):
         callbacks = self._schedule(train)
         if self.gradient_clip_value is not None:
             callbacks.append(("clip_gradient", ClipGradientValue(self.gradient_clip_value)))
-        if self.select == "average":
-            callbacks.append(("average_weights", AverageWeights()))
-        elif valid is not None and self.select != "last":
-            callbacks.append(("select_weights", SelectWeights(self.select)))
+        average = AverageWeights() if self.select in AVERAGES else None
+        if average is not None:
+            callbacks.append(("average_weights", average))
+        if valid is not None and self._select_rule not in ("last", "average"):
+            callbacks.append(("select_weights", SelectWeights(self._select_rule, average)))
         return callbacks + self._user_callbacks()
 
     def _schedule(self, train: WindowBatches) -> list[tuple[str, Callback] | Callback]:
         """Return the callback of the learning rate: one cycle, a step a batch, or none."""
         if getattr(self, "schedule", "one_cycle") == "constant":
             return []
-        n_batches = len(BatchIterator(train, self.batch_size, min_batch_size=self._min_batch_size))
-        one_cycle = LRScheduler(
-            OneCycleLR,
-            step_every="batch",
-            max_lr=float(self.lr),
-            total_steps=int(n_batches * self.max_epochs),
+        n_updates = self._n_updates(train) or self._n_batches(train) * self.max_epochs
+        return one_cycle(self.lr, n_updates)
+
+    def _n_batches(self, train: WindowBatches) -> int:
+        """Return the number of updates in a whole epoch."""
+        return len(
+            BatchIterator(
+                train,
+                int(self.batch_size),
+                min_batch_size=self._min_batch_size,
+                drop_last=self._drop_last,
+            )
         )
-        return [("lr_scheduler", one_cycle)]
+
+    def _n_updates(self, train: WindowBatches) -> int | None:
+        """Return after how many updates training ends, whatever `max_epochs` says, or None."""
+        return None
 
     def _load_earlier_weights(self, net: SSLNet) -> None:
         """Start from the weights of the last fit, with a new schedule, under `warm_start`."""
@@ -284,12 +322,11 @@ class BaseSSLTransformer(TrainingMixin, BaseEncoderTransformer):
         return {"class": type(self).__name__, "seed": seed, **params}
 
 
-def _warn_if_shared(windows: Windows, groups: ArrayLike | None, valid: NDArray[np.intp]) -> None:
+def _warn_of_shared_steps() -> None:
     """Warn of a validation part whose windows share steps with those that are trained on."""
-    if groups is None and len(valid) and getattr(windows.data, "overlaps", False):
-        warnings.warn(
-            "X holds overlapping windows and groups is None, so windows to validate on share time"
-            " steps with windows to train on: pass groups (the recording of each window), or"
-            " X_val.",
-            stacklevel=6,
-        )
+    warnings.warn(
+        "groups is None, and X holds windows so near to each other that what is read to validate"
+        " on shares time steps with what is trained on: pass groups (the recording of each"
+        " window), or X_val.",
+        stacklevel=6,
+    )

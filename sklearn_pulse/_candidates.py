@@ -181,21 +181,35 @@ class CandidateBatches(DrawnBatches):
         return self._order[first + rank], self._order[first[:, None] + other]
 
     def apart(self) -> WindowBatches:
-        """Return windows of which no two share a step, where their starts are known."""
+        """Cut what the windows cover into pieces that share no step, where starts are known.
+
+        What none of the windows holds is not read: it may belong to a test set.
+        """
         data = self.windows.data
         if not hasattr(data, "start"):
             return WindowBatches(self.windows, self.index, self.device)
-        start = data.start[self.index]
         span = (data.length - 1) * data.downsample + 1
-        kept = []
-        for members in np.split(self._order, self._first[1:]):
-            times, at = start[members], 0
-            while at < len(times):
-                kept.append(members[at])
-                at = int(np.searchsorted(times, times[at] + span))
-        return WindowBatches(self.windows, self.index[np.sort(kept)], self.device)
+        recording, start = [], []
+        for members in np.split(self.index[self._order], self._first[1:]):
+            times = data.start[members]
+            for covered in np.split(times, np.flatnonzero(np.diff(times) > span) + 1):
+                start.append(np.arange(covered[0], covered[-1] + 1, span))
+                recording.append(np.full(len(start[-1]), data.recording[members[0]]))
+        pieces = copy.copy(data)
+        pieces.recording, pieces.start = np.concatenate(recording), np.concatenate(start)
+        windows = Windows(pieces, "nct" if self.windows.channels_first else "ntc")
+        return WindowBatches(windows, _observed(windows), self.device)
 
     def contents(self) -> Iterator[Batch]:
         """Go through all windows, and the recording of each."""
         yield from WindowBatches(self.windows, self.index, self.device).contents()
         yield {"recording": torch.from_numpy(self.recording)}
+
+
+def _observed(windows: Windows) -> NDArray[np.intp]:
+    """Return the numbers of the windows with at least one observed step."""
+    seen = np.ones(len(windows), dtype=bool)
+    for index, block in windows.blocks():
+        if block.observed is not None:
+            seen[index] = block.observed.any(1)
+    return np.flatnonzero(seen)

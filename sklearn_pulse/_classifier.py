@@ -198,9 +198,10 @@ class BaseWindowClassifier(ClassifierMixin, TrainingMixin, WindowEmbedder):
             return labeled, self._check_validation(X_val, y_val)
         if self.validation_fraction == 0:
             if self.select == "best_val" or self.patience is not None:
+                what = "select='best_val'" if self.select == "best_val" else "patience"
                 raise ValueError(
-                    "select='best_val' and patience need samples to validate on: set"
-                    " validation_fraction, for example to 0.2, or pass X_val and y_val to fit."
+                    f"{what} needs samples to validate on: set validation_fraction, for example"
+                    " to 0.2, or pass X_val and y_val to fit."
                 )
             return labeled, None
         train, valid = self._split_rows(labeled, groups, seed)

@@ -6,7 +6,7 @@ import contextlib
 import copy
 import math
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, Protocol
 
 import torch
@@ -72,6 +72,11 @@ class BatchIterator:
         Of the order.
     min_batch_size : int, default=1
         A last batch below it joins its predecessor: contrastive methods need negatives.
+    drop_last : bool, default=False
+        Whether what does not fill a batch is left out of an epoch; where there is less than one
+        batch, it is one all the same.
+    max_batches : int or None, default=None
+        Batches of all epochs together; the last epoch ends with them.
 
     Examples
     --------
@@ -93,25 +98,41 @@ class BatchIterator:
         shuffle: bool = False,
         seed: int = 0,
         min_batch_size: int = 1,
+        drop_last: bool = False,
+        max_batches: int | None = None,
     ) -> None:
         self.dataset = dataset
         self.batch_size = batch_size
         self.shuffle = shuffle
         self.seed = seed
         self.min_batch_size = min_batch_size
+        self.drop_last = drop_last
+        self.max_batches = max_batches
         self.epoch = 0
         self.position = 0  # batches of the next epoch that a resumed run has behind it
 
     def __len__(self) -> int:
+        """Return the number of batches in the epoch that comes next."""
+        n_batches = self._n_batches
+        if self.max_batches is None:
+            return n_batches
+        return min(n_batches, self.max_batches - self.epoch * n_batches)
+
+    @property
+    def _n_batches(self) -> int:
+        """Number of batches in a whole epoch."""
         full, rest = divmod(len(self.dataset), self.batch_size)
-        return max(1, full + (rest >= self.min_batch_size and rest > 0))
+        return max(1, full + (not self.drop_last and rest >= self.min_batch_size and rest > 0))
 
     def __iter__(self) -> Iterator[Batch]:
         order = self._order()
+        if self.drop_last:
+            order = order[: max(self.batch_size, len(order) // self.batch_size * self.batch_size)]
         first, self.position = self.position, 0
+        last, n_batches = self._n_batches - 1, len(self)
         self.epoch += 1
-        for i in range(first, len(self)):
-            stop = None if i == len(self) - 1 else (i + 1) * self.batch_size
+        for i in range(first, n_batches):
+            stop = None if i == last else (i + 1) * self.batch_size
             yield self.dataset[order[i * self.batch_size : stop]]
 
     def _order(self) -> Tensor:
@@ -152,6 +173,8 @@ class SelectWeights(Callback):
         the fifth epoch on, weights are kept when the mean of the last five recorded validation
         losses is at most the validation loss that was current when weights were last kept.
         Where nothing was ever kept, the last weights stay.
+    average : AverageWeights or None, default=None
+        Keep its running average instead of the weights themselves; it comes before this one.
 
     Attributes
     ----------
@@ -161,8 +184,9 @@ class SelectWeights(Callback):
 
     n_trailing = 5
 
-    def __init__(self, rule: str) -> None:
+    def __init__(self, rule: str, average: AverageWeights | None = None) -> None:
         self.rule = rule
+        self.average = average
 
     def on_train_begin(self, net: NeuralNet, **kwargs: Any) -> None:
         """Forget an earlier training."""
@@ -182,7 +206,8 @@ class SelectWeights(Callback):
         if improved:
             self.best_ = recorded[-1]
             self.epoch_ = len(recorded) - 1
-            self.weights_ = copy.deepcopy(net.module_.state_dict())
+            kept = net.module_ if self.average is None else self.average.average_.module
+            self.weights_ = copy.deepcopy(kept.state_dict())
 
     def on_train_end(self, net: NeuralNet, **kwargs: Any) -> None:
         """Put the selected weights back."""
@@ -356,7 +381,7 @@ class SSLNet(NeuralNet):
     def train_step_single(self, batch: Batch, **kwargs: Any) -> dict[str, Any]:
         """Compute the loss and its gradient."""
         self._set_training(True)
-        loss = self._loss(batch)
+        loss = self._loss(batch, self.module_)
         loss.backward()
         return {"loss": loss.detach(), "y_pred": None}
 
@@ -365,7 +390,7 @@ class SSLNet(NeuralNet):
         evaluate = self.deterministic_validation or self.module_.evaluates_in_validation
         self._set_training(not evaluate)
         with torch.no_grad():
-            return {"loss": self._loss(batch), "y_pred": None}
+            return {"loss": self._loss(batch, self.module_.validation_loss), "y_pred": None}
 
     def autocast(self) -> contextlib.AbstractContextManager:
         """Autocast to bfloat16 if `precision` says so."""
@@ -373,9 +398,9 @@ class SSLNet(NeuralNet):
             return contextlib.nullcontext()
         return torch.autocast(torch.device(self.device).type, dtype=torch.bfloat16)
 
-    def _loss(self, batch: Batch) -> Tensor:
+    def _loss(self, batch: Batch, compute: Callable[..., Tensor]) -> Tensor:
         with self.autocast():
-            return self.module_(**batch)
+            return compute(**batch)
 
     def _validate(self, iterator: BatchIterator, epoch: int) -> None:
         if epoch % self.validation_every:

@@ -79,6 +79,21 @@ class Objective(nn.Module):
             return None
         return partial(dropout, p=p, generator=self.generator(device))
 
+    def validation_loss(self, **batch: Tensor) -> Tensor:
+        """Compute what epochs are compared by: the loss, unless a method says otherwise.
+
+        Parameters
+        ----------
+        **batch : Tensor
+            As for the loss.
+
+        Returns
+        -------
+        Tensor, scalar
+            Lower is better.
+        """
+        return self(**batch)
+
     def encode(self, x: Tensor, observed: Tensor | None = None) -> Tensor:
         """Embed windows.
 

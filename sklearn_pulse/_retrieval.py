@@ -7,11 +7,16 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.utils.checkpoint import checkpoint
 
 from ._objective import Objective
+from ._representation import RepresentationObjective
 from .functional import dropout, info_nce
-from .networks import CrossAttention, SystemEncoder
+from .networks import CrossAttention
 from .sampling import minimum_length, observed_span, random_integers
+
+# Steps of all candidates of a batch above which they are embedded one after the other.
+_MAX_STEPS = 2**15
 
 
 class BlockReconstruction(Objective):
@@ -63,6 +68,12 @@ class BlockReconstruction(Objective):
         drop = self._dropout if self.training and self.attention_dropout else None
         return squared_errors(self.encoder, x, hidden, x, observed, observed, drop).sum()
 
+    def validation_loss(self, x: Tensor, observed: Tensor | None = None) -> Tensor:
+        """Compute the mean error of a hidden entry; batches of any size count alike."""
+        hidden = self._draw_block(x, observed)
+        scored = hidden if observed is None else hidden & observed
+        return self(x, observed, hidden) / (scored.sum() * x.shape[2]).clamp(min=1)
+
     def _draw_block(self, x: Tensor, observed: Tensor | None) -> Tensor:
         """Draw a block of steps in each window, between its first and last observed step."""
         length = minimum_length(self.mask_length, x.shape[1])
@@ -93,7 +104,7 @@ def squared_errors(
     return ((rebuilt - x).float().square() * scored.unsqueeze(-1)).sum((1, 2))
 
 
-class RetrievalContrast(Objective):
+class RetrievalContrast(RepresentationObjective):
     """Loss of REBAR's second stage (paper, Appendix C).
 
     The positive of an anchor is the candidate that best reconstructs a random half of it by the
@@ -108,22 +119,19 @@ class RetrievalContrast(Objective):
         Sizes of the :class:`~sklearn_pulse.networks.CrossAttention`.
     n_candidates, alpha, temperature, loss_reduction
         As in :class:`~sklearn_pulse.baselines.REBARTransformer`.
-    seed : int, default=0
-        Of the generator of hidden steps (and of candidates, where a batch brings none).
-    **encoder
-        Sizes of the :class:`~sklearn_pulse.networks.SystemEncoder`.
+    **representation
+        The encoder, its normalisation and dropout, and the seed, as in
+        :class:`RepresentationObjective`.
 
     Examples
     --------
     >>> import torch
     >>> sizes = {"hidden_dim": 8, "kernel_size": 3, "bottleneck_dim": 4, "depth": 1}
-    >>> objective = RetrievalContrast(2, attention=sizes, embedding_dim=16, depth=3)
+    >>> objective = RetrievalContrast(2, attention=sizes, encoder_depth=3)
     >>> x, candidates = torch.randn(4, 16, 2), torch.randn(4, 10, 16, 2)
     >>> objective(x=x, candidates=candidates).shape, objective.encode(x).shape
-    (torch.Size([]), torch.Size([4, 16]))
+    (torch.Size([]), torch.Size([4, 320]))
     """
-
-    encoder: SystemEncoder
 
     def __init__(
         self,
@@ -134,15 +142,13 @@ class RetrievalContrast(Objective):
         alpha: float = 0.0,
         temperature: float = 1.0,
         loss_reduction: str = "mean",
-        seed: int = 0,
-        **encoder: Any,
+        **representation: Any,
     ) -> None:
-        super().__init__(seed)
+        super().__init__(n_channels, **representation)
         self.n_candidates = n_candidates
         self.alpha = alpha
         self.temperature = temperature
         self.loss_reduction = loss_reduction
-        self.encoder = SystemEncoder(n_channels, **encoder)
         self.cross_attention = CrossAttention(n_channels, **attention).requires_grad_(False)
 
     def forward(
@@ -182,9 +188,45 @@ class RetrievalContrast(Objective):
             if candidates_observed is not None:
                 candidates_observed = candidates_observed[rows, positive].unsqueeze(1)
             positive = torch.zeros_like(positive)
-        mask = None if candidates_observed is None else candidates_observed.flatten(0, 1)
-        embedded = self.encoder(candidates.flatten(0, 1), mask).unflatten(0, candidates.shape[:2])
-        return self.contrast(self.encoder(x, observed), embedded, positive)
+        embedded = self._represent_candidates(candidates, candidates_observed)
+        return self.contrast(self.represent(x, observed), embedded, positive)
+
+    def _represent_candidates(self, candidates: Tensor, observed: Tensor | None) -> Tensor:
+        """Embed all candidates; many of them one after the other, computed again for gradients.
+
+        What the encoder keeps for the gradients of ten times a batch would take gigabytes.
+        """
+        is_large = candidates.shape[:3].numel() > _MAX_STEPS
+        if not (is_large or self._drops):
+            mask = None if observed is None else observed.flatten(0, 1)
+            embedded = self.represent(candidates.flatten(0, 1), mask)
+            return embedded.unflatten(0, candidates.shape[:2])
+        columns = []
+        for k in range(candidates.shape[1]):
+            column = candidates[:, k], None if observed is None else observed[:, k]
+            seed = self._draw_seed(candidates.device) if self._drops else 0
+            if is_large and torch.is_grad_enabled():
+                represented = checkpoint(
+                    self._represent_seeded,
+                    *column,
+                    seed,
+                    use_reentrant=False,
+                    preserve_rng_state=False,  # nothing draws from torch's global generator
+                )
+            else:
+                represented = self._represent_seeded(*column, seed)
+            columns.append(represented)
+        return torch.stack(columns, dim=1)
+
+    def _represent_seeded(self, x: Tensor, observed: Tensor | None, seed: int) -> Tensor:
+        """Embed windows with a dropout that is the same when it is computed again."""
+        if not self._drops:
+            return self.represent(x, observed)
+        return self.represent(x, observed, torch.Generator(x.device).manual_seed(seed))
+
+    def _draw_seed(self, device: torch.device) -> int:
+        generator = self.generator(device)
+        return int(torch.randint(2**31, (), generator=generator, device=device))
 
     @torch.no_grad()
     def distances(

@@ -7,9 +7,13 @@ import math
 import torch
 import torch.nn.functional as F
 from torch import Tensor
+from torch.utils.checkpoint import checkpoint
 
 _LANES = 4  # 16-bit draws in one 64-bit draw
 _LEVELS = 2**16
+_MAX_LOGITS = (
+    2**27
+)  # similarities held at once, 512 MiB; computing more in parts takes twice as long
 _EXCLUDED = -1e30  # a logit that takes no part; -inf would make NaN of rows without others
 HALF_LOG_2PI = 0.5 * math.log(2.0 * math.pi)  # the constant of a normal log density
 
@@ -232,17 +236,42 @@ def _find_counterparts(first: Tensor, second: Tensor, observed: Tensor | None) -
 
     `first` and `second` are of shape (n_groups, n, dim), `observed` of shape (n_groups, n).
     """
+    n_groups, n = first.shape[:2]
+    size = max(1, _MAX_LOGITS // (2 * n) ** 2)
+    if size >= n_groups:
+        errors = _counterpart_errors(first, second, observed)
+    else:  # the logits of some groups at a time, computed again for the gradients
+        parts = []
+        for start in range(0, n_groups, size):
+            some = slice(start, start + size)
+            seen = None if observed is None else observed[some]
+            parts.append(
+                checkpoint(
+                    _counterpart_errors,
+                    first[some],
+                    second[some],
+                    seen,
+                    use_reentrant=False,
+                    preserve_rng_state=False,  # nothing is drawn
+                )
+            )
+        errors = torch.cat(parts)
+    if observed is None:
+        return errors.mean()
+    counts = observed.repeat(1, 2).flatten()
+    return (errors * counts).sum() / counts.sum().clamp(min=1)
+
+
+def _counterpart_errors(first: Tensor, second: Tensor, observed: Tensor | None) -> Tensor:
+    """Return the cross-entropy of each row of both views, of shape (n_groups * 2 * n,)."""
     n = first.shape[1]
     rows = torch.cat([first, second], dim=1)
     logits = rows @ rows.mT
     logits.diagonal(dim1=-2, dim2=-1).fill_(_EXCLUDED)
     counterparts = torch.arange(2 * n, device=rows.device).roll(n).expand(len(rows), -1)
-    if observed is None:
-        return F.cross_entropy(logits.flatten(0, 1), counterparts.flatten())
-    counts = observed.repeat(1, 2)
-    logits = logits.masked_fill(~counts.unsqueeze(1), _EXCLUDED)
-    errors = F.cross_entropy(logits.flatten(0, 1), counterparts.flatten(), reduction="none")
-    return (errors * counts.flatten()).sum() / counts.sum().clamp(min=1)
+    if observed is not None:
+        logits = logits.masked_fill(~observed.repeat(1, 2).unsqueeze(1), _EXCLUDED)
+    return F.cross_entropy(logits.flatten(0, 1), counterparts.flatten(), reduction="none")
 
 
 def _pairs(x: Tensor) -> Tensor:

@@ -60,7 +60,8 @@ ALLOWED = {
     "_finetune": TRAINING
     | {"_base", "_classification", "_classifier", "_labeled_batches", "evaluation"},
     "_candidates": {"_batches", "_net", "_validation"},
-    "_retrieval": {"_objective", "functional", "networks", "sampling"},
+    "_representation": {"_objective", "_parameters", "functional", "networks"},
+    "_retrieval": {"_objective", "_representation", "functional", "networks", "sampling"},
     "_cross_reconstruction": {"_objective", "functional", "networks", "sampling"},
     "_pulse": ANY_METHOD | {"_cross_reconstruction"},
     "_pair_batches": {"_batches", "_candidates", "_net", "_validation"},
@@ -69,7 +70,7 @@ ALLOWED = {
     | {"_candidates", "_labels", "_pair_batches", "_pair_reconstruction", "_pulse"},
     "augmentations": {"functional"},
     "baselines": ANY_METHOD
-    | {"_candidates", "_plateau", "_retrieval", "augmentations", "windows"}
+    | {"_candidates", "_plateau", "_representation", "_retrieval", "augmentations", "windows"}
     | {"_classification", "_classifier", "_labeled_batches"},
     "interop": {"_pulse"},
     "theory": {"_parameters"},

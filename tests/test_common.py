@@ -492,3 +492,15 @@ def test_same_seed_same_loss(cls, windows):
             losses.append([objective(x=x).item() for _ in range(2)])
     assert losses[0] == losses[1] != losses[2]
     assert losses[0][0] != losses[0][1]
+
+
+@each_trained
+def test_a_batch_of_one_learns_or_is_refused(cls, windows):
+    estimator = small(cls, batch_size=1, max_epochs=1)
+    if least(cls) > 1:
+        with pytest.raises(ValueError, match="batch_size=1 leaves a window alone.*to 2 or more"):
+            estimator.fit(windows)
+        return
+    learnt = estimator.set_params(lr=1e-2, weight_decay=0.0).fit_transform(windows)
+    still = small(cls, batch_size=1, max_epochs=1, lr=1e-12, weight_decay=0.0)
+    assert not np.allclose(learnt, still.fit_transform(windows), atol=1e-4)

@@ -417,7 +417,7 @@ def test_groups_are_never_in_both_parts(pulse, windows):
 def test_refused_validation(pulse, windows):
     X, y = windows
     for params in ({"select": "best_val"}, {"patience": 3}):
-        with pytest.raises(ValueError, match="need samples to validate on: set validation_frac"):
+        with pytest.raises(ValueError, match="needs samples to validate on: set validation_frac"):
             tuned(pulse, **params).fit(X, y)
     classifier = tuned(pulse, validation_fraction=0.3)
     with pytest.raises(ValueError, match="X_val and y_val come together"):

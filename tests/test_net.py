@@ -71,6 +71,29 @@ def test_batches_cover_the_data_once(n, batch_size, minimum):
         assert min(map(len, batches)) >= minimum
 
 
+@given(
+    n=st.integers(1, 40),
+    batch_size=st.integers(1, 12),
+    most=st.integers(1, 30),
+    drop_last=st.booleans(),
+)
+def test_batches_end_with_their_number(n, batch_size, most, drop_last):
+    iterator = BatchIterator(
+        ResidentBatches(x=torch.arange(n)), batch_size, drop_last=drop_last, max_batches=most
+    )
+    counts = []
+    while sum(counts) < most:
+        length = len(iterator)
+        batches = [batch["x"] for batch in iterator]
+        assert len(batches) == length
+        counts.append(length)
+        if drop_last:
+            assert {len(batch) for batch in batches} == {min(n, batch_size)}
+        whole = max(1, n // batch_size if drop_last else -(-n // batch_size))
+        assert length == min(whole, most - sum(counts[:-1]))
+    assert sum(counts) == most
+
+
 def test_the_order_changes_with_the_epoch_and_repeats_with_the_seed():
     def orders(seed):
         iterator = BatchIterator(ResidentBatches(x=torch.arange(20)), 20, shuffle=True, seed=seed)

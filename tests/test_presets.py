@@ -118,3 +118,12 @@ def test_random_search_draws_from_it():
     search = RandomizedSearchCV(pipe, space, n_iter=2, cv=2, random_state=0).fit(X, y)
     assert set(search.best_params_) == set(space)
     assert len(search.cv_results_["params"]) == 2
+
+
+def test_methods_without_an_official_preset_name_those_that_have_one():
+    official = ["dsvae", "patchtst", "rebar", "simclr", "simmtm", "timemae", "ts2vec"]
+    with pytest.raises(ValueError, match="'pulse' has no official preset") as error:
+        presets.get("pulse", "har", official=True)
+    assert all(repr(name) in str(error.value) for name in official)
+    for name in official:
+        assert presets.get(name, "har", official=True) != presets.get(name, "har")

@@ -192,8 +192,10 @@ class PatchTSTTransformer(BaseSSLTransformer):
         Whether the learning rate runs through one cycle with its peak at `lr`, or stays at `lr`.
     betas : pair of float or None, default=None
         Of AdamW, for ``schedule="constant"``; None means (0.9, 0.999). One cycle moves the first.
-    max_epochs, lr, weight_decay, batch_size, gradient_clip_value
+    max_epochs, lr, weight_decay, batch_size
         As in :class:`~sklearn_pulse.PulseTransformer`.
+    gradient_clip_value : float or None, default=None
+        As there; the paper's code clips nothing here.
     validation_fraction, validation_every, select
         As there.
     deterministic_validation : bool, default=True
@@ -261,7 +263,7 @@ class PatchTSTTransformer(BaseSSLTransformer):
         lr: float = 1e-3,
         weight_decay: float = 1e-5,
         batch_size: int = 128,
-        gradient_clip_value: float | None = 5.0,
+        gradient_clip_value: float | None = None,
         validation_fraction: float = 0.15,
         validation_every: int = 2,
         deterministic_validation: bool = True,

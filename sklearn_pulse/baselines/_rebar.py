@@ -11,13 +11,14 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 from skorch.callbacks import Callback
 
-from .._base import BaseSSLTransformer
+from .._base import AVERAGES, BaseSSLTransformer
 from .._batches import WindowBatches
 from .._candidates import CandidateBatches, SeedDraws, recording_of
 from .._checkpoint import Checkpoint
 from .._device import resolve_device
 from .._net import SelectWeights, SSLNet
-from .._parameters import check_integer, check_length, check_option, check_real
+from .._parameters import check_integer, check_length, check_option, check_real, plain
+from .._representation import check_representation
 from .._retrieval import BlockReconstruction, RetrievalContrast
 from .._validation import Windows
 
@@ -47,6 +48,11 @@ class REBARTransformer(BaseSSLTransformer):
     ----------
     embedding_dim, encoder_hidden_dim, encoder_depth, pooling
         The encoder, as in :class:`~sklearn_pulse.PulseTransformer`.
+    layer_norm : {"everywhere", "embedding", "none"}, default="everywhere"
+        Where the encoder's layer normalisation acts: in loss and embedding, in the embedding
+        alone, where it is never trained, or nowhere (REBAR's own code).
+    representation_dropout : float, default=0.0
+        On the encoder's output, in training; REBAR's own code has 0.1.
     n_candidates : int, default=10
         Candidates an anchor, drawn with replacement; at least 2. Each is embedded, so a step
         costs ``n_candidates + 1`` times that of a method without candidates.
@@ -62,7 +68,8 @@ class REBARTransformer(BaseSSLTransformer):
     loss_reduction : {"mean", "published"}, default="mean"
         "published" divides the mean over the batch by the size of the batch once more.
     mask_length : int or float, default=0.12
-        Steps of the block that is hidden in the first stage, or their fraction of the window.
+        Steps of the block that is hidden in the first stage, or their fraction of the window. It
+        lies anywhere, the end of the window included, which the published draws never reach.
     attention_hidden_dim : int, default=256
         Width of the cross-attention.
     attention_kernel_size : int, default=15
@@ -74,12 +81,13 @@ class REBARTransformer(BaseSSLTransformer):
     attention_dropout : float, default=0.1
         On its weights, in the first stage.
     attention_epochs : int, default=300
-        Epochs of the first stage, which reads those windows of a recording that do not overlap
-        (all windows, where their starts are not known).
+        Epochs of the first stage. It reads what lazy windows cover of their recordings, cut anew
+        into windows that do not overlap; all windows, where their starts are not known.
     attention_lr : float, default=1e-3
         Its learning rate: Adam, constant, without weight decay or clipping.
     attention_batch_size : int, default=32
-        Its windows a step. It keeps the weights of the lowest validation error.
+        Its windows a step. It keeps the weights of the lowest validation error, the mean of a
+        hidden entry, summed over batches.
     max_epochs : int, default=100
         Passes of the second stage.
     lr : float, default=1e-3
@@ -89,10 +97,19 @@ class REBARTransformer(BaseSSLTransformer):
     betas : tuple of two floats or None, default=None
         Of AdamW under ``schedule="constant"``; None means torch's (0.9, 0.999). One cycle moves
         the first itself.
-    weight_decay, batch_size, gradient_clip_value
-        Of the second stage, as in :class:`~sklearn_pulse.PulseTransformer`.
-    validation_fraction, validation_every, select
-        As there; `validation_every` and `select` are those of the second stage.
+    weight_decay, batch_size
+        Of the second stage, as in :class:`~sklearn_pulse.PulseTransformer`; `batch_size` is at
+        least 2.
+    gradient_clip_value : float or None, default=None
+        As there, of the second stage; the paper's code clips nothing here.
+    validation_fraction, validation_every
+        As there; `validation_every` is that of the second stage.
+    select : {"trailing_mean", "min_val", "last", "average", "average_min_val"}, \
+default="trailing_mean"
+        As there, of the second stage. "average" takes the mean of the weights after every update,
+        and of the initial ones, whatever the validation loss. "average_min_val" takes that mean
+        as it was after the epoch with the lowest validation loss, which stays that of the weights
+        themselves (REBAR's own code).
     deterministic_validation : bool, default=True
         Whether every validation uses the same candidates and hidden steps, and no dropout.
     bag_pooling : {"mean", "max"}, default="mean"
@@ -119,6 +136,12 @@ class REBARTransformer(BaseSSLTransformer):
     n_timesteps_in_, n_channels_in_, n_features_in_, feature_names_in_
         As in :class:`~sklearn_pulse.PulseTransformer`.
 
+    Notes
+    -----
+    Candidates are windows of `X`, and another than their anchor. The published code draws them
+    as it draws anchors, at any step of the recording that keeps half a window away from its start
+    and a whole one from its end, so that they may overlap the anchor.
+
     References
     ----------
     Xu et al., "REBAR: retrieval-based reconstruction for time-series contrastive learning",
@@ -143,6 +166,7 @@ class REBARTransformer(BaseSSLTransformer):
     _one_step = "half of it cannot be reconstructed, so candidates are chosen at random"
     _earlier_nets = ("cross_attention_net_",)
     _min_batch_size = 2
+    _select_rules = (*BaseSSLTransformer._select_rules, *AVERAGES)
 
     def __init__(
         self,
@@ -151,6 +175,8 @@ class REBARTransformer(BaseSSLTransformer):
         encoder_hidden_dim: int = 64,
         encoder_depth: int = 10,
         pooling: str = "max",
+        layer_norm: str = "everywhere",
+        representation_dropout: float = 0.0,
         n_candidates: int = 10,
         alpha: float = 0.0,
         temperature: float = 1.0,
@@ -171,7 +197,7 @@ class REBARTransformer(BaseSSLTransformer):
         betas: tuple[float, float] | None = None,
         weight_decay: float = 1e-5,
         batch_size: int = 128,
-        gradient_clip_value: float | None = 5.0,
+        gradient_clip_value: float | None = None,
         validation_fraction: float = 0.15,
         validation_every: int = 2,
         deterministic_validation: bool = True,
@@ -192,6 +218,8 @@ class REBARTransformer(BaseSSLTransformer):
         self.encoder_hidden_dim = encoder_hidden_dim
         self.encoder_depth = encoder_depth
         self.pooling = pooling
+        self.layer_norm = layer_norm
+        self.representation_dropout = representation_dropout
         self.n_candidates = n_candidates
         self.alpha = alpha
         self.temperature = temperature
@@ -230,14 +258,16 @@ class REBARTransformer(BaseSSLTransformer):
         self.verbose = verbose
 
     def _attention_params(self) -> dict[str, int]:
-        return {name: getattr(self, parameter) for name, parameter in _ATTENTION_PARAMS.items()}
+        return {name: plain(getattr(self, param)) for name, param in _ATTENTION_PARAMS.items()}
 
     def _objective_params(self) -> dict[str, Any]:
         return {
             "embedding_dim": self.embedding_dim,
-            "hidden_dim": self.encoder_hidden_dim,
-            "depth": self.encoder_depth,
+            "encoder_hidden_dim": self.encoder_hidden_dim,
+            "encoder_depth": self.encoder_depth,
             "pooling": self.pooling,
+            "layer_norm": self.layer_norm,
+            "representation_dropout": self.representation_dropout,
             "attention": self._attention_params(),
             "n_candidates": self.n_candidates,
             "alpha": self.alpha,
@@ -247,6 +277,7 @@ class REBARTransformer(BaseSSLTransformer):
 
     def _check_params(self) -> None:
         super()._check_params()
+        check_representation(self)
         check_integer("n_candidates", self.n_candidates, 2)
         check_real("alpha", self.alpha, 0.0, 1.0, open_maximum=False)
         check_real("temperature", self.temperature, open_minimum=True)
@@ -288,6 +319,14 @@ class REBARTransformer(BaseSSLTransformer):
                 " pass lazy windows, bags, or groups, or set anchors='windows'."
             )
         train, valid = super()._split(windows, groups, held_out, seed)
+        names_recordings = groups is not None or recording.any()
+        if held_out is not None and valid is not None and names_recordings:
+            if not (valid.windows.is_bag or hasattr(valid.windows.data, "recording")):
+                raise ValueError(
+                    "X_val is an array of windows, and nothing says which recordings they are"
+                    " from (groups is of X): pass X_val as bags, one a recording, or as lazy"
+                    " windows."
+                )
         if train.n_windows.max() == 1:
             warnings.warn(
                 "X has one window of each recording, so each is its own only candidate and there"
@@ -319,22 +358,23 @@ class REBARTransformer(BaseSSLTransformer):
             folder = checkpoint.folder / "cross_attention"
             folder.mkdir(exist_ok=True)
             callbacks.append(("checkpoint", Checkpoint(folder)))
-        first = SSLNet(
-            BlockReconstruction,
-            seed=seed,
-            module__n_channels=self.n_channels_in_,
-            module__attention=self._attention_params(),
-            module__mask_length=self.mask_length,
-            module__attention_dropout=self.attention_dropout,
-            module__seed=objective_seed,
-            optimizer=torch.optim.Adam,
-            max_epochs=self.attention_epochs,
-            lr=self.attention_lr,
-            batch_size=self.attention_batch_size,
-            deterministic_validation=self.deterministic_validation,
-            callbacks=callbacks,
-            verbose=int(self.verbose),
-            **self._net_params() | {"compile": False},
-        ).initialize()
+        settings = {
+            "module__n_channels": self.n_channels_in_,
+            "module__attention": self._attention_params(),
+            "module__mask_length": self.mask_length,
+            "module__attention_dropout": self.attention_dropout,
+            "module__seed": objective_seed,
+            "optimizer": torch.optim.Adam,
+            "max_epochs": self.attention_epochs,
+            "lr": self.attention_lr,
+            "batch_size": self.attention_batch_size,
+            "deterministic_validation": self.deterministic_validation,
+            "callbacks": callbacks,
+            "verbose": int(self.verbose),
+            **self._net_params(),
+            "compile": False,
+        }
+        settings = {name: plain(value) for name, value in settings.items()}
+        first = SSLNet(BlockReconstruction, seed=seed, **settings).initialize()
         first.module_.encoder.load_state_dict(net.module_.cross_attention.state_dict())
         return first

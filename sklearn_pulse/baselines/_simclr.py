@@ -10,16 +10,15 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from .._base import BaseSSLTransformer
+from .._base import AVERAGES, BaseSSLTransformer
 from .._batches import WindowBatches, as_batch
 from .._device import resolve_device
 from .._net import Batch
-from .._objective import Objective
 from .._parameters import check_real
+from .._representation import RepresentationObjective, check_representation
 from .._validation import Windows
 from ..augmentations import Jitter, RandomApply, Scale
 from ..functional import info_nce
-from ..networks import SystemEncoder
 from ..sampling import draw_shifts, observed_span, shift_within, take_steps
 from ..windows import RecordingWindows
 from ..windows._surroundings import Surroundings
@@ -29,6 +28,8 @@ _OBJECTIVE_PARAMS = (
     "encoder_hidden_dim",
     "encoder_depth",
     "pooling",
+    "layer_norm",
+    "representation_dropout",
     "temperature",
     "max_shift",
     "scale_range",
@@ -37,7 +38,7 @@ _OBJECTIVE_PARAMS = (
 )
 
 
-class AugmentationContrast(Objective):
+class AugmentationContrast(RepresentationObjective):
     """Loss of SimCLR (paper, Appendix C; one direction, mean over the anchors).
 
     The anchor is the window as it is; its positive is shifted, scaled and jittered, in this
@@ -48,12 +49,11 @@ class AugmentationContrast(Objective):
     ----------
     n_channels : int
         Channels of the windows.
-    embedding_dim, encoder_hidden_dim, encoder_depth, pooling
-        The encoder.
     temperature, max_shift, scale_range, jitter, augmentation_probability
         As in :class:`~sklearn_pulse.baselines.SimCLRTransformer`.
-    seed : int, default=0
-        Of the generator of augmentations.
+    **representation
+        The encoder, its normalisation and dropout, and the seed, as in
+        :class:`RepresentationObjective`.
 
     Examples
     --------
@@ -63,32 +63,23 @@ class AugmentationContrast(Objective):
     torch.Size([])
     """
 
-    encoder: SystemEncoder
-
     def __init__(
         self,
         n_channels: int,
         *,
-        embedding_dim: int = 320,
-        encoder_hidden_dim: int = 64,
-        encoder_depth: int = 10,
-        pooling: str = "max",
         temperature: float = 1.0,
         max_shift: float = 0.5,
         scale_range: tuple[float, float] = (0.5, 1.5),
         jitter: float = 0.2,
         augmentation_probability: float = 0.5,
-        seed: int = 0,
+        **representation: Any,
     ) -> None:
-        super().__init__(seed)
+        super().__init__(n_channels, **representation)
         self.temperature = temperature
         self.max_shift = max_shift
         self.probability = augmentation_probability
         self.scale = RandomApply(Scale(*scale_range), augmentation_probability)
         self.jitter = RandomApply(Jitter(jitter), augmentation_probability)
-        self.encoder = SystemEncoder(
-            n_channels, encoder_hidden_dim, embedding_dim, encoder_depth, pooling
-        )
 
     def forward(
         self,
@@ -150,7 +141,7 @@ class AugmentationContrast(Objective):
                     everything if positive_observed is None else positive_observed,
                 ]
             )
-        embedding = self.encode(torch.cat([x, positive]), observed)
+        embedding = self.represent(torch.cat([x, positive]), observed)
         batch = len(x)
         rows = torch.arange(batch, device=x.device)
         others = rows.unsqueeze(1) != torch.arange(2 * batch, device=x.device)
@@ -212,10 +203,8 @@ class ContrastBatches(WindowBatches):
     ) -> None:
         super().__init__(windows, index, device)
         self.data_std = _data_std(windows, index)
-        self.wide: Windows | None = None
-        if isinstance(windows.data, RecordingWindows) and not windows.channels_first:
-            margin = int(max_shift * windows.n_timesteps)
-            self.wide = Windows(Surroundings(windows.data, margin), "ntc")
+        surroundings = _surroundings(windows, max_shift)
+        self.wide = None if surroundings is None else Windows(surroundings, "ntc")
 
     def __getitem__(self, index: Tensor) -> Batch:
         batch = super().__getitem__(index) if self.wide is None else self._with_context(index)
@@ -245,13 +234,19 @@ class SimCLRTransformer(BaseSSLTransformer):
     The copy is shifted along the recording, scaled and jittered, each with a probability of one
     half. Pass a :class:`~sklearn_pulse.windows.RecordingWindows` (``sliding_windows(...,
     lazy=True)``) and copies are cut from the recording, up to half a window before or after; near
-    an end of the recording the shift goes no farther than the recording does. Windows in an array
-    know nothing of what surrounds them: their first or last step is repeated instead.
+    an end of the recording the shift goes no farther than the recording does (the published code
+    leaves out windows so near to an end). Windows in an array know nothing of what surrounds them:
+    their first or last step is repeated instead.
 
     Parameters
     ----------
     embedding_dim, encoder_hidden_dim, encoder_depth, pooling
         The encoder, as in :class:`~sklearn_pulse.PulseTransformer`.
+    layer_norm : {"everywhere", "embedding", "none"}, default="everywhere"
+        Where the encoder's layer normalisation acts: in loss and embedding, in the embedding
+        alone, where it is never trained, or nowhere (the code that SimCLR was taken from).
+    representation_dropout : float, default=0.0
+        On the encoder's output, in training; that code has 0.1.
     temperature : float, default=1.0
         Divides the cosine similarities; the published ones are 1 and 0.001 (ECG).
     max_shift : float, default=0.5
@@ -266,10 +261,19 @@ class SimCLRTransformer(BaseSSLTransformer):
         Probability of each augmentation, window by window.
     max_epochs, lr, weight_decay, batch_size, gradient_clip_value
         As in :class:`~sklearn_pulse.PulseTransformer`; a larger batch has more negatives, and a
-        last batch of one window joins the batch before.
-    validation_fraction, validation_every, deterministic_validation, select
+        last batch of one window joins the batch before. `batch_size` is at least 2.
+    schedule : {"one_cycle", "constant"}, default="one_cycle"
+        Of the learning rate: one cycle with its peak at `lr`, or `lr` throughout.
+    betas : tuple of two floats or None, default=None
+        Of AdamW, under ``schedule="constant"``; None means (0.9, 0.999).
+    validation_fraction, validation_every, deterministic_validation
         As there; one window alone cannot be contrasted, so a validation part of one is left out.
         With `RecordingWindows`, pass `groups` to `fit`: shifted copies reach beyond their window.
+    select : {"trailing_mean", "min_val", "last", "average", "average_min_val"}, \
+default="trailing_mean"
+        As there; "average" takes the mean of the weights after every update, and of the initial
+        ones, whatever the validation loss. "average_min_val" takes that mean as it was after the
+        epoch with the lowest validation loss, which stays that of the weights themselves.
     bag_pooling, checkpoint_dir, precision, compile, device, num_threads, input_layout
         As there.
     callbacks, warm_start, random_state, verbose
@@ -304,6 +308,7 @@ class SimCLRTransformer(BaseSSLTransformer):
         "they cannot be shifted and hold no dynamics, so nothing of a signal is learnt from them"
     )
     _min_batch_size = 2
+    _select_rules = (*BaseSSLTransformer._select_rules, *AVERAGES)
 
     def __init__(
         self,
@@ -312,6 +317,8 @@ class SimCLRTransformer(BaseSSLTransformer):
         encoder_hidden_dim: int = 64,
         encoder_depth: int = 10,
         pooling: str = "max",
+        layer_norm: str = "everywhere",
+        representation_dropout: float = 0.0,
         temperature: float = 1.0,
         max_shift: float = 0.5,
         scale_range: tuple[float, float] = (0.5, 1.5),
@@ -320,6 +327,8 @@ class SimCLRTransformer(BaseSSLTransformer):
         max_epochs: int = 100,
         lr: float = 1e-3,
         weight_decay: float = 1e-5,
+        schedule: str = "one_cycle",
+        betas: tuple[float, float] | None = None,
         batch_size: int = 128,
         gradient_clip_value: float | None = 5.0,
         validation_fraction: float = 0.15,
@@ -342,6 +351,8 @@ class SimCLRTransformer(BaseSSLTransformer):
         self.encoder_hidden_dim = encoder_hidden_dim
         self.encoder_depth = encoder_depth
         self.pooling = pooling
+        self.layer_norm = layer_norm
+        self.representation_dropout = representation_dropout
         self.temperature = temperature
         self.max_shift = max_shift
         self.scale_range = scale_range
@@ -350,6 +361,8 @@ class SimCLRTransformer(BaseSSLTransformer):
         self.max_epochs = max_epochs
         self.lr = lr
         self.weight_decay = weight_decay
+        self.schedule = schedule
+        self.betas = betas
         self.batch_size = batch_size
         self.gradient_clip_value = gradient_clip_value
         self.validation_fraction = validation_fraction
@@ -374,8 +387,13 @@ class SimCLRTransformer(BaseSSLTransformer):
     def _batches(self, windows: Windows, index: NDArray[np.intp]) -> ContrastBatches:
         return ContrastBatches(windows, index, resolve_device(self.device), self.max_shift)
 
+    def _shares_steps(self, windows: Windows) -> bool:
+        surroundings = _surroundings(windows, self.max_shift)
+        return super()._shares_steps(windows) if surroundings is None else surroundings.overlaps
+
     def _check_params(self) -> None:
         super()._check_params()
+        check_representation(self)
         check_real("temperature", self.temperature, open_minimum=True)
         check_real("max_shift", self.max_shift, 0.0, 1.0, open_maximum=False)
         check_real("jitter", self.jitter)
@@ -398,6 +416,13 @@ def _standard_deviation(x: Tensor, observed: Tensor | None) -> Tensor:
     """Return the standard deviation of all observed entries, once a window."""
     entries = x if observed is None else x[observed]
     return entries.std(correction=0).expand(len(x))
+
+
+def _surroundings(windows: Windows, max_shift: float) -> Surroundings | None:
+    """Return windows with what lies around them in their recordings, if they know those."""
+    if not isinstance(windows.data, RecordingWindows) or windows.channels_first:
+        return None
+    return Surroundings(windows.data, int(max_shift * windows.n_timesteps))
 
 
 def _data_std(windows: Windows, index: NDArray[np.intp]) -> float:

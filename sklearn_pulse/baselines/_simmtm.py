@@ -252,7 +252,7 @@ class SimMTMTransformer(BaseSSLTransformer):
         masked, as in the classification code of the method's authors.
     max_epochs, lr, weight_decay, batch_size, gradient_clip_value
         As in :class:`~sklearn_pulse.PulseTransformer`; a larger batch has more windows to rebuild
-        from, and a last batch of one window joins the batch before.
+        from, an epoch leaves out what does not fill a batch, and `batch_size` is at least 2.
     schedule : {"one_cycle", "cosine", "constant"}, default="one_cycle"
         Of the learning rate: one cycle, a step a batch; from `lr` down to zero along half a
         cosine, a step an epoch; or `lr` throughout.
@@ -300,6 +300,7 @@ class SimMTMTransformer(BaseSSLTransformer):
     _objective_class = MaskedNeighbors
     _one_step = "what is masked leaves nothing to see, so there is little to learn"
     _min_batch_size = 2
+    _drop_last = True
     _schedules = ("one_cycle", "cosine", "constant")
 
     def __init__(

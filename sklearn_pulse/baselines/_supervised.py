@@ -8,14 +8,14 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
-from skorch.callbacks import Callback, LRScheduler
-from torch.optim.lr_scheduler import OneCycleLR
+from skorch.callbacks import Callback
 
 from .._classification import Source
 from .._classifier import BaseWindowClassifier
 from .._labeled_batches import LabeledBatches, LabeledWindows
 from .._net import BatchIterator, ClipGradientValue
 from .._parameters import check_boolean, check_integer, check_real
+from .._training import one_cycle
 
 
 class SupervisedClassifier(BaseWindowClassifier):
@@ -81,6 +81,10 @@ class SupervisedClassifier(BaseWindowClassifier):
     Notes
     -----
     Source: paper, Section 5 and Appendix C. Scores come from the head, no probe is fitted.
+
+    A draw of few labels may leave a class out. The classifier then knows nothing of it, and
+    refuses a `y_val` that holds it: leave those samples out of `X_val` and `y_val`, or draw the
+    labels by :func:`~sklearn_pulse.model_selection.mask_labels`, which keeps some of each class.
 
     Samples with the same values and the same label count as one of their summed weight, so
     `sample_weight` and repetition are the same, and the order of samples does not matter.
@@ -169,14 +173,7 @@ class SupervisedClassifier(BaseWindowClassifier):
         return {**super()._training_params(source), "validation_every": self.validation_every}
 
     def _schedule(self, train: LabeledBatches) -> list[tuple[str, Callback] | Callback]:
-        n_batches = len(BatchIterator(train, self.batch_size))
-        one_cycle = LRScheduler(
-            OneCycleLR,
-            step_every="batch",
-            max_lr=float(self.lr),
-            total_steps=int(n_batches * self.max_epochs),
-        )
-        return [("lr_scheduler", one_cycle)]
+        return one_cycle(self.lr, len(BatchIterator(train, self.batch_size)) * self.max_epochs)
 
     def _callbacks(
         self, train: LabeledBatches, valid: LabeledBatches | None

@@ -7,13 +7,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
-from .._base import BaseSSLTransformer
-from .._objective import Objective
-from .._parameters import check_integer, check_option, check_real
-from ..functional import dropout, hierarchical_contrast, keep_mask
-from ..networks import SystemEncoder
+from .._base import AVERAGES, BaseSSLTransformer
+from .._batches import WindowBatches
+from .._parameters import check_boolean, check_integer, check_option, check_real
+from .._representation import RepresentationObjective, check_representation
+from ..functional import hierarchical_contrast, keep_mask
 from ..sampling import random_integers, take_steps
 
 _OBJECTIVE_PARAMS = (
@@ -47,7 +47,7 @@ class Crops(NamedTuple):
     offset: Tensor  # (batch,)
 
 
-class HierarchicalContrast(Objective):
+class HierarchicalContrast(RepresentationObjective):
     """Loss of TS2Vec (paper, Appendix C).
 
     Two overlapping crops of each window are encoded, with random steps hidden after the input
@@ -58,13 +58,10 @@ class HierarchicalContrast(Objective):
     ----------
     n_channels : int
         Channels of the windows.
-    embedding_dim, encoder_hidden_dim, encoder_depth, pooling
-        The encoder.
-    layer_norm, mask_mode, mask_probability, temporal_unit, instance_weight, loss_reduction, \
-representation_dropout
+    layer_norm, mask_mode, mask_probability, temporal_unit, instance_weight, loss_reduction
         As in :class:`~sklearn_pulse.baselines.TS2VecTransformer`.
-    seed : int, default=0
-        Of the generator of crops, masks and dropout.
+    **representation
+        The encoder, dropout and seed, as in :class:`RepresentationObjective`.
 
     Examples
     --------
@@ -74,38 +71,24 @@ representation_dropout
     torch.Size([])
     """
 
-    encoder: SystemEncoder
-
     def __init__(
         self,
         n_channels: int,
         *,
-        embedding_dim: int = 320,
-        encoder_hidden_dim: int = 64,
-        encoder_depth: int = 10,
-        pooling: str = "max",
         layer_norm: str = "embedding",
         mask_mode: str = "binomial",
         mask_probability: float = 0.5,
         temporal_unit: int = 0,
         instance_weight: float = 0.5,
         loss_reduction: str = "mean",
-        representation_dropout: float = 0.0,
-        seed: int = 0,
+        **representation: Any,
     ) -> None:
-        super().__init__(seed)
-        self.layer_norm = layer_norm
+        super().__init__(n_channels, layer_norm=layer_norm, **representation)
         self.mask_mode = mask_mode
         self.mask_probability = mask_probability
         self.temporal_unit = temporal_unit
         self.instance_weight = instance_weight
         self.loss_reduction = loss_reduction
-        self.representation_dropout = representation_dropout
-        self.encoder = SystemEncoder(
-            n_channels, encoder_hidden_dim, embedding_dim, encoder_depth, pooling
-        )
-        if layer_norm == "none":
-            self.encoder.norm = nn.Identity()
 
     def forward(
         self, x: Tensor, observed: Tensor | None = None, crops: Crops | None = None
@@ -179,14 +162,7 @@ representation_dropout
         generator = self.generator(x.device)
         hidden = self.encoder.input(x)
         visible = self.draw_visible(*hidden.shape[:2], generator)
-        hidden = hidden * visible.unsqueeze(-1)
-        for block in self.encoder.blocks:
-            hidden = block(hidden, observed)
-        if self.layer_norm != "embedding":  # "none" has put the identity in its place
-            hidden = self.encoder.norm(hidden)
-        if self.training:
-            hidden = dropout(hidden, self.representation_dropout, generator)
-        return hidden
+        return self.represent_steps(hidden * visible.unsqueeze(-1), observed)
 
     def draw_visible(self, batch: int, n_timesteps: int, generator: torch.Generator) -> Tensor:
         """Draw the steps that the blocks of the encoder see.
@@ -255,6 +231,13 @@ class TS2VecTransformer(BaseSSLTransformer):
         On the encoder's output, in training; TS2Vec's own code has 0.1.
     max_epochs, lr, weight_decay, batch_size
         As in :class:`~sklearn_pulse.PulseTransformer`.
+    max_updates : int, "auto" or None, default=None
+        Updates of the weights, in place of `max_epochs`; the last epoch ends where they do.
+        "auto" is the rule of TS2Vec's own code: 200, or 600 where the windows to train on hold
+        more than 100,000 values. None counts epochs.
+    drop_last : bool, default=False
+        Whether an epoch leaves out what does not fill a batch, as TS2Vec's own code does. Fewer
+        windows than `batch_size` are one batch all the same.
     schedule : {"one_cycle", "constant"}, default="one_cycle"
         Of the learning rate: one cycle with its peak at `lr`, or `lr` throughout.
     betas : tuple of two floats or None, default=None
@@ -263,9 +246,12 @@ class TS2VecTransformer(BaseSSLTransformer):
         As there; the paper's code clips nothing here.
     validation_fraction, validation_every, deterministic_validation
         As there.
-    select : {"trailing_mean", "min_val", "last", "average"}, default="trailing_mean"
+    select : {"trailing_mean", "min_val", "last", "average", "average_min_val"}, \
+default="trailing_mean"
         As there; "average" takes the mean of the weights after every update, and of the initial
-        ones, whatever the validation loss (TS2Vec's own code).
+        ones, whatever the validation loss (TS2Vec's own code). "average_min_val" takes that mean
+        as it was after the epoch with the lowest validation loss, which stays that of the weights
+        themselves.
     bag_pooling, checkpoint_dir, precision, compile, device, num_threads, input_layout
         As there.
     callbacks, warm_start, random_state, verbose
@@ -297,7 +283,7 @@ class TS2VecTransformer(BaseSSLTransformer):
     _one_step = (
         "they have no crops and hold no dynamics, so nothing of a signal is learnt from them"
     )
-    _select_rules = (*BaseSSLTransformer._select_rules, "average")
+    _select_rules = (*BaseSSLTransformer._select_rules, *AVERAGES)
 
     def __init__(
         self,
@@ -314,6 +300,8 @@ class TS2VecTransformer(BaseSSLTransformer):
         loss_reduction: str = "mean",
         representation_dropout: float = 0.0,
         max_epochs: int = 100,
+        max_updates: int | str | None = None,
+        drop_last: bool = False,
         lr: float = 1e-3,
         weight_decay: float = 1e-5,
         schedule: str = "one_cycle",
@@ -348,6 +336,8 @@ class TS2VecTransformer(BaseSSLTransformer):
         self.loss_reduction = loss_reduction
         self.representation_dropout = representation_dropout
         self.max_epochs = max_epochs
+        self.max_updates = max_updates
+        self.drop_last = drop_last
         self.lr = lr
         self.weight_decay = weight_decay
         self.schedule = schedule
@@ -375,10 +365,26 @@ class TS2VecTransformer(BaseSSLTransformer):
 
     def _check_params(self) -> None:
         super()._check_params()
-        check_option("layer_norm", self.layer_norm, ("embedding", "everywhere", "none"))
+        check_representation(self)
         check_option("mask_mode", self.mask_mode, _MASK_MODES)
         check_real("mask_probability", self.mask_probability, 0.0, 1.0)
         check_integer("temporal_unit", self.temporal_unit, 0)
         check_real("instance_weight", self.instance_weight, 0.0, 1.0, open_maximum=False)
         check_option("loss_reduction", self.loss_reduction, ("mean", "published"))
-        check_real("representation_dropout", self.representation_dropout, 0.0, 1.0)
+        check_boolean("drop_last", self.drop_last)
+        if isinstance(self.max_updates, str):
+            check_option("max_updates", self.max_updates, ("auto",))
+        elif self.max_updates is not None:
+            check_integer("max_updates", self.max_updates, 1)
+
+    @property
+    def _drop_last(self) -> bool:
+        return self.drop_last
+
+    def _n_updates(self, train: WindowBatches) -> int | None:
+        if self.max_updates is None:
+            return None
+        if self.max_updates != "auto":
+            return int(self.max_updates)
+        n_values = len(train) * train.windows.n_timesteps * train.windows.n_channels
+        return 200 if n_values <= 100_000 else 600

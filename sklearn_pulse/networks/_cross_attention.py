@@ -309,14 +309,15 @@ def _attend(
     allowed: Tensor | None,
     dropout: Callable[[Tensor], Tensor] | None,
 ) -> Tensor:
-    mask = None if allowed is None else allowed.unsqueeze(1)
-    if dropout is None:  # never holds all weights at once
-        if mask is not None:
-            mask = mask.expand(-1, queries.shape[1], -1)
-        return F.scaled_dot_product_attention(queries, keys, values, attn_mask=mask)
+    if dropout is None:
+        # Only with an axis for the one head, and channels next to each other, does torch never
+        # hold all weights at once.
+        q, k, v = (part.unsqueeze(1).contiguous() for part in (queries, keys, values))
+        mask = None if allowed is None else allowed[:, None, None]
+        return F.scaled_dot_product_attention(q, k, v, attn_mask=mask).squeeze(1)
     scores = queries @ keys.transpose(1, 2) / math.sqrt(queries.shape[-1])
-    if mask is not None:
-        scores = scores.masked_fill(~mask, -torch.inf)
+    if allowed is not None:
+        scores = scores.masked_fill(~allowed.unsqueeze(1), -torch.inf)
     return dropout(scores.softmax(-1)) @ values
 
 

@@ -56,7 +56,7 @@ def get(
         validation with fresh crops and dropout.
     official : bool, default=False
         Whether to add instead what the code of a baseline's own authors does, for the methods
-        that have such a preset (``"ts2vec"``).
+        that have such a preset (whose tables hold ``OFFICIAL``).
 
     Returns
     -------
@@ -80,7 +80,8 @@ def get(
     if published and official:
         raise ValueError("published and official are different presets: set one of them to False")
     if official and not hasattr(tables, "OFFICIAL"):
-        raise ValueError(f"{method!r} has no official preset: set official=False")
+        known = [name for name in methods() if hasattr(_tables(name), "OFFICIAL")]
+        raise ValueError(f"{method!r} has no official preset, {known} have: set official=False")
     if official:
         return params | _row(tables.OFFICIAL, dataset)
     return params | _row(tables.PUBLISHED, dataset) if published else params
@@ -94,8 +95,8 @@ def windows(method: str, dataset: str, *, published: bool = False) -> dict[str, 
     method, dataset : str
         As in :func:`get`.
     published : bool, default=False
-        Whether fractions are those that the published code arrives at, where they differ from
-        those of its configurations (TS2Vec takes its fraction twice).
+        Whether they are what the published code arrives at, where that differs from what its
+        configurations name (TS2Vec takes its fraction twice).
 
     Returns
     -------

@@ -1,10 +1,22 @@
-"""How pre-training windows are cut, a row a data set."""
+"""What the tables of several methods share: how windows are cut, and REBAR's experiments."""
 
 from __future__ import annotations
 
 from typing import Any
 
 Presets = dict[str, dict[str, Any]]
+
+# How the authors of REBAR train it and SimCLR: fresh draws and dropout in validation, which is of
+# the weights themselves, where their running average is kept.
+REBAR_EXPERIMENTS: dict[str, Any] = {
+    "layer_norm": "none",
+    "representation_dropout": 0.1,
+    "schedule": "constant",
+    "weight_decay": 1e-2,
+    "validation_every": 1,
+    "deterministic_validation": False,
+    "select": "average_min_val",
+}
 
 
 def cut(

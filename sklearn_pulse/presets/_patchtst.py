@@ -27,14 +27,13 @@ PARAMS: Presets = {
 
 # The released code builds a one-cycle schedule and never steps it, which leaves its first rate,
 # lr / 25, and its first momentum; its stride is spelled so that a patch starts at every step; it
-# does not clip, divides the loss once more by the size of the batch, and validates as it trains.
+# divides the loss once more by the size of the batch, and validates as it trains.
 PUBLISHED: Presets = {
     dataset: {
         "lr": lr / 25,
         "schedule": "constant",
         "betas": (0.95, 0.999),
         "patch_stride": 1,
-        "gradient_clip_value": None,
         "loss_reduction": "published",
         "deterministic_validation": False,
     }

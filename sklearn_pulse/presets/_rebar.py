@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ._cut import Presets, cut
+from ._cut import REBAR_EXPERIMENTS, Presets, cut
 
 # Each row: the parameters of REBARTransformer that differ from its defaults.
 PARAMS: Presets = {
@@ -48,7 +48,7 @@ PARAMS: Presets = {
 }
 
 # One anchor a recording and epoch; a learning rate that is never stepped, and so stays where one
-# cycle starts, a 25th of its peak; no clipping; fresh draws, and dropout, in validation.
+# cycle starts, a 25th of its peak; fresh draws, and dropout, in validation.
 PUBLISHED: Presets = {
     dataset: {
         "anchors": "recordings",
@@ -56,10 +56,27 @@ PUBLISHED: Presets = {
         "schedule": "constant",
         "lr": params.get("lr", 1e-3) / 25,
         "betas": (0.95, 0.999),
-        "gradient_clip_value": None,
         "deterministic_validation": False,
     }
     for dataset, params in PARAMS.items()
+}
+
+# REBAR's own code and configurations, which know three of the data sets. Its ECG is not
+# down-sampled, and its anchors lie anywhere in a recording: for that, cut windows at a stride of 1.
+_CONFIGURATIONS: Presets = {
+    "har": {"temperature": 0.1, "max_epochs": 1000},
+    "ecg": {"temperature": 0.001, "alpha": 0.5, "batch_size": 16},
+    "ppg": {"temperature": 10.0, "alpha": 0.5, "lr": 1e-4, "max_epochs": 1000, "batch_size": 16},
+}
+OFFICIAL: Presets = {
+    dataset: {
+        **REBAR_EXPERIMENTS,
+        "n_candidates": 20,
+        "anchors": "recordings",
+        "loss_reduction": "published",
+        **_CONFIGURATIONS.get(dataset, {}),
+    }
+    for dataset in PARAMS
 }
 
 # The published code reads whole recordings, whatever fraction its configuration names.

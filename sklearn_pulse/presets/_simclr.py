@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ._cut import Presets, cut
+from ._cut import REBAR_EXPERIMENTS, Presets, cut
 
 PARAMS: Presets = {
     "har": {"batch_size": 64},
@@ -16,6 +16,18 @@ PARAMS: Presets = {
 
 # Validation with fresh augmentations. (The released augmentation itself cannot run on windows.)
 PUBLISHED: Presets = {dataset: {"deterministic_validation": False} for dataset in PARAMS}
+
+# The code that SimCLR was taken from, that of REBAR's authors, and its configurations, which know
+# three of the data sets. It draws one anchor a recording and epoch; here every window is one.
+_CONFIGURATIONS: Presets = {"ecg": {"batch_size": 16}, "ppg": {"batch_size": 16, "max_epochs": 200}}
+OFFICIAL: Presets = {
+    dataset: {
+        **REBAR_EXPERIMENTS,
+        "gradient_clip_value": None,
+        **_CONFIGURATIONS.get(dataset, {}),
+    }
+    for dataset in PARAMS
+}
 
 WINDOWS = {
     "har": cut("random", 128, stride=128, stride_val=128, channels=6),

@@ -34,13 +34,14 @@ PUBLISHED: Presets = {
     for dataset, lr in _LR.items()
 }
 
-# TS2Vec's own code. Beyond this table it counts updates, not epochs: 200, or 600 where the data
-# has more than 100,000 values, so max_epochs is about that number over the batches of an epoch.
+# TS2Vec's own code, which counts updates, not epochs, by a rule on the size of the data.
 OFFICIAL: Presets = {
     dataset: {
         "lr": 1e-3,
         "weight_decay": 1e-2,
         "batch_size": 16,
+        "drop_last": True,
+        "max_updates": "auto",
         "schedule": "constant",
         "layer_norm": "none",
         "representation_dropout": 0.1,

@@ -164,10 +164,13 @@ class RecordingWindows:
     @property
     def overlaps(self) -> bool:
         """Whether two windows share a step of a recording (or are the same)."""
+        return self._any_closer((self.length - 1) * self.downsample + 1)
+
+    def _any_closer(self, distance: int) -> bool:
+        """Whether two windows of a recording start less than `distance` steps apart."""
         order = np.lexsort((self.start, self.recording))
         recording, start = self.recording[order], self.start[order]
-        span = (self.length - 1) * self.downsample + 1
-        return bool(((np.diff(recording) == 0) & (np.diff(start) < span)).any())
+        return bool(((np.diff(recording) == 0) & (np.diff(start) < distance)).any())
 
     def __len__(self) -> int:
         """Return the number of windows."""

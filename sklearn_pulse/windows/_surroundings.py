@@ -42,6 +42,11 @@ class Surroundings:
         self.shape = n_windows, length + 2 * margin, n_channels
         self._n_timesteps = np.array([len(x) for x in windows.recordings], dtype=np.intp)
 
+    @property
+    def overlaps(self) -> bool:
+        """Whether two windows share a step of a recording, their margins counted in."""
+        return self.windows._any_closer((self.shape[1] - 1) * self.windows.downsample + 1)
+
     def room(self, indices: NDArray[np.intp]) -> NDArray[np.intp]:
         """Count the recorded steps in the margins of each window.
 

@@ -503,6 +503,7 @@ def test_published_presets(dataset):
     assert estimator.lr == pytest.approx(TABLE[dataset][2] / 25)
     assert (estimator.schedule, estimator.betas) == ("constant", (0.95, 0.999))
     assert (estimator.patch_stride, estimator.gradient_clip_value) == (1, None)
+    assert PatchTSTTransformer().gradient_clip_value is None
     assert (estimator.loss_reduction, estimator.deterministic_validation) == ("published", False)
     if dataset in PUBLISHED_WIDTHS:
         cut = presets.windows("patchtst", dataset)

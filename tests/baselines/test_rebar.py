@@ -25,7 +25,7 @@ from tests.helpers import SMALL, make_windows
 X, Y = make_windows()
 GROUPS = np.arange(20) // 4
 ATTENTION = {"hidden_dim": 8, "kernel_size": 3, "bottleneck_dim": 4, "depth": 1}
-ENCODER = {"embedding_dim": 8, "hidden_dim": 8, "depth": 3}
+ENCODER = {"embedding_dim": 8, "encoder_hidden_dim": 8, "encoder_depth": 3}
 
 
 def rebar(**params):
@@ -57,6 +57,23 @@ def test_first_stage_is_the_sum_of_squares_on_the_hidden_block():
             for c in range(2):
                 expected += (rebuilt[b, t, c].item() - x[b, t, c].item()) ** 2
     assert objective(x=x, hidden=hidden).item() == pytest.approx(expected, rel=1e-6)
+
+
+def test_the_first_stage_is_validated_by_the_mean_error_of_a_hidden_entry():
+    torch.manual_seed(0)
+    objective = BlockReconstruction(2, attention=ATTENTION, mask_length=5).eval()
+    x, observed = normal(4, 16, 2), torch.arange(16).expand(4, -1) < 12
+    for mask in (None, observed):
+        with objective.seeded(0):
+            hidden = objective._draw_block(x, mask)
+            rebuilt = objective.encoder(x, ~hidden, x, mask, mask)
+        errors = (rebuilt - x)[hidden if mask is None else hidden & mask].square()
+        with objective.seeded(0):
+            torch.testing.assert_close(objective.validation_loss(x=x, observed=mask), errors.mean())
+    estimator = rebar(attention_batch_size=2, max_epochs=1, attention_epochs=1).fit(X)
+    assert estimator.cross_attention_net_.history[-1, "valid_batch_count"] == 2  # of 2 and of 1
+    (row,) = estimator.cross_attention_net_.history
+    assert row["valid_loss"] < 0.5 * row["train_loss"]  # a sum over 2 windows, 1 step, 2 channels
 
 
 def blocks_of(observed=None, mask_length=4, n=3000, n_timesteps=10):
@@ -211,6 +228,32 @@ def test_the_positive_is_the_nearest_candidate(alpha):
         torch.testing.assert_close(loss, expected, atol=1e-5, rtol=1e-5)
 
 
+@pytest.mark.parametrize("masked", [False, True])
+@pytest.mark.parametrize("p", [0.0, 0.3])
+def test_candidates_are_embedded_one_after_the_other_where_they_are_many(monkeypatch, masked, p):
+    """Same loss and gradients, dropout included, from much less that is kept for them."""
+    objective = contrast(representation_dropout=p, n_candidates=6).train()
+    x, candidates = normal(4, 32, 2), normal(4, 6, 32, 2, seed=1)
+    masks = (None, None)
+    if masked:
+        masks = normal(4, 32, seed=2) > -1.5, normal(4, 6, 32, seed=2) > -1.5
+    results, kept = [], []
+
+    def keep(tensor):
+        kept[-1] += tensor.numel()
+        return tensor
+
+    for most in (2**15, 4 * 6 * 32 - 1):
+        monkeypatch.setattr("sklearn_pulse._retrieval._MAX_STEPS", most)
+        kept.append(0)
+        hooks = torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor)
+        with objective.seeded(3), hooks:
+            loss = objective(x, masks[0], candidates, masks[1])
+        results.append((loss, *torch.autograd.grad(loss, tuple(objective.encoder.parameters()))))
+    torch.testing.assert_close(results[0], results[1], rtol=1e-5, atol=1e-6)
+    assert kept[1] < 0.4 * kept[0]
+
+
 def test_a_batch_without_candidates_takes_its_other_windows():
     objective = contrast(n_candidates=200)
     drawn = objective._draw_candidates(torch.zeros(6, 1, 1))
@@ -328,14 +371,35 @@ def test_recordings_share_the_positions():
 
 def test_the_first_stage_reads_windows_that_do_not_overlap():
     data = lazy_windows(lengths=(50, 33), stride=1)
-    apart = candidate_batches(data).apart()
-    starts = {r: data.start[apart.index][data.recording[apart.index] == r] for r in (0, 1)}
-    assert starts[0].tolist() == [0, 16, 32]
-    assert starts[1].tolist() == [0, 16]
+    assert pieces(candidate_batches(data)) == [(0, 0), (0, 16), (0, 32), (1, 0), (1, 16)]
     sparse = RecordingWindows(np.zeros((1, 200, 1)), [0] * 3, [50, 0, 31], length=16, downsample=2)
-    assert candidate_batches(sparse).apart().index.tolist() == [1, 2]  # 0 to 30, 31 to 61
+    assert pieces(candidate_batches(sparse)) == [(0, 0), (0, 31)]  # to step 30, to step 61
     assert len(candidate_batches(sparse[1:]).apart()) == 2
     assert len(candidate_batches().apart()) == 20
+
+
+def pieces(batches):
+    apart = batches.apart()
+    data = apart.windows.data
+    return list(
+        zip(data.recording[apart.index].tolist(), data.start[apart.index].tolist(), strict=True)
+    )
+
+
+def test_pieces_cover_what_the_windows_do_and_nothing_else():
+    """Random windows leave gaps; of one that they cover as a whole, every piece is read."""
+    starts = [70, 3, 9, 30, 20, 71, 100]
+    data = RecordingWindows(np.arange(200.0).reshape(1, 200, 1), [0] * 7, starts, length=16)
+    batches = candidate_batches(data)
+    assert pieces(batches) == [(0, 3), (0, 19), (0, 70), (0, 100)]  # 3 to 45, 70 to 86, 100 to 115
+    assert batches.apart()[torch.tensor([1])]["x"].flatten().tolist() == list(range(19, 35))
+    assert pieces(candidate_batches(data, index=np.array([1, 3]))) == [(0, 3), (0, 30)]
+    part = data.recordings[0].copy()
+    part[16:35] = np.nan
+    holed = RecordingWindows(part[None], [0] * 3, [3, 11, 27], length=16)
+    assert pieces(candidate_batches(holed)) == [(0, 3)]  # the piece at 19 holds nothing
+    dense = RecordingWindows(np.zeros((1, 200, 1)), [0] * 60, np.arange(60) * 3, length=16)
+    assert pieces(candidate_batches(dense)) == [(0, 16 * i) for i in range(12)]
 
 
 def test_groups_bags_and_lazy_windows_are_the_same_recordings():
@@ -481,11 +545,11 @@ def test_a_run_killed_in_the_first_stage_resumes(tmp_path, monkeypatch):
     expected = rebar(**params).fit(X)
     step, steps = BlockReconstruction.forward, []
 
-    def dies(self, x, observed=None):
+    def dies(self, *batch, **named):
         steps.append(1)
         if len(steps) == 30:
             raise KeyboardInterrupt
-        return step(self, x, observed)
+        return step(self, *batch, **named)
 
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
         patch.setattr(BlockReconstruction, "forward", dies)
@@ -493,9 +557,9 @@ def test_a_run_killed_in_the_first_stage_resumes(tmp_path, monkeypatch):
     (folder,) = tmp_path.iterdir()
     assert [path.name for path in folder.iterdir()] == ["cross_attention"]
 
-    def counts(self, x, observed=None):
+    def counts(self, *batch, **named):
         steps.append(1)
-        return step(self, x, observed)
+        return step(self, *batch, **named)
 
     monkeypatch.setattr(BlockReconstruction, "forward", counts)
     steps.clear()
@@ -505,6 +569,22 @@ def test_a_run_killed_in_the_first_stage_resumes(tmp_path, monkeypatch):
     steps.clear()
     assert_same_run(rebar(**params, checkpoint_dir=tmp_path).fit(X), expected)
     assert not steps  # a finished run is not run again
+
+
+def test_numbers_of_numpy_resume_and_mean_what_those_of_python_do(tmp_path):
+    params = {
+        "attention_lr": np.float64(1e-3),
+        "attention_epochs": np.int64(2),
+        "attention_dropout": np.float32(0.5),
+        "attention_hidden_dim": np.int64(8),
+        "mask_length": np.float32(0.5),
+        "schedule": "constant",
+        "betas": (np.float64(0.9), np.float64(0.99)),
+    }
+    first = rebar(**params, checkpoint_dir=tmp_path).fit(X)
+    assert_same_run(rebar(**params, checkpoint_dir=tmp_path).fit(X), first)
+    plain = {name: getattr(value, "item", lambda: (0.9, 0.99))() for name, value in params.items()}
+    assert_same_run(rebar(**plain | {"schedule": "constant"}).fit(X), first)
 
 
 def assert_same_run(first, second):
@@ -598,6 +678,8 @@ def test_a_constant_learning_rate():
         ({"attention_epochs": 0}, "attention_epochs must be an integer"),
         ({"attention_lr": 0.0}, "attention_lr must be a number in"),
         ({"attention_batch_size": 0}, "attention_batch_size must be an integer"),
+        ({"layer_norm": "all"}, "layer_norm must be one of"),
+        ({"representation_dropout": 1.0}, "representation_dropout must be"),
         ({"schedule": "cosine"}, "schedule must be one of"),
         ({"anchors": "recordings"}, "anchors='recordings' takes one window of each recording"),
     ],
@@ -610,6 +692,17 @@ def test_bad_parameters(params, message):
 def test_groups_must_name_every_sample():
     with pytest.raises(ValueError, match=r"groups has shape \(3,\), X has 20 samples"):
         rebar().fit(X, groups=[0, 1, 2], X_val=X)
+
+
+def test_an_array_to_validate_on_must_say_its_recordings():
+    with pytest.raises(ValueError, match="pass X_val as bags, one a recording, or as lazy"):
+        rebar().fit(X, groups=GROUPS, X_val=X)
+    with pytest.raises(ValueError, match="nothing says which recordings they are"):
+        rebar().fit(lazy_windows(), X_val=X)
+    lazy = lazy_windows()
+    for X_val in (X.reshape(5, 4, 16, 2), lazy):
+        assert "valid_loss" in rebar(max_epochs=1).fit(X, groups=GROUPS, X_val=X_val).history_[0]
+    assert "valid_loss" in rebar(max_epochs=1).fit(X, X_val=X).history_[0]
 
 
 def test_recordings_of_one_window_are_warned_of():
@@ -650,6 +743,9 @@ def fitted():
         {"anchors": "recordings"},
         {"loss_reduction": "published"},
         {"schedule": "constant"},
+        {"layer_norm": "none"},
+        {"representation_dropout": 0.3},
+        {"select": "average"},
     ],
 )
 def test_every_parameter_reaches_the_training(params, fitted):
@@ -702,6 +798,8 @@ def test_presets(dataset):
     assert (window["mode"], window["fraction"]) == ("random", 1.0)
     assert window["stride_val"] == window["stride"]
     assert estimator.mask_length < window["length"]
+    assert estimator.gradient_clip_value is None
+    assert presets.windows("rebar", dataset, published=True) == window
 
 
 @pytest.mark.parametrize("dataset", SETTINGS)
@@ -714,6 +812,33 @@ def test_published_presets(dataset):
     assert published.deterministic_validation is False
     assert tuple(getattr(published, name) for name in NAMES[:-1]) == SETTINGS[dataset][:-1]
     published._check_params()
+
+
+# Data set: temperature, alpha, lr, epochs, batch.
+OFFICIAL = {
+    "har": (0.1, 0.0, 1e-3, 1000, 64),
+    "ecg": (0.001, 0.5, 1e-3, 100, 16),
+    "ppg": (10.0, 0.5, 1e-4, 1000, 16),
+    "eeg": (1, 0.5, 1e-3, 100, 64),
+    "synthetic": (0.001, 0.5, 1e-3, 100, 128),
+    "har-transfer": (1, 0, 1e-3, 100, 64),
+    "eeg-transfer": (1, 0.5, 1e-4, 100, 64),
+}
+
+
+@pytest.mark.parametrize("dataset", OFFICIAL)
+def test_official_presets(dataset):
+    official = REBARTransformer(**presets.get("rebar", dataset, official=True))
+    names = "temperature alpha lr max_epochs batch_size".split()
+    assert tuple(getattr(official, name) for name in names) == OFFICIAL[dataset]
+    assert (official.layer_norm, official.representation_dropout) == ("none", 0.1)
+    assert (official.schedule, official.betas, official.weight_decay) == ("constant", None, 1e-2)
+    assert (official.select, official.validation_every) == ("average_min_val", 1)
+    assert (official.n_candidates, official.gradient_clip_value) == (20, None)
+    assert (official.anchors, official.loss_reduction) == ("recordings", "published")
+    known = {k: v for k, v in SMALL.items() if k in official.get_params()}
+    official.set_params(**known, mask_length=0.2).fit(X, groups=GROUPS)
+    assert np.isfinite(official.transform(X)).all()
 
 
 def test_the_default_block_is_that_of_har():
@@ -773,7 +898,6 @@ def test_twenty_updates_agree_with_an_independent_step():
         loss = literal_contrast(encoder(x), embedded, nearest, alpha, temperature)
         optimizer.zero_grad()
         loss.backward()
-        torch.nn.utils.clip_grad_value_(encoder.parameters(), 5.0)
         optimizer.step()
         schedule.step()
     for mine, theirs in zip(estimator.encoder_.parameters(), encoder.parameters(), strict=True):

@@ -290,6 +290,20 @@ def test_recordings_and_bare_windows_learn_different_things():
     np.testing.assert_array_equal(lazy.transform(w.X), again.transform(w.X))
 
 
+@pytest.mark.parametrize(("stride", "shift"), [(16, 0.5), (31, 0.5), (16, 0.1)])
+def test_shifted_copies_that_reach_the_next_window_are_warned_of(stride, shift):
+    """16 steps and 8 on both sides: windows 31 steps apart share one."""
+    recordings = np.random.default_rng(0).normal(size=(3, 200, 2)).astype(np.float32)
+    windows = sliding_windows(recordings, length=16, stride=stride, lazy=True)
+    simclr = SimCLRTransformer(**SIMCLR | {"max_epochs": 1, "max_shift": shift})
+    with pytest.warns(UserWarning, match="shares time steps with what is trained on"):
+        simclr.fit(windows.X)
+    simclr.fit(windows.X, groups=windows.recording)
+    simclr.set_params(max_shift=0.0).fit(windows.X)
+    apart = sliding_windows(recordings, length=16, stride=32, lazy=True)
+    simclr.set_params(max_shift=0.5).fit(apart.X)
+
+
 def test_resident_batches_hold_what_lazy_ones_do():
     recordings = ramps()
     recordings[0][5] = np.nan
@@ -328,12 +342,70 @@ def test_a_validation_part_of_one_window_is_left_out():
         ({"scale_range": 0.5}, TypeError, "scale_range must be a pair"),
         ({"scale_range": (1.5, 0.5)}, ValueError, "larger bound first: swap them"),
         ({"scale_range": (0.5, "1")}, TypeError, "each bound of scale_range"),
-        ({"select": "average"}, ValueError, "select must be one of"),
+        ({"select": "mean"}, ValueError, "select must be one of"),
+        ({"layer_norm": "all"}, ValueError, "layer_norm must be one of"),
+        ({"representation_dropout": 1.0}, ValueError, "representation_dropout must be"),
+        ({"schedule": "cosine"}, ValueError, "schedule must be one of"),
+        ({"betas": (0.9, 0.99)}, ValueError, "betas=.* goes with schedule='constant' only"),
     ],
 )
 def test_bad_parameters(params, error, message):
     with pytest.raises(error, match=message):
         SimCLRTransformer(**SIMCLR | params).fit(make_windows()[0])
+
+
+def test_a_constant_schedule():
+    X, _ = make_windows()
+    simclr = SimCLRTransformer(**SIMCLR, schedule="constant", lr=3e-4, betas=(0.95, 0.99)).fit(X)
+    (group,) = simclr.net_.optimizer_.param_groups
+    assert (group["lr"], group["betas"]) == (3e-4, (0.95, 0.99))
+
+
+def test_the_average_of_the_epoch_with_the_lowest_validation_loss(tmp_path):
+    class Record(Callback):
+        def on_train_begin(self, net, **kwargs):
+            weight = net.module_.encoder.input.weight.detach().clone()
+            self.weights_, self.averages_ = [weight], []
+
+        def on_batch_end(self, net, training, **kwargs):
+            if training:
+                self.weights_.append(net.module_.encoder.input.weight.detach().clone())
+
+        def on_epoch_end(self, net, **kwargs):
+            self.averages_.append(torch.stack(self.weights_).mean(0))
+
+    X, _ = make_windows()
+    rules = ("average_min_val", "min_val", "average")
+    best, lowest, last = (
+        SimCLRTransformer(
+            **SIMCLR | {"max_epochs": 8, "lr": 0.1, "schedule": "constant"},
+            select=rule,
+            validation_every=1,
+            callbacks=[Record()],
+        ).fit(X)
+        for rule in rules
+    )
+    losses = [epoch["valid_loss"] for epoch in best.history_]
+    assert losses == [epoch["valid_loss"] for epoch in lowest.history_]
+    chosen = dict(best.net_.callbacks_)["select_weights"].epoch_
+    assert chosen == int(np.argmin(losses)) < 7
+    (record,) = [cb for _, cb in best.net_.callbacks_ if isinstance(cb, Record)]
+    weight = best.encoder_.input.weight
+    torch.testing.assert_close(weight, record.averages_[chosen])
+    for other in (lowest.encoder_.input.weight, last.encoder_.input.weight, record.weights_[-1]):
+        assert not torch.allclose(weight, other, atol=1e-4)
+    best.set_params(callbacks=None).save_pretrained(tmp_path / "model")
+    loaded = SimCLRTransformer.from_pretrained(tmp_path / "model")
+    np.testing.assert_array_equal(loaded.transform(X), best.transform(X))
+
+
+def test_without_validation_the_average_is_that_of_all_weights():
+    X, _ = make_windows()
+    all_weights, best = (
+        SimCLRTransformer(**SIMCLR, select=rule, validation_fraction=0).fit(X).transform(X)
+        for rule in ("average", "average_min_val")
+    )
+    np.testing.assert_array_equal(all_weights, best)
 
 
 @pytest.mark.parametrize(
@@ -345,6 +417,9 @@ def test_bad_parameters(params, error, message):
         {"jitter": 0.5},
         {"augmentation_probability": 1.0},
         {"pooling": "mean"},
+        {"layer_norm": "none"},
+        {"layer_norm": "embedding"},
+        {"representation_dropout": 0.3},
     ],
     ids=str,
 )
@@ -399,5 +474,25 @@ def test_presets(dataset):
     published = presets.get("simclr", dataset, published=True)
     assert published == presets.get("simclr", dataset) | {"deterministic_validation": False}
     assert presets.windows("simclr", dataset, published=True) == cut
-    with pytest.raises(ValueError, match="no official preset"):
-        presets.get("simclr", dataset, official=True)
+
+
+# Data set: temperature, batch, epochs.
+OFFICIAL = {
+    "har": (1, 64, 100),
+    "ecg": (0.001, 16, 100),
+    "ppg": (1, 16, 200),
+    "eeg": (1, 64, 100),
+    "synthetic": (1, 128, 100),
+}
+
+
+@pytest.mark.parametrize("dataset", OFFICIAL)
+def test_official_presets(dataset):
+    simclr = SimCLRTransformer(**presets.get("simclr", dataset, official=True))
+    row = simclr.temperature, simclr.batch_size, simclr.max_epochs
+    assert row == OFFICIAL[dataset]
+    assert (simclr.layer_norm, simclr.representation_dropout) == ("none", 0.1)
+    assert (simclr.schedule, simclr.lr, simclr.weight_decay) == ("constant", 1e-3, 1e-2)
+    assert (simclr.select, simclr.validation_every) == ("average_min_val", 1)
+    assert (simclr.gradient_clip_value, simclr.deterministic_validation) == (None, False)
+    assert np.isfinite(simclr.set_params(**SIMCLR).fit_transform(make_windows()[0])).all()

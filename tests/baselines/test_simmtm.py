@@ -422,6 +422,16 @@ def test_twenty_updates_are_those_of_an_independent_step(reconstruct):
         assert not torch.allclose(block.conv.weight, start[f"encoder.blocks.{i}.conv.weight"])
 
 
+def test_what_does_not_fill_a_batch_is_left_out():
+    fitted = simmtm(batch_size=6, validation_fraction=0, callbacks=[Spy()]).fit(X)
+    (spy,) = [cb for _, cb in fitted.net_.callbacks_ if isinstance(cb, Spy)]
+    assert [len(x) for x in spy.batches_] == [6, 6, 6] * 2
+    assert dict(fitted.net_.callbacks_)["lr_scheduler"].lr_scheduler_.total_steps == 6
+    few = simmtm(batch_size=64, validation_fraction=0, callbacks=[Spy()], max_epochs=1).fit(X)
+    (spy,) = [cb for _, cb in few.net_.callbacks_ if isinstance(cb, Spy)]
+    assert [len(x) for x in spy.batches_] == [20]
+
+
 # --- presets ---
 
 # Data set: batch; mode, channels, window, down-sampling, strides, fraction.

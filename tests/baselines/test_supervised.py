@@ -244,6 +244,11 @@ def test_bad_parameters(params, error, message):
         supervised(**params).fit(X, Y)
 
 
+def test_patience_without_validation_names_what_the_class_has():
+    with pytest.raises(ValueError, match="^patience needs samples to validate on"):
+        supervised(patience=3, validation_fraction=0).fit(X, Y)
+
+
 def test_missing_steps_bags_and_pickles():
     holes = X.copy()
     holes[::2, 10:] = np.nan
@@ -289,3 +294,5 @@ def test_presets(dataset):
     assert estimator.train_head is True
     published = SupervisedClassifier(**presets.get("supervised", dataset, published=True))
     assert published.train_head is False
+    n_channels = presets.windows("supervised", dataset, published=True)["n_channels"]
+    assert n_channels == (1 if dataset == "eeg" else cut["n_channels"])

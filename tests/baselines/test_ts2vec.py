@@ -11,6 +11,9 @@ from torch.nn.functional import cross_entropy, max_pool1d
 
 from perf.literal import LiteralEncoder, copy_weights
 from sklearn_pulse import presets
+from sklearn_pulse._batches import WindowBatches
+from sklearn_pulse._checkpoint import Checkpoint
+from sklearn_pulse._validation import Windows
 from sklearn_pulse.baselines import TS2VecTransformer
 from sklearn_pulse.baselines._ts2vec import Crops, HierarchicalContrast
 from sklearn_pulse.functional import hierarchical_contrast
@@ -406,7 +409,7 @@ def test_representation_dropout_acts_in_training_only():
         plain = objective()(x=x)
     assert evaluated != trained
     torch.testing.assert_close(contrast.eval().encode(x), objective().encode(x))
-    assert plain.isfinite()
+    torch.testing.assert_close(evaluated, plain)
 
 
 def fitted(**params):
@@ -458,6 +461,82 @@ def test_average_survives_an_interruption(tmp_path):
     np.testing.assert_array_equal(resumed.transform(X), whole.transform(X))
 
 
+class Updates(Callback):
+    """Keep sizes of batches, learning rates and weights."""
+
+    def on_train_begin(self, net, **kwargs):
+        self.sizes_, self.rates_ = [], []
+        self.weights_ = [net.module_.encoder.input.weight.detach().clone()]
+
+    def on_batch_begin(self, net, batch, training, **kwargs):
+        if training:
+            self.sizes_.append(len(batch["x"]))
+            self.rates_.append(net.optimizer_.param_groups[0]["lr"])
+
+    def on_batch_end(self, net, training, **kwargs):
+        if training:
+            self.weights_.append(net.module_.encoder.input.weight.detach().clone())
+
+
+def updates_of(ts2vec):
+    (updates,) = [cb for _, cb in ts2vec.net_.callbacks_ if isinstance(cb, Updates)]
+    return updates
+
+
+@pytest.mark.parametrize("max_updates", [1, 3, 7, np.int64(14)])
+def test_training_ends_after_so_many_updates(max_updates):
+    """17 windows in batches of 8 are 3 an epoch, whatever `max_epochs` says."""
+    params = {"max_updates": max_updates, "max_epochs": 2, "callbacks": [Updates()]}
+    ts2vec, _ = fitted(**params, select="average")
+    updates = updates_of(ts2vec)
+    assert len(updates.sizes_) == max_updates
+    counts = [epoch["train_batch_count"] for epoch in ts2vec.history_]
+    whole, rest = divmod(int(max_updates), 3)
+    assert counts == [3] * whole + [rest] * (rest > 0)
+    mean = torch.stack(updates.weights_).mean(0)
+    torch.testing.assert_close(ts2vec.encoder_.input.weight, mean)
+    if max_updates > 3:  # the one cycle is run through
+        assert updates.rates_[-1] == pytest.approx(1e-3 / 250_000)
+
+
+def test_the_last_partial_batch_can_be_dropped():
+    ts2vec, _ = fitted(drop_last=True, callbacks=[Updates()], max_epochs=3)
+    assert updates_of(ts2vec).sizes_ == [8, 8] * 3
+    ts2vec, _ = fitted(drop_last=True, batch_size=100, callbacks=[Updates()], max_epochs=1)
+    assert updates_of(ts2vec).sizes_ == [17]
+
+
+@pytest.mark.parametrize(("n", "expected"), [(1000, 200), (1001, 600)])
+def test_the_rule_of_the_authors_for_the_number_of_updates(n, expected):
+    ts2vec = TS2VecTransformer(max_updates="auto")
+    X = np.zeros((n, 50, 2), dtype=np.float32)
+    batches = WindowBatches(Windows(X, "ntc"), np.arange(n), torch.device("cpu"))
+    assert ts2vec._n_updates(batches) == expected
+
+
+@pytest.mark.parametrize("at", [2, 7])
+def test_a_run_of_so_many_updates_resumes_in_the_middle_of_an_epoch(tmp_path, monkeypatch, at):
+    class Kill(Callback):
+        def on_train_begin(self, net, **kwargs):
+            self.n_updates = 0
+
+        def on_batch_end(self, net, training, **kwargs):
+            self.n_updates += training
+            if self.n_updates == at:
+                raise KeyboardInterrupt
+
+    monkeypatch.setattr(Checkpoint.__init__, "__defaults__", (0.0,))
+    params = {"max_updates": 8, "select": "average", "drop_last": True, "checkpoint_dir": tmp_path}
+    with pytest.raises(KeyboardInterrupt):
+        fitted(**params, callbacks=[Kill()])
+    resumed, X = fitted(**params)
+    whole, _ = fitted(**params | {"checkpoint_dir": None})
+    np.testing.assert_array_equal(resumed.transform(X), whole.transform(X))
+    keys = ("train_loss", "valid_loss", "train_batch_count")
+    first, second = ([[e[k] for k in keys] for e in t.history_] for t in (resumed, whole))
+    assert first == second
+
+
 def test_one_window_is_enough():
     X = make_windows(1, n_timesteps=64)[0]
     ts2vec = TS2VecTransformer(**TS2VEC | {"max_epochs": 8}).fit(X)
@@ -477,6 +556,10 @@ def test_one_window_is_enough():
         ({"schedule": "cosine"}, ValueError, "schedule must be one of"),
         ({"schedule": "constant", "betas": 0.9}, TypeError, "betas must be a pair"),
         ({"schedule": "constant", "betas": (0.9, 1.0)}, ValueError, "each of betas must be"),
+        ({"max_updates": 0}, ValueError, "max_updates must be an integer of at least 1"),
+        ({"max_updates": "all"}, ValueError, "max_updates must be one of 'auto'"),
+        ({"max_updates": 2.5}, TypeError, "max_updates must be an integer"),
+        ({"drop_last": 1}, TypeError, "drop_last must be True or False"),
         ({"select": "mean"}, ValueError, "select must be one of .*'average'"),
     ],
 )
@@ -548,13 +631,37 @@ def test_official_behaviour():
     assert (official.lr, official.weight_decay, official.batch_size) == (1e-3, 1e-2, 16)
     assert (official.schedule, official.betas, official.select) == ("constant", None, "average")
     assert (official.layer_norm, official.representation_dropout) == ("none", 0.1)
+    assert (official.max_updates, official.drop_last) == ("auto", True)
     with pytest.raises(ValueError, match="different presets"):
         presets.get("ts2vec", "har", official=True, published=True)
+
+
+@pytest.mark.parametrize("masked", [False, True])
+def test_many_similarities_are_held_a_part_at_a_time(monkeypatch, masked):
+    """Same loss and gradients; no part is kept that is larger than the limit."""
+    views = [view.requires_grad_() for view in torch.randn(2, 6, 16, 8)]
+    observed = torch.rand(6, 16) > 0.2 if masked else None
+    results, largest = [], []
+
+    def keep(tensor):
+        largest[-1] = max(largest[-1], tensor.numel())
+        return tensor
+
+    for most in (2**27, 2 * 32**2):  # of six groups of 32 rows, two at a time
+        monkeypatch.setattr("sklearn_pulse.functional._MAX_LOGITS", most)
+        largest.append(0)
+        with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
+            loss = hierarchical_contrast(*views, observed)
+        results.append((loss, *torch.autograd.grad(loss, views)))
+    torch.testing.assert_close(*results, rtol=1e-6, atol=1e-7)
+    assert largest[0] >= 6 * 32**2
+    assert largest[1] <= 2 * 32**2
 
 
 @pytest.mark.parametrize("kind", ["published", "official"])
 def test_presets_train(kind):
     params = presets.get("ts2vec", "har", **{kind: True})
+    params |= {"max_updates": 3} if "max_updates" in params else {}
     X = make_windows()[0]
     embedding = TS2VecTransformer(**params | TS2VEC).fit_transform(X)
     assert np.isfinite(embedding).all()
