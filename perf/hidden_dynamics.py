@@ -37,7 +37,7 @@ from sklearn_pulse.windows import RecordingWindows
 N_NOISE_CHANNELS = 5
 LENGTH = 100
 ENCODER = {"embedding_dim": 64, "encoder_hidden_dim": 32, "encoder_depth": 6}
-# About a minute of one core each, three for REBAR; batches of 64.
+# A minute of one core or less each, three for REBAR and PatchTST; batches of 64.
 SETTINGS: dict[type, dict[str, Any]] = {
     PulseTransformer: ENCODER | {"gru_hidden_dim": 32, "init_hidden_dim": 32, "max_epochs": 15},
     SimCLRTransformer: ENCODER | {"max_shift": 1.0, "max_epochs": 15},
@@ -54,11 +54,12 @@ SETTINGS: dict[type, dict[str, Any]] = {
         "max_epochs": 10,
     },
     PatchTSTTransformer: {
-        "embedding_dim": 48,
+        "embedding_dim": 64,
         "patch_length": 10,
+        "patch_stride": 1.0,
         "pooling": "mean",
-        "max_epochs": 15,
-        "lr": 1e-3,
+        "max_epochs": 40,
+        "lr": 2e-3,
     },
     TimeMAETransformer: {"embedding_dim": 64, "patch_length": 5, "max_epochs": 30},
     LFADSTransformer: ENCODER | {"max_epochs": 15},

@@ -76,7 +76,8 @@ def _across_columns(table: Table) -> Any:
     ax.set(ylabel="accuracy")
     ax.grid(alpha=0.3)
     ax.set_title(f"{table.title}, budget {table.budget}", fontsize="medium", loc="left")
-    figure.legend(frameon=False, fontsize="small", loc="outside right upper")
+    if ax.containers:
+        figure.legend(frameon=False, fontsize="small", loc="outside right upper")
     return figure
 
 

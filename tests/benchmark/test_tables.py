@@ -7,7 +7,7 @@ import pytest
 
 from sklearn_pulse.benchmark import Cell, Results, report
 from sklearn_pulse.benchmark import _paper as paper
-from sklearn_pulse.benchmark._methods import all_methods
+from sklearn_pulse.benchmark._protocols import PROTOCOLS
 from sklearn_pulse.benchmark._tables import tables
 
 PAPER_ROWS = {
@@ -17,6 +17,7 @@ PAPER_ROWS = {
     "semi_supervised_cv": 80,
     "transfer": 28,
     "ablation": 24,
+    "table_analysis": 40,
 }
 
 
@@ -78,8 +79,8 @@ def test_a_control_that_is_as_good_is_printed_as_good(tmp_path):
 
 def test_a_missing_cell_is_printed_as_missing(results, tmp_path):
     lines = report(results, tmp_path / "tables").splitlines()
-    absent = [name for name in all_methods() if name not in ("pulse", "untrained")]
-    titles = [all_methods()[name].title for name in absent if not name.startswith("pulse-")]
+    compared = PROTOCOLS["linear-probe"].methods()
+    titles = [method.title for method in compared if method.name not in ("pulse", "untrained")]
     for title in titles:
         (line,) = [line for line in lines if line.startswith(f"| {title} ")]
         assert line.count("missing") == 3

@@ -1,0 +1,134 @@
+"""The synthetic protocol: systems by noise level, oracles with labels, crossed tables."""
+
+import numpy as np
+import pytest
+from sklearn.utils import Bunch
+
+from sklearn_pulse import PulseOracleTransformer, presets
+from sklearn_pulse.benchmark import Cell, Results, _synthetic, report
+from sklearn_pulse.benchmark.__main__ import main
+from sklearn_pulse.benchmark._synthetic import NOISE_LEVELS, SYNTHETIC, SYSTEMS
+from sklearn_pulse.benchmark._tables import EVERYTHING, tables
+from sklearn_pulse.windows import sliding_windows
+
+SMALL = {
+    "embedding_dim": 8,
+    "encoder_hidden_dim": 8,
+    "encoder_depth": 3,
+    "init_hidden_dim": 8,
+    "gru_hidden_dim": 8,
+    "min_crop_length": 10,
+}
+DATASETS = [
+    f"{system}-{noise}" for system in ("lorenz", "thomas", "hindmarsh-rose") for noise in (0, 3)
+]
+
+
+def toy_system(system, noise, random_state):
+    """Two frequencies, ten recordings each, as make_system_classification would give them."""
+    toy_system.calls.append((system, noise, random_state))
+    rng = np.random.default_rng(random_state)
+    target = np.repeat([0, 1], 10)
+    time = np.arange(100)[:, None]
+    recordings = [
+        np.sin((0.3 + 0.5 * fast) * time + rng.uniform(0, 6, size=(1, 3))) for fast in target
+    ]
+    windows = sliding_windows(recordings, 20, 20, y=target)
+    split = np.tile(["train"] * 6 + ["val"] * 2 + ["test"] * 2, 2)
+    return Bunch(
+        X=windows.X.astype(np.float32),
+        y=windows.y,
+        groups=windows.groups,
+        split=split[windows.recording],
+        recordings=recordings,
+        recording_split=split,
+    )
+
+
+@pytest.fixture
+def toy(monkeypatch):
+    toy_system.calls = []
+    monkeypatch.setattr(_synthetic, "make_system_classification", toy_system)
+    _synthetic._loader.cache_clear()
+    cut = presets.windows("pulse", "synthetic") | {"length": 20, "stride": 5, "stride_val": 10}
+    labeled = presets.windows("pulseoracle", "synthetic") | {"length": 20}
+    monkeypatch.setattr(presets, "get", lambda *args, **kwargs: dict(SMALL))
+    monkeypatch.setattr(
+        presets, "windows", lambda method, _: labeled if method == "pulseoracle" else cut
+    )
+    yield
+    _synthetic._loader.cache_clear()
+
+
+def finish(folder, dataset, method, seed, accuracy):
+    cell = Cell("synthetic", dataset, method, seed, "val", "small")
+    Results(folder).write(cell, {}, {"scores": {"accuracy": accuracy}, "note": ""})
+
+
+def test_every_system_of_the_table_at_every_noise_level():
+    assert NOISE_LEVELS == (0, 1, 3, 5)
+    assert len(SYNTHETIC) == 12
+    assert set(SYSTEMS) == {"lorenz", "thomas", "hindmarsh_rose"}
+
+
+def test_the_oracles_get_labels_and_the_seed_draws_the_task(tmp_path, toy, monkeypatch):
+    seen = {}
+    fit = PulseOracleTransformer.fit
+
+    def spy(self, X, y, **kwargs):
+        seen[self.kind] = len(X), np.unique(y).tolist(), len(kwargs["y_val"])
+        return fit(self, X, y, **kwargs)
+
+    monkeypatch.setattr(PulseOracleTransformer, "fit", spy)
+    methods = ("pulse", "oracle-positive", "oracle-negative", "untrained", "pulse-shared-encoder")
+    arguments = ["synthetic", "--dataset", "lorenz-0", "thomas-3", "--method", *methods]
+    arguments += ["--budget", "smoke", "--seeds", "2", "--out", str(tmp_path)]
+    assert main(arguments) == 0
+    records = list(Results(tmp_path))
+    assert len(records) == 2 * 5 * 2
+    assert all(0 <= record["scores"]["accuracy"] <= 1 for record in records)
+    assert seen == {kind: (60, [0, 1], 20) for kind in ("positive", "negative")}
+    assert set(toy_system.calls) == {
+        (s, n, r) for s, n in (("lorenz", 0.0), ("thomas", 3.0)) for r in (0, 1)
+    }
+    assert main(["report", "--out", str(tmp_path)]) == 0
+    assert {path.name for path in (tmp_path / "tables").glob("*.png")} == {
+        f"synthetic-{name}-val-smoke.png" for name in ("all", "Lorenz", "Thomas")
+    }
+
+
+def test_the_mean_is_over_systems_seed_by_seed(tmp_path):
+    rng = np.random.default_rng(0)
+    scores = {}
+    for dataset in DATASETS:
+        for seed in (0, 1):
+            scores[dataset, seed] = rng.uniform(0.5, 1)
+            finish(tmp_path, dataset, "pulse", seed, scores[dataset, seed])
+    finish(tmp_path, "lorenz-0", "ts2vec", 0, 0.9)  # the other systems are missing
+    found = {table.dataset: table for table in tables(Results(tmp_path))}
+    assert list(found) == [EVERYTHING, "Lorenz", "Thomas", "Hindmarsh-Rose"]
+    assert found["Thomas"].values["pulse", "noise 3"].of_seed == {
+        seed: scores["thomas-3", seed] for seed in (0, 1)
+    }
+    for noise in (0, 3):
+        means = [
+            np.mean([scores[d, s] for d in DATASETS if d.endswith(str(noise))]) for s in (0, 1)
+        ]
+        assert found[EVERYTHING].values["pulse", f"noise {noise}"].per_seed == pytest.approx(means)
+    assert ("ts2vec", "noise 0") not in found[EVERYTHING].values
+    assert found["Lorenz"].values["ts2vec", "noise 0"].mean == 0.9
+    assert found[EVERYTHING].paper("pulse", "noise 3") == pytest.approx(0.8342)
+    assert found[EVERYTHING].paper("oracle-positive", "noise 5") == pytest.approx(0.8265)
+    assert found["Lorenz"].paper("pulse", "noise 3") is None
+
+
+def test_the_order_of_the_oracles_is_told_with_its_spread(tmp_path):
+    for dataset in DATASETS:
+        for seed, positive in enumerate((0.9, 0.75)):
+            finish(tmp_path, dataset, "oracle-positive", seed, positive)
+            finish(tmp_path, dataset, "oracle-negative", seed, 0.8)
+            finish(tmp_path, dataset, "pulse", seed, positive - 0.1)
+    text = report(Results(tmp_path), tmp_path / "tables")
+    assert "minus PULSE: noise 0: +10.0 ± 0.0 (2 of 2 seeds above)" in text
+    assert "minus the negative oracle: noise 0: +2.5 ± 7.5 (1 of 2 seeds above)" in text
+    assert "| positive oracle | 2 |" in text
