@@ -115,12 +115,20 @@ class Windows:
         ValueError
             If a value is infinite, or a sample has no observed step at all.
         """
-        usable = np.ones(len(self), dtype=bool)
-        for index, block in self.blocks():
-            if block.observed is not None:
-                usable[index] = block.observed.any(1)
+        usable = self._scan_recordings()
+        if usable is None:
+            usable = np.ones(len(self), dtype=bool)
+            for index, block in self.blocks():
+                if block.observed is not None:
+                    usable[index] = block.observed.any(1)
         self.check_usable(usable)
         return usable
+
+    def _scan_recordings(self) -> NDArray[np.bool_] | None:
+        """Scan what lazy windows are cut from, each step once however many windows hold it."""
+        if self.channels_first or not hasattr(self.data, "observed_windows"):
+            return None
+        return self.data.observed_windows()
 
     def numbers(self, samples: NDArray[np.intp], usable: NDArray[np.bool_]) -> NDArray[np.intp]:
         """Return the numbers of the usable windows of `samples`."""

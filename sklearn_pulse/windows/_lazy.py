@@ -13,6 +13,8 @@ from numpy.typing import ArrayLike
 from ._checks import check_positive_int
 from ._recordings import as_recordings
 
+_SCANNED = 2**22  # values of a recording that are scanned at a time
+
 
 def _as_positions(values: ArrayLike, name: str) -> np.ndarray:
     """Return a read-only 1-D copy of integer positions."""
@@ -172,6 +174,32 @@ class RecordingWindows:
         recording, start = self.recording[order], self.start[order]
         return bool(((np.diff(recording) == 0) & (np.diff(start) < distance)).any())
 
+    def observed_windows(self) -> np.ndarray | None:
+        """Tell which windows have a step whose channels are all finite.
+
+        Every recording is read once, however many windows share its steps.
+
+        Returns
+        -------
+        ndarray of bool of shape (n_windows,), or None
+            None if a recording holds a value that is infinite in float32; a window may hold it.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> recording = np.array([[0.0], [np.nan], [np.nan], [3.0]])
+        >>> RecordingWindows([recording], [0, 0, 0], [0, 1, 2], length=2).observed_windows()
+        array([ True, False,  True])
+        """
+        observed = np.empty(len(self), dtype=bool)
+        for r in np.unique(self.recording).tolist():
+            finite = _finite_steps(np.asarray(self.recordings[r]))
+            if finite is None:
+                return None
+            own = self.recording == r
+            observed[own] = _any_in_windows(finite, self.start[own], self.length, self.downsample)
+        return observed
+
     def __len__(self) -> int:
         """Return the number of windows."""
         return len(self.start)
@@ -284,3 +312,25 @@ class RecordingWindows:
         for row, (r, s) in enumerate(zip(recording.tolist(), start.tolist(), strict=True)):
             windows[row] = views[r][s : s + span : self.downsample]
         return windows
+
+
+def _finite_steps(recording: np.ndarray) -> np.ndarray | None:
+    """Tell which steps are finite in all channels; None if a value is infinite in float32."""
+    finite = np.empty(len(recording), dtype=bool)
+    size = max(1, _SCANNED // recording.shape[1])
+    for begin in range(0, len(recording), size):
+        with np.errstate(over="ignore"):
+            block = recording[begin : begin + size].astype(np.float32, copy=False)
+        if np.isinf(block).any():
+            return None
+        finite[begin : begin + size] = np.isfinite(block).all(1)
+    return finite
+
+
+def _any_in_windows(steps: np.ndarray, start: np.ndarray, length: int, stride: int) -> np.ndarray:
+    """Tell which windows of `length` steps, `stride` apart, hold one that is True."""
+    padded = np.zeros((-(-len(steps) // stride) + 1, stride), dtype=np.int32)
+    padded[1:].ravel()[: len(steps)] = steps
+    # How many there are up to each step among those a multiple of the stride before it.
+    count = padded.cumsum(0).ravel()
+    return count[start + length * stride] > count[start]

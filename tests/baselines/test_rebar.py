@@ -799,7 +799,8 @@ def test_presets(dataset):
     assert window["stride_val"] == window["stride"]
     assert estimator.mask_length < window["length"]
     assert estimator.gradient_clip_value is None
-    assert presets.windows("rebar", dataset, published=True) == window
+    anywhere = window | {"stride": 1, "stride_val": 1}
+    assert presets.windows("rebar", dataset, published=True) == anywhere
 
 
 @pytest.mark.parametrize("dataset", SETTINGS)

@@ -7,6 +7,9 @@ import pickle
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.dummy import DummyClassifier
 from sklearn.model_selection import GroupKFold, cross_val_score, train_test_split
@@ -15,6 +18,7 @@ from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _num_samples
 
+from sklearn_pulse.baselines import RandomEncoderTransformer
 from sklearn_pulse.windows import RecordingWindows, sliding_windows
 from tests.windows.helpers import ramp
 
@@ -260,3 +264,41 @@ def test_overlaps_counts_the_steps_that_downsampling_spans():
     recordings = [np.zeros((40, 1))]
     assert RecordingWindows(recordings, [0, 0], [0, 9], 4, downsample=3).overlaps
     assert not RecordingWindows(recordings, [0, 0], [0, 10], 4, downsample=3).overlaps
+
+
+@settings(max_examples=60, deadline=None)
+@given(data=st.data(), length=st.integers(1, 5), downsample=st.integers(1, 3))
+def test_observed_windows_are_those_with_a_finite_step(data, length, downsample):
+    values = st.floats(-10, 10, width=32) | st.just(np.nan)
+    span = (length - 1) * downsample + 1
+    sizes = data.draw(st.lists(st.integers(span, span + 12), min_size=1, max_size=3))
+    recordings = [data.draw(arrays(np.float32, (size, 2), elements=values)) for size in sizes]
+    recording = np.repeat(np.arange(len(sizes)), [size - span + 1 for size in sizes])
+    start = np.concatenate([np.arange(size - span + 1) for size in sizes])
+    order = data.draw(st.permutations(range(len(start))))
+    X = RecordingWindows(recordings, recording[order], start[order], length, downsample)
+    expected = np.isfinite(np.asarray(X)).all(2).any(1)
+    np.testing.assert_array_equal(X.observed_windows(), expected)
+
+
+@pytest.mark.parametrize("value", [np.inf, -np.inf, 1e39])
+def test_infinity_is_left_to_who_reads_the_windows(value):
+    recording = ramp(30, 2)[:].astype(np.float64)
+    recording[20, 1] = value
+    outside = RecordingWindows([recording], [0], [0], 4)
+    assert outside.observed_windows() is None
+    transformer = RandomEncoderTransformer(embedding_dim=4, encoder_depth=2, random_state=0)
+    transformer.fit(outside)  # no window holds it
+    with pytest.raises(ValueError, match="infinity or a value too large for float32"):
+        transformer.fit(RecordingWindows([recording], [0, 0], [0, 18], 4))
+
+
+def test_lazy_windows_are_scanned_recording_by_recording(monkeypatch):
+    recording = ramp(30, 2)
+    recording[10:20] = np.nan
+    X = RecordingWindows([recording], [0, 0], [0, 12], 4)
+    transformer = RandomEncoderTransformer(embedding_dim=4, encoder_depth=2, random_state=0)
+    with pytest.raises(ValueError, match="no finite time step in sample 1"):
+        transformer.fit(X)
+    monkeypatch.setattr(RecordingWindows, "take", None)
+    transformer.fit(X[:1])
