@@ -19,13 +19,15 @@ from sklearn_pulse import (
 )
 from sklearn_pulse.benchmark import Cell, Execution, Results, _run, plan, run
 from sklearn_pulse.benchmark.__main__ import main
-from sklearn_pulse.benchmark._methods import all_methods
+from sklearn_pulse.benchmark._methods import all_methods, supervised, trained
 from sklearn_pulse.benchmark._protocols import PROTOCOLS
 from sklearn_pulse.benchmark._tasks import SCENARIOS, TASKS, Scenario
 from sklearn_pulse.evaluation import make_linear_probe, probe_scores
+from tests.helpers import SMALL
 
 from .toy import ABSENT, TOY, load_toy
 
+FROM_THE_BUDGET = ("max_epochs", "attention_epochs", "random_state", "num_threads")
 QUICK = ("majority", "statistics", "untrained")  # MiniRocket compiles for half a minute
 SMALL_SETTINGS = {
     "embedding_dim": 8,
@@ -250,6 +252,19 @@ def test_a_method_that_is_added_appears_by_itself(monkeypatch):
     )
     assert "newcomer" in {cell.method for cell in plan(["linear-probe", "transfer"])}
     assert all_methods()["newcomer"].title == "Newcomer"
+
+
+def test_every_method_runs_with_few_labels_too(tmp_path, monkeypatch):
+    settings = {name: value for name, value in SMALL.items() if name not in FROM_THE_BUDGET}
+    monkeypatch.setattr(presets, "get", lambda *args, **kwargs: settings)
+    methods = [method.name for method in (*trained(), supervised())]
+    arguments = ("--dataset", "toy", "--seeds", "1", "--method")
+    assert command("linear-probe", *arguments, *methods[:-1], out=tmp_path) == 0
+    assert command("label-efficiency", *arguments, *methods, out=tmp_path) == 0
+    assert len(list(Results(tmp_path))) == 2 * len(methods) - 1
+    for record in Results(tmp_path):
+        few = record["cell"]["protocol"] == "label-efficiency"
+        assert ("accuracy 5 %" if few else "accuracy") in record["scores"]
 
 
 def test_a_budget_never_cuts_methods_or_data_sets():
