@@ -75,9 +75,10 @@ def _across_columns(table: Table) -> Any:
     ax.set_xticks(columns, table.metrics)
     ax.set(ylabel="accuracy")
     ax.grid(alpha=0.3)
-    ax.set_title(f"{table.title}, budget {table.budget}", fontsize="medium", loc="left")
+    title = f"{table.title}, budget {table.budget}"
+    figure.suptitle(title, x=0.01, ha="left", fontsize="medium")  # the legend is beside the axes
     if ax.containers:
-        figure.legend(frameon=False, fontsize="small", loc="outside right upper")
+        figure.legend(frameon=False, fontsize="small", loc="outside right center")
     return figure
 
 
