@@ -64,6 +64,8 @@ def data(estimator, X):
 
 
 def fit(estimator, X, **params):
+    if "X_val" in params:
+        params |= dict(zip(("X_val", "y_val"), data(estimator, params["X_val"]), strict=False))
     return estimator.fit(*data(estimator, X), **params)
 
 
@@ -369,9 +371,9 @@ def test_validation_on_windows_of_another_length(cls, length, windows):
     X_val = make_windows(6, length)[0]
     if cls in FIXED_LENGTH or getattr(estimator, "backbone", None) == "cnn":
         with pytest.raises(ValueError, match=f"X_val has windows of {length} time steps, X of 16"):
-            estimator.fit(windows, X_val=X_val)
+            fit(estimator, windows, X_val=X_val)
         return
-    assert np.isfinite(estimator.fit(windows, X_val=X_val).history_[-1]["valid_loss"])
+    assert np.isfinite(fit(estimator, windows, X_val=X_val).history_[-1]["valid_loss"])
 
 
 @each
@@ -499,8 +501,8 @@ def test_a_batch_of_one_learns_or_is_refused(cls, windows):
     estimator = small(cls, batch_size=1, max_epochs=1)
     if least(cls) > 1:
         with pytest.raises(ValueError, match="batch_size=1 leaves a window alone.*to 2 or more"):
-            estimator.fit(windows)
+            fit(estimator, windows)
         return
-    learnt = estimator.set_params(lr=1e-2, weight_decay=0.0).fit_transform(windows)
+    learnt = fit_transform(estimator.set_params(lr=1e-2, weight_decay=0.0), windows)
     still = small(cls, batch_size=1, max_epochs=1, lr=1e-12, weight_decay=0.0)
-    assert not np.allclose(learnt, still.fit_transform(windows), atol=1e-4)
+    assert not np.allclose(learnt, fit_transform(still, windows), atol=1e-4)
