@@ -124,14 +124,14 @@ class _PanelAdapter(CallbackSupportMixin, BaseTransformer):
         windows = _in_layout(windows, estimator)
         context = self._init_callback_context(max_subtasks=1)
         if context is None:
-            estimator.fit(windows)
+            estimator.fit(windows, None)
         else:
             data = {"X": X, "y": None}
             context.call_on_fit_task_begin(estimator=self, **data)
             subcontext = context.subcontext(task_name="fit-encoder")
             with subcontext.propagate_callback_context(estimator):
                 subcontext.call_on_fit_task_begin(estimator=self, **data)
-                estimator.fit(windows)
+                estimator.fit(windows, None)
                 subcontext.call_on_fit_task_end(estimator=self, **data)
             context.call_on_fit_task_end(estimator=self, **data)
         self.estimator_ = estimator
@@ -163,6 +163,31 @@ class _PanelAdapter(CallbackSupportMixin, BaseTransformer):
         """
         self.check_is_fitted()
         return self.estimator_.get_feature_names_out()
+
+    def set_output(self, *, transform: str | None = None) -> _PanelAdapter:
+        """Take part in `set_output` of a scikit-learn pipeline; the output is pandas anyway.
+
+        Parameters
+        ----------
+        transform : {"default", "pandas"} or None, default=None
+            Changes nothing.
+
+        Returns
+        -------
+        self
+            The transformer.
+
+        Raises
+        ------
+        ValueError
+            For another container.
+        """
+        if transform not in (None, "default", "pandas"):
+            raise ValueError(
+                f"{type(self).__name__} gives a pandas DataFrame, as sktime's transformers do, not"
+                f" {transform!r}: set transform='pandas', or convert its output."
+            )
+        return self
 
     def _padded_length(self, panel: Panel) -> int:
         """Return how long series must be made at least.
@@ -219,7 +244,7 @@ class PanelTransformer(_PanelAdapter):
     """
 
     # The wrapped transformer has a random_state, as sktime's composites have it.
-    _tags = {"capability:random_state": False}
+    _tags = {"capability:random_state": False, "property:randomness": "stochastic"}
 
     def __init__(self, estimator: Any) -> None:
         self.estimator = estimator
