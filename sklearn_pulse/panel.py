@@ -104,6 +104,7 @@ class _PanelAdapter(CallbackSupportMixin, BaseTransformer):
             For a parameter out of its range, an irregular time index, channels of different names,
             an infinity, or an instance without a finite step.
         """
+        self._init_callback_context(max_subtasks=1)
         return super().fit(X, y)
 
     def reset(self) -> _PanelAdapter:
@@ -122,7 +123,7 @@ class _PanelAdapter(CallbackSupportMixin, BaseTransformer):
         windows = _as_windows(panel)
         estimator = self._build_estimator()
         windows = _in_layout(windows, estimator)
-        context = self._init_callback_context(max_subtasks=1)
+        context = getattr(self, "_callback_fit_ctx", None)  # none before scikit-learn 1.9
         if context is None:
             estimator.fit(windows, None)
         else:
