@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -63,7 +64,17 @@ def _split_recordings(array: np.ndarray, input_layout: str) -> list[np.ndarray]:
             "recordings must be an array of shape (n_recordings, n_timesteps, n_channels) or a "
             f"list of arrays of shape (n_timesteps, n_channels), got {array.ndim} axes."
         )
-    return list(array if input_layout == "ntc" else array.swapaxes(1, 2))
+    if input_layout == "nct":
+        array = array.swapaxes(1, 2)
+    if array.shape[2] > array.shape[1]:
+        other = "nct" if input_layout == "ntc" else "ntc"
+        warnings.warn(
+            f"recordings have more channels ({array.shape[2]}) than time steps ({array.shape[1]}); "
+            f"if its last two axes are the other way round, set input_layout={other!r}.",
+            UserWarning,
+            stacklevel=4,
+        )
+    return list(array)
 
 
 def as_recordings(recordings: Any, input_layout: str = "ntc") -> list[np.ndarray]:

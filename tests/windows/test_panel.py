@@ -52,6 +52,11 @@ def test_channels_first(cutter):
     w = CUTTERS[cutter](X, input_layout="nct")
     np.testing.assert_array_equal(w.X, expected.X)
     assert np.shares_memory(CUTTERS[cutter](X, input_layout="nct", lazy=True).X.recordings[0], X)
+    with (
+        pytest.warns(UserWarning, match="more channels .12. than time steps .2.*'nct'"),
+        pytest.raises(ValueError, match="2 steps"),
+    ):
+        CUTTERS[cutter](X)
     for wrong in ("ct", ["nct"], None):
         with pytest.raises(ValueError, match="input_layout must be 'ntc' or 'nct'"):
             CUTTERS[cutter](X, input_layout=wrong)
