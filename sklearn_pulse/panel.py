@@ -18,7 +18,7 @@ from sklearn.utils import get_tags
 from ._embedding import WindowEmbedder
 from ._progress import CallbackSupportMixin, with_callbacks
 from ._pulse import PulseTransformer
-from .windows._panel import Panel, is_panel_frame, is_table, read_frame, read_frames
+from .windows._panel import Panel, is_panel_frame, read_frame, read_frames
 
 try:
     from sktime.transformations.base import BaseTransformer
@@ -487,7 +487,7 @@ def _read(X: Any) -> Panel:
         return Panel(X.swapaxes(1, 2))
     if is_panel_frame(X):
         return read_frame(X, "X", hierarchical=True)
-    if isinstance(X, list) and X and all(map(is_table, X)):
+    if isinstance(X, list) and X and all(hasattr(x, "columns") for x in X):
         return read_frames(X, "X")
     raise TypeError(
         f"X is no panel that is known without conversion, but a {type(X).__name__}: pass one of"

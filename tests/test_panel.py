@@ -308,6 +308,9 @@ def test_channels_must_be_those_of_the_other_instances():
     for wrong in (frames[3].rename(columns={"var_0": "x"}), frames[3][["var_0"]]):
         with pytest.raises(ValueError, match=r"X\[3\] has the channels .* but X\[0\] has"):
             pulse().fit([*frames[:3], wrong, *frames[4:]])
+    numbered = [frame.set_axis([0, 1], axis=1) for frame in frames]
+    with pytest.raises(ValueError, match=r"X\[3\] has the channels \[0\] but"):
+        pulse().fit([*numbered[:3], numbered[3][[0]], *numbered[4:]])
 
 
 @pytest.mark.parametrize("mtype", MTYPES[1:])

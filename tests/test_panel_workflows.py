@@ -176,6 +176,15 @@ def test_a_step_of_a_sklearn_pipeline_in_a_search(mtype, n_jobs):
         np.testing.assert_array_equal(search.cv_results_[name], expected.cv_results_[name])
 
 
+def test_a_cached_pipeline_trains_once_for_every_probe(tmp_path):
+    X, y = make_panel()
+    pipeline = sklearn_pipeline().set_params(memory=str(tmp_path))
+    GridSearchCV(pipeline, {"probe__C": [0.1, 1.0, 10.0]}, cv=2, error_score="raise").fit(X, y)
+    assert len(list(tmp_path.rglob("output.pkl"))) == 2 * (
+        2 + 1
+    )  # two cached steps, in two folds and once more
+
+
 class Log:
     """A callback that counts, and asks to stop after `stop_after` epochs."""
 
@@ -219,6 +228,15 @@ def test_callbacks_see_every_epoch_through_the_adapter():
     with pytest.raises(ValueError, match="max_epochs"):
         PULSE.clone().set_params(max_epochs=0).set_callbacks(log).fit(X)
     assert log.events[-1] == "teardown"
+
+
+def test_scikit_learn_without_callbacks():
+    class Before(PulsePanelTransformer):
+        def _init_callback_context(self, **kwargs):
+            return None  # as the stand-in before scikit-learn 1.9 does
+
+    X, _ = make_panel()
+    pd.testing.assert_frame_equal(Before(**SMALL_PULSE).fit_transform(X), PULSE.fit_transform(X))
 
 
 def test_names_and_frames_in_a_sklearn_pipeline():

@@ -95,7 +95,7 @@ def read_frames(frames: list[Any], name: str) -> Panel:
     """
     channels = _names(frames[0])
     for i, frame in enumerate(frames):
-        if _names(frame) != channels:
+        if _names(frame) != channels or frame.shape != (len(frame), frames[0].shape[1]):
             raise ValueError(
                 f"{name}[{i}] has the channels {list(frame.columns)} but {name}[0] has"
                 f" {list(frames[0].columns)}: give every frame the same columns, in one order."
@@ -135,7 +135,8 @@ def align(values: Any, panel: Any, name: str) -> Any:
         if not values.index.equals(panel.index):
             raise ValueError(
                 f"{name} has a label per step, but not the index of recordings: pass"
-                f" {name}.loc[recordings.index]."
+                f" {name}.loc[recordings.index], or, beside a nested frame, a list with one"
+                " sequence per instance."
             )
         rows, counts, _ = _instance_rows(values.index, name)
         return np.split(column[rows], np.cumsum(counts)[:-1])
