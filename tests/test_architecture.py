@@ -73,7 +73,7 @@ ALLOWED = {
     | {"_candidates", "_plateau", "_representation", "_retrieval", "augmentations", "windows"}
     | {"_classification", "_classifier", "_labeled_batches"},
     "interop": {"_pulse"},
-    "panel": {"_embedding", "_progress", "_pulse", "windows"},
+    "panel": {"_embedding", "_progress", "_pulse", "baselines", "windows"},
     "theory": {"_parameters"},
     "benchmark": {
         "__init__",
