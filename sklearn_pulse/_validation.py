@@ -239,7 +239,8 @@ def as_numeric_array(X: Any) -> Any:
     except ValueError as error:
         raise ValueError(
             f"X is ragged ({error}): its windows differ in length. Cut equal ones with"
-            " sklearn_pulse.windows.sliding_windows(X, length, stride), or pad them with NaN."
+            " sklearn_pulse.windows.sliding_windows(X, length, stride), or pad them with NaN, as"
+            " sklearn_pulse.panel does."
         ) from error
     return _as_real(data)
 
@@ -254,8 +255,9 @@ def _refuse_panel_frames(X: Any) -> None:
     if not hasattr(X, "columns") or not hasattr(X, "iloc"):
         return
     remedy = (
-        "convert the panel to a 3-D array first, for example by"
-        " sktime.datatypes.convert_to(X, 'numpy3D'), and set input_layout='nct'"
+        "take sklearn_pulse.panel.as_panel_transformer(estimator), or convert the panel to a 3-D"
+        " array first, for example by sktime.datatypes.convert_to(X, 'numpy3D'), and set"
+        " input_layout='nct'"
     )
     if X.index.nlevels > 1:
         raise TypeError(

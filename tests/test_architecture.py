@@ -73,6 +73,7 @@ ALLOWED = {
     | {"_candidates", "_plateau", "_representation", "_retrieval", "augmentations", "windows"}
     | {"_classification", "_classifier", "_labeled_batches"},
     "interop": {"_pulse"},
+    "panel": {"_embedding", "_progress", "_pulse", "baselines", "windows"},
     "theory": {"_parameters"},
     "benchmark": {
         "__init__",
@@ -154,7 +155,8 @@ def rooms_imported(path):
 def test_imports_are_allowed(path):
     assert rooms_imported(path) <= ALLOWED[room(path)]
     outside = {name.split(".")[0] for name in imports(path)}
-    assert not outside & set(HEAVY)
+    # its classes inherit from sktime's, and nobody imports it unasked
+    assert not outside & set(HEAVY) - ({"sktime"} if room(path) == "panel" else set())
     if room(path) in NO_TORCH:
         assert not outside & {"torch", "skorch"}
     if room(path) in NO_SKLEARN:

@@ -16,6 +16,8 @@ BLOCKS = [
 
 @pytest.mark.parametrize("code", BLOCKS)
 def test_a_comment_after_an_expression_is_its_value(code):
+    if "sktime" in code or "sklearn_pulse.panel" in code:
+        pytest.importorskip("sktime")
     names = {}
     lines = code.splitlines()
     for node in ast.parse(code).body:

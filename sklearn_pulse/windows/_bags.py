@@ -13,7 +13,7 @@ from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ._checks import check_length, check_stride
-from ._recordings import has_multiindex, is_table
+from ._panel import has_multiindex, is_table
 
 
 class SlidingWindows(TransformerMixin, BaseEstimator):

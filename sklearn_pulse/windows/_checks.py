@@ -6,7 +6,8 @@ import numbers
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+
+from ._panel import align, instance_labels
 
 
 def check_positive_int(value: Any, name: str, meaning: str) -> int:
@@ -50,11 +51,12 @@ def check_grid(length: Any, stride: Any, downsample: Any) -> tuple[int, int, int
     return length, stride, check_positive_int(downsample, "downsample", "1 keeps every step")
 
 
-def check_groups(groups: ArrayLike | None, n_recordings: int) -> np.ndarray:
-    """Return one group per recording; None makes each recording its own group."""
+def check_groups(groups: Any, n_recordings: int, recordings: Any = None) -> np.ndarray:
+    """Return one group per recording; None makes each recording (or instance) its own group."""
     if groups is None:
-        return np.arange(n_recordings)
-    groups = np.asarray(groups)
+        labels = instance_labels(recordings)
+        return np.arange(n_recordings) if labels is None else labels
+    groups = np.asarray(align(groups, recordings, "groups"))
     if groups.shape != (n_recordings,):
         raise ValueError(
             f"groups must hold one group per recording, shape ({n_recordings},), got shape "

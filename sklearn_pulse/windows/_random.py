@@ -26,6 +26,7 @@ def random_windows(
     groups: ArrayLike | None = None,
     lazy: bool = False,
     downsample: int = 1,
+    input_layout: str = "ntc",
 ) -> Bunch:
     """Cut windows at random starts of recordings, as the published pre-training does.
 
@@ -36,7 +37,7 @@ def random_windows(
 
     Parameters
     ----------
-    recordings : array-like of shape (n_recordings, n_timesteps, n_channels) or list
+    recordings : array-like of shape (n_recordings, n_timesteps, n_channels), list or DataFrame
         The recordings, as in `sliding_windows`.
     length : int
         Steps in a window, counted after down-sampling.
@@ -53,6 +54,8 @@ def random_windows(
         If True, `X` is a `RecordingWindows`, which cuts windows when they are read.
     downsample : int, default=1
         Keep every `downsample`-th step, without a filter, before windows are cut.
+    input_layout : {"ntc", "nct"}, default="ntc"
+        Order of the axes of a 3-D array, as in `sliding_windows`.
 
     Returns
     -------
@@ -90,8 +93,8 @@ def random_windows(
     """
     length, stride, downsample = check_grid(length, stride, downsample)
     check_fraction(fraction, "fraction")
-    arrays = as_recordings(recordings)
-    group_of = check_groups(groups, len(arrays))
+    arrays = as_recordings(recordings, input_layout)
+    group_of = check_groups(groups, len(arrays), recordings)
     n_timesteps = count_steps(arrays, downsample)
     report_short(n_timesteps, length)
 

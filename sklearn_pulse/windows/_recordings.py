@@ -2,24 +2,18 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
 
+from ._panel import has_multiindex, is_panel_frame, is_table, read_frame, read_frames
+
+_LAYOUTS = ("ntc", "nct")
 _READINGS = (
     "for one multichannel recording pass [X]; for many univariate recordings of equal length "
     "pass X[:, :, None]"
 )
-
-
-def is_table(X: Any) -> bool:
-    """Tell a pandas DataFrame or Series without importing pandas."""
-    return hasattr(X, "iloc") and hasattr(X, "index")
-
-
-def has_multiindex(table: Any) -> bool:
-    """Tell whether the rows of a pandas object have more than one index level."""
-    return getattr(table.index, "nlevels", 1) > 1
 
 
 def _as_real_array(values: Any, name: str) -> np.ndarray:
@@ -58,7 +52,7 @@ def _as_recording(values: Any, name: str) -> np.ndarray:
     return array[:, np.newaxis] if array.ndim == 1 else array
 
 
-def _split_recordings(array: np.ndarray) -> list[np.ndarray]:
+def _split_recordings(array: np.ndarray, input_layout: str) -> list[np.ndarray]:
     """Split a 3-D array into its recordings and refuse any other number of axes."""
     if array.ndim in (1, 2):
         raise ValueError(
@@ -70,28 +64,41 @@ def _split_recordings(array: np.ndarray) -> list[np.ndarray]:
             "recordings must be an array of shape (n_recordings, n_timesteps, n_channels) or a "
             f"list of arrays of shape (n_timesteps, n_channels), got {array.ndim} axes."
         )
+    if input_layout == "nct":
+        array = array.swapaxes(1, 2)
+    if array.shape[2] > array.shape[1]:
+        other = "nct" if input_layout == "ntc" else "ntc"
+        warnings.warn(
+            f"recordings have more channels ({array.shape[2]}) than time steps ({array.shape[1]}); "
+            f"if its last two axes are the other way round, set input_layout={other!r}.",
+            UserWarning,
+            stacklevel=4,
+        )
     return list(array)
 
 
-def as_recordings(recordings: Any) -> list[np.ndarray]:
+def as_recordings(recordings: Any, input_layout: str = "ntc") -> list[np.ndarray]:
     """Return recordings as a list of 2-D arrays that share the memory of the input.
 
     Parameters
     ----------
-    recordings : array-like of shape (n_recordings, n_timesteps, n_channels) or list
-        Either one 3-D array or a list or tuple with one array of shape
-        (n_timesteps, n_channels) or (n_timesteps,) per recording.
+    recordings : array-like of shape (n_recordings, n_timesteps, n_channels), list or DataFrame
+        Either one 3-D array, or a list or tuple with one array or frame of shape
+        (n_timesteps, n_channels) or (n_timesteps,) per recording, or a frame that holds several
+        series (sktime's "pd-multiindex" and "nested_univ").
+    input_layout : {"ntc", "nct"}, default="ntc"
+        Order of the axes of a 3-D array; "nct" is sktime's "numpy3D".
 
     Returns
     -------
     list of ndarray of shape (n_timesteps, n_channels)
-        The recordings, neither copied nor cast.
+        The recordings, neither copied nor cast (those of frames may be copies).
 
     Raises
     ------
     ValueError
         If the input is empty, ambiguous (1-D or 2-D), not real-valued, or if the recordings
-        have different numbers of channels.
+        have different channels; if a frame has an irregular time index.
 
     Examples
     --------
@@ -99,6 +106,13 @@ def as_recordings(recordings: Any) -> list[np.ndarray]:
     >>> [x.shape for x in as_recordings([np.zeros((5, 2)), np.zeros((7, 2))])]
     [(5, 2), (7, 2)]
     """
+    if not isinstance(input_layout, str) or input_layout not in _LAYOUTS:
+        raise ValueError(
+            f"input_layout must be 'ntc' or 'nct', got {input_layout!r}; 'nct' is sktime's layout "
+            "of 3-D arrays."
+        )
+    if is_panel_frame(recordings):
+        recordings = list(read_frame(recordings, "recordings").arrays)
     if is_table(recordings):
         raise ValueError(
             "recordings is a bare pandas object; pass [frame] for one recording with a column "
@@ -106,8 +120,10 @@ def as_recordings(recordings: Any) -> list[np.ndarray]:
         )
     if isinstance(recordings, (list, tuple)):
         arrays = [_as_recording(x, f"recordings[{i}]") for i, x in enumerate(recordings)]
+        if arrays and all(hasattr(x, "columns") for x in recordings):
+            read_frames(list(recordings), "recordings")
     else:
-        arrays = _split_recordings(_as_real_array(recordings, "recordings"))
+        arrays = _split_recordings(_as_real_array(recordings, "recordings"), input_layout)
     if not arrays:
         raise ValueError("recordings is empty; pass at least one recording.")
     n_channels = arrays[0].shape[1]

@@ -13,7 +13,8 @@ from sklearn.utils import Bunch
 from ._checks import check_grid, check_groups
 from ._grid import as_bunch, join_starts
 from ._labels import as_label_array
-from ._recordings import as_recordings, is_table
+from ._panel import is_table
+from ._recordings import as_recordings
 
 
 def segment_windows(
@@ -25,6 +26,7 @@ def segment_windows(
     groups: ArrayLike | None = None,
     lazy: bool = False,
     downsample: int = 1,
+    input_layout: str = "ntc",
 ) -> Bunch:
     """Cut windows that lie wholly inside labelled segments of recordings.
 
@@ -33,7 +35,7 @@ def segment_windows(
 
     Parameters
     ----------
-    recordings : array-like of shape (n_recordings, n_timesteps, n_channels) or list
+    recordings : array-like of shape (n_recordings, n_timesteps, n_channels), list or DataFrame
         The recordings, as in `sliding_windows`.
     segments : array-like or DataFrame of shape (n_segments, 4)
         Rows (recording, start, end, label): the index of the recording, the first step and the
@@ -51,6 +53,8 @@ def segment_windows(
     downsample : int, default=1
         Keep every `downsample`-th step of the recording, counted from the recording's first
         step, before windows are cut. A segment then holds the kept steps inside it.
+    input_layout : {"ntc", "nct"}, default="ntc"
+        Order of the axes of a 3-D array, as in `sliding_windows`.
 
     Returns
     -------
@@ -81,8 +85,8 @@ def segment_windows(
     ['walk', 'walk', 'stand', 'stand', 'stand']
     """
     length, stride, downsample = check_grid(length, stride, downsample)
-    arrays = as_recordings(recordings)
-    group_of = check_groups(groups, len(arrays))
+    arrays = as_recordings(recordings, input_layout)
+    group_of = check_groups(groups, len(arrays), recordings)
     intervals, labels = _parse_segments(segments, [len(x) for x in arrays])
     # the kept step k is step k * downsample of the recording; so both bounds are rounded up
     bounds = -(-intervals[:, 1:] // downsample)

@@ -11,6 +11,7 @@ from sklearn.utils import Bunch
 from ._checks import check_grid, check_groups
 from ._grid import as_bunch, count_steps, join_starts, report_short
 from ._labels import check_label_rule, parse_labels, window_labels
+from ._panel import align
 from ._recordings import as_recordings
 
 
@@ -25,6 +26,7 @@ def sliding_windows(
     min_labeled: float = 0.5,
     lazy: bool = False,
     downsample: int = 1,
+    input_layout: str = "ntc",
 ) -> Bunch:
     """Cut recordings into windows at regular starts.
 
@@ -33,10 +35,11 @@ def sliding_windows(
 
     Parameters
     ----------
-    recordings : array-like of shape (n_recordings, n_timesteps, n_channels) or list
+    recordings : array-like of shape (n_recordings, n_timesteps, n_channels), list or DataFrame
         One 3-D array, or a list with an array (or DataFrame) of shape
         (n_timesteps, n_channels) per recording; these may differ in length, may be memory maps
-        and may be 1-D if univariate.
+        and may be 1-D if univariate. Or a panel of sktime's: a frame with an index of instances
+        and times, or a nested one; a 3-D array of sktime's needs ``input_layout="nct"``.
     length : int
         Steps in a window, counted after down-sampling.
     stride : int, default=None
@@ -45,10 +48,12 @@ def sliding_windows(
     y : array-like of shape (n_recordings,) or (n_recordings, n_timesteps) or list, default=None
         Labels: a scalar per recording, or a 1-D sequence with a label per step of the
         recording. Integers or strings. Among integers -1 is unlabelled, and so is NaN in a
-        float `y` that is integral elsewhere; strings have no unlabelled marker.
+        float `y` that is integral elsewhere; strings have no unlabelled marker. Beside a panel
+        frame, a Series has the index of its instances, or that of the panel itself.
     groups : array-like of shape (n_recordings,), default=None
         A group per recording, say its subject, for splitters such as
-        :class:`~sklearn.model_selection.GroupKFold`. None makes each recording a group.
+        :class:`~sklearn.model_selection.GroupKFold`. None makes each recording a group, which a
+        panel frame names by its instances.
     label : {"majority", "pure"}, default="majority"
         How a window is labelled by its steps. "majority": by the most frequent class of its
         labelled steps, ties going to the lowest. "pure": the same, but -1 if its labelled steps
@@ -59,6 +64,8 @@ def sliding_windows(
         If True, `X` is a `RecordingWindows`, which cuts windows when they are read.
     downsample : int, default=1
         Keep every `downsample`-th step, without a filter, before windows are cut.
+    input_layout : {"ntc", "nct"}, default="ntc"
+        Order of the axes of a 3-D array: n recordings, t time steps, c channels.
 
     Returns
     -------
@@ -80,8 +87,9 @@ def sliding_windows(
     Raises
     ------
     ValueError
-        If a parameter is invalid, if `recordings` is a bare 1-D or 2-D array, if labels or
-        groups do not fit the recordings, or if no recording is as long as a window.
+        If a parameter is invalid, if `recordings` is a bare 1-D or 2-D array or a frame with an
+        irregular time index, if labels or groups do not fit the recordings, or if no recording is
+        as long as a window.
 
     Warns
     -----
@@ -112,11 +120,19 @@ def sliding_windows(
     >>> steps = [[0, 0, 0, 0, 1, 1, 0, 1, -1, -1]]
     >>> sliding_windows([np.zeros(10)], length=4, stride=3, y=steps).y
     array([0, 0, 0])
+
+    A panel of sktime's, with its instances as groups:
+
+    >>> import pandas as pd
+    >>> index = pd.MultiIndex.from_product([["anna", "ben"], range(5)])
+    >>> sliding_windows(pd.DataFrame({"x": range(10)}, index=index), length=2).groups
+    array(['anna', 'anna', 'ben', 'ben'], dtype=object)
     """
     length, stride, downsample = check_grid(length, stride, downsample)
     check_label_rule(label, min_labeled)
-    arrays = as_recordings(recordings)
-    group_of = check_groups(groups, len(arrays))
+    arrays = as_recordings(recordings, input_layout)
+    group_of = check_groups(groups, len(arrays), recordings)
+    y = align(y, recordings, "y")
     labels = None if y is None else parse_labels(y, [len(x) for x in arrays])
     n_timesteps = count_steps(arrays, downsample)
     report_short(n_timesteps, length)

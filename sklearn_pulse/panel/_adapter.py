@@ -1,0 +1,229 @@
+"""A transformer of windows behind sktime's interface."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sktime.transformations.base import BaseTransformer
+
+from .._progress import CallbackSupportMixin, with_callbacks
+from ..windows._panel import Panel, is_panel_frame, read_frame, read_frames
+
+_MTYPES = ["numpy3D", "pd-multiindex", "df-list", "nested_univ", "pd_multiindex_hier"]
+# What scikit-learn's callbacks store in an estimator, before its fit and during it.
+_CALLBACK_STATE = (
+    "_parent_callback_ctx",
+    "_skl_callbacks",
+    "_skl_callbacks_to_teardown",
+    "_callback_fit_ctx",
+)
+# Parameters of an encoder that is quick to train, for sktime's tests.
+SMALL: dict[str, Any] = {
+    "embedding_dim": 4,
+    "encoder_hidden_dim": 4,
+    "encoder_depth": 1,
+    "max_epochs": 1,
+    "num_threads": 1,
+    "random_state": 0,
+}
+
+
+class PanelAdapter(CallbackSupportMixin, BaseTransformer):
+    """A transformer of windows behind sktime's interface.
+
+    A subclass stores its parameters in `__init__` and says in `_build_estimator` which
+    transformer they mean.
+    """
+
+    _tags = {
+        "authors": "sklearn_pulse developers",
+        "maintainers": "sklearn_pulse developers",
+        "python_dependencies": ["torch", "skorch"],
+        "scitype:transform-input": "Series",
+        "scitype:transform-output": "Primitives",
+        "scitype:instancewise": False,  # one encoder is trained on all instances
+        "X_inner_mtype": _MTYPES,
+        "y_inner_mtype": "None",
+        "requires_y": False,
+        "fit_is_empty": False,
+        "capability:multivariate": True,
+        "capability:unequal_length": True,
+        "capability:unequal_length:removes": True,
+        "capability:missing_values": True,
+        "capability:missing_values:removes": True,
+        "capability:categorical_in_X": False,
+        "capability:random_state": True,
+        "property:randomness": "derandomized",
+    }
+
+    def _build_estimator(self) -> Any:
+        """Return the transformer that is to be fitted."""
+        raise NotImplementedError(f"{type(self).__name__} does not say what it wraps")
+
+    @with_callbacks
+    def fit(self, X: Any, y: Any = None) -> PanelAdapter:
+        """Train the encoder on all instances; labels are never used.
+
+        Parameters
+        ----------
+        X : panel
+            Of one of sktime's mtypes: "numpy3D" (n_instances, n_channels, n_timesteps),
+            "pd-multiindex", "df-list", "nested_univ", or "pd_multiindex_hier", whose series are
+            the instances. A single series is a panel of one. Series may differ in length, and
+            NaN is missing: what lacks is masked.
+        y : Ignored
+            Present for pipelines.
+
+        Returns
+        -------
+        self
+            The fitted transformer.
+
+        Raises
+        ------
+        TypeError, ValueError
+            For a parameter out of its range, an irregular time index, channels of different names,
+            an infinity, or an instance without a finite step.
+        """
+        self._init_callback_context(max_subtasks=1)
+        return super().fit(X, y)
+
+    def reset(self) -> PanelAdapter:
+        """Forget what was fitted, and keep what scikit-learn's callbacks have stored.
+
+        sktime's `fit` begins with a reset, inside the context that a pipeline or search of
+        scikit-learn (1.9 and later) has set up and will take down.
+        """
+        kept = {name: vars(self)[name] for name in _CALLBACK_STATE if name in vars(self)}
+        super().reset()
+        vars(self).update(kept)
+        return self
+
+    def _fit(self, X: Any, y: None = None) -> PanelAdapter:
+        panel = _read(X)
+        windows = _as_windows(panel)
+        estimator = self._build_estimator()
+        windows = _in_layout(windows, estimator)
+        context = getattr(self, "_callback_fit_ctx", None)  # none before scikit-learn 1.9
+        if context is None:
+            estimator.fit(windows, None)
+        else:
+            data = {"X": X, "y": None}
+            context.call_on_fit_task_begin(estimator=self, **data)
+            subcontext = context.subcontext(task_name="fit-encoder")
+            with subcontext.propagate_callback_context(estimator):
+                subcontext.call_on_fit_task_begin(estimator=self, **data)
+                estimator.fit(windows, None)
+                subcontext.call_on_fit_task_end(estimator=self, **data)
+            context.call_on_fit_task_end(estimator=self, **data)
+        self.estimator_ = estimator
+        self.channel_names_ = panel.channels
+        self.unequal_length_ = _is_unequal(panel)
+        return self
+
+    def _transform(self, X: Any, y: None = None) -> Any:
+        from pandas import DataFrame
+
+        panel = _read(X)
+        self._check_channel_names(panel.channels)
+        windows = _as_windows(panel, self._padded_length(panel))
+        embedding = np.asarray(self.estimator_.transform(_in_layout(windows, self.estimator_)))
+        return DataFrame(embedding, index=panel.instances, columns=self.get_feature_names_out())
+
+    def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
+        """Return the names of the columns that `transform` gives.
+
+        Parameters
+        ----------
+        input_features : Ignored
+            Present for scikit-learn's pipelines.
+
+        Returns
+        -------
+        ndarray of str
+            Those of the wrapped transformer, "pulsetransformer0" and so on.
+        """
+        self.check_is_fitted()
+        return self.estimator_.get_feature_names_out()
+
+    def set_output(self, *, transform: str | None = None) -> PanelAdapter:
+        """Take part in `set_output` of a scikit-learn pipeline; the output is pandas anyway.
+
+        Parameters
+        ----------
+        transform : {"default", "pandas"} or None, default=None
+            Changes nothing.
+
+        Returns
+        -------
+        self
+            The transformer.
+
+        Raises
+        ------
+        ValueError
+            For another container.
+        """
+        if transform not in (None, "default", "pandas"):
+            raise ValueError(
+                f"{type(self).__name__} gives a pandas DataFrame, as sktime's transformers do, not"
+                f" {transform!r}: set transform='pandas', or convert its output."
+            )
+        return self
+
+    def _padded_length(self, panel: Panel) -> int:
+        """Return how long series must be made at least.
+
+        Where lengths differ, series are filled up to those of fit, so that an embedding does not
+        depend on how long the other instances of the panel happen to be.
+        """
+        if self.unequal_length_ or _is_unequal(panel):
+            return self.estimator_.n_timesteps_in_ or 0
+        return 0
+
+    def _check_channel_names(self, channels: list[str] | None) -> None:
+        known = self.channel_names_
+        if known is None or channels is None or channels == known:
+            return
+        raise ValueError(
+            f"X has the channels {channels}, but {type(self).__name__} was fitted on {known}:"
+            f" select and order them, X[{known}], or rename them if they mean the same."
+        )
+
+
+def _read(X: Any) -> Panel:
+    """Read a panel of any mtype that is declared."""
+    if isinstance(X, np.ndarray) and X.ndim == 3:
+        return Panel(X.swapaxes(1, 2))
+    if is_panel_frame(X):
+        return read_frame(X, "X", hierarchical=True)
+    if isinstance(X, list) and X and all(hasattr(x, "columns") for x in X):
+        return read_frames(X, "X")
+    raise TypeError(
+        f"X is no panel that is known without conversion, but a {type(X).__name__}: pass one of"
+        f" {_MTYPES}, or leave sktime's input_conversion on."
+    )
+
+
+def _is_unequal(panel: Panel) -> bool:
+    return len({len(x) for x in panel.arrays}) > 1
+
+
+def _as_windows(panel: Panel, n_timesteps: int = 0) -> ArrayLike:
+    """Return windows of shape (n, n_timesteps, n_channels), filled up with NaN at the end."""
+    arrays = panel.arrays
+    n_timesteps = max(n_timesteps, *(len(x) for x in arrays))
+    if isinstance(arrays, np.ndarray) and arrays.shape[1] == n_timesteps:
+        return arrays
+    windows = np.full((len(arrays), n_timesteps, arrays[0].shape[1]), np.nan, np.float32)
+    with np.errstate(over="ignore"):  # too large is told as infinite, by the transformer
+        for window, x in zip(windows, arrays, strict=True):
+            window[: len(x)] = x
+    return windows
+
+
+def _in_layout(windows: Any, estimator: Any) -> Any:
+    """Arrange windows as an estimator wants them."""
+    return windows.swapaxes(1, 2) if estimator.input_layout == "nct" else windows

@@ -1,0 +1,163 @@
+"""PULSE as a transformer of sktime's."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import numpy as np
+import torch
+
+from .._pulse import PulseTransformer
+from ._adapter import SMALL, PanelAdapter
+
+
+class PulsePanelTransformer(PanelAdapter):
+    """PULSE as a transformer of sktime's, on panels.
+
+    One encoder is trained on all instances, without labels, and gives each a row of
+    `embedding_dim` numbers ("Primitives" in sktime's words).
+
+    Parameters
+    ----------
+    embedding_dim, encoder_hidden_dim, encoder_depth, pooling, time_varying_dim, \
+            time_varying_pool, init_kernel_size, init_dilation, init_hidden_dim, shared_encoder, \
+            gru_num_layers, gru_hidden_dim, observation, n_crops, crop, crop_length, \
+            min_crop_length, pairing, loss_reduction, dropout, max_epochs, lr, weight_decay, \
+            batch_size, gradient_clip_value, validation_fraction, validation_every, \
+            deterministic_validation, select, bag_pooling, checkpoint_dir, precision, compile, \
+            device, num_threads, callbacks, random_state, verbose
+        Those of :class:`~sklearn_pulse.PulseTransformer`, with its defaults. There is no
+        `input_layout`, since sktime's containers say their own, and no `warm_start`, since
+        sktime's `fit` begins anew.
+
+    Attributes
+    ----------
+    estimator_ : PulseTransformer
+        The fitted transformer, with ``input_layout="nct"``: it takes "numpy3D" arrays, and has
+        ``history_``, ``reconstruct`` and ``save_pretrained``.
+    channel_names_ : list of str or None
+        The channels of `fit`, where they had names.
+    unequal_length_ : bool
+        Whether the instances of `fit` differed in length.
+
+    See Also
+    --------
+    PanelTransformer : The same for every other transformer of the package.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> from sklearn_pulse.panel import PulsePanelTransformer
+    >>> rng = np.random.default_rng(0)
+    >>> X, y = rng.normal(size=(12, 3, 40)), np.arange(12) % 2
+    >>> pulse = PulsePanelTransformer(embedding_dim=8, max_epochs=1, random_state=0)
+    >>> classifier = pulse * LogisticRegression()
+    >>> classifier.fit(X, y).predict(X).shape
+    (12,)
+    """
+
+    def __init__(
+        self,
+        *,
+        embedding_dim: int = 320,
+        encoder_hidden_dim: int = 64,
+        encoder_depth: int = 10,
+        pooling: str = "max",
+        time_varying_dim: int = 1,
+        time_varying_pool: int = 1,
+        init_kernel_size: int = 3,
+        init_dilation: int = 1,
+        init_hidden_dim: int = 64,
+        shared_encoder: bool = False,
+        gru_num_layers: int = 2,
+        gru_hidden_dim: int = 64,
+        observation: str = "mlp",
+        n_crops: int = 2,
+        crop: str = "suffix",
+        crop_length: int | float | None = None,
+        min_crop_length: int | float = 0.5,
+        pairing: str = "crops",
+        loss_reduction: str = "published",
+        dropout: float = 0.1,
+        max_epochs: int = 100,
+        lr: float = 1e-3,
+        weight_decay: float = 1e-5,
+        batch_size: int = 128,
+        gradient_clip_value: float | None = 5.0,
+        validation_fraction: float = 0.15,
+        validation_every: int = 2,
+        deterministic_validation: bool = True,
+        select: str = "trailing_mean",
+        bag_pooling: str = "mean",
+        checkpoint_dir: str | os.PathLike[str] | None = None,
+        precision: str = "float32",
+        compile: bool = False,
+        device: str | torch.device = "auto",
+        num_threads: int | None = None,
+        callbacks: list[Any] | None = None,
+        random_state: int | np.random.RandomState | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.embedding_dim = embedding_dim
+        self.encoder_hidden_dim = encoder_hidden_dim
+        self.encoder_depth = encoder_depth
+        self.pooling = pooling
+        self.time_varying_dim = time_varying_dim
+        self.time_varying_pool = time_varying_pool
+        self.init_kernel_size = init_kernel_size
+        self.init_dilation = init_dilation
+        self.init_hidden_dim = init_hidden_dim
+        self.shared_encoder = shared_encoder
+        self.gru_num_layers = gru_num_layers
+        self.gru_hidden_dim = gru_hidden_dim
+        self.observation = observation
+        self.n_crops = n_crops
+        self.crop = crop
+        self.crop_length = crop_length
+        self.min_crop_length = min_crop_length
+        self.pairing = pairing
+        self.loss_reduction = loss_reduction
+        self.dropout = dropout
+        self.max_epochs = max_epochs
+        self.lr = lr
+        self.weight_decay = weight_decay
+        self.batch_size = batch_size
+        self.gradient_clip_value = gradient_clip_value
+        self.validation_fraction = validation_fraction
+        self.validation_every = validation_every
+        self.deterministic_validation = deterministic_validation
+        self.select = select
+        self.bag_pooling = bag_pooling
+        self.checkpoint_dir = checkpoint_dir
+        self.precision = precision
+        self.compile = compile
+        self.device = device
+        self.num_threads = num_threads
+        self.callbacks = callbacks
+        self.random_state = random_state
+        self.verbose = verbose
+        super().__init__()
+
+    def _build_estimator(self) -> PulseTransformer:
+        return PulseTransformer(**self.get_params(deep=False), input_layout="nct")
+
+    @classmethod
+    def get_test_params(cls, parameter_set: str = "default") -> list[dict[str, Any]]:
+        """Return small parameters for sktime's tests.
+
+        Parameters
+        ----------
+        parameter_set : str, default="default"
+            There is one set.
+
+        Returns
+        -------
+        list of dict
+            Parameters of `__init__`.
+        """
+        return [
+            SMALL | {"init_hidden_dim": 4, "gru_hidden_dim": 4},
+            SMALL | {"n_crops": 0, "pooling": "mean", "crop": "fixed"},
+        ]

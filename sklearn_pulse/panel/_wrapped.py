@@ -1,0 +1,130 @@
+"""Any transformer of the package as one of sktime's."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sklearn.base import clone
+from sklearn.frozen import FrozenEstimator
+from sklearn.utils import get_tags
+
+from .._embedding import WindowEmbedder
+from .._pulse import PulseTransformer
+from ..baselines import RandomEncoderTransformer
+from ._adapter import SMALL, PanelAdapter
+
+
+class PanelTransformer(PanelAdapter):
+    """Any transformer of windows as one of sktime's, on panels.
+
+    Parameters
+    ----------
+    estimator : transformer of this package
+        For example `PulseTransformer` or `TS2VecTransformer`, in either `input_layout`. A clone is
+        fitted. A fitted one stays as it is inside :class:`sklearn.frozen.FrozenEstimator`.
+
+    Attributes
+    ----------
+    estimator_ : transformer
+        The fitted one, on arrays in its `input_layout`.
+    channel_names_ : list of str or None
+        The channels of `fit`, where they had names.
+    unequal_length_ : bool
+        Whether the instances of `fit` differed in length.
+
+    See Also
+    --------
+    PulsePanelTransformer : PULSE, with its own parameters.
+    as_panel_transformer : The same as a function.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn_pulse import RandomEncoderTransformer
+    >>> from sklearn_pulse.panel import PanelTransformer
+    >>> X = np.random.default_rng(0).normal(size=(5, 3, 40))  # numpy3D: 3 channels, 40 steps
+    >>> encoder = PanelTransformer(RandomEncoderTransformer(embedding_dim=8, random_state=0))
+    >>> encoder.fit_transform(X).shape
+    (5, 8)
+    """
+
+    # The wrapped transformer has a random_state, as sktime's composites have it.
+    _tags = {"capability:random_state": False, "property:randomness": "stochastic"}
+
+    def __init__(self, estimator: Any) -> None:
+        self.estimator = estimator
+        super().__init__()
+
+    def _build_estimator(self) -> Any:
+        _check_estimator(self.estimator)
+        return clone(self.estimator)
+
+    @classmethod
+    def get_test_params(cls, parameter_set: str = "default") -> list[dict[str, Any]]:
+        """Return small parameters for sktime's tests.
+
+        Parameters
+        ----------
+        parameter_set : str, default="default"
+            There is one set.
+
+        Returns
+        -------
+        list of dict
+            Parameters of `__init__`.
+        """
+        random = {name: SMALL[name] for name in ("embedding_dim", "num_threads", "random_state")}
+        return [
+            {"estimator": PulseTransformer(**SMALL)},
+            {"estimator": RandomEncoderTransformer(**random, input_layout="nct")},
+        ]
+
+
+def as_panel_transformer(estimator: Any) -> PanelTransformer:
+    """Return a transformer of windows as one of sktime's.
+
+    Parameters
+    ----------
+    estimator : transformer of this package
+        One that needs no labels.
+
+    Returns
+    -------
+    PanelTransformer
+        Unfitted.
+
+    Raises
+    ------
+    TypeError
+        For a classifier, an oracle, a pipeline, or a transformer from elsewhere.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn_pulse.baselines import SimCLRTransformer
+    >>> from sklearn_pulse.panel import as_panel_transformer
+    >>> X = np.random.default_rng(0).normal(size=(6, 2, 32))
+    >>> simclr = SimCLRTransformer(embedding_dim=8, max_epochs=1, random_state=0)
+    >>> as_panel_transformer(simclr).fit_transform(X).columns[0]
+    'simclrtransformer0'
+    """
+    _check_estimator(estimator)
+    return PanelTransformer(estimator)
+
+
+def _check_estimator(estimator: Any) -> None:
+    """Raise unless this is a transformer of the package that needs no labels."""
+    name = type(estimator).__name__
+    inner = estimator.estimator if isinstance(estimator, FrozenEstimator) else estimator
+    if not isinstance(inner, WindowEmbedder):
+        raise TypeError(
+            f"estimator must be a transformer of sklearn_pulse, such as PulseTransformer(), got"
+            f" {name}: wrap the transformer alone, and put what comes after it into a pipeline,"
+            " as_panel_transformer(...) * LogisticRegression()."
+        )
+    if get_tags(inner).target_tags.required:
+        raise TypeError(
+            f"{name} learns from labels, and a panel transformer is fitted without: take a"
+            " self-supervised one such as PulseTransformer(), or fit this one on a numpy3D array,"
+            f" {name}(input_layout='nct').fit(X, y)."
+        )

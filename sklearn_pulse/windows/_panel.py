@@ -1,0 +1,262 @@
+"""sktime's panels, read without sktime: frames that hold several series, and lists of frames."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+# A time may lie this far from its place on a regular grid, in steps: clocks are rounded.
+_JITTER = 0.1
+
+
+class Panel(NamedTuple):
+    """Several recordings, and what a panel calls them.
+
+    Attributes
+    ----------
+    arrays : sequence of ndarray of shape (n_timesteps, n_channels)
+        The recordings, in the order of the panel.
+    instances : pandas Index of length n_recordings, or None
+        Their labels; None where they are only numbered.
+    channels : list of str or None
+        Names of the channels; None unless all of them are strings.
+    """
+
+    arrays: Any
+    instances: Any = None
+    channels: list[str] | None = None
+
+
+def is_table(X: Any) -> bool:
+    """Tell a pandas DataFrame or Series without importing pandas."""
+    return hasattr(X, "iloc") and hasattr(X, "index")
+
+
+def has_multiindex(table: Any) -> bool:
+    """Tell whether the rows of a pandas object have more than one index level."""
+    return getattr(table.index, "nlevels", 1) > 1
+
+
+def is_nested(frame: Any) -> bool:
+    """Tell a frame whose cells hold series."""
+    return hasattr(frame, "columns") and len(frame) > 0 and any(map(np.ndim, frame.iloc[0]))
+
+
+def is_panel_frame(X: Any) -> bool:
+    """Tell a pandas object that holds several series."""
+    return is_table(X) and (has_multiindex(X) or is_nested(X))
+
+
+def read_frame(frame: Any, name: str, *, hierarchical: bool = False) -> Panel:
+    """Read a frame that holds several series.
+
+    Parameters
+    ----------
+    frame : DataFrame
+        Either with an index of instances and times (sktime's "pd-multiindex"), or nested, with a
+        series in each cell ("nested_univ").
+    name : str
+        What messages call it.
+    hierarchical : bool, default=False
+        Whether more than one level may name an instance ("pd_multiindex_hier").
+
+    Returns
+    -------
+    Panel
+        Instances in order of appearance.
+
+    Raises
+    ------
+    ValueError
+        For an irregular time index, aggregates, and cells that do not fit together.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> index = pd.MultiIndex.from_product([["a", "b"], range(3)])
+    >>> panel = read_frame(pd.DataFrame({"x": range(6)}, index=index), "X")
+    >>> [x.shape for x in panel.arrays], panel.instances.tolist(), panel.channels
+    ([(3, 1), (3, 1)], ['a', 'b'], ['x'])
+    """
+    if has_multiindex(frame):
+        return _read_multiindex(frame, name, hierarchical)
+    return _read_nested(frame, name)
+
+
+def read_frames(frames: list[Any], name: str) -> Panel:
+    """Read a list with a frame of shape (n_timesteps, n_channels) per recording ("df-list").
+
+    Raises
+    ------
+    ValueError
+        If the frames name their channels differently, or a time index is irregular.
+    """
+    channels = _names(frames[0])
+    for i, frame in enumerate(frames):
+        if _names(frame) != channels or frame.shape != (len(frame), frames[0].shape[1]):
+            raise ValueError(
+                f"{name}[{i}] has the channels {list(frame.columns)} but {name}[0] has"
+                f" {list(frames[0].columns)}: give every frame the same columns, in one order."
+            )
+    _check_times((frame.index for frame in frames), name, range(len(frames)))
+    return Panel([frame.to_numpy() for frame in frames], None, channels)
+
+
+def align(values: Any, panel: Any, name: str) -> Any:
+    """Arrange a pandas object that goes with a panel frame by instance; leave others alone.
+
+    Parameters
+    ----------
+    values : array-like, Series or DataFrame of one column
+        With the index of `panel`, one value a step; or with one value an instance.
+    panel : Any
+        What was given as recordings.
+    name : str
+        What messages call `values`.
+
+    Returns
+    -------
+    ndarray of shape (n_instances,), list of ndarray of shape (n_timesteps,), or `values`
+        A list where there is a value per step.
+
+    Raises
+    ------
+    ValueError
+        If the index is not that of the panel, and not 0, 1, 2, ... either.
+    """
+    if not (is_table(values) and is_panel_frame(panel)):
+        return values
+    column = np.ravel(values.to_numpy())
+    if len(column) != len(values):
+        raise ValueError(f"{name} has {values.shape[1]} columns: pass one of them, {name}[column].")
+    if has_multiindex(values):
+        if not values.index.equals(panel.index):
+            raise ValueError(
+                f"{name} has a label per step, but not the index of recordings: pass"
+                f" {name}.loc[recordings.index], or, beside a nested frame, a list with one"
+                " sequence per instance."
+            )
+        rows, counts, _ = _instance_rows(values.index, name)
+        return np.split(column[rows], np.cumsum(counts)[:-1])
+    instances = instance_labels(panel)
+    numbered = list(values.index) == list(range(len(values)))
+    if list(values.index) != list(instances) and (
+        not numbered or set(instances) == set(values.index)
+    ):
+        raise ValueError(
+            f"the index of {name} is not that of the instances of recordings, in their order: pass"
+            f" {name}.loc[instances], or {name}.to_numpy() if the order is right."
+        )
+    return column
+
+
+def instance_labels(recordings: Any) -> Any:
+    """Return the labels of the instances of a panel frame, or None for anything else."""
+    if not is_panel_frame(recordings):
+        return None
+    if has_multiindex(recordings):
+        return _instance_rows(recordings.index, "recordings")[2].to_numpy()
+    return recordings.index.to_numpy()
+
+
+def _names(frame: Any) -> list[str] | None:
+    """Return the column names if all are strings, as scikit-learn's feature names are."""
+    columns = list(getattr(frame, "columns", []))
+    return columns if columns and all(isinstance(column, str) for column in columns) else None
+
+
+def _instance_rows(index: Any, name: str) -> tuple[np.ndarray, np.ndarray, Any]:
+    """Return the rows instance by instance, how many each has, and the instances' labels."""
+    instances = index.droplevel(-1)
+    codes, labels = instances.factorize()
+    if (codes < 0).any():
+        raise ValueError(f"{name} has rows whose instance is NaN: name it, or drop them.")
+    return np.argsort(codes, kind="stable"), np.bincount(codes), labels.set_names(instances.names)
+
+
+def _read_multiindex(frame: Any, name: str, hierarchical: bool) -> Panel:
+    n_levels = frame.index.nlevels
+    if n_levels > 2 and not hierarchical:
+        raise ValueError(
+            f"{name} has a hierarchical index of {n_levels} levels; a panel has two, instance and"
+            " time. Join the others into one, or pass a list with one 2-D array per series."
+        )
+    if any((frame.index.get_level_values(i) == "__total").any() for i in range(n_levels - 1)):
+        raise ValueError(
+            f"{name} has aggregates ('__total') beside what they add up, so series would count"
+            " twice: drop them."
+        )
+    rows, counts, labels = _instance_rows(frame.index, name)
+    ends = np.cumsum(counts)
+    times = frame.index.get_level_values(-1)[rows]
+    _check_times((times[end - n : end] for end, n in zip(ends, counts, strict=True)), name, labels)
+    values = frame.to_numpy()
+    if not np.array_equal(rows, np.arange(len(rows))):
+        values = values[rows]
+    if values.ndim == 1:
+        values = values[:, np.newaxis]
+    return Panel(np.split(values, ends[:-1]), labels, _names(frame))
+
+
+def _read_nested(frame: Any, name: str) -> Panel:
+    arrays, times = [], []
+    for label, cells in zip(frame.index, frame.to_numpy(), strict=True):
+        if any(np.ndim(cell) != 1 for cell in cells):
+            raise ValueError(f"{name} has cells without a series, in instance {label!r}: drop it.")
+        indexes = [cell.index for cell in cells if is_table(cell)]
+        same_length = len({len(cell) for cell in cells}) == 1
+        if not same_length or any(not index.equals(indexes[0]) for index in indexes):
+            raise ValueError(
+                f"{name} has channels with different times in instance {label!r}: reindex them to"
+                " the same ones (what is missing may be NaN)."
+            )
+        arrays.append(np.column_stack([np.asarray(cell) for cell in cells]))
+        times.append(indexes[0] if indexes else range(0))
+    _check_times(times, name, frame.index)
+    return Panel(arrays, frame.index, _names(frame))
+
+
+def _check_times(indexes: Iterable[Any], name: str, labels: Iterable[Any]) -> None:
+    """Raise unless each time index is regular, and all have the same step."""
+    first = None
+    for label, index in zip(labels, indexes, strict=True):
+        step = _time_step(index, f"{name} has an irregular time index in instance {label!r}")
+        first = step if first is None else first
+        if step is not None and abs(step - first) > _JITTER * first:
+            raise ValueError(
+                f"{name} has instances with different time steps, {first:g} and, in instance"
+                f" {label!r}, {step:g}: resample them to one."
+            )
+
+
+def _time_step(index: Any, problem: str) -> float | None:
+    """Return the step of a time index (a date's in seconds); None where there is none to tell."""
+    if len(index) < 2:
+        return None
+    times = _as_numbers(index)
+    if times is None:
+        return None
+    step = (times[-1] - times[0]) / (len(times) - 1)
+    grid = times[0] + step * np.arange(len(times))
+    # months and business days are regular in a calendar only
+    is_regular = (np.abs(times - grid) <= _JITTER * step).all() or (
+        getattr(index, "inferred_freq", None) is not None
+    )
+    if not (is_regular and step > 0):
+        raise ValueError(
+            f"{problem}: reindex it on a regular grid (missing steps become NaN, which is masked),"
+            " or reset it if the steps are regular but their times are not meant."
+        )
+    return float(step)
+
+
+def _as_numbers(index: Any) -> np.ndarray | None:
+    """Return times as numbers, or None if an index holds something else."""
+    kind = getattr(index, "dtype", np.dtype(int)).kind
+    if kind in "mM":
+        return np.asarray((index - index[0]).total_seconds())
+    if hasattr(index, "asi8"):  # periods
+        return index.asi8.astype(np.float64)
+    return np.asarray(index, dtype=np.float64) if kind in "iuf" else None

@@ -1,0 +1,405 @@
+"""Our transformers as sktime's: mtypes, lengths, missing values, names, sktime's own suite."""
+
+import builtins
+import inspect
+import subprocess
+import sys
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.frozen import FrozenEstimator
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+import sklearn_pulse.baselines as baselines
+from sklearn_pulse import (
+    FineTuneClassifier,
+    PulseOracleTransformer,
+    PulseTransformer,
+    RandomEncoderTransformer,
+)
+from sklearn_pulse.baselines import PatchTSTTransformer, SupervisedClassifier
+from tests.helpers import SMALL, SMALL_ENCODER, SMALL_PULSE, make_windows
+
+pytest.importorskip("sktime")
+
+from sktime.datatypes import check_is_mtype, convert_to  # noqa: E402
+from sktime.utils.estimator_checks import check_estimator  # noqa: E402
+
+from sklearn_pulse.panel import (  # noqa: E402
+    PanelTransformer,
+    PulsePanelTransformer,
+    as_panel_transformer,
+)
+
+MTYPES = ["numpy3D", "pd-multiindex", "df-list", "nested_univ"]
+
+
+def make_panel(n=10, n_timesteps=16, n_channels=2):
+    """The same windows channels first, as sktime has them."""
+    return np.ascontiguousarray(make_windows(n, n_timesteps, n_channels)[0].swapaxes(1, 2))
+
+
+def plain(X):
+    """The embeddings of plain PULSE, fitted on the same array."""
+    return PulseTransformer(**SMALL_PULSE, input_layout="nct").fit(X).transform(X)
+
+
+def pulse(**params):
+    return PulsePanelTransformer(**SMALL_PULSE | params)
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    return pulse().fit(convert_to(make_panel(), "pd-multiindex"))
+
+
+@pytest.fixture(scope="module")
+def encoder():
+    """An untrained one, where training is beside the point."""
+    return as_panel_transformer(RandomEncoderTransformer(**SMALL_ENCODER, random_state=0))
+
+
+# sktime's suite
+
+
+@pytest.mark.parametrize("transformer", [PulsePanelTransformer, PanelTransformer])
+def test_check_estimator(transformer):
+    """Whole: every test and every scenario of sktime's, on every set of test parameters."""
+    results = check_estimator(transformer, raise_exceptions=True, verbose=False)
+    assert set(results.values()) == {"PASSED"}
+    scenarios = {name for name in results if name.startswith("test_fit_transform_output")}
+    for kind in ("Series", "Panel", "PanelUnivariateNumpy", "Hierarchical"):
+        assert any(f"FitTransform{kind}" in name for name in scenarios)
+
+
+def test_parameters_are_those_of_pulse():
+    ours = inspect.signature(PulsePanelTransformer.__init__).parameters
+    theirs = dict(inspect.signature(PulseTransformer.__init__).parameters)
+    del theirs["input_layout"], theirs["warm_start"]
+    assert dict(ours) == theirs
+    assert all(name in PulsePanelTransformer.__doc__ for name in ours if name != "self")
+    estimator = pulse(n_crops=3).fit(make_panel()).estimator_
+    assert estimator.n_crops == 3 and estimator.input_layout == "nct"
+
+
+def test_tags():
+    tags = PulsePanelTransformer.get_class_tags()
+    assert set(MTYPES) < set(tags["X_inner_mtype"])
+    assert tags["scitype:transform-output"] == "Primitives"
+    for name in ("unequal_length", "missing_values", "multivariate"):
+        assert tags[f"capability:{name}"]
+    assert not tags["requires_y"] and not tags["fit_is_empty"]
+    assert not tags["capability:categorical_in_X"]
+
+
+# What arrives as what
+
+
+@pytest.mark.parametrize("mtype", MTYPES)
+@pytest.mark.parametrize("n_channels", [1, 2])
+def test_every_mtype_is_the_plain_route_to_the_bit(mtype, n_channels):
+    X = make_panel(n_channels=n_channels)
+    panel = convert_to(X, mtype)
+    assert check_is_mtype(panel, mtype)
+    transformer = pulse().fit(panel)
+    embedding = transformer.transform(panel)
+    np.testing.assert_array_equal(embedding.to_numpy(), plain(X))
+    assert check_is_mtype(embedding, "pd_DataFrame_Table", scitype="Table")
+    assert list(embedding.columns) == [f"pulsetransformer{i}" for i in range(8)]
+    assert list(transformer.get_feature_names_out()) == list(embedding.columns)
+    other = convert_to(X, MTYPES[MTYPES.index(mtype) - 1])  # fitted on one, given another
+    np.testing.assert_array_equal(transformer.transform(other).to_numpy(), embedding.to_numpy())
+
+
+@pytest.mark.parametrize("mtype", MTYPES)
+def test_missing_values_are_those_of_the_plain_route(mtype):
+    X = make_panel()
+    X[0, 1, 3:6] = np.nan
+    X[4, :, 12:] = np.nan
+    before = X.copy()
+    embedding = pulse().fit_transform(convert_to(X, mtype))
+    np.testing.assert_array_equal(X, before)
+    np.testing.assert_array_equal(embedding.to_numpy(), plain(X))
+
+
+def unequal(lengths, n_channels=2):
+    X = make_panel(len(lengths), max(lengths), n_channels)
+    series = [x[:, :n] for x, n in zip(X, lengths, strict=True)]
+    padded = X.copy()
+    for x, n in zip(padded, lengths, strict=True):
+        x[:, n:] = np.nan
+    return [pd.DataFrame(x.T, columns=["a", "b"][:n_channels]) for x in series], padded
+
+
+@pytest.mark.parametrize("mtype", MTYPES[1:])
+def test_unequal_lengths_are_padded_with_nan(mtype):
+    frames, padded = unequal([16, 9, 12, 16, 5, 11, 14, 8])
+    embedding = pulse().fit_transform(convert_to(frames, mtype))
+    np.testing.assert_array_equal(embedding.to_numpy(), plain(padded))
+
+
+@settings(max_examples=15)
+@given(lengths=st.lists(st.integers(1, 20), min_size=2, max_size=6))
+def test_an_instance_does_not_know_how_long_the_others_are(lengths):
+    frames, _ = unequal([16, 12, *lengths])
+    transformer = as_panel_transformer(
+        RandomEncoderTransformer(**SMALL_ENCODER, random_state=0, num_threads=1)
+    ).fit(frames[:2])
+    together = transformer.transform(frames).to_numpy()
+    for frame, row in zip(frames, together, strict=True):
+        alone = transformer.transform([frame]).to_numpy()[0]
+        if max(lengths) <= 16:
+            np.testing.assert_array_equal(alone, row)
+        np.testing.assert_allclose(alone, row, atol=1e-6)
+
+
+def test_methods_of_one_length_take_shorter_instances():
+    small = {
+        name: value for name, value in SMALL.items() if name in PatchTSTTransformer().get_params()
+    }
+    frames, padded = unequal([16, 9, 12, 16, 5, 11])
+    wrapped = as_panel_transformer(PatchTSTTransformer(**small)).fit(frames)
+    short = wrapped.transform(frames[1:2]).to_numpy()
+    expected = wrapped.estimator_.transform(padded.swapaxes(1, 2))
+    np.testing.assert_array_equal(short, expected[1:2])
+
+
+def test_index_of_instances_is_kept(encoder):
+    X = make_panel(3)
+    panel = convert_to(X, "pd-multiindex").rename(index={0: "ben", 1: "anna", 2: "eva"}, level=0)
+    embedding = encoder.fit_transform(panel)
+    assert embedding.index.tolist() == ["ben", "anna", "eva"]
+    assert embedding.index.name == panel.index.names[0]
+    shuffled = encoder.transform(panel.loc[["eva", "ben"]])
+    pd.testing.assert_frame_equal(shuffled, embedding.loc[["eva", "ben"]])
+    interleaved = encoder.transform(panel.sort_index(level=1, sort_remaining=False))
+    pd.testing.assert_frame_equal(interleaved.loc[embedding.index], embedding)
+    nested = convert_to(X, "nested_univ").set_index(pd.Index([7, 3, 5], name="subject"))
+    pd.testing.assert_index_equal(encoder.transform(nested).index, nested.index)
+    assert encoder.transform(convert_to(X, "df-list")).index.tolist() == [0, 1, 2]
+
+
+def test_a_hierarchy_names_the_instances(encoder):
+    X = make_panel(4)
+    panel = convert_to(X, "pd-multiindex")
+    levels = ["ward", *panel.index.names]
+    hierarchy = pd.concat({"a": panel.loc[:1], "b": panel.loc[2:]}, names=levels[:1])
+    flat = encoder.fit_transform(panel)
+    embedding = encoder.fit_transform(hierarchy)
+    np.testing.assert_array_equal(embedding.to_numpy(), flat.to_numpy())
+    assert embedding.index.tolist() == [("a", 0), ("a", 1), ("b", 2), ("b", 3)]
+    assert embedding.index.names == levels[:-1]
+
+
+def test_a_series_is_a_panel_of_one(encoder):
+    X = make_panel(1)
+    series = convert_to(X, "df-list")[0]
+    expected = encoder.fit_transform(X).to_numpy()
+    np.testing.assert_array_equal(encoder.fit_transform(series).to_numpy(), expected)
+    np.testing.assert_array_equal(encoder.fit_transform(series.to_numpy()).to_numpy(), expected)
+
+
+def test_nested_cells_may_be_arrays_and_dates_are_times(encoder):
+    X = make_panel(3)
+    nested = convert_to(X, "nested_univ")
+    expected = encoder.fit_transform(nested).to_numpy()
+    arrays = nested.map(lambda cell: cell.to_numpy())
+    off = encoder.clone().set_config(input_conversion="off", output_conversion="off")
+    np.testing.assert_array_equal(off.fit_transform(arrays).to_numpy(), expected)
+    for times in (
+        pd.date_range("2024-01-01", periods=16, freq="15ms"),
+        pd.date_range("2024-01-01", periods=16, freq="MS"),  # regular in the calendar
+        pd.date_range("2024-01-01", periods=16, freq="B"),
+        pd.date_range("2024-01-01", periods=16, freq="15625us").round("ms"),  # 64 Hz, rounded
+        pd.period_range("2024-01", periods=16, freq="M"),
+        pd.timedelta_range("0s", periods=16, freq="s"),
+        pd.Index(np.arange(16) * 0.02),
+    ):
+        index = pd.MultiIndex.from_product([range(3), times])
+        frame = pd.DataFrame(X.swapaxes(1, 2).reshape(-1, 2), index, ["var_0", "var_1"])
+        np.testing.assert_array_equal(off.transform(frame).to_numpy(), expected)
+
+
+@pytest.mark.parametrize(
+    "method",
+    [PulseTransformer]
+    + [getattr(baselines, name) for name in baselines.__all__ if name.endswith("Transformer")],
+)
+def test_every_transformer_can_be_wrapped(method):
+    known = inspect.signature(method).parameters
+    small = {name: value for name, value in SMALL.items() if name in known} | {"random_state": 0}
+    X = make_panel(12)
+    expected = method(**small, input_layout="nct").fit(X).transform(X)
+    for layout in ("ntc", "nct"):
+        wrapped = as_panel_transformer(method(**small, input_layout=layout))
+        embedding = wrapped.fit_transform(convert_to(X, "pd-multiindex"))
+        np.testing.assert_array_equal(embedding.to_numpy(), expected)
+    assert list(embedding.columns) == [
+        f"{method.__name__.lower()}{i}" for i in range(len(expected[0]))
+    ]
+
+
+def test_a_frozen_transformer_stays_as_it_is():
+    X, _ = make_windows(10)
+    trained = PulseTransformer(**SMALL_PULSE).fit(X)
+    wrapped = as_panel_transformer(FrozenEstimator(trained)).clone()
+    panel = convert_to(make_panel(), "nested_univ")
+    embedding = wrapped.fit(panel.iloc[:2]).transform(panel)
+    np.testing.assert_array_equal(embedding.to_numpy(), trained.transform(X))
+
+
+def test_output_of_the_wrapped_one_does_not_matter(encoder):
+    X = make_panel(3)
+    expected = encoder.fit_transform(X)
+    framed = as_panel_transformer(encoder.estimator.set_output(transform="pandas"))
+    pd.testing.assert_frame_equal(framed.fit_transform(X), expected)
+    assert encoder.set_output(transform="pandas") is encoder
+    with pytest.raises(ValueError, match="gives a pandas DataFrame.*not 'polars'"):
+        encoder.set_output(transform="polars")
+
+
+# Wrong use
+
+
+@pytest.mark.parametrize(
+    ("estimator", "message"),
+    [
+        (PulseOracleTransformer(), "PulseOracleTransformer learns from labels.*Transformer()"),
+        (SupervisedClassifier(), "SupervisedClassifier.*PulseTransformer()"),
+        (FineTuneClassifier(), "FineTuneClassifier.*PulseTransformer()"),
+        (make_pipeline(StandardScaler(), PulseTransformer()), "got Pipeline: wrap the transformer"),
+        (PulseTransformer, "got type: wrap"),
+    ],
+)
+def test_what_cannot_be_wrapped(estimator, message):
+    with pytest.raises(TypeError, match=message):
+        as_panel_transformer(estimator)
+    with pytest.raises(TypeError, match=message):
+        PanelTransformer(estimator).fit(make_panel())
+
+
+def test_channels_must_be_those_of_fit(fitted):
+    frames = convert_to(make_panel(), "df-list")
+    panel = convert_to(make_panel(), "pd-multiindex")
+    nested = convert_to(make_panel(), "nested_univ")
+    for other in (frames, panel, nested):
+        fitted.transform(other)
+    for wrong in (
+        panel.rename(columns={"var_0": "x"}),
+        panel[["var_1", "var_0"]],
+        panel[["var_0"]],
+        nested[["var_1", "var_0"]],
+        [frame[["var_0"]] for frame in frames],
+    ):
+        with pytest.raises(ValueError, match=r"has the channels .* fitted on \['var_0', 'var_1'\]"):
+            fitted.transform(wrong)
+    with pytest.raises(ValueError, match="has 1 channels.*expecting 2 channels"):
+        fitted.transform(make_panel(n_channels=1))
+    with pytest.raises(ValueError, match="looks transposed"):
+        fitted.transform(make_windows()[0])
+
+
+def test_channels_must_be_those_of_the_other_instances():
+    frames = convert_to(make_panel(), "df-list")
+    for wrong in (frames[3].rename(columns={"var_0": "x"}), frames[3][["var_0"]]):
+        with pytest.raises(ValueError, match=r"X\[3\] has the channels .* but X\[0\] has"):
+            pulse().fit([*frames[:3], wrong, *frames[4:]])
+    numbered = [frame.set_axis([0, 1], axis=1) for frame in frames]
+    with pytest.raises(ValueError, match=r"X\[3\] has the channels \[0\] but"):
+        pulse().fit([*numbered[:3], numbered[3][[0]], *numbered[4:]])
+
+
+@pytest.mark.parametrize("mtype", MTYPES[1:])
+def test_irregular_times(fitted, mtype):
+    panel = convert_to(make_panel(4), "pd-multiindex")
+    gap = panel.drop(index=[(2, 5)])
+    with pytest.raises(ValueError, match="irregular time index in instance 2: reindex"):
+        fitted.transform(convert_to(gap, mtype))
+    # as the message says: the missing step becomes NaN, and is masked
+    whole = gap.reindex(panel.index)
+    X = make_panel(4)
+    X[2, :, 5] = np.nan
+    expected = fitted.estimator_.transform(X)
+    np.testing.assert_array_equal(fitted.transform(convert_to(whole, mtype)).to_numpy(), expected)
+
+
+def test_time_steps_must_agree(fitted):
+    frames = convert_to(make_panel(3), "df-list")
+    frames[1].index = frames[1].index * 2
+    with pytest.raises(ValueError, match="different time steps, 1 and, in instance 1, 2: resample"):
+        fitted.transform(frames)
+    nested = convert_to(make_panel(3), "nested_univ")
+    nested.at[1, "var_1"] = nested.at[1, "var_1"].iloc[:-2]
+    with pytest.raises(ValueError, match="channels with different times in instance 1"):
+        fitted.transform(nested)
+
+
+def test_aggregates_would_count_twice(encoder):
+    from sktime.transformations.hierarchical.aggregate import Aggregator
+
+    panel = convert_to(make_panel(3), "pd-multiindex")
+    with pytest.raises(ValueError, match=r"aggregates \('__total'\)"):
+        encoder.fit(Aggregator().fit_transform(panel))
+
+
+@pytest.mark.parametrize("mtype", MTYPES)
+def test_an_instance_without_a_finite_step(fitted, mtype):
+    X = make_panel(4)
+    X[2, 0] = np.nan  # a step needs all channels
+    for method in (fitted.transform, pulse().fit):
+        with pytest.raises(ValueError, match="no finite time step in sample 2"):
+            method(convert_to(X, mtype))
+    X = make_panel(4)
+    X[1, 0, 3] = np.inf
+    with pytest.raises(ValueError, match="infinity.*sample 1"):
+        fitted.transform(convert_to(X, mtype))
+
+
+def test_panels_into_the_plain_estimator():
+    X = make_panel(4)
+    hierarchy = pd.concat({"a": convert_to(X, "pd-multiindex")})
+    for frame in (convert_to(X, "pd-multiindex"), convert_to(X, "nested_univ"), hierarchy):
+        with pytest.raises(TypeError, match="as_panel_transformer.*numpy3D.*input_layout='nct'"):
+            PulseTransformer().fit(frame)
+    frames, _ = unequal([16, 9, 12])
+    with pytest.raises(ValueError, match="differ in length.*sklearn_pulse.panel"):
+        PulseTransformer().fit(frames)
+
+
+def test_bad_parameters_fail_at_fit():
+    with pytest.raises(ValueError, match="n_crops must be"):
+        pulse(n_crops=-1).fit(make_panel())
+    off = pulse().set_config(input_conversion="off")
+    with pytest.raises(TypeError, match="no panel that is known.*'numpy3D'"):
+        off.fit(np.zeros((3, 4)))
+
+
+# Imports
+
+
+def test_only_the_panel_module_imports_sktime():
+    code = (
+        "import sys, sklearn_pulse.panel; assert 'sktime' in sys.modules;"
+        "print([m for m in ('matplotlib', 'wfdb', 'networkx', 'dask') if m in sys.modules])"
+    )
+    command = [sys.executable, "-W", "ignore", "-c", code]
+    result = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert result.stdout.strip() == "[]"
+
+
+def test_without_sktime_the_extra_is_named(monkeypatch):
+    original = builtins.__import__
+
+    def without(name, *args, **kwargs):
+        if name.split(".")[0] == "sktime":
+            raise ModuleNotFoundError("No module named 'sktime'")
+        return original(name, *args, **kwargs)
+
+    monkeypatch.delitem(sys.modules, "sklearn_pulse.panel")
+    monkeypatch.setattr(builtins, "__import__", without)
+    with pytest.raises(ImportError, match=r"needs sktime: pip install sklearn-pulse\[sktime\]"):
+        import sklearn_pulse.panel  # noqa: F401

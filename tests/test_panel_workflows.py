@@ -1,0 +1,356 @@
+"""Where sktime users work: pipelines, evaluate, grid search, saving; and where they come from."""
+
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GridSearchCV, KFold
+from sklearn.pipeline import Pipeline
+from sklearn.preprocessing import StandardScaler
+
+from sklearn_pulse import PulseTransformer, RandomEncoderTransformer
+from sklearn_pulse.datasets import fetch_gesture, fetch_har
+from sklearn_pulse.windows import sliding_windows
+from tests.helpers import SMALL_ENCODER, SMALL_PULSE, make_windows
+
+pytest.importorskip("sktime")
+
+import sktime.base  # noqa: E402
+from sktime.classification.model_evaluation import evaluate  # noqa: E402
+from sktime.classification.model_selection import TSCGridSearchCV  # noqa: E402
+from sktime.datasets import load_basic_motions, load_japanese_vowels  # noqa: E402
+from sktime.datatypes import convert_to  # noqa: E402
+from sktime.pipeline import make_pipeline  # noqa: E402
+from sktime.transformations.compose import FitInTransform  # noqa: E402
+from sktime.transformations.detrend import Detrender  # noqa: E402
+from sktime.transformations.difference import Differencer  # noqa: E402
+from sktime.transformations.savitzky_golay import SavitzkyGolayTransformer  # noqa: E402
+
+from sklearn_pulse.panel import PulsePanelTransformer, as_panel_transformer  # noqa: E402
+
+MTYPES = ["numpy3D", "pd-multiindex", "df-list", "nested_univ"]
+PULSE = PulsePanelTransformer(**SMALL_PULSE)
+FOLDS = KFold(3, shuffle=True, random_state=0)
+
+
+def make_panel(n=20, n_timesteps=16):
+    X, y = make_windows(n, n_timesteps)
+    return np.ascontiguousarray(X.swapaxes(1, 2)), y
+
+
+def plain_pipeline(**params):
+    """What a scikit-learn user writes for the same."""
+    pulse = PulseTransformer(**SMALL_PULSE | params, input_layout="nct")
+    return Pipeline([("pulse", pulse), ("probe", LogisticRegression())])
+
+
+# sktime's pipelines
+
+
+@pytest.mark.parametrize("mtype", MTYPES)
+def test_times(mtype):
+    X, y = make_panel()
+    panel = convert_to(X, mtype)
+    classifier = (PULSE * LogisticRegression()).fit(panel, y)
+    expected = plain_pipeline().fit(X, y)
+    embedding = classifier.transformers_.transform(panel)
+    np.testing.assert_array_equal(embedding.to_numpy(), expected[:-1].transform(X))
+    np.testing.assert_array_equal(classifier.predict(panel), expected.predict(X))
+    # the same embeddings, whose order in memory the probe's last bit depends on
+    np.testing.assert_allclose(
+        classifier.predict_proba(panel), expected.predict_proba(X), rtol=1e-5
+    )
+
+
+def test_make_pipeline():
+    X, y = make_panel()
+    ours = make_pipeline(PULSE, StandardScaler(), LogisticRegression()).fit(X, y)
+    theirs = Pipeline(
+        [
+            ("pulse", PulseTransformer(**SMALL_PULSE, input_layout="nct")),
+            ("scale", StandardScaler()),
+            ("probe", LogisticRegression()),
+        ]
+    ).fit(X, y)
+    np.testing.assert_allclose(ours.predict_proba(X), theirs.predict_proba(X), rtol=1e-5)
+    assert ours.score(X, y) == theirs.score(X, y)
+
+
+@pytest.mark.parametrize("mtype", ["numpy3D", "pd-multiindex", "nested_univ"])
+def test_evaluate(mtype):
+    X, y = make_panel()
+    scores = evaluate(PULSE * LogisticRegression(), FOLDS, convert_to(X, mtype), y)
+    expected = [
+        plain_pipeline().fit(X[train], y[train]).score(X[test], y[test])
+        for train, test in FOLDS.split(X)
+    ]
+    assert scores.filter(like="accuracy").iloc[:, 0].tolist() == expected
+
+
+def test_grid_search():
+    X, y = make_panel()
+    grid = {"n_crops": [1, 3], "gru_hidden_dim": [4, 8], "gru_num_layers": [1, 2]}
+    classifier = PULSE * LogisticRegression()
+    named = {f"PulsePanelTransformer__{name}": values for name, values in grid.items()}
+    assert set(named) <= set(classifier.get_params())
+    ours = TSCGridSearchCV(classifier, named, cv=KFold(2)).fit(convert_to(X, "pd-multiindex"), y)
+    named = {f"pulse__{name}": values for name, values in grid.items()}
+    theirs = GridSearchCV(plain_pipeline(), named, cv=KFold(2)).fit(X, y)
+    results = ours.cv_results_["mean_test_score"], theirs.cv_results_["mean_test_score"]
+    np.testing.assert_array_equal(*map(np.sort, results))
+    assert ours.best_score_ == theirs.best_score_
+    fitted = ours.best_estimator_.transformers_.steps_[0][1].estimator_
+    best = {name.split("__")[1]: value for name, value in ours.best_params_.items()}
+    assert best.items() <= fitted.get_params().items()
+
+
+def test_nested_parameters_of_a_wrapped_transformer():
+    wrapped = as_panel_transformer(PulseTransformer(**SMALL_PULSE))
+    wrapped.set_params(estimator__n_crops=3)
+    assert wrapped.clone().get_params()["estimator__n_crops"] == 3
+    X, _ = make_panel()
+    expected = PULSE.clone().set_params(n_crops=3).fit_transform(X)
+    pd.testing.assert_frame_equal(wrapped.fit_transform(X), expected)
+
+
+def test_config_survives_cloning_and_fitting():
+    X, _ = make_panel()
+    transformer = PULSE.clone().set_config(warnings="off", print_changed_only=False)
+    for other in (transformer.clone(), transformer.clone().fit(X)):
+        assert other.get_config()["warnings"] == "off"
+        assert not other.get_config()["print_changed_only"]
+    expected = PULSE.fit_transform(X)
+    for config in ({"output_conversion": "off"}, {"input_conversion": "numpy3D"}):
+        plain = PULSE.clone().set_config(**config).fit_transform(X)
+        pd.testing.assert_frame_equal(plain, expected)
+
+
+@pytest.mark.parametrize("parameters", PulsePanelTransformer.get_test_params())
+def test_test_parameters_train(parameters):
+    X, _ = make_panel(8)
+    transformer = PulsePanelTransformer(**parameters).fit(X)
+    assert len(transformer.estimator_.history_) == 1
+    assert transformer.get_fitted_params()["channel_names"] is None
+
+
+@pytest.mark.parametrize("whole", [True, False])
+def test_save_and_load(tmp_path, whole):
+    X, y = make_panel()
+    fitted = (PULSE * LogisticRegression()).fit(X, y) if whole else PULSE.clone().fit(X)
+    use = "predict_proba" if whole else "transform"
+    expected = np.asarray(getattr(fitted, use)(X))
+    fitted.save(tmp_path / "saved")
+    for loaded in (sktime.base.load(tmp_path / "saved.zip"), sktime.base.load(fitted.save())):
+        np.testing.assert_array_equal(np.asarray(getattr(loaded, use)(X)), expected)
+
+
+# scikit-learn's pipelines and searches
+
+
+def sklearn_pipeline():
+    return Pipeline(
+        [("pulse", PULSE), ("scale", StandardScaler()), ("probe", LogisticRegression())]
+    )
+
+
+@pytest.mark.parametrize(
+    ("mtype", "n_jobs"),
+    [
+        ("numpy3D", None),
+        ("nested_univ", None),
+        pytest.param("numpy3D", 2, marks=pytest.mark.slow),  # processes that import everything
+    ],
+)
+def test_a_step_of_a_sklearn_pipeline_in_a_search(mtype, n_jobs):
+    """Fails where sktime's reset wipes what scikit-learn's callbacks have stored."""
+    X, y = make_panel()
+    grid = {"pulse__n_crops": [1, 2], "probe__C": [0.1, 1.0]}
+    search = GridSearchCV(sklearn_pipeline(), grid, cv=FOLDS, error_score="raise", n_jobs=n_jobs)
+    search.fit(convert_to(X, mtype), y)
+    plain = sklearn_pipeline()
+    plain.set_params(pulse=PulseTransformer(**SMALL_PULSE, input_layout="nct"))
+    expected = GridSearchCV(plain, grid, cv=FOLDS).fit(X, y)
+    for name in ("mean_test_score", "params"):
+        np.testing.assert_array_equal(search.cv_results_[name], expected.cv_results_[name])
+
+
+def test_a_cached_pipeline_trains_once_for_every_probe(tmp_path):
+    X, y = make_panel()
+    pipeline = sklearn_pipeline().set_params(memory=str(tmp_path))
+    GridSearchCV(pipeline, {"probe__C": [0.1, 1.0, 10.0]}, cv=2, error_score="raise").fit(X, y)
+    assert len(list(tmp_path.rglob("output.pkl"))) == 2 * (
+        2 + 1
+    )  # two cached steps, in two folds and once more
+
+
+class Log:
+    """A callback that counts, and asks to stop after `stop_after` epochs."""
+
+    max_propagation_depth = None
+
+    def __init__(self, stop_after=None):
+        self.stop_after = stop_after
+        self.events = []
+
+    def setup(self, estimator, context):
+        self.events.append("setup")
+
+    def teardown(self, estimator, context):
+        self.events.append("teardown")
+
+    def on_fit_task_begin(self, estimator, context):
+        self.events.append((type(estimator).__name__, context.task_name))
+
+    def on_fit_task_end(self, estimator, context, **kwargs):
+        return context.task_name == "epoch" and context.task_id + 1 == self.stop_after
+
+
+def test_callbacks_see_every_epoch_through_the_adapter():
+    pytest.importorskip("sklearn.callback", reason="scikit-learn before 1.9")
+    X, y = make_panel()
+    log = Log()
+    transformer = PULSE.clone().set_callbacks(log)
+    for fit in (1, 2):  # a second fit has the callbacks of the first
+        transformer.fit(X)
+        assert log.events.count(("PulseTransformer", "epoch")) == 2 * fit
+        assert log.events.count("setup") == log.events.count("teardown") == fit
+    left = {name for name in vars(transformer) if "callback" in name}
+    assert left == {"callbacks", "_skl_callbacks"}
+    log = Log()
+    search = GridSearchCV(sklearn_pipeline(), {"probe__C": [0.1, 1.0]}, cv=2, error_score="raise")
+    search.set_callbacks(log).fit(X, y)
+    assert log.events.count(("PulseTransformer", "epoch")) == 2 * (2 * 2 + 1)
+    stopped = PULSE.clone().set_callbacks(Log(stop_after=1)).fit(X)
+    assert stopped.estimator_.n_iter_ == 1
+    log = Log()
+    with pytest.raises(ValueError, match="max_epochs"):
+        PULSE.clone().set_params(max_epochs=0).set_callbacks(log).fit(X)
+    assert log.events[-1] == "teardown"
+
+
+def test_scikit_learn_without_callbacks():
+    class Before(PulsePanelTransformer):
+        def _init_callback_context(self, **kwargs):
+            return None  # as the stand-in before scikit-learn 1.9 does
+
+    X, _ = make_panel()
+    pd.testing.assert_frame_equal(Before(**SMALL_PULSE).fit_transform(X), PULSE.fit_transform(X))
+
+
+def test_names_and_frames_in_a_sklearn_pipeline():
+    X, y = make_panel()
+    pipeline = sklearn_pipeline().set_output(transform="pandas").fit(X, y)
+    names = [f"pulsetransformer{i}" for i in range(8)]
+    assert list(pipeline[:-1].get_feature_names_out()) == names
+    assert list(pipeline[:-1].transform(X).columns) == names
+    assert list(pipeline["probe"].feature_names_in_) == names
+
+
+# sktime before us
+
+
+def test_numpy3d_is_channels_first():
+    X, _ = make_panel()
+    channels_last = PulseTransformer(**SMALL_PULSE).fit_transform(X.swapaxes(1, 2))
+    channels_first = PulseTransformer(**SMALL_PULSE, input_layout="nct").fit_transform(X)
+    np.testing.assert_array_equal(channels_first, channels_last)
+
+
+@pytest.mark.parametrize(
+    "make_first",
+    [
+        lambda: SavitzkyGolayTransformer(window_length=5, polyorder=2),
+        lambda: FitInTransform(Differencer()),
+        lambda: FitInTransform(Detrender()),
+    ],
+    ids=["filter", "difference", "detrend"],
+)
+def test_a_transformer_of_sktime_before_ours(make_first):
+    # what sktime's Detrender says of the next sktime, past every filter
+    with warnings.catch_warnings(record=True):
+        warnings.simplefilter("ignore", FutureWarning)
+        first = make_first()
+        X, y = make_panel(12)
+        panel = convert_to(X, "pd-multiindex")
+        few = panel.loc[:3]  # another number of instances
+        arrays = [convert_to(first.clone().fit_transform(x), "numpy3D") for x in (panel, few)]
+        assert not np.array_equal(arrays[0], X)
+        plain = plain_pipeline().fit(arrays[0], y)
+        classifier = (first * PULSE * LogisticRegression()).fit(panel, y)
+        embedding = classifier.transformers_.transform(few)
+        np.testing.assert_array_equal(embedding.to_numpy(), plain[:-1].transform(arrays[1]))
+        np.testing.assert_array_equal(classifier.predict(few), plain.predict(arrays[1]))
+
+
+# Real panels
+
+
+def compare(X_train, X_test, mtypes, plain_train=None, plain_test=None):
+    """The adapter on every container against plain PULSE on an array."""
+    plain_train = X_train if plain_train is None else plain_train
+    plain_test = X_test if plain_test is None else plain_test
+    params = SMALL_PULSE | {"max_epochs": 1, "batch_size": 64}
+    expected = PulseTransformer(**params, input_layout="nct").fit(plain_train).transform(plain_test)
+    assert np.isfinite(expected).all() and expected.std(0).min() > 0
+    for mtype in mtypes:
+        transformer = PulsePanelTransformer(**params).fit(convert_to(X_train, mtype))
+        embedding = transformer.transform(convert_to(X_test, mtype))
+        np.testing.assert_array_equal(embedding.to_numpy(), expected, err_msg=mtype)
+
+
+def test_basic_motions():
+    X, y = load_basic_motions(split="train", return_type="nested_univ")
+    X_test, y_test = load_basic_motions(split="test", return_type="nested_univ")
+    as_array = convert_to(X, "numpy3D"), convert_to(X_test, "numpy3D")
+    assert as_array[0].shape == (40, 6, 100)
+    compare(X, X_test, MTYPES, *as_array)
+    encoder = as_panel_transformer(RandomEncoderTransformer(random_state=0))
+    classifier = encoder * StandardScaler() * LogisticRegression(max_iter=1000)
+    assert classifier.fit(X, y).score(X_test, y_test) > 0.8
+
+
+def test_japanese_vowels():
+    """Utterances of 7 to 29 steps; the plain route pads by hand."""
+    X, _ = load_japanese_vowels(split="train", return_type="nested_univ")
+    X_test, _ = load_japanese_vowels(split="test", return_type="nested_univ")
+
+    def pad(nested, n_timesteps):
+        padded = np.full((len(nested), 12, n_timesteps), np.nan)
+        for i in range(len(nested)):
+            for channel in range(12):
+                cell = nested.iloc[i, channel].to_numpy()
+                padded[i, channel, : len(cell)] = cell
+        return padded
+
+    lengths = {len(cell) for cell in X.iloc[:, 0]}
+    assert min(lengths) == 7 and max(lengths) == 26
+    compare(X, X_test, MTYPES[1:], pad(X, 26), pad(X_test, 29))
+
+
+def test_uwave_gestures(data_home):
+    gesture = fetch_gesture(data_home, download_if_missing=False)
+    X = np.ascontiguousarray(gesture.X[::10].swapaxes(1, 2))
+    assert X.shape[1] == 3
+    compare(X[::2], X[1::2], MTYPES)
+
+
+def test_har_windows(data_home):
+    har = fetch_har(data_home, download_if_missing=False)
+    X = np.ascontiguousarray(np.asarray(har.X[::40]).swapaxes(1, 2))
+    assert X.shape[1:] == (6, 128)
+    compare(X[::2], X[1::2], MTYPES)
+
+
+def test_windows_of_a_real_panel():
+    X, y = load_basic_motions(split="train", return_type="numpy3D")
+    expected = sliding_windows(X.swapaxes(1, 2), length=50, y=y)
+    assert expected.X.shape == (80, 50, 6)
+    for mtype in MTYPES:
+        w = sliding_windows(convert_to(X, mtype), length=50, y=y, input_layout="nct")
+        np.testing.assert_array_equal(w.X, expected.X)
+        np.testing.assert_array_equal(w.y, expected.y)
+        np.testing.assert_array_equal(w.groups, expected.groups)
+    pulse = PulseTransformer(**SMALL_ENCODER, max_epochs=1, random_state=0)
+    assert pulse.fit(w.X, groups=w.groups).transform(w.X).shape == (80, 8)
