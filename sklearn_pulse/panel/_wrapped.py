@@ -114,8 +114,8 @@ def as_panel_transformer(estimator: Any) -> PanelTransformer:
 
 def _check_estimator(estimator: Any) -> None:
     """Raise unless this is a transformer of the package that needs no labels."""
-    name = type(estimator).__name__
     inner = estimator.estimator if isinstance(estimator, FrozenEstimator) else estimator
+    name = type(inner).__name__
     if not isinstance(inner, WindowEmbedder):
         raise TypeError(
             f"estimator must be a transformer of sklearn_pulse, such as PulseTransformer(), got"

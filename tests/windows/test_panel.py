@@ -126,6 +126,14 @@ def test_what_is_no_panel():
         sliding_windows([FRAMES[0], FRAMES[1].drop(index=3)], 4)
     with pytest.raises(ValueError, match="irregular time index"):
         sliding_windows(MULTI.iloc[::-1], 4)
+    backwards = pd.date_range("2024", periods=10, freq="s")[::-1]
+    for index in (backwards, np.zeros(10)):
+        with pytest.raises(ValueError, match="irregular time index in instance 0"):
+            sliding_windows([FRAMES[0].set_axis(index)], 4)
+    shifted = NESTED.copy()
+    shifted.at["anna", "y"] = shifted.at["anna", "y"].set_axis(range(1, 8))
+    with pytest.raises(ValueError, match="channels with different times in instance 'anna'"):
+        sliding_windows(shifted, 4)
     with pytest.raises(ValueError, match=r"recordings\[1\] has the channels \['y', 'x'\]"):
         sliding_windows([FRAMES[0], FRAMES[1][["y", "x"]]], 4)
     with pytest.raises(ValueError, match="rows whose instance is NaN"):
