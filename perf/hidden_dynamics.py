@@ -30,6 +30,7 @@ from sklearn_pulse.baselines import (
     TimeMAETransformer,
     TS2VecTransformer,
 )
+from sklearn_pulse.benchmark._controls import MiniRocketTransformer, StatisticsTransformer
 from sklearn_pulse.datasets import make_system_classification
 from sklearn_pulse.evaluation import make_linear_probe
 from sklearn_pulse.windows import RecordingWindows
@@ -111,11 +112,18 @@ def probe(transformer: TransformerMixin, task: HiddenDynamics) -> float:
     )
 
 
-def untrained_accuracy(seed: int) -> float:
-    """Return the accuracy on an encoder as it was initialised."""
+def control_accuracy(name: str, seed: int) -> float:
+    """Return the accuracy on what needs no training without labels."""
     task = make_task()
-    untrained = RandomEncoderTransformer(**ENCODER, random_state=seed, num_threads=1)
-    return probe(untrained.fit(np.asarray(task.train[:1])), task)
+    controls = {
+        "untrained encoder": RandomEncoderTransformer(**ENCODER, random_state=seed, num_threads=1),
+        "MiniRocket": MiniRocketTransformer(random_state=seed),
+        "channel statistics": StatisticsTransformer(),
+    }
+    return probe(controls[name].fit(np.asarray(task.train)), task)
+
+
+CONTROLS = ("untrained encoder", "MiniRocket", "channel statistics")
 
 
 def accuracy(name: str, seed: int) -> float:
@@ -132,13 +140,12 @@ def main() -> None:
     parser.add_argument("--method", nargs="+", choices=list(METHODS), default=list(METHODS))
     parser.add_argument("--output", type=Path)
     args = parser.parse_args()
-    untrained = [untrained_accuracy(seed) for seed in range(args.seeds)]
     lines = ["| | accuracy, % | by seed | CPU seconds |", "|---|---:|---|---:|"]
-    lines.append(_line("untrained encoder", untrained, 0.0))
     print("\n".join(lines), flush=True)
-    for name in args.method:
+    for name in (*CONTROLS, *args.method):
+        score = control_accuracy if name in CONTROLS else accuracy
         start = time.process_time()
-        scores = [accuracy(name, seed) for seed in range(args.seeds)]
+        scores = [score(name, seed) for seed in range(args.seeds)]
         lines.append(_line(name, scores, (time.process_time() - start) / args.seeds))
         print(lines[-1], flush=True)
     if args.output is not None:

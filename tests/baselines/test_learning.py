@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from perf.hidden_dynamics import METHODS, accuracy, make_task, untrained_accuracy
+from perf.hidden_dynamics import METHODS, accuracy, control_accuracy, make_task
 
 # LFADS and TimeMAE learn too little within the budget; their losses and steps are tested literally.
 LEARNING = ("simclr", "ts2vec", "rebar", "patchtst", "dsvae", "simmtm", "pulse")
@@ -12,7 +12,7 @@ MARGIN = 0.03  # of the accuracies of two seeds, about twice the standard error 
 
 @pytest.fixture(scope="module")
 def untrained():
-    return np.mean([untrained_accuracy(seed) for seed in (0, 1)])
+    return np.mean([control_accuracy("untrained encoder", seed) for seed in (0, 1)])
 
 
 def test_the_task_has_groups_and_parts():
