@@ -137,7 +137,8 @@ class PulseTransformer(BaseSSLTransformer):
     precision : {"float32", "bfloat16"}, default="float32"
         "bfloat16" computes under autocast; weights and embeddings stay float32.
     compile : bool, default=False
-        Whether to compile the encoder with :func:`torch.compile`.
+        Whether to compile the encoder with :func:`torch.compile`, where it is called as a whole:
+        in `transform`, while the training of PULSE reads its steps.
     device : str or torch.device, default="auto"
         "cpu", "cuda" or "cuda:1"; "auto" is CUDA where there is one.
     num_threads : int or None, default=None
