@@ -42,6 +42,7 @@ class WindowEmbedder(
 
     def _objective_params(self) -> dict[str, Any]:
         """Return what builds the objective, beside `n_channels` and `seed`; every method says."""
+        # For who forgets it: every class of the package has its own.
         raise NotImplementedError(f"{type(self).__name__} does not say how to build its objective")
 
     def _check_params(self) -> None:

@@ -60,6 +60,7 @@ class PanelAdapter(CallbackSupportMixin, BaseTransformer):
 
     def _build_estimator(self) -> Any:
         """Return the transformer that is to be fitted."""
+        # For who forgets it: every class of the package has its own.
         raise NotImplementedError(f"{type(self).__name__} does not say what it wraps")
 
     @with_callbacks

@@ -73,6 +73,15 @@ def test_labelled_windows_are_those_of_the_part(task):
     np.testing.assert_array_equal(windows, task.X[task.rows("train")][order])
 
 
+@pytest.mark.parametrize("n_windows", [None, 13])
+def test_labels_are_those_of_their_windows(task, n_windows):
+    cut = CUT | {"mode": "labeled"}
+    X, y = task.labeled_windows(cut, "train", 0, n_windows)
+    label = {window.tobytes(): own for window, own in zip(task.X, task.y, strict=True)}
+    assert y.tolist() == [label[window.tobytes()] for window in X]
+    assert len(X) == (n_windows or 60)
+
+
 def test_a_validation_part_is_made_where_there_is_none(task):
     assert task.with_validation() is task
     split = np.where(task.split == "val", "train", task.split)
