@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
 from ._objective import Objective
-from .functional import dropout, pass_errors
-from .networks import GRUDecoder, InitialConditionEncoder, SystemEncoder, TimeVaryingBranch
+from .functional import dropout, keep_bits, keep_scale, pass_errors
+from .networks import (
+    Dropout,
+    GRUDecoder,
+    InitialConditionEncoder,
+    SystemEncoder,
+    TimeVaryingBranch,
+    chunks,
+)
 from .sampling import aligned_steps, crop_starts, minimum_length, observed_span
 
 
@@ -17,9 +25,8 @@ class Encoding(NamedTuple):
     """What is read off the whole window, before any crop is drawn."""
 
     embedding: Tensor  # (batch, embedding_dim), theta
-    steps: Tensor  # (batch, n_timesteps, embedding_dim), before pooling
-    time_varying: Tensor | None  # (batch, n_timesteps, time_varying_dim)
-    conditions: Tensor  # (batch, n_timesteps, gru_hidden_dim), the initial state at every step
+    time_varying: Tensor  # (batch, n_timesteps, time_varying_dim)
+    source: Tensor  # (batch, n_timesteps, ...), what the initial condition is read from
 
 
 class Reconstruction(NamedTuple):
@@ -52,7 +59,7 @@ class CrossReconstruction(Objective):
         The initial-condition encoder.
     gru_num_layers, gru_hidden_dim, observation, dropout
         The decoder.
-    n_crops, crop, crop_length, min_crop_length, pairing, loss_reduction
+    n_crops, crop, crop_length, min_crop_length, pairing, loss_reduction, theta_dropout
         The objective.
     seed : int, default=0
         Of the generator of crops, pairs and dropout.
@@ -96,6 +103,7 @@ class CrossReconstruction(Objective):
         pairing: str = "crops",
         loss_reduction: str = "published",
         dropout: float = 0.1,
+        theta_dropout: str = "step",
         seed: int = 0,
     ) -> None:
         super().__init__(seed)
@@ -106,6 +114,7 @@ class CrossReconstruction(Objective):
         self.pairing = pairing
         self.loss_reduction = loss_reduction
         self.dropout = dropout
+        self.theta_dropout = theta_dropout
         self.shared_encoder = shared_encoder
         self.encoder = SystemEncoder(
             n_channels, encoder_hidden_dim, embedding_dim, encoder_depth, pooling
@@ -171,12 +180,18 @@ class CrossReconstruction(Objective):
 
     def encode_window(self, x: Tensor, observed: Tensor | None = None) -> Encoding:
         """Run everything that reads the whole window, once."""
+        parts = [self._encode_chunk(*chunk) for chunk in chunks(x, observed)]
+        embedding, time_varying, source = map(torch.cat, zip(*parts, strict=True))
+        return Encoding(embedding, time_varying, source)
+
+    def _encode_chunk(self, x: Tensor, observed: Tensor | None) -> Encoding:
         steps = self.encoder.encode_steps(x, observed)
         return Encoding(
             embedding=self.encoder.pool(steps, observed),
-            steps=steps,
-            time_varying=None if self.time_varying is None else self.time_varying(steps, observed),
-            conditions=self.initial_condition(steps if self.shared_encoder else x, observed),
+            time_varying=(
+                steps[..., :0] if self.time_varying is None else self.time_varying(steps, observed)
+            ),
+            source=steps if self.shared_encoder else x,
         )
 
     def reconstruct(
@@ -195,22 +210,21 @@ class CrossReconstruction(Objective):
             Predictions, targets and what is scored, time first.
         """
         batch = len(x)
-        embedding, _, drive, conditions = self.encode_window(x, observed)
+        embedding, drive, source = self.encode_window(x, observed)
         if self.pairing == "random":  # everything but theta comes from another window
             partner = torch.randperm(batch, generator=self.generator(x.device), device=x.device)
-            x, conditions = x[partner], conditions[partner]
+            x, drive, source = x[partner], drive[partner], source[partner]
             observed = None if observed is None else observed[partner]
-            drive = None if drive is None else drive[partner]
         if starts is None:
             starts = self._draw_starts(x, observed)
         starts = torch.cat([starts, self._first_step(x, observed).unsqueeze(0)])
-        condition = conditions[torch.arange(batch, device=x.device), starts]
+        condition = self.initial_condition.at(starts, source, observed)
         return self._run_passes(embedding, drive, condition, starts, x, observed)
 
     def _run_passes(
         self,
         embedding: Tensor,
-        drive: Tensor | None,
+        drive: Tensor,
         condition: Tensor,
         starts: Tensor,
         x: Tensor,
@@ -220,10 +234,10 @@ class CrossReconstruction(Objective):
         batch, n_timesteps, _ = x.shape
         index, inside = aligned_steps(starts, n_timesteps, self._lengths(starts, n_timesteps))
         rows = torch.arange(batch, device=x.device)
-        prediction = self._decode(embedding, drive, condition, index)
+        prediction = self._decode(embedding, drive, condition, index, inside.sum(0))
         scored = inside if observed is None else inside & observed[rows, index]
         return Reconstruction(
-            prediction=prediction * inside.unsqueeze(-1),
+            prediction=prediction,
             target=x[rows, index],
             scored=scored,
             n_steps=inside.sum(0).amax(1),
@@ -247,7 +261,7 @@ class CrossReconstruction(Objective):
             Predictions, missing steps included; NaN up to t0.
         """
         batch, n_timesteps, _ = x.shape
-        embedding, _, drive, conditions = self.encode_window(x, observed)
+        embedding, drive, source = self.encode_window(x, observed)
         starts = torch.full((1, batch), start, device=x.device)
         if observed is not None:
             later = observed & (torch.arange(n_timesteps, device=x.device) >= start)
@@ -256,29 +270,39 @@ class CrossReconstruction(Objective):
             starts = torch.where(later.any(1), first, n_timesteps - 1).unsqueeze(0)
         whole = torch.full_like(starts, n_timesteps)
         index, inside = aligned_steps(starts, n_timesteps, whole)
+        conditions = self.initial_condition(source, observed)
         condition = conditions[torch.arange(batch, device=x.device), starts]
-        prediction = self._decode(embedding, drive, condition, index)[:, 0]
+        # All of one length: shapes, and so rounding, do not depend on which windows come together.
+        lengths = torch.full_like(starts, n_timesteps - 1)
+        prediction = self._decode(embedding, drive, condition, index, lengths)[:, 0]
         completed = torch.full_like(x, torch.nan)
         step, row = inside[:, 0].nonzero(as_tuple=True)
         completed[row, index[step, 0, row]] = prediction[step, row].to(x.dtype)
         return completed
 
     def _decode(
-        self, embedding: Tensor, drive: Tensor | None, condition: Tensor, index: Tensor
+        self, embedding: Tensor, drive: Tensor, condition: Tensor, index: Tensor, lengths: Tensor
     ) -> Tensor:
-        """Predict the numbered steps of every pass, (n_timesteps - 1, n_passes, batch, ...)."""
-        inputs = self._decoder_inputs(embedding, drive, index)
-        prediction = self.decoder(inputs.flatten(1, 2), condition.flatten(0, 1))
-        return prediction.unflatten(1, index.shape[1:])
+        """Predict so many of the numbered steps of every pass, zeros after them.
 
-    def _decoder_inputs(self, embedding: Tensor, drive: Tensor | None, index: Tensor) -> Tensor:
-        inputs = embedding.expand(*index.shape, -1)
-        if drive is not None:
-            rows = torch.arange(len(drive), device=drive.device)
-            inputs = torch.cat([inputs, drive[rows, index]], dim=-1)
-        if not self.training:
-            return inputs
-        return dropout(inputs, self.dropout, self.generator(inputs.device))
+        `index` is of shape (n_timesteps - 1, n_passes, batch), `lengths` (n_passes, batch).
+        """
+        _, n_passes, batch = index.shape
+        constant = embedding.expand(n_passes, -1, -1).flatten(0, 1)
+        drive = drive[torch.arange(batch, device=index.device), index].flatten(1, 2)
+        drop = None
+        if self.training and self.dropout:
+            generator = self.generator(index.device)
+            if self.theta_dropout == "step":
+                draw = partial(keep_bits, p=self.dropout, generator=generator)
+                drop = Dropout(draw, keep_scale(self.dropout))
+            else:
+                constant = dropout(constant, self.dropout, generator)
+                drive = dropout(drive, self.dropout, generator)
+        prediction = self.decoder.roll_out(
+            constant, drive, condition.flatten(0, 1), lengths.flatten(), drop
+        )
+        return prediction.unflatten(1, (n_passes, batch))
 
     def _draw_starts(self, x: Tensor, observed: Tensor | None) -> Tensor:
         length = self.crop_length if self.crop == "fixed" else self.min_crop_length

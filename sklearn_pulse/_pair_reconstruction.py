@@ -115,11 +115,11 @@ class PositivePairs(PairReconstruction):
         target = self.encode_window(partner, partner_observed)
         if starts is None:
             starts = self._draw_start(partner, partner_observed)
-        rows = torch.arange(len(x), device=x.device)
         if self.init_source == "target":
-            condition = target.conditions[rows, starts]
+            condition = self.initial_condition.at(starts, target.source, partner_observed)
         else:
-            condition = anchor.conditions[rows, _within(starts, observed)]
+            inside = _within(starts, observed)
+            condition = self.initial_condition.at(inside, anchor.source, observed)
         return self._run_passes(
             anchor.embedding, target.time_varying, condition, starts, partner, partner_observed
         )
@@ -181,10 +181,10 @@ class NegativePairs(PairReconstruction):
             seen = torch.stack([_or_all(observed, x), _or_all(partner_observed, partner)])
             pair = pair * seen.unsqueeze(-1)
         either = None if seen is None else seen.any(0)
-        embedding, _, drive, conditions = self.encode_window(_stacked(self._mask(pair)), either)
+        embedding, drive, source = self.encode_window(_stacked(self._mask(pair)), either)
         if starts is None:
             starts = self._draw_start(x, either)
-        condition = conditions[torch.arange(len(x), device=x.device), starts]
+        condition = self.initial_condition.at(starts, source, either)
         passes = self._run_passes(embedding, drive, condition, starts, _stacked(pair), either)
         return self._by_window(passes, seen)
 

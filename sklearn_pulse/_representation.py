@@ -104,8 +104,7 @@ class RepresentationObjective(Objective):
         Tensor of shape (batch, n_timesteps, embedding_dim)
             Before pooling.
         """
-        for block in self.encoder.blocks:
-            hidden = block(hidden, observed)
+        hidden = self.encoder.run_blocks(hidden, observed)
         if self.layer_norm != "embedding":  # "none" has put the identity in its place
             hidden = self.encoder.norm(hidden)
         if self._drops:

@@ -18,20 +18,49 @@ _EXCLUDED = -1e30  # a logit that takes no part; -inf would make NaN of rows wit
 HALF_LOG_2PI = 0.5 * math.log(2.0 * math.pi)  # the constant of a normal log density
 
 
-def keep_mask(shape: tuple[int, ...], p: float, generator: torch.Generator) -> Tensor:
-    """Draw a dropout mask: True with probability ``1 - p``.
+def keep_bits(shape: tuple[int, ...], p: float, generator: torch.Generator) -> Tensor:
+    """Draw a dropout mask: 1 with probability ``1 - p``, else 0.
 
     Four 16-bit draws are cut from each 64-bit random number, which is several times faster than
-    one Bernoulli draw an element, so ``p`` is rounded to the nearest multiple of ``2**-16``.
+    one Bernoulli draw an element, so ``p`` is rounded to the nearest multiple of ``2**-16``. The
+    mask is of integers because PyTorch's CPU kernels turn them into floats ten times faster than
+    they do Booleans.
 
     Parameters
     ----------
     shape : tuple of int
         Shape of the mask.
     p : float
-        Probability of a False, in [0, 1).
+        Probability of a 0, in [0, 1).
     generator : torch.Generator
         Source of the draws; the mask lies on its device.
+
+    Returns
+    -------
+    Tensor of int16, of shape `shape`
+        1 for the entries to keep.
+
+    Examples
+    --------
+    >>> import torch
+    >>> bits = keep_bits((100, 100), 0.25, torch.Generator().manual_seed(0))
+    >>> bits.unique(), round(bits.float().mean().item(), 1)
+    (tensor([0, 1], dtype=torch.int16), 0.8)
+    """
+    size = torch.Size(shape)
+    n = size.numel()
+    draws = torch.empty(-(-n // _LANES), dtype=torch.int64, device=generator.device)
+    lanes = draws.random_(-(2**63), None, generator=generator).view(torch.int16)
+    return lanes[:n].ge_(round(p * _LEVELS) - _LEVELS // 2).view(size)
+
+
+def keep_mask(shape: tuple[int, ...], p: float, generator: torch.Generator) -> Tensor:
+    """Draw a dropout mask: True with probability ``1 - p``.
+
+    Parameters
+    ----------
+    shape, p, generator
+        As for :func:`keep_bits`.
 
     Returns
     -------
@@ -41,15 +70,32 @@ def keep_mask(shape: tuple[int, ...], p: float, generator: torch.Generator) -> T
     Examples
     --------
     >>> import torch
-    >>> mask = keep_mask((100, 100), 0.25, torch.Generator().manual_seed(0))
-    >>> round(mask.float().mean().item(), 1)
-    0.8
+    >>> keep_mask((2, 2), 0.0, torch.Generator())
+    tensor([[True, True],
+            [True, True]])
     """
-    size = torch.Size(shape)
-    n = size.numel()
-    draws = torch.empty(-(-n // _LANES), dtype=torch.int64, device=generator.device)
-    lanes = draws.random_(-(2**63), None, generator=generator).view(torch.int16)
-    return (lanes[:n] >= round(p * _LEVELS) - _LEVELS // 2).view(size)
+    return keep_bits(shape, p, generator).bool()
+
+
+def keep_scale(p: float) -> float:
+    """Return what dropout multiplies the entries that it keeps by.
+
+    Parameters
+    ----------
+    p : float
+        Probability of a zero, in [0, 1), rounded as :func:`keep_bits` does.
+
+    Returns
+    -------
+    float
+        At least 1.
+
+    Examples
+    --------
+    >>> keep_scale(0.5)
+    2.0
+    """
+    return 1.0 / (1.0 - round(p * _LEVELS) / _LEVELS)
 
 
 def dropout(x: Tensor, p: float, generator: torch.Generator) -> Tensor:
@@ -79,10 +125,10 @@ def dropout(x: Tensor, p: float, generator: torch.Generator) -> Tensor:
     >>> dropout(x, 0.5, torch.Generator().manual_seed(0)).unique()
     tensor([0., 2.])
     """
-    rounded = round(p * _LEVELS) / _LEVELS
-    if rounded == 0.0:
+    scale = keep_scale(p)
+    if scale == 1.0:
         return x
-    return x * keep_mask(x.shape, p, generator).to(x.dtype).mul_(1.0 / (1.0 - rounded))
+    return x * keep_bits(x.shape, p, generator).to(x.dtype).mul_(scale)
 
 
 def pass_errors(

@@ -68,6 +68,7 @@ def _at_most(value: int, limit: int | None) -> int:
 
 BUDGETS = {
     "smoke": Budget(8_000, 1, 1, 1, 1),
+    "tiny": Budget(40_000, 10, 10, 10, 3),
     "small": Budget(160_000, 10, 40, 40, 3),
     "medium": Budget(1_000_000, 30, 40, 100, 3),
     "full": Budget(None, None, 40, None, 5),

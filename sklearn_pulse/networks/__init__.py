@@ -3,11 +3,12 @@
 from ._conv_encoder import ConvEncoder
 from ._cross_attention import CrossAttention
 from ._decoder import GRUDecoder
-from ._encoder import SystemEncoder
+from ._encoder import SystemEncoder, chunks
 from ._heads import ClassificationHead
 from ._initial_condition import InitialConditionEncoder
 from ._latent_factors import LatentFactorModel, LatentFactors
 from ._patch_encoder import PatchEncoder
+from ._repeated_input import Dropout
 from ._segment_encoder import SegmentEncoder, SegmentTransformer
 from ._sequential_vae import SequentialLatents, SequentialVAE
 from ._time_varying import TimeVaryingBranch
@@ -16,6 +17,7 @@ __all__ = [
     "ClassificationHead",
     "ConvEncoder",
     "CrossAttention",
+    "Dropout",
     "GRUDecoder",
     "InitialConditionEncoder",
     "LatentFactorModel",
@@ -27,4 +29,5 @@ __all__ = [
     "SequentialVAE",
     "SystemEncoder",
     "TimeVaryingBranch",
+    "chunks",
 ]

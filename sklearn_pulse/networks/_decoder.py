@@ -2,7 +2,27 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
+import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
+
+from ._dilated_conv import compute_dtype
+from ._packed_gru import run_gru
+from ._packing import Packing
+from ._repeated_input import Dropout, project_repeated
+
+_NAMES = ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
+
+
+class _Layer(NamedTuple):
+    """Weights of a GRU layer, in the order of `_NAMES`."""
+
+    input: Tensor
+    state: Tensor
+    input_bias: Tensor
+    state_bias: Tensor
 
 
 class GRUDecoder(nn.Module):
@@ -39,6 +59,7 @@ class GRUDecoder(nn.Module):
         observation: str = "mlp",
     ) -> None:
         super().__init__()
+        self.n_channels = n_channels
         self.gru = nn.GRU(input_dim, hidden_dim, num_layers)
         self.observation: nn.Module = nn.Linear(hidden_dim, n_channels)
         if observation == "mlp":
@@ -69,3 +90,79 @@ class GRUDecoder(nn.Module):
         """
         states, _ = self.gru(drive, self.initial_state(condition))
         return self.observation(states)
+
+    def roll_out(
+        self,
+        constant: Tensor,
+        drive: Tensor,
+        condition: Tensor,
+        lengths: Tensor,
+        drop: Dropout | None = None,
+    ) -> Tensor:
+        """Reconstruct sequences of unequal length from a constant and a varying drive.
+
+        On the CPU, steps past a sequence's end are not computed, nor is the constant part's
+        product at more steps than one; on CUDA the fused kernel for padded sequences is faster.
+
+        Parameters
+        ----------
+        constant : Tensor of shape (batch, n_constant)
+            What drives every step.
+        drive : Tensor of shape (n_steps, batch, n_varying)
+            What drives each step besides; `n_varying` may be zero.
+        condition : Tensor of shape (batch, hidden_dim)
+            Initial condition.
+        lengths : Tensor of int, of shape (batch,)
+            Steps of each sequence, at most `n_steps`.
+        drop : Dropout or None, default=None
+            Drops elements of the input out, each step anew.
+
+        Returns
+        -------
+        Tensor of shape (n_steps, batch, n_channels)
+            The reconstruction; zero past the end of each sequence.
+        """
+        n_steps = len(drive)
+        if constant.device.type != "cpu":
+            inputs = torch.cat([constant.expand(n_steps, -1, -1), drive], dim=-1)
+            if drop is not None:
+                keep = drop.draw((n_steps * len(constant), inputs.shape[-1])).view(inputs.shape)
+                inputs = inputs * keep.to(inputs.dtype).mul_(drop.scale)
+            running = torch.arange(n_steps, device=lengths.device).unsqueeze(1) < lengths
+            return self(inputs, condition) * running.unsqueeze(-1)
+        packing = Packing.of(lengths, n_steps)
+        if not packing.sizes:
+            return drive.new_zeros(n_steps, len(constant), self.n_channels)
+        packed = self._run_packed(constant, drive, condition, packing, drop)
+        return packing.pad(self.observation(packed), n_steps)
+
+    def _run_packed(
+        self,
+        constant: Tensor,
+        drive: Tensor,
+        condition: Tensor,
+        packing: Packing,
+        drop: Dropout | None,
+    ) -> Tensor:
+        """Return the last layer's states, packed."""
+        dtype, order, sizes = compute_dtype(constant), packing.order, packing.sizes
+        running = order[: sizes[0]]
+        constant, state = constant.to(dtype)[running], condition.to(dtype)[running]
+        drive = packing.pack(drive.to(dtype))
+        # autocast would not reach the in-place products; everything has its type already.
+        with torch.autocast(constant.device.type, enabled=False):
+            first, *later = self._layers(dtype)
+            inputs = project_repeated(constant, drive, first.input, first.input_bias, sizes, drop)
+            states = run_gru(inputs, state, first.state, first.state_bias, sizes)
+            for layer in later:
+                inputs = F.linear(states, layer.input, layer.input_bias)
+                zeros = torch.zeros_like(state)
+                states = run_gru(inputs, zeros, layer.state, layer.state_bias, sizes)
+        return states
+
+    def _layers(self, dtype: torch.dtype) -> list[_Layer]:
+        """Return each layer's weights."""
+        return [
+            _Layer(*(getattr(self.gru, f"{name}_l{layer}").to(dtype) for name in _NAMES))
+            for layer in range(self.gru.num_layers)
+        ]

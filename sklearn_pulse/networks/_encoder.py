@@ -2,50 +2,19 @@
 
 from __future__ import annotations
 
-import torch.nn.functional as F
+import torch
 from torch import Tensor, nn
 
-from ._time import mask_steps, pool_steps
+from ._dilated_conv import DilatedConv, compute_dtype
+from ._time import pool_steps
 
-
-class DilatedConv(nn.Conv1d):
-    """Three-tap convolution with zero padding, channels last.
-
-    Each tap is one matrix product over the steps that it reaches. A tap whose dilation reaches
-    past the window reads nothing but padding, so it is never multiplied; its weights still get a
-    gradient, of zero, and so their weight decay.
-
-    Parameters
-    ----------
-    in_channels, out_channels : int
-        Widths.
-    dilation : int
-        Distance between taps, in steps.
-
-    Examples
-    --------
-    >>> import torch
-    >>> DilatedConv(2, 5, dilation=4)(torch.zeros(1, 10, 2)).shape
-    torch.Size([1, 10, 5])
-    """
-
-    def __init__(self, in_channels: int, out_channels: int, dilation: int) -> None:
-        super().__init__(in_channels, out_channels, 3, dilation=dilation, padding=dilation)
-
-    def forward(self, x: Tensor) -> Tensor:
-        """Convolve `x` of shape (batch, n_timesteps, in_channels), keeping its length."""
-        (dilation,) = self.dilation
-        reached = x.shape[1] - dilation
-        past, centre, future = self.weight.unbind(2)
-        y = F.linear(x, centre, self.bias)
-        if reached <= 0:
-            return y
-        y = y + F.pad(F.linear(x[:, :reached], past), (0, 0, dilation, 0))
-        return y + F.pad(F.linear(x[:, dilation:], future), (0, 0, 0, dilation))
+# On the CPU a few windows go through all blocks before the next do: what one block writes is then
+# still in the cache when the next reads it.
+_CHUNK_STEPS = 2**12
 
 
 class ResidualBlock(nn.Module):
-    """``conv2(GELU(conv1(GELU(x)))) + skip(x)``, both convolutions with the same dilation.
+    """``conv2(GELU(conv1(GELU(x)))) + skip(x)``, both with the same dilation, time first.
 
     Parameters
     ----------
@@ -59,8 +28,8 @@ class ResidualBlock(nn.Module):
     Examples
     --------
     >>> import torch
-    >>> ResidualBlock(4, 4, dilation=2)(torch.zeros(1, 10, 4)).shape
-    torch.Size([1, 10, 4])
+    >>> ResidualBlock(4, 4, dilation=2)(torch.zeros(10, 1, 4)).shape
+    torch.Size([10, 1, 4])
     """
 
     def __init__(
@@ -72,9 +41,21 @@ class ResidualBlock(nn.Module):
         self.skip = nn.Linear(in_channels, out_channels) if project else nn.Identity()
 
     def forward(self, x: Tensor, observed: Tensor | None = None) -> Tensor:
-        """Apply the block to `x` of shape (batch, n_timesteps, in_channels)."""
-        hidden = self.conv1(mask_steps(F.gelu(x), observed))
-        return self.conv2(mask_steps(F.gelu(hidden), observed)) + self.skip(x)
+        """Apply the block.
+
+        Parameters
+        ----------
+        x : Tensor of shape (n_timesteps, batch, in_channels)
+            Any per-step values.
+        observed : Tensor of shape (n_timesteps, batch, 1), or None
+            1 for the steps that were observed, 0 for the others; None means all.
+
+        Returns
+        -------
+        Tensor of shape (n_timesteps, batch, out_channels)
+            The block's output.
+        """
+        return self.conv2(self.conv1(x, observed), observed) + self.skip(x)
 
 
 class SystemEncoder(nn.Module):
@@ -144,10 +125,30 @@ class SystemEncoder(nn.Module):
         Tensor of shape (batch, n_timesteps, embedding_dim)
             After layer normalisation, before pooling.
         """
-        x = self.input(x)
+        return self.norm(self.run_blocks(self.input(x), observed))
+
+    def run_blocks(self, hidden: Tensor, observed: Tensor | None = None) -> Tensor:
+        """Go through the residual blocks.
+
+        Parameters
+        ----------
+        hidden : Tensor of shape (batch, n_timesteps, hidden_dim)
+            Output of the input layer.
+        observed : Tensor of bool, of shape (batch, n_timesteps), or None
+            None means all.
+
+        Returns
+        -------
+        Tensor of shape (batch, n_timesteps, embedding_dim)
+            Before layer normalisation; a view of a tensor with time first.
+        """
+        seen = None
+        if observed is not None:
+            seen = observed.t().unsqueeze(-1).to(compute_dtype(hidden))
+        hidden = hidden.transpose(0, 1).contiguous()
         for block in self.blocks:
-            x = block(x, observed)
-        return self.norm(x)
+            hidden = block(hidden, seen)
+        return hidden.transpose(0, 1)
 
     def pool(self, steps: Tensor, observed: Tensor | None = None) -> Tensor:
         """Pool the per-step encoding over the observed steps to (batch, embedding_dim)."""
@@ -155,4 +156,34 @@ class SystemEncoder(nn.Module):
 
     def forward(self, x: Tensor, observed: Tensor | None = None) -> Tensor:
         """Embed windows: `encode_steps`, then `pool`."""
-        return self.pool(self.encode_steps(x, observed), observed)
+        return torch.cat(
+            [self.pool(self.encode_steps(*chunk), chunk[1]) for chunk in chunks(x, observed)]
+        )
+
+
+def chunks(x: Tensor, observed: Tensor | None) -> list[tuple[Tensor, Tensor | None]]:
+    """Split a batch, on the CPU into as many windows as its caches hold.
+
+    Parameters
+    ----------
+    x : Tensor of shape (batch, n_timesteps, n_channels)
+        Windows.
+    observed : Tensor of bool, of shape (batch, n_timesteps), or None
+        None means all.
+
+    Returns
+    -------
+    list of (x, observed)
+        Views of the windows, in their order.
+
+    Examples
+    --------
+    >>> import torch
+    >>> [len(part) for part, _ in chunks(torch.zeros(10, 1000, 2), None)]
+    [4, 4, 2]
+    """
+    size = max(1, _CHUNK_STEPS // x.shape[1]) if x.device.type == "cpu" else max(1, len(x))
+    parts = x.split(size)
+    if observed is None:
+        return [(part, None) for part in parts]
+    return list(zip(parts, observed.split(size), strict=True))

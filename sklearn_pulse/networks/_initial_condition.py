@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 
+import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 from ._time import mask_steps, replicate_edges
@@ -57,6 +59,42 @@ class InitialConditionEncoder(nn.Module):
         """Map `x` of shape (batch, n_timesteps, n_channels) to (batch, n_timesteps, state_dim)."""
         hidden = _same_length(self.conv1, mask_steps(x, observed)).relu()
         return _same_length(self.conv2, mask_steps(hidden, observed))
+
+    def at(self, starts: Tensor, x: Tensor, observed: Tensor | None = None) -> Tensor:
+        """Return the states at some steps alone, computed from the samples around them.
+
+        Parameters
+        ----------
+        starts : Tensor of int, of shape (n_passes, batch)
+            A step of each window and pass.
+        x : Tensor of shape (batch, n_timesteps, n_channels)
+            Windows.
+        observed : Tensor of bool, of shape (batch, n_timesteps), or None
+            None means all.
+
+        Returns
+        -------
+        Tensor of shape (n_passes, batch, state_dim)
+            Those rows of what `forward` returns.
+        """
+        # Padding repeats the edge of what a convolution reads, so steps are clamped before each.
+        outer = _around(starts, self.conv2, x.shape[1])
+        inner = _around(outer, self.conv1, x.shape[1])
+        rows = torch.arange(len(x), device=x.device)
+        near = mask_steps(x, observed)[rows.view(-1, 1, 1), inner]
+        hidden = F.linear(near.mT.flatten(3), self.conv1.weight.flatten(1), self.conv1.bias).relu()
+        if observed is not None:
+            hidden = mask_steps(hidden, observed[rows.view(-1, 1), outer])
+        hidden = hidden.flatten(0, 1).mT
+        state = F.conv1d(hidden, self.conv2.weight, self.conv2.bias, groups=self.conv2.groups)
+        return state.view(*starts.shape, -1)
+
+
+def _around(steps: Tensor, conv: nn.Conv1d, n_timesteps: int) -> Tensor:
+    """Return the steps that the taps read, (..., kernel_size), inside the window."""
+    (n_taps,), (dilation,) = conv.kernel_size, conv.dilation
+    offsets = torch.arange(n_taps, device=steps.device) - n_taps // 2
+    return (steps.unsqueeze(-1) + dilation * offsets).clamp(0, n_timesteps - 1)
 
 
 def _same_length(conv: nn.Conv1d, x: Tensor) -> Tensor:

@@ -39,9 +39,16 @@ class TimeVaryingBranch(nn.Module):
 
     def forward(self, steps: Tensor, observed: Tensor | None = None) -> Tensor:
         """Map (batch, n_timesteps, embedding_dim) to (batch, n_timesteps, time_varying_dim)."""
-        hidden = _same_length(self.conv1, mask_steps(steps, observed)).relu()
+        hidden = self._narrow(mask_steps(steps, observed)).relu()
         latent = _same_length(self.conv2, mask_steps(hidden, observed))
         return self._share(latent, observed)
+
+    def _narrow(self, steps: Tensor) -> Tensor:
+        """Apply the first convolution: what each tap reads of each step, then the taps' sum."""
+        read = F.linear(steps, self.conv1.weight.permute(2, 0, 1).flatten(0, 1))
+        past, centre, future = read.chunk(3, dim=-1)
+        past, future = reflect_edges(past)[:, :-2], reflect_edges(future)[:, 2:]
+        return past + centre + future + self.conv1.get_parameter("bias")
 
     def _share(self, latent: Tensor, observed: Tensor | None) -> Tensor:
         n_timesteps = latent.shape[1]

@@ -196,9 +196,10 @@ def test_crops_reach_all_bounds():
 def literal_encoding(contrast, crop, visible):
     """The encoder on a crop, with the hidden steps zeroed after the input layer."""
     hidden = contrast.encoder.input(crop) * visible.unsqueeze(-1)
+    hidden = hidden.transpose(0, 1)
     for block in contrast.encoder.blocks:
         hidden = block(hidden)
-    return hidden
+    return hidden.transpose(0, 1)
 
 
 @pytest.mark.parametrize("layer_norm", ["embedding", "everywhere", "none"])

@@ -1,0 +1,112 @@
+"""Dilated convolutions of activated steps, time first: the encoder's unit of work."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+from torch.autograd.function import once_differentiable
+
+
+class DilatedConv(nn.Conv1d):
+    """Three-tap convolution of ``GELU(x)`` with zero padding, time first.
+
+    With time first, the steps that a tap reaches are one block of memory, so each tap is one
+    matrix product that adds to what the others left. A tap whose dilation reaches past the window
+    reads nothing but padding and is never multiplied; its weights still get a gradient, of zero,
+    and so their weight decay. The gradient computes the GELU again rather than keep it.
+
+    Parameters
+    ----------
+    in_channels, out_channels : int
+        Widths.
+    dilation : int
+        Distance between taps, in steps.
+
+    Examples
+    --------
+    >>> import torch
+    >>> DilatedConv(2, 5, dilation=4)(torch.zeros(10, 1, 2)).shape
+    torch.Size([10, 1, 5])
+    """
+
+    def __init__(self, in_channels: int, out_channels: int, dilation: int) -> None:
+        super().__init__(in_channels, out_channels, 3, dilation=dilation, padding=dilation)
+
+    def forward(self, x: Tensor, observed: Tensor | None = None) -> Tensor:
+        """Convolve.
+
+        Parameters
+        ----------
+        x : Tensor of shape (n_timesteps, batch, in_channels)
+            Before the activation.
+        observed : Tensor of shape (n_timesteps, batch, 1), or None
+            1 for the steps that were observed, 0 for the others; None means all.
+
+        Returns
+        -------
+        Tensor of shape (n_timesteps, batch, out_channels)
+            The convolution.
+        """
+        dtype = compute_dtype(x)
+        x, weight = x.to(dtype), self.weight.to(dtype)
+        bias = None if self.bias is None else self.bias.to(dtype)
+        return _ActivatedConv.apply(x, weight, bias, observed, self.dilation[0])
+
+
+def compute_dtype(x: Tensor) -> torch.dtype:
+    """Return the type that matrix products take: autocast's where it is on, else that of `x`."""
+    device = x.device.type
+    return torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else x.dtype
+
+
+class _ActivatedConv(torch.autograd.Function):
+    @staticmethod
+    def forward(
+        ctx: Any,
+        x: Tensor,
+        weight: Tensor,
+        bias: Tensor,
+        observed: Tensor | None,
+        dilation: int,
+    ) -> Tensor:
+        ctx.save_for_backward(x, weight, observed)
+        ctx.dilation = dilation
+        shift = dilation * x.shape[1]  # rows
+        active = _activate(x, observed)
+        past, centre, future = weight.unbind(2)
+        y = torch.addmm(bias, active, centre.t())
+        if shift < len(active):
+            y[shift:].addmm_(active[:-shift], past.t())
+            y[:-shift].addmm_(active[shift:], future.t())
+        return y.unflatten(0, x.shape[:2])
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+        x, weight, observed = ctx.saved_tensors
+        shift = ctx.dilation * x.shape[1]
+        active, grad = _activate(x, observed), grad.flatten(0, 1)
+        past, centre, future = weight.unbind(2)
+        inner = grad @ centre
+        taps = [torch.zeros_like(past), grad.t() @ active, torch.zeros_like(future)]
+        if shift < len(active):
+            taps[0] = grad[shift:].t() @ active[:-shift]
+            taps[2] = grad[:-shift].t() @ active[shift:]
+            inner[:-shift].addmm_(grad[shift:], past)
+            inner[shift:].addmm_(grad[:-shift], future)
+        inner = inner.view_as(x)
+        if observed is not None:
+            inner.mul_(observed)
+        torch.ops.aten.gelu_backward.grad_input(inner, x, grad_input=inner)
+        return inner, torch.stack(taps, 2), grad.sum(0), None, None
+
+
+def _activate(x: Tensor, observed: Tensor | None) -> Tensor:
+    """Return the activation of every step, (n_timesteps * batch, n_channels)."""
+    active = F.gelu(x)
+    if observed is not None:
+        active.mul_(observed)
+    return active.flatten(0, 1)
