@@ -46,6 +46,7 @@ _OBJECTIVE_PARAMS = (
     "pairing",
     "loss_reduction",
     "dropout",
+    "theta_dropout",
 )
 
 
@@ -106,6 +107,10 @@ class PulseTransformer(BaseSSLTransformer):
         published code does, or only valid entries.
     dropout : float, default=0.1
         On the decoder's input, in training.
+    theta_dropout : {"step", "sequence"}, default="step"
+        Whether the embedding's part of that input is dropped out anew at each time step, as
+        published, or once for a whole crop, which trains faster but is another regularisation:
+        the decoder can no longer average over the steps' masks.
     max_epochs : int, default=100
         Passes through the data.
     lr : float, default=1e-3
@@ -213,6 +218,7 @@ class PulseTransformer(BaseSSLTransformer):
         pairing: str = "crops",
         loss_reduction: str = "published",
         dropout: float = 0.1,
+        theta_dropout: str = "step",
         max_epochs: int = 100,
         lr: float = 1e-3,
         weight_decay: float = 1e-5,
@@ -254,6 +260,7 @@ class PulseTransformer(BaseSSLTransformer):
         self.pairing = pairing
         self.loss_reduction = loss_reduction
         self.dropout = dropout
+        self.theta_dropout = theta_dropout
         self.max_epochs = max_epochs
         self.lr = lr
         self.weight_decay = weight_decay
@@ -344,6 +351,7 @@ class PulseTransformer(BaseSSLTransformer):
         if self.crop_length is not None:
             check_length("crop_length", self.crop_length)
         check_real("dropout", self.dropout, 0.0, 1.0)
+        check_option("theta_dropout", self.theta_dropout, ("step", "sequence"))
 
     def _check_windows(self, n_timesteps: int) -> None:
         super()._check_windows(n_timesteps)

@@ -5,6 +5,8 @@ import torch
 
 from perf.literal import LiteralPulse
 from sklearn_pulse._cross_reconstruction import CrossReconstruction
+from sklearn_pulse.functional import dropout, keep_bits, keep_scale
+from sklearn_pulse.networks._packing import Packing
 
 SMALL = {
     "embedding_dim": 12,
@@ -117,3 +119,33 @@ def test_stretches_without_an_observed_step_leave_the_loss_finite():
     loss.backward()
     assert torch.isfinite(loss)
     assert all(torch.isfinite(p.grad).all() for p in objective.parameters())
+
+
+@pytest.mark.parametrize("theta_dropout", ["step", "sequence"])
+def test_dropout_before_the_decoder(theta_dropout):
+    """Each step's own mask, or one for all steps of a crop's embedding; both on the drive."""
+    torch.manual_seed(0)
+    params = SMALL | {"dropout": 0.4, "time_varying_dim": 2, "theta_dropout": theta_dropout}
+    objective = CrossReconstruction(2, **params)
+    x, starts = torch.randn(3, 16, 2), torch.tensor([[0, 4, 7], [2, 2, 0]])
+    with objective.seeded(5):
+        passes = objective.reconstruct(x, starts=starts)
+
+    theta, drive, _ = objective.encode_window(x)
+    rows = [(i, int(t0)) for starts_of_pass in passes.starts for i, t0 in enumerate(starts_of_pass)]
+    lengths = torch.tensor([15 - t0 for _, t0 in rows])
+    generator = torch.Generator().manual_seed(5)
+    if theta_dropout == "step":
+        packing = Packing.of(lengths, 15)
+        bits = keep_bits((int(lengths.sum()), 14), 0.4, generator)
+        keep = packing.pad(bits.float(), 15) * keep_scale(0.4)
+    else:
+        fixed = dropout(torch.ones(len(rows), 12), 0.4, generator).expand(15, -1, -1)
+        keep = torch.cat([fixed, dropout(torch.ones(15, len(rows), 2), 0.4, generator)], dim=2)
+    for j, ((i, t0), condition) in enumerate(
+        zip(rows, passes.condition.flatten(0, 1), strict=True)
+    ):
+        inputs = torch.cat([theta[i].expand(15 - t0, -1), drive[i, t0 + 1 :]], dim=1)
+        inputs = (inputs * keep[: 15 - t0, j]).unsqueeze(1)
+        expected = objective.decoder(inputs, condition.unsqueeze(0)).squeeze(1)
+        torch.testing.assert_close(passes.prediction[: 15 - t0, j // 3, j % 3], expected)

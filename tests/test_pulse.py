@@ -53,6 +53,7 @@ def test_the_probe_finds_the_classes():
         {"init_kernel_size": 5, "init_dilation": 2, "init_hidden_dim": 12},
         {"pooling": "mean"},
         {"dropout": 0.0},
+        {"theta_dropout": "sequence"},
         {"gradient_clip_value": 1e-4},
         {"select": "min_val"},
         {"deterministic_validation": False},

@@ -165,6 +165,7 @@ OPTIONS = [
     "crop",
     "pairing",
     "loss_reduction",
+    "theta_dropout",
     "select",
     "bag_pooling",
     "precision",

@@ -23,10 +23,10 @@ class PulsePanelTransformer(PanelAdapter):
     embedding_dim, encoder_hidden_dim, encoder_depth, pooling, time_varying_dim, \
             time_varying_pool, init_kernel_size, init_dilation, init_hidden_dim, shared_encoder, \
             gru_num_layers, gru_hidden_dim, observation, n_crops, crop, crop_length, \
-            min_crop_length, pairing, loss_reduction, dropout, max_epochs, lr, weight_decay, \
-            batch_size, gradient_clip_value, validation_fraction, validation_every, \
-            deterministic_validation, select, bag_pooling, checkpoint_dir, precision, compile, \
-            device, num_threads, callbacks, random_state, verbose
+            min_crop_length, pairing, loss_reduction, dropout, theta_dropout, max_epochs, lr, \
+            weight_decay, batch_size, gradient_clip_value, validation_fraction, \
+            validation_every, deterministic_validation, select, bag_pooling, checkpoint_dir, \
+            precision, compile, device, num_threads, callbacks, random_state, verbose
         Those of :class:`~sklearn_pulse.PulseTransformer`, with its defaults. There is no
         `input_layout`, since sktime's containers say their own, and no `warm_start`, since
         sktime's `fit` begins anew.
@@ -81,6 +81,7 @@ class PulsePanelTransformer(PanelAdapter):
         pairing: str = "crops",
         loss_reduction: str = "published",
         dropout: float = 0.1,
+        theta_dropout: str = "step",
         max_epochs: int = 100,
         lr: float = 1e-3,
         weight_decay: float = 1e-5,
@@ -120,6 +121,7 @@ class PulsePanelTransformer(PanelAdapter):
         self.pairing = pairing
         self.loss_reduction = loss_reduction
         self.dropout = dropout
+        self.theta_dropout = theta_dropout
         self.max_epochs = max_epochs
         self.lr = lr
         self.weight_decay = weight_decay
