@@ -135,7 +135,7 @@ class LiteralPulse(nn.Module):
 
     def forward(self, x: Tensor, starts: Tensor) -> Tensor:
         """Compute half the mean over crops plus half the full window."""
-        full = self.one_pass(x, torch.zeros(len(x), dtype=torch.int64))
+        full = self.one_pass(x, torch.zeros(len(x), dtype=torch.int64, device=x.device))
         if not len(starts):
             return 0.5 * full
         crops = [self.one_pass(x, t0) for t0 in starts]
@@ -147,18 +147,18 @@ class LiteralPulse(nn.Module):
         steps = self.encoder.encode_steps(x)
         theta = steps.max(dim=1).values
         condition = self.initial_condition(x)
-        left = [n_timesteps - int(start) - 1 for start in t0]
+        left = [n_timesteps - start - 1 for start in t0.tolist()]
         n = max(left)
 
         inputs = theta.unsqueeze(1).repeat(1, n, 1)
         if self.time_varying is not None:
             drive = _shift(self.time_varying(steps), t0, left, n)
             inputs = torch.cat([inputs, drive], dim=2)
-        state = torch.zeros(self.gru.num_layers, batch, self.gru.hidden_size)
+        state = x.new_zeros(self.gru.num_layers, batch, self.gru.hidden_size)
         state[0] = torch.stack([condition[i, start] for i, start in enumerate(t0)])
         hidden, _ = self.gru(self.dropout(inputs), state)
         prediction = self.observation(hidden)
-        inside = torch.zeros(batch, n, 1)
+        inside = x.new_zeros(batch, n, 1)
         for i in range(batch):
             inside[i, : left[i]] = 1
         errors = (prediction * inside - _shift(x, t0, left, n)) ** 2
@@ -170,6 +170,6 @@ def _shift(x: Tensor, t0: Tensor, left: list[int], n: int) -> Tensor:
     rows = []
     for i, start in enumerate(t0):
         row = torch.roll(x[i], -(int(start) + 1), dims=0)[:n]
-        keep = (torch.arange(n) < left[i]).unsqueeze(1)
+        keep = (torch.arange(n, device=x.device) < left[i]).unsqueeze(1)
         rows.append(row * keep)
     return torch.stack(rows)

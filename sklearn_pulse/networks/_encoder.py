@@ -9,8 +9,8 @@ from ._dilated_conv import DilatedConv, compute_dtype
 from ._time import pool_steps
 
 # On the CPU a few windows go through all blocks before the next do: what one block writes is then
-# still in the cache when the next reads it.
-_CHUNK_STEPS = 2**12
+# still in the cache when the next reads it. Products of bfloat16 need more of them to be fast.
+_CHUNK_STEPS, _CHUNK_STEPS_BFLOAT16 = 2**12, 2**14
 
 
 class ResidualBlock(nn.Module):
@@ -182,7 +182,10 @@ def chunks(x: Tensor, observed: Tensor | None) -> list[tuple[Tensor, Tensor | No
     >>> [len(part) for part, _ in chunks(torch.zeros(10, 1000, 2), None)]
     [4, 4, 2]
     """
-    size = max(1, _CHUNK_STEPS // x.shape[1]) if x.device.type == "cpu" else max(1, len(x))
+    if x.device.type != "cpu":
+        return [(x, observed)]
+    is_bfloat16 = compute_dtype(x) == torch.bfloat16
+    size = max(1, (_CHUNK_STEPS_BFLOAT16 if is_bfloat16 else _CHUNK_STEPS) // x.shape[1])
     parts = x.split(size)
     if observed is None:
         return [(part, None) for part in parts]

@@ -111,8 +111,9 @@ def _slopes(gates: Tensor, recurrent: Tensor, before: Tensor) -> Tensor:
     parts = (tensor.split(_CHUNK_ROWS) for tensor in (gates, recurrent, before, slopes))
     for gate, inner, state, slope in zip(*parts, strict=True):
         reset, update, candidate = gate.split(dim, 1)
-        torch.mul(1 - update, 1 - candidate.square(), out=slope[:, 3])
+        closed = update - 1
+        torch.mul(candidate, candidate, out=slope[:, 3]).sub_(1).mul_(closed)
         torch.mul(slope[:, 3], reset, out=slope[:, 0])
-        torch.mul(slope[:, 0], 1 - reset, out=slope[:, 1]).mul_(inner)
-        torch.mul(update, 1 - update, out=slope[:, 2]).mul_(state - candidate)
+        torch.addcmul(slope[:, 0], slope[:, 0], reset, value=-1, out=slope[:, 1]).mul_(inner)
+        torch.mul(update, closed, out=slope[:, 2]).mul_(candidate - state)
     return slopes

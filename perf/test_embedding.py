@@ -1,0 +1,57 @@
+"""Embedding by the estimator against the published encoder, with the same weights."""
+
+import numpy as np
+import pytest
+import torch
+
+from perf.duel import devices, duel, has_bfloat16
+from perf.flops import encoder_flops
+from perf.literal import LiteralEncoder, copy_weights
+from perf.sizes import NAMES, Size
+from sklearn_pulse import PulseTransformer, presets
+
+
+def literal_of(encoder):
+    """Return the published encoder with an encoder's weights."""
+    width, hidden = encoder.blocks[-1].skip.weight.shape
+    literal = LiteralEncoder(encoder.input.in_features, hidden, width, len(encoder.blocks) - 1)
+    copy_weights(encoder, literal)
+    return literal
+
+
+@pytest.mark.parametrize("precision", ["float32", "bfloat16"])
+@pytest.mark.parametrize("dataset", NAMES)
+@pytest.mark.parametrize("device", devices())
+def test_embedding(benchmark, device, dataset, precision):
+    size, device = Size(dataset), torch.device(device)
+    if precision == "bfloat16" and not has_bfloat16(device):
+        pytest.skip("no instructions for bfloat16")
+    x, _ = size.batch(device)
+    X = x.cpu().numpy()
+    settings = presets.get("pulse", dataset) | {"max_epochs": 1, "batch_size": 2}
+    estimator = PulseTransformer(
+        **settings, precision=precision, device=device.type, random_state=0
+    ).fit(X[:4])
+    literal = literal_of(estimator.encoder_.cpu()).to(device)
+    estimator.encoder_.to(device)
+
+    def embed():
+        with torch.inference_mode():
+            return literal(torch.from_numpy(X).to(device)).cpu().numpy()
+
+    atol = 1e-4 if precision == "float32" else 0.3
+    np.testing.assert_allclose(estimator.transform(X), embed(), atol=atol)
+    duel(
+        benchmark,
+        lambda: estimator.transform(X),
+        embed,
+        device=device,
+        precision=precision,
+        n_windows=len(X),
+        flops=encoder_flops(size, dead_taps=False),
+        rounds=7,
+        size=NAMES[dataset],
+        task="embedding",
+        theta_dropout="",
+        flop_ratio=encoder_flops(size, dead_taps=True) / encoder_flops(size, dead_taps=False),
+    )
