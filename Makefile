@@ -17,7 +17,7 @@ help:
 	@echo "make test-slow  the tests that take long"
 	@echo "make test-lowest the tests, with the oldest versions that are admitted"
 	@echo "make test-gpu   the tests that need CUDA"
-	@echo "make bench      training against the literal published step; every method's cost (docs/)"
+	@echo "make bench      speed against the literal published step, every method's cost (docs/)"
 	@echo "make format     reformat the code"
 
 install: $(VENV)/.installed
@@ -58,7 +58,10 @@ test-gpu: install
 	$(BIN)/python -m pytest -q -m gpu
 
 bench: install
-	$(BIN)/python -m perf.training_throughput
+	mkdir -p output
+	$(BIN)/python -m pytest -c perf/pytest.ini perf -q --benchmark-json output/benchmarks.json
+	$(BIN)/python -m perf.report output/benchmarks.json
+	$(BIN)/python -m perf.stream_memory
 	$(BIN)/python -m perf.costs
 
 format: install

@@ -23,6 +23,7 @@ def literal_of(encoder):
 @pytest.mark.parametrize("dataset", NAMES)
 @pytest.mark.parametrize("device", devices())
 def test_embedding(benchmark, device, dataset, precision):
+    """Both read numpy and return it."""
     size, device = Size(dataset), torch.device(device)
     if precision == "bfloat16" and not has_bfloat16(device):
         pytest.skip("no instructions for bfloat16")

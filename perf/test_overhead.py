@@ -12,6 +12,7 @@ N_BATCHES = 8
 
 @pytest.mark.parametrize("device", devices())
 def test_overhead(benchmark, device):
+    """Both start from new weights."""
     size, device = Size("har"), torch.device(device)
     params = presets.get("pulse", "har") | {"max_epochs": 1, "random_state": 0}
     n_windows = N_BATCHES * size.batch_size

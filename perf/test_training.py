@@ -44,6 +44,7 @@ def check_equal_losses(size, x, starts, precision):
 @pytest.mark.parametrize("dataset", NAMES)
 @pytest.mark.parametrize("device", devices())
 def test_training(benchmark, device, dataset, precision, theta_dropout):
+    """A precision without instructions of its own is left out."""
     size, device = Size(dataset), torch.device(device)
     if precision == "bfloat16" and not has_bfloat16(device):
         pytest.skip("no instructions for bfloat16")

@@ -70,10 +70,48 @@ def join_batches(batches: list[Batch], masks: dict[str, str]) -> Batch:
 
 
 def as_batch(block: Block, device: torch.device) -> Batch:
-    batch = {"x": torch.from_numpy(block.x).to(device)}
+    """Put a block on a device; the copy to a GPU goes on while the host does something else."""
+    batch = {"x": torch.from_numpy(block.x)}
     if block.observed is not None:
-        batch["observed"] = torch.from_numpy(block.observed).to(device)
-    return batch
+        batch["observed"] = torch.from_numpy(block.observed)
+    if device.type == "cuda":  # only from pinned memory is a copy asynchronous
+        batch = {name: value.pin_memory() for name, value in batch.items()}
+    return {name: value.to(device, non_blocking=True) for name, value in batch.items()}
+
+
+def stream_blocks(
+    windows: Windows, size: int, device: torch.device
+) -> Iterator[tuple[NDArray[np.intp], Block, Batch]]:
+    """Go through all windows, `size` at a time, the last block filled up.
+
+    The next block is on its way to a GPU, on a stream of its own, while the one before is worked
+    on: two are on the device at a time, however many there are.
+    """
+    copies = torch.cuda.Stream(device) if device.type == "cuda" else None
+    waiting = None
+    for start in range(0, len(windows), size):
+        index = np.arange(start, min(start + size, len(windows)))
+        block = windows.take(index)
+        with torch.cuda.stream(copies):
+            batch = as_batch(fill_up(block, size), device)
+            copied = None if copies is None else copies.record_event()
+        if waiting is not None:
+            yield _arrived(*waiting)
+        waiting = index, block, batch, copied
+    if waiting is not None:
+        yield _arrived(*waiting)
+
+
+def _arrived(
+    index: NDArray[np.intp], block: Block, batch: Batch, copied: torch.cuda.Event | None
+) -> tuple[NDArray[np.intp], Block, Batch]:
+    """Make what comes next wait for a block's own copy, and keep its memory as long."""
+    if copied is not None:
+        for value in batch.values():
+            current = torch.cuda.current_stream(value.device)
+            current.wait_event(copied)
+            value.record_stream(current)
+    return index, block, batch
 
 
 def fill_up(block: Block, size: int) -> Block:

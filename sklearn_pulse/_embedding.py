@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from ._batches import as_batch, fill_up
+from ._batches import stream_blocks
 from ._device import resolve_device, threads
 from ._net import SSLNet
 from ._objective import Objective
@@ -146,13 +146,15 @@ class WindowEmbedder(
         n_steps = windows.n_timesteps * getattr(self.encoder_, "tokens_per_step", 1)
         size = max(1, min(_BLOCK_STEPS[device.type] // n_steps, _MAX_BLOCK[device.type]))
         net.module_.eval()
-        for start in range(0, len(windows), size):
-            index = np.arange(start, min(start + size, len(windows)))
-            block = windows.take(index)
-            batch = as_batch(fill_up(block, size), device)
+        before = None  # the results of a block are read when the next one is under way
+        for index, block, batch in stream_blocks(windows, size, device):
             with torch.inference_mode(), net.autocast():
                 rows = compute(**batch).float()
-            yield index, block, rows[: len(index)].cpu().numpy()
+            if before is not None:
+                yield _fetched(*before)
+            before = index, block, rows
+        if before is not None:
+            yield _fetched(*before)
 
     def _pool_bags(
         self, embedding: NDArray[np.float32], usable: NDArray[np.bool_], windows: Windows
@@ -199,3 +201,9 @@ class WindowEmbedder(
         tags.input_tags.allow_nan = True
         tags.transformer_tags.preserves_dtype = ["float32"]
         return tags
+
+
+def _fetched(
+    index: NDArray[np.intp], block: Block, rows: torch.Tensor
+) -> tuple[NDArray[np.intp], Block, NDArray[np.float32]]:
+    return index, block, rows[: len(index)].cpu().numpy()

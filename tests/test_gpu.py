@@ -8,8 +8,12 @@ import sys
 import numpy as np
 import pytest
 import torch
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
 
-from sklearn_pulse import PulseTransformer
+from sklearn_pulse import PulseTransformer, _embedding
+from sklearn_pulse._cross_reconstruction import CrossReconstruction
 from tests.helpers import SMALL_PULSE, make_windows
 
 pytestmark = [
@@ -52,6 +56,39 @@ def test_data_larger_than_the_device_is_gathered(monkeypatch):
     resident = pulse().fit_transform(X)
     monkeypatch.setattr(torch.cuda, "mem_get_info", lambda device: (0, 0))
     np.testing.assert_array_equal(pulse().fit_transform(X), resident)
+
+
+def test_a_stream_of_small_blocks_is_one_large_block(monkeypatch):
+    fitted = pulse().fit(X)
+    whole = fitted.transform(X)
+    monkeypatch.setitem(_embedding._MAX_BLOCK, "cuda", 7)
+    np.testing.assert_allclose(fitted.transform(X), whole, atol=1e-5)
+
+
+def test_loss_and_gradient_equal_those_of_the_cpu():
+    torch.manual_seed(0)
+    objective = CrossReconstruction(3, embedding_dim=8, encoder_hidden_dim=8)
+    objective.eval()  # the devices draw other masks
+    x, starts = torch.randn(5, 32, 3), torch.tensor([[0, 3, 9, 1, 15]]).repeat(2, 1)
+    results = []
+    for device in ("cpu", "cuda"):
+        objective.to(device).zero_grad()
+        objective.decoder.train()  # cuDNN has no gradient of a GRU in evaluation
+        loss = objective(x=x.to(device), starts=starts.to(device))
+        loss.backward()
+        results.append([loss.cpu(), *(p.grad.cpu() for p in objective.parameters())])
+    for ours, theirs in zip(*results, strict=True):
+        torch.testing.assert_close(ours, theirs, rtol=1e-3, atol=1e-5)
+
+
+def test_processes_of_a_search_change_no_score():
+    pipeline = make_pipeline(pulse(device="cuda", num_threads=1), LogisticRegression())
+    grid, y = {"pulsetransformer__n_crops": [1, 2]}, np.arange(len(X)) % 2
+    scores = [
+        GridSearchCV(pipeline, grid, cv=3, n_jobs=n).fit(X, y).cv_results_["mean_test_score"]
+        for n in (1, 3)
+    ]
+    np.testing.assert_array_equal(*scores)
 
 
 def test_a_pickle_loads_without_cuda(tmp_path):

@@ -122,19 +122,29 @@ class GRUDecoder(nn.Module):
         Tensor of shape (n_steps, batch, n_channels)
             The reconstruction; zero past the end of each sequence.
         """
-        n_steps = len(drive)
         if constant.device.type != "cpu":
-            inputs = torch.cat([constant.expand(n_steps, -1, -1), drive], dim=-1)
-            if drop is not None:
-                keep = drop.draw((n_steps * len(constant), inputs.shape[-1])).view(inputs.shape)
-                inputs = inputs * keep.to(inputs.dtype).mul_(drop.scale)
-            running = torch.arange(n_steps, device=lengths.device).unsqueeze(1) < lengths
-            return self(inputs, condition) * running.unsqueeze(-1)
-        packing = Packing.of(lengths, n_steps)
+            return self._run_padded(constant, drive, condition, lengths, drop)
+        n_steps, packing = len(drive), Packing.of(lengths, len(drive))
         if not packing.sizes:
             return drive.new_zeros(n_steps, len(constant), self.n_channels)
-        packed = self._run_packed(constant, drive, condition, packing, drop)
-        return packing.pad(self.observation(packed), n_steps)
+        states = self._run_packed(constant, drive, condition, packing, drop)
+        return packing.pad(self.observation(states), n_steps)
+
+    def _run_padded(
+        self,
+        constant: Tensor,
+        drive: Tensor,
+        condition: Tensor,
+        lengths: Tensor,
+        drop: Dropout | None,
+    ) -> Tensor:
+        """Run every sequence to the last step, and zero what is past its end."""
+        inputs = torch.cat([constant.expand(len(drive), -1, -1), drive], dim=-1)
+        if drop is not None:
+            keep = drop.draw((inputs[..., 0].numel(), inputs.shape[-1])).view(inputs.shape)
+            inputs = inputs * keep.to(inputs.dtype).mul_(drop.scale)
+        running = torch.arange(len(drive), device=lengths.device).unsqueeze(1) < lengths
+        return self(inputs, condition) * running.unsqueeze(-1)
 
     def _run_packed(
         self,

@@ -78,6 +78,20 @@ def test_steps_past_the_end_do_not_matter():
     )
 
 
+def test_the_padded_run_of_a_gpu_is_the_same_function():
+    module, arguments, lengths = decoder(), inputs(3), torch.tensor([9, 0, 4])
+    padded_run = module._run_padded(*arguments, lengths, None)
+    torch.testing.assert_close(padded_run, module.roll_out(*arguments, lengths))
+
+    def keep_all(shape):
+        return torch.ones(shape, dtype=torch.int16)
+
+    doubled = module._run_padded(*arguments, lengths, Dropout(keep_all, 2.0))
+    constant, drive, condition = arguments
+    twice = module.roll_out(2 * constant, 2 * drive, condition, lengths)
+    torch.testing.assert_close(doubled, twice)
+
+
 @settings(deadline=None, max_examples=40)
 @given(lengths=st.lists(st.integers(0, N_STEPS), min_size=1, max_size=7))
 def test_packing_and_padding(lengths):

@@ -1,0 +1,122 @@
+"""Write the tables of docs/performance.md from what pytest-benchmark has kept.
+
+    python -m perf.report output/benchmarks.json
+
+Only what stands between the page's markers is replaced.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import re
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+import torch
+
+PAGE = Path(__file__).parent.parent / "docs" / "performance.md"
+DROPOUT = {"step": "each step", "sequence": "once a crop", "": ""}
+Row = dict[str, Any]
+
+
+def table(head: str, rows: Iterable[str]) -> str:
+    """Return a Markdown table; the first column is text, the others are numbers."""
+    n_columns = head.count("|") - 1
+    return "\n".join([head, "|---|" + "---:|" * (n_columns - 1), *rows])
+
+
+def span(row: Row) -> str:
+    """Return the ratio and its range."""
+    low, high = row["ratio_range"]
+    return f"**{row['ratio']:.2f}** ({low:.2f} to {high:.2f})"
+
+
+def steps(rows: list[Row]) -> str:
+    """Return the table of training steps and embeddings."""
+    head = (
+        "| size | task | device | precision | dropout of the embedding | windows/s | literal |"
+        " ratio (range) | of the products' ratio | MFLOP | of the peak |"
+    )
+    return table(
+        head,
+        (
+            f"| {row['size']} | {row['task']} | {row['device']} | {row['precision']} |"
+            f" {DROPOUT[row['theta_dropout']]} | {row['windows_per_second']:,.0f} |"
+            f" {row['literal_windows_per_second']:,.0f} | {span(row)} |"
+            f" {row['ratio'] / row['flop_ratio']:.0%} | {row['mflop']:,.0f} |"
+            f" {row['windows_per_second'] * row['mflop'] / 1e3 / row['peak_gflops']:.0%} |"
+            for row in rows
+            if row["task"] in ("training", "embedding")
+        ),
+    )
+
+
+def changes(rows: list[Row]) -> str:
+    """Return the table of single changes, undone."""
+    return table(
+        "| undone | step takes so many times as long (range) |",
+        (f"| {row['size']} | {span(row)} |" for row in rows if row["task"] == "change"),
+    )
+
+
+def others(rows: list[Row]) -> str:
+    """Return the table of the estimator's overhead and of the search."""
+    names = {
+        "overhead": ("`fit` against a bare loop of the same steps", "the loop takes"),
+        "search": ("12 settings x 3 folds in {size} against one", "one process takes"),
+    }
+    lines = []
+    for row in rows:
+        if row["task"] in names:
+            what, _ = names[row["task"]]
+            lines.append(f"| {what.format(size=row['size'])}, {row['device']} | {span(row)} |")
+    return table("| compared | the other takes so many times as long (range) |", lines)
+
+
+def machine(rows: list[Row]) -> str:
+    """Return what was measured on."""
+    peaks = {(row["device"], row["precision"]): row["peak_gflops"] for row in rows}
+    parts = [f"{rate:,.0f} GFLOP/s on {d} in {p}" for (d, p), rate in sorted(peaks.items())]
+    gpu = f", {torch.cuda.get_device_name()}" if torch.cuda.is_available() else ""
+    return (
+        f"{platform.machine()}, {os.cpu_count()} cores, {torch.get_num_threads()} threads{gpu},"
+        f" torch {torch.__version__}, Python {platform.python_version()}. Matrix products reached"
+        f" {' and '.join(parts)}."
+    )
+
+
+SECTIONS: dict[str, Callable[[list[Row]], str]] = {
+    "steps": steps,
+    "changes": changes,
+    "others": others,
+    "machine": machine,
+}
+
+
+def fill(page: str, rows: list[Row]) -> str:
+    """Return the page with its sections written anew."""
+    for name, write in SECTIONS.items():
+        start, end = f"<!-- {name} -->", f"<!-- /{name} -->"
+        pattern = re.compile(f"{re.escape(start)}.*?{re.escape(end)}", re.DOTALL)
+        if not pattern.search(page):
+            raise ValueError(f"{PAGE.name} has no section between {start} and {end}")
+        section = f"{start}\n{write(rows)}\n{end}"
+        page = pattern.sub(lambda _, section=section: section, page)
+    return page
+
+
+def main() -> None:
+    """Write the page."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("benchmarks", type=Path)
+    kept = json.loads(parser.parse_args().benchmarks.read_text())
+    rows = [benchmark["extra_info"] for benchmark in kept["benchmarks"]]
+    PAGE.write_text(fill(PAGE.read_text(), rows))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,103 @@
+"""What each change to the step is worth: ours against ours with one change undone."""
+
+from types import MethodType
+
+import pytest
+import torch
+from torch import nn
+
+from perf.duel import duel
+from perf.literal import LiteralEncoder, copy_weights
+from perf.sizes import Size
+from perf.test_training import make_step
+from sklearn_pulse import _cross_reconstruction
+from sklearn_pulse.functional import keep_mask
+from sklearn_pulse.networks import GRUDecoder, _encoder
+
+
+class PlainEncoder(nn.Module):
+    """The published encoder as ours is called: time last, every tap multiplied."""
+
+    def __init__(self, encoder):
+        super().__init__()
+        width, hidden = encoder.blocks[-1].skip.weight.shape
+        depth = len(encoder.blocks) - 1
+        self.literal = LiteralEncoder(encoder.input.in_features, hidden, width, depth)
+        copy_weights(encoder, self.literal)
+
+    def encode_steps(self, x, observed=None):
+        """Encode every step."""
+        return self.literal.encode_steps(x)
+
+    def pool(self, steps, observed=None):
+        """Pool over time."""
+        return steps.amax(1)
+
+
+def plain_convolutions(objective):
+    """Convolve by torch, channels before time."""
+    objective.encoder = PlainEncoder(objective.encoder)
+    return []
+
+
+def whole_batches(objective):
+    """Run the whole batch through each block before the next."""
+    return [(_encoder, "_CHUNK_STEPS", 2**30)]
+
+
+def padded_gru(objective):
+    """Decode by torch's GRU, every crop padded to the longest."""
+    objective.decoder.roll_out = MethodType(GRUDecoder._run_padded, objective.decoder)
+    return []
+
+
+def every_initial_state(objective):
+    """Compute the initial condition at every step."""
+    module = objective.initial_condition
+
+    def at(starts, x, observed=None):
+        return module(x, observed)[torch.arange(len(x)), starts]
+
+    module.at = at
+    return []
+
+
+def boolean_masks(objective):
+    """Draw dropout masks of Booleans."""
+    return [(_cross_reconstruction, "keep_bits", keep_mask)]
+
+
+CHANGES = {
+    "time-first convolutions without dead taps": plain_convolutions,
+    "a few windows through all blocks at a time": whole_batches,
+    "our GRU on packed crops": padded_gru,
+    "initial states at the starts alone": every_initial_state,
+    "dropout masks of integers": boolean_masks,
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_change(benchmark, change, monkeypatch):
+    """What is undone in a module stays undone only while the slower step runs."""
+    size, device = Size("har"), torch.device("cpu")
+    x, starts = size.batch(device)
+    ours, without = size.objective(), size.objective()
+    patches = CHANGES[change](without)
+    undone = make_step(without, x, starts)
+
+    def slower():
+        with monkeypatch.context() as patch:
+            for target, name, value in patches:
+                patch.setattr(target, name, value)
+            undone()
+
+    duel(
+        benchmark,
+        make_step(ours, x, starts),
+        slower,
+        device=device,
+        n_windows=len(x),
+        rounds=7,
+        size=change,
+        task="change",
+    )

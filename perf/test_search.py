@@ -1,0 +1,54 @@
+"""A grid of small models: worker processes against one after the other, with equal results."""
+
+import numpy as np
+import pytest
+import torch
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GridSearchCV, KFold
+from sklearn.pipeline import make_pipeline
+
+from perf.duel import devices, duel
+from sklearn_pulse import PulseTransformer
+
+N_WINDOWS, N_TIMESTEPS, N_CHANNELS = 384, 64, 3
+GRID = {
+    "pulsetransformer__n_crops": [1, 2, 3],
+    "pulsetransformer__gru_num_layers": [1, 2],
+    "pulsetransformer__gru_hidden_dim": [16, 32],
+}
+
+
+def search(device, n_jobs, X, y):
+    """Search 12 settings in 3 folds with one thread a process."""
+    pulse = PulseTransformer(
+        embedding_dim=32,
+        encoder_hidden_dim=16,
+        encoder_depth=5,
+        max_epochs=3,
+        device=device,
+        num_threads=1,
+        random_state=0,
+    )
+    pipeline = make_pipeline(pulse, LogisticRegression(max_iter=1000))
+    return GridSearchCV(pipeline, GRID, cv=KFold(3), n_jobs=n_jobs, refit=False).fit(X, y)
+
+
+@pytest.mark.parametrize("device", devices())
+def test_search(benchmark, device):
+    """Two workers on a CPU with two cores, six on a GPU."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(N_WINDOWS, N_TIMESTEPS, N_CHANNELS)).astype(np.float32)
+    y = rng.integers(0, 3, N_WINDOWS)
+    n_jobs = 6 if device == "cuda" else 2
+    scores = [search(device, n, X, y).cv_results_["mean_test_score"] for n in (1, n_jobs)]
+    np.testing.assert_array_equal(*scores)
+    duel(
+        benchmark,
+        lambda: search(device, n_jobs, X, y),
+        lambda: search(device, 1, X, y),
+        device=torch.device(device),
+        n_windows=36 * 3 * N_WINDOWS * 2 // 3,  # fits, epochs, windows of two folds
+        rounds=3,
+        size=f"{n_jobs} processes",
+        task="search",
+    )

@@ -1,0 +1,98 @@
+"""What the timing suite counts and writes."""
+
+import pytest
+import torch
+from torch.utils.flop_counter import FlopCounterMode
+
+from perf import report
+from perf.flops import encoder_flops, engine_training, literal_training
+from perf.sizes import Size
+
+
+def in_place_product(total, a, b, *, out_shape=None, **scalars):
+    """Return the operations of a product that torch's own counter does not know."""
+    return 2 * a[0] * a[1] * b[1]
+
+
+def counted(call):
+    """Return the products' operations as torch counts them."""
+    with FlopCounterMode(
+        display=False, custom_mapping={torch.ops.aten.addmm_: in_place_product}
+    ) as counter:
+        call()
+    return counter.get_total_flops()
+
+
+def batch(size, n_windows=16):
+    """Windows whose starts have the mean of all that may be drawn."""
+    n_starts = size.n_timesteps - size.params["min_crop_length"]
+    starts = torch.linspace(0, n_starts - 1, n_windows).round().long()
+    x = torch.randn(n_windows, size.n_timesteps, size.n_channels)
+    return x, starts.expand(size.params["n_crops"], -1)
+
+
+@pytest.mark.parametrize("theta_dropout", ["step", "sequence"])
+def test_operations_of_our_step(theta_dropout):
+    size = Size("har")
+    x, starts = batch(size)
+    objective = size.objective(theta_dropout=theta_dropout)
+    total = counted(lambda: objective(x=x, starts=starts).backward())
+    # Beside them: the initial condition, the time-varying part; not: the gradient of the windows.
+    assert total / len(x) == pytest.approx(engine_training(size, theta_dropout), rel=0.04)
+
+
+def test_operations_of_the_literal_step():
+    size = Size("har")
+    x, starts = batch(size, n_windows=4)
+    literal = size.literal()
+    total = counted(lambda: literal(x, starts).backward())
+    assert total / len(x) == pytest.approx(literal_training(size), rel=0.04)
+
+
+@pytest.mark.parametrize(("dataset", "ratio"), [("har", 2.0), ("ecg", 1.8), ("eeg", 1.7)])
+def test_operations_of_the_encoder(dataset, ratio):
+    size = Size(dataset)
+    x, _ = batch(size, n_windows=2)
+    encoder = size.objective().encoder
+    with torch.no_grad():
+        total = counted(lambda: encoder(x))
+    pruned = encoder_flops(size, dead_taps=False)
+    assert total / len(x) == pytest.approx(pruned, rel=1e-6)
+    assert encoder_flops(size, dead_taps=True) / pruned == pytest.approx(ratio, abs=0.05)
+
+
+def row(task, **values):
+    """A row as the timing suite keeps it."""
+    return {
+        "task": task,
+        "size": "HAR",
+        "device": "cpu",
+        "precision": "float32",
+        "theta_dropout": "step",
+        "windows_per_second": 200.0,
+        "literal_windows_per_second": 50.0,
+        "ratio": 4.0,
+        "ratio_range": [3.5, 4.5],
+        "flop_ratio": 5.0,
+        "mflop": 400.0,
+        "peak_gflops": 160.0,
+    } | values
+
+
+def test_the_page_is_filled_and_nothing_else_changes():
+    text = "before\n" + "\n".join(f"<!-- {n} -->old<!-- /{n} -->" for n in report.SECTIONS)
+    page = report.fill(text, [row("training"), row("change", size="a thing"), row("search")])
+    assert page.startswith("before\n")
+    assert ">old<" not in page
+    assert "| 200 | 50 | **4.00** (3.50 to 4.50) | 80% | 400 | 50% |" in page
+    assert "| a thing | **4.00** (3.50 to 4.50) |" in page
+    assert report.fill(page, [row("training")]) == report.fill(text, [row("training")])
+
+
+def test_a_page_without_the_sections_is_refused():
+    with pytest.raises(ValueError, match="no section between <!-- steps -->"):
+        report.fill("nothing", [])
+
+
+def test_the_page_has_the_sections():
+    report.fill(report.PAGE.read_text(), [row("training")])
