@@ -257,7 +257,7 @@ def test_one_call_transfers(source, target):
     encoder = PulseTransformer(**SMALL).fit(make_windows(24, *source)[0])
     X, y = make_windows(40, *target)
     classifier = FineTuneClassifier(
-        FrozenEstimator(encoder), batch_size=10, lr=2e-2, max_epochs=8, random_state=0
+        FrozenEstimator(encoder), batch_size=10, lr=1e-2, max_epochs=8, random_state=0
     ).fit(X, y)
     assert classifier.score(X, y) > 0.9
     assert classifier.transform(X).shape == (40, 8)
