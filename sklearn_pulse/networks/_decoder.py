@@ -8,7 +8,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from ._dilated_conv import compute_dtype
+from ._autocast import compute_dtype
 from ._packed_gru import run_gru
 from ._packing import Packing
 from ._repeated_input import Dropout, project_repeated
@@ -102,7 +102,7 @@ class GRUDecoder(nn.Module):
         """Reconstruct sequences of unequal length from a constant and a varying drive.
 
         On the CPU, steps past a sequence's end are not computed, nor is the constant part's
-        product at more steps than one; on CUDA the fused kernel for padded sequences is faster.
+        product at more steps than one; on CUDA cuDNN runs padded sequences.
 
         Parameters
         ----------

@@ -9,6 +9,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
+from ._autocast import compute_dtype
+
 
 class DilatedConv(nn.Conv1d):
     """Three-tap convolution of ``GELU(x)`` with zero padding, time first.
@@ -54,12 +56,6 @@ class DilatedConv(nn.Conv1d):
         x, weight = x.to(dtype), self.weight.to(dtype)
         bias = None if self.bias is None else self.bias.to(dtype)
         return _ActivatedConv.apply(x, weight, bias, observed, self.dilation[0])
-
-
-def compute_dtype(x: Tensor) -> torch.dtype:
-    """Return the type that matrix products take: autocast's where it is on, else that of `x`."""
-    device = x.device.type
-    return torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else x.dtype
 
 
 class _ActivatedConv(torch.autograd.Function):

@@ -5,7 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from ._dilated_conv import DilatedConv, compute_dtype
+from ._autocast import compute_dtype
+from ._dilated_conv import DilatedConv
 from ._time import pool_steps
 
 # On the CPU a few windows go through all blocks before the next do: what one block writes is then
