@@ -5,6 +5,7 @@ from torch import nn
 
 from perf.literal import LiteralEncoder, copy_weights
 from sklearn_pulse.networks import SystemEncoder
+from sklearn_pulse.networks._dilated_conv import DilatedConv
 
 DEPTH = 10
 
@@ -85,3 +86,35 @@ def test_published_number_of_parameters():
     counts = {1: 637_888, 2: 637_952, 3: 638_016, 6: 638_208}
     for n_channels, expected in counts.items():
         assert sum(p.numel() for p in SystemEncoder(n_channels).parameters()) == expected
+
+
+@pytest.mark.parametrize("holes", [False, True])
+def test_windows_that_take_turns_give_the_same_gradient(holes, monkeypatch):
+    ours, _ = (module.double() for module in pair())
+    x = torch.randn(5, 20, 3).double()
+    observed = torch.rand(5, 20) > 0.3 if holes else None
+    results = []
+    for n_steps in (2**30, 40, 1):
+        monkeypatch.setattr("sklearn_pulse.networks._encoder._CHUNK_STEPS", n_steps)
+        embedding = ours(x, observed)
+        gradient = torch.autograd.grad(embedding.square().sum(), list(ours.parameters()))
+        results.append([embedding.detach(), *gradient])
+    for other in results[1:]:
+        torch.testing.assert_close(results[0], other)
+
+
+@pytest.mark.parametrize("dilation", [1, 3, 11, 12, 64])
+def test_convolution_with_missing_steps(dilation):
+    """Values and gradients against torch's convolution of the masked activations."""
+    torch.manual_seed(0)
+    conv = DilatedConv(3, 5, dilation).double()
+    x = torch.randn(12, 2, 3).double().requires_grad_()
+    seen = (torch.rand(12, 2, 1) > 0.3).double()
+    active = (nn.functional.gelu(x) * seen).permute(1, 2, 0)
+    padding = {"padding": dilation, "dilation": dilation}
+    plain = nn.functional.conv1d(active, conv.weight, conv.bias, **padding).permute(2, 0, 1)
+    results = [conv(x, seen), plain]
+    torch.testing.assert_close(*results)
+    seed, leaves = torch.randn(12, 2, 5).double(), [x, conv.weight, conv.bias]
+    ours, theirs = (torch.autograd.grad(result, leaves, seed) for result in results)
+    torch.testing.assert_close(list(ours), list(theirs))
