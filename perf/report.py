@@ -35,6 +35,11 @@ def span(row: Row) -> str:
     return f"**{row['ratio']:.2f}** ({low:.2f} to {high:.2f})"
 
 
+def rate(windows_per_second: float) -> str:
+    """Return windows a second, with a decimal where they are few."""
+    return f"{windows_per_second:,.{0 if windows_per_second >= 100 else 1}f}"
+
+
 def steps(rows: list[Row]) -> str:
     """Return the table of training steps and embeddings."""
     head = (
@@ -45,8 +50,8 @@ def steps(rows: list[Row]) -> str:
         head,
         (
             f"| {row['size']} | {row['task']} | {row['device']} | {row['precision']} |"
-            f" {DROPOUT[row['theta_dropout']]} | {row['windows_per_second']:,.0f} |"
-            f" {row['literal_windows_per_second']:,.0f} | {span(row)} |"
+            f" {DROPOUT[row['theta_dropout']]} | {rate(row['windows_per_second'])} |"
+            f" {rate(row['literal_windows_per_second'])} | {span(row)} |"
             f" {row['ratio'] / row['flop_ratio']:.0%} | {row['mflop']:,.0f} |"
             f" {row['windows_per_second'] * row['mflop'] / 1e3 / row['peak_gflops']:.0%} |"
             for row in rows

@@ -10,6 +10,8 @@ from perf.literal import LiteralEncoder, copy_weights
 from perf.sizes import NAMES, Size
 from sklearn_pulse import PulseTransformer, presets
 
+N_BATCHES = 4
+
 
 def literal_of(encoder):
     """Return the published encoder with an encoder's weights."""
@@ -27,8 +29,7 @@ def test_embedding(benchmark, device, dataset, precision):
     size, device = Size(dataset), torch.device(device)
     if precision == "bfloat16" and not has_bfloat16(device):
         pytest.skip("no instructions for bfloat16")
-    x, _ = size.batch(device)
-    X = x.cpu().numpy()
+    X = size.batch(device)[0].repeat(N_BATCHES, 1, 1).cpu().numpy()
     settings = presets.get("pulse", dataset) | {"max_epochs": 1, "batch_size": 2}
     estimator = PulseTransformer(
         **settings, precision=precision, device=device.type, random_state=0
@@ -38,7 +39,8 @@ def test_embedding(benchmark, device, dataset, precision):
 
     def embed():
         with torch.inference_mode():
-            return literal(torch.from_numpy(X).to(device)).cpu().numpy()
+            batches = torch.from_numpy(X).split(size.batch_size)
+            return torch.cat([literal(batch.to(device)).cpu() for batch in batches]).numpy()
 
     atol = 1e-4 if precision == "float32" else 0.3
     np.testing.assert_allclose(estimator.transform(X), embed(), atol=atol)
@@ -50,7 +52,7 @@ def test_embedding(benchmark, device, dataset, precision):
         precision=precision,
         n_windows=len(X),
         flops=encoder_flops(size, dead_taps=False),
-        rounds=7,
+        rounds=11,
         size=NAMES[dataset],
         task="embedding",
         theta_dropout="",

@@ -84,7 +84,7 @@ def test_the_page_is_filled_and_nothing_else_changes():
     page = report.fill(text, [row("training"), row("change", size="a thing"), row("search")])
     assert page.startswith("before\n")
     assert ">old<" not in page
-    assert "| 200 | 50 | **4.00** (3.50 to 4.50) | 80% | 400 | 50% |" in page
+    assert "| 200 | 50.0 | **4.00** (3.50 to 4.50) | 80% | 400 | 50% |" in page
     assert "| a thing | **4.00** (3.50 to 4.50) |" in page
     assert report.fill(page, [row("training")]) == report.fill(text, [row("training")])
 
