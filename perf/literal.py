@@ -43,6 +43,15 @@ class LiteralEncoder(nn.Module):
         )
         self.norm = nn.LayerNorm(embedding_dim)
 
+    @classmethod
+    def of(cls, encoder: nn.Module) -> LiteralEncoder:
+        """Return one of the sizes and with the weights of ours."""
+        embedding_dim, hidden_dim = encoder.blocks[-1].skip.weight.shape
+        n_channels, depth = encoder.input.in_features, len(encoder.blocks) - 1
+        literal = cls(n_channels, hidden_dim, embedding_dim, depth)
+        copy_weights(encoder, literal)
+        return literal
+
     def encode_steps(self, x: Tensor) -> Tensor:
         """Map (batch, time, channels) to (batch, time, embedding_dim)."""
         return self.norm(self.blocks(self.input(x).transpose(1, 2)).transpose(1, 2))
@@ -115,12 +124,7 @@ class LiteralPulse(nn.Module):
 
     def __init__(self, objective: CrossReconstruction) -> None:
         super().__init__()
-        encoder = objective.encoder
-        embedding_dim, hidden_dim = encoder.blocks[-1].skip.weight.shape
-        self.encoder = LiteralEncoder(
-            encoder.input.in_features, hidden_dim, embedding_dim, len(encoder.blocks) - 1
-        )
-        copy_weights(encoder, self.encoder)
+        self.encoder = LiteralEncoder.of(objective.encoder)
         self.initial_condition = LiteralInitialCondition(objective)
         self.time_varying = objective.time_varying and LiteralTimeVarying(objective)
         self.gru = nn.GRU(

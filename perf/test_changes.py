@@ -7,7 +7,7 @@ import torch
 from torch import nn
 
 from perf.duel import duel
-from perf.literal import LiteralEncoder, copy_weights
+from perf.literal import LiteralEncoder
 from perf.sizes import Size
 from perf.test_training import make_step
 from sklearn_pulse import _cross_reconstruction
@@ -20,10 +20,7 @@ class PlainEncoder(nn.Module):
 
     def __init__(self, encoder):
         super().__init__()
-        width, hidden = encoder.blocks[-1].skip.weight.shape
-        depth = len(encoder.blocks) - 1
-        self.literal = LiteralEncoder(encoder.input.in_features, hidden, width, depth)
-        copy_weights(encoder, self.literal)
+        self.literal = LiteralEncoder.of(encoder)
 
     def encode_steps(self, x, observed=None):
         """Encode every step."""

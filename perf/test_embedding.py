@@ -6,19 +6,11 @@ import torch
 
 from perf.duel import devices, duel, has_bfloat16
 from perf.flops import encoder_flops
-from perf.literal import LiteralEncoder, copy_weights
+from perf.literal import LiteralEncoder
 from perf.sizes import NAMES, Size
 from sklearn_pulse import PulseTransformer, presets
 
 N_BATCHES = 4
-
-
-def literal_of(encoder):
-    """Return the published encoder with an encoder's weights."""
-    width, hidden = encoder.blocks[-1].skip.weight.shape
-    literal = LiteralEncoder(encoder.input.in_features, hidden, width, len(encoder.blocks) - 1)
-    copy_weights(encoder, literal)
-    return literal
 
 
 @pytest.mark.parametrize("precision", ["float32", "bfloat16"])
@@ -34,7 +26,7 @@ def test_embedding(benchmark, device, dataset, precision):
     estimator = PulseTransformer(
         **settings, precision=precision, device=device.type, random_state=0
     ).fit(X[:4])
-    literal = literal_of(estimator.encoder_.cpu()).to(device)
+    literal = LiteralEncoder.of(estimator.encoder_.cpu()).to(device)
     estimator.encoder_.to(device)
 
     def embed():
