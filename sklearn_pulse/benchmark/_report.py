@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from . import _paper as paper
 from ._budgets import BUDGETS
 from ._cells import Results
 from ._pictures import draw
@@ -102,8 +103,7 @@ def _figures(table: Table) -> tuple[list[str], list[list[str]]]:
     lines = []
     for method in table.methods:
         values = [table.values.get((method.name, metric)) for metric in table.metrics]
-        n_seeds = max(len(value.per_seed) if value else 0 for value in values)
-        line = [method.title + (" (control)" if method.is_control else ""), str(n_seeds)]
+        line = [method.title + (" (control)" if method.is_control else ""), _n_seeds(values)]
         for metric, value in zip(table.metrics, values, strict=True):
             wins = method.name in [best.name for best in table.best(metric)]
             line += [_figure(value, bold=wins), _percent(table.paper(method.name, metric))]
@@ -121,7 +121,7 @@ def _differences(table: Table) -> tuple[list[str], list[list[str]]]:
         lines.append(
             [
                 method.title,
-                str(len(value.per_seed) if value else 0),
+                _n_seeds([value]),
                 _figure(value),
                 _percent(table.paper(method.name, metric)),
                 _figure(difference, sign="+"),
@@ -140,26 +140,33 @@ def _remarks(table: Table) -> list[str]:
     if table.split == "val":
         remarks.append("The paper's values are of the test part, at the full budget.")
     remarks += filter(None, (_of_controls(table, metric) for metric in table.metrics))
-    if table.protocol == "synthetic":
-        remarks += filter(None, (_of_oracles(table, other) for other in _BELOW_THE_ORACLE))
+    if table.protocol != "ablation":  # whose rows are differences
+        remarks += filter(None, (_above(table, *pair) for pair in _PAIRS))
     remarks += [f"Note: {note}." for note in table.notes]
     return remarks
 
 
-# What the paper puts below the positive oracle.
-_BELOW_THE_ORACLE = {"pulse": "PULSE", "oracle-negative": "the negative oracle"}
+# What the paper puts above what, and what training has to show.
+_PAIRS = (
+    ("oracle-positive", "pulse"),
+    ("oracle-positive", "oracle-negative"),
+    ("pulse", "untrained"),
+    *(("pulse", without) for without in paper.ABLATIONS),
+)
 
 
-def _of_oracles(table: Table, other: str) -> str:
-    """Say how far the positive oracle is above another method, seed by seed."""
+def _above(table: Table, upper: str, lower: str) -> str:
+    """Say how far one method is above another, on the seeds that both have."""
     differences = []
     for metric in table.metrics:
-        value = table.difference("oracle-positive", metric, other)
+        value = table.difference(upper, metric, lower)
         if value is not None:
             above = f"{sum(x > 0 for x in value.per_seed)} of {len(value.per_seed)} seeds above"
             differences.append(f"{metric}: {_figure(value, sign='+')} ({above})")
-    name = _BELOW_THE_ORACLE[other]
-    return f"The positive oracle minus {name}: {'; '.join(differences)}." if differences else ""
+    if not differences:
+        return ""
+    titles = {method.name: method.title for method in table.methods}
+    return f"Seed by seed, {titles[upper]} minus {titles[lower]}: {'; '.join(differences)}."
 
 
 def _of_controls(table: Table, metric: str) -> str:
@@ -175,8 +182,16 @@ def _of_controls(table: Table, metric: str) -> str:
 def _figure(value: Value | None, *, bold: bool = False, sign: str = "") -> str:
     if value is None:
         return MISSING
-    text = f"{100 * value.mean:{sign}.1f} ± {100 * value.spread:.1f}"
+    text = f"{100 * value.mean:{sign}.1f}"
+    if len(value.per_seed) > 1:  # a single seed has no spread
+        text += f" ± {100 * value.spread:.1f}"
     return f"**{text}**" if bold else text
+
+
+def _n_seeds(values: list[Value | None]) -> str:
+    """Say how many seeds a row has, from fewest to most where its columns differ."""
+    counts = sorted({len(value.per_seed) if value else 0 for value in values})
+    return "-".join(map(str, dict.fromkeys((counts[0], counts[-1]))))
 
 
 def _percent(value: float | None, sign: str = "") -> str:

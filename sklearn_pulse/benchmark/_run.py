@@ -67,8 +67,8 @@ def plan(
         Seeds 0, 1, ...; None is the budget's number.
     split : {"val", "test"}, default="val"
         The part that is scored. A cross-validation always scores its test folds.
-    budget : {"smoke", "small", "medium", "full"}, default="small"
-        How much is trained.
+    budget : str, default="small"
+        Key of `BUDGETS`: how much is trained.
 
     Returns
     -------
