@@ -189,8 +189,8 @@ def _figure(value: Value | None, *, bold: bool = False, sign: str = "") -> str:
 
 
 def _n_seeds(values: list[Value | None]) -> str:
-    """Say how many seeds a row has, from fewest to most where its columns differ."""
-    counts = sorted({len(value.per_seed) if value else 0 for value in values})
+    """Say how many seeds the figures of a row have, from fewest to most where they differ."""
+    counts = sorted({len(value.per_seed) for value in values if value}) or [0]
     return "-".join(map(str, dict.fromkeys((counts[0], counts[-1]))))
 
 
