@@ -10,8 +10,9 @@ import numpy as np
 from ..plotting import LabelEfficiencyDisplay
 from ._methods import Method
 from ._protocols import FEW_LABELS, FRACTIONS, PROTOCOLS
-from ._tables import Table
+from ._tables import Table, Value
 
+_GAINS = (-0.5, -0.2, -0.1, -0.05, -0.02, -0.01, 0.0, 0.01, 0.02, 0.05, 0.1)
 _LABELS = (*FEW_LABELS, "accuracy 100 %")
 
 
@@ -52,34 +53,48 @@ def _label_efficiency(table: Table, curves: list[Method]) -> Any:
 
 
 def _across_columns(table: Table) -> Any:
-    """Draw the accuracy of each method across the columns, with its spread over seeds."""
+    """Draw accuracy across the columns and, on the same seeds, what training adds to it."""
     import matplotlib.pyplot as plt
 
-    figure, ax = plt.subplots(figsize=(8, 5), layout="constrained")
-    columns = np.arange(len(table.metrics))
+    figure, (left, right) = plt.subplots(1, 2, figsize=(13, 6), layout="constrained")
+    n_methods = len(table.methods)
     for number, method in enumerate(table.methods):
+        style = {
+            "color": f"C{number % 10}",
+            "marker": "osD^v"[number // 10],
+            "markerfacecolor": "white" if method.is_control else None,
+            "capsize": 2,
+        }
         values = [table.values.get((method.name, metric)) for metric in table.metrics]
-        there = [column for column in columns if values[column] is not None]
-        if not there:
-            continue
-        ax.errorbar(
-            there,
-            [values[column].mean for column in there],
-            [values[column].spread for column in there],
-            label=method.title,
-            color=f"C{number % 10}",
-            linestyle="--" if method.is_control else "-",
-            marker="osD^v"[number // 10],
-            capsize=2,
-        )
-    ax.set_xticks(columns, table.metrics)
-    ax.set(ylabel="accuracy")
-    ax.grid(alpha=0.3)
-    title = f"{table.title}, budget {table.budget}"
-    figure.suptitle(title, x=0.01, ha="left", fontsize="medium")  # the legend is beside the axes
-    if ax.containers:
+        line = "--" if method.is_control else "-"
+        _bars(left, values, 0.0, label=method.title, linestyle=line, **style)
+        gains = [table.difference(method.name, metric, "untrained") for metric in table.metrics]
+        if method.name != "untrained":  # the line at zero
+            _bars(right, gains, 0.7 * ((number + 0.5) / n_methods - 0.5), linestyle="", **style)
+    left.set(ylabel="accuracy", title="accuracy")
+    right.set(ylabel="points, logarithmic beyond 2", title="minus untrained encoder, same seeds")
+    right.axhline(0.0, color="0.5", linewidth=0.8)
+    if right.containers:
+        right.set_yscale("symlog", linthresh=0.02)
+        right.set_yticks(_GAINS, [f"{100 * gain:+.0f}" if gain else "0" for gain in _GAINS])
+        right.autoscale(axis="y")  # to the new scale
+    else:
+        right.text(0.5, 0.5, "missing", ha="center", color="0.5", transform=right.transAxes)
+    for ax in (left, right):
+        ax.set_xticks(range(len(table.metrics)), table.metrics)
+        ax.grid(alpha=0.3)
+    figure.suptitle(f"{table.title}, budget {table.budget}", x=0.01, ha="left", fontsize="medium")
+    if left.containers:
         figure.legend(frameon=False, fontsize="small", loc="outside right center")
     return figure
+
+
+def _bars(ax: Any, values: list[Value | None], shift: float, **style: Any) -> None:
+    """Draw means over the columns that are there, with their spreads."""
+    there = [(column + shift, value) for column, value in enumerate(values) if value is not None]
+    if there:
+        means, spreads = zip(*((value.mean, value.spread) for _, value in there), strict=True)
+        ax.errorbar([x for x, _ in there], means, spreads, **style)
 
 
 def _figures(table: Table) -> Any:

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from matplotlib.figure import Figure
 from sklearn.utils import Bunch
 
 from sklearn_pulse import PulseOracleTransformer, presets
@@ -161,3 +162,28 @@ def test_columns_with_other_numbers_of_seeds(tmp_path):
     text = report(Results(tmp_path), tmp_path / "tables")
     assert "| PULSE | 2-3 | **80.0 ± 0.0** |" in text
     assert "| TS2Vec | 0 | missing |" in text
+
+
+def test_the_picture_has_accuracies_and_gains_over_no_training(tmp_path, monkeypatch):
+    seen = {}
+    monkeypatch.setattr(Figure, "savefig", lambda self, path, **_: seen.update({path.name: self}))
+    for dataset in DATASETS:
+        finish(tmp_path, dataset, "pulse", 0, 0.8)
+    report(Results(tmp_path), tmp_path / "tables")
+    accuracy, gain = seen["synthetic-all-val-small.png"].axes
+    assert [bar.get_label() for bar in accuracy.containers] == ["PULSE"]
+    assert [text.get_text() for text in gain.texts] == ["missing"]
+
+    for dataset in DATASETS:
+        finish(tmp_path, dataset, "pulse", 1, 0.6)
+        for seed, untrained in enumerate((0.7, 0.9, 0.1)):
+            finish(tmp_path, dataset, "untrained", seed, untrained)
+    report(Results(tmp_path), tmp_path / "tables")
+    accuracy, gain = seen["synthetic-all-val-small.png"].axes
+    means = {bar.get_label(): bar.lines[0].get_ydata() for bar in accuracy.containers}
+    assert means["PULSE"] == pytest.approx([0.7, 0.7])  # noise 0 and 3
+    assert means["untrained encoder"] == pytest.approx([1.7 / 3] * 2)
+    (pulse,) = gain.containers
+    assert pulse.lines[0].get_ydata() == pytest.approx([(0.1 - 0.3) / 2] * 2)
+    assert pulse.lines[0].get_xdata() == pytest.approx([0, 2], abs=0.35)
+    assert gain.get_yscale() == "symlog"
