@@ -22,6 +22,7 @@ from ._classification import Source
 from ._classifier import BaseWindowClassifier
 from ._embedding import WindowEmbedder
 from ._labeled_batches import LabeledBatches, LabeledWindows
+from ._labels import class_weights
 from ._parameters import check_integer, check_option, check_real
 from .evaluation import make_linear_probe
 
@@ -242,8 +243,15 @@ class FineTuneClassifier(BaseWindowClassifier):
         if self.score_with == "head":
             return
         embedding = self._embed(labeled.windows)[labeled.samples].astype(np.float64)
+        # The probe balances its classes unless told otherwise; by the weights of their samples,
+        # which scikit-learn's own "balanced" leaves out in its older versions.
+        class_weight = "balanced" if self.class_weight is None else self.class_weight
+        by_class = class_weights(class_weight, self.classes_, labeled.y, labeled.weight)
         self.probe_ = _fit_probe(
-            embedding, self.classes_[labeled.y], labeled.weight, self.class_weight
+            embedding,
+            self.classes_[labeled.y],
+            labeled.weight,
+            dict(zip(self.classes_, by_class, strict=True)),
         )
 
     def _probabilities(self, embedding: NDArray[np.float32]) -> NDArray[np.float64]:
@@ -289,12 +297,10 @@ def _fit_probe(
     embedding: NDArray[np.float64],
     y: NDArray[Any],
     weight: NDArray[np.float64],
-    class_weight: Any,
+    class_weight: dict[Any, float],
 ) -> Pipeline:
-    """Fit the linear probe on weighted samples; without class weights it balances classes."""
-    probe = make_linear_probe()
-    if class_weight is not None:
-        probe.set_params(probe__class_weight=class_weight)
+    """Fit the linear probe on weighted samples of weighted classes."""
+    probe = make_linear_probe().set_params(probe__class_weight=class_weight)
     if (weight == 1).all():
         return probe.fit(embedding, y)
     # Step by step: how a pipeline passes weights on depends on whether routing is switched on.

@@ -317,8 +317,8 @@ class PulseTransformer(BaseSSLTransformer):
         >>> from sklearn_pulse import PulseTransformer
         >>> X = np.random.default_rng(0).normal(size=(20, 32, 2))
         >>> pulse = PulseTransformer(embedding_dim=8, max_epochs=1, random_state=0).fit(X)
-        >>> np.isnan(pulse.reconstruct(X, start=3)[0, :, 0]).sum()
-        np.int64(4)
+        >>> int(np.isnan(pulse.reconstruct(X, start=3)[0, :, 0]).sum())
+        4
         """
         check_is_fitted(self)
         check_integer("start", start, 0)

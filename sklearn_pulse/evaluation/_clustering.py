@@ -41,8 +41,8 @@ def make_cluster_probe(
     >>> from sklearn_pulse.evaluation import make_cluster_probe
     >>> embeddings = np.array([[0.0, 1.0], [0.1, 1.1], [2.0, 0.0], [2.1, 0.1]])
     >>> labels = make_cluster_probe(2).fit_predict(embeddings)
-    >>> labels[0] == labels[1] != labels[2] == labels[3]
-    np.True_
+    >>> bool(labels[0] == labels[1] != labels[2] == labels[3])
+    True
     """
     return KMeans(n_clusters=n_clusters, n_init="auto", random_state=random_state)
 

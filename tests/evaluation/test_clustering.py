@@ -101,8 +101,9 @@ def test_scoring_of_cross_validation_and_search(blobs, routing):
     pipeline = make_pipeline(PCA(3), make_cluster_probe(3))
     cv = KFold(3, shuffle=True, random_state=0)
     with sklearn.config_context(enable_metadata_routing=routing):
-        together = cross_validate(pipeline, X, y, cv=cv, scoring=clustering_scores)
-        each = cross_validate(pipeline, X, y, cv=cv, scoring=CLUSTERING_SCORERS)
+        # With routing scikit-learn 1.6 takes no None for params.
+        together = cross_validate(pipeline, X, y, cv=cv, scoring=clustering_scores, params={})
+        each = cross_validate(pipeline, X, y, cv=cv, scoring=CLUSTERING_SCORERS, params={})
         for k, (train, test) in enumerate(cv.split(X)):
             expected = clustering_scores(pipeline.fit(X[train]), X[test], y[test])
             for name, value in expected.items():

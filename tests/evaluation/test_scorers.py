@@ -190,8 +190,9 @@ def test_scoring_of_cross_validation_and_search(routing):
     X, y = blobs(3)
     cv = KFold(3, shuffle=True, random_state=0)
     with sklearn.config_context(enable_metadata_routing=routing):
-        one = cross_validate(make_linear_probe(), X, y, cv=cv, scoring=probe_scores)
-        each = cross_validate(make_linear_probe(), X, y, cv=cv, scoring=PROBE_SCORERS)
+        # With routing scikit-learn 1.6 takes no None for params.
+        one = cross_validate(make_linear_probe(), X, y, cv=cv, scoring=probe_scores, params={})
+        each = cross_validate(make_linear_probe(), X, y, cv=cv, scoring=PROBE_SCORERS, params={})
         for k, (train, test) in enumerate(cv.split(X)):
             probe = make_linear_probe().fit(X[train], y[train])
             expected = probe_scores(probe, X[test], y[test])
