@@ -11,6 +11,7 @@ from . import _paper as paper
 from ._budgets import BUDGETS
 from ._cells import Results
 from ._pictures import draw
+from ._protocols import PROTOCOLS
 from ._tables import Table, Value, tables
 
 MISSING = "missing"
@@ -89,11 +90,16 @@ def rows(table: Table) -> Iterator[dict[str, Any]]:
 
 def markdown(table: Table) -> str:
     """Return a table as text: mean and spread over seeds in percent, the best in bold."""
-    header, lines = _differences(table) if table.protocol == "ablation" else _figures(table)
-    text = [f"### {table.title}", "", _line(header), _line(["---"] * len(header))]
-    text += [_line(line) for line in lines]
-    text += ["", *_remarks(table), ""]
-    return "\n".join(text)
+    figures = _differences(table) if table.protocol == "ablation" else _figures(table)
+    text = [f"### {table.title}", "", *_grid(*figures), ""]
+    if PROTOCOLS[table.protocol].is_crossed:
+        text += [
+            "Minus the untrained encoder, on the seeds of both:",
+            "",
+            *_grid(*_gains(table)),
+            "",
+        ]
+    return "\n".join([*text, *_remarks(table), ""])
 
 
 def _figures(table: Table) -> tuple[list[str], list[list[str]]]:
@@ -129,6 +135,17 @@ def _differences(table: Table) -> tuple[list[str], list[list[str]]]:
             ]
         )
     return header, lines
+
+
+def _gains(table: Table) -> tuple[list[str], list[list[str]]]:
+    lines = []
+    for method in table.methods:
+        gains = [table.difference(method.name, metric, "untrained") for metric in table.metrics]
+        if method.name != "untrained":
+            lines.append(
+                [method.title, _n_seeds(gains), *(_figure(gain, sign="+") for gain in gains)]
+            )
+    return ["points", "seeds", *table.metrics], lines
 
 
 def _remarks(table: Table) -> list[str]:
@@ -198,5 +215,6 @@ def _percent(value: float | None, sign: str = "") -> str:
     return "" if value is None else f"{100 * value:{sign}.1f}"
 
 
-def _line(columns: list[str]) -> str:
-    return "| " + " | ".join(columns) + " |"
+def _grid(header: list[str], lines: list[list[str]]) -> list[str]:
+    rows = [header, ["---"] * len(header), *lines]
+    return ["| " + " | ".join(row) + " |" for row in rows]

@@ -187,3 +187,18 @@ def test_the_picture_has_accuracies_and_gains_over_no_training(tmp_path, monkeyp
     assert pulse.lines[0].get_ydata() == pytest.approx([(0.1 - 0.3) / 2] * 2)
     assert pulse.lines[0].get_xdata() == pytest.approx([0, 2], abs=0.35)
     assert gain.get_yscale() == "symlog"
+
+
+def test_every_method_is_told_beside_the_untrained_encoder_on_the_same_seeds(tmp_path):
+    for dataset in SYNTHETIC:
+        for seed, untrained in enumerate((0.7, 0.9)):
+            finish(tmp_path, dataset, "untrained", seed, untrained)
+            finish(tmp_path, dataset, "pulse", seed, 0.8)
+        finish(tmp_path, dataset, "minirocket", 1, 1.0)
+    text = report(Results(tmp_path), tmp_path / "tables")
+    (mean, *_) = text.split("### ")[1:]
+    (_, gains) = mean.split("Minus the untrained encoder, on the seeds of both:")
+    assert "| PULSE | 2 |" + " +0.0 ± 10.0 |" * 4 in gains
+    assert "| MiniRocket | 1 |" + " +10.0 |" * 4 in gains
+    assert "| TS2Vec | 0 |" + " missing |" * 4 in gains
+    assert "| untrained" not in gains
