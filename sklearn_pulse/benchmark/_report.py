@@ -99,7 +99,7 @@ def markdown(table: Table) -> str:
             *_grid(*_gains(table)),
             "",
         ]
-    return "\n".join([*text, *_remarks(table), ""])
+    return "\n".join([*text, *(f"- {remark}" for remark in _remarks(table)), ""])
 
 
 def _figures(table: Table) -> tuple[list[str], list[list[str]]]:
