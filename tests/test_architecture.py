@@ -58,7 +58,7 @@ ALLOWED = {
     "_classification": {"_objective", "networks"},
     "_classifier": TRAINING | {"_classification", "_labeled_batches", "_labels"},
     "_finetune": TRAINING
-    | {"_base", "_classification", "_classifier", "_labeled_batches", "evaluation"},
+    | {"_base", "_classification", "_classifier", "_labeled_batches", "_labels", "evaluation"},
     "_candidates": {"_batches", "_net", "_validation"},
     "_representation": {"_objective", "_parameters", "functional", "networks"},
     "_retrieval": {"_objective", "_representation", "functional", "networks", "sampling"},
