@@ -150,9 +150,9 @@ def _gains(table: Table) -> tuple[list[str], list[list[str]]]:
 
 def _remarks(table: Table) -> list[str]:
     """Say what the figures are, and whether a control won."""
-    over = "folds" if table.protocol == "cross-validation" else "seeds"
     remarks = [
-        f"Mean ± standard deviation over {over}. Budget {table.budget}: {BUDGETS[table.budget]}."
+        f"Mean ± standard deviation over {_unit(table)}s. Budget {table.budget}:"
+        f" {BUDGETS[table.budget]}."
     ]
     if table.split == "val":
         remarks.append("The paper's values are of the test part, at the full budget.")
@@ -178,12 +178,18 @@ def _above(table: Table, upper: str, lower: str) -> str:
     for metric in table.metrics:
         value = table.difference(upper, metric, lower)
         if value is not None:
-            above = f"{sum(x > 0 for x in value.per_seed)} of {len(value.per_seed)} seeds above"
-            differences.append(f"{metric}: {_figure(value, sign='+')} ({above})")
+            above = f"{sum(x > 0 for x in value.per_seed)} of {len(value.per_seed)}"
+            differences.append(f"{metric}: {_figure(value, sign='+')} (above in {above})")
     if not differences:
         return ""
     titles = {method.name: method.title for method in table.methods}
-    return f"Seed by seed, {titles[upper]} minus {titles[lower]}: {'; '.join(differences)}."
+    pair = f"{titles[upper]} minus {titles[lower]}"
+    unit = _unit(table)
+    return f"{unit.capitalize()} by {unit}, {pair}: {'; '.join(differences)}."
+
+
+def _unit(table: Table) -> str:
+    return "fold" if PROTOCOLS[table.protocol].has_folds else "seed"
 
 
 def _of_controls(table: Table, metric: str) -> str:

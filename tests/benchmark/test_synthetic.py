@@ -130,8 +130,8 @@ def test_the_order_of_the_oracles_is_told_with_its_spread(tmp_path):
             finish(tmp_path, dataset, "oracle-negative", seed, 0.8)
             finish(tmp_path, dataset, "pulse", seed, positive - 0.1)
     text = report(Results(tmp_path), tmp_path / "tables")
-    assert "positive oracle minus PULSE: noise 0: +10.0 ± 0.0 (2 of 2 seeds above)" in text
-    assert "oracle minus negative oracle: noise 0: +2.5 ± 7.5 (1 of 2 seeds above)" in text
+    assert "positive oracle minus PULSE: noise 0: +10.0 ± 0.0 (above in 2 of 2)" in text
+    assert "oracle minus negative oracle: noise 0: +2.5 ± 7.5 (above in 1 of 2)" in text
     assert "minus untrained encoder" not in text  # which is not there
     assert "| positive oracle | 2 | **82.5 ± 7.5** |" in text
 
@@ -143,7 +143,7 @@ def test_training_is_told_beside_none_on_the_seeds_of_both(tmp_path):
         for seed in (0, 1):
             finish(tmp_path, dataset, "pulse", seed, 0.8)
     text = report(Results(tmp_path), tmp_path / "tables")
-    told = "Seed by seed, PULSE minus untrained encoder: noise 0: +0.0 ± 10.0 (1 of 2 seeds above)"
+    told = "Seed by seed, PULSE minus untrained encoder: noise 0: +0.0 ± 10.0 (above in 1 of 2)"
     assert told in text
 
 
