@@ -96,9 +96,14 @@ class Table:
         return PROTOCOLS[self.protocol].metrics
 
     def best(self, metric: str) -> list[Method]:
-        """Return the methods with the best mean, controls too: several if they are equal."""
+        """Return the methods with the best mean, controls too: several if they are equal.
+
+        Of those with the most seeds, since means over other seeds are of other tasks or draws.
+        """
         sign = -1 if metric in LOWER_IS_BETTER else 1
         there = [method for method in self.methods if (method.name, metric) in self.values]
+        counts = [len(self.values[method.name, metric].of_seed) for method in there]
+        there = [m for m, count in zip(there, counts, strict=True) if count == max(counts)]
         means = [sign * self.values[method.name, metric].mean for method in there]
         highest = max(means, default=np.nan)
         pairs = zip(there, means, strict=True)

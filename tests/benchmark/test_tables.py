@@ -77,6 +77,13 @@ def test_a_control_that_is_as_good_is_printed_as_good(tmp_path):
     assert "wins" not in text
 
 
+def test_a_lucky_seed_does_not_win(results, tmp_path):
+    finish(results, "linear-probe", "ts2vec", 1, accuracy=0.99)
+    text = report(results, tmp_path / "tables")
+    assert "| TS2Vec | 1 | 99.0 |" in text
+    assert "**A control wins: untrained encoder (accuracy).**" in text
+
+
 def test_a_missing_cell_is_printed_as_missing(results, tmp_path):
     lines = report(results, tmp_path / "tables").splitlines()
     compared = PROTOCOLS["linear-probe"].methods()
