@@ -11,16 +11,23 @@ recordings, cut as published, and prints
 
     python examples/reproduce/har.py --epochs 20 --fraction 0.25 --seed 0
     python examples/reproduce/har.py --epochs 20 --fraction 0.25 --seed 0 --split test
+    python examples/reproduce/har.py --budget full --precision bfloat16 --seed 0
 
-An interrupted run that is started again goes on where it was. Look at the test recordings once.
+`--budget full` is the published training: all 19,106 windows, 100 epochs. Every `--every` epochs
+the labelled windows are embedded and probed on the validation recordings; the scores are written
+to `curve-<seed>.json` beside the checkpoints. An interrupted run that is started again resumes.
+Look at the test recordings once.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
+from pathlib import Path
 
 import numpy as np
 import torch
+from skorch.callbacks import Callback
 
 from sklearn_pulse import PulseTransformer, RandomEncoderTransformer, presets
 from sklearn_pulse.datasets import fetch_har
@@ -29,6 +36,51 @@ from sklearn_pulse.model_selection import mask_labels
 from sklearn_pulse.windows import random_windows
 
 N_DRAWS = 5
+FULL = {"epochs": 100, "fraction": 1.0}  # the published budget
+
+
+class ProbeCurve(Callback):
+    """Probe the encoder during the training and write the scores to a file.
+
+    Parameters
+    ----------
+    har : Bunch
+        The labelled windows.
+    path : path-like
+        JSON file of the scores: epoch to accuracy with all, 5 % and 1 % of the labels.
+    every : int
+        Epochs between two probes.
+    """
+
+    def __init__(self, har, path, every):
+        self.har = har
+        self.path = Path(path)
+        self.every = every
+
+    def __deepcopy__(self, memo):
+        """Share the data: `fit` copies its callbacks."""
+        return ProbeCurve(self.har, self.path, self.every)
+
+    def on_epoch_end(self, net, **kwargs):
+        """Probe after every `every` epochs."""
+        epoch = len(net.history)
+        if epoch % self.every:
+            return
+        Z = embed(net, self.har.X)
+        train, val = self.har.split == "train", self.har.split == "val"
+        curve = json.loads(self.path.read_text()) if self.path.exists() else {}
+        scores = curve[str(epoch)] = probe_scores(Z, self.har.y, train, val)
+        self.path.write_text(json.dumps(curve, indent=1))
+        print(f"epoch {epoch}: probe", *(f"{score:.3f}" for score in scores), flush=True)
+
+
+def embed(net, X):
+    """Embed windows by a net that is still being trained, in float32."""
+    net.module_.eval()
+    with torch.inference_mode():
+        blocks = torch.from_numpy(np.asarray(X, dtype=np.float32)).split(256)
+        rows = [net.module_.encode(block.to(net.device)).cpu() for block in blocks]
+    return torch.cat(rows).numpy()
 
 
 def pretraining_windows(har, part, stride, fraction, seed):
@@ -74,13 +126,14 @@ def probe_scores(Z, y, train, test):
             few = labels != -1
             probe = make_linear_probe().fit(Z[train][few], labels[few])
             drawn.append(probe.score(Z[test], y[test]))
-        scores.append(np.mean(drawn))
+        scores.append(float(np.mean(drawn)))
     return scores
 
 
 def main():
     """Train, and print the table."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
+    parser.add_argument("--budget", choices=("full",), help="published epochs and windows")
     parser.add_argument("--epochs", type=int, default=20)
     parser.add_argument("--fraction", type=float, default=0.25, help="of the training windows")
     parser.add_argument("--seed", type=int, default=0)
@@ -88,7 +141,14 @@ def main():
     parser.add_argument("--data-home", default=None)
     parser.add_argument("--checkpoints", default="output/har")
     parser.add_argument("--threads", type=int, default=None)
+    parser.add_argument("--precision", choices=("float32", "bfloat16"), default="float32")
+    parser.add_argument("--every", type=int, default=10, help="epochs between two probes")
     args = parser.parse_args()
+    if args.budget == "full":
+        parser.set_defaults(**FULL)
+        args = parser.parse_args()
+    curve = Path(args.checkpoints, f"curve-{args.seed}.json")
+    curve.parent.mkdir(parents=True, exist_ok=True)
 
     har = fetch_har(args.data_home)
     cut = presets.windows("pulse", "har")
@@ -99,6 +159,8 @@ def main():
         random_state=args.seed,
         checkpoint_dir=args.checkpoints,
         num_threads=args.threads,
+        precision=args.precision,
+        callbacks=[ProbeCurve(har, curve, args.every)],
         verbose=1,
     )
     pulse.fit(X_train, X_val=X_val)
