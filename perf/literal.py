@@ -10,7 +10,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from sklearn_pulse._cross_reconstruction import CrossReconstruction
+from sklearn_pulse.objectives import CrossReconstruction
 
 
 class LiteralBlock(nn.Module):

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from perf.literal import LiteralPulse
 from sklearn_pulse import PulseTransformer, presets
-from sklearn_pulse._cross_reconstruction import CrossReconstruction
+from sklearn_pulse.objectives import CrossReconstruction
 
 NAMES = {"har": "HAR", "ecg": "ECG", "ppg": "PPG", "eeg": "EEG", "synthetic": "synthetic"}
 

@@ -10,9 +10,9 @@ from perf.duel import duel
 from perf.literal import LiteralEncoder
 from perf.sizes import Size
 from perf.test_training import make_step
-from sklearn_pulse import _cross_reconstruction
 from sklearn_pulse.functional import keep_mask
 from sklearn_pulse.networks import GRUDecoder, _encoder
+from sklearn_pulse.objectives import _cross_reconstruction
 
 
 class PlainEncoder(nn.Module):

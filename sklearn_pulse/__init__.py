@@ -1,10 +1,24 @@
 """Self-supervised representations of physiological time series, scikit-learn compatible."""
 
-from ._finetune import FineTuneClassifier
-from ._oracle import PulseOracleTransformer
-from ._pulse import PulseTransformer
+import importlib
+from typing import TYPE_CHECKING, Any
+
 from ._version import __version__
-from .baselines import RandomEncoderTransformer
+
+if TYPE_CHECKING:
+    from ._finetune import FineTuneClassifier
+    from ._oracle import PulseOracleTransformer
+    from ._pulse import PulseTransformer
+    from .baselines import RandomEncoderTransformer
+
+# Public names and the modules that define them. They are resolved at their first use, so that
+# the rooms without torch (windows, datasets, evaluation, ...) load none.
+_HOMES = {
+    "FineTuneClassifier": "._finetune",
+    "PulseOracleTransformer": "._oracle",
+    "PulseTransformer": "._pulse",
+    "RandomEncoderTransformer": ".baselines",
+}
 
 __all__ = [
     "FineTuneClassifier",
@@ -13,3 +27,15 @@ __all__ = [
     "RandomEncoderTransformer",
     "__version__",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(importlib.import_module(_HOMES[name], __name__), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_HOMES})

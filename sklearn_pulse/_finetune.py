@@ -17,14 +17,19 @@ from sklearn.utils.validation import check_is_fitted
 from skorch.callbacks import Callback, LRScheduler
 from torch.optim.lr_scheduler import ExponentialLR
 
-from ._base import BaseEncoderTransformer
-from ._classification import Source
-from ._classifier import BaseWindowClassifier
-from ._embedding import WindowEmbedder
-from ._labeled_batches import LabeledBatches, LabeledWindows
-from ._labels import class_weights
-from ._parameters import check_integer, check_option, check_real
+from ._data._labeled import LabeledWindows
+from ._data._labels import class_weights
+from .base import (
+    BaseEncoderTransformer,
+    BaseWindowClassifier,
+    LabeledBatches,
+    WindowEmbedder,
+    check_integer,
+    check_option,
+    check_real,
+)
 from .evaluation import make_linear_probe
+from .objectives import Source
 
 _ENCODER_PARAMS = ("embedding_dim", "encoder_hidden_dim", "encoder_depth", "pooling")
 

@@ -11,18 +11,22 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 from skorch.callbacks import Callback
 
-from ._base import BaseSSLTransformer
-from ._batches import WindowBatches
-from ._candidates import SeedDraws
-from ._device import resolve_device
-from ._labels import check_labels, check_together
-from ._pair_batches import PairBatches
-from ._pair_reconstruction import NegativePairs, PairReconstruction, PositivePairs
-from ._parameters import check_boolean, check_option, check_real
-from ._progress import with_callbacks
-from ._pulse import NETWORK_PARAMS, check_fits, check_reconstruction
-from ._tags import WindowTags
-from ._validation import Windows
+from ._data._labels import check_labels, check_together
+from ._data._validation import Windows
+from ._training._callbacks import SeedDraws
+from ._training._device import resolve_device
+from ._training._progress import with_callbacks
+from .base import (
+    BaseSSLTransformer,
+    PairBatches,
+    WindowBatches,
+    WindowTags,
+    check_boolean,
+    check_option,
+    check_real,
+)
+from .base._reconstruction import NETWORK_PARAMS, check_fits, check_reconstruction
+from .objectives import NegativePairs, PairReconstruction, PositivePairs
 
 
 class PulseOracleTransformer(BaseSSLTransformer):

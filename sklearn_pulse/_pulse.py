@@ -11,32 +11,17 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from ._base import BaseSSLTransformer
-from ._cross_reconstruction import CrossReconstruction
-from ._parameters import (
-    check_boolean,
+from ._data._validation import check_windows
+from .base import (
+    BaseSSLTransformer,
     check_integer,
     check_length,
     check_option,
     check_real,
 )
-from ._validation import check_windows
+from .base._reconstruction import NETWORK_PARAMS, check_fits, check_reconstruction
+from .objectives import CrossReconstruction
 
-NETWORK_PARAMS = (
-    "embedding_dim",
-    "encoder_hidden_dim",
-    "encoder_depth",
-    "pooling",
-    "time_varying_dim",
-    "time_varying_pool",
-    "init_kernel_size",
-    "init_dilation",
-    "init_hidden_dim",
-    "shared_encoder",
-    "gru_num_layers",
-    "gru_hidden_dim",
-    "observation",
-)
 _OBJECTIVE_PARAMS = (
     *NETWORK_PARAMS,
     "n_crops",
@@ -358,38 +343,3 @@ class PulseTransformer(BaseSSLTransformer):
         names = ("min_crop_length", "crop_length") if self.crop == "fixed" else ("min_crop_length",)
         for name in names:
             check_fits(name, getattr(self, name), n_timesteps)
-
-
-def check_reconstruction(estimator: Any) -> None:
-    """Raise if a parameter that PULSE and its oracles share is out of its range."""
-    for name in (
-        "time_varying_pool",
-        "init_kernel_size",
-        "init_dilation",
-        "init_hidden_dim",
-        "gru_num_layers",
-        "gru_hidden_dim",
-    ):
-        check_integer(name, getattr(estimator, name), 1)
-    check_integer("time_varying_dim", estimator.time_varying_dim, 0)
-    if estimator.init_kernel_size % 2 == 0:
-        raise ValueError(
-            f"init_kernel_size must be odd, got {estimator.init_kernel_size}: an even kernel has no"
-            f" centre; take {estimator.init_kernel_size + 1}"
-        )
-    check_boolean("shared_encoder", estimator.shared_encoder)
-    check_option("observation", estimator.observation, ("mlp", "linear"))
-    check_option("loss_reduction", estimator.loss_reduction, ("published", "valid"))
-    check_length("min_crop_length", estimator.min_crop_length)
-
-
-def check_fits(name: str, length: int | float | None, n_timesteps: int) -> None:
-    """Raise if the crop length called `name`, in steps, leaves nothing of a window."""
-    if isinstance(length, float) or length is None:
-        return
-    if length >= n_timesteps:
-        raise ValueError(
-            f"{name}={length} steps do not fit into windows of {n_timesteps} time steps,"
-            f" which leave {n_timesteps - 1} to predict: set {name} to a fraction such as"
-            " 0.5, or pass longer windows."
-        )

@@ -12,75 +12,66 @@ import sklearn_pulse
 ROOT = Path(sklearn_pulse.__file__).parent
 MODULES = sorted(ROOT.rglob("*.py"))
 
-TRAINING = {
-    "_net",
-    "_objective",
-    "_validation",
+# Rooms that a room may import from, beside itself. A file named here is a room of its own, so that
+# the torch-free leaves of `_data` can be read by the rooms that load no torch.
+METHOD = {
+    "_data",
+    "_data._validation",
+    "_data._labels",
     "_parameters",
-    "_progress",
-    "_batches",
-    "_checkpoint",
-    "_device",
-    "_embedding",
-    "_tags",
     "_training",
+    "base",
+    "functional",
     "networks",
+    "objectives",
+    "sampling",
 }
-ANY_METHOD = TRAINING | {"_base", "functional", "sampling", "_version"}
 ALLOWED = {
-    "__init__": {"_finetune", "_oracle", "_pulse", "_version", "baselines"},
+    "__init__": {"_version"},
+    # 1. the ground
     "_version": set(),
-    "networks": set(),
+    "_parameters": set(),
     "functional": set(),
     "sampling": set(),
-    "_objective": {"functional"},
-    "_validation": set(),
-    "_parameters": set(),
-    "_plateau": set(),
-    "_progress": set(),
-    "_tags": set(),
-    "_net": set(),
-    "_checkpoint": set(),
-    "_persistence": {"_version"},
-    "_device": set(),
-    "_unlabeled": set(),
+    "networks": set(),
     "windows": set(),
-    "datasets": {"windows"},
     "presets": set(),
-    "evaluation": {"_unlabeled"},
-    "model_selection": {"_parameters", "_unlabeled"},
-    "_batches": {"_net", "_validation"},
-    "_training": {"_net", "_parameters"},
-    "_embedding": TRAINING - {"_embedding", "_training", "_checkpoint", "networks"},
-    "_base": TRAINING | {"_persistence"},
-    "_labels": set(),
-    "_labeled_batches": {"_batches", "_net", "_validation"},
-    "_classification": {"_objective", "networks"},
-    "_classifier": TRAINING | {"_classification", "_labeled_batches", "_labels"},
-    "_finetune": TRAINING
-    | {"_base", "_classification", "_classifier", "_labeled_batches", "_labels", "evaluation"},
-    "_candidates": {"_batches", "_net", "_validation"},
-    "_representation": {"_objective", "_parameters", "functional", "networks"},
-    "_retrieval": {"_objective", "_representation", "functional", "networks", "sampling"},
-    "_cross_reconstruction": {"_objective", "functional", "networks", "sampling"},
-    "_pulse": ANY_METHOD | {"_cross_reconstruction"},
-    "_pair_batches": {"_batches", "_candidates", "_net", "_validation"},
-    "_pair_reconstruction": {"_cross_reconstruction", "functional", "sampling"},
-    "_oracle": ANY_METHOD
-    | {"_candidates", "_labels", "_pair_batches", "_pair_reconstruction", "_pulse"},
-    "augmentations": {"functional"},
-    "baselines": ANY_METHOD
-    | {"_candidates", "_plateau", "_representation", "_retrieval", "augmentations", "windows"}
-    | {"_classification", "_classifier", "_labeled_batches"},
-    "interop": {"_pulse"},
-    "panel": {"_embedding", "_progress", "_pulse", "baselines", "windows"},
+    "_data._validation": set(),
+    "_data._labels": set(),
     "theory": {"_parameters"},
+    "augmentations": {"functional"},
+    # 2. parts
+    "_training": set(),
+    "_data": {"_data._validation", "_data._labels", "_training"},
+    "objectives": {"_parameters", "functional", "networks", "sampling"},
+    "_persistence": {"_version"},
+    "datasets": {"windows"},
+    "evaluation": {"_data._labels"},
+    "model_selection": {"_data._labels", "_parameters"},
+    # 3. what a method is built on
+    "base": METHOD - {"base"} | {"_persistence"},
+    # 4. the estimators
+    "_pulse": METHOD,
+    "_oracle": METHOD,
+    "_finetune": METHOD | {"evaluation"},
+    "baselines": METHOD | {"augmentations", "windows"},
+    # 5. on top
+    "interop": {"_pulse"},
+    "panel": {"_pulse", "_training", "base", "baselines", "windows"},
+    "plotting": {
+        "_data",
+        "_data._labels",
+        "_data._validation",
+        "_parameters",
+        "evaluation",
+        "model_selection",
+    },
     "benchmark": {
         "__init__",
-        "_base",
         "_finetune",
         "_parameters",
         "_version",
+        "base",
         "baselines",
         "datasets",
         "evaluation",
@@ -89,18 +80,10 @@ ALLOWED = {
         "presets",
         "windows",
     },
-    "plotting": {
-        "_batches",
-        "_parameters",
-        "_unlabeled",
-        "_validation",
-        "evaluation",
-        "model_selection",
-    },
 }
 NO_TORCH = {
     "_parameters",
-    "_unlabeled",
+    "_data._labels",
     "windows",
     "datasets",
     "evaluation",
@@ -115,8 +98,9 @@ HEAVY = tuple(
 
 
 def room(path):
-    """First part of a module's name inside the package."""
-    return path.relative_to(ROOT).parts[0].removesuffix(".py")
+    """Room of a module: its folder, or its file where ALLOWED names it."""
+    parts = path.relative_to(ROOT).with_suffix("").parts
+    return ".".join(parts) if ".".join(parts) in ALLOWED else parts[0]
 
 
 def imports(path):
@@ -141,58 +125,95 @@ def imports(path):
     return names
 
 
+def module_of(name):
+    """File of the package that defines `name`, None for what lies outside the package."""
+    parts = name.split(".")
+    if parts[0] != "sklearn_pulse":
+        return None
+    for n in range(len(parts), 1, -1):
+        path = ROOT.joinpath(*parts[1:n])
+        for file in (path.with_suffix(".py"), path / "__init__.py"):
+            if file.is_file():
+                return file
+    return ROOT / "__init__.py"
+
+
 def rooms_imported(path):
-    rooms = set()
-    for name in imports(path):
-        parts = name.split(".")
-        if parts[0] == "sklearn_pulse" and len(parts) > 1:
-            if (ROOT / parts[1]).is_dir() or (ROOT / f"{parts[1]}.py").is_file():
-                rooms.add(parts[1])
-    return rooms - {room(path)}
+    """Rooms that a module imports from when it is loaded; a name counts where it is defined."""
+    names = imports(path)
+    # `from a import b` lists `a` and `a.b`; only the longer name says which module is meant.
+    names = {name for name in names if not any(other.startswith(f"{name}.") for other in names)}
+    return {room(module) for module in map(module_of, names) if module} - {room(path)}
 
 
-@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(ROOT)))
-def test_imports_are_allowed(path):
-    assert rooms_imported(path) <= ALLOWED[room(path)]
-    outside = {name.split(".")[0] for name in imports(path)}
-    # its classes inherit from sktime's, and nobody imports it unasked
-    assert not outside & set(HEAVY) - ({"sktime"} if room(path) == "panel" else set())
-    if room(path) in NO_TORCH:
-        assert not outside & {"torch", "skorch"}
-    if room(path) in NO_SKLEARN:
-        assert "sklearn" not in outside
-    if room(path) == "_net":
-        assert not outside & {"sklearn", "numpy", "scipy"}
+def test_imports_are_allowed():
+    wrong = []
+    for path in MODULES:
+        here = room(path)
+        outside = {name.split(".")[0] for name in imports(path)}
+        forbidden = set(HEAVY) - ({"sktime"} if here == "panel" else set())
+        forbidden |= {"torch", "skorch"} if here in NO_TORCH else set()
+        forbidden |= {"sklearn"} if here in NO_SKLEARN else set()
+        if here == "_training" and path.stem in ("_net", "_iterator", "_callbacks"):
+            forbidden |= {"sklearn", "numpy", "scipy"}
+        found = sorted(rooms_imported(path) - ALLOWED[here]) + sorted(outside & forbidden)
+        wrong += [f"{path.relative_to(ROOT)} imports {name}" for name in found]
+    assert not wrong
 
 
-def test_baselines_do_not_import_each_other():
-    files = [path for path in (ROOT / "baselines").glob("_*.py") if path.name != "__init__.py"]
-    for path in files:
-        others = {f"sklearn_pulse.baselines.{other.stem}" for other in files if other != path}
-        assert not imports(path) & others
+def test_there_is_no_circle_between_rooms():
+    used = {here: set() for here in ALLOWED}
+    for path in MODULES:
+        used[room(path)] |= rooms_imported(path)
+    left = dict(used)
+    while left:
+        free = [here for here, others in left.items() if not others & left.keys()]
+        assert free, f"these rooms import each other in a circle: {sorted(left)}"
+        for here in free:
+            del left[here]
 
 
-def test_the_rule_sees_imports(tmp_path):
-    assert rooms_imported(ROOT / "_batches.py") == {"_net", "_validation"}
+def test_methods_do_not_import_each_other():
+    estimators = [*(ROOT / "baselines").glob("_[a-z]*.py")]
+    estimators += [ROOT / f"{name}.py" for name in ("_pulse", "_oracle", "_finetune")]
+    for path in estimators:
+        modules = {module_of(name) for name in imports(path)}
+        assert not modules & (set(estimators) - {path}), path
+
+
+def test_the_rule_sees_imports():
+    assert rooms_imported(ROOT / "_data" / "_batches.py") == {"_data._validation", "_training"}
     assert "networks" in rooms_imported(ROOT / "baselines" / "_random_encoder.py")
+    assert rooms_imported(ROOT / "baselines" / "_patchtst.py") == {"base", "networks", "objectives"}
+    assert "_data._labels" in rooms_imported(ROOT / "evaluation" / "_labeled_subset.py")
+
+
+def loaded(statement, names):
+    """Which of the modules `names` a fresh interpreter has loaded after `statement`."""
+    code = f"{statement}; import sys; print([m for m in {names.split()!r} if m in sys.modules])"
+    result = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
+    return result.stdout.strip()
 
 
 @pytest.mark.parametrize(
     ("statement", "absent"),
     [
-        ("import sklearn_pulse", "sktime matplotlib wfdb networkx dask"),
+        ("import sklearn_pulse", "torch skorch sktime matplotlib wfdb networkx dask"),
+        ("from sklearn_pulse import *", "sktime matplotlib wfdb networkx dask"),
         ("import sklearn_pulse.plotting", "matplotlib"),
         ("import sklearn_pulse.theory", "networkx"),
+        *((f"import sklearn_pulse.{name}", "torch skorch") for name in sorted(NO_TORCH)),
     ],
 )
 def test_the_import_stays_light(statement, absent):
-    code = f"{statement}; import sys; print([m for m in {absent.split()!r} if m in sys.modules])"
-    result = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True
-    )
-    assert result.stdout.strip() == "[]"
+    assert loaded(statement, absent) == "[]"
 
 
 def test_everything_public_is_listed():
     for name in sklearn_pulse.__all__:
         assert hasattr(sklearn_pulse, name)
+        assert name in dir(sklearn_pulse)
+    with pytest.raises(AttributeError, match="no attribute 'PulseTransformr'"):
+        _ = sklearn_pulse.PulseTransformr

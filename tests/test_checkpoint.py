@@ -10,7 +10,7 @@ import torch
 from skorch.callbacks import Callback, EarlyStopping
 
 from sklearn_pulse import PulseTransformer
-from sklearn_pulse._checkpoint import Checkpoint
+from sklearn_pulse._training._checkpoint import Checkpoint
 from tests.helpers import SMALL_PULSE, make_windows
 
 X = make_windows()[0]

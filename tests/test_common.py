@@ -23,7 +23,7 @@ import sklearn_pulse
 import sklearn_pulse.baselines
 import tests.toy_method
 from sklearn_pulse import PulseTransformer
-from sklearn_pulse._base import BaseEncoderTransformer, BaseSSLTransformer
+from sklearn_pulse.base import BaseEncoderTransformer, BaseSSLTransformer
 from tests.helpers import SMALL, make_windows, sklearn_suite
 
 CLASSES = sorted(

@@ -6,9 +6,8 @@ from pathlib import Path
 
 import numpy as np
 
-from sklearn_pulse._base import BaseSSLTransformer
-from sklearn_pulse._embedding import WindowEmbedder
-from sklearn_pulse._objective import Objective
+from sklearn_pulse.base import BaseSSLTransformer, WindowEmbedder
+from sklearn_pulse.objectives import Objective
 from tests import toy_method
 from tests.test_common import CLASSES
 

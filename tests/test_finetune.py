@@ -21,12 +21,11 @@ from sklearn.preprocessing import FunctionTransformer
 from skorch.callbacks import Callback
 
 from sklearn_pulse import FineTuneClassifier, PulseTransformer, RandomEncoderTransformer
-from sklearn_pulse._base import BaseSSLTransformer
-from sklearn_pulse._classification import Classification, Source
-from sklearn_pulse._objective import Objective
+from sklearn_pulse.base import BaseSSLTransformer
 from sklearn_pulse.datasets import fetch_gesture, fetch_har
 from sklearn_pulse.evaluation import LabeledSubsetClassifier, make_linear_probe
 from sklearn_pulse.networks import SystemEncoder
+from sklearn_pulse.objectives import Classification, Objective, Source
 from tests.helpers import SMALL_ENCODER, make_windows, sklearn_suite
 from tests.helpers import SMALL_PULSE as SMALL
 

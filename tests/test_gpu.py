@@ -12,8 +12,9 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 
-from sklearn_pulse import PulseTransformer, _embedding
-from sklearn_pulse._cross_reconstruction import CrossReconstruction
+from sklearn_pulse import PulseTransformer
+from sklearn_pulse.base import _encoder as _embedding
+from sklearn_pulse.objectives import CrossReconstruction
 from tests.helpers import SMALL_PULSE, make_windows
 
 pytestmark = [

@@ -4,9 +4,9 @@ import pytest
 import torch
 
 from perf.literal import LiteralPulse
-from sklearn_pulse._cross_reconstruction import CrossReconstruction
 from sklearn_pulse.functional import dropout, keep_bits, keep_scale
 from sklearn_pulse.networks._packing import Packing
+from sklearn_pulse.objectives import CrossReconstruction
 
 SMALL = {
     "embedding_dim": 12,

@@ -10,14 +10,10 @@ from skorch.callbacks import Callback, EarlyStopping, LRScheduler
 from torch import nn
 from torch.optim.lr_scheduler import OneCycleLR
 
-from sklearn_pulse._net import (
-    BatchIterator,
-    ClipGradientValue,
-    ResidentBatches,
-    SelectWeights,
-    SSLNet,
-)
-from sklearn_pulse._objective import Objective
+from sklearn_pulse._training._callbacks import ClipGradientValue, SelectWeights
+from sklearn_pulse._training._iterator import BatchIterator, ResidentBatches
+from sklearn_pulse._training._net import SSLNet
+from sklearn_pulse.objectives import Objective
 
 
 class Linear(Objective):

@@ -10,12 +10,11 @@ from sklearn.pipeline import make_pipeline
 from skorch.callbacks import Callback
 
 from sklearn_pulse import FineTuneClassifier, PulseOracleTransformer, presets
-from sklearn_pulse._base import BaseEncoderTransformer
-from sklearn_pulse._pair_batches import PairBatches
-from sklearn_pulse._pair_reconstruction import NegativePairs, PairReconstruction, PositivePairs
-from sklearn_pulse._validation import Windows
+from sklearn_pulse._data._validation import Windows
+from sklearn_pulse.base import BaseEncoderTransformer, PairBatches
 from sklearn_pulse.benchmark import _methods
 from sklearn_pulse.functional import keep_mask
+from sklearn_pulse.objectives import NegativePairs, PairReconstruction, PositivePairs
 from tests.helpers import SMALL_PULSE, make_windows, sklearn_suite
 from tests.test_checkpoint import Kill
 

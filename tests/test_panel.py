@@ -29,11 +29,7 @@ pytest.importorskip("sktime")
 from sktime.datatypes import check_is_mtype, convert_to  # noqa: E402
 from sktime.utils.estimator_checks import check_estimator  # noqa: E402
 
-from sklearn_pulse.panel import (  # noqa: E402
-    PanelTransformer,
-    PulsePanelTransformer,
-    as_panel_transformer,
-)
+from sklearn_pulse.panel import PanelTransformer, PulsePanelTransformer, as_panel_transformer
 
 MTYPES = ["numpy3D", "pd-multiindex", "df-list", "nested_univ"]
 

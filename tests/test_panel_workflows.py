@@ -28,7 +28,7 @@ from sktime.transformations.detrend import Detrender  # noqa: E402
 from sktime.transformations.difference import Differencer  # noqa: E402
 from sktime.transformations.savitzky_golay import SavitzkyGolayTransformer  # noqa: E402
 
-from sklearn_pulse.panel import PulsePanelTransformer, as_panel_transformer  # noqa: E402
+from sklearn_pulse.panel import PulsePanelTransformer, as_panel_transformer
 
 MTYPES = ["numpy3D", "pd-multiindex", "df-list", "nested_univ"]
 PULSE = PulsePanelTransformer(**SMALL_PULSE)

@@ -128,7 +128,7 @@ class Recorder:
     """Which windows an objective is trained and validated on, by their first value."""
 
     def __init__(self, monkeypatch):
-        from sklearn_pulse._cross_reconstruction import CrossReconstruction
+        from sklearn_pulse.objectives import CrossReconstruction
 
         self.seen = {True: set(), False: set()}
         original = CrossReconstruction.forward
@@ -210,7 +210,7 @@ def test_an_interrupted_refit_leaves_the_first_fit(monkeypatch):
     pulse = small().fit(X)
     embedding = pulse.transform(X)
     monkeypatch.setattr(
-        "sklearn_pulse._net.SSLNet.train_step",
+        "sklearn_pulse._training._net.SSLNet.train_step",
         lambda *args: (_ for _ in ()).throw(KeyboardInterrupt),
     )
     with pytest.raises(KeyboardInterrupt):

@@ -3,10 +3,10 @@
 from torch import nn, randn
 from torch.nn.functional import mse_loss
 
-from sklearn_pulse._base import BaseSSLTransformer
-from sklearn_pulse._objective import Objective
+from sklearn_pulse.base import BaseSSLTransformer
 from sklearn_pulse.networks import SystemEncoder
 from sklearn_pulse.networks._time import pool_steps
+from sklearn_pulse.objectives import Objective
 
 
 class DenoisedMean(Objective):

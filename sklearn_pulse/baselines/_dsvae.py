@@ -9,11 +9,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from .._base import BaseSSLTransformer
-from .._objective import Objective
-from .._parameters import check_integer, check_option, check_real
+from ..base import BaseSSLTransformer, check_integer, check_option, check_real
 from ..functional import gaussian_kl
 from ..networks import SequentialLatents, SequentialVAE, SystemEncoder
+from ..objectives import Objective
 
 _KL_WEIGHT = {"weighted": 1e-5, "elbo": 1.0}
 _WIDTHS = (

@@ -12,13 +12,11 @@ from skorch import NeuralNet
 from skorch.callbacks import Callback
 from torch import Tensor, nn
 
-from .._base import BaseSSLTransformer
-from .._batches import WindowBatches
-from .._objective import Objective
-from .._parameters import check_integer, check_real
-from .._plateau import ReduceOnPlateau, ReduceOnValidationPlateau
+from .._training._schedules import ReduceOnPlateau, ReduceOnValidationPlateau
+from ..base import BaseSSLTransformer, WindowBatches, check_integer, check_real
 from ..functional import HALF_LOG_2PI, ar1_log_density, gaussian_kl, gaussian_nll
 from ..networks import LatentFactorModel, LatentFactors, SystemEncoder
+from ..objectives import Objective
 from ..sampling import observed_span
 
 _MIN_VARIANCE = 1e-6  # of the signal, in its likelihood

@@ -10,11 +10,17 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from .._base import BaseSSLTransformer
-from .._objective import Objective
-from .._parameters import check_heads, check_integer, check_length, check_option, check_real
+from ..base import (
+    BaseSSLTransformer,
+    check_heads,
+    check_integer,
+    check_length,
+    check_option,
+    check_real,
+)
 from ..networks import PatchEncoder
 from ..networks._patches import standardize
+from ..objectives import Objective
 
 _INITIAL_STD = 0.02
 

@@ -9,10 +9,10 @@ import torch
 from numpy.typing import ArrayLike
 from sklearn.utils import check_random_state
 
-from .._base import BaseEncoderTransformer
-from .._objective import Objective
-from .._validation import check_windows
+from .._data._validation import check_windows
+from ..base import BaseEncoderTransformer
 from ..networks import SystemEncoder
+from ..objectives import Objective
 
 
 class UntrainedEncoder(Objective):

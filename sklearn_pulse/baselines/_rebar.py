@@ -11,16 +11,24 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 from skorch.callbacks import Callback
 
-from .._base import AVERAGES, BaseSSLTransformer
-from .._batches import WindowBatches
-from .._candidates import CandidateBatches, SeedDraws, recording_of
-from .._checkpoint import Checkpoint
-from .._device import resolve_device
-from .._net import SelectWeights, SSLNet
-from .._parameters import check_integer, check_length, check_option, check_real, plain
-from .._representation import check_representation
-from .._retrieval import BlockReconstruction, RetrievalContrast
-from .._validation import Windows
+from .._data._candidates import recording_of
+from .._data._validation import Windows
+from .._parameters import plain
+from .._training._callbacks import SeedDraws, SelectWeights
+from .._training._checkpoint import Checkpoint
+from .._training._device import resolve_device
+from .._training._net import SSLNet
+from ..base import (
+    AVERAGES,
+    BaseSSLTransformer,
+    CandidateBatches,
+    WindowBatches,
+    check_integer,
+    check_length,
+    check_option,
+    check_real,
+)
+from ..objectives import BlockReconstruction, RetrievalContrast, check_representation
 
 _ATTENTION_PARAMS = {
     "hidden_dim": "attention_hidden_dim",

@@ -10,15 +10,14 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from .._base import AVERAGES, BaseSSLTransformer
-from .._batches import WindowBatches, as_batch
-from .._device import resolve_device
-from .._net import Batch
-from .._parameters import check_real
-from .._representation import RepresentationObjective, check_representation
-from .._validation import Windows
+from .._data._batches import as_batch
+from .._data._validation import Windows
+from .._training._device import resolve_device
+from .._training._iterator import Batch
 from ..augmentations import Jitter, RandomApply, Scale
+from ..base import AVERAGES, BaseSSLTransformer, WindowBatches, check_real
 from ..functional import info_nce
+from ..objectives import RepresentationObjective, check_representation
 from ..sampling import draw_shifts, observed_span, shift_within, take_steps
 from ..windows import RecordingWindows
 from ..windows._surroundings import Surroundings
@@ -191,7 +190,7 @@ class ContrastBatches(WindowBatches):
     Parameters
     ----------
     windows, index, device
-        As in :class:`~sklearn_pulse._batches.WindowBatches`.
+        As in :class:`~sklearn_pulse._data._batches.WindowBatches`.
     max_shift : float
         The margin as a fraction of the window.
     """

@@ -12,12 +12,10 @@ from skorch.callbacks import Callback, LRScheduler
 from torch import Tensor, nn
 from torch.optim.lr_scheduler import CosineAnnealingLR
 
-from .._base import BaseSSLTransformer
-from .._batches import WindowBatches
-from .._objective import Objective
-from .._parameters import check_integer, check_option, check_real
+from ..base import BaseSSLTransformer, WindowBatches, check_integer, check_option, check_real
 from ..networks import ConvEncoder, SystemEncoder
 from ..networks._time import mask_steps
+from ..objectives import Objective
 from ..sampling import geometric_mask
 
 _OBJECTIVE_PARAMS = (

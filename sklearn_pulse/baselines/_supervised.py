@@ -10,12 +10,12 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 from skorch.callbacks import Callback
 
-from .._classification import Source
-from .._classifier import BaseWindowClassifier
-from .._labeled_batches import LabeledBatches, LabeledWindows
-from .._net import BatchIterator, ClipGradientValue
-from .._parameters import check_boolean, check_integer, check_real
-from .._training import one_cycle
+from .._data._labeled import LabeledWindows
+from .._training._callbacks import ClipGradientValue
+from .._training._iterator import BatchIterator
+from .._training._schedules import one_cycle
+from ..base import BaseWindowClassifier, LabeledBatches, check_boolean, check_integer, check_real
+from ..objectives import Source
 
 
 class SupervisedClassifier(BaseWindowClassifier):

@@ -12,12 +12,17 @@ from skorch import NeuralNet
 from skorch.callbacks import Callback
 from torch import Tensor, nn
 
-from .._base import BaseSSLTransformer
-from .._batches import WindowBatches
-from .._objective import Objective
-from .._parameters import check_heads, check_integer, check_length, check_real
+from ..base import (
+    BaseSSLTransformer,
+    WindowBatches,
+    check_heads,
+    check_integer,
+    check_length,
+    check_real,
+)
 from ..networks import SegmentEncoder, SegmentTransformer
 from ..networks._patches import attendable
+from ..objectives import Objective
 
 
 class MaskedSegments(Objective):

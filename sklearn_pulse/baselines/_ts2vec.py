@@ -9,11 +9,17 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from .._base import AVERAGES, BaseSSLTransformer
-from .._batches import WindowBatches
-from .._parameters import check_boolean, check_integer, check_option, check_real
-from .._representation import RepresentationObjective, check_representation
+from ..base import (
+    AVERAGES,
+    BaseSSLTransformer,
+    WindowBatches,
+    check_boolean,
+    check_integer,
+    check_option,
+    check_real,
+)
 from ..functional import hierarchical_contrast, keep_mask
+from ..objectives import RepresentationObjective, check_representation
 from ..sampling import random_integers, take_steps
 
 _OBJECTIVE_PARAMS = (

@@ -14,7 +14,7 @@ from sklearn.pipeline import Pipeline
 import sklearn_pulse
 
 from .. import PulseOracleTransformer, baselines, presets
-from .._base import BaseEncoderTransformer, BaseSSLTransformer
+from ..base import BaseEncoderTransformer, BaseSSLTransformer
 from ..baselines import RandomEncoderTransformer, SupervisedClassifier
 from ..evaluation import make_linear_probe
 from . import _paper as paper

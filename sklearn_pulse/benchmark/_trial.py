@@ -20,8 +20,8 @@ from sklearn.base import BaseEstimator
 from sklearn.model_selection import cross_validate
 from threadpoolctl import threadpool_limits
 
-from .._base import BaseEncoderTransformer
 from .._version import __version__
+from ..base import BaseEncoderTransformer
 from ..evaluation import probe_scores
 from ._budgets import Budget
 from ._methods import Method

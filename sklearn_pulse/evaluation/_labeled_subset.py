@@ -20,7 +20,7 @@ from sklearn.utils.metadata_routing import (
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import _check_method_params, check_is_fitted, column_or_1d
 
-from .._unlabeled import labeled_mask
+from .._data._labels import labeled_mask
 
 
 def _estimator_has(method: str):

@@ -12,8 +12,8 @@ from sklearn.model_selection import BaseCrossValidator, check_cv
 from sklearn.utils import check_random_state
 from sklearn.utils.metadata_routing import MetadataRequest, get_routing_for_object
 
+from .._data._labels import labeled_mask
 from .._parameters import check_integer, check_option
-from .._unlabeled import labeled_mask
 from ._draw import check_fraction, one_more_of_each_class, own_permutation
 
 

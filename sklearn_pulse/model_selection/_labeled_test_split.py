@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from sklearn.model_selection import BaseCrossValidator, check_cv
 from sklearn.utils.metadata_routing import MetadataRequest, get_routing_for_object
 
-from .._unlabeled import labeled_mask
+from .._data._labels import labeled_mask
 
 
 class LabeledTestSplit(BaseCrossValidator):

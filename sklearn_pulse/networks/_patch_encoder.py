@@ -7,13 +7,7 @@ import math
 import torch
 from torch import Tensor, nn
 
-from ._patches import (
-    attendable,
-    patch_steps,
-    sinusoidal_positions,
-    standardize,
-    stride_steps,
-)
+from ._patches import attendable, patch_steps, sinusoidal_positions, standardize, stride_steps
 from ._time import pool_steps
 from ._transformer import Drop, PreNormBlock
 

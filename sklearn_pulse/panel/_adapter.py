@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sktime.transformations.base import BaseTransformer
 
-from .._progress import CallbackSupportMixin, with_callbacks
+from .._training._progress import CallbackSupportMixin, with_callbacks
 from ..windows._panel import Panel, is_panel_frame, read_frame, read_frames
 
 _MTYPES = ["numpy3D", "pd-multiindex", "df-list", "nested_univ", "pd_multiindex_hier"]

@@ -8,8 +8,8 @@ from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils import get_tags
 
-from .._embedding import WindowEmbedder
 from .._pulse import PulseTransformer
+from ..base import WindowEmbedder
 from ..baselines import RandomEncoderTransformer
 from ._adapter import SMALL, PanelAdapter
 

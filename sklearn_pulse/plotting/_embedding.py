@@ -12,8 +12,8 @@ from sklearn.manifold import TSNE
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils import check_array
 
+from .._data._labels import labeled_mask
 from .._parameters import check_option
-from .._unlabeled import labeled_mask
 from ._style import add_legend, axes_or_new, class_names, distinct_colors
 
 _MANY_POINTS = 2000  # more points than this are drawn fainter

@@ -16,8 +16,8 @@ from sklearn.model_selection import GroupKFold
 from sklearn.utils import _safe_indexing, check_array, check_random_state, indexable
 from sklearn.utils.validation import check_is_fitted
 
+from .._data._labels import labeled_mask
 from .._parameters import check_integer, check_real
-from .._unlabeled import labeled_mask
 from ..evaluation import make_linear_probe
 from ..model_selection import LabeledTestSplit, mask_labels
 

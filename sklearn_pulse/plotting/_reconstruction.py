@@ -10,8 +10,8 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import check_is_fitted
 
-from .._batches import as_batch
-from .._validation import check_windows
+from .._data._batches import as_batch
+from .._data._validation import check_windows
 
 
 class ReconstructionDisplay:

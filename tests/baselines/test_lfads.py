@@ -9,7 +9,7 @@ from torch.distributions import Normal, kl_divergence
 from torch.optim.lr_scheduler import ReduceLROnPlateau
 
 from sklearn_pulse import presets
-from sklearn_pulse._plateau import ReduceOnPlateau, ReduceOnValidationPlateau
+from sklearn_pulse._training._schedules import ReduceOnPlateau, ReduceOnValidationPlateau
 from sklearn_pulse.baselines import LFADSTransformer
 from sklearn_pulse.baselines._lfads import LatentFactorAnalysis, Noise
 from tests.helpers import SMALL, make_windows

@@ -9,7 +9,7 @@ import torch
 from skorch.callbacks import Callback
 
 from sklearn_pulse import presets
-from sklearn_pulse._checkpoint import Checkpoint
+from sklearn_pulse._training._checkpoint import Checkpoint
 from sklearn_pulse.baselines import PatchTSTTransformer
 from sklearn_pulse.baselines._patchtst import PatchReconstruction, draw_hidden
 from tests.baselines import literal_transformer as literal

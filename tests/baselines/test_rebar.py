@@ -10,14 +10,15 @@ from hypothesis import strategies as st
 from skorch.callbacks import Callback
 
 from sklearn_pulse import PulseTransformer, presets
-from sklearn_pulse._batches import WindowBatches, join_batches
-from sklearn_pulse._candidates import CandidateBatches
-from sklearn_pulse._checkpoint import Checkpoint
-from sklearn_pulse._net import ResidentBatches
-from sklearn_pulse._retrieval import BlockReconstruction, RetrievalContrast, squared_errors
-from sklearn_pulse._validation import Windows
+from sklearn_pulse._data._batches import join_batches
+from sklearn_pulse._data._validation import Windows
+from sklearn_pulse._training._checkpoint import Checkpoint
+from sklearn_pulse._training._iterator import ResidentBatches
+from sklearn_pulse.base import CandidateBatches, WindowBatches
 from sklearn_pulse.baselines import RandomEncoderTransformer, REBARTransformer
 from sklearn_pulse.evaluation import make_linear_probe
+from sklearn_pulse.objectives import BlockReconstruction, RetrievalContrast
+from sklearn_pulse.objectives._rebar import squared_errors
 from sklearn_pulse.windows import RecordingWindows, sliding_windows
 from tests.baselines.task import N_EACH, chaotic_task
 from tests.helpers import SMALL, make_windows
@@ -172,7 +173,7 @@ def test_distances_are_the_errors_on_the_hidden_half(monkeypatch):
         halves.append(hidden)
         return squared_errors(attention, x, hidden, *others)
 
-    monkeypatch.setattr("sklearn_pulse._retrieval.squared_errors", record)
+    monkeypatch.setattr("sklearn_pulse.objectives._rebar.squared_errors", record)
     distances = objective.distances(x, candidates)
     assert len(halves) == 3
     assert not torch.equal(halves[0], halves[1])  # a new half for each candidate,
@@ -244,7 +245,7 @@ def test_candidates_are_embedded_one_after_the_other_where_they_are_many(monkeyp
         return tensor
 
     for most in (2**15, 4 * 6 * 32 - 1):
-        monkeypatch.setattr("sklearn_pulse._retrieval._MAX_STEPS", most)
+        monkeypatch.setattr("sklearn_pulse.objectives._rebar._MAX_STEPS", most)
         kept.append(0)
         hooks = torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor)
         with objective.seeded(3), hooks:

@@ -11,9 +11,9 @@ from torch.nn.functional import cosine_similarity
 
 from perf.literal import LiteralEncoder, copy_weights
 from sklearn_pulse import presets
-from sklearn_pulse._batches import join_batches
-from sklearn_pulse._net import ResidentBatches
-from sklearn_pulse._validation import check_windows
+from sklearn_pulse._data._batches import join_batches
+from sklearn_pulse._data._validation import check_windows
+from sklearn_pulse._training._iterator import ResidentBatches
 from sklearn_pulse.baselines import RandomEncoderTransformer, SimCLRTransformer
 from sklearn_pulse.baselines._simclr import AugmentationContrast, ContrastBatches
 from sklearn_pulse.evaluation import make_linear_probe

@@ -9,7 +9,7 @@ from skorch.callbacks import Callback
 from torch import nn
 
 from sklearn_pulse import FineTuneClassifier, presets
-from sklearn_pulse._checkpoint import Checkpoint
+from sklearn_pulse._training._checkpoint import Checkpoint
 from sklearn_pulse.baselines import RandomEncoderTransformer, SimMTMTransformer
 from sklearn_pulse.baselines._simmtm import MaskedNeighbors
 from sklearn_pulse.sampling import geometric_mask

@@ -7,7 +7,7 @@ import torch
 from skorch.callbacks import Callback
 
 from sklearn_pulse import presets
-from sklearn_pulse._checkpoint import Checkpoint
+from sklearn_pulse._training._checkpoint import Checkpoint
 from sklearn_pulse.baselines import TimeMAETransformer
 from sklearn_pulse.baselines._timemae import MaskedSegments
 from tests.baselines import literal_transformer as literal

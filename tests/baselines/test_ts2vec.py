@@ -11,9 +11,9 @@ from torch.nn.functional import cross_entropy, max_pool1d
 
 from perf.literal import LiteralEncoder, copy_weights
 from sklearn_pulse import presets
-from sklearn_pulse._batches import WindowBatches
-from sklearn_pulse._checkpoint import Checkpoint
-from sklearn_pulse._validation import Windows
+from sklearn_pulse._data._validation import Windows
+from sklearn_pulse._training._checkpoint import Checkpoint
+from sklearn_pulse.base import WindowBatches
 from sklearn_pulse.baselines import TS2VecTransformer
 from sklearn_pulse.baselines._ts2vec import Crops, HierarchicalContrast
 from sklearn_pulse.functional import hierarchical_contrast

@@ -11,12 +11,7 @@ from filelock import FileLock
 from sklearn.model_selection import cross_validate
 
 import sklearn_pulse.baselines
-from sklearn_pulse import (
-    FineTuneClassifier,
-    PulseTransformer,
-    RandomEncoderTransformer,
-    presets,
-)
+from sklearn_pulse import FineTuneClassifier, PulseTransformer, RandomEncoderTransformer, presets
 from sklearn_pulse.benchmark import Cell, Execution, Results, _run, plan, run
 from sklearn_pulse.benchmark.__main__ import main
 from sklearn_pulse.benchmark._methods import all_methods, supervised, trained

@@ -9,10 +9,10 @@ from sklearn.pipeline import make_pipeline
 from torch import nn
 
 from sklearn_pulse import PulseTransformer, RandomEncoderTransformer
-from sklearn_pulse._base import BaseEncoderTransformer, BaseSSLTransformer
-from sklearn_pulse._objective import Objective
+from sklearn_pulse.base import BaseEncoderTransformer, BaseSSLTransformer
 from sklearn_pulse.interop import from_reference_checkpoint, to_reference_state
 from sklearn_pulse.networks import SystemEncoder
+from sklearn_pulse.objectives import Objective
 from sklearn_pulse.plotting import ReconstructionDisplay
 from tests.helpers import SMALL_ENCODER
 from tests.persistence.helpers import FILES, X, pulse, read_config, same_state

@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from sklearn_pulse import PulseTransformer
-from sklearn_pulse._base import BaseEncoderTransformer
+from sklearn_pulse.base import BaseEncoderTransformer
 from tests.persistence.helpers import (
     FILES,
     X,

@@ -15,11 +15,9 @@ from sklearn.utils import check_random_state
 from skorch.callbacks import Callback, EarlyStopping
 from skorch.utils import noop
 
-from ._classification import Classification, Source
-from ._device import resolve_device, threads
-from ._embedding import WindowEmbedder
-from ._labeled_batches import LabeledBatches, LabeledWindows
-from ._labels import (
+from .._data._labeled import LabeledBatches, LabeledWindows
+from .._data._labels import (
+    check_groups,
     check_labels,
     check_sample_weight,
     check_together,
@@ -27,11 +25,14 @@ from ._labels import (
     class_weights,
     encode_labels,
 )
-from ._net import SelectWeights
-from ._parameters import check_integer, check_option
-from ._progress import ReportEpochs, with_callbacks
-from ._training import TrainingMixin, check_groups
-from ._validation import Windows, check_windows
+from .._data._validation import Windows, check_windows
+from .._parameters import check_integer, check_option
+from .._training._callbacks import SelectWeights
+from .._training._device import resolve_device, threads
+from .._training._progress import ReportEpochs, with_callbacks
+from ..objectives._classification import Classification, Source
+from ._encoder import WindowEmbedder
+from ._training import TrainingMixin
 
 _HEAD_BLOCK = 256  # rows that the head reads at a time
 

@@ -8,9 +8,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from ._objective import Objective
-from .functional import dropout, keep_bits, keep_scale, pass_errors
-from .networks import (
+from ..functional import dropout, keep_bits, keep_scale, pass_errors
+from ..networks import (
     Dropout,
     GRUDecoder,
     InitialConditionEncoder,
@@ -18,7 +17,8 @@ from .networks import (
     TimeVaryingBranch,
     chunks,
 )
-from .sampling import aligned_steps, crop_starts, minimum_length, observed_span
+from ..sampling import aligned_steps, crop_starts, minimum_length, observed_span
+from ._base import Objective
 
 
 class Encoding(NamedTuple):

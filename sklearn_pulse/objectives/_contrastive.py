@@ -7,10 +7,10 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from ._objective import Objective
-from ._parameters import check_option, check_real
-from .functional import dropout
-from .networks import SystemEncoder
+from .._parameters import check_option, check_real
+from ..functional import dropout
+from ..networks import SystemEncoder
+from ._base import Objective
 
 
 class RepresentationObjective(Objective):

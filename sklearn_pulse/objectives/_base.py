@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from .functional import dropout
+from ..functional import dropout
 
 
 class Objective(nn.Module):

@@ -9,8 +9,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from .._training._iterator import Batch
 from ._batches import WindowBatches, as_batch
-from ._net import Batch
 from ._validation import Windows
 
 

@@ -9,9 +9,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from ._objective import Objective
-from .networks import ClassificationHead, SystemEncoder
-from .networks._time import pool_steps
+from ..networks import ClassificationHead, SystemEncoder
+from ..networks._time import pool_steps
+from ._base import Objective
 
 
 class Source(NamedTuple):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -11,44 +10,22 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.model_selection import GroupShuffleSplit, ShuffleSplit
 from sklearn.utils import check_random_state
 from skorch.callbacks import Callback
-from torch import Tensor
 
-from ._batches import WindowBatches
-from ._checkpoint import Checkpoint, run_folder
-from ._device import resolve_device, threads
-from ._embedding import WindowEmbedder
-from ._net import AverageWeights, BatchIterator, ClipGradientValue, SelectWeights, SSLNet
-from ._parameters import check_boolean, check_integer, check_option, check_real, check_schedule
-from ._persistence import PretrainedMixin
-from ._progress import ReportEpochs, with_callbacks
-from ._training import TrainingMixin, check_groups, one_cycle
-from ._validation import Windows, check_windows
+from .._data._batches import WindowBatches
+from .._data._labels import check_groups
+from .._data._validation import Windows, check_windows
+from .._parameters import check_boolean, check_integer, check_option, check_real, check_schedule
+from .._training._callbacks import AverageWeights, ClipGradientValue, SelectWeights
+from .._training._checkpoint import Checkpoint, run_folder
+from .._training._device import resolve_device, threads
+from .._training._iterator import BatchIterator
+from .._training._net import SSLNet
+from .._training._progress import ReportEpochs, with_callbacks
+from .._training._schedules import one_cycle
+from ._encoder import BaseEncoderTransformer
+from ._training import TrainingMixin
 
 AVERAGES = ("average", "average_min_val")  # what `select` may be where weights are averaged
-
-
-class BaseEncoderTransformer(PretrainedMixin, WindowEmbedder):
-    """Windows to embeddings through an encoder that needs no labels, trained or not."""
-
-    def _restore(
-        self,
-        weights: Mapping[str, Tensor],
-        history: Iterable[dict[str, Any]] = (),
-        selected_epoch: int | None = None,
-    ) -> None:
-        """Take over a training that is in the past; RuntimeError if the weights do not fit."""
-        callbacks = []
-        if selected_epoch is not None:
-            selection = SelectWeights(self._select_rule)
-            selection.epoch_ = selected_epoch
-            callbacks = [("select_weights", selection)]
-        net = self._build_net(seed=0, verbose=0, callbacks=callbacks).initialize()
-        net.module_.load_state_dict(weights)
-        for epoch in history:
-            net.history.new_epoch()
-            for name, value in epoch.items():
-                net.history.record(name, value)
-        self.net_ = net
 
 
 class BaseSSLTransformer(TrainingMixin, BaseEncoderTransformer):

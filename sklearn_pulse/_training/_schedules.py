@@ -1,13 +1,13 @@
-"""Callbacks that lower the learning rate where a loss no longer falls."""
+"""Schedules of the learning rate, as callbacks."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from skorch import NeuralNet
-from skorch.callbacks import Callback
+from skorch.callbacks import Callback, LRScheduler
 from torch import Tensor
-from torch.optim.lr_scheduler import ReduceLROnPlateau
+from torch.optim.lr_scheduler import OneCycleLR, ReduceLROnPlateau
 
 _SMOOTHING = 0.3  # what a smoothed error keeps of the one before
 
@@ -74,3 +74,15 @@ class ReduceOnValidationPlateau(ReduceOnPlateau):
         self.smoothed_ = _SMOOTHING * before + (1.0 - _SMOOTHING) * error
         self.scheduler_.step(self.smoothed_)
         self._total, self._n_windows = 0.0, 0
+
+
+def one_cycle(lr: float, n_updates: int) -> list[tuple[str, Callback]]:
+    """Return the callback of a learning rate that rises to `lr` and falls, a step a batch."""
+    return [
+        (
+            "lr_scheduler",
+            LRScheduler(
+                OneCycleLR, step_every="batch", max_lr=float(lr), total_steps=int(n_updates)
+            ),
+        )
+    ]

@@ -5,13 +5,10 @@ from __future__ import annotations
 import copy
 from typing import Any
 
-import numpy as np
-from numpy.typing import ArrayLike, NDArray
-from skorch.callbacks import Callback, LRScheduler, ProgressBar
-from torch.optim.lr_scheduler import OneCycleLR
+from skorch.callbacks import Callback, ProgressBar
 
-from ._net import SSLNet
-from ._parameters import check_integer, check_real
+from .._parameters import check_integer, check_real
+from .._training._net import SSLNet
 
 
 class TrainingMixin:
@@ -51,28 +48,3 @@ class TrainingMixin:
         callbacks = [("progress_bar", ProgressBar())] if self.verbose > 1 else []
         # The parameter stays as it was passed; what the callbacks learn is in net_.callbacks_.
         return callbacks + copy.deepcopy(list(self.callbacks or []))
-
-
-def one_cycle(lr: float, n_updates: int) -> list[tuple[str, Callback]]:
-    """Return the callback of a learning rate that rises to `lr` and falls, a step a batch."""
-    return [
-        (
-            "lr_scheduler",
-            LRScheduler(
-                OneCycleLR, step_every="batch", max_lr=float(lr), total_steps=int(n_updates)
-            ),
-        )
-    ]
-
-
-def check_groups(groups: ArrayLike | None, n_samples: int) -> NDArray[Any] | None:
-    """Return the groups as an array; raise unless there is one a sample."""
-    if groups is None:
-        return None
-    groups = np.asarray(groups)
-    if groups.shape != (n_samples,):
-        raise ValueError(
-            f"groups has shape {groups.shape}, X has {n_samples} samples: pass one group"
-            " a sample, for example its recording."
-        )
-    return groups

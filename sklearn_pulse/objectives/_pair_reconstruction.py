@@ -7,9 +7,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from ..functional import dropout
+from ..sampling import aligned_steps, observed_span
 from ._cross_reconstruction import CrossReconstruction, Reconstruction
-from .functional import dropout
-from .sampling import aligned_steps, observed_span
 
 
 class PairReconstruction(CrossReconstruction):

@@ -9,11 +9,11 @@ import torch
 from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
-from ._objective import Objective
-from ._representation import RepresentationObjective
-from .functional import dropout, info_nce
-from .networks import CrossAttention
-from .sampling import minimum_length, observed_span, random_integers
+from ..functional import dropout, info_nce
+from ..networks import CrossAttention
+from ..sampling import minimum_length, observed_span, random_integers
+from ._base import Objective
+from ._contrastive import RepresentationObjective
 
 # Steps of all candidates of a batch above which they are embedded one after the other.
 _MAX_STEPS = 2**15

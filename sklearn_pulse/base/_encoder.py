@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -11,15 +11,18 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
+from torch import Tensor
 
-from ._batches import stream_blocks
-from ._device import resolve_device, threads
-from ._net import SSLNet
-from ._objective import Objective
-from ._parameters import check_boolean, check_integer, check_option, plain
-from ._progress import CallbackSupportMixin
+from .._data._batches import stream_blocks
+from .._data._validation import Block, Windows, check_windows
+from .._parameters import check_boolean, check_integer, check_option, plain
+from .._persistence import PretrainedMixin
+from .._training._callbacks import SelectWeights
+from .._training._device import resolve_device, threads
+from .._training._net import SSLNet
+from .._training._progress import CallbackSupportMixin
+from ..objectives._base import Objective
 from ._tags import WindowTags
-from ._validation import Block, Windows, check_windows
 
 _BLOCK_STEPS = {"cpu": 2**12, "cuda": 2**18}  # time steps (or tokens) embedded at a time
 _MAX_BLOCK = {"cpu": 256, "cuda": 4096}  # windows embedded at a time
@@ -207,3 +210,27 @@ def _fetched(
     index: NDArray[np.intp], block: Block, rows: torch.Tensor
 ) -> tuple[NDArray[np.intp], Block, NDArray[np.float32]]:
     return index, block, rows[: len(index)].cpu().numpy()
+
+
+class BaseEncoderTransformer(PretrainedMixin, WindowEmbedder):
+    """Windows to embeddings through an encoder that needs no labels, trained or not."""
+
+    def _restore(
+        self,
+        weights: Mapping[str, Tensor],
+        history: Iterable[dict[str, Any]] = (),
+        selected_epoch: int | None = None,
+    ) -> None:
+        """Take over a training that is in the past; RuntimeError if the weights do not fit."""
+        callbacks = []
+        if selected_epoch is not None:
+            selection = SelectWeights(self._select_rule)
+            selection.epoch_ = selected_epoch
+            callbacks = [("select_weights", selection)]
+        net = self._build_net(seed=0, verbose=0, callbacks=callbacks).initialize()
+        net.module_.load_state_dict(weights)
+        for epoch in history:
+            net.history.new_epoch()
+            for name, value in epoch.items():
+                net.history.record(name, value)
+        self.net_ = net

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from skorch import NeuralNet
-from skorch.callbacks import Callback
 from torch.utils.data import Dataset
 
+from .._training._iterator import Batch
 from ._batches import WindowBatches
-from ._net import Batch
 from ._validation import Windows
 
 
@@ -86,19 +83,6 @@ class DrawnBatches(WindowBatches):
         moved = copy.copy(self)
         moved._source = WindowBatches(self.windows, self.index, self.device).resident()
         return moved
-
-
-class SeedDraws(Callback):
-    """Give every epoch draws of its own, and validation the same ones or its own."""
-
-    def on_epoch_begin(
-        self, net: NeuralNet, dataset_train: Any = None, dataset_valid: Any = None, **kwargs: Any
-    ) -> None:
-        """Seed the draws of the epoch."""
-        epoch = net.module_.epoch
-        dataset_train.stream = (net.seed, epoch)
-        if dataset_valid is not None:
-            dataset_valid.stream = (net.seed, 0 if net.deterministic_validation else epoch)
 
 
 class CandidateBatches(DrawnBatches):

@@ -9,7 +9,7 @@ import torch
 from numpy.typing import NDArray
 from torch.utils.data import Dataset
 
-from ._net import Batch, ResidentBatches
+from .._training._iterator import Batch, ResidentBatches
 from ._validation import Block, Windows
 
 

@@ -1,0 +1,1 @@
+"""Checked input, and batches of it on a device."""

@@ -1,0 +1,126 @@
+"""Callbacks of the training loop: gradients, draws and the choice of weights."""
+
+from __future__ import annotations
+
+import copy
+import math
+from typing import Any
+
+from skorch import NeuralNet
+from skorch.callbacks import Callback
+from torch import Tensor, nn
+from torch.optim.swa_utils import AveragedModel
+
+
+class ClipGradientValue(Callback):
+    """Clip every element of the gradient (skorch's own callback clips the norm).
+
+    Parameters
+    ----------
+    value : float
+        The largest absolute value kept.
+    """
+
+    def __init__(self, value: float) -> None:
+        self.value = value
+
+    def on_grad_computed(self, net: NeuralNet, named_parameters: Any, **kwargs: Any) -> None:
+        """Clip in place."""
+        nn.utils.clip_grad_value_([p for _, p in named_parameters], self.value)
+
+
+class SelectWeights(Callback):
+    """Keep the weights of the selected epoch and put them back when training ends.
+
+    skorch's ``Checkpoint`` does as much for the lowest loss, through files.
+
+    Parameters
+    ----------
+    rule : {"trailing_mean", "min_val"}
+        "min_val" keeps the lowest validation loss. "trailing_mean" is the published rule: from
+        the fifth epoch on, weights are kept when the mean of the last five recorded validation
+        losses is at most the validation loss that was current when weights were last kept.
+        Where nothing was ever kept, the last weights stay.
+    average : AverageWeights or None, default=None
+        Keep its running average instead of the weights themselves; it comes before this one.
+
+    Attributes
+    ----------
+    epoch_ : int or None
+        The selected epoch, counted from 0.
+    """
+
+    n_trailing = 5
+
+    def __init__(self, rule: str, average: AverageWeights | None = None) -> None:
+        self.rule = rule
+        self.average = average
+
+    def on_train_begin(self, net: NeuralNet, **kwargs: Any) -> None:
+        """Forget an earlier training."""
+        self.best_ = math.inf
+        self.epoch_: int | None = None
+        self.weights_: dict[str, Tensor] | None = None
+
+    def on_epoch_end(self, net: NeuralNet, **kwargs: Any) -> None:
+        """Keep the weights if the rule says so."""
+        recorded = net.history[:, "valid_loss"]
+        if self.rule == "min_val":
+            improved = recorded[-1] < self.best_
+        else:
+            trailing = recorded[-self.n_trailing :]
+            mean = sum(trailing) / self.n_trailing
+            improved = len(trailing) == self.n_trailing and mean <= self.best_
+        if improved:
+            self.best_ = recorded[-1]
+            self.epoch_ = len(recorded) - 1
+            kept = net.module_ if self.average is None else self.average.average_.module
+            self.weights_ = copy.deepcopy(kept.state_dict())
+
+    def on_train_end(self, net: NeuralNet, **kwargs: Any) -> None:
+        """Put the selected weights back."""
+        if self.weights_ is not None:
+            net.module_.load_state_dict(self.weights_)
+            self.weights_ = None
+
+
+class AverageWeights(Callback):
+    """Put the equal-weight average of all iterates in place of the last weights.
+
+    The initial weights count as the first iterate, as in TS2Vec's own code.
+
+    Attributes
+    ----------
+    average_ : torch.optim.swa_utils.AveragedModel or None
+        The running average; None outside a training.
+    """
+
+    average_: AveragedModel | None = None
+
+    def on_train_begin(self, net: NeuralNet, **kwargs: Any) -> None:
+        """Start from the weights as they are."""
+        self.average_ = AveragedModel(net.module_)
+        self.average_.update_parameters(net.module_)
+
+    def on_batch_end(self, net: NeuralNet, training: bool, **kwargs: Any) -> None:
+        """Add the weights after an update."""
+        if training:
+            self.average_.update_parameters(net.module_)
+
+    def on_train_end(self, net: NeuralNet, **kwargs: Any) -> None:
+        """Put the average into the net."""
+        net.module_.load_state_dict(self.average_.module.state_dict())
+        self.average_ = None
+
+
+class SeedDraws(Callback):
+    """Give every epoch draws of its own, and validation the same ones or its own."""
+
+    def on_epoch_begin(
+        self, net: NeuralNet, dataset_train: Any = None, dataset_valid: Any = None, **kwargs: Any
+    ) -> None:
+        """Seed the draws of the epoch."""
+        epoch = net.module_.epoch
+        dataset_train.stream = (net.seed, epoch)
+        if dataset_valid is not None:
+            dataset_valid.stream = (net.seed, 0 if net.deterministic_validation else epoch)

@@ -1,0 +1,197 @@
+"""The one training loop, a skorch net around an objective."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from skorch import NeuralNet
+from skorch.callbacks import Callback, EarlyStopping, EpochTimer, PrintLog
+from torch import Tensor, nn
+
+from ._iterator import Batch, BatchIterator
+
+_INITIALIZATION = threading.Lock()  # torch's global generator is shared by threads
+
+
+class SSLNet(NeuralNet):
+    """skorch net whose module is an :class:`Objective`, which returns its own loss.
+
+    Batches are dictionaries that the objective takes as keyword arguments. `fit` takes a pair of
+    datasets, for training and for validation (or None). The loss is read once an epoch.
+
+    Parameters
+    ----------
+    module : type
+        Class of the objective; its parameters as ``module__name``.
+    seed : int, default=0
+        Of initialisation, batches and validation.
+    precision : {"float32", "bfloat16"}, default="float32"
+        "bfloat16" computes under autocast; weights stay float32.
+    validation_every : int, default=1
+        Validate at epochs 0, k, 2k, ...; the others repeat the last value in the history.
+    deterministic_validation : bool, default=True
+        True draws the same crops at every validation and switches dropout off. False goes on
+        drawing from the objective's generator, with dropout on unless the objective says
+        ``evaluates_in_validation``, as the published code does.
+    **kwargs
+        Those of :class:`skorch.NeuralNet`.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from sklearn_pulse._training._iterator import ResidentBatches
+    >>> from sklearn_pulse.objectives import CrossReconstruction
+    >>> net = SSLNet(CrossReconstruction, module__n_channels=1, max_epochs=2, verbose=0)
+    >>> windows = ResidentBatches(x=torch.randn(8, 16, 1))
+    >>> len(net.fit((windows, None)).history)
+    2
+    """
+
+    def __init__(
+        self,
+        module: Any,
+        *,
+        seed: int = 0,
+        precision: str = "float32",
+        validation_every: int = 1,
+        deterministic_validation: bool = True,
+        **kwargs: Any,
+    ) -> None:
+        settings = {
+            "criterion": nn.Identity,  # the objective returns the loss itself
+            "optimizer": torch.optim.AdamW,
+            "iterator_train": BatchIterator,
+            "iterator_train__shuffle": True,
+            "iterator_train__seed": seed,
+            "iterator_valid": BatchIterator,
+            "train_split": None,
+        }
+        super().__init__(module, **(settings | kwargs))
+        self.seed = seed
+        self.precision = precision
+        self.validation_every = validation_every
+        self.deterministic_validation = deterministic_validation
+
+    @property
+    def _default_callbacks(self) -> list[tuple[str, Callback]]:
+        return [("epoch_timer", EpochTimer()), ("print_log", PrintLog())]
+
+    def initialize(self) -> SSLNet:
+        """Build every component; weights depend on the seed alone, whatever ran before."""
+        with _INITIALIZATION, torch.random.fork_rng(devices=[]):
+            torch.manual_seed(self.seed)
+            return super().initialize()
+
+    def torch_compile(self, module: nn.Module, name: str) -> nn.Module:
+        """Compile the encoder in place, so that names of weights and pickling stay as they are."""
+        if self.compile and name == "module":
+            module.encoder.compile()
+        return module
+
+    def partial_fit(self, X: Any, y: None = None, classes: None = None, **kwargs: Any) -> SSLNet:
+        """Train; unlike skorch's, an interruption is never swallowed."""
+        if not self.initialized_:
+            self.initialize()
+        self.stop_training_ = False
+        self.losses_ = torch.empty(0)  # of the batches that the current epoch has behind it
+        self.notify("on_train_begin", X=X, y=y)
+        self.fit_loop(X)
+        self.notify("on_train_end", X=X, y=y)
+        return self
+
+    def get_split_datasets(self, X: Any, y: None = None, **kwargs: Any) -> Any:
+        """Return the pair of datasets that `fit` was given."""
+        return X
+
+    def fit_loop(self, X: Any, y: None = None, epochs: int | None = None, **kwargs: Any) -> SSLNet:
+        """Run the epochs that the history does not hold yet."""
+        train, valid = self.get_split_datasets(X)
+        datasets = {"dataset_train": train, "dataset_valid": valid}
+        iterator_train = self.get_iterator(train, training=True)
+        iterator_valid = None if valid is None else self.get_iterator(valid)
+        iterator_train.epoch, iterator_train.position = len(self.history), len(self.losses_)
+        for epoch in range(len(self.history), epochs or self.max_epochs):
+            if self.stop_training_:
+                break
+            self.module_.epoch = epoch
+            self.notify("on_epoch_begin", **datasets)
+            self.run_single_epoch(iterator_train, True, "train", self.train_step)
+            if iterator_valid is not None:
+                self._validate(iterator_valid, epoch)
+            self._end_epoch(datasets)
+        return self
+
+    def run_single_epoch(
+        self, iterator: Any, training: bool, prefix: str, step_fn: Any, **kwargs: Any
+    ) -> None:
+        """Run over the batches and record the unweighted mean of their losses."""
+        # One tensor for all: a small one kept for each batch would fragment the heap.
+        losses = torch.zeros(len(iterator), device=self.device)
+        first = len(self.losses_) if training else 0  # a resumed epoch has some behind it
+        losses[:first] = self.losses_[:first]
+        for i, batch in enumerate(iterator, start=first):
+            self.notify("on_batch_begin", batch=batch, training=training)
+            step = step_fn(batch)
+            losses[i] = step["loss"]
+            if training:
+                self.losses_ = losses[: i + 1]
+            self.notify("on_batch_end", batch=batch, training=training, **step)
+        loss = losses.mean().item()
+        if training:
+            self.losses_ = torch.empty(0)
+        self.history.record(prefix + "_loss", loss)
+        self.history.record(prefix + "_batch_count", len(losses))
+        if not math.isfinite(loss):
+            raise FloatingPointError(
+                f"the {prefix} loss became {loss} in epoch {len(self.history)}: lower lr, scale X"
+                " to unit variance, or set a smaller gradient_clip_value"
+            )
+
+    def train_step_single(self, batch: Batch, **kwargs: Any) -> dict[str, Any]:
+        """Compute the loss and its gradient."""
+        self._set_training(True)
+        loss = self._loss(batch, self.module_)
+        loss.backward()
+        return {"loss": loss.detach(), "y_pred": None}
+
+    def validation_step(self, batch: Batch, **kwargs: Any) -> dict[str, Any]:
+        """Compute the loss without a gradient."""
+        evaluate = self.deterministic_validation or self.module_.evaluates_in_validation
+        self._set_training(not evaluate)
+        with torch.no_grad():
+            return {"loss": self._loss(batch, self.module_.validation_loss), "y_pred": None}
+
+    def autocast(self) -> contextlib.AbstractContextManager:
+        """Autocast to bfloat16 if `precision` says so."""
+        if self.precision == "float32":
+            return contextlib.nullcontext()
+        return torch.autocast(torch.device(self.device).type, dtype=torch.bfloat16)
+
+    def _loss(self, batch: Batch, compute: Callable[..., Tensor]) -> Tensor:
+        with self.autocast():
+            return compute(**batch)
+
+    def _validate(self, iterator: BatchIterator, epoch: int) -> None:
+        if epoch % self.validation_every:
+            self.history.record("valid_loss", self.history[-2, "valid_loss"])
+            return
+        fixed = self.module_.seeded(self.seed) if self.deterministic_validation else None
+        with fixed or contextlib.nullcontext():
+            self.run_single_epoch(iterator, False, "valid", self.validation_step)
+
+    def _end_epoch(self, datasets: dict[str, Any]) -> None:
+        """Notify of an epoch's end; skorch's early stopping says so by a KeyboardInterrupt."""
+        self.history[-1]["batches"] = []  # one empty entry a batch would grow with the data
+        self.on_epoch_end(self, **datasets)
+        for _, callback in self.callbacks_:
+            try:
+                callback.on_epoch_end(self, **datasets)
+            except KeyboardInterrupt:
+                if not isinstance(callback, EarlyStopping):
+                    raise
+                self.stop_training_ = True

@@ -1,0 +1,40 @@
+"""Base classes and the parts that a method or an estimator on windows is built from."""
+
+from .._data._batches import WindowBatches
+from .._data._candidates import CandidateBatches, DrawnBatches
+from .._data._labeled import LabeledBatches
+from .._data._pairs import PairBatches
+from .._parameters import (
+    check_boolean,
+    check_heads,
+    check_integer,
+    check_length,
+    check_option,
+    check_real,
+)
+from ._classifier import BaseWindowClassifier
+from ._encoder import BaseEncoderTransformer, WindowEmbedder
+from ._self_supervised import AVERAGES, BaseSSLTransformer
+from ._tags import WindowTags
+from ._training import TrainingMixin
+
+__all__ = [
+    "AVERAGES",
+    "BaseEncoderTransformer",
+    "BaseSSLTransformer",
+    "BaseWindowClassifier",
+    "CandidateBatches",
+    "DrawnBatches",
+    "LabeledBatches",
+    "PairBatches",
+    "TrainingMixin",
+    "WindowBatches",
+    "WindowEmbedder",
+    "WindowTags",
+    "check_boolean",
+    "check_heads",
+    "check_integer",
+    "check_length",
+    "check_option",
+    "check_real",
+]
