@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
-from skorch.callbacks import Callback, LRScheduler
+from skorch.callbacks import LRScheduler
 from torch.optim.lr_scheduler import ExponentialLR
 
 from ._data._labeled import LabeledWindows
@@ -22,7 +22,9 @@ from ._data._labels import class_weights
 from .base import (
     BaseEncoderTransformer,
     BaseWindowClassifier,
-    LabeledBatches,
+    Callbacks,
+    Parts,
+    WindowBatches,
     WindowEmbedder,
     check_integer,
     check_option,
@@ -136,6 +138,9 @@ class FineTuneClassifier(BaseWindowClassifier):
     1.0
     """
 
+    _objective_names = (*BaseWindowClassifier._objective_names, "freeze_epochs")
+    _optimizer = torch.optim.Adam
+
     def __init__(
         self,
         pretrained: FrozenEstimator | str | os.PathLike[str] | None = None,
@@ -218,7 +223,7 @@ class FineTuneClassifier(BaseWindowClassifier):
             copy.deepcopy(transformer.net_.module_),
             transformer.n_channels_in_,
             transformer._n_features_out,
-            getattr(transformer, "_min_batch_size", 1),
+            transformer._min_batch_size,
         )
 
     def _check_encoder_params(self, transformer: WindowEmbedder) -> None:
@@ -233,20 +238,15 @@ class FineTuneClassifier(BaseWindowClassifier):
                     " pretrained=None to train a new encoder."
                 )
 
-    def _training_params(self, source: Source | None) -> dict[str, Any]:
-        return {**super()._training_params(source), "optimizer": torch.optim.Adam}
-
-    def _objective_params(self) -> dict[str, Any]:
-        return {**super()._objective_params(), "freeze_epochs": self.freeze_epochs}
-
-    def _schedule(self, train: LabeledBatches) -> list[tuple[str, Callback] | Callback]:
+    def _schedule(self, train: WindowBatches) -> Callbacks:
         decay = LRScheduler(ExponentialLR, step_every="batch", gamma=self.lr_decay)
         return [("lr_scheduler", decay)]
 
-    def _after_training(self, labeled: LabeledWindows) -> None:
+    def _after_training(self, parts: Parts) -> None:
         vars(self).pop("probe_", None)
         if self.score_with == "head":
             return
+        labeled: LabeledWindows = parts.samples
         embedding = self._embed(labeled.windows)[labeled.samples].astype(np.float64)
         # The probe balances its classes unless told otherwise; by the weights of their samples,
         # which scikit-learn's own "balanced" leaves out in its older versions.

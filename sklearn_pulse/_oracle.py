@@ -9,17 +9,16 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
-from skorch.callbacks import Callback
 
 from ._data._labels import check_labels, check_together
-from ._data._validation import Windows
-from ._training._callbacks import SeedDraws
+from ._data._validation import CheckedWindows, as_numeric_array, check_windows
 from ._training._device import resolve_device
 from ._training._progress import with_callbacks
 from .base import (
     BaseSSLTransformer,
+    FitData,
     PairBatches,
-    WindowBatches,
+    Parts,
     WindowTags,
     check_boolean,
     check_option,
@@ -197,10 +196,10 @@ class PulseOracleTransformer(BaseSSLTransformer):
     def _objective_class(self) -> type[PairReconstruction]:
         return PositivePairs if self.kind == "positive" else NegativePairs
 
-    def _objective_params(self) -> dict[str, Any]:
+    @property
+    def _objective_names(self) -> tuple[str, ...]:  # type: ignore[override]
         own = "init_source" if self.kind == "positive" else "mask_probability"
-        names = (*NETWORK_PARAMS, "sample_init", "min_crop_length", "loss_reduction", own)
-        return {name: getattr(self, name) for name in names}
+        return (*NETWORK_PARAMS, "sample_init", "min_crop_length", "loss_reduction", own)
 
     def _check_params(self) -> None:
         super()._check_params()
@@ -210,8 +209,8 @@ class PulseOracleTransformer(BaseSSLTransformer):
         check_real("mask_probability", self.mask_probability, 0.0, 1.0)
         check_reconstruction(self)
 
-    def _check_windows(self, n_timesteps: int) -> None:
-        super()._check_windows(n_timesteps)
+    def _check_window_length(self, n_timesteps: int) -> None:
+        super()._check_window_length(n_timesteps)
         if self.sample_init:
             check_fits("min_crop_length", self.min_crop_length, n_timesteps)
 
@@ -261,33 +260,25 @@ class PulseOracleTransformer(BaseSSLTransformer):
             If no class has two windows to train on, so that none has a partner.
         """
         check_together(X_val, y_val)
-        return self._fit(X, y, groups=groups, X_val=X_val, y_val=y_val)
+        return self._fit(FitData(X, y, groups, X_val, y_val))
 
-    def _check_samples(self, X: ArrayLike, y: ArrayLike | None, *, reset: bool) -> Windows:
-        windows = super()._check_samples(X, y, reset=reset)
-        name = "y" if reset else "y_val"
-        windows.labels = check_labels(y, windows.n_samples, type(self).__name__, name)
-        return windows
+    def _check_samples(
+        self, X: ArrayLike, y: ArrayLike | None, groups: ArrayLike | None, *, reset: bool
+    ) -> CheckedWindows:
+        n_samples = len(as_numeric_array(X))
+        labels = check_labels(y, n_samples, type(self).__name__, "y" if reset else "y_val")
+        return check_windows(self, X, reset=reset, groups=groups, labels=labels)
 
-    def _batches(self, windows: Windows, index: NDArray[np.intp]) -> PairBatches:
+    def _batches(self, windows: CheckedWindows, index: NDArray[np.intp]) -> PairBatches:
         return PairBatches(windows, index, resolve_device(self.device))
 
-    def _split(
-        self, windows: Windows, groups: ArrayLike | None, held_out: Windows | None, seed: int
-    ) -> tuple[PairBatches, PairBatches | None]:
-        train, valid = super()._split(windows, groups, held_out, seed)
-        if len(train) > 1 and train.n_windows.max() == 1:
+    def _check_parts(self, parts: Parts) -> None:
+        if len(parts.train) > 1 and parts.train.n_windows.max() == 1:
             warnings.warn(
                 "y gives every window to train on a class of its own, so each is its own partner"
                 " and labels teach nothing: pass classes of several windows.",
                 stacklevel=4,
             )
-        return train, valid
-
-    def _callbacks(
-        self, train: WindowBatches, valid: WindowBatches | None
-    ) -> list[tuple[str, Callback] | Callback]:
-        return [("seed_draws", SeedDraws()), *super()._callbacks(train, valid)]
 
     def __sklearn_tags__(self) -> WindowTags:
         tags = super().__sklearn_tags__()

@@ -22,7 +22,7 @@ from .base import (
 from .base._reconstruction import NETWORK_PARAMS, check_fits, check_reconstruction
 from .objectives import CrossReconstruction
 
-_OBJECTIVE_PARAMS = (
+_OBJECTIVE_NAMES = (
     *NETWORK_PARAMS,
     "n_crops",
     "crop",
@@ -178,6 +178,7 @@ class PulseTransformer(BaseSSLTransformer):
     """
 
     _objective_class = CrossReconstruction
+    _objective_names = _OBJECTIVE_NAMES
     _one_step = "there is nothing to reconstruct, so the encoder stays as it was initialised"
 
     def __init__(
@@ -318,14 +319,11 @@ class PulseTransformer(BaseSSLTransformer):
                 f"start={start} leaves no step to predict in windows of {windows.n_timesteps} time"
                 f" steps: pass at most start={windows.n_timesteps - 2}."
             )
-        self._check_length(windows.n_timesteps)
+        self._check_input_length(windows.n_timesteps)
         shape = windows.n_timesteps, windows.n_channels
         complete = partial(self.net_.module_.complete, start=start)
         reconstruction, _ = self._compute(windows, complete, shape)
         return windows.like_input(reconstruction)
-
-    def _objective_params(self) -> dict[str, Any]:
-        return {name: getattr(self, name) for name in _OBJECTIVE_PARAMS}
 
     def _check_params(self) -> None:
         super()._check_params()
@@ -338,8 +336,8 @@ class PulseTransformer(BaseSSLTransformer):
         check_real("dropout", self.dropout, 0.0, 1.0)
         check_option("theta_dropout", self.theta_dropout, ("step", "sequence"))
 
-    def _check_windows(self, n_timesteps: int) -> None:
-        super()._check_windows(n_timesteps)
+    def _check_window_length(self, n_timesteps: int) -> None:
+        super()._check_window_length(n_timesteps)
         names = ("min_crop_length", "crop_length") if self.crop == "fixed" else ("min_crop_length",)
         for name in names:
             check_fits(name, getattr(self, name), n_timesteps)

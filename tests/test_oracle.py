@@ -10,7 +10,7 @@ from sklearn.pipeline import make_pipeline
 from skorch.callbacks import Callback
 
 from sklearn_pulse import FineTuneClassifier, PulseOracleTransformer, presets
-from sklearn_pulse._data._validation import Windows
+from sklearn_pulse._data._validation import CheckedWindows
 from sklearn_pulse.base import BaseEncoderTransformer, PairBatches
 from sklearn_pulse.benchmark import _methods
 from sklearn_pulse.functional import keep_mask
@@ -293,8 +293,7 @@ def test_twenty_updates_are_those_of_a_plain_loop(batches, monkeypatch):
 
 def pair_batches(labels, index=None):
     labels = np.asarray(labels)
-    windows = Windows(np.zeros((len(labels), 3, 1)), "ntc")
-    windows.labels = labels
+    windows = CheckedWindows(np.zeros((len(labels), 3, 1)), labels=labels)
     index = np.arange(len(labels)) if index is None else index
     return PairBatches(windows, index, torch.device("cpu"))
 

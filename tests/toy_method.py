@@ -4,17 +4,28 @@ from torch import nn, randn
 from torch.nn.functional import mse_loss
 
 from sklearn_pulse.base import BaseSSLTransformer
-from sklearn_pulse.networks import SystemEncoder
-from sklearn_pulse.networks._time import pool_steps
+from sklearn_pulse.networks import SystemEncoder, pool_steps
 from sklearn_pulse.objectives import Objective
 
 
 class DenoisedMean(Objective):
     """The mean of each channel, told from a noisy window."""
 
-    def __init__(self, n_channels, *, noise=1.0, seed=0, **encoder):
+    def __init__(
+        self,
+        n_channels,
+        *,
+        embedding_dim,
+        encoder_hidden_dim,
+        encoder_depth,
+        pooling,
+        noise,
+        seed=0,
+    ):
         super().__init__(seed)
-        self.encoder = SystemEncoder(n_channels, **encoder)
+        self.encoder = SystemEncoder(
+            n_channels, encoder_hidden_dim, embedding_dim, encoder_depth, pooling
+        )
         self.head = nn.Linear(self.encoder.embedding_dim, n_channels)
         self.noise = noise
 
@@ -44,6 +55,13 @@ class DenoisedMeanTransformer(BaseSSLTransformer):
     """
 
     _objective_class = DenoisedMean
+    _objective_names = (
+        "embedding_dim",
+        "encoder_hidden_dim",
+        "encoder_depth",
+        "pooling",
+        "noise",
+    )
 
     def __init__(
         self,
@@ -99,12 +117,3 @@ class DenoisedMeanTransformer(BaseSSLTransformer):
         self.warm_start = warm_start
         self.random_state = random_state
         self.verbose = verbose
-
-    def _objective_params(self):
-        return {
-            "embedding_dim": self.embedding_dim,
-            "hidden_dim": self.encoder_hidden_dim,
-            "depth": self.encoder_depth,
-            "pooling": self.pooling,
-            "noise": self.noise,
-        }

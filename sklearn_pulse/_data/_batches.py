@@ -1,4 +1,4 @@
-"""From checked windows to batches on a device."""
+"""Batches of checked windows on a device."""
 
 from __future__ import annotations
 
@@ -9,26 +9,28 @@ import torch
 from numpy.typing import NDArray
 from torch.utils.data import Dataset
 
-from .._training._iterator import Batch, ResidentBatches
-from ._validation import Block, Windows
+from .._training._iterator import Batch, BatchDataset, ResidentBatches
+from ._validation import Block, CheckedWindows
 
 
-class WindowBatches(Dataset):
-    """Batches gathered from checked windows, for inputs that stay where they are.
+class WindowBatches(Dataset[Batch]):
+    """Batches gathered from checked windows; the input stays where it is.
 
     Parameters
     ----------
-    windows : Windows
-        The checked input.
+    windows : CheckedWindows
+        Checked input.
     index : array of int
         Numbers of the windows in the data set.
     device : torch.device
-        Where the batches go.
+        Device of the batches.
     """
 
-    _masks = {"observed": "x"}  # each mask that a batch may lack, and the tensor it belongs to
+    _masks = {"observed": "x"}  # masks that a batch may lack, and their tensors
 
-    def __init__(self, windows: Windows, index: NDArray[np.intp], device: torch.device) -> None:
+    def __init__(
+        self, windows: CheckedWindows, index: NDArray[np.intp], device: torch.device
+    ) -> None:
         self.windows = windows
         self.index = index
         self.device = device
@@ -40,12 +42,12 @@ class WindowBatches(Dataset):
         return as_batch(self.windows.take(self.index[index.numpy()]), self.device)
 
     def contents(self) -> Iterator[Batch]:
-        """Go through all that batches are made of, in order: what tells one run from another."""
+        """Yield all that batches are made of, in order; a checkpoint tells runs apart by it."""
         for index in torch.arange(len(self)).split(1024):
             yield self[index]
 
-    def resident(self) -> Dataset:
-        """Move everything to a GPU that has room for it; elsewhere the data is at hand already."""
+    def resident(self) -> BatchDataset:
+        """Move all windows to a GPU that has room for them; elsewhere gather them when needed."""
         n_bytes = 4 * self.index.size * self._n_values()
         if self.device.type != "cuda" or n_bytes > torch.cuda.mem_get_info(self.device)[0] // 2:
             return self
@@ -53,12 +55,12 @@ class WindowBatches(Dataset):
         return ResidentBatches(**join_batches(blocks, self._masks))
 
     def _n_values(self) -> int:
-        """Return how many numbers a batch holds for each window, roughly."""
+        """Return the approximate number of values that a batch holds per window."""
         return self.windows.n_timesteps * self.windows.n_channels
 
 
 def join_batches(batches: list[Batch], masks: dict[str, str]) -> Batch:
-    """Concatenate batches; a mask that some of them lack is all True there."""
+    """Concatenate batches; a batch that lacks a mask counts as observed throughout."""
     joined = {}
     for name in {name: None for batch in batches for name in batch}:
         parts = [
@@ -70,22 +72,22 @@ def join_batches(batches: list[Batch], masks: dict[str, str]) -> Batch:
 
 
 def as_batch(block: Block, device: torch.device) -> Batch:
-    """Put a block on a device; the copy to a GPU goes on while the host does something else."""
+    """Put a block on a device; a copy to a GPU runs while the host works on."""
     batch = {"x": torch.from_numpy(block.x)}
     if block.observed is not None:
         batch["observed"] = torch.from_numpy(block.observed)
-    if device.type == "cuda":  # only from pinned memory is a copy asynchronous
+    if device.type == "cuda":  # copies are asynchronous from pinned memory only
         batch = {name: value.pin_memory() for name, value in batch.items()}
     return {name: value.to(device, non_blocking=True) for name, value in batch.items()}
 
 
 def stream_blocks(
-    windows: Windows, size: int, device: torch.device
+    windows: CheckedWindows, size: int, device: torch.device
 ) -> Iterator[tuple[NDArray[np.intp], Block, Batch]]:
-    """Go through all windows, `size` at a time, the last block filled up.
+    """Yield all windows in blocks of `size`; the last block is filled up with zeros.
 
-    The next block is on its way to a GPU, on a stream of its own, while the one before is worked
-    on: two are on the device at a time, however many there are.
+    A CUDA stream of its own copies the next block to a GPU while the block before it is worked
+    on. So two blocks are on the device at a time, however many there are.
     """
     copies = torch.cuda.Stream(device) if device.type == "cuda" else None
     waiting = None
@@ -105,7 +107,7 @@ def stream_blocks(
 def _arrived(
     index: NDArray[np.intp], block: Block, batch: Batch, copied: torch.cuda.Event | None
 ) -> tuple[NDArray[np.intp], Block, Batch]:
-    """Make what comes next wait for a block's own copy, and keep its memory as long."""
+    """Make the current CUDA stream wait for the copy of a block, and keep the block's memory."""
     if copied is not None:
         for value in batch.values():
             current = torch.cuda.current_stream(value.device)

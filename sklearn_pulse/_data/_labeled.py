@@ -1,4 +1,4 @@
-"""From checked windows and labels to batches on a device."""
+"""Batches of labelled windows on a device."""
 
 from __future__ import annotations
 
@@ -11,32 +11,32 @@ from numpy.typing import NDArray
 
 from .._training._iterator import Batch
 from ._batches import WindowBatches, as_batch
-from ._validation import Windows
+from ._validation import CheckedWindows
 
 
 class LabeledWindows(NamedTuple):
     """Some samples of a checked input, with labels and weights."""
 
-    windows: Windows
-    samples: NDArray[np.intp]  # (n,), their numbers in the input
-    y: NDArray[np.intp]  # (n,), numbers of their classes
-    weight: NDArray[np.float64]  # (n,)
+    windows: CheckedWindows
+    samples: NDArray[np.intp]  # (n,), numbers of the samples in the input
+    y: NDArray[np.intp]  # (n,), number of each sample's class
+    weight: NDArray[np.float64]  # (n,), weight of each sample
 
     def take(self, rows: NDArray[np.intp]) -> LabeledWindows:
         """Return some of the samples."""
         return LabeledWindows(self.windows, self.samples[rows], self.y[rows], self.weight[rows])
 
     def distinct(self) -> LabeledWindows:
-        """Count samples that hold the same values and the same label as one.
+        """Merge samples that hold the same values and the same label; their weights add up.
 
-        Their weights add up. So a sample of weight two is the same training set as that sample
-        twice, to the bit, and neither does the order matter: distinct samples are ordered by a
-        hash.
+        A sample of weight two then makes the same training set, to the bit, as the sample given
+        twice. The distinct samples are ordered by a hash, so their order in the input does not
+        matter.
 
         Examples
         --------
         >>> import numpy as np
-        >>> windows = Windows(np.array([[1.0, 2.0], [3.0, 4.0], [1.0, 2.0]]), "ntc")
+        >>> windows = CheckedWindows(np.array([[1.0, 2.0], [3.0, 4.0], [1.0, 2.0]]), "ntc")
         >>> labeled = LabeledWindows(windows, np.arange(3), np.zeros(3, int), np.ones(3))
         >>> sorted(labeled.distinct().weight.tolist())
         [1.0, 2.0]
@@ -44,11 +44,11 @@ class LabeledWindows(NamedTuple):
         keys = np.column_stack([_digests(self.windows)[self.samples], self.y])
         _, first, kind = np.unique(keys, axis=0, return_index=True, return_inverse=True)
         weight = np.bincount(kind.ravel(), weights=self.weight)
-        return self.take(first)._replace(weight=weight)
+        return self.take(first)._replace(weight=weight.astype(np.float64))
 
 
-def _digests(windows: Windows) -> NDArray[np.int64]:
-    """Return a row of hashes for each sample, two numbers a window."""
+def _digests(windows: CheckedWindows) -> NDArray[np.int64]:
+    """Return a row of hashes for each sample, two numbers per window."""
     digests = np.empty((len(windows), 2), dtype=np.int64)
     for numbers, block in windows.blocks():
         for i, number in enumerate(numbers):
@@ -65,9 +65,9 @@ class LabeledBatches(WindowBatches):
     Parameters
     ----------
     labeled : LabeledWindows
-        The samples.
+        Samples with labels and weights.
     device : torch.device
-        Where the batches go.
+        Device of the batches.
     """
 
     def __init__(self, labeled: LabeledWindows, device: torch.device) -> None:

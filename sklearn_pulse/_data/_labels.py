@@ -1,4 +1,4 @@
-"""Checks of labels and of their weights."""
+"""Checks of labels, sample weights and groups."""
 
 from __future__ import annotations
 
@@ -34,31 +34,31 @@ def check_labels(y: ArrayLike | None, n_samples: int, owner: str, name: str = "y
     Raises
     ------
     ValueError
-        If there are none, not one a sample, missing ones, or numbers that are no classes.
+        If `y` is None, has another length, holds missing values, or holds continuous numbers.
     """
     if y is None:
         raise ValueError(
             f"This {owner} estimator requires {name} to be passed, but the target {name} is None."
         )
-    y = column_or_1d(y, warn=True)
-    assert_all_finite(y, input_name=name)
-    check_classification_targets(y)
-    if len(y) != n_samples:
+    labels: NDArray[Any] = column_or_1d(y, warn=True)
+    assert_all_finite(labels, input_name=name)
+    check_classification_targets(labels)
+    if len(labels) != n_samples:
         raise ValueError(
             f"Found input variables with inconsistent numbers of samples: X has {n_samples},"
-            f" {name} has {len(y)}. Pass one label a sample (a bag is one sample)."
+            f" {name} has {len(labels)}. Pass one label per sample (a bag is one sample)."
         )
-    return y
+    return labels
 
 
 def check_together(X_val: ArrayLike | None, y_val: ArrayLike | None) -> None:
-    """Raise if there are windows to validate on without labels, or labels without windows."""
+    """Raise if only one of the validation windows and their labels is given."""
     if (X_val is None) != (y_val is None):
         raise ValueError("X_val and y_val come together: pass both, or neither.")
 
 
 def encode_labels(y: NDArray[Any], classes: NDArray[Any], name: str) -> NDArray[np.intp]:
-    """Return the number of each label's class; raise if there is another class."""
+    """Return the number of each label's class; raise if a label is of another class."""
     unknown = ~np.isin(y, classes)
     if unknown.any():
         raise ValueError(
@@ -69,7 +69,7 @@ def encode_labels(y: NDArray[Any], classes: NDArray[Any], name: str) -> NDArray[
 
 
 def check_two_classes(classes: NDArray[Any], where: str = "the data") -> None:
-    """Raise, in scikit-learn's words, if there is one class only."""
+    """Raise, in scikit-learn's words, if all samples are of one class."""
     if len(classes) < 2:
         raise ValueError(
             f"This solver needs samples of at least 2 classes in {where}, but {where} contains"
@@ -78,11 +78,11 @@ def check_two_classes(classes: NDArray[Any], where: str = "the data") -> None:
 
 
 def check_sample_weight(sample_weight: ArrayLike | None, n_samples: int) -> NDArray[np.float64]:
-    """Return the weights as an array, ones for None; raise unless some are above zero."""
+    """Return the weights as an array, ones for None; raise if all of them are zero."""
     weight = _check_sample_weight(
         sample_weight, np.arange(n_samples), dtype=np.float64, ensure_non_negative=True
     )
-    if not weight.any():  # scikit-learn before 1.9 lets it pass
+    if not weight.any():  # scikit-learn before 1.9 accepts zeros
         raise ValueError("Sample weights must contain at least one non-zero number.")
     return weight
 
@@ -95,11 +95,12 @@ def class_weights(
     Parameters
     ----------
     class_weight : None, "balanced" or dict
-        As in scikit-learn: ones, inverse to the weight that a class has in the sample, or by label.
+        None gives ones; "balanced" gives weights inverse to the total weight of each class; a
+        dict gives weights by label.
     classes : array of shape (n_classes,)
         Labels of the classes.
     y : array of int, of shape (n_samples,)
-        Numbers of the samples' classes, each of which occurs.
+        Number of each sample's class; every class occurs.
     weight : array of shape (n_samples,)
         Weights of the samples.
 

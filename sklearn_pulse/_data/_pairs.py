@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from .._training._iterator import Batch
 from ._batches import WindowBatches
 from ._candidates import DrawnBatches
-from ._validation import Windows
+from ._validation import CheckedWindows
 
 
 class PairBatches(DrawnBatches):
@@ -19,10 +19,12 @@ class PairBatches(DrawnBatches):
 
     Parameters
     ----------
-    windows : Windows
+    windows : CheckedWindows
         The checked input, with `labels`.
-    index, device
-        As in :class:`WindowBatches`; partners are among the numbered windows too.
+    index : array of int
+        Numbers of the windows in the input; partners are drawn among them too.
+    device : torch.device
+        Device of the batches.
 
     Attributes
     ----------
@@ -34,9 +36,13 @@ class PairBatches(DrawnBatches):
         Windows of each class.
     """
 
-    def __init__(self, windows: Windows, index: NDArray[np.intp], device: torch.device) -> None:
+    def __init__(
+        self, windows: CheckedWindows, index: NDArray[np.intp], device: torch.device
+    ) -> None:
         super().__init__(windows, index, device)
-        names = windows.labels[index // windows.n_windows]  # a bag's label is that of its windows
+        if windows.labels is None:
+            raise ValueError("windows must have labels, from which partners are drawn")
+        names = windows.labels[index // windows.n_windows]  # a window has the label of its bag
         self.classes, self.label = np.unique(names, return_inverse=True)
         self.n_windows = np.bincount(self.label)
         order = np.argsort(self.label, kind="stable")
@@ -54,10 +60,10 @@ class PairBatches(DrawnBatches):
     def draw(self, index: NDArray[np.intp]) -> NDArray[np.intp]:
         """Draw the partners of a batch.
 
-        Of each class twice as many distinct windows are drawn as the batch has members. Each
-        member in turn takes the last one that is left, and if that is itself, the one before.
-        Where the class has fewer windows, all of them are drawn, again whenever none is left. A
-        window that has its class to itself is its own partner.
+        Of each class, twice as many distinct windows are drawn as the batch has members of it.
+        Each member in turn takes the last drawn window that is left, or the window before it if
+        the last is the member itself. A class with fewer windows is drawn whole, again whenever
+        no drawn window is left. A window that is alone in its class is its own partner.
 
         Parameters
         ----------
@@ -67,7 +73,7 @@ class PairBatches(DrawnBatches):
         Returns
         -------
         array of int, of shape (batch,)
-            Likewise.
+            Position of each partner in the same windows.
         """
         rng = self.generator(index)
         partners = np.empty_like(index)
@@ -77,7 +83,7 @@ class PairBatches(DrawnBatches):
         return partners
 
     def contents(self) -> Iterator[Batch]:
-        """Go through all windows, and the class of each."""
+        """Yield all windows, then the class of each."""
         yield from WindowBatches(self.windows, self.index, self.device).contents()
         yield {"label": torch.from_numpy(self.label)}
 

@@ -1,4 +1,4 @@
-"""The only code that knows layouts, bags and missing values."""
+"""Data contract: layouts, bags and missing values of the input."""
 
 from __future__ import annotations
 
@@ -9,8 +9,11 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 import torch
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import validate_data
+
+from ..windows import LazyWindows
+from ._labels import check_groups
 
 _BLOCK_ELEMENTS = 2**22  # values converted at a time, 16 MiB of float32
 
@@ -21,41 +24,50 @@ _AXES = {
 
 
 class Block(NamedTuple):
-    """A few windows, ready for a network."""
+    """Windows that are ready for a network."""
 
     x: NDArray[np.float32]  # (n, n_timesteps, n_channels), contiguous, zero where unobserved
     observed: NDArray[np.bool_] | None  # (n, n_timesteps), None where every step was observed
 
 
-class Windows:
-    """A checked view of the input: windows gathered block by block, never copied whole.
+class CheckedWindows:
+    """View of the checked input: windows are gathered block by block, never copied whole.
 
     Parameters
     ----------
-    data : array-like
-        Of 2, 3 or 4 dimensions; a lazy one offers ``take(index)``.
-    input_layout : {"ntc", "nct"}
+    data : ndarray or LazyWindows
+        Input of 2, 3 or 4 dimensions.
+    input_layout : {"ntc", "nct"}, default="ntc"
         Order of the last two axes of 3-D and 4-D data.
+    groups : array-like of shape (n_samples,) or None, default=None
+        Recording or subject of each sample.
+    labels : array-like of shape (n_samples,) or None, default=None
+        Class of each sample, for a method that learns from classes.
 
     Attributes
     ----------
-    n_samples, n_windows : int
-        Rows of the input, and windows in each (1 unless it is a bag).
-    n_timesteps, n_channels : int
-        Shape of a window.
+    n_samples : int
+        Number of rows of the input.
+    n_windows : int
+        Number of windows in each row: 1 unless the input is a bag.
+    n_timesteps : int
+        Number of time steps of a window.
+    n_channels : int
+        Number of channels of a window.
     is_bag : bool
         Whether the input has four dimensions.
-    groups : array-like of shape (n_samples,) or None
-        Recording or subject of each sample, where `fit` was told.
-    labels : array of shape (n_samples,) or None
-        Class of each sample, for a method that needs it.
     """
 
-    groups: Any = None
-    labels: NDArray[Any] | None = None
-
-    def __init__(self, data: Any, input_layout: str) -> None:
+    def __init__(
+        self,
+        data: Any,
+        input_layout: str = "ntc",
+        groups: ArrayLike | None = None,
+        labels: ArrayLike | None = None,
+    ) -> None:
         self.data = data
+        self.lazy = data if isinstance(data, LazyWindows) else None
+        self.input_layout = input_layout
         self.channels_first = input_layout == "nct" and len(data.shape) > 2
         shape = tuple(data.shape)
         if len(shape) == 2:
@@ -66,9 +78,58 @@ class Windows:
         self.is_bag = len(shape) == 4
         self.n_windows = shape[1] if self.is_bag else 1
         self.n_timesteps, self.n_channels = shape[-2:]
+        self.groups = check_groups(groups, self.n_samples)
+        self.labels = None if labels is None else np.asarray(labels)
 
     def __len__(self) -> int:
         return self.n_samples * self.n_windows
+
+    @property
+    def names_recordings(self) -> bool:
+        """Whether the input itself tells which recording a window belongs to."""
+        return self.is_bag or (self.lazy is not None and self.lazy.recording is not None)
+
+    @property
+    def recording(self) -> NDArray[np.intp]:
+        """Recording of each window, as a number.
+
+        Lazy windows know their recordings, and a bag is a recording. Elsewhere `groups` names
+        the recordings; without `groups` all windows count as one recording.
+        """
+        if self.lazy is not None and self.lazy.recording is not None:
+            return self.lazy.recording
+        if self.is_bag:
+            return np.arange(len(self)) // self.n_windows
+        if self.groups is None:
+            return np.zeros(len(self), dtype=np.intp)
+        return np.unique(self.groups, return_inverse=True)[1]
+
+    @property
+    def start(self) -> NDArray[np.intp]:
+        """Start of each window in its recording, or its number where the start is unknown."""
+        known = None if self.lazy is None else self.lazy.start
+        return np.arange(len(self)) if known is None else known
+
+    @property
+    def overlaps(self) -> bool:
+        """Whether two windows are known to share a time step."""
+        return self.lazy is not None and self.lazy.overlaps
+
+    def apart(self, index: NDArray[np.intp]) -> CheckedWindows | None:
+        """Cut the steps that some windows cover into windows that share no step.
+
+        Parameters
+        ----------
+        index : array of int
+            Numbers of the windows.
+
+        Returns
+        -------
+        CheckedWindows or None
+            None means that the places of the windows in their recordings are unknown.
+        """
+        pieces = None if self.lazy is None else self.lazy.apart(index)
+        return None if pieces is None else CheckedWindows(pieces, self.input_layout)
 
     def take(self, index: NDArray[np.intp]) -> Block:
         """Gather windows by their number, ``sample * n_windows + window`` for a bag.
@@ -88,22 +149,22 @@ class Windows:
         if np.isinf(x).any():
             sample = int(index[np.isinf(x).any((1, 2)).argmax()]) // self.n_windows
             raise ValueError(
-                f"Input X contains infinity or a value too large for float32 (first in sample"
+                "Input X contains infinity or a value too large for float32 (first in sample"
                 f" {sample}): replace it, by NaN if the value is missing (missing time steps are"
                 " masked)."
             )
-        observed = finite.all(-1)
+        observed = np.asarray(finite.all(-1))
         return Block(np.where(observed[..., None], x, np.float32(0)), observed)
 
     def blocks(self) -> Iterator[tuple[NDArray[np.intp], Block]]:
-        """Go through all windows, a few at a time, in order."""
+        """Yield all windows in order, a few at a time."""
         size = max(1, _BLOCK_ELEMENTS // (self.n_timesteps * self.n_channels))
         for start in range(0, len(self), size):
             index = np.arange(start, min(start + size, len(self)))
             yield index, self.take(index)
 
     def scan(self) -> NDArray[np.bool_]:
-        """Look at every value once, and find the windows with at least one observed step.
+        """Check every value once and find the windows with at least one observed step.
 
         Returns
         -------
@@ -113,22 +174,29 @@ class Windows:
         Raises
         ------
         ValueError
-            If a value is infinite, or a sample has no observed step at all.
+            If a value is infinite, or a sample has no observed step.
         """
-        usable = self._scan_recordings()
-        if usable is None:
-            usable = np.ones(len(self), dtype=bool)
-            for index, block in self.blocks():
-                if block.observed is not None:
-                    usable[index] = block.observed.any(1)
+        usable = self.observed_windows()
         self.check_usable(usable)
         return usable
 
-    def _scan_recordings(self) -> NDArray[np.bool_] | None:
-        """Scan what lazy windows are cut from, each step once however many windows hold it."""
-        if self.channels_first or not hasattr(self.data, "observed_windows"):
-            return None
-        return self.data.observed_windows()
+    def observed_windows(self) -> NDArray[np.bool_]:
+        """Find the windows with at least one observed step.
+
+        Returns
+        -------
+        array of bool, of shape (n_samples * n_windows,)
+            True where a window has an observed step.
+        """
+        # Lazy windows read each step of a recording once, however many windows hold the step.
+        known = None if self.channels_first or self.lazy is None else self.lazy.observed_windows()
+        if known is not None:
+            return known
+        observed = np.ones(len(self), dtype=bool)
+        for index, block in self.blocks():
+            if block.observed is not None:
+                observed[index] = block.observed.any(1)
+        return observed
 
     def numbers(self, samples: NDArray[np.intp], usable: NDArray[np.bool_]) -> NDArray[np.intp]:
         """Return the numbers of the usable windows of `samples`."""
@@ -147,13 +215,13 @@ class Windows:
         if empty.any():
             raise ValueError(
                 f"Input X has no finite time step in sample {empty.argmax()} ({int(empty.sum())}"
-                " such): a time step counts only if all its channels are finite. Drop these"
+                " such samples): a time step counts only if all its channels are finite. Drop these"
                 " samples."
             )
 
     def _gather(self, index: NDArray[np.intp]) -> Any:
-        if is_lazy(self.data):
-            x = self.data.take(index)
+        if self.lazy is not None:
+            x: Any = self.lazy.take(index)
         elif self.is_bag:
             x = self.data[np.divmod(index, self.n_windows)]
         elif len(index) and np.array_equal(index, np.arange(index[0], index[0] + len(index))):
@@ -165,7 +233,14 @@ class Windows:
         return x.swapaxes(-1, -2) if self.channels_first else x
 
 
-def check_windows(estimator: Any, X: Any, *, reset: bool) -> Windows:
+def check_windows(
+    estimator: Any,
+    X: Any,
+    *,
+    reset: bool,
+    groups: ArrayLike | None = None,
+    labels: ArrayLike | None = None,
+) -> CheckedWindows:
     """Check the input of `fit` (`reset=True`) or `transform` against the data contract.
 
     Parameters
@@ -178,10 +253,14 @@ def check_windows(estimator: Any, X: Any, *, reset: bool) -> Windows:
         The input.
     reset : bool
         True in `fit`.
+    groups : array-like of shape (n_samples,) or None, default=None
+        Recording or subject of each sample.
+    labels : array-like of shape (n_samples,) or None, default=None
+        Class of each sample, already checked.
 
     Returns
     -------
-    Windows
+    CheckedWindows
         A view of the input in the native layout.
 
     Raises
@@ -194,7 +273,7 @@ def check_windows(estimator: Any, X: Any, *, reset: bool) -> Windows:
     name = type(estimator).__name__
     frame, data = X, as_numeric_array(X)
     _check_shape(data.shape, name)
-    is_table = data.ndim == 2
+    is_table = len(data.shape) == 2
     if is_table and (reset or estimator._fitted_on_table):
         validate_data(
             estimator,
@@ -202,7 +281,7 @@ def check_windows(estimator: Any, X: Any, *, reset: bool) -> Windows:
             reset=reset,
             skip_check_array=True,
         )
-    windows = Windows(data, estimator.input_layout)
+    windows = CheckedWindows(data, estimator.input_layout, groups, labels)
     if reset:
         _warn_if_transposed(windows, estimator.input_layout)
         estimator._fitted_on_table = is_table
@@ -226,7 +305,7 @@ def as_numeric_array(X: Any) -> Any:
     ValueError
         For ragged lists and complex numbers.
     """
-    if is_lazy(X):
+    if isinstance(X, LazyWindows):
         return X
     if sp.issparse(X):
         raise TypeError("Sparse data was passed for X, but dense data is required: X.toarray().")
@@ -243,12 +322,6 @@ def as_numeric_array(X: Any) -> Any:
             " sklearn_pulse.panel does."
         ) from error
     return _as_real(data)
-
-
-def is_lazy(X: Any) -> bool:
-    """Whether `X` gathers its own windows: three dimensions and a `take`, but no array."""
-    is_array = isinstance(X, np.ndarray | torch.Tensor)
-    return not is_array and hasattr(X, "take") and len(getattr(X, "shape", ())) == 3
 
 
 def _refuse_panel_frames(X: Any) -> None:
@@ -306,7 +379,7 @@ def _check_shape(shape: tuple[int, ...], name: str) -> None:
         )
 
 
-def _warn_if_transposed(windows: Windows, input_layout: str) -> None:
+def _warn_if_transposed(windows: CheckedWindows, input_layout: str) -> None:
     if windows.n_channels > windows.n_timesteps:
         other = "nct" if input_layout == "ntc" else "ntc"
         warnings.warn(
@@ -317,7 +390,7 @@ def _warn_if_transposed(windows: Windows, input_layout: str) -> None:
         )
 
 
-def _check_channels(windows: Windows, estimator: Any) -> None:
+def _check_channels(windows: CheckedWindows, estimator: Any) -> None:
     fitted = estimator.n_timesteps_in_, estimator.n_channels_in_
     shape = windows.n_timesteps, windows.n_channels
     if shape[1] == fitted[1]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import re
 from numbers import Integral
@@ -43,7 +44,7 @@ def load(cls: type, folder: str | os.PathLike[str], device: Any) -> Any:
 def _find_class(cls: type, name: str) -> type:
     """Return the class of that name among `cls` and those that inherit from it.
 
-    Names are compared, never imported.
+    A name from a file is compared with the names of known classes. It is never imported.
     """
     if hasattr(cls, "_objective_class"):  # a method, and no base of several
         if cls.__name__ != name:
@@ -51,6 +52,7 @@ def _find_class(cls: type, name: str) -> type:
                 f"it is a {name}, not a {cls.__name__}: call {name}.from_pretrained instead."
             )
         return cls
+    _import_estimators()
     known = {sub for sub in _descendants(cls) if hasattr(sub, "_objective_class")}
     found = [sub for sub in known if sub.__name__ == name]
     if len(found) == 1:
@@ -64,6 +66,14 @@ def _find_class(cls: type, name: str) -> type:
         f"the class {name!r} is unknown; known are {names}. Import the module that defines it, or"
         " install a later version of sklearn_pulse."
     )
+
+
+def _import_estimators() -> None:
+    """Import the estimators of the package, which it loads lazily, so that they are known."""
+    package = importlib.import_module(__name__.partition(".")[0])
+    importlib.import_module(f"{package.__name__}.baselines")
+    for name in package.__all__:
+        getattr(package, name)
 
 
 def _descendants(cls: type) -> set[type]:

@@ -13,12 +13,12 @@ from torch.optim.swa_utils import AveragedModel
 
 
 class ClipGradientValue(Callback):
-    """Clip every element of the gradient (skorch's own callback clips the norm).
+    """Clip every element of the gradient, while skorch's own callback clips its norm.
 
     Parameters
     ----------
     value : float
-        The largest absolute value kept.
+        Largest absolute value of an element.
     """
 
     def __init__(self, value: float) -> None:
@@ -32,17 +32,18 @@ class ClipGradientValue(Callback):
 class SelectWeights(Callback):
     """Keep the weights of the selected epoch and put them back when training ends.
 
-    skorch's ``Checkpoint`` does as much for the lowest loss, through files.
+    skorch's ``Checkpoint`` does the same for the lowest loss, through files.
 
     Parameters
     ----------
     rule : {"trailing_mean", "min_val"}
         "min_val" keeps the lowest validation loss. "trailing_mean" is the published rule: from
         the fifth epoch on, weights are kept when the mean of the last five recorded validation
-        losses is at most the validation loss that was current when weights were last kept.
-        Where nothing was ever kept, the last weights stay.
+        losses is at most the validation loss at the epoch whose weights were kept last. The last
+        weights stay if no epoch's weights were kept.
     average : AverageWeights or None, default=None
-        Keep its running average instead of the weights themselves; it comes before this one.
+        Callback whose running average is kept instead of the weights themselves. It must come
+        before this callback in the list.
 
     Attributes
     ----------
@@ -74,7 +75,7 @@ class SelectWeights(Callback):
         if improved:
             self.best_ = recorded[-1]
             self.epoch_ = len(recorded) - 1
-            kept = net.module_ if self.average is None else self.average.average_.module
+            kept = net.module_ if self.average is None else self.average.module
             self.weights_ = copy.deepcopy(kept.state_dict())
 
     def on_train_end(self, net: NeuralNet, **kwargs: Any) -> None:
@@ -97,6 +98,13 @@ class AverageWeights(Callback):
 
     average_: AveragedModel | None = None
 
+    @property
+    def module(self) -> nn.Module:
+        """Module that holds the running average."""
+        if self.average_ is None:
+            raise RuntimeError("there is an average during a training only")
+        return self.average_.module
+
     def on_train_begin(self, net: NeuralNet, **kwargs: Any) -> None:
         """Start from the weights as they are."""
         self.average_ = AveragedModel(net.module_)
@@ -104,17 +112,17 @@ class AverageWeights(Callback):
 
     def on_batch_end(self, net: NeuralNet, training: bool, **kwargs: Any) -> None:
         """Add the weights after an update."""
-        if training:
+        if training and self.average_ is not None:
             self.average_.update_parameters(net.module_)
 
     def on_train_end(self, net: NeuralNet, **kwargs: Any) -> None:
         """Put the average into the net."""
-        net.module_.load_state_dict(self.average_.module.state_dict())
+        net.module_.load_state_dict(self.module.state_dict())
         self.average_ = None
 
 
 class SeedDraws(Callback):
-    """Give every epoch draws of its own, and validation the same ones or its own."""
+    """Reseed draws each epoch; validation reuses one seed if `deterministic_validation`."""
 
     def on_epoch_begin(
         self, net: NeuralNet, dataset_train: Any = None, dataset_valid: Any = None, **kwargs: Any

@@ -1,4 +1,4 @@
-"""Where and on how many threads torch computes."""
+"""Device and number of threads that torch computes on."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import torch
 
 
 def resolve_device(device: Any) -> torch.device:
-    """Return the device that a parameter names; "auto" is CUDA where there is one."""
+    """Return the device that a parameter names; "auto" is CUDA where PyTorch finds a device."""
     if isinstance(device, str) and device == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     try:
@@ -31,7 +31,7 @@ def resolve_device(device: Any) -> torch.device:
 
 @contextlib.contextmanager
 def threads(number: int | None) -> Iterator[None]:
-    """Run with this number of torch threads (None: as many as there are now)."""
+    """Run with this number of torch threads; None keeps the present number."""
     if number is None:
         yield
         return

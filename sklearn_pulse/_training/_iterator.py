@@ -13,20 +13,20 @@ Batch = dict[str, Tensor]
 
 
 class BatchDataset(Protocol):
-    """What the loop trains on: it is sized, and an index tensor takes a batch on the device."""
+    """Data set of the loop: sized, and indexed by a tensor that takes a batch on the device."""
 
     def __len__(self) -> int: ...
 
     def __getitem__(self, index: Tensor) -> Batch: ...
 
 
-class ResidentBatches(Dataset):
-    """Batches indexed out of tensors that already lie on the device.
+class ResidentBatches(Dataset[Batch]):
+    """Batches taken from tensors that already lie on the device.
 
     Parameters
     ----------
     **tensors : Tensor of shape (n_samples, ...) or None
-        What the objective takes; a None is left out.
+        Arguments of the objective; None leaves an argument out.
 
     Examples
     --------
@@ -46,7 +46,7 @@ class ResidentBatches(Dataset):
 
 
 class BatchIterator:
-    """Batches by index: one permutation an epoch, nothing collated sample by sample.
+    """Batches by index: one permutation per epoch, without collating sample by sample.
 
     The order of an epoch depends on the seed and the epoch's number alone, so that a resumed
     run sees the batches that an uninterrupted one would have seen.
@@ -54,20 +54,20 @@ class BatchIterator:
     Parameters
     ----------
     dataset : BatchDataset
-        What the batches are taken from.
+        Source of the batches.
     batch_size : int, default=128
-        The last batch may be smaller, but never smaller than `min_batch_size`.
+        Windows per batch. The last batch may be smaller, down to `min_batch_size`.
     shuffle : bool, default=False
         Whether each epoch draws a new order.
     seed : int, default=0
-        Of the order.
+        Seed of the order.
     min_batch_size : int, default=1
-        A last batch below it joins its predecessor: contrastive methods need negatives.
+        A smaller last batch joins its predecessor, since contrastive methods need negatives.
     drop_last : bool, default=False
-        Whether what does not fill a batch is left out of an epoch; where there is less than one
-        batch, it is one all the same.
+        Whether windows that do not fill a last batch are left out of an epoch. Fewer windows
+        than `batch_size` make one batch all the same.
     max_batches : int or None, default=None
-        Batches of all epochs together; the last epoch ends with them.
+        Number of batches in all epochs together; None means no bound.
 
     Examples
     --------
@@ -100,10 +100,10 @@ class BatchIterator:
         self.drop_last = drop_last
         self.max_batches = max_batches
         self.epoch = 0
-        self.position = 0  # batches of the next epoch that a resumed run has behind it
+        self.position = 0  # batches of the next epoch that a resumed run has done
 
     def __len__(self) -> int:
-        """Return the number of batches in the epoch that comes next."""
+        """Return the number of batches in the next epoch."""
         n_batches = self._n_batches
         if self.max_batches is None:
             return n_batches

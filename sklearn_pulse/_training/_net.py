@@ -1,4 +1,4 @@
-"""The one training loop, a skorch net around an objective."""
+"""Training loop on skorch, around an objective."""
 
 from __future__ import annotations
 
@@ -27,19 +27,20 @@ class SSLNet(NeuralNet):
     Parameters
     ----------
     module : type
-        Class of the objective; its parameters as ``module__name``.
+        Class of the objective; parameters of the objective are passed as ``module__name``.
     seed : int, default=0
-        Of initialisation, batches and validation.
+        Seed of initialisation, batches and validation.
     precision : {"float32", "bfloat16"}, default="float32"
         "bfloat16" computes under autocast; weights stay float32.
     validation_every : int, default=1
-        Validate at epochs 0, k, 2k, ...; the others repeat the last value in the history.
+        Number of epochs from one validation to the next, beginning with the first epoch. In
+        between, the history repeats the last validation loss.
     deterministic_validation : bool, default=True
-        True draws the same crops at every validation and switches dropout off. False goes on
-        drawing from the objective's generator, with dropout on unless the objective says
+        True draws the same crops at every validation and switches dropout off. False draws from
+        the objective's generator, and keeps dropout on unless the objective sets
         ``evaluates_in_validation``, as the published code does.
-    **kwargs
-        Those of :class:`skorch.NeuralNet`.
+    **kwargs : Any
+        Parameters of :class:`skorch.NeuralNet`.
 
     Examples
     --------
@@ -90,15 +91,15 @@ class SSLNet(NeuralNet):
     def torch_compile(self, module: nn.Module, name: str) -> nn.Module:
         """Compile the encoder in place, so that names of weights and pickling stay as they are."""
         if self.compile and name == "module":
-            module.encoder.compile()
+            module.get_submodule("encoder").compile()
         return module
 
     def partial_fit(self, X: Any, y: None = None, classes: None = None, **kwargs: Any) -> SSLNet:
-        """Train; unlike skorch's, an interruption is never swallowed."""
+        """Train. Unlike in skorch, a KeyboardInterrupt is never swallowed."""
         if not self.initialized_:
             self.initialize()
         self.stop_training_ = False
-        self.losses_ = torch.empty(0)  # of the batches that the current epoch has behind it
+        self.losses_ = torch.empty(0)  # of the batches that the current epoch has done
         self.notify("on_train_begin", X=X, y=y)
         self.fit_loop(X)
         self.notify("on_train_end", X=X, y=y)
@@ -109,7 +110,7 @@ class SSLNet(NeuralNet):
         return X
 
     def fit_loop(self, X: Any, y: None = None, epochs: int | None = None, **kwargs: Any) -> SSLNet:
-        """Run the epochs that the history does not hold yet."""
+        """Run the epochs that are missing in the history."""
         train, valid = self.get_split_datasets(X)
         datasets = {"dataset_train": train, "dataset_valid": valid}
         iterator_train = self.get_iterator(train, training=True)
@@ -130,9 +131,9 @@ class SSLNet(NeuralNet):
         self, iterator: Any, training: bool, prefix: str, step_fn: Any, **kwargs: Any
     ) -> None:
         """Run over the batches and record the unweighted mean of their losses."""
-        # One tensor for all: a small one kept for each batch would fragment the heap.
+        # One tensor for all losses: a small tensor per batch would fragment the heap.
         losses = torch.zeros(len(iterator), device=self.device)
-        first = len(self.losses_) if training else 0  # a resumed epoch has some behind it
+        first = len(self.losses_) if training else 0  # batches that a resumed epoch has done
         losses[:first] = self.losses_[:first]
         for i, batch in enumerate(iterator, start=first):
             self.notify("on_batch_begin", batch=batch, training=training)
@@ -166,8 +167,8 @@ class SSLNet(NeuralNet):
         with torch.no_grad():
             return {"loss": self._loss(batch, self.module_.validation_loss), "y_pred": None}
 
-    def autocast(self) -> contextlib.AbstractContextManager:
-        """Autocast to bfloat16 if `precision` says so."""
+    def autocast(self) -> contextlib.AbstractContextManager[Any]:
+        """Return the autocast to bfloat16, or a context without effect for float32."""
         if self.precision == "float32":
             return contextlib.nullcontext()
         return torch.autocast(torch.device(self.device).type, dtype=torch.bfloat16)
@@ -185,8 +186,8 @@ class SSLNet(NeuralNet):
             self.run_single_epoch(iterator, False, "valid", self.validation_step)
 
     def _end_epoch(self, datasets: dict[str, Any]) -> None:
-        """Notify of an epoch's end; skorch's early stopping says so by a KeyboardInterrupt."""
-        self.history[-1]["batches"] = []  # one empty entry a batch would grow with the data
+        """Notify the callbacks; skorch's early stopping raises KeyboardInterrupt to stop."""
+        self.history[-1]["batches"] = []  # an entry per batch would grow with the data
         self.on_epoch_end(self, **datasets)
         for _, callback in self.callbacks_:
             try:

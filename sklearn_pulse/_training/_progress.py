@@ -1,13 +1,15 @@
-"""Bridge from skorch's epochs to scikit-learn's callbacks (1.9 and later)."""
+"""Bridge from skorch's epochs to scikit-learn's callbacks (scikit-learn 1.9 and later)."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 from skorch.callbacks import Callback
 
 try:
-    from sklearn.callback import CallbackSupportMixin, with_callbacks
+    from sklearn.callback import CallbackSupportMixin
+    from sklearn.callback import with_callbacks as _with_callbacks
 except ImportError:  # scikit-learn < 1.9 has no callbacks
 
     class CallbackSupportMixin:  # type: ignore[no-redef]
@@ -16,9 +18,17 @@ except ImportError:  # scikit-learn < 1.9 has no callbacks
         def _init_callback_context(self, **kwargs: Any) -> None:
             return None
 
-    def with_callbacks(method: Any) -> Any:  # type: ignore[misc]
-        """Return the method as it is."""
+    def _with_callbacks(method: Any) -> Any:
         return method
+
+
+Method = TypeVar("Method", bound=Callable[..., Any])
+
+
+def with_callbacks(method: Method) -> Method:
+    """Let scikit-learn's callbacks act during a method; its signature stays as it is."""
+    decorated: Method = _with_callbacks(method)
+    return decorated
 
 
 class ReportEpochs(Callback):
@@ -51,5 +61,9 @@ class ReportEpochs(Callback):
         )
 
     def on_train_end(self, net: Any, **kwargs: Any) -> None:
-        """Let go of the estimator, which will hold the net that holds this callback."""
-        self.estimator = self.context = self.data = self.task_ = None
+        """Release the estimator, since it will hold the net that holds this callback."""
+        self.estimator = self.context = self.task_ = None
+        self.data = {}
+
+
+__all__ = ["CallbackSupportMixin", "ReportEpochs", "with_callbacks"]

@@ -9,7 +9,7 @@ from skorch.callbacks import Callback, LRScheduler
 from torch import Tensor
 from torch.optim.lr_scheduler import OneCycleLR, ReduceLROnPlateau
 
-_SMOOTHING = 0.3  # what a smoothed error keeps of the one before
+_SMOOTHING = 0.3  # weight of the previous smoothed error
 
 
 class ReduceOnPlateau(Callback):
@@ -29,18 +29,19 @@ class ReduceOnPlateau(Callback):
             net.optimizer_, factor=0.95, patience=6, threshold=0.0, min_lr=1e-5
         )
 
-    def on_batch_end(self, net: NeuralNet, training: bool, loss: Tensor, **kwargs: Any) -> None:
-        """Look at the loss of a batch."""
+    def on_batch_end(self, net: NeuralNet, training: bool, **kwargs: Any) -> None:
+        """Pass the loss of a training batch to the schedule."""
         if training:
-            self.scheduler_.step(loss)
+            self.scheduler_.step(kwargs["loss"])
 
 
 class ReduceOnValidationPlateau(ReduceOnPlateau):
     """Lower the learning rate by 5 % after 7 validations in a row without a lower error.
 
-    The error is the reconstruction term of the loss alone, which no rising weight of another term
-    moves: the objective keeps that of its last batch as ``last_error``. Its mean over the windows
-    is smoothed over validations, ``0.3 * before + 0.7 * now`` (code of LFADS's authors).
+    The error is the reconstruction term of the loss, since the rising weight of another term does
+    not change it. The objective keeps the error of its last batch as ``last_error``. The mean
+    over windows is smoothed over validations, ``0.3 * before + 0.7 * now`` (code of LFADS's
+    authors).
 
     Attributes
     ----------
@@ -57,16 +58,15 @@ class ReduceOnValidationPlateau(ReduceOnPlateau):
         self._total: Tensor | float = 0.0
         self._n_windows = 0
 
-    def on_batch_end(
-        self, net: NeuralNet, training: bool, batch: dict[str, Tensor], **kwargs: Any
-    ) -> None:
+    def on_batch_end(self, net: NeuralNet, training: bool, **kwargs: Any) -> None:
         """Add up the errors of validation."""
         if not training:
-            self._total = self._total + len(batch["x"]) * net.module_.last_error.float()
-            self._n_windows += len(batch["x"])
+            n_windows = len(kwargs["batch"]["x"])
+            self._total = self._total + n_windows * net.module_.last_error.float()
+            self._n_windows += n_windows
 
     def on_epoch_end(self, net: NeuralNet, **kwargs: Any) -> None:
-        """Look at the error, if the epoch has a validation."""
+        """Pass the mean error to the schedule if the epoch was validated."""
         if not self._n_windows:
             return
         error = float(self._total) / self._n_windows
@@ -77,7 +77,7 @@ class ReduceOnValidationPlateau(ReduceOnPlateau):
 
 
 def one_cycle(lr: float, n_updates: int) -> list[tuple[str, Callback]]:
-    """Return the callback of a learning rate that rises to `lr` and falls, a step a batch."""
+    """Return the callback of a learning rate that rises to `lr` and falls, stepped per batch."""
     return [
         (
             "lr_scheduler",

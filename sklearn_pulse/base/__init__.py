@@ -4,6 +4,7 @@ from .._data._batches import WindowBatches
 from .._data._candidates import CandidateBatches, DrawnBatches
 from .._data._labeled import LabeledBatches
 from .._data._pairs import PairBatches
+from .._data._validation import CheckedWindows, check_windows
 from .._parameters import (
     check_boolean,
     check_heads,
@@ -14,20 +15,24 @@ from .._parameters import (
 )
 from ._classifier import BaseWindowClassifier
 from ._encoder import BaseEncoderTransformer, WindowEmbedder
-from ._self_supervised import AVERAGES, BaseSSLTransformer
+from ._self_supervised import BaseSSLTransformer
 from ._tags import WindowTags
-from ._training import TrainingMixin
+from ._training import AVERAGES, Callbacks, FitData, Parts, TrainedEmbedder
 
 __all__ = [
     "AVERAGES",
     "BaseEncoderTransformer",
     "BaseSSLTransformer",
     "BaseWindowClassifier",
+    "Callbacks",
     "CandidateBatches",
+    "CheckedWindows",
     "DrawnBatches",
+    "FitData",
     "LabeledBatches",
     "PairBatches",
-    "TrainingMixin",
+    "Parts",
+    "TrainedEmbedder",
     "WindowBatches",
     "WindowEmbedder",
     "WindowTags",
@@ -37,4 +42,5 @@ __all__ = [
     "check_length",
     "check_option",
     "check_real",
+    "check_windows",
 ]

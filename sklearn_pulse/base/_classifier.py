@@ -1,4 +1,4 @@
-"""The classifier around an encoder: labels, training, prediction."""
+"""Classification head on an encoder, trained with labels."""
 
 from __future__ import annotations
 
@@ -11,13 +11,9 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import softmax
 from sklearn.base import ClassifierMixin
 from sklearn.model_selection import GroupShuffleSplit, StratifiedShuffleSplit
-from sklearn.utils import check_random_state
-from skorch.callbacks import Callback, EarlyStopping
-from skorch.utils import noop
 
 from .._data._labeled import LabeledBatches, LabeledWindows
 from .._data._labels import (
-    check_groups,
     check_labels,
     check_sample_weight,
     check_together,
@@ -25,70 +21,45 @@ from .._data._labels import (
     class_weights,
     encode_labels,
 )
-from .._data._validation import Windows, check_windows
-from .._parameters import check_integer, check_option
-from .._training._callbacks import SelectWeights
+from .._data._validation import CheckedWindows, check_windows
+from .._parameters import check_integer
 from .._training._device import resolve_device, threads
-from .._training._progress import ReportEpochs, with_callbacks
-from ..objectives._classification import Classification, Source
-from ._encoder import WindowEmbedder
-from ._training import TrainingMixin
+from .._training._progress import with_callbacks
+from ..objectives import Classification, Source
+from ._training import FitData, Parts, TrainedEmbedder
 
 _HEAD_BLOCK = 256  # rows that the head reads at a time
 
 
-class BaseWindowClassifier(ClassifierMixin, TrainingMixin, WindowEmbedder):
+class BaseWindowClassifier(ClassifierMixin, TrainedEmbedder):
     """A classification head on an encoder, trained together with labels.
 
-    A subclass stores its parameters in `__init__`, says in `_load_source` where the encoder comes
-    from, and in `_training_params` and `_schedule` how both are trained.
+    A subclass stores its parameters in `__init__` and returns a pretrained encoder in
+    `_load_source`.
     """
 
     _objective_class = Classification
-    # What `select` may be, and the rule of `SelectWeights` that each stands for.
-    _select_rules: Mapping[str, str | None] = {"last": None, "best_val": "min_val"}
+    _objective_names = (
+        "embedding_dim",
+        "encoder_hidden_dim",
+        "encoder_depth",
+        "pooling",
+        "head_hidden_dim",
+        "bag_pooling",
+    )
+    _selections: Mapping[str, str | None] = {"last": None, "best_val": "min_val"}
 
     def _check_params(self) -> None:
         super()._check_params()
-        self._check_training_params()
         if self.head_hidden_dim is not None:
             check_integer("head_hidden_dim", self.head_hidden_dim, 1)
-        check_option("select", self.select, self._select_rules)
-        if self.patience is not None:
-            check_integer("patience", self.patience, 1)
 
     def _objective_params(self) -> dict[str, Any]:
-        return {
-            "n_classes": len(self.classes_),
-            "embedding_dim": self.embedding_dim,
-            "encoder_hidden_dim": self.encoder_hidden_dim,
-            "encoder_depth": self.encoder_depth,
-            "pooling": self.pooling,
-            "head_hidden_dim": self.head_hidden_dim,
-            "bag_pooling": self.bag_pooling,
-        }
+        return super()._objective_params() | {"n_classes": len(self.classes_)}
 
     def _load_source(self, n_timesteps: int) -> Source | None:
-        """Return the pretrained encoder, for windows of this length; None makes a new one."""
+        """Return the pretrained encoder, for windows of this length; None makes a new encoder."""
         return None
-
-    def _training_params(self, source: Source | None) -> dict[str, Any]:
-        """Return the settings of the net that only training needs."""
-        min_batch_size = source.min_batch_size if source else 1
-        return {
-            "max_epochs": self.max_epochs,
-            "lr": self.lr,
-            "optimizer__weight_decay": self.weight_decay,
-            "optimizer__fused": True,
-            "batch_size": self.batch_size,
-            "iterator_train__min_batch_size": min_batch_size,
-            "iterator_valid__min_batch_size": min_batch_size,
-            "verbose": int(self.verbose),
-        }
-
-    def _schedule(self, train: LabeledBatches) -> list[tuple[str, Callback] | Callback]:
-        """Return the callbacks of the learning rate."""
-        return []
 
     @property
     def head_(self) -> torch.nn.Module:
@@ -142,38 +113,25 @@ class BaseWindowClassifier(ClassifierMixin, TrainingMixin, WindowEmbedder):
         FloatingPointError
             If a loss becomes NaN or infinite.
         """
-        context = self._init_callback_context(max_subtasks=self.max_epochs)
-        self._check_params()
-        seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
-        windows = check_windows(self, X, reset=True)
+        return self._fit(FitData(X, y, groups, X_val, y_val, sample_weight))
+
+    def _prepare(self, data: FitData, seed: int) -> Parts:
+        windows = check_windows(self, data.X, reset=True, groups=data.groups)
         source = self._load_source(windows.n_timesteps)
-        labeled = self._check_labeled(windows, y, sample_weight)
-        train, valid = self._split(labeled, groups, X_val, y_val, seed)
+        labeled = self._check_labeled(windows, data.y, data.sample_weight)
+        check_together(data.X_val, data.y_val)
+        train, valid = self._divide(labeled, data.X_val, data.y_val, seed)
         training, validation = self._weighted_batches(train, valid)
-
-        callbacks = self._callbacks(training, validation)
-        if context is not None:
-            data = {"X": X, "y": y}
-            context.call_on_fit_task_begin(estimator=self, **data)
-            callbacks.append(("report_epochs", ReportEpochs(self, context, data)))
-        with threads(self.num_threads):
-            net = self._build_net(
-                seed, module__source=source, callbacks=callbacks, **self._training_params(source)
-            )
-            net.fit((training.resident(), validation and validation.resident()))
-        self.net_ = net
-        self._after_training(labeled)
-        if context is not None:
-            context.call_on_fit_task_end(
-                estimator=self, reconstruction_attributes={"net_": net}, **data
-            )
-        return self
-
-    def _after_training(self, labeled: LabeledWindows) -> None:
-        """Do what follows the training, with all distinct samples."""
+        min_batch_size = 1 if source is None else source.min_batch_size
+        settings = {
+            "module__source": source,
+            "iterator_train__min_batch_size": min_batch_size,
+            "iterator_valid__min_batch_size": min_batch_size,
+        }
+        return Parts(training, validation, settings, labeled)
 
     def _check_labeled(
-        self, windows: Windows, y: ArrayLike, sample_weight: ArrayLike | None
+        self, windows: CheckedWindows, y: ArrayLike | None, sample_weight: ArrayLike | None
     ) -> LabeledWindows:
         """Check the labels and weights of `fit`; return the distinct samples with a weight."""
         y = check_labels(y, windows.n_samples, type(self).__name__)
@@ -184,18 +142,15 @@ class BaseWindowClassifier(ClassifierMixin, TrainingMixin, WindowEmbedder):
         windows.scan()
         return LabeledWindows(windows, samples, codes, weight[samples]).distinct()
 
-    def _split(
+    def _divide(
         self,
         labeled: LabeledWindows,
-        groups: ArrayLike | None,
         X_val: ArrayLike | None,
         y_val: ArrayLike | None,
         seed: int,
     ) -> tuple[LabeledWindows, LabeledWindows | None]:
-        """Choose what to train and to validate on: whole groups, or every class alike."""
-        groups = check_groups(groups, labeled.windows.n_samples)
-        check_together(X_val, y_val)
-        if X_val is not None:
+        """Return the samples to train on, and those to validate on where there are any."""
+        if X_val is not None and y_val is not None:
             return labeled, self._check_validation(X_val, y_val)
         if self.validation_fraction == 0:
             if self.select == "best_val" or self.patience is not None:
@@ -205,23 +160,32 @@ class BaseWindowClassifier(ClassifierMixin, TrainingMixin, WindowEmbedder):
                     " to 0.2, or pass X_val and y_val to fit."
                 )
             return labeled, None
-        train, valid = self._split_rows(labeled, groups, seed)
+        groups = labeled.windows.groups
+        groups = None if groups is None else groups[labeled.samples]
+        train, valid = self._hold_out(labeled.y, groups, seed)
+        if not len(valid):
+            if self.patience is not None:
+                raise ValueError(
+                    f"validation_fraction={self.validation_fraction} of so few samples is less"
+                    " than one sample, and patience needs some: raise validation_fraction, pass"
+                    " X_val and y_val, or set patience=None."
+                )
+            return labeled.take(train), None
         return labeled.take(train), labeled.take(valid)
 
-    def _split_rows(
-        self, labeled: LabeledWindows, groups: NDArray[Any] | None, seed: int
+    def _hold_out(
+        self, y: NDArray[np.intp], groups: NDArray[Any] | None, seed: int
     ) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
         splitter = StratifiedShuffleSplit if groups is None else GroupShuffleSplit
-        groups = None if groups is None else groups[labeled.samples]
         split = splitter(1, test_size=self.validation_fraction, random_state=seed)
         try:
-            train, valid = next(split.split(labeled.y, labeled.y, groups))
+            train, valid = next(split.split(y, y, groups))
         except ValueError as error:
             raise ValueError(
                 f"validation_fraction={self.validation_fraction} cannot be held out ({error}): set"
                 " it to 0, or pass X_val and y_val to fit."
             ) from error
-        lost = np.setdiff1d(labeled.y, labeled.y[train])
+        lost = np.setdiff1d(y, y[train])
         if len(lost):
             raise ValueError(
                 f"the groups held out to validate on hold every sample of {self.classes_[lost]}:"
@@ -248,24 +212,12 @@ class BaseWindowClassifier(ClassifierMixin, TrainingMixin, WindowEmbedder):
             raise ValueError(
                 "class_weight and sample_weight leave no sample a weight above zero: raise one."
             )
-        training, validation = (
-            part
-            and LabeledBatches(part._replace(weight=part.weight * by_class[part.y] / scale), device)
-            for part in (train, valid)
-        )
-        return training, validation
 
-    def _callbacks(
-        self, train: LabeledBatches, valid: LabeledBatches | None
-    ) -> list[tuple[str, Callback] | Callback]:
-        callbacks = self._schedule(train)
-        rule = self._select_rules[self.select]
-        if rule is not None and valid is not None:
-            callbacks.append(("select_weights", SelectWeights(rule)))
-        if self.patience is not None:
-            sink = print if self.verbose else noop
-            callbacks.append(("early_stopping", EarlyStopping(patience=self.patience, sink=sink)))
-        return callbacks + self._user_callbacks()
+        def batches(part: LabeledWindows) -> LabeledBatches:
+            weight = part.weight * by_class[part.y] / scale
+            return LabeledBatches(part._replace(weight=weight), device)
+
+        return batches(train), None if valid is None else batches(valid)
 
     def predict_proba(self, X: ArrayLike) -> NDArray[np.float64]:
         """Predict the probability of each class.

@@ -11,10 +11,11 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
+from skorch.callbacks import Callback
 from torch import Tensor
 
 from .._data._batches import stream_blocks
-from .._data._validation import Block, Windows, check_windows
+from .._data._validation import Block, CheckedWindows, check_windows
 from .._parameters import check_boolean, check_integer, check_option, plain
 from .._persistence import PretrainedMixin
 from .._training._callbacks import SelectWeights
@@ -33,20 +34,37 @@ class WindowEmbedder(
 ):
     """Windows to embeddings through the encoder of an objective, trained or not.
 
-    A subclass stores its parameters in `__init__`, names its objective in
-    ``_objective_class`` and says in `_objective_params` how it is built.
+    A subclass stores its parameters in `__init__`, names the class of its objective in
+    ``_objective_class`` and the parameters that build the objective in ``_objective_names``.
     """
 
     _objective_class: type[Objective]
+    _objective_names: tuple[str, ...] = ("embedding_dim",)  # parameters passed to the objective
     _variable_length = True  # whether `transform` takes windows of another length than `fit`
     _poolings: tuple[str, ...] = ("max", "mean")  # what `pooling` may be
     _n_timesteps_before = 0  # the longest windows that an earlier training has seen
     net_: SSLNet
 
+    # Parameters that every subclass has.
+    embedding_dim: int
+    encoder_hidden_dim: int
+    encoder_depth: int
+    pooling: str
+    bag_pooling: str
+    precision: str
+    compile: bool
+    device: str | torch.device
+    num_threads: int | None
+    input_layout: str
+
+    # Set by `fit`.
+    n_timesteps_in_: int
+    n_channels_in_: int
+    n_features_in_: int
+
     def _objective_params(self) -> dict[str, Any]:
-        """Return what builds the objective, beside `n_channels` and `seed`; every method says."""
-        # For who forgets it: every class of the package has its own.
-        raise NotImplementedError(f"{type(self).__name__} does not say how to build its objective")
+        """Return the arguments that build the objective, beside `n_channels` and `seed`."""
+        return {name: getattr(self, name) for name in self._objective_names}
 
     def _check_params(self) -> None:
         """Raise if a parameter is out of its range."""
@@ -67,7 +85,7 @@ class WindowEmbedder(
 
     @property
     def _n_features_out(self) -> int:
-        return self.encoder_.embedding_dim
+        return int(self.net_.module_.encoder.embedding_dim)
 
     def _net_params(self) -> dict[str, Any]:
         """Return the settings of the net that every estimator has."""
@@ -108,21 +126,21 @@ class WindowEmbedder(
         """
         return self._embed(self._check_input(X))
 
-    def _check_input(self, X: ArrayLike) -> Windows:
+    def _check_input(self, X: ArrayLike) -> CheckedWindows:
         """Check what a fitted estimator is given."""
         check_is_fitted(self)
         windows = check_windows(self, X, reset=False)
-        self._check_length(windows.n_timesteps)
+        self._check_input_length(windows.n_timesteps)
         return windows
 
-    def _embed(self, windows: Windows) -> NDArray[np.float32]:
+    def _embed(self, windows: CheckedWindows) -> NDArray[np.float32]:
         """Embed every sample, a bag as one."""
         shape = (self._n_features_out,)
         embedding, usable = self._compute(windows, self.net_.module_.encode, shape)
         return self._pool_bags(embedding, usable, windows) if windows.is_bag else embedding
 
     def _compute(
-        self, windows: Windows, compute: Callable[..., torch.Tensor], shape: tuple[int, ...]
+        self, windows: CheckedWindows, compute: Callable[..., torch.Tensor], shape: tuple[int, ...]
     ) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
         """Compute something of `shape` for each window, and find those with a finite step."""
         result = np.empty((len(windows), *shape), dtype=np.float32)
@@ -136,7 +154,7 @@ class WindowEmbedder(
         return result, usable
 
     def _blocks(
-        self, windows: Windows, compute: Callable[..., torch.Tensor]
+        self, windows: CheckedWindows, compute: Callable[..., torch.Tensor]
     ) -> Iterator[tuple[NDArray[np.intp], Block, NDArray[np.float32]]]:
         """Compute something of a few windows at a time.
 
@@ -146,7 +164,7 @@ class WindowEmbedder(
         net = self.net_
         device = torch.device(net.device)
         # A transformer may read more tokens than there are steps: one a channel and step, say.
-        n_steps = windows.n_timesteps * getattr(self.encoder_, "tokens_per_step", 1)
+        n_steps = windows.n_timesteps * net.module_.tokens_per_step
         size = max(1, min(_BLOCK_STEPS[device.type] // n_steps, _MAX_BLOCK[device.type]))
         net.module_.eval()
         before = None  # the results of a block are read when the next one is under way
@@ -160,7 +178,7 @@ class WindowEmbedder(
             yield _fetched(*before)
 
     def _pool_bags(
-        self, embedding: NDArray[np.float32], usable: NDArray[np.bool_], windows: Windows
+        self, embedding: NDArray[np.float32], usable: NDArray[np.bool_], windows: CheckedWindows
     ) -> NDArray[np.float32]:
         """Pool the windows of each bag, leaving out those without a finite step."""
         bags = embedding.reshape(windows.n_samples, windows.n_windows, -1)
@@ -169,7 +187,7 @@ class WindowEmbedder(
             return np.max(bags, axis=1, where=keep, initial=-np.inf)
         return np.mean(bags, axis=1, where=keep)
 
-    def _check_length(self, n_timesteps: int) -> None:
+    def _check_input_length(self, n_timesteps: int) -> None:
         """Raise, or warn, where windows are of another length than those of fit."""
         fitted = self.n_timesteps_in_
         if fitted is None or n_timesteps == fitted:
@@ -180,9 +198,8 @@ class WindowEmbedder(
                 f" on windows of {fitted} and takes no other length: cut X into windows of"
                 f" {fitted} steps, or fit again."
             )
-        dilations = getattr(self.encoder_, "dilations", ())
         longest = max(fitted, self._n_timesteps_before)
-        if any(longest <= dilation < n_timesteps for dilation in dilations):
+        if any(longest <= dilation < n_timesteps for dilation in self.net_.module_.dilations):
             warnings.warn(
                 f"X has windows of {n_timesteps} time steps, more than the {longest} of fit: they"
                 " reach convolution weights that were never trained. Fit on windows at least as"
@@ -215,6 +232,11 @@ def _fetched(
 class BaseEncoderTransformer(PretrainedMixin, WindowEmbedder):
     """Windows to embeddings through an encoder that needs no labels, trained or not."""
 
+    @property
+    def _select_rule(self) -> str | None:
+        """Rule of :class:`SelectWeights` that the training follows."""
+        return None
+
     def _restore(
         self,
         weights: Mapping[str, Tensor],
@@ -222,8 +244,8 @@ class BaseEncoderTransformer(PretrainedMixin, WindowEmbedder):
         selected_epoch: int | None = None,
     ) -> None:
         """Take over a training that is in the past; RuntimeError if the weights do not fit."""
-        callbacks = []
-        if selected_epoch is not None:
+        callbacks: list[tuple[str, Callback]] = []
+        if selected_epoch is not None and self._select_rule is not None:
             selection = SelectWeights(self._select_rule)
             selection.epoch_ = selected_epoch
             callbacks = [("select_weights", selection)]

@@ -1,4 +1,4 @@
-"""What an estimator says of itself, beyond scikit-learn's tags."""
+"""Tags of estimators on windows."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from sklearn.utils import Tags
 
 @dataclass(slots=True)
 class WindowTags(Tags):
-    """scikit-learn's tags, and those of estimators on windows.
+    """Tags of scikit-learn and of estimators on windows.
 
     Parameters
     ----------

@@ -1,38 +1,105 @@
-"""What every estimator that trains by epochs has: checks, a history, callbacks, a split."""
+"""Shell of `fit` for every estimator that trains by epochs."""
 
 from __future__ import annotations
 
 import copy
-from typing import Any
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, ClassVar, NamedTuple, Self
 
-from skorch.callbacks import Callback, ProgressBar
+import numpy as np
+import torch
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils import check_random_state
+from skorch.callbacks import Callback, EarlyStopping, ProgressBar
+from skorch.utils import noop
 
-from .._parameters import check_integer, check_real
+from .._data._batches import WindowBatches
+from .._data._candidates import DrawnBatches
+from .._parameters import (
+    check_boolean,
+    check_integer,
+    check_option,
+    check_real,
+    check_schedule,
+)
+from .._training._callbacks import AverageWeights, ClipGradientValue, SeedDraws, SelectWeights
+from .._training._checkpoint import Checkpoint, run_folder
+from .._training._device import threads
+from .._training._iterator import BatchIterator
 from .._training._net import SSLNet
+from .._training._progress import ReportEpochs
+from .._training._schedules import one_cycle
+from ._encoder import WindowEmbedder
+
+# Values of `select` that average the weights, and the rule that picks an epoch's average.
+AVERAGES: Mapping[str, str | None] = {"average": None, "average_min_val": "min_val"}
+
+# Parameters that leave the result of a training as it is.
+_WITHOUT_EFFECT = ("callbacks", "checkpoint_dir", "verbose", "random_state", "bag_pooling")
+
+Callbacks = list[tuple[str, Callback] | Callback]
 
 
-class TrainingMixin:
-    """Parameters and attributes of a training by epochs."""
+class FitData(NamedTuple):
+    """Arguments of `fit`; a method reads those that it takes."""
 
-    net_: SSLNet
+    X: ArrayLike
+    y: ArrayLike | None = None
+    groups: ArrayLike | None = None
+    X_val: ArrayLike | None = None
+    y_val: ArrayLike | None = None
+    sample_weight: ArrayLike | None = None
 
-    def _check_training_params(self) -> None:
-        """Raise if a parameter of the training is out of its range."""
-        check_integer("max_epochs", self.max_epochs, 1)
-        check_integer("batch_size", self.batch_size, 1)
-        check_real("lr", self.lr, open_minimum=True)
-        check_real("weight_decay", self.weight_decay)
-        check_real("validation_fraction", self.validation_fraction, 0.0, 1.0)
-        if not isinstance(self.verbose, bool):
-            check_integer("verbose", self.verbose, 0)
-        if not isinstance(self.callbacks, list | tuple | None):
-            raise TypeError(
-                f"callbacks must be a list of skorch callbacks or None, got {self.callbacks!r}"
-            )
+
+class Parts(NamedTuple):
+    """Checked input of `fit`, divided into batches to train and to validate on."""
+
+    train: WindowBatches
+    valid: WindowBatches | None
+    settings: dict[str, Any] = {}  # of the net, beside those that the parameters say
+    samples: Any = None  # checked samples, for what follows the training
+
+
+class TrainedEmbedder(WindowEmbedder):
+    """Encoder that is trained by epochs.
+
+    A subclass divides its input in :meth:`_prepare` and sets the facts below that differ.
+    """
+
+    # Facts about a method.
+    _min_batch_size: ClassVar[int] = 1  # a method that contrasts windows sets 2
+    _optimizer: ClassVar[type[torch.optim.Optimizer]] = torch.optim.AdamW
+    _selections: Mapping[str, str | None] = {}  # values of `select` -> rule of SelectWeights
+    _schedules: tuple[str, ...] = ("one_cycle", "constant")  # values of `schedule`
+
+    # Parameters that every subclass has.
+    max_epochs: int
+    batch_size: int
+    lr: float
+    weight_decay: float
+    validation_fraction: float
+    select: str
+    callbacks: list[Any] | None
+    random_state: Any
+    verbose: int
+
+    # Parameters that some subclasses have, and what their absence means.
+    schedule: str = "one_cycle"
+    betas: tuple[float, float] | None = None
+    max_updates: int | str | None = None
+    drop_last: bool = False
+    gradient_clip_value: float | None = None
+    validation_every: int = 1
+    deterministic_validation: bool = True
+    patience: int | None = None
+    checkpoint_dir: str | os.PathLike[str] | None = None
+    warm_start: bool = False
 
     @property
     def history_(self) -> list[dict[str, Any]]:
-        """One dictionary an epoch: ``train_loss``, ``valid_loss``, ``dur`` (seconds)."""
+        """One dictionary per epoch: ``train_loss``, ``valid_loss``, ``dur`` (seconds)."""
         return [
             {key: value for key, value in epoch.items() if key != "batches"}
             for epoch in self.net_.history
@@ -43,8 +110,193 @@ class TrainingMixin:
         """Number of epochs run."""
         return len(self.net_.history)
 
-    def _user_callbacks(self) -> list[tuple[str, Callback] | Callback]:
-        """Return the progress bar, if it is asked for, and copies of the parameter's callbacks."""
-        callbacks = [("progress_bar", ProgressBar())] if self.verbose > 1 else []
+    @property
+    def _select_rule(self) -> str | None:
+        """Rule of :class:`SelectWeights` that `select` stands for, None to keep the last."""
+        return self._selections[self.select]
+
+    def _prepare(self, data: FitData, seed: int) -> Parts:
+        """Check the input of `fit` and divide it into what is trained and validated on."""
+        raise NotImplementedError(f"{type(self).__name__} must override _prepare")
+
+    def _hold_out(
+        self, y: NDArray[np.intp], groups: NDArray[Any] | None, seed: int
+    ) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+        """Divide rows of classes `y` into those to train and to validate on; groups stay whole."""
+        raise NotImplementedError(f"{type(self).__name__} must override _hold_out")
+
+    def _fit(self, data: FitData) -> Self:
+        """Run `fit`: check, build, train. A fit that fails leaves the estimator as it was."""
+        # The number of epochs is unknown until the data is split into batches.
+        n_epochs = self.max_epochs if self.max_updates is None else None
+        context = self._init_callback_context(max_subtasks=n_epochs)
+        with _unchanged_on_failure(self):
+            self._check_params()
+            seed = self._draw_seed()
+            parts = self._prepare(data, seed)
+            callbacks = self._callbacks(parts.train, parts.valid)
+            seen = {"X": data.X, "y": data.y}  # by scikit-learn's callbacks
+            if context is not None:
+                context.call_on_fit_task_begin(estimator=self, **seen)
+                callbacks.append(("report_epochs", ReportEpochs(self, context, seen)))
+            # The checkpoint comes last: it stores what the other callbacks have done.
+            callbacks += self._checkpoint(seed, parts)
+            with threads(self.num_threads):
+                settings = self._training_params(parts.train) | parts.settings
+                net = self._build_net(seed, callbacks=callbacks, **settings).initialize()
+                self._load_earlier_weights(net)
+                self._train(net, parts.train, parts.valid)
+            self.net_ = net
+            self._after_training(parts)
+        if context is not None:
+            context.call_on_fit_task_end(
+                estimator=self, reconstruction_attributes={"net_": net}, **seen
+            )
+        return self
+
+    def _check_params(self) -> None:
+        super()._check_params()
+        check_integer("max_epochs", self.max_epochs, 1)
+        check_integer("batch_size", self.batch_size, 1)
+        if self.batch_size < self._min_batch_size:
+            raise ValueError(
+                f"batch_size={self.batch_size} leaves a window alone in its batch, with nothing to"
+                f" be contrasted with: set batch_size to {self._min_batch_size} or more."
+            )
+        check_real("lr", self.lr, open_minimum=True)
+        check_real("weight_decay", self.weight_decay)
+        check_real("validation_fraction", self.validation_fraction, 0.0, 1.0)
+        check_integer("validation_every", self.validation_every, 1)
+        check_boolean("deterministic_validation", self.deterministic_validation)
+        check_option("select", self.select, self._selections)
+        check_schedule(self.schedule, self._schedules, self.betas)
+        check_boolean("drop_last", self.drop_last)
+        check_boolean("warm_start", self.warm_start)
+        if self.gradient_clip_value is not None:
+            check_real("gradient_clip_value", self.gradient_clip_value, open_minimum=True)
+        if self.patience is not None:
+            check_integer("patience", self.patience, 1)
+        if not isinstance(self.verbose, bool):
+            check_integer("verbose", self.verbose, 0)
+        if not isinstance(self.callbacks, list | tuple | None):
+            raise TypeError(
+                f"callbacks must be a list of skorch callbacks or None, got {self.callbacks!r}"
+            )
+
+    def _draw_seed(self) -> int:
+        """Draw the integer that seeds everything in a fit."""
+        if self.checkpoint_dir is not None and self.random_state is None:
+            raise ValueError(
+                "checkpoint_dir needs a random_state: without a seed no run repeats another, and"
+                " there is nothing to resume. Pass for example random_state=0."
+            )
+        return int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
+
+    def _training_params(self, train: WindowBatches) -> dict[str, Any]:
+        """Return the settings of the net that only training needs."""
+        params: dict[str, Any] = {
+            "optimizer": self._optimizer,
+            "optimizer__weight_decay": self.weight_decay,
+            "optimizer__fused": True,
+            "lr": self.lr,
+            "batch_size": self.batch_size,
+            "iterator_train__min_batch_size": self._min_batch_size,
+            "iterator_train__drop_last": self.drop_last,
+            "iterator_valid__min_batch_size": self._min_batch_size,
+            "validation_every": self.validation_every,
+            "deterministic_validation": self.deterministic_validation,
+            "max_epochs": self.max_epochs,
+            "verbose": int(self.verbose),
+        }
+        if self.betas is not None:
+            params["optimizer__betas"] = tuple(map(float, self.betas))
+        n_updates = self._n_updates(train)
+        if n_updates is not None:
+            params["max_epochs"] = -(-n_updates // self._n_batches(train))
+            params["iterator_train__max_batches"] = n_updates
+        return params
+
+    def _n_updates(self, train: WindowBatches) -> int | None:
+        """Return the number of updates after which training ends, None to count epochs."""
+        return None if self.max_updates is None else int(self.max_updates)
+
+    def _n_batches(self, train: WindowBatches) -> int:
+        """Return the number of updates in a whole epoch."""
+        return len(
+            BatchIterator(
+                train,
+                int(self.batch_size),
+                min_batch_size=self._min_batch_size,
+                drop_last=self.drop_last,
+            )
+        )
+
+    def _callbacks(self, train: WindowBatches, valid: WindowBatches | None) -> Callbacks:
+        """Return the callbacks of the training, in the order in which they act."""
+        callbacks: Callbacks = []
+        if isinstance(train, DrawnBatches):
+            callbacks.append(("seed_draws", SeedDraws()))
+        callbacks += self._schedule(train)
+        if self.gradient_clip_value is not None:
+            callbacks.append(("clip_gradient", ClipGradientValue(self.gradient_clip_value)))
+        average = AverageWeights() if self.select in AVERAGES else None
+        if average is not None:
+            callbacks.append(("average_weights", average))
+        if valid is not None and self._select_rule is not None:
+            callbacks.append(("select_weights", SelectWeights(self._select_rule, average)))
+        if self.patience is not None:
+            sink = print if self.verbose else noop
+            callbacks.append(("early_stopping", EarlyStopping(patience=self.patience, sink=sink)))
+        if self.verbose > 1:
+            callbacks.append(("progress_bar", ProgressBar()))
         # The parameter stays as it was passed; what the callbacks learn is in net_.callbacks_.
         return callbacks + copy.deepcopy(list(self.callbacks or []))
+
+    def _schedule(self, train: WindowBatches) -> Callbacks:
+        """Return the callbacks of the learning rate."""
+        if self.schedule == "constant":
+            return []
+        n_updates = self._n_updates(train) or self._n_batches(train) * self.max_epochs
+        return [*one_cycle(self.lr, n_updates)]
+
+    def _checkpoint(self, seed: int, parts: Parts) -> Callbacks:
+        """Return the callback that stores the run, if `checkpoint_dir` names a folder."""
+        if self.checkpoint_dir is None:
+            return []
+        params = self.get_params(deep=False)
+        kept = {name: value for name, value in params.items() if name not in _WITHOUT_EFFECT}
+        identity = {"class": type(self).__name__, "seed": seed, **kept}
+        folder = run_folder(self.checkpoint_dir, identity, parts.train, parts.valid)
+        return [("checkpoint", Checkpoint(folder))]
+
+    def _load_earlier_weights(self, net: SSLNet) -> None:
+        """Start from the weights of the last fit, with a new schedule, under `warm_start`."""
+        if not self.warm_start or "net_" not in vars(self):
+            return
+        try:
+            net.module_.load_state_dict(self.net_.module_.state_dict())
+        except RuntimeError as error:
+            raise ValueError(
+                "warm_start=True starts from the weights of the last fit, which have other sizes:"
+                " set warm_start=False, or keep X's channels and its number of time steps, and the"
+                f" parameters. {error}"
+            ) from error
+
+    def _train(self, net: SSLNet, train: WindowBatches, valid: WindowBatches | None) -> None:
+        """Run the net; a method of several stages runs the earlier ones first."""
+        net.partial_fit((train.resident(), valid and valid.resident()))
+
+    def _after_training(self, parts: Parts) -> None:
+        """Learn what follows the training, from the samples that `_prepare` kept."""
+
+
+@contextmanager
+def _unchanged_on_failure(estimator: Any) -> Iterator[None]:
+    """Put the attributes back where they were if the block raises or is interrupted."""
+    before = dict(vars(estimator))
+    try:
+        yield
+    except BaseException:
+        vars(estimator).clear()
+        vars(estimator).update(before)
+        raise

@@ -22,7 +22,7 @@ _WIDTHS = (
     "prior_hidden_dim",
     "decoder_hidden_dim",
 )
-_OBJECTIVE_PARAMS = (
+_OBJECTIVE_NAMES = (
     "embedding_dim",
     "encoder_hidden_dim",
     "encoder_depth",
@@ -234,6 +234,7 @@ class DSVAETransformer(BaseSSLTransformer):
     """
 
     _objective_class = DisentangledSequence
+    _objective_names = _OBJECTIVE_NAMES
 
     def __init__(
         self,
@@ -301,9 +302,6 @@ class DSVAETransformer(BaseSSLTransformer):
         self.warm_start = warm_start
         self.random_state = random_state
         self.verbose = verbose
-
-    def _objective_params(self) -> dict[str, Any]:
-        return {name: getattr(self, name) for name in _OBJECTIVE_PARAMS}
 
     def _check_params(self) -> None:
         super()._check_params()

@@ -13,7 +13,7 @@ from skorch.callbacks import Callback
 from torch import Tensor, nn
 
 from .._training._schedules import ReduceOnPlateau, ReduceOnValidationPlateau
-from ..base import BaseSSLTransformer, WindowBatches, check_integer, check_real
+from ..base import BaseSSLTransformer, Callbacks, WindowBatches, check_integer, check_real
 from ..functional import HALF_LOG_2PI, ar1_log_density, gaussian_kl, gaussian_nll
 from ..networks import LatentFactorModel, LatentFactors, SystemEncoder
 from ..objectives import Objective
@@ -31,7 +31,7 @@ _WIDTHS = (
     "controller_dim",
     "controller_encoder_dim",
 )
-_OBJECTIVE_PARAMS = (
+_OBJECTIVE_NAMES = (
     "embedding_dim",
     "encoder_hidden_dim",
     "encoder_depth",
@@ -306,6 +306,7 @@ class LFADSTransformer(BaseSSLTransformer):
     """
 
     _objective_class = LatentFactorAnalysis
+    _objective_names = _OBJECTIVE_NAMES
     _schedules = ("plateau", "validation_plateau", "one_cycle")
 
     def __init__(
@@ -385,9 +386,6 @@ class LFADSTransformer(BaseSSLTransformer):
         self.random_state = random_state
         self.verbose = verbose
 
-    def _objective_params(self) -> dict[str, Any]:
-        return {name: getattr(self, name) for name in _OBJECTIVE_PARAMS}
-
     def _check_params(self) -> None:
         super()._check_params()
         for name in _WIDTHS:
@@ -398,7 +396,7 @@ class LFADSTransformer(BaseSSLTransformer):
         check_real("loss_scale", self.loss_scale, open_minimum=True)
         check_real("kl_weight", self.kl_weight)
 
-    def _schedule(self, train: WindowBatches) -> list[tuple[str, Callback] | Callback]:
+    def _schedule(self, train: WindowBatches) -> Callbacks:
         plateaus = {"plateau": ReduceOnPlateau, "validation_plateau": ReduceOnValidationPlateau}
         if self.schedule in plateaus:
             callbacks = [("lr_scheduler", plateaus[self.schedule]())]
@@ -407,9 +405,7 @@ class LFADSTransformer(BaseSSLTransformer):
         decay = RampWeightDecay(self.weight_decay, self.ramp_epochs)
         return [*callbacks, ("ramp_weight_decay", decay)]
 
-    def _callbacks(
-        self, train: WindowBatches, valid: WindowBatches | None
-    ) -> list[tuple[str, Callback] | Callback]:
+    def _callbacks(self, train: WindowBatches, valid: WindowBatches | None) -> Callbacks:
         if self.schedule == "validation_plateau" and valid is None:
             raise ValueError(
                 "schedule='validation_plateau' follows the error of validation, and there is"

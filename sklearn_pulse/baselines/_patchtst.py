@@ -242,6 +242,16 @@ class PatchTSTTransformer(BaseSSLTransformer):
     """
 
     _objective_class = PatchReconstruction
+    _objective_names = (
+        "n_heads",
+        "activation",
+        "dropout",
+        "pooling",
+        "patch_length",
+        "patch_stride",
+        "mask_ratio",
+        "loss_reduction",
+    )
     _one_step = (
         "which are zero once they are standardised: there is nothing to learn, and every "
         "embedding is the same"
@@ -321,19 +331,11 @@ class PatchTSTTransformer(BaseSSLTransformer):
         self.verbose = verbose
 
     def _objective_params(self) -> dict[str, Any]:
-        return {
+        return super()._objective_params() | {
             "n_timesteps": self.n_timesteps_in_,
             "channel_dim": self.embedding_dim,
             "hidden_dim": self.encoder_hidden_dim,
             "depth": self.encoder_depth,
-            "n_heads": self.n_heads,
-            "activation": self.activation,
-            "dropout": self.dropout,
-            "pooling": self.pooling,
-            "patch_length": self.patch_length,
-            "patch_stride": self.patch_stride,
-            "mask_ratio": self.mask_ratio,
-            "loss_reduction": self.loss_reduction,
         }
 
     def _check_params(self) -> None:

@@ -58,6 +58,10 @@ class RandomEncoderTransformer(BaseEncoderTransformer):
     """
 
     _objective_class = UntrainedEncoder
+    _objective_names = (
+        "embedding_dim",
+        "pooling",
+    )
 
     def __init__(
         self,
@@ -108,9 +112,7 @@ class RandomEncoderTransformer(BaseEncoderTransformer):
         return self
 
     def _objective_params(self) -> dict[str, Any]:
-        return {
-            "embedding_dim": self.embedding_dim,
+        return super()._objective_params() | {
             "hidden_dim": self.encoder_hidden_dim,
             "depth": self.encoder_depth,
-            "pooling": self.pooling,
         }

@@ -11,10 +11,9 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 from skorch.callbacks import Callback
 
-from .._data._candidates import recording_of
-from .._data._validation import Windows
+from .._data._validation import CheckedWindows
 from .._parameters import plain
-from .._training._callbacks import SeedDraws, SelectWeights
+from .._training._callbacks import SelectWeights
 from .._training._checkpoint import Checkpoint
 from .._training._device import resolve_device
 from .._training._net import SSLNet
@@ -22,7 +21,7 @@ from ..base import (
     AVERAGES,
     BaseSSLTransformer,
     CandidateBatches,
-    WindowBatches,
+    Parts,
     check_integer,
     check_length,
     check_option,
@@ -171,10 +170,22 @@ default="trailing_mean"
     """
 
     _objective_class = RetrievalContrast
+    _objective_names = (
+        "embedding_dim",
+        "encoder_hidden_dim",
+        "encoder_depth",
+        "pooling",
+        "layer_norm",
+        "representation_dropout",
+        "n_candidates",
+        "alpha",
+        "temperature",
+        "loss_reduction",
+    )
     _one_step = "half of it cannot be reconstructed, so candidates are chosen at random"
     _earlier_nets = ("cross_attention_net_",)
     _min_batch_size = 2
-    _select_rules = (*BaseSSLTransformer._select_rules, *AVERAGES)
+    _selections = {**BaseSSLTransformer._selections, **AVERAGES}
 
     def __init__(
         self,
@@ -269,19 +280,7 @@ default="trailing_mean"
         return {name: plain(getattr(self, param)) for name, param in _ATTENTION_PARAMS.items()}
 
     def _objective_params(self) -> dict[str, Any]:
-        return {
-            "embedding_dim": self.embedding_dim,
-            "encoder_hidden_dim": self.encoder_hidden_dim,
-            "encoder_depth": self.encoder_depth,
-            "pooling": self.pooling,
-            "layer_norm": self.layer_norm,
-            "representation_dropout": self.representation_dropout,
-            "attention": self._attention_params(),
-            "n_candidates": self.n_candidates,
-            "alpha": self.alpha,
-            "temperature": self.temperature,
-            "loss_reduction": self.loss_reduction,
-        }
+        return super()._objective_params() | {"attention": self._attention_params()}
 
     def _check_params(self) -> None:
         super()._check_params()
@@ -303,37 +302,39 @@ default="trailing_mean"
                 f" kernel has no centre; take {self.attention_kernel_size + 1}"
             )
 
-    def _check_windows(self, n_timesteps: int) -> None:
-        super()._check_windows(n_timesteps)
+    def _check_window_length(self, n_timesteps: int) -> None:
+        super()._check_window_length(n_timesteps)
         if not isinstance(self.mask_length, float) and self.mask_length >= n_timesteps:
             raise ValueError(
                 f"mask_length={self.mask_length} steps would hide windows of {n_timesteps} time"
                 " steps whole: set mask_length to a fraction such as 0.12, or pass longer windows."
             )
 
-    def _batches(self, windows: Windows, index: NDArray[np.intp]) -> CandidateBatches:
+    def _batches(self, windows: CheckedWindows, index: NDArray[np.intp]) -> CandidateBatches:
         device = resolve_device(self.device)
         by_recording = self.anchors == "recordings"
         return CandidateBatches(windows, index, device, self.n_candidates, by_recording)
 
-    def _split(
-        self, windows: Windows, groups: ArrayLike | None, held_out: Windows | None, seed: int
-    ) -> tuple[CandidateBatches, CandidateBatches | None]:
-        windows.groups = groups
-        recording = recording_of(windows, np.arange(len(windows)))
-        if self.anchors == "recordings" and not recording.any():
+    def _check_samples(
+        self, X: ArrayLike, y: ArrayLike | None, groups: ArrayLike | None, *, reset: bool
+    ) -> CheckedWindows:
+        windows = super()._check_samples(X, y, groups, reset=reset)
+        if reset and self.anchors == "recordings" and not windows.recording.any():
             raise ValueError(
                 "anchors='recordings' takes one window of each recording, and X is one recording:"
                 " pass lazy windows, bags, or groups, or set anchors='windows'."
             )
-        train, valid = super()._split(windows, groups, held_out, seed)
-        names_recordings = groups is not None or recording.any()
-        if held_out is not None and valid is not None and names_recordings:
-            if not (valid.windows.is_bag or hasattr(valid.windows.data, "recording")):
+        return windows
+
+    def _check_parts(self, parts: Parts) -> None:
+        train, valid = parts.train, parts.valid
+        names_recordings = train.windows.groups is not None or train.windows.recording.any()
+        if valid is not None and valid.windows is not train.windows and names_recordings:
+            if not valid.windows.names_recordings:
                 raise ValueError(
                     "X_val is an array of windows, and nothing says which recordings they are"
-                    " from (groups is of X): pass X_val as bags, one a recording, or as lazy"
-                    " windows."
+                    " from (groups is of X): pass X_val as bags, one bag per recording, or as"
+                    " lazy windows."
                 )
         if train.n_windows.max() == 1:
             warnings.warn(
@@ -341,12 +342,6 @@ default="trailing_mean"
                 " is little to learn: pass more windows of a recording, or no groups.",
                 stacklevel=4,
             )
-        return train, valid
-
-    def _callbacks(
-        self, train: WindowBatches, valid: WindowBatches | None
-    ) -> list[tuple[str, Callback] | Callback]:
-        return [("draw_candidates", SeedDraws()), *super()._callbacks(train, valid)]
 
     def _train(self, net: SSLNet, train: CandidateBatches, valid: CandidateBatches | None) -> None:
         attention = self._attention_net(net, valid is not None)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from .._data._batches import as_batch
-from .._data._validation import Windows
+from .._data._validation import CheckedWindows
 from .._training._device import resolve_device
 from .._training._iterator import Batch
 from ..augmentations import Jitter, RandomApply, Scale
@@ -22,7 +22,7 @@ from ..sampling import draw_shifts, observed_span, shift_within, take_steps
 from ..windows import RecordingWindows
 from ..windows._surroundings import Surroundings
 
-_OBJECTIVE_PARAMS = (
+_OBJECTIVE_NAMES = (
     "embedding_dim",
     "encoder_hidden_dim",
     "encoder_depth",
@@ -198,12 +198,16 @@ class ContrastBatches(WindowBatches):
     _masks = WindowBatches._masks | {"context_observed": "context"}
 
     def __init__(
-        self, windows: Windows, index: NDArray[np.intp], device: torch.device, max_shift: float
+        self,
+        windows: CheckedWindows,
+        index: NDArray[np.intp],
+        device: torch.device,
+        max_shift: float,
     ) -> None:
         super().__init__(windows, index, device)
         self.data_std = _data_std(windows, index)
         surroundings = _surroundings(windows, max_shift)
-        self.wide = None if surroundings is None else Windows(surroundings, "ntc")
+        self.wide = None if surroundings is None else CheckedWindows(surroundings, "ntc")
 
     def __getitem__(self, index: Tensor) -> Batch:
         batch = super().__getitem__(index) if self.wide is None else self._with_context(index)
@@ -303,11 +307,12 @@ default="trailing_mean"
     """
 
     _objective_class = AugmentationContrast
+    _objective_names = _OBJECTIVE_NAMES
     _one_step = (
         "they cannot be shifted and hold no dynamics, so nothing of a signal is learnt from them"
     )
     _min_batch_size = 2
-    _select_rules = (*BaseSSLTransformer._select_rules, *AVERAGES)
+    _selections = {**BaseSSLTransformer._selections, **AVERAGES}
 
     def __init__(
         self,
@@ -380,13 +385,10 @@ default="trailing_mean"
         self.random_state = random_state
         self.verbose = verbose
 
-    def _objective_params(self) -> dict[str, Any]:
-        return {name: getattr(self, name) for name in _OBJECTIVE_PARAMS}
-
-    def _batches(self, windows: Windows, index: NDArray[np.intp]) -> ContrastBatches:
+    def _batches(self, windows: CheckedWindows, index: NDArray[np.intp]) -> ContrastBatches:
         return ContrastBatches(windows, index, resolve_device(self.device), self.max_shift)
 
-    def _shares_steps(self, windows: Windows) -> bool:
+    def _shares_steps(self, windows: CheckedWindows) -> bool:
         surroundings = _surroundings(windows, self.max_shift)
         return super()._shares_steps(windows) if surroundings is None else surroundings.overlaps
 
@@ -417,14 +419,14 @@ def _standard_deviation(x: Tensor, observed: Tensor | None) -> Tensor:
     return entries.std(correction=0).expand(len(x))
 
 
-def _surroundings(windows: Windows, max_shift: float) -> Surroundings | None:
+def _surroundings(windows: CheckedWindows, max_shift: float) -> Surroundings | None:
     """Return windows with what lies around them in their recordings, if they know those."""
     if not isinstance(windows.data, RecordingWindows) or windows.channels_first:
         return None
     return Surroundings(windows.data, int(max_shift * windows.n_timesteps))
 
 
-def _data_std(windows: Windows, index: NDArray[np.intp]) -> float:
+def _data_std(windows: CheckedWindows, index: NDArray[np.intp]) -> float:
     """Return the standard deviation of all observed entries of some windows, block by block."""
     n, mean, squares = 0, 0.0, 0.0
     size = max(1, 2**22 // (windows.n_timesteps * windows.n_channels))

@@ -8,17 +8,24 @@ from typing import Any
 import numpy as np
 import torch
 import torch.nn.functional as F
-from skorch.callbacks import Callback, LRScheduler
+from skorch.callbacks import LRScheduler
 from torch import Tensor, nn
 from torch.optim.lr_scheduler import CosineAnnealingLR
 
-from ..base import BaseSSLTransformer, WindowBatches, check_integer, check_option, check_real
+from ..base import (
+    BaseSSLTransformer,
+    Callbacks,
+    WindowBatches,
+    check_integer,
+    check_option,
+    check_real,
+)
 from ..networks import ConvEncoder, SystemEncoder
 from ..networks._time import mask_steps
 from ..objectives import Objective
 from ..sampling import geometric_mask
 
-_OBJECTIVE_PARAMS = (
+_OBJECTIVE_NAMES = (
     "backbone",
     "embedding_dim",
     "encoder_hidden_dim",
@@ -296,6 +303,7 @@ class SimMTMTransformer(BaseSSLTransformer):
     """
 
     _objective_class = MaskedNeighbors
+    _objective_names = _OBJECTIVE_NAMES
     _one_step = "what is masked leaves nothing to see, so there is little to learn"
     _min_batch_size = 2
     _drop_last = True
@@ -379,8 +387,7 @@ class SimMTMTransformer(BaseSSLTransformer):
         self.verbose = verbose
 
     def _objective_params(self) -> dict[str, Any]:
-        params = {name: getattr(self, name) for name in _OBJECTIVE_PARAMS}
-        return params | {"n_timesteps": self.n_timesteps_in_}
+        return super()._objective_params() | {"n_timesteps": self.n_timesteps_in_}
 
     def _check_params(self) -> None:
         super()._check_params()
@@ -407,7 +414,7 @@ class SimMTMTransformer(BaseSSLTransformer):
                 " backbone='dilated'."
             )
 
-    def _schedule(self, train: WindowBatches) -> list[tuple[str, Callback] | Callback]:
+    def _schedule(self, train: WindowBatches) -> Callbacks:
         if self.schedule != "cosine":
             return super()._schedule(train)
         return [("lr_scheduler", LRScheduler(CosineAnnealingLR, T_max=int(self.max_epochs)))]

@@ -7,15 +7,9 @@ from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import ArrayLike, NDArray
-from skorch.callbacks import Callback
+from numpy.typing import NDArray
 
-from .._data._labeled import LabeledWindows
-from .._training._callbacks import ClipGradientValue
-from .._training._iterator import BatchIterator
-from .._training._schedules import one_cycle
-from ..base import BaseWindowClassifier, LabeledBatches, check_boolean, check_integer, check_real
-from ..objectives import Source
+from ..base import BaseWindowClassifier, check_boolean
 
 
 class SupervisedClassifier(BaseWindowClassifier):
@@ -102,7 +96,8 @@ class SupervisedClassifier(BaseWindowClassifier):
     1.0
     """
 
-    _select_rules = {"trailing_mean": "trailing_mean", "min_val": "min_val", "last": None}
+    _objective_names = (*BaseWindowClassifier._objective_names, "train_head")
+    _selections = {"trailing_mean": "trailing_mean", "min_val": "min_val", "last": None}
 
     def __init__(
         self,
@@ -162,55 +157,17 @@ class SupervisedClassifier(BaseWindowClassifier):
     def _check_params(self) -> None:
         super()._check_params()
         check_boolean("train_head", self.train_head)
-        check_integer("validation_every", self.validation_every, 1)
-        if self.gradient_clip_value is not None:
-            check_real("gradient_clip_value", self.gradient_clip_value, open_minimum=True)
 
-    def _objective_params(self) -> dict[str, Any]:
-        return {**super()._objective_params(), "train_head": self.train_head}
-
-    def _training_params(self, source: Source | None) -> dict[str, Any]:
-        return {**super()._training_params(source), "validation_every": self.validation_every}
-
-    def _schedule(self, train: LabeledBatches) -> list[tuple[str, Callback] | Callback]:
-        return one_cycle(self.lr, len(BatchIterator(train, self.batch_size)) * self.max_epochs)
-
-    def _callbacks(
-        self, train: LabeledBatches, valid: LabeledBatches | None
-    ) -> list[tuple[str, Callback] | Callback]:
-        callbacks = super()._callbacks(train, valid)
-        if self.gradient_clip_value is not None:
-            callbacks.append(("clip_gradient", ClipGradientValue(self.gradient_clip_value)))
-        return callbacks
-
-    def _split(
-        self,
-        labeled: LabeledWindows,
-        groups: ArrayLike | None,
-        X_val: ArrayLike | None,
-        y_val: ArrayLike | None,
-        seed: int,
-    ) -> tuple[LabeledWindows, LabeledWindows | None]:
-        train, valid = super()._split(labeled, groups, X_val, y_val, seed)
-        if valid is not None and not len(valid.samples):
-            valid = None
-        if valid is None and self.patience is not None:
-            raise ValueError(
-                f"validation_fraction={self.validation_fraction} of so few samples is none, and"
-                " patience needs some: raise it, pass X_val and y_val, or set patience=None."
-            )
-        return train, valid
-
-    def _split_rows(
-        self, labeled: LabeledWindows, groups: NDArray[Any] | None, seed: int
+    def _hold_out(
+        self, y: NDArray[np.intp], groups: NDArray[Any] | None, seed: int
     ) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
         if groups is not None:
-            return super()._split_rows(labeled, groups, seed)
+            return super()._hold_out(y, groups, seed)
         rng = np.random.default_rng(seed)
         held_out = []
-        for code in np.unique(labeled.y):
-            rows = rng.permutation(np.flatnonzero(labeled.y == code))
+        for code in np.unique(y):
+            rows = rng.permutation(np.flatnonzero(y == code))
             n_held_out = round(self.validation_fraction * len(rows))
             held_out.append(rows[: min(n_held_out, len(rows) - 1)])
         valid = np.sort(np.concatenate(held_out))
-        return np.setdiff1d(np.arange(len(labeled.y)), valid), valid
+        return np.setdiff1d(np.arange(len(y)), valid), valid

@@ -14,6 +14,7 @@ from torch import Tensor, nn
 
 from ..base import (
     BaseSSLTransformer,
+    Callbacks,
     WindowBatches,
     check_heads,
     check_integer,
@@ -306,6 +307,21 @@ class TimeMAETransformer(BaseSSLTransformer):
     """
 
     _objective_class = MaskedSegments
+    _objective_names = (
+        "embedding_dim",
+        "n_heads",
+        "pooling",
+        "patch_length",
+        "mask_ratio",
+        "momentum",
+        "vocab_size",
+        "regressor_depth",
+        "regression_weight",
+        "classification_weight",
+        "label_smoothing",
+        "dropout",
+        "regressor_dropout",
+    )
     _one_step = "what is hidden leaves nothing to see, so the encoder stays as it was initialised"
     _variable_length = False
 
@@ -385,23 +401,10 @@ class TimeMAETransformer(BaseSSLTransformer):
         self.verbose = verbose
 
     def _objective_params(self) -> dict[str, Any]:
-        return {
+        return super()._objective_params() | {
             "n_timesteps": self.n_timesteps_in_,
-            "embedding_dim": self.embedding_dim,
             "hidden_dim": self.encoder_hidden_dim,
             "depth": self.encoder_depth,
-            "n_heads": self.n_heads,
-            "pooling": self.pooling,
-            "patch_length": self.patch_length,
-            "mask_ratio": self.mask_ratio,
-            "momentum": self.momentum,
-            "vocab_size": self.vocab_size,
-            "regressor_depth": self.regressor_depth,
-            "regression_weight": self.regression_weight,
-            "classification_weight": self.classification_weight,
-            "label_smoothing": self.label_smoothing,
-            "dropout": self.dropout,
-            "regressor_dropout": self.regressor_dropout,
         }
 
     def _check_params(self) -> None:
@@ -418,7 +421,5 @@ class TimeMAETransformer(BaseSSLTransformer):
         for name in ("regression_weight", "classification_weight"):
             check_real(name, getattr(self, name))
 
-    def _callbacks(
-        self, train: WindowBatches, valid: WindowBatches | None
-    ) -> list[tuple[str, Callback] | Callback]:
+    def _callbacks(self, train: WindowBatches, valid: WindowBatches | None) -> Callbacks:
         return [("momentum_update", MomentumUpdate()), *super()._callbacks(train, valid)]

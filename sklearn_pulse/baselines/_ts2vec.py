@@ -13,7 +13,6 @@ from ..base import (
     AVERAGES,
     BaseSSLTransformer,
     WindowBatches,
-    check_boolean,
     check_integer,
     check_option,
     check_real,
@@ -22,7 +21,7 @@ from ..functional import hierarchical_contrast, keep_mask
 from ..objectives import RepresentationObjective, check_representation
 from ..sampling import random_integers, take_steps
 
-_OBJECTIVE_PARAMS = (
+_OBJECTIVE_NAMES = (
     "embedding_dim",
     "encoder_hidden_dim",
     "encoder_depth",
@@ -286,10 +285,11 @@ default="trailing_mean"
     """
 
     _objective_class = HierarchicalContrast
+    _objective_names = _OBJECTIVE_NAMES
     _one_step = (
         "they have no crops and hold no dynamics, so nothing of a signal is learnt from them"
     )
-    _select_rules = (*BaseSSLTransformer._select_rules, *AVERAGES)
+    _selections = {**BaseSSLTransformer._selections, **AVERAGES}
 
     def __init__(
         self,
@@ -366,9 +366,6 @@ default="trailing_mean"
         self.random_state = random_state
         self.verbose = verbose
 
-    def _objective_params(self) -> dict[str, Any]:
-        return {name: getattr(self, name) for name in _OBJECTIVE_PARAMS}
-
     def _check_params(self) -> None:
         super()._check_params()
         check_representation(self)
@@ -377,20 +374,13 @@ default="trailing_mean"
         check_integer("temporal_unit", self.temporal_unit, 0)
         check_real("instance_weight", self.instance_weight, 0.0, 1.0, open_maximum=False)
         check_option("loss_reduction", self.loss_reduction, ("mean", "published"))
-        check_boolean("drop_last", self.drop_last)
         if isinstance(self.max_updates, str):
             check_option("max_updates", self.max_updates, ("auto",))
         elif self.max_updates is not None:
             check_integer("max_updates", self.max_updates, 1)
 
-    @property
-    def _drop_last(self) -> bool:
-        return self.drop_last
-
     def _n_updates(self, train: WindowBatches) -> int | None:
-        if self.max_updates is None:
-            return None
         if self.max_updates != "auto":
-            return int(self.max_updates)
+            return super()._n_updates(train)
         n_values = len(train) * train.windows.n_timesteps * train.windows.n_channels
         return 200 if n_values <= 100_000 else 600

@@ -1,5 +1,6 @@
 """Networks of PULSE and of the methods beside it; every one works on (batch, time, channels)."""
 
+from ._base import Encoder
 from ._conv_encoder import ConvEncoder
 from ._cross_attention import CrossAttention
 from ._decoder import GRUDecoder
@@ -11,6 +12,7 @@ from ._patch_encoder import PatchEncoder
 from ._repeated_input import Dropout
 from ._segment_encoder import SegmentEncoder, SegmentTransformer
 from ._sequential_vae import SequentialLatents, SequentialVAE
+from ._time import pool_steps
 from ._time_varying import TimeVaryingBranch
 
 __all__ = [
@@ -18,6 +20,7 @@ __all__ = [
     "ConvEncoder",
     "CrossAttention",
     "Dropout",
+    "Encoder",
     "GRUDecoder",
     "InitialConditionEncoder",
     "LatentFactorModel",
@@ -30,4 +33,5 @@ __all__ = [
     "SystemEncoder",
     "TimeVaryingBranch",
     "chunks",
+    "pool_steps",
 ]

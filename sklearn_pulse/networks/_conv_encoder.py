@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from ._base import Encoder
 from ._time import mask_steps, pool_steps
 from ._transformer import Drop, TokenBatchNorm
 
@@ -90,7 +91,7 @@ class ConvBlock(nn.Module):
         return x, observed
 
 
-class ConvEncoder(nn.Module):
+class ConvEncoder(Encoder):
     """Embed windows by a few convolutions that shorten them (SimMTM).
 
     The first convolution has 25 taps and a stride of 3, the others have 8 taps; each is followed

@@ -6,6 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from ._autocast import compute_dtype
+from ._base import Encoder
 from ._dilated_conv import DilatedConv
 from ._time import pool_steps
 
@@ -59,7 +60,7 @@ class ResidualBlock(nn.Module):
         return self.conv2(self.conv1(x, observed), observed) + self.skip(x)
 
 
-class SystemEncoder(nn.Module):
+class SystemEncoder(Encoder):
     """Estimate of the dynamical system behind a window (paper, Section 3.2, f_sys).
 
     A linear map of each step, `depth` + 1 residual blocks with dilations 1, 2, 4, ...,

@@ -7,12 +7,13 @@ import math
 import torch
 from torch import Tensor, nn
 
+from ._base import Encoder
 from ._patches import attendable, patch_steps, sinusoidal_positions, standardize, stride_steps
 from ._time import pool_steps
 from ._transformer import Drop, PreNormBlock
 
 
-class PatchEncoder(nn.Module):
+class PatchEncoder(Encoder):
     """Embed each channel by a transformer over its patches, the same for all channels.
 
     A window is standardised by channel and cut into patches; where they do not fill it, its first

@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
+from ._base import Encoder
 from ._patches import attendable, patch_steps
 from ._time import mask_steps, pool_steps
 from ._transformer import Drop, ScaledPostNormBlock
@@ -44,7 +45,7 @@ class SegmentTransformer(nn.Module):
         return x
 
 
-class SegmentEncoder(nn.Module):
+class SegmentEncoder(Encoder):
     """Embed a window by a transformer over its segments, which do not overlap.
 
     One convolution makes a token of each segment, learnt positions are added; where the segments

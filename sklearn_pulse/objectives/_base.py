@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from typing import Any
@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from ..functional import dropout
+from ..networks import Encoder
 
 
 class Objective(nn.Module):
@@ -46,6 +47,16 @@ class Objective(nn.Module):
         super().__init__()
         self.seed = seed
         self._generator: torch.Generator | None = None
+
+    @property
+    def tokens_per_step(self) -> int:
+        """Tokens that the encoder reads per time step; 1 for an encoder that does not say."""
+        return self.encoder.tokens_per_step if isinstance(self.encoder, Encoder) else 1
+
+    @property
+    def dilations(self) -> Sequence[int]:
+        """Distances in time steps over which the encoder's convolutions act."""
+        return self.encoder.dilations if isinstance(self.encoder, Encoder) else ()
 
     def generator(self, device: torch.device) -> torch.Generator:
         """Return the objective's generator on `device`, seeded at its first use."""

@@ -6,12 +6,14 @@ recording has one label, `SlidingWindows` turns it into a bag of windows inside 
 """
 
 from ._bags import SlidingWindows
+from ._base import LazyWindows
 from ._lazy import RecordingWindows
 from ._random import random_windows
 from ._segment import segment_windows
 from ._sliding import sliding_windows
 
 __all__ = [
+    "LazyWindows",
     "RecordingWindows",
     "SlidingWindows",
     "random_windows",

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ._base import LazyWindows
 from ._checks import check_positive_int
 from ._recordings import as_recordings
 
@@ -40,7 +41,7 @@ def _keeps_all(key: Any) -> bool:
     return key is Ellipsis or (isinstance(key, slice) and key == slice(None))
 
 
-class RecordingWindows:
+class RecordingWindows(LazyWindows):
     """Windows of recordings as a lazy array of shape (n_windows, length, n_channels).
 
     The recordings are kept by reference (memory maps stay memory maps), and a window is copied
@@ -138,7 +139,7 @@ class RecordingWindows:
             )
 
     @property
-    def shape(self) -> tuple[int, int, int]:
+    def shape(self) -> tuple[int, int, int]:  # type: ignore[override]  # derived, so read-only
         """Shape of the array, (n_windows, length, n_channels)."""
         return len(self.start), self.length, self.recordings[0].shape[1]
 
@@ -164,7 +165,7 @@ class RecordingWindows:
         return self.size * self.dtype.itemsize
 
     @property
-    def overlaps(self) -> bool:
+    def overlaps(self) -> bool:  # type: ignore[override]  # derived, so read-only
         """Whether two windows share a step of a recording (or are the same)."""
         return self._any_closer((self.length - 1) * self.downsample + 1)
 
@@ -199,6 +200,41 @@ class RecordingWindows:
             own = self.recording == r
             observed[own] = _any_in_windows(finite, self.start[own], self.length, self.downsample)
         return observed
+
+    def apart(self, indices: np.ndarray) -> RecordingWindows:
+        """Cut the steps that some windows cover into windows that share no step.
+
+        Steps that no given window covers are not read: they may belong to a test set.
+
+        Parameters
+        ----------
+        indices : ndarray of int of shape (n_selected,)
+            Numbers of the windows.
+
+        Returns
+        -------
+        RecordingWindows
+            Windows of the same length, ordered by recording and time.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> X = RecordingWindows(np.ones((1, 9, 1)), recording=[0] * 3, start=[0, 2, 5], length=4)
+        >>> X.apart(np.arange(3)).start
+        array([0, 4])
+        """
+        span = (self.length - 1) * self.downsample + 1
+        order = indices[np.lexsort((self.start[indices], self.recording[indices]))]
+        names, first = np.unique(self.recording[order], return_index=True)
+        recording: list[np.ndarray] = []
+        start: list[np.ndarray] = []
+        for name, times in zip(names, np.split(self.start[order], first[1:]), strict=True):
+            for covered in np.split(times, np.flatnonzero(np.diff(times) > span) + 1):
+                start.append(np.arange(covered[0], covered[-1] + 1, span))
+                recording.append(np.full(len(start[-1]), name))
+        pieces = copy.copy(self)
+        pieces.recording, pieces.start = np.concatenate(recording), np.concatenate(start)
+        return pieces
 
     def __len__(self) -> int:
         """Return the number of windows."""

@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from ._base import LazyWindows
 from ._lazy import RecordingWindows
 
 
-class Surroundings:
+class Surroundings(LazyWindows):
     """The windows of a `RecordingWindows`, wider by a margin on both sides, as a lazy array.
 
     Parameters
@@ -43,7 +44,7 @@ class Surroundings:
         self._n_timesteps = np.array([len(x) for x in windows.recordings], dtype=np.intp)
 
     @property
-    def overlaps(self) -> bool:
+    def overlaps(self) -> bool:  # type: ignore[override]  # derived, so read-only
         """Whether two windows share a step of a recording, their margins counted in."""
         return self.windows._any_closer((self.shape[1] - 1) * self.windows.downsample + 1)
 

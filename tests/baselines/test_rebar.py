@@ -11,7 +11,7 @@ from skorch.callbacks import Callback
 
 from sklearn_pulse import PulseTransformer, presets
 from sklearn_pulse._data._batches import join_batches
-from sklearn_pulse._data._validation import Windows
+from sklearn_pulse._data._validation import CheckedWindows
 from sklearn_pulse._training._checkpoint import Checkpoint
 from sklearn_pulse._training._iterator import ResidentBatches
 from sklearn_pulse.base import CandidateBatches, WindowBatches
@@ -267,8 +267,7 @@ def test_a_batch_without_candidates_takes_its_other_windows():
 
 
 def candidate_batches(data=X, index=None, groups=None, by_recording=False, n_candidates=50):
-    windows = Windows(data, "ntc")
-    windows.groups = groups
+    windows = CheckedWindows(data, groups=groups)
     index = np.arange(len(windows)) if index is None else index
     return CandidateBatches(windows, index, torch.device("cpu"), n_candidates, by_recording)
 

@@ -11,7 +11,7 @@ from torch.nn.functional import cross_entropy, max_pool1d
 
 from perf.literal import LiteralEncoder, copy_weights
 from sklearn_pulse import presets
-from sklearn_pulse._data._validation import Windows
+from sklearn_pulse._data._validation import CheckedWindows
 from sklearn_pulse._training._checkpoint import Checkpoint
 from sklearn_pulse.base import WindowBatches
 from sklearn_pulse.baselines import TS2VecTransformer
@@ -511,7 +511,7 @@ def test_the_last_partial_batch_can_be_dropped():
 def test_the_rule_of_the_authors_for_the_number_of_updates(n, expected):
     ts2vec = TS2VecTransformer(max_updates="auto")
     X = np.zeros((n, 50, 2), dtype=np.float32)
-    batches = WindowBatches(Windows(X, "ntc"), np.arange(n), torch.device("cpu"))
+    batches = WindowBatches(CheckedWindows(X), np.arange(n), torch.device("cpu"))
     assert ts2vec._n_updates(batches) == expected
 
 

@@ -1,4 +1,6 @@
 import pickle
+import subprocess
+import sys
 
 import numpy as np
 import pandas as pd
@@ -256,3 +258,18 @@ def test_the_files_hold_no_device_and_no_path(tmp_path):
             assert word not in content
     assert (restored.device, restored.checkpoint_dir) == ("auto", None)
     assert not {"device", "checkpoint_dir"} & set(read_config(tmp_path / "model")["parameters"])
+
+
+def test_a_fresh_process_finds_the_class_of_a_saved_baseline(tmp_path):
+    """The package imports its estimators lazily; a saved class is found all the same."""
+    encoder = RandomEncoderTransformer(**SMALL_ENCODER, random_state=0)
+    encoder.fit(X).save_pretrained(tmp_path / "m")
+    code = (
+        "from sklearn_pulse.base import BaseEncoderTransformer\n"
+        f"model = BaseEncoderTransformer.from_pretrained({str(tmp_path / 'm')!r})\n"
+        "print(type(model).__name__)"
+    )
+    result = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
+    assert result.stdout.strip() == "RandomEncoderTransformer"

@@ -1,0 +1,86 @@
+"""Base class of windows that are read only when they are needed."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+
+class LazyWindows(ABC):
+    """A lazy array of windows, which the estimators read batch by batch.
+
+    A subclass sets `shape` and defines `take`. Whatever else it knows about its windows it says
+    by overriding the other attributes, whose defaults mean "unknown".
+
+    Attributes
+    ----------
+    shape : tuple of int
+        ``(n_windows, n_timesteps, n_channels)``.
+    recording : ndarray of int of shape (n_windows,) or None
+        Recording of each window; None means unknown.
+    start : ndarray of int of shape (n_windows,) or None
+        First step of each window in its recording; None means unknown.
+    overlaps : bool
+        Whether two windows share a step of a recording.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> class Noise(LazyWindows):
+    ...     shape = (40, 64, 3)
+    ...
+    ...     def take(self, indices):
+    ...         rngs = map(np.random.default_rng, indices)
+    ...         return np.stack([rng.normal(size=(64, 3)) for rng in rngs])
+    >>> from sklearn_pulse import PulseTransformer
+    >>> pulse = PulseTransformer(embedding_dim=8, encoder_depth=2, max_epochs=1, random_state=0)
+    >>> pulse.fit_transform(Noise()).shape
+    (40, 8)
+    """
+
+    shape: tuple[int, ...]
+    recording: NDArray[np.intp] | None = None
+    start: NDArray[np.intp] | None = None
+    overlaps: bool = False
+
+    @abstractmethod
+    def take(self, indices: ArrayLike) -> NDArray[np.float32]:
+        """Read some windows into a new array.
+
+        Parameters
+        ----------
+        indices : array-like of int of shape (n_selected,)
+            Numbers of the windows, in the order of the result.
+
+        Returns
+        -------
+        ndarray of float32, of shape (n_selected, n_timesteps, n_channels)
+            The windows.
+        """
+
+    def observed_windows(self) -> NDArray[np.bool_] | None:
+        """Find the windows with a step whose channels are all finite.
+
+        Returns
+        -------
+        ndarray of bool of shape (n_windows,), or None
+            None means that the windows themselves must be read to tell.
+        """
+        return None
+
+    def apart(self, indices: NDArray[np.intp]) -> LazyWindows | None:
+        """Cut the steps that some windows cover into windows that share no step.
+
+        Parameters
+        ----------
+        indices : ndarray of int of shape (n_selected,)
+            Numbers of the windows.
+
+        Returns
+        -------
+        LazyWindows or None
+            None means that the places of the windows in their recordings are unknown.
+        """
+        return None
