@@ -14,7 +14,7 @@ from sklearn_pulse.objectives import CrossReconstruction
 
 NAMES = {"har": "HAR", "ecg": "ECG", "ppg": "PPG", "eeg": "EEG", "synthetic": "synthetic"}
 
-_MAX_STEPS = 2**16  # time steps of a batch, so that a step of the literal code takes seconds
+_MAX_BATCH_STEPS = 2**16  # time steps of a batch, so that a step of the literal code takes seconds
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class Size:
     @property
     def batch_size(self) -> int:
         """Windows of a batch: the preset's, or fewer where they are long."""
-        return min(self.params["batch_size"], _MAX_STEPS // self.n_timesteps)
+        return min(self.params["batch_size"], _MAX_BATCH_STEPS // self.n_timesteps)
 
     def objective(self, **changed: Any) -> CrossReconstruction:
         """Return an objective with weights of a fixed seed."""

@@ -264,10 +264,10 @@ def hierarchical_contrast(
             n_timesteps = first.shape[1]
             if instance_weight > 0.0:
                 seen = None if observed is None else observed.transpose(0, 1)
-                windows = _find_counterparts(first.transpose(0, 1), second.transpose(0, 1), seen)
+                windows = _counterpart_entropy(first.transpose(0, 1), second.transpose(0, 1), seen)
                 total = total + instance_weight * windows
             if n_timesteps > 1 and instance_weight < 1.0 and scale >= temporal_unit:
-                steps = _find_counterparts(first, second, observed)
+                steps = _counterpart_entropy(first, second, observed)
                 total = total + (1.0 - instance_weight) * steps
             scale += 1
             if n_timesteps == 1:
@@ -277,7 +277,7 @@ def hierarchical_contrast(
                 observed = _pairs(observed).any(2)
 
 
-def _find_counterparts(first: Tensor, second: Tensor, observed: Tensor | None) -> Tensor:
+def _counterpart_entropy(first: Tensor, second: Tensor, observed: Tensor | None) -> Tensor:
     """Cross-entropy of finding each row's counterpart among all rows of both views, by group.
 
     `first` and `second` are of shape (n_groups, n, dim), `observed` of shape (n_groups, n).
@@ -285,7 +285,7 @@ def _find_counterparts(first: Tensor, second: Tensor, observed: Tensor | None) -
     n_groups, n = first.shape[:2]
     size = max(1, _MAX_LOGITS // (2 * n) ** 2)
     if size >= n_groups:
-        errors = _counterpart_errors(first, second, observed)
+        errors = _row_entropies(first, second, observed)
     else:  # the logits of some groups at a time, computed again for the gradients
         parts = []
         for start in range(0, n_groups, size):
@@ -293,7 +293,7 @@ def _find_counterparts(first: Tensor, second: Tensor, observed: Tensor | None) -
             seen = None if observed is None else observed[some]
             parts.append(
                 checkpoint(
-                    _counterpart_errors,
+                    _row_entropies,
                     first[some],
                     second[some],
                     seen,
@@ -308,7 +308,7 @@ def _find_counterparts(first: Tensor, second: Tensor, observed: Tensor | None) -
     return (errors * counts).sum() / counts.sum().clamp(min=1)
 
 
-def _counterpart_errors(first: Tensor, second: Tensor, observed: Tensor | None) -> Tensor:
+def _row_entropies(first: Tensor, second: Tensor, observed: Tensor | None) -> Tensor:
     """Return the cross-entropy of each row of both views, of shape (n_groups * 2 * n,)."""
     n = first.shape[1]
     rows = torch.cat([first, second], dim=1)

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 
-def minimum_length(min_crop_length: int | float, n_timesteps: int) -> int:
+def length_in_steps(min_crop_length: int | float, n_timesteps: int) -> int:
     """Turn a crop length, in steps or as a fraction, into steps.
 
     Parameters
@@ -23,7 +23,7 @@ def minimum_length(min_crop_length: int | float, n_timesteps: int) -> int:
 
     Examples
     --------
-    >>> minimum_length(0.5, 128), minimum_length(64, 128), minimum_length(0.5, 1)
+    >>> length_in_steps(0.5, 128), length_in_steps(64, 128), length_in_steps(0.5, 1)
     (64, 64, 1)
     """
     steps = (

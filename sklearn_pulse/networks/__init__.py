@@ -8,7 +8,7 @@ from ._heads import ClassificationHead
 from ._initial_condition import InitialConditionEncoder
 from ._latent_factors import LatentFactorModel, LatentFactors
 from ._patch_encoder import PatchEncoder
-from ._repeated_input import Dropout
+from ._repeated_input import SeededDropout
 from ._segment_encoder import SegmentEncoder, SegmentTransformer
 from ._sequential_vae import SequentialLatents, SequentialVAE
 from ._time_varying import TimeVaryingBranch
@@ -17,7 +17,7 @@ __all__ = [
     "ClassificationHead",
     "ConvEncoder",
     "CrossAttention",
-    "Dropout",
+    "SeededDropout",
     "GRUDecoder",
     "InitialConditionEncoder",
     "LatentFactorModel",

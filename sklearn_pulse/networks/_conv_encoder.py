@@ -13,7 +13,7 @@ class ConvBlock(nn.Module):
     """Convolution, batch normalisation, ReLU, and the maximum of two neighbouring steps.
 
     The convolution has zero padding and no bias, the maximum a step of padding at either end: a
-    window of `n` steps becomes one of ``reduced(n)``.
+    window of `n` steps becomes one of ``n_steps(n)``.
 
     Parameters
     ----------
@@ -47,7 +47,7 @@ class ConvBlock(nn.Module):
         """Return how many outputs the convolution has."""
         return (n_timesteps + 2 * (self.kernel_size // 2) - self.kernel_size) // self.stride + 1
 
-    def reduced(self, n_timesteps: int) -> int:
+    def n_steps(self, n_timesteps: int) -> int:
         """Return how many steps the block makes of so many."""
         return self.n_outputs(n_timesteps) // 2 + 1
 
@@ -71,9 +71,9 @@ class ConvBlock(nn.Module):
 
         Returns
         -------
-        steps : Tensor of shape (batch, reduced(n_timesteps), out_channels)
+        steps : Tensor of shape (batch, n_steps(n_timesteps), out_channels)
             Zero where nothing was observed.
-        reached : Tensor of bool, of shape (batch, reduced(n_timesteps)), or None
+        reached : Tensor of bool, of shape (batch, n_steps(n_timesteps)), or None
             Where something was.
         """
         x = self.conv(mask_steps(x, observed).transpose(1, 2)).transpose(1, 2)
@@ -143,7 +143,7 @@ class ConvEncoder(nn.Module):
     def n_steps(self, n_timesteps: int) -> int:
         """Return how many steps are left of so many."""
         for block in self._blocks:
-            n_timesteps = block.reduced(n_timesteps)
+            n_timesteps = block.n_steps(n_timesteps)
         return n_timesteps
 
     @property
@@ -161,7 +161,7 @@ class ConvEncoder(nn.Module):
         total = 0
         for block in self._blocks:
             total += block.n_taps_read(n_timesteps)
-            n_timesteps = block.reduced(n_timesteps)
+            n_timesteps = block.n_steps(n_timesteps)
         return total
 
     def encode_steps(

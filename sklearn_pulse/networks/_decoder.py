@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from ._autocast import compute_dtype
 from ._packed_gru import run_gru
 from ._packing import Packing
-from ._repeated_input import Dropout, project_repeated
+from ._repeated_input import SeededDropout, project_repeated
 
 _NAMES = ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
 
@@ -97,7 +97,7 @@ class GRUDecoder(nn.Module):
         drive: Tensor,
         condition: Tensor,
         lengths: Tensor,
-        drop: Dropout | None = None,
+        drop: SeededDropout | None = None,
     ) -> Tensor:
         """Reconstruct sequences of unequal length from a constant and a varying drive.
 
@@ -114,7 +114,7 @@ class GRUDecoder(nn.Module):
             Initial condition.
         lengths : Tensor of int, of shape (batch,)
             Steps of each sequence, at most `n_steps`.
-        drop : Dropout or None, default=None
+        drop : SeededDropout or None, default=None
             Drops elements of the input out, each step anew.
 
         Returns
@@ -136,7 +136,7 @@ class GRUDecoder(nn.Module):
         drive: Tensor,
         condition: Tensor,
         lengths: Tensor,
-        drop: Dropout | None,
+        drop: SeededDropout | None,
     ) -> Tensor:
         """Run every sequence to the last step, and zero what is past its end."""
         inputs = torch.cat([constant.expand(len(drive), -1, -1), drive], dim=-1)
@@ -152,7 +152,7 @@ class GRUDecoder(nn.Module):
         drive: Tensor,
         condition: Tensor,
         packing: Packing,
-        drop: Dropout | None,
+        drop: SeededDropout | None,
     ) -> Tensor:
         """Return the last layer's states, packed."""
         dtype, order, sizes = compute_dtype(constant), packing.order, packing.sizes

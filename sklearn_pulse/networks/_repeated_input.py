@@ -15,7 +15,7 @@ from ._packing import steps_of
 _CHUNK_ROWS = 2**12  # rows that are worked on at once: they stay in the cache
 
 
-class Dropout(NamedTuple):
+class SeededDropout(NamedTuple):
     """How elements are dropped out."""
 
     draw: Callable[[tuple[int, int]], Tensor]  # a mask of so many rows and columns, 1 to keep
@@ -35,7 +35,7 @@ def project_repeated(
     weight: Tensor,
     bias: Tensor,
     sizes: list[int],
-    drop: Dropout | None = None,
+    drop: SeededDropout | None = None,
 ) -> Tensor:
     """Multiply ``[constant, drive[t]]`` by a matrix at every step of packed sequences.
 
@@ -55,7 +55,7 @@ def project_repeated(
         Added to every row.
     sizes : list of int
         Sequences that run at each step.
-    drop : Dropout or None, default=None
+    drop : SeededDropout or None, default=None
         Drops elements of ``[constant, drive[t]]`` out, each step anew.
 
     Returns

@@ -2,13 +2,13 @@
 
 from ._base import Objective
 from ._classification import Classification, Source
-from ._contrastive import RepresentationObjective, check_representation
+from ._contrastive import ContrastiveObjective, check_contrastive
 from ._cross_reconstruction import CrossReconstruction, Reconstruction
 from ._pair_reconstruction import NegativePairs, PairReconstruction, PositivePairs
-from ._rebar import BlockReconstruction, RetrievalContrast
+from ._rebar import REBARContrast, REBARReconstruction
 
 __all__ = [
-    "BlockReconstruction",
+    "REBARReconstruction",
     "Classification",
     "CrossReconstruction",
     "NegativePairs",
@@ -16,8 +16,8 @@ __all__ = [
     "PairReconstruction",
     "PositivePairs",
     "Reconstruction",
-    "RepresentationObjective",
-    "RetrievalContrast",
+    "ContrastiveObjective",
+    "REBARContrast",
     "Source",
-    "check_representation",
+    "check_contrastive",
 ]

@@ -82,7 +82,7 @@ class Classification(Objective):
             encoder = SystemEncoder(
                 n_channels, encoder_hidden_dim, embedding_dim, encoder_depth, pooling
             )
-            source = Source(_plain(encoder), n_channels, embedding_dim, min_batch_size=1)
+            source = Source(_wrap_encoder(encoder), n_channels, embedding_dim, min_batch_size=1)
         self.source = source.objective
         self.source.seed = seed
         same = source.n_channels == n_channels
@@ -165,7 +165,7 @@ class Classification(Objective):
         return self.source.seeded(seed)
 
 
-def _plain(encoder: nn.Module) -> Objective:
+def _wrap_encoder(encoder: nn.Module) -> Objective:
     """Return an objective that has nothing but this encoder."""
     objective = Objective()
     objective.encoder = encoder

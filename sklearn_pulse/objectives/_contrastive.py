@@ -13,7 +13,7 @@ from ..networks import SystemEncoder
 from ._base import Objective
 
 
-class RepresentationObjective(Objective):
+class ContrastiveObjective(Objective):
     """A loss on what the system encoder makes of windows, with or without layer normalisation.
 
     Parameters
@@ -33,7 +33,7 @@ class RepresentationObjective(Objective):
     Examples
     --------
     >>> import torch
-    >>> objective = RepresentationObjective(2, embedding_dim=8, encoder_depth=3, layer_norm="none")
+    >>> objective = ContrastiveObjective(2, embedding_dim=8, encoder_depth=3, layer_norm="none")
     >>> objective.represent(torch.randn(4, 16, 2)).shape
     torch.Size([4, 8])
     """
@@ -113,10 +113,10 @@ class RepresentationObjective(Objective):
         return hidden
 
 
-def check_representation(estimator: Any) -> None:
+def check_contrastive(estimator: Any) -> None:
     """Raise unless `layer_norm` and `representation_dropout` are within their range."""
     check_option("layer_norm", estimator.layer_norm, ("embedding", "everywhere", "none"))
     check_real("representation_dropout", estimator.representation_dropout, 0.0, 1.0)
 
 
-__all__ = ["RepresentationObjective", "check_representation"]
+__all__ = ["ContrastiveObjective", "check_contrastive"]

@@ -10,14 +10,14 @@ from torch import Tensor
 
 from ..functional import dropout, keep_bits, keep_scale, pass_errors
 from ..networks import (
-    Dropout,
     GRUDecoder,
     InitialConditionEncoder,
+    SeededDropout,
     SystemEncoder,
     TimeVaryingBranch,
     chunks,
 )
-from ..sampling import aligned_steps, crop_starts, minimum_length, observed_span
+from ..sampling import aligned_steps, crop_starts, length_in_steps, observed_span
 from ._base import Objective
 
 
@@ -26,7 +26,7 @@ class Encoding(NamedTuple):
 
     embedding: Tensor  # (batch, embedding_dim), theta
     time_varying: Tensor  # (batch, n_timesteps, time_varying_dim)
-    source: Tensor  # (batch, n_timesteps, ...), what the initial condition is read from
+    init_input: Tensor  # (batch, n_timesteps, ...), what the initial condition is read from
 
 
 class Reconstruction(NamedTuple):
@@ -181,8 +181,8 @@ class CrossReconstruction(Objective):
     def encode_window(self, x: Tensor, observed: Tensor | None = None) -> Encoding:
         """Run everything that reads the whole window, once."""
         parts = [self._encode_chunk(*chunk) for chunk in chunks(x, observed)]
-        embedding, time_varying, source = map(torch.cat, zip(*parts, strict=True))
-        return Encoding(embedding, time_varying, source)
+        embedding, time_varying, init_input = map(torch.cat, zip(*parts, strict=True))
+        return Encoding(embedding, time_varying, init_input)
 
     def _encode_chunk(self, x: Tensor, observed: Tensor | None) -> Encoding:
         steps = self.encoder.encode_steps(x, observed)
@@ -191,7 +191,7 @@ class CrossReconstruction(Objective):
             time_varying=(
                 steps[..., :0] if self.time_varying is None else self.time_varying(steps, observed)
             ),
-            source=steps if self.shared_encoder else x,
+            init_input=steps if self.shared_encoder else x,
         )
 
     def reconstruct(
@@ -210,15 +210,15 @@ class CrossReconstruction(Objective):
             Predictions, targets and what is scored, time first.
         """
         batch = len(x)
-        embedding, drive, source = self.encode_window(x, observed)
+        embedding, drive, init_input = self.encode_window(x, observed)
         if self.pairing == "random":  # everything but theta comes from another window
             partner = torch.randperm(batch, generator=self.generator(x.device), device=x.device)
-            x, drive, source = x[partner], drive[partner], source[partner]
+            x, drive, init_input = x[partner], drive[partner], init_input[partner]
             observed = None if observed is None else observed[partner]
         if starts is None:
             starts = self._draw_starts(x, observed)
         starts = torch.cat([starts, self._first_step(x, observed).unsqueeze(0)])
-        condition = self.initial_condition.at(starts, source, observed)
+        condition = self.initial_condition.at(starts, init_input, observed)
         return self._run_passes(embedding, drive, condition, starts, x, observed)
 
     def _run_passes(
@@ -261,7 +261,7 @@ class CrossReconstruction(Objective):
             Predictions, missing steps included; NaN up to t0.
         """
         batch, n_timesteps, _ = x.shape
-        embedding, drive, source = self.encode_window(x, observed)
+        embedding, drive, init_input = self.encode_window(x, observed)
         starts = torch.full((1, batch), start, device=x.device)
         if observed is not None:
             later = observed & (torch.arange(n_timesteps, device=x.device) >= start)
@@ -270,7 +270,7 @@ class CrossReconstruction(Objective):
             starts = torch.where(later.any(1), first, n_timesteps - 1).unsqueeze(0)
         whole = torch.full_like(starts, n_timesteps)
         index, inside = aligned_steps(starts, n_timesteps, whole)
-        conditions = self.initial_condition(source, observed)
+        conditions = self.initial_condition(init_input, observed)
         condition = conditions[torch.arange(batch, device=x.device), starts]
         # All of one length: shapes, and so rounding, do not depend on which windows come together.
         lengths = torch.full_like(starts, n_timesteps - 1)
@@ -295,7 +295,7 @@ class CrossReconstruction(Objective):
             generator = self.generator(index.device)
             if self.theta_dropout == "step":
                 draw = partial(keep_bits, p=self.dropout, generator=generator)
-                drop = Dropout(draw, keep_scale(self.dropout))
+                drop = SeededDropout(draw, keep_scale(self.dropout))
             else:
                 constant = dropout(constant, self.dropout, generator)
                 drive = dropout(drive, self.dropout, generator)
@@ -320,5 +320,5 @@ class CrossReconstruction(Objective):
         """Most steps each pass predicts; only fixed crops end before the window does."""
         lengths = torch.full((len(starts), 1), n_timesteps, device=starts.device)
         if self.crop == "fixed":
-            lengths[:-1] = minimum_length(self.crop_length, n_timesteps)
+            lengths[:-1] = length_in_steps(self.crop_length, n_timesteps)
         return lengths

@@ -116,10 +116,10 @@ class PositivePairs(PairReconstruction):
         if starts is None:
             starts = self._draw_start(partner, partner_observed)
         if self.init_source == "target":
-            condition = self.initial_condition.at(starts, target.source, partner_observed)
+            condition = self.initial_condition.at(starts, target.init_input, partner_observed)
         else:
             inside = _within(starts, observed)
-            condition = self.initial_condition.at(inside, anchor.source, observed)
+            condition = self.initial_condition.at(inside, anchor.init_input, observed)
         return self._run_passes(
             anchor.embedding, target.time_varying, condition, starts, partner, partner_observed
         )
@@ -181,10 +181,10 @@ class NegativePairs(PairReconstruction):
             seen = torch.stack([_or_all(observed, x), _or_all(partner_observed, partner)])
             pair = pair * seen.unsqueeze(-1)
         either = None if seen is None else seen.any(0)
-        embedding, drive, source = self.encode_window(_stacked(self._mask(pair)), either)
+        embedding, drive, init_input = self.encode_window(_stacked(self._mask(pair)), either)
         if starts is None:
             starts = self._draw_start(x, either)
-        condition = self.initial_condition.at(starts, source, either)
+        condition = self.initial_condition.at(starts, init_input, either)
         passes = self._run_passes(embedding, drive, condition, starts, _stacked(pair), either)
         return self._by_window(passes, seen)
 

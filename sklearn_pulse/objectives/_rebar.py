@@ -11,15 +11,15 @@ from torch.utils.checkpoint import checkpoint
 
 from ..functional import dropout, info_nce
 from ..networks import CrossAttention
-from ..sampling import minimum_length, observed_span, random_integers
+from ..sampling import length_in_steps, observed_span, random_integers
 from ._base import Objective
-from ._contrastive import RepresentationObjective
+from ._contrastive import ContrastiveObjective
 
 # Steps of all candidates of a batch above which they are embedded one after the other.
-_MAX_STEPS = 2**15
+_MAX_JOINT_STEPS = 2**15
 
 
-class BlockReconstruction(Objective):
+class REBARReconstruction(Objective):
     """Loss of REBAR's first stage: a hidden block of a window, from the window itself.
 
     The sum of the squared errors on the hidden block (paper, Appendix C).
@@ -41,7 +41,7 @@ class BlockReconstruction(Objective):
     --------
     >>> import torch
     >>> sizes = {"hidden_dim": 8, "kernel_size": 3, "bottleneck_dim": 4, "depth": 1}
-    >>> BlockReconstruction(2, attention=sizes)(x=torch.randn(4, 16, 2)).shape
+    >>> REBARReconstruction(2, attention=sizes)(x=torch.randn(4, 16, 2)).shape
     torch.Size([])
     """
 
@@ -76,7 +76,7 @@ class BlockReconstruction(Objective):
 
     def _draw_block(self, x: Tensor, observed: Tensor | None) -> Tensor:
         """Draw a block of steps in each window, between its first and last observed step."""
-        length = minimum_length(self.mask_length, x.shape[1])
+        length = length_in_steps(self.mask_length, x.shape[1])
         first = torch.zeros(len(x), dtype=torch.int64, device=x.device)
         stop = torch.full_like(first, x.shape[1])
         if observed is not None:
@@ -104,7 +104,7 @@ def squared_errors(
     return ((rebuilt - x).float().square() * scored.unsqueeze(-1)).sum((1, 2))
 
 
-class RetrievalContrast(RepresentationObjective):
+class REBARContrast(ContrastiveObjective):
     """Loss of REBAR's second stage (paper, Appendix C).
 
     The positive of an anchor is the candidate that best reconstructs a random half of it by the
@@ -121,13 +121,13 @@ class RetrievalContrast(RepresentationObjective):
         As in :class:`~sklearn_pulse.baselines.REBARTransformer`.
     **representation
         The encoder, its normalisation and dropout, and the seed, as in
-        :class:`RepresentationObjective`.
+        :class:`ContrastiveObjective`.
 
     Examples
     --------
     >>> import torch
     >>> sizes = {"hidden_dim": 8, "kernel_size": 3, "bottleneck_dim": 4, "depth": 1}
-    >>> objective = RetrievalContrast(2, attention=sizes, encoder_depth=3)
+    >>> objective = REBARContrast(2, attention=sizes, encoder_depth=3)
     >>> x, candidates = torch.randn(4, 16, 2), torch.randn(4, 10, 16, 2)
     >>> objective(x=x, candidates=candidates).shape, objective.encode(x).shape
     (torch.Size([]), torch.Size([4, 320]))
@@ -196,7 +196,7 @@ class RetrievalContrast(RepresentationObjective):
 
         What the encoder keeps for the gradients of ten times a batch would take gigabytes.
         """
-        is_large = candidates.shape[:3].numel() > _MAX_STEPS
+        is_large = candidates.shape[:3].numel() > _MAX_JOINT_STEPS
         if not (is_large or self._drops):
             mask = None if observed is None else observed.flatten(0, 1)
             embedded = self.represent(candidates.flatten(0, 1), mask)
