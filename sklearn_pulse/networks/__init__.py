@@ -1,4 +1,4 @@
-"""Networks of PULSE and of the methods beside it; every one works on (batch, time, channels)."""
+"""Networks of PULSE and of the baselines, on tensors of shape (batch, time, channels)."""
 
 from ._conv_encoder import ConvEncoder
 from ._cross_attention import CrossAttention

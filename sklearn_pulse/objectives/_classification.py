@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager
-from typing import Any, NamedTuple
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Literal, NamedTuple
 
 import torch
 import torch.nn.functional as F
@@ -69,11 +70,11 @@ class Classification(Objective):
         embedding_dim: int = 320,
         encoder_hidden_dim: int = 64,
         encoder_depth: int = 10,
-        pooling: str = "max",
+        pooling: Literal["max", "mean"] = "max",
         head_hidden_dim: int | None = 64,
         train_head: bool = True,
         freeze_epochs: int = 0,
-        bag_pooling: str = "mean",
+        bag_pooling: Literal["mean", "max"] = "mean",
         seed: int = 0,
     ) -> None:
         super().__init__(seed)
@@ -95,7 +96,7 @@ class Classification(Objective):
         self._trained = {name for name, p in self.source.named_parameters() if p.requires_grad}
 
     @property
-    def encoder(self) -> nn.Module:
+    def encoder(self) -> nn.Module:  # type: ignore[override]  # read only: `source` owns it
         """Encoder of the source, which comes after the map of the channels."""
         return self.source.encoder
 
@@ -160,9 +161,11 @@ class Classification(Objective):
         """Put the source's generator on `device` where `generator_state` was read."""
         self.source.set_generator_state(state, device)
 
-    def seeded(self, seed: int) -> AbstractContextManager[Any]:
+    @contextmanager
+    def seeded(self, seed: int) -> Iterator[None]:
         """Draw from a fresh generator for a while, and leave the source's own where it was."""
-        return self.source.seeded(seed)
+        with self.source.seeded(seed):
+            yield
 
 
 def _wrap_encoder(encoder: nn.Module) -> Objective:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
@@ -47,8 +47,8 @@ class ContrastiveObjective(Objective):
         embedding_dim: int = 320,
         encoder_hidden_dim: int = 64,
         encoder_depth: int = 10,
-        pooling: str = "max",
-        layer_norm: str = "everywhere",
+        pooling: Literal["max", "mean"] = "max",
+        layer_norm: Literal["everywhere", "embedding", "none"] = "everywhere",
         representation_dropout: float = 0.0,
         seed: int = 0,
     ) -> None:

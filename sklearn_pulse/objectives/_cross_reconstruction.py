@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import torch
 from torch import Tensor
@@ -86,7 +86,7 @@ class CrossReconstruction(Objective):
         embedding_dim: int = 320,
         encoder_hidden_dim: int = 64,
         encoder_depth: int = 10,
-        pooling: str = "max",
+        pooling: Literal["max", "mean"] = "max",
         time_varying_dim: int = 1,
         time_varying_pool: int = 1,
         init_kernel_size: int = 3,
@@ -95,15 +95,15 @@ class CrossReconstruction(Objective):
         shared_encoder: bool = False,
         gru_num_layers: int = 2,
         gru_hidden_dim: int = 64,
-        observation: str = "mlp",
+        observation: Literal["mlp", "linear"] = "mlp",
         n_crops: int = 2,
-        crop: str = "suffix",
+        crop: Literal["suffix", "fixed"] = "suffix",
         crop_length: int | float | None = None,
         min_crop_length: int | float = 0.5,
-        pairing: str = "crops",
-        loss_reduction: str = "published",
+        pairing: Literal["crops", "random"] = "crops",
+        loss_reduction: Literal["published", "valid"] = "published",
         dropout: float = 0.1,
-        theta_dropout: str = "step",
+        theta_dropout: Literal["step", "sequence"] = "step",
         seed: int = 0,
     ) -> None:
         super().__init__(seed)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from torch import Tensor
@@ -61,10 +61,34 @@ class PairReconstruction(CrossReconstruction):
         """
         if x.shape[1] == 1:  # no step is left to predict
             return self.encode(x, observed).sum() * 0.0
-        if partner is None:
-            partner, partner_observed = x, observed
         passes = self.reconstruct(x, observed, starts, partner, partner_observed)
         return self.pass_losses(passes).squeeze(0)
+
+    def reconstruct(
+        self,
+        x: Tensor,
+        observed: Tensor | None = None,
+        starts: Tensor | None = None,
+        partner: Tensor | None = None,
+        partner_observed: Tensor | None = None,
+    ) -> Reconstruction:
+        """DOC"""
+        if partner is None:
+            partner, partner_observed = x, observed
+        return self._reconstruct_pairs(x, observed, starts, partner, partner_observed)
+
+    def _reconstruct_pairs(
+        self,
+        x: Tensor,
+        observed: Tensor | None,
+        starts: Tensor | None,
+        partner: Tensor,
+        partner_observed: Tensor | None,
+    ) -> Reconstruction:
+        raise NotImplementedError(
+            f"{type(self).__name__} must define _reconstruct_pairs: use PositivePairs or"
+            " NegativePairs, or derive from one of them."
+        )
 
     def _draw_start(self, x: Tensor, observed: Tensor | None) -> Tensor:
         if self.sample_init:
@@ -98,17 +122,19 @@ class PositivePairs(PairReconstruction):
     (torch.Size([]), torch.Size([4, 16]))
     """
 
-    def __init__(self, n_channels: int, *, init_source: str = "target", **params: Any) -> None:
+    def __init__(
+        self, n_channels: int, *, init_source: Literal["target", "anchor"] = "target", **params: Any
+    ) -> None:
         super().__init__(n_channels, **params)
         self.init_source = init_source
 
-    def reconstruct(
+    def _reconstruct_pairs(
         self,
         x: Tensor,
-        observed: Tensor | None = None,
-        starts: Tensor | None = None,
-        partner: Tensor | None = None,
-        partner_observed: Tensor | None = None,
+        observed: Tensor | None,
+        starts: Tensor | None,
+        partner: Tensor,
+        partner_observed: Tensor | None,
     ) -> Reconstruction:
         """Reconstruct the partners; the parameters are those of :meth:`forward`."""
         anchor = self.encode_window(x, observed)
@@ -162,13 +188,13 @@ class NegativePairs(PairReconstruction):
         """Embed windows, each as a pair with itself."""
         return self.encoder(torch.cat([x, x], dim=-1), observed)
 
-    def reconstruct(
+    def _reconstruct_pairs(
         self,
         x: Tensor,
-        observed: Tensor | None = None,
-        starts: Tensor | None = None,
-        partner: Tensor | None = None,
-        partner_observed: Tensor | None = None,
+        observed: Tensor | None,
+        starts: Tensor | None,
+        partner: Tensor,
+        partner_observed: Tensor | None,
     ) -> Reconstruction:
         """Reconstruct both windows; the parameters are those of :meth:`forward`.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from torch import Tensor
@@ -45,6 +45,8 @@ class REBARReconstruction(Objective):
     torch.Size([])
     """
 
+    encoder: CrossAttention
+
     def __init__(
         self,
         n_channels: int,
@@ -68,7 +70,9 @@ class REBARReconstruction(Objective):
         drop = self._dropout if self.training and self.attention_dropout else None
         return squared_errors(self.encoder, x, hidden, x, observed, observed, drop).sum()
 
-    def validation_loss(self, x: Tensor, observed: Tensor | None = None) -> Tensor:
+    def validation_loss(  # type: ignore[override]  # names the keys of its batch, as `forward` does
+        self, x: Tensor, observed: Tensor | None = None
+    ) -> Tensor:
         """Compute the mean error of a hidden entry; batches of any size count alike."""
         hidden = self._draw_block(x, observed)
         scored = hidden if observed is None else hidden & observed
@@ -141,7 +145,7 @@ class REBARContrast(ContrastiveObjective):
         n_candidates: int = 10,
         alpha: float = 0.0,
         temperature: float = 1.0,
-        loss_reduction: str = "mean",
+        loss_reduction: Literal["mean", "published"] = "mean",
         **representation: Any,
     ) -> None:
         super().__init__(n_channels, **representation)
