@@ -1,4 +1,4 @@
-"""Objectives: torch modules from a batch to a scalar loss, and from windows to embeddings."""
+"""Objectives: torch modules that map a batch to a scalar loss and windows to embeddings."""
 
 from ._base import Objective
 from ._classification import Classification, Source
