@@ -8,16 +8,16 @@ from ._pair_reconstruction import NegativePairs, PairReconstruction, PositivePai
 from ._rebar import REBARContrast, REBARReconstruction
 
 __all__ = [
-    "REBARReconstruction",
     "Classification",
+    "ContrastiveObjective",
     "CrossReconstruction",
     "NegativePairs",
     "Objective",
     "PairReconstruction",
     "PositivePairs",
-    "Reconstruction",
-    "ContrastiveObjective",
     "REBARContrast",
+    "REBARReconstruction",
+    "Reconstruction",
     "Source",
     "check_contrastive",
 ]

@@ -268,7 +268,7 @@ class REBARContrast(ContrastiveObjective):
         return self.contrast(self.represent(x, observed), embedded, positive)
 
     def _represent_candidates(self, candidates: Tensor, observed: Tensor | None) -> Tensor:
-        """Embed all candidates: (batch, n_candidates, time, channels) to (batch, n_candidates, dim).
+        """Embed all candidates, of shape (batch, n_candidates, time, channels).
 
         Storing the encoder's activations for ten times a batch would take gigabytes. If there are
         many candidates, they are embedded one per anchor at a time, and recomputed for the
@@ -315,7 +315,7 @@ class REBARContrast(ContrastiveObjective):
         observed: Tensor | None = None,
         candidates_observed: Tensor | None = None,
     ) -> Tensor:
-        """Compute the squared errors of reconstructing half of each anchor from each of its candidates.
+        """Compute the errors of reconstructing half of each anchor from each of its candidates.
 
         Half of the steps (``n_timesteps // 2``) are hidden, drawn anew for every candidate and
         shared by the anchors of the batch.
