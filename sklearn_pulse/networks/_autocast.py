@@ -7,7 +7,7 @@ from torch import Tensor
 
 
 def compute_dtype(x: Tensor) -> torch.dtype:
-    """Return the data type for matrix products: autocast's if autocast is on, else that of `x`.
+    """Return the data type for matrix products: autocast's if it is on, else the type of `x`.
 
     Autocast ignores products that write into an existing tensor. Code with such products casts its
     operands to this type itself.

@@ -71,9 +71,9 @@ class ReversibleNorm(nn.Module):
         x : Tensor of shape (batch, n_timesteps, n_channels)
             Windows.
         mean : Tensor of shape (batch, 1, n_channels)
-            Mean to subtract; it may be that of other windows.
+            Mean to subtract; it may come from other windows.
         std : Tensor of shape (batch, 1, n_channels)
-            Standard deviation to divide by; it may be that of other windows.
+            Standard deviation to divide by; it may come from other windows.
 
         Returns
         -------

@@ -67,7 +67,7 @@ class _Recurrence(torch.autograd.Function):
         gate_weight, candidate_weight = weight.t().split([2 * dim, dim], 1)
         gate_bias, candidate_bias = bias.split([2 * dim, dim])
         inputs[:, : 2 * dim].add_(gate_bias)
-        recurrent = inputs.new_empty(len(inputs), dim)  # what the reset gate multiplies
+        recurrent = inputs.new_empty(len(inputs), dim)  # multiplied by the reset gate
         states = torch.empty_like(recurrent)
         before = state
         for step, size in zip(steps_of(sizes), sizes, strict=True):

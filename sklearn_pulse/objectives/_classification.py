@@ -46,7 +46,7 @@ class Source(NamedTuple):
 class Classification(Objective):
     """Weighted cross-entropy of a classification head on the embedding of a window or a bag.
 
-    The encoder is new, or that of a pretrained objective. If a pretrained encoder takes another
+    The encoder is new, or comes from a pretrained objective. If a pretrained encoder takes another
     number of channels, a linear map of the channels comes before it.
 
     Parameters

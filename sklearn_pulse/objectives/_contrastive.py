@@ -143,8 +143,8 @@ def check_contrastive(estimator: Any) -> None:
 
     Examples
     --------
-    >>> from sklearn_pulse.baselines import SimCLRTransformer
-    >>> check_contrastive(SimCLRTransformer(layer_norm="input"))
+    >>> from types import SimpleNamespace
+    >>> check_contrastive(SimpleNamespace(layer_norm="input", representation_dropout=0.0))
     Traceback (most recent call last):
         ...
     ValueError: layer_norm must be one of 'embedding', 'everywhere', 'none', got 'input'

@@ -17,7 +17,7 @@ class PairReconstruction(CrossReconstruction):
 
     A subclass defines which window the embedding, the drive and the initial condition are read
     from, and which window is the target. In contrast to :class:`CrossReconstruction`, there is no
-    dropout before the decoder, and the loss is that of the one pass.
+    dropout before the decoder, and the loss has no other pass.
 
     Parameters
     ----------

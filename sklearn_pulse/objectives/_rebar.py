@@ -185,7 +185,8 @@ class REBARContrast(ContrastiveObjective):
         Sizes of the :class:`~sklearn_pulse.networks.CrossAttention`: its keyword arguments
         `hidden_dim`, `kernel_size`, `bottleneck_dim` and `depth`.
     n_candidates : int, default=10
-        Number of candidates per anchor that are drawn from the batch if `forward` is given none.
+        Number of candidates per anchor that are drawn from the batch if `forward` gets no
+        candidates.
     alpha : float, default=0.0
         Weight of the contrast with the other anchors, in [0, 1].
     temperature : float, default=1.0
