@@ -2,17 +2,17 @@
 Chaotic systems: telling parameters apart under noise
 =====================================================
 
-Three systems of stochastic differential equations, each at several values of one parameter, make
-data sets whose classes are known exactly: a class is a value of the parameter. Dynamical noise
-pushes the trajectories about. PULSE learns from the trajectories alone; a linear probe then tells
-the values apart from windows of 100 steps. Everything is scored on the validation trials, beside
-the same encoder untrained.
+Three systems of stochastic differential equations are simulated at several values of one parameter.
+Each value of the parameter is a class, so the classes are known exactly. Dynamical noise perturbs
+the trajectories. PULSE learns from the trajectories without labels; a linear probe then tells the
+values apart from windows of 100 steps. PULSE and the untrained encoder are scored on the validation
+trials.
 
     python examples/plot_chaos.py
 
-The run takes about a minute and is no benchmark: a published run sees over a million windows, this
-one three and a half thousand, with one crop of each instead of three, too few to outdo the
-untrained encoder.
+The run takes about a minute and is no benchmark. A published run reads over a million windows with
+three crops each. This run reads 3,500 windows with one crop each, too few to beat the untrained
+encoder.
 """
 
 from pathlib import Path
@@ -42,8 +42,8 @@ output.mkdir(parents=True, exist_ok=True)
 # %%
 # The attractors, clean and noisy
 # -------------------------------
-# One trajectory each, its last 4,000 steps. A noise level means the same in all systems: it is
-# measured against the size of the clean attractor.
+# The pictures show the last 4,000 steps of one trajectory per system. A noise level is relative to
+# the size of the clean attractor, so it means the same in all systems.
 
 LEVELS = (0, 1, 5)
 SYSTEMS = {
@@ -67,14 +67,14 @@ figure.savefig(output / "attractors.png", dpi=120)
 # %%
 # Five values of one parameter
 # ----------------------------
-# Twenty trials of each value: 14 train, 3 validate, 3 test.
+# Each value has twenty trials: 14 for training, 3 for validation and 3 for testing.
 
 data = make_system_classification("lorenz", noise=1.0, n_classes=5, random_state=0)
 cut = presets.windows("pulse", "synthetic")
 
 
 def windows_of(part, stride):
-    """Cut random windows from the trials of one part."""
+    """Return random windows of the trials of one part."""
     trials = [
         trial
         for trial, split in zip(data.recordings, data.recording_split, strict=True)
@@ -105,10 +105,11 @@ for name, encoder in {"PULSE": pulse, "untrained": untrained}.items():
     print(f"{name:>10s}{probe.score(Z_val, data.y[val]):8.3f}")
 
 # %%
-# The embedding's classes
-# -----------------------
-# The widest directions of the embedding tell where on the attractor a window lies. The two that
-# tell the classes apart best are found on the training trials; the picture shows validation trials.
+# The classes in the embedding
+# ----------------------------
+# The directions of largest variance in the embedding tell where on the attractor a window lies. The
+# two directions that separate the classes best are fitted to the training trials; the picture shows
+# the validation trials.
 
 Z_train, Z_val = embeddings["PULSE"]
 discriminants = LinearDiscriminantAnalysis(n_components=2, solver="eigen", shrinkage=0.1)

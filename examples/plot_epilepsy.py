@@ -2,15 +2,15 @@
 Seizures in the EEG, and a split that leaks
 ===========================================
 
-The Epilepsy task of the transfer benchmark cuts 500 EEG segments into 11,500 windows and divides
-the windows at random, so that neighbours in time train and test. This example scores the same
-probe twice, with windows divided at random and with segments kept whole, on PULSE embeddings and
-on those of the untrained encoder.
+The Epilepsy task of the transfer benchmark cuts 500 EEG segments into 11,500 windows and splits the
+windows at random, so that windows of one segment are in both the training and the test part. This
+example scores the same probe on random splits and on splits that keep segments whole, with
+embeddings of PULSE and of the untrained encoder.
 
     python examples/plot_epilepsy.py [folder of the data set]
 
-The segments are known from the Bonn text files only. The run takes about a minute and is no
-benchmark.
+Only the text files of the University of Bonn tell which segment a window belongs to. The run takes
+about a minute and is no benchmark.
 """
 
 import sys
@@ -59,8 +59,8 @@ pulse.fit(epilepsy.X[train[:1000]], X_val=epilepsy.X[val[:200]])
 untrained = RandomEncoderTransformer(random_state=0).fit(epilepsy.X[train[:1000]])
 
 # %%
-# The same probe, with and without neighbours in the test folds
-# -------------------------------------------------------------
+# The same probe on random splits and on splits by segment
+# --------------------------------------------------------
 
 y, groups = epilepsy.y[test], epilepsy.groups[test]
 folds = (

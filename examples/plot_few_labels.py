@@ -2,16 +2,16 @@
 Few labels, much unlabelled data
 ================================
 
-In the activity recordings of a smart phone (HAR) 99 % of the windows lose their label: ``y`` is
--1, scikit-learn's mark for unlabelled. One plain pipeline does everything: PULSE pretrains on all
-windows, and the classifier behind it learns from the few that kept their label. Beside it stands
-the same pipeline with an untrained encoder. Everything is scored on the validation recordings; the
-test recordings are not looked at.
+In the activity recordings of a smartphone (HAR), 99 % of the windows lose their label: their ``y``
+is -1, scikit-learn's mark for unlabelled samples. One pipeline is enough: PULSE pretrains on all
+windows, and the classifier learns from the few windows that keep their label. The same pipeline
+with an untrained encoder is the control. Both are scored on the validation recordings; the test
+recordings are not used.
 
     python examples/plot_few_labels.py [folder of the data set]
 
-The run takes a minute or two and is no benchmark: the encoder is smaller than the published one and
-sees 3,178 windows for a few epochs, where a published run draws 19,106 windows for a hundred.
+The run takes a minute or two and is no benchmark. The encoder is smaller than the published one and
+reads 3,178 windows for a few epochs; a published run reads 19,106 windows for a hundred epochs.
 """
 
 import sys
@@ -38,8 +38,8 @@ from sklearn_pulse.plotting import LabelEfficiencyDisplay, TrainingCurveDisplay
 started = time.perf_counter()
 
 # %%
-# Windows, and a label for one in a hundred
-# -----------------------------------------
+# Windows, of which one in a hundred has a label
+# ----------------------------------------------
 
 try:
     har = fetch_har(*sys.argv[1:2], group="recording")
@@ -59,13 +59,13 @@ for label, name in enumerate(har.target_names):
 # %%
 # One pipeline
 # ------------
-# ``fit`` gets every window and the masked labels, as any scikit-learn pipeline would.
+# ``fit`` takes all windows and the masked labels, as in any scikit-learn pipeline.
 
 SIZE = {"embedding_dim": 160, "encoder_hidden_dim": 32, "encoder_depth": 7}
 
 
 def few_labels(encoder):
-    """Pretrain on every row, classify from the labelled ones."""
+    """Return a pipeline that pretrains on all rows and classifies from the labelled rows."""
     probe = LogisticRegression(max_iter=1000, class_weight="balanced")
     return Pipeline(
         [
@@ -89,11 +89,11 @@ for name, pipeline in pipelines.items():
 print(f"  {'majority class':20s}{majority:6.3f}")
 
 # %%
-# It is an estimator like any other
-# ---------------------------------
-# In cross-validation, ``LabeledTestSplit`` keeps unlabelled windows out of the test folds, where
-# nothing could be scored, and the recordings stay whole. A fold has only a dozen labelled
-# windows to score: this shows that it works, not which method is better.
+# Cross-validation
+# ----------------
+# ``LabeledTestSplit`` keeps unlabelled windows out of the test folds, since they cannot be scored,
+# and keeps the recordings whole. A fold has only a dozen labelled windows to score: the figures
+# show how to cross-validate, not which method is better.
 
 cv = LabeledTestSplit(GroupKFold(3))
 short = {"PULSE": {"encode__max_epochs": 1}, "untrained encoder": {}}
@@ -113,7 +113,7 @@ for name, pipeline in pipelines.items():
 # %%
 # More labels
 # -----------
-# The encoders stay as they were fitted; labels are drawn five times for each share.
+# The encoders are not fitted again. Labels are drawn five times for each fraction.
 
 used = train | val
 val_rows = np.flatnonzero(val[used])

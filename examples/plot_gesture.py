@@ -2,12 +2,13 @@
 Hand gestures from an accelerometer
 ===================================
 
-440 gestures of eight kinds are a small target for transfer: PULSE pretrains on the gestures
-themselves here, and a linear probe on its embedding is scored beside the same encoder untrained.
+The data set holds 440 gestures of eight kinds and is a small target for transfer. Here, PULSE
+pretrains on the gestures themselves. A linear probe on its embeddings is scored beside a probe on
+the embeddings of the untrained encoder.
 
     python examples/plot_gesture.py [folder of the data set]
 
-The run takes about a minute and is no benchmark: the publication pretrains on HAR and
+The run takes about a minute and is no benchmark: the publication pretrains on HAR and then
 fine-tunes.
 """
 

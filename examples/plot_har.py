@@ -3,14 +3,14 @@ Human activity recognition with few labels
 ==========================================
 
 PULSE pretrains on random windows of the training recordings of the UCI data set "Smartphone-Based
-Recognition of Human Activities and Postural Transitions", cut as published; a linear probe then
-learns from a part of the labelled windows. Everything is scored on the validation recordings,
-beside the same encoder untrained.
+Recognition of Human Activities and Postural Transitions", cut as published. A linear probe then
+learns from a fraction of the labelled windows. PULSE and the untrained encoder are scored on the
+validation recordings.
 
     python examples/plot_har.py [folder of the data set]
 
-The run takes about a minute and is no benchmark: a published run sees two million windows, this
-one about five thousand. ``examples/reproduce/har.py`` takes the budget as an argument.
+The run takes about a minute and is no benchmark: a published run reads two million windows, this
+run about five thousand. ``examples/reproduce/har.py`` takes the budget as an argument.
 """
 
 import sys
@@ -30,7 +30,8 @@ from sklearn_pulse.windows import random_windows
 # %%
 # Recordings, and windows to pretrain on
 # --------------------------------------
-# The encoder needs no labels, so its windows lie anywhere in a recording, transitions included.
+# The encoder needs no labels, so its windows may lie anywhere in a recording, also in transitions
+# between activities.
 
 try:
     har = fetch_har(*sys.argv[1:2])
@@ -41,7 +42,7 @@ cut = presets.windows("pulse", "har")
 
 
 def windows_of(part, stride, fraction):
-    """Cut random windows from the recordings of one part."""
+    """Return random windows of the recordings of one part."""
     recordings = [
         recording
         for recording, split in zip(har.recordings, har.recording_split, strict=True)

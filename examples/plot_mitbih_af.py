@@ -2,14 +2,14 @@
 Atrial fibrillation in the ECG
 ==============================
 
-PULSE pretrains on ten second windows of two-lead ECG from PhysioNet, filtered and cut as published;
-a linear probe then tells atrial fibrillation from normal rhythm in records that neither has seen,
-beside the same encoder untrained.
+PULSE pretrains on ten-second windows of two-lead ECG from PhysioNet, filtered and cut as published.
+A linear probe then tells atrial fibrillation from normal rhythm in records that were not used for
+training. The untrained encoder is scored with the same probe.
 
     python examples/plot_mitbih_af.py [folder of the data set]
 
-The folder may also hold records of the MIT-BIH Arrhythmia Database. The run takes a minute
-or two and is no benchmark.
+The folder may also hold records of the MIT-BIH Arrhythmia Database. The run takes a minute or two
+and is no benchmark.
 """
 
 import sys

@@ -2,18 +2,18 @@
 Quickstart: from recordings to a model
 ======================================
 
-Forty recordings of a smart watch (accelerometer and gyroscope, four activities) are cut into
-windows. PULSE pretrains on them without labels, a linear probe classifies its embeddings, and a
-grid search picks the number of crops and the size of the GRU; the pick is then trained for longer.
-Two controls stand beside it: the same encoder untrained, and plain statistics of each channel.
-The recordings ship inside sktime, so nothing is downloaded.
+Forty recordings of a smartwatch (accelerometer and gyroscope, four activities) are cut into
+windows. PULSE pretrains on the windows without labels, a linear probe classifies the embeddings,
+and a grid search selects the number of crops and the size of the GRU. The selected model is then
+trained for longer. There are two controls: the untrained encoder, and statistics of each channel.
+The recordings are part of sktime, so nothing is downloaded.
 """
 
 # %%
 # Recordings and windows
 # ----------------------
-# Windows are cut before the pipeline, since each carries a label, and the recording is their
-# group: windows of one recording are never on both sides of a split.
+# Windows are cut before the pipeline, since each window carries a label. Their group is the
+# recording, so that windows of one recording are never on both sides of a split.
 
 import time
 from pathlib import Path
@@ -40,7 +40,7 @@ CHANNELS = ["acc x", "acc y", "acc z", "gyro x", "gyro y", "gyro z"]
 
 
 def load(split):
-    """Recordings of shape (n, 100, 6), and one activity each."""
+    """Return recordings of shape (n, 100, 6), and one activity per recording."""
     X, y = load_basic_motions(split=split, return_type="numpy3D")
     return X.swapaxes(1, 2).astype(np.float32), y
 
@@ -53,12 +53,13 @@ print(f"{len(recordings)} recordings -> windows {train.X.shape}, {np.unique(trai
 # %%
 # One pipeline, one search
 # ------------------------
-# With ``memory``, a change of the probe's C retrains no encoder: 8 settings of PULSE in 3 folds,
-# and the best one again on all windows, are 25 trainings for 72 candidates and folds.
+# With ``memory``, another C of the probe does not train the encoder again. The 72 combinations of
+# candidates and folds need 25 trainings of PULSE: 8 settings in 3 folds, and the best setting on
+# all windows.
 
 
 def probe_on(transformer):
-    """A linear probe on what a transformer makes of the windows."""
+    """Return a pipeline of a transformer and a linear probe."""
     return Pipeline(
         [
             ("encode", transformer),
@@ -70,11 +71,11 @@ def probe_on(transformer):
 
 
 def statistics(X):
-    """Mean, standard deviation, minimum and maximum of each channel."""
+    """Return the mean, standard deviation, minimum and maximum of each channel."""
     return np.concatenate([X.mean(1), X.std(1), X.min(1), X.max(1)], axis=1)
 
 
-SHORT = {"max_epochs": 10, "batch_size": 32, "lr": 5e-3}  # 120 windows are few: larger steps
+SHORT = {"max_epochs": 10, "batch_size": 32, "lr": 5e-3}  # larger steps, since 120 windows are few
 sizes = {
     "encode__n_crops": [1, 2],
     "encode__gru_hidden_dim": [32, 64],
@@ -97,8 +98,8 @@ for name, (transformer, grid) in models.items():
 # %%
 # Accuracy
 # --------
-# Selection saw the training recordings only. The search's pick is trained fifteen times as long on
-# all of them; then the test recordings are looked at, once.
+# The search uses the training recordings only. The selected model is trained fifteen times as long
+# on all of them; then the test recordings are scored, once.
 
 long = searches["PULSE"].best_estimator_.set_params(encode__max_epochs=150)
 long.fit(train.X, train.y, encode__groups=train.groups)

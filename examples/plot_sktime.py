@@ -3,15 +3,15 @@ A panel workflow in sktime
 ==========================
 
 BasicMotions (accelerometer and gyroscope, four activities) and JapaneseVowels (nine speakers,
-utterances of 7 to 29 steps) come with sktime, as panels: no array is reshaped and nothing is padded
-by hand here. PULSE is a step of an sktime pipeline, beside the same encoder untrained, the summary
+utterances of 7 to 29 steps) come with sktime as panels. They are neither reshaped nor padded by
+hand. PULSE is a step of an sktime pipeline. The controls are the untrained encoder, the summary
 statistics of sktime, and the majority class.
 
     python examples/plot_sktime.py
 
-The run takes less than a minute and is no benchmark: a published run sees two million windows, this
-one sees 25 times the few hundred here. Both panels are easy: the controls do as well. No parameter
-was chosen by looking at a score.
+The run takes less than a minute and is no benchmark: a published run reads two million windows,
+this run reads a few hundred windows 25 times. Both panels are easy, and the controls score as well
+as PULSE. No parameter was selected by a score.
 """
 
 from pathlib import Path
@@ -39,8 +39,8 @@ from sklearn_pulse.plotting import EmbeddingDisplay
 # %%
 # Panels as they come
 # -------------------
-# A cell of a nested frame holds a series. The lengths of JapaneseVowels differ; what is missing
-# at the end of the shorter ones is masked.
+# A cell of a nested frame holds a series. The series of JapaneseVowels differ in length; the
+# missing end of shorter series is masked.
 
 panels = {"BasicMotions": load_basic_motions, "JapaneseVowels": load_japanese_vowels}
 loaded = {}
@@ -69,7 +69,7 @@ for panel, (X, y, X_test, y_test) in loaded.items():
     print(f"{panel:16s}", end="")
     for name, encoder in encoders.items():
         classifier = encoder * StandardScaler() * LogisticRegression(max_iter=1000)
-        if name == "statistics":  # warns of unequal lengths, which its numbers do not mind
+        if name == "statistics":  # warns of unequal lengths, which do not affect it
             classifier.set_config(warnings="off")
         classifier.fit(X, y)
         fitted[panel, name] = classifier
@@ -78,10 +78,10 @@ for panel, (X, y, X_test, y_test) in loaded.items():
     print(f"{majority.score(np.zeros((len(y_test), 1)), y_test):12.3f}")
 
 # %%
-# What was learnt, and where instances lie
-# ----------------------------------------
-# The fitted transformer is inside: ``estimator_`` has the history, and everything that plain
-# PULSE has. What the pipeline hands to the classifier is a DataFrame with named columns.
+# The training history and the embedding
+# --------------------------------------
+# ``estimator_`` is the fitted PULSE transformer, with its history and all other attributes. The
+# pipeline passes a DataFrame with named columns to the classifier.
 
 figure, axes = plt.subplots(1, 2, figsize=(11, 4.5), layout="constrained")
 for ax, (panel, (_, _, X_test, y_test)) in zip(axes, loaded.items(), strict=True):

@@ -2,8 +2,9 @@
 Sleep stages in the EEG
 =======================
 
-PULSE pretrains on random windows of whole nights of two-channel EEG (Sleep-EDF), cut as published;
-a linear probe then stages 30 second epochs of other nights, beside the same encoder untrained.
+PULSE pretrains on random windows of whole nights of two-channel EEG (Sleep-EDF), cut as published.
+A linear probe then stages 30-second epochs of other nights. The untrained encoder is scored with
+the same probe.
 
     python examples/plot_sleep_edf.py [folder of the data set]
 
@@ -28,8 +29,8 @@ from sklearn_pulse.windows import random_windows
 # %%
 # A night
 # -------
-# Stages 3 and 4 are merged and REM is a class; ``stages="published"`` gives the classes of the
-# publication, which leave REM out.
+# Stages 3 and 4 are merged, and REM is a class. ``stages="published"`` gives the classes of the
+# publication, which omit REM.
 
 try:
     sleep = fetch_sleep_edf(*sys.argv[1:2])
@@ -54,7 +55,7 @@ cut = presets.windows("pulse", "eeg")
 
 
 def windows_of(part, fraction):
-    """Cut random windows from the nights of one part."""
+    """Return random windows of the nights of one part."""
     nights = [
         recording
         for recording, split in zip(sleep.recordings, sleep.recording_split, strict=True)

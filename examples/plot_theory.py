@@ -2,16 +2,17 @@
 Theorem 1 as a picture
 ======================
 
-Two samples of one dynamical system: which latent variables do the masked observables share with
-the visible ones? The theorem says: the system alone, if and only if one sample is wholly masked and
-the other wholly visible. This draws the graph, and in blue what is left of the shared variables
-after pruning, as the paper words it and by the rule whose set always separates the two sides.
+Which latent variables do the masked observables of two samples of one dynamical system share with
+the visible observables? The theorem says: only the system, if and only if one sample is fully
+masked and the other fully visible. This example draws the graph. The shared variables that remain
+after pruning are blue, once pruned as the paper words it and once by a rule whose result always
+separates the masked from the visible observables.
 
     python examples/plot_theory.py                                    # one sample masked
     python examples/plot_theory.py 1111/1000 --first-step driven      # 1 is masked, 0 visible
 
-At the end it counts the masks on which the pruning as worded leaves too little. That takes a few
-seconds.
+At the end, the example counts the masks on which the pruning as worded leaves too few variables.
+The count takes a few seconds.
 """
 
 import argparse
@@ -42,14 +43,14 @@ rows = arguments.mask.split("/")
 n_steps = len(rows[0])
 if set(arguments.mask) - set("01/") or [len(row) for row in rows] != [n_steps] * 2:
     parser.error(
-        f"mask {arguments.mask!r} is none: write for example 1111/1000, as many steps each"
+        f"mask {arguments.mask!r} is not valid: write two samples of equal length such as 1111/1000"
     )
 if len(set(arguments.mask.replace("/", ""))) == 1:
     parser.error(f"mask {arguments.mask!r} leaves one side empty: mix 1 (masked) and 0 (visible)")
 
 
 def observables(rows):
-    """Nodes that a mask such as ["1111", "1000"] hides."""
+    """Return the nodes that a mask such as ["1111", "1000"] hides."""
     return [
         f"Y[{sample},{step}]"
         for sample, row in enumerate(rows)
@@ -59,15 +60,15 @@ def observables(rows):
 
 
 # %%
-# What crosses
-# ------------
-# The smallest separating sets are found by trying all sets, so only for short samples.
+# The shared variables
+# --------------------
+# The smallest separating sets are found by trying all sets, hence for short samples only.
 
 RULES = {"literal": "Pruned as the paper words it", "blocking": "Pruned only where blocked"}
 
 
 def in_braces(nodes):
-    """Write a set in a fixed order."""
+    """Format a set in a fixed order."""
     return "{" + ", ".join(sorted(nodes, key=lambda node: (node != "system", node))) + "}"
 
 
@@ -87,11 +88,11 @@ if n_steps <= 4:
 # %%
 # The graph
 # ---------
-# The system is above the states, the states are above what is measured of them.
+# The system is drawn above the states, and the states above the observables.
 
 
 def place(node):
-    """Coordinates of a node: steps go to the right, one sample after the other."""
+    """Return the coordinates of a node: steps go to the right, one sample after the other."""
     kind, sample, step = (graph.nodes[node][name] for name in ("kind", "sample", "step"))
     if kind == "system":
         return n_steps + 0.25, 1.0 + 0.35 * max(n_steps, 3)
@@ -101,7 +102,7 @@ def place(node):
 
 
 def draw(ax, rule):
-    """Draw the graph with what one rule recovers."""
+    """Draw the graph with the variables that one rule recovers."""
     shared = shared_latents(graph, masked, rule)
     for node in graph:
         hidden, recovered = node in masked, node in shared
@@ -148,7 +149,7 @@ plt.close(figure)
 # %%
 # On how many masks does each set separate?
 # -----------------------------------------
-# Every mask of two samples that hides something and not everything.
+# All masks of two samples are tried, except those that hide nothing or everything.
 
 print(f"\n{'first state':13s}{'steps':>5s}{'masks':>7s}{'only the system':>17s}", end="")
 print("".join(f"{rule + ' fails':>16s}" for rule in RULES))

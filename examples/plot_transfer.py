@@ -2,16 +2,15 @@
 From walking to gestures: transfer
 ==================================
 
-PULSE pretrains on smartphone recordings of human activities, six channels and 128 steps, without
-a label. The encoder is then fine-tuned on 80 hand gestures of another device, three channels and
-206 steps, which is one call of :class:`~sklearn_pulse.FineTuneClassifier`. Beside it stand the
-same encoder trained on the gestures from scratch, and the untrained encoder under a linear probe.
+PULSE pretrains on smartphone recordings of human activities (six channels, 128 steps) without
+labels. One call of :class:`~sklearn_pulse.FineTuneClassifier` then fine-tunes the encoder on 80
+hand gestures of another device (three channels, 206 steps). The controls are the same encoder
+trained on the gestures from scratch, and the untrained encoder with a linear probe.
 
     python examples/plot_transfer.py [folder of the data sets]
 
-The run takes about a minute or two and is no benchmark: it pretrains on a small part of what the
-publication does, and scores on gestures that the published split trains on; its test part is
-left alone.
+The run takes a minute or two and is no benchmark. It pretrains on a small part of the published
+training data and scores gestures of the published training part; the test part is not used.
 """
 
 import sys
@@ -69,8 +68,8 @@ probe = make_linear_probe().fit(untrained.transform(X), y)
 print(f"{'untrained':>28s}{'':>8s}{probe.score(untrained.transform(X_rest), y_rest):8.3f}")
 
 # %%
-# What is taken for what
-# ----------------------
+# Confusion matrix
+# ----------------
 
 figure, ax = plt.subplots(figsize=(7, 6), layout="constrained")
 ConfusionMatrixDisplay.from_estimator(

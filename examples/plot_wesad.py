@@ -3,13 +3,13 @@ Stress in the pulse of the wrist
 ================================
 
 PULSE pretrains on a quarter of the labelled minutes of the training subjects of WESAD, denoised as
-published, and a linear probe tells baseline, stress, amusement and meditation apart. It is scored
-on the validation subjects, none of whom is in training, beside the same encoder untrained.
+published. A linear probe then tells baseline, stress, amusement and meditation apart. PULSE and the
+untrained encoder are scored on the validation subjects, who are not in the training part.
 
     python examples/plot_wesad.py [folder of the data set]
 
-The run takes about a minute and is no benchmark: a published run has a hundred epochs
-of all windows.
+The run takes about a minute and is no benchmark: a published run trains for a hundred epochs on all
+windows.
 """
 
 import sys
@@ -28,8 +28,9 @@ from sklearn_pulse.evaluation import make_linear_probe
 # %%
 # One minute of each condition
 # ----------------------------
-# Windows are cut from the onset of each label. The published ones (``windows="published"``, the
-# default) begin at the full minute before it, so that the first can hold what came before.
+# Windows are cut from the onset of each label. Published windows (``windows="published"``, the
+# default) begin at the full minute before the onset, so the first window may hold signal of the
+# previous condition.
 
 try:
     wesad = fetch_wesad(*sys.argv[1:2], windows="onset")

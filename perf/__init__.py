@@ -1,1 +1,1 @@
-"""Benchmarks, apart from the tests."""
+"""Benchmarks of speed and memory, apart from the tests."""

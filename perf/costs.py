@@ -1,8 +1,8 @@
-"""What every method costs at the size of HAR's windows, in one run: parameters and windows/s.
+"""Cost of every method at the size of HAR's windows: parameters and windows/s, in one run.
 
     python -m perf.costs [--windows 256] [--rounds 3] [--threads 2] [--output docs/costs.md]
 
-The methods take turns, so that a machine whose speed drifts slows all of them.
+The methods take turns, so that changes in the machine's speed affect all of them.
 """
 
 from __future__ import annotations
@@ -26,37 +26,37 @@ from sklearn_pulse.baselines import SupervisedClassifier
 from sklearn_pulse.benchmark._methods import Method, controls, supervised, trained
 from sklearn_pulse.windows import RecordingWindows, sliding_windows
 
-N_CHANNELS, N_TIMESTEPS = 6, 128  # the size of HAR's windows
-WINDOWS_A_RECORDING = 16
+N_CHANNELS, N_TIMESTEPS = 6, 128  # size of HAR's windows
+WINDOWS_PER_RECORDING = 16
 PRESET = "har"
-N_EPOCHS = 2  # the first warms up
+N_EPOCHS = 2  # the first epoch warms up
 
 
 @dataclass
 class Cost:
-    """What was counted and timed of a method, or of a stage of it."""
+    """Counts and timings of a method, or of one stage of a method."""
 
     n_trained: int = 0
     n_encoder: int = 0
-    training: list[float] = field(default_factory=list)  # windows/s, one a round
+    training: list[float] = field(default_factory=list)  # windows/s, one entry per round
     embedding: list[float] = field(default_factory=list)
 
 
 def make_windows(n_windows: int) -> RecordingWindows:
-    """Return windows of noise that know their recordings; half a window of margin at each end."""
-    n_recordings = max(2, n_windows // WINDOWS_A_RECORDING)
-    shape = (n_recordings, (WINDOWS_A_RECORDING + 1) * N_TIMESTEPS, N_CHANNELS)
+    """Return windows of noise that know their recordings, half a window away from the ends."""
+    n_recordings = max(2, n_windows // WINDOWS_PER_RECORDING)
+    shape = (n_recordings, (WINDOWS_PER_RECORDING + 1) * N_TIMESTEPS, N_CHANNELS)
     recordings = np.random.default_rng(0).normal(size=shape).astype(np.float32)
     return sliding_windows(list(recordings), N_TIMESTEPS, N_TIMESTEPS, lazy=True).X
 
 
 def n_parameters(module: torch.nn.Module) -> int:
-    """Return the number of weights."""
+    """Return the number of weights of a module."""
     return sum(parameter.numel() for parameter in module.parameters())
 
 
 def n_trained(module: torch.nn.Module) -> int:
-    """Return the number of weights that the loss moves."""
+    """Return the number of weights that training changes."""
     return sum(p.numel() for p in module.parameters() if p.requires_grad)
 
 
@@ -66,7 +66,7 @@ def epoch_rate(net: Any, n_windows: int) -> float:
 
 
 def run_once(method: Method, X: RecordingWindows, n_threads: int, costs: dict[str, Cost]) -> None:
-    """Train for two epochs where there is something to train, then embed."""
+    """Train a method for two epochs, unless it has nothing to train, then embed."""
     settings = method.settings(PRESET)
     epochs = dict.fromkeys(("max_epochs", "attention_epochs"), N_EPOCHS)
     options = {"num_threads": n_threads, "device": "cpu", "validation_fraction": 0}
@@ -94,7 +94,7 @@ def run_once(method: Method, X: RecordingWindows, n_threads: int, costs: dict[st
 
 
 def measure(methods: list[Method], n_windows: int, rounds: int, n_threads: int) -> dict[str, Cost]:
-    """Run the methods in turns."""
+    """Run all methods in turns and return their costs by title."""
     X, costs = make_windows(n_windows), defaultdict(Cost)
     with threadpool_limits(n_threads):
         for _ in range(rounds):
@@ -106,7 +106,7 @@ def measure(methods: list[Method], n_windows: int, rounds: int, n_threads: int) 
 
 
 def _rate(rates: list[float], base: list[float]) -> list[str]:
-    """Return the median, and the median of its ratio to another's, round by round."""
+    """Return the median of `rates`, and the median of its ratios to `base`, round by round."""
     if not rates:
         return ["", ""]
     ratios = [rate / other for rate, other in zip(rates, base, strict=True)]
@@ -114,14 +114,15 @@ def _rate(rates: list[float], base: list[float]) -> list[str]:
 
 
 def _count(number: int) -> str:
+    """Format a number; zero becomes an empty cell."""
     return f"{number:,}" if number else ""
 
 
 def table(costs: dict[str, Cost], base: str = "PULSE") -> str:
     """Return the costs as Markdown."""
     lines = [
-        "| | trained parameters | in the encoder | training, windows/s | of PULSE's"
-        " | embedding, windows/s | of PULSE's |",
+        "| | trained parameters | in the encoder | training, windows/s | relative to PULSE"
+        " | embedding, windows/s | relative to PULSE |",
         "|---|---:|---:|---:|---:|---:|---:|",
     ]
     for title, cost in costs.items():
@@ -133,22 +134,24 @@ def table(costs: dict[str, Cost], base: str = "PULSE") -> str:
 
 
 def _page(costs: dict[str, Cost], n_windows: int, rounds: int, n_threads: int) -> str:
+    """Return the page that `make bench` writes."""
     return f"""# What each method costs
 
 `make bench` writes this page: {n_windows} windows of {N_TIMESTEPS} steps and {N_CHANNELS} channels
 (the size of HAR), the settings of `presets.get(method, "har")`, float32 on a CPU. Medians of
 {rounds} rounds in which the methods take turns; a ratio is the median of the rounds' ratios.
-Training is the second epoch, without validation, of the estimator itself (batches, loss, gradient,
-optimiser, callbacks); what a method trains in two stages has two rows. Absolute figures are those
-of one machine, ratios travel better.
+Training times the second epoch of the estimator itself (batches, loss, gradient, optimiser,
+callbacks), without validation. A method that trains in two stages has two rows. Absolute figures
+depend on the machine; ratios depend on it less.
 
 {table(costs)}
 
 {platform.machine()}, {os.cpu_count()} cores, {n_threads} threads, torch {torch.__version__},
 Python {platform.python_version()}.
 
-One epoch is not the same work in every method: the published settings differ in epochs, strides
-and windows (`presets.windows`), and REBAR reconstructs every anchor from each of its candidates.
+An epoch is not the same amount of work in every method: the published settings differ in epochs,
+strides and windows (`presets.windows`), and REBAR reconstructs every anchor from each of its
+candidates.
 """
 
 

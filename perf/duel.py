@@ -1,4 +1,4 @@
-"""Two computations timed in turns, so that a machine whose speed drifts slows both."""
+"""Timing of two computations in turns, so that changes in the machine's speed affect both."""
 
 from __future__ import annotations
 
@@ -9,23 +9,23 @@ from typing import Any
 
 import torch
 
-_PEAK_SIZE = 1536  # of the square matrices whose product gives the machine's peak
+_PEAK_SIZE = 1536  # rows of the square matrices whose product measures the peak
 
 
 def has_bfloat16(device: torch.device) -> bool:
-    """Whether products of bfloat16 have instructions of their own."""
+    """Return whether the device has instructions for products of bfloat16."""
     if device.type == "cuda":
         return torch.cuda.is_bf16_supported()
     return torch.ops.mkldnn._is_mkldnn_bf16_supported()
 
 
 def devices() -> list[str]:
-    """Return the devices that there are."""
+    """Return the names of the available devices."""
     return ["cpu", "cuda"] if torch.cuda.is_available() else ["cpu"]
 
 
 def timed(call: Callable[[], Any], device: torch.device) -> float:
-    """Return the seconds that a call takes."""
+    """Return the duration of a call in seconds."""
     _wait(device)
     start = time.perf_counter()
     call()
@@ -34,12 +34,13 @@ def timed(call: Callable[[], Any], device: torch.device) -> float:
 
 
 def _wait(device: torch.device) -> None:
+    """Wait until the device has finished its work."""
     if device.type == "cuda":
         torch.cuda.synchronize(device)
 
 
 def peak_product(device: torch.device, precision: str) -> Callable[[], Any]:
-    """Return a matrix product to measure the peak by."""
+    """Return a matrix product that measures the device's peak."""
     a, b = torch.randn(2, _PEAK_SIZE, _PEAK_SIZE, device=device, dtype=getattr(torch, precision))
     return lambda: a @ b
 
@@ -56,26 +57,28 @@ def duel(
     rounds: int = 5,
     **labels: Any,
 ) -> None:
-    """Time both in turns, a matrix product before each turn, and keep what was seen.
+    """Time two calls in turns, with a matrix product before each turn, and store the results.
 
     Parameters
     ----------
     benchmark : fixture of pytest-benchmark
-        Its statistics are of `ours`.
-    ours, theirs : callable
-        What is compared; both work on `n_windows` windows.
+        Benchmark that receives the timings of `ours` and, as `extra_info`, the comparison.
+    ours : callable
+        Call to measure, on `n_windows` windows.
+    theirs : callable
+        Call to compare with, on `n_windows` windows.
     device : torch.device
-        Where.
-    precision : {"float32", "bfloat16"}
-        Of the product that measures the peak.
+        Device that both calls use.
+    precision : {"float32", "bfloat16"}, default="float32"
+        Data type of the matrix product that measures the peak.
     n_windows : int
-        Windows of a call.
-    flops : float
-        Floating-point operations of `ours`, a window; 0 where they do not matter.
-    rounds : int
-        Turns after the first, which warms up.
-    **labels
-        What names the row of the table.
+        Number of windows per call.
+    flops : float, default=0.0
+        Floating-point operations of `ours` per window; 0 if they are not reported.
+    rounds : int, default=5
+        Number of timed turns, after one turn that warms up.
+    **labels : dict
+        Labels of the row in the table.
     """
     product = peak_product(device, precision)
     others, peaks = [], []

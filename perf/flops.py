@@ -1,6 +1,6 @@
-"""Floating-point operations of matrix products: 2 for each multiplication and addition.
+"""Counts of floating-point operations of matrix products: 2 per multiplication and addition.
 
-The gradient counts twice the forward pass. What is no product is left out.
+The gradient counts twice as much as the forward pass. Other operations are not counted.
 """
 
 from __future__ import annotations
@@ -11,10 +11,11 @@ TRAINING = 3  # forward, gradient of the inputs, gradient of the weights
 
 
 def encoder_flops(size: Size, *, dead_taps: bool) -> float:
-    """Return those of embedding a window, with or without the taps that read only padding."""
+    """Return the operations of embedding a window; dead taps read only padding."""
     params, n = size.params, size.n_timesteps
     hidden, width = params["encoder_hidden_dim"], params["embedding_dim"]
-    total = n * (size.n_channels * hidden + hidden * width)  # the input, the last block's skip
+    # Input layer, and skip connection of the last block.
+    total = n * (size.n_channels * hidden + hidden * width)
     for block in range(params["encoder_depth"] + 1):
         outputs = width if block == params["encoder_depth"] else hidden
         n_reached = 3 * n if dead_taps else n + 2 * max(0, n - 2**block)
@@ -23,32 +24,32 @@ def encoder_flops(size: Size, *, dead_taps: bool) -> float:
 
 
 def decoder_flops(size: Size, *, n_steps: float, constant_once: bool) -> float:
-    """Return those of reconstructing `n_steps` steps in all."""
+    """Return the operations of reconstructing `n_steps` steps in total."""
     params = size.params
     dim, constant = params["gru_hidden_dim"], params["embedding_dim"]
-    a_step = 3 * dim * (params["time_varying_dim"] + dim)  # the drive, the first layer's state
-    a_step += (params["gru_num_layers"] - 1) * 6 * dim * dim
-    a_step += dim * dim + dim * size.n_channels  # the observation
+    per_step = 3 * dim * (params["time_varying_dim"] + dim)  # first layer
+    per_step += (params["gru_num_layers"] - 1) * 6 * dim * dim
+    per_step += dim * dim + dim * size.n_channels  # map from state to signal
     constant_products = params["n_crops"] + 1 if constant_once else n_steps
-    return 2.0 * (n_steps * a_step + constant_products * 3 * dim * constant)
+    return 2.0 * (n_steps * per_step + constant_products * 3 * dim * constant)
 
 
 def n_predicted(size: Size, *, padded: bool) -> float:
-    """Return how many steps all passes predict, on average; padded, each as many as any."""
+    """Return the mean number of steps that all passes predict; padded passes have equal length."""
     params, whole = size.params, size.n_timesteps - 1
     mean = whole if padded else whole - (size.n_timesteps - params["min_crop_length"] - 1) / 2
     return whole + params["n_crops"] * mean
 
 
 def literal_training(size: Size) -> float:
-    """Return those of a window in the published step."""
+    """Return the operations of the literal training step per window."""
     encoded = (size.params["n_crops"] + 1) * encoder_flops(size, dead_taps=True)
     n_steps = n_predicted(size, padded=True)
     return TRAINING * (encoded + decoder_flops(size, n_steps=n_steps, constant_once=False))
 
 
 def engine_training(size: Size, theta_dropout: str) -> float:
-    """Return those of a window in ours."""
+    """Return the operations of our training step per window."""
     n_steps = n_predicted(size, padded=False)
     decoded = decoder_flops(size, n_steps=n_steps, constant_once=theta_dropout == "sequence")
     return TRAINING * (encoder_flops(size, dead_taps=False) + decoded)

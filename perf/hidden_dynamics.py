@@ -1,9 +1,9 @@
-"""Tell which methods beat an untrained encoder where noise drowns random features.
+"""Comparison of methods with an untrained encoder where noise drowns random features.
 
     python -m perf.hidden_dynamics [--seeds 3] [--method simclr dsvae ...] [--output FILE]
 
-Windows of the Thomas system, five parameters, beside channels that hold noise and nothing else. A
-random encoder mixes all channels; one that has learnt what can be predicted need not.
+The windows hold the Thomas system at five parameters, beside channels of pure noise. A random
+encoder mixes all channels; an encoder that has learnt what is predictable can ignore the noise.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from sklearn_pulse.windows import RecordingWindows
 N_NOISE_CHANNELS = 5
 LENGTH = 100
 ENCODER = {"embedding_dim": 64, "encoder_hidden_dim": 32, "encoder_depth": 6}
-# A minute of one core or less each, three for REBAR and PatchTST; batches of 64.
+# Settings that take at most a minute on one core, three minutes for REBAR and PatchTST.
 SETTINGS: dict[type, dict[str, Any]] = {
     PulseTransformer: ENCODER | {"gru_hidden_dim": 32, "init_hidden_dim": 32, "max_epochs": 15},
     SimCLRTransformer: ENCODER | {"max_shift": 1.0, "max_epochs": 15},
@@ -71,7 +71,7 @@ METHODS = {cls.__name__.removesuffix("Transformer").lower(): cls for cls in SETT
 
 
 class HiddenDynamics(NamedTuple):
-    """Windows to train on, by recording, and windows of other recordings to test on."""
+    """Training windows by recording, and test windows of other recordings."""
 
     train: RecordingWindows
     y_train: NDArray[Any]
@@ -82,7 +82,7 @@ class HiddenDynamics(NamedTuple):
 
 @cache
 def make_task() -> HiddenDynamics:
-    """Return 1,400 windows of 70 trials to train on, and all 1,500 windows of 15 others."""
+    """Return 1,400 windows of 70 trials for training, and all 1,500 windows of 15 other trials."""
     data = make_system_classification("thomas", noise=0.0, random_state=0)
     rng = np.random.default_rng(0)
     scale = data.X.std((0, 1))
@@ -103,7 +103,7 @@ def make_task() -> HiddenDynamics:
 
 
 def probe(transformer: TransformerMixin, task: HiddenDynamics) -> float:
-    """Return the accuracy of a linear probe on a fitted transformer."""
+    """Return the accuracy of a linear probe on the embeddings of a fitted transformer."""
     Z = transformer.transform(np.asarray(task.train))
     return (
         make_linear_probe()
@@ -113,7 +113,7 @@ def probe(transformer: TransformerMixin, task: HiddenDynamics) -> float:
 
 
 def control_accuracy(name: str, seed: int) -> float:
-    """Return the accuracy on what needs no training without labels."""
+    """Return the accuracy of a control, which is not trained."""
     task = make_task()
     controls = {
         "untrained encoder": RandomEncoderTransformer(**ENCODER, random_state=seed, num_threads=1),
@@ -127,14 +127,14 @@ CONTROLS = ("untrained encoder", "MiniRocket", "channel statistics")
 
 
 def accuracy(name: str, seed: int) -> float:
-    """Return the accuracy of a method after its training."""
+    """Return the accuracy of a method after training."""
     task, cls = make_task(), METHODS[name]
     transformer = cls(**SETTINGS[cls], batch_size=64, random_state=seed, num_threads=1)
     return probe(transformer.fit(task.train, groups=task.groups), task)
 
 
 def main() -> None:
-    """Train every method with several seeds, and print their accuracies."""
+    """Train every method with several seeds and print the accuracies."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--method", nargs="+", choices=list(METHODS), default=list(METHODS))
@@ -153,6 +153,7 @@ def main() -> None:
 
 
 def _line(name: str, scores: list[float], seconds: float) -> str:
+    """Format a row of the table."""
     by_seed = " / ".join(f"{100 * score:.1f}" for score in scores)
     return f"| {name} | {100 * np.mean(scores):.1f} | {by_seed} | {seconds:.0f} |"
 

@@ -1,8 +1,8 @@
-"""Peak memory of training and embedding on lazy windows, at 1 and at 20 times the windows.
+"""Peak memory of training and embedding on lazy windows, for two numbers of windows (1 : 20).
 
     python -m perf.lazy_memory
 
-Each run is a process of its own, over the same memory-mapped recording.
+Each run is a separate process on the same memory-mapped recording.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ N_TIMESTEPS = 4_000_000
 
 
 def measure(path: str, stride: int) -> None:
-    """Train one epoch, embed, and print the number of windows, their size and the peak."""
+    """Train for one epoch, embed, and print the number and size of windows and the peak memory."""
     from sklearn_pulse import PulseTransformer
     from sklearn_pulse.windows import sliding_windows
 
@@ -41,7 +41,7 @@ def measure(path: str, stride: int) -> None:
 
 
 def main() -> None:
-    """Write a recording, and measure both strides."""
+    """Write a recording and measure both strides."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "recording.npy")
         np.save(path, np.random.default_rng(0).normal(size=(N_TIMESTEPS, 3)).astype(np.float32))

@@ -1,7 +1,7 @@
-"""The published training step, written plainly: the slow thing that ours must equal and beat.
+"""Literal form of the published training step, which ours must equal and outrun.
 
-One encoder pass for every crop and one for the full window, convolutions with all their taps,
-and shifts in a Python loop over samples.
+The encoder runs once for every crop and once for the full window, convolutions multiply all their
+taps, and a Python loop over samples shifts the crops.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from sklearn_pulse.objectives import CrossReconstruction
 
 
 class LiteralBlock(nn.Module):
-    """A residual block of the encoder, channels first."""
+    """Residual block of the encoder, channels first."""
 
     def __init__(self, in_channels: int, out_channels: int, dilation: int, last: bool) -> None:
         super().__init__()
@@ -24,12 +24,12 @@ class LiteralBlock(nn.Module):
         self.skip = nn.Conv1d(in_channels, out_channels, 1) if last else nn.Identity()
 
     def forward(self, x: Tensor) -> Tensor:
-        """Map (batch, channels, time) to the same."""
+        """Map (batch, in_channels, time) to (batch, out_channels, time)."""
         return self.conv2(F.gelu(self.conv1(F.gelu(x)))) + self.skip(x)
 
 
 class LiteralEncoder(nn.Module):
-    """The system encoder, with plain convolutions."""
+    """System encoder with PyTorch's convolutions."""
 
     def __init__(self, n_channels: int, hidden_dim: int, embedding_dim: int, depth: int) -> None:
         super().__init__()
@@ -45,7 +45,7 @@ class LiteralEncoder(nn.Module):
 
     @classmethod
     def of(cls, encoder: nn.Module) -> LiteralEncoder:
-        """Return one of the sizes and with the weights of ours."""
+        """Return a literal encoder with the sizes and weights of ours."""
         embedding_dim, hidden_dim = encoder.blocks[-1].skip.weight.shape
         n_channels, depth = encoder.input.in_features, len(encoder.blocks) - 1
         literal = cls(n_channels, hidden_dim, embedding_dim, depth)
@@ -57,12 +57,12 @@ class LiteralEncoder(nn.Module):
         return self.norm(self.blocks(self.input(x).transpose(1, 2)).transpose(1, 2))
 
     def forward(self, x: Tensor) -> Tensor:
-        """Embed."""
+        """Embed windows: (batch, time, channels) to (batch, embedding_dim)."""
         return self.encode_steps(x).max(dim=1).values
 
 
 class LiteralInitialCondition(nn.Module):
-    """The initial-condition encoder, padded by torch."""
+    """Initial-condition encoder with PyTorch's padding."""
 
     def __init__(self, objective: CrossReconstruction) -> None:
         super().__init__()
@@ -86,7 +86,7 @@ class LiteralInitialCondition(nn.Module):
 
 
 class LiteralTimeVarying(nn.Module):
-    """The time-varying branch, padded by torch."""
+    """Time-varying branch with PyTorch's padding."""
 
     def __init__(self, objective: CrossReconstruction) -> None:
         super().__init__()
@@ -107,19 +107,19 @@ class LiteralTimeVarying(nn.Module):
 
 
 def copy_weights(ours: nn.Module, literal: nn.Module) -> None:
-    """Load our weights into the literal module, whose names agree and skip shapes do not."""
+    """Copy our weights into a literal module; names agree, shapes of skip connections do not."""
     shapes = {name: value.shape for name, value in literal.state_dict().items()}
     state = {name: value.reshape(shapes[name]) for name, value in ours.state_dict().items()}
     literal.load_state_dict(state)
 
 
 class LiteralPulse(nn.Module):
-    """Loss of the published step for a given objective's sizes and weights.
+    """Loss of the published step, with the sizes and weights of an objective.
 
     Parameters
     ----------
     objective : CrossReconstruction
-        What to imitate.
+        Objective to take sizes and weights from.
     """
 
     def __init__(self, objective: CrossReconstruction) -> None:
@@ -146,7 +146,7 @@ class LiteralPulse(nn.Module):
         return 0.5 * (torch.stack(crops).mean() + full)
 
     def one_pass(self, x: Tensor, t0: Tensor) -> Tensor:
-        """Compute the loss of one crop of each sample."""
+        """Compute the loss of one crop of each sample; `t0` is of shape (batch,)."""
         batch, n_timesteps, n_channels = x.shape
         steps = self.encoder.encode_steps(x)
         theta = steps.max(dim=1).values
@@ -170,7 +170,7 @@ class LiteralPulse(nn.Module):
 
 
 def _shift(x: Tensor, t0: Tensor, left: list[int], n: int) -> Tensor:
-    """Roll each sample left by t0 + 1, keep n steps, zero what lies past the window's end."""
+    """Roll each sample left by t0 + 1, keep n steps, and zero the steps past the window's end."""
     rows = []
     for i, start in enumerate(t0):
         row = torch.roll(x[i], -(int(start) + 1), dims=0)[:n]

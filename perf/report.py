@@ -1,8 +1,8 @@
-"""Write the tables of docs/performance.md from what pytest-benchmark has kept.
+"""Tables of docs/performance.md, from the results that pytest-benchmark stores.
 
     python -m perf.report output/benchmarks.json
 
-Only what stands between the page's markers is replaced.
+Only the sections between the page's markers are replaced.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import Any
 import torch
 
 PAGE = Path(__file__).parent.parent / "docs" / "performance.md"
-DROPOUT = {"step": "each step", "sequence": "once a crop", "": ""}
+DROPOUT = {"step": "each step", "sequence": "once per crop", "": ""}
 Row = dict[str, Any]
 
 
@@ -30,13 +30,13 @@ def table(head: str, rows: Iterable[str]) -> str:
 
 
 def span(row: Row) -> str:
-    """Return the ratio and its range."""
+    """Format the ratio and its range."""
     low, high = row["ratio_range"]
     return f"**{row['ratio']:.2f}** ({low:.2f} to {high:.2f})"
 
 
 def rate(windows_per_second: float) -> str:
-    """Return windows a second, with a decimal where they are few."""
+    """Format windows per second, with one decimal below 100."""
     return f"{windows_per_second:,.{0 if windows_per_second >= 100 else 1}f}"
 
 
@@ -44,7 +44,7 @@ def steps(rows: list[Row]) -> str:
     """Return the table of training steps and embeddings."""
     head = (
         "| size | task | device | precision | dropout of the embedding | windows/s | literal |"
-        " ratio (range) | of the products' ratio | MFLOP | of the peak |"
+        " ratio (range) | relative to the products' ratio | MFLOP | share of the peak |"
     )
     return table(
         head,
@@ -61,30 +61,30 @@ def steps(rows: list[Row]) -> str:
 
 
 def changes(rows: list[Row]) -> str:
-    """Return the table of single changes, undone."""
+    """Return the table of single changes that are undone."""
     return table(
-        "| undone | step takes so many times as long (range) |",
+        "| change | step time without it / with it (range) |",
         (f"| {row['size']} | {span(row)} |" for row in rows if row["task"] == "change"),
     )
 
 
 def others(rows: list[Row]) -> str:
-    """Return the table of the estimator's overhead and of the search."""
+    """Return the table of the estimator's overhead, of its scaling and of the search."""
     names = {
         "overhead": "`fit` against a bare loop of the same steps",
-        "linear": "`{size}` of some windows against four times as many",
-        "search": "12 settings x 3 folds in {size} against one",
+        "linear": "`{size}` of few windows against four times as many",
+        "search": "12 settings x 3 folds in {size} against one process",
     }
     lines = [
         f"| {names[row['task']].format(size=row['size'])}, {row['device']} | {span(row)} |"
         for row in rows
         if row["task"] in names
     ]
-    return table("| compared | the second takes so many times as long (range) |", lines)
+    return table("| compared | time of the second / of the first (range) |", lines)
 
 
 def machine(rows: list[Row]) -> str:
-    """Return what was measured on."""
+    """Describe the machine that the benchmarks ran on."""
     peaks = {(row["device"], row["precision"]): row["peak_gflops"] for row in rows}
     parts = [f"{rate:,.0f} GFLOP/s on {d} in {p}" for (d, p), rate in sorted(peaks.items())]
     gpu = f", {torch.cuda.get_device_name()}" if torch.cuda.is_available() else ""
@@ -104,7 +104,7 @@ SECTIONS: dict[str, Callable[[list[Row]], str]] = {
 
 
 def fill(page: str, rows: list[Row]) -> str:
-    """Return the page with its sections written anew."""
+    """Return the page with its sections replaced by the tables of `rows`."""
     for name, write in SECTIONS.items():
         start, end = f"<!-- {name} -->", f"<!-- /{name} -->"
         pattern = re.compile(f"{re.escape(start)}.*?{re.escape(end)}", re.DOTALL)
@@ -116,7 +116,7 @@ def fill(page: str, rows: list[Row]) -> str:
 
 
 def main() -> None:
-    """Write the page."""
+    """Rewrite the page."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("benchmarks", type=Path)
     kept = json.loads(parser.parse_args().benchmarks.read_text())

@@ -1,4 +1,4 @@
-"""Sizes that are timed: the windows and networks of the paper's data sets."""
+"""Sizes of the benchmarks: windows and networks of the paper's data sets."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from sklearn_pulse.objectives import CrossReconstruction
 
 NAMES = {"har": "HAR", "ecg": "ECG", "ppg": "PPG", "eeg": "EEG", "synthetic": "synthetic"}
 
-_MAX_STEPS = 2**16  # time steps of a batch, so that a step of the literal code takes seconds
+_MAX_BATCH_STEPS = 2**16  # time steps per batch: the literal training step then takes seconds
 
 
 @dataclass(frozen=True)
 class Size:
-    """Windows of a data set and the networks that its preset builds.
+    """Windows of a data set, and the networks that its preset builds.
 
     Parameters
     ----------
@@ -31,12 +31,12 @@ class Size:
 
     @property
     def params(self) -> dict[str, Any]:
-        """Every parameter of the estimator."""
+        """Parameters of the estimator."""
         return PulseTransformer(**presets.get("pulse", self.dataset)).get_params()
 
     @property
     def n_timesteps(self) -> int:
-        """Length of a window."""
+        """Steps of a window."""
         return presets.windows("pulse", self.dataset)["length"]
 
     @property
@@ -46,21 +46,21 @@ class Size:
 
     @property
     def batch_size(self) -> int:
-        """Windows of a batch: the preset's, or fewer where they are long."""
-        return min(self.params["batch_size"], _MAX_STEPS // self.n_timesteps)
+        """Windows per batch: the preset's number, or fewer if the windows are long."""
+        return min(self.params["batch_size"], _MAX_BATCH_STEPS // self.n_timesteps)
 
     def objective(self, **changed: Any) -> CrossReconstruction:
-        """Return an objective with weights of a fixed seed."""
+        """Return an objective with weights drawn from a fixed seed."""
         torch.manual_seed(0)
         params = PulseTransformer(**presets.get("pulse", self.dataset), **changed)
         return CrossReconstruction(self.n_channels, **params._objective_params())
 
     def literal(self, **changed: Any) -> LiteralPulse:
-        """Return the literal loss with the same weights."""
+        """Return the literal loss with the same weights as `objective`."""
         return LiteralPulse(self.objective(**changed))
 
     def batch(self, device: torch.device) -> tuple[Tensor, Tensor]:
-        """Return a batch of windows and the starts of their crops, as a training draws them."""
+        """Return a batch of windows and the starts of their crops, drawn as in training."""
         params, generator = self.params, torch.Generator().manual_seed(0)
         x = torch.randn(self.batch_size, self.n_timesteps, self.n_channels, generator=generator)
         n_starts = self.n_timesteps - params["min_crop_length"]

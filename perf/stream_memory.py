@@ -1,10 +1,10 @@
-"""Memory while 10 million windows are embedded through a memory map.
+"""Memory of embedding 10 million windows through a memory map.
 
     python -m perf.stream_memory [--windows 10000000]
 
-The encoder is tiny, so that the time goes into what is measured: the streaming. What is printed is
-the memory of the process that belongs to no file, at each tenth of the windows; the embeddings,
-which `transform` returns in one array, are counted apart.
+The encoder is tiny, so that streaming takes most of the time. The program prints the memory of the
+process that no file backs, at each tenth of the windows. The embeddings, which `transform` returns
+in one array, are subtracted.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def anonymous_memory() -> int:
 
 
 class Watch(threading.Thread):
-    """Reads the memory every second, until it is told to stop."""
+    """Thread that reads the memory every second until `done` is set."""
 
     def __init__(self) -> None:
         super().__init__(daemon=True)
@@ -39,13 +39,13 @@ class Watch(threading.Thread):
         self.samples: list[int] = []
 
     def run(self) -> None:
-        """Sample."""
+        """Collect samples."""
         while not self.done.wait(1.0):
             self.samples.append(anonymous_memory())
 
 
 def main() -> None:
-    """Write windows, embed them, print."""
+    """Write windows, embed them and print the memory."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--windows", type=int, default=10_000_000)
     n_windows = parser.parse_args().windows
@@ -69,7 +69,7 @@ def main() -> None:
         seconds = time.perf_counter() - start
         watch.done.set()
         watch.join()
-    # Pages of the result are touched as it fills: its part so far grows with time.
+    # The result fills its pages as it is written, so its share of the memory grows with time.
     progress = np.arange(1, len(watch.samples) + 1) / len(watch.samples)
     added = np.array(watch.samples) - before - progress * Z.nbytes
     print(
@@ -77,7 +77,7 @@ def main() -> None:
         f" {seconds:.0f} s; before: {before / MIB:.0f} MiB; result: {Z.nbytes / MIB:.0f} MiB"
     )
     tenths = [part.max() / MIB for part in np.array_split(added, 10) if len(part)]
-    print("beyond both, MiB, by tenths of the time:", " ".join(f"{m:.0f}" for m in tenths))
+    print("beyond both, in MiB, by tenths of the time:", " ".join(f"{m:.0f}" for m in tenths))
 
 
 if __name__ == "__main__":

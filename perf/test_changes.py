@@ -1,4 +1,4 @@
-"""What each change to the step is worth: ours against ours with one change undone."""
+"""Gain of each change to the training step: ours against ours with one change undone."""
 
 from types import MethodType
 
@@ -16,7 +16,7 @@ from sklearn_pulse.objectives import _cross_reconstruction
 
 
 class PlainEncoder(nn.Module):
-    """The published encoder as ours is called: time last, every tap multiplied."""
+    """Published encoder behind the interface of ours: time last, every tap multiplied."""
 
     def __init__(self, encoder):
         super().__init__()
@@ -32,18 +32,18 @@ class PlainEncoder(nn.Module):
 
 
 def plain_convolutions(objective):
-    """Convolve by torch, channels before time."""
+    """Use PyTorch's convolutions, with channels before time."""
     objective.encoder = PlainEncoder(objective.encoder)
     return []
 
 
 def whole_batches(objective):
-    """Run the whole batch through each block before the next."""
+    """Run the whole batch through each block before the next block."""
     return [(_encoder, "_CHUNK_STEPS", 2**30)]
 
 
 def padded_gru(objective):
-    """Decode by torch's GRU, every crop padded to the longest."""
+    """Decode by PyTorch's GRU, with every crop padded to the longest."""
     objective.decoder.roll_out = MethodType(GRUDecoder._run_padded, objective.decoder)
     return []
 
@@ -75,7 +75,7 @@ CHANGES = {
 
 @pytest.mark.parametrize("change", CHANGES)
 def test_change(benchmark, change, monkeypatch):
-    """What is undone in a module stays undone only while the slower step runs."""
+    """Patches of a module last only while the slower step runs."""
     size, device = Size("har"), torch.device("cpu")
     x, starts = size.batch(device)
     ours, without = size.objective(), size.objective()

@@ -17,7 +17,7 @@ N_BATCHES = 4
 @pytest.mark.parametrize("dataset", NAMES)
 @pytest.mark.parametrize("device", devices())
 def test_embedding(benchmark, device, dataset, precision):
-    """Both read numpy and return it."""
+    """Both calls read and return numpy arrays."""
     size, device = Size(dataset), torch.device(device)
     if precision == "bfloat16" and not has_bfloat16(device):
         pytest.skip("no instructions for bfloat16")

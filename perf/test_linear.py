@@ -1,4 +1,4 @@
-"""Time against the number of windows: four times as many should take four times as long."""
+"""Scaling with the number of windows: four times as many should take four times as long."""
 
 import pytest
 import torch
@@ -13,7 +13,7 @@ FACTOR = 4
 @pytest.mark.parametrize("task", ["fit", "transform"])
 @pytest.mark.parametrize("device", devices())
 def test_linear(benchmark, device, task):
-    """The many against the few."""
+    """The first call has few windows, the second four times as many."""
     size, device = Size("har"), torch.device(device)
     params = presets.get("pulse", "har") | {"max_epochs": 1, "validation_fraction": 0.0}
     estimator = PulseTransformer(**params, device=device.type, random_state=0)

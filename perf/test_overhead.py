@@ -1,4 +1,4 @@
-"""What the estimator adds to a bare loop over the same steps."""
+"""Overhead of the estimator over a bare loop of the same steps."""
 
 import pytest
 import torch
@@ -12,7 +12,7 @@ N_BATCHES = 8
 
 @pytest.mark.parametrize("device", devices())
 def test_overhead(benchmark, device):
-    """Both start from new weights."""
+    """Both calls start from new weights."""
     size, device = Size("har"), torch.device(device)
     params = presets.get("pulse", "har") | {"max_epochs": 1, "random_state": 0}
     n_windows = N_BATCHES * size.batch_size

@@ -1,4 +1,4 @@
-"""A grid of small models: worker processes against one after the other, with equal results."""
+"""Grid search over small models: worker processes against a serial search, with equal results."""
 
 import numpy as np
 import pytest
@@ -19,7 +19,7 @@ GRID = {
 
 
 def search(device, n_jobs, X, y):
-    """Search 12 settings in 3 folds with one thread a process."""
+    """Search 12 settings in 3 folds with one thread per process."""
     pulse = PulseTransformer(
         embedding_dim=32,
         encoder_hidden_dim=16,
@@ -47,7 +47,7 @@ def test_search(benchmark, device):
         lambda: search(device, n_jobs, X, y),
         lambda: search(device, 1, X, y),
         device=torch.device(device),
-        n_windows=36 * 3 * N_WINDOWS * 2 // 3,  # fits, epochs, windows of two folds
+        n_windows=36 * 3 * N_WINDOWS * 2 // 3,  # fits * epochs * windows of two folds
         rounds=3,
         size=f"{n_jobs} processes",
         task="search",

@@ -1,4 +1,4 @@
-"""Training steps of our engine against the literal published step, with the same weights."""
+"""Training step of our engine against the literal published step, with the same weights."""
 
 import contextlib
 
@@ -11,7 +11,7 @@ from perf.sizes import NAMES, Size
 
 
 def make_step(module, x, starts, precision="float32"):
-    """Return one step of training: loss, gradient, clipping, AdamW."""
+    """Return a call that runs one training step: loss, gradient, clipping, AdamW."""
     optimizer = torch.optim.AdamW(module.parameters(), lr=1e-3, weight_decay=1e-5, fused=True)
     autocast = contextlib.nullcontext()
     if precision == "bfloat16":
@@ -29,7 +29,7 @@ def make_step(module, x, starts, precision="float32"):
 
 
 def check_equal_losses(size, x, starts, precision):
-    """Fail unless both compute the same loss without dropout."""
+    """Fail unless both objectives compute the same loss without dropout."""
     ours, literal = (make(dropout=0.0).to(x.device) for make in (size.objective, size.literal))
     with torch.no_grad():
         expected = literal(x, starts)
@@ -44,7 +44,7 @@ def check_equal_losses(size, x, starts, precision):
 @pytest.mark.parametrize("dataset", NAMES)
 @pytest.mark.parametrize("device", devices())
 def test_training(benchmark, device, dataset, precision, theta_dropout):
-    """A precision without instructions of its own is left out."""
+    """Skip precisions that the device has no instructions for."""
     size, device = Size(dataset), torch.device(device)
     if precision == "bfloat16" and not has_bfloat16(device):
         pytest.skip("no instructions for bfloat16")

@@ -1,7 +1,7 @@
-"""Random views of windows: small modules that return new tensors and own no random state.
+"""Random views of windows, as modules that return new tensors and hold no random state.
 
-Each is called as ``augmentation(x, generator)``; the caller owns the generator, so the same seed
-gives the same views. How much is drawn depends on the shape of `x` alone.
+Each module is called as ``augmentation(x, generator)``. The caller owns the generator, so that the
+same seed gives the same views. The number of draws depends on the shape of `x` only.
 """
 
 from __future__ import annotations
@@ -11,12 +11,16 @@ from torch import Tensor, nn
 
 
 class Scale(nn.Module):
-    """Multiply each window by its own factor, the same for all steps and channels.
+    """Multiplication of each window by a random factor, shared by all steps and channels.
+
+    The defaults are those of SimCLR in the paper (Appendix C).
 
     Parameters
     ----------
-    low, high : float, default=0.5, 1.5
-        The factor is uniform between them (paper, Appendix C, SimCLR).
+    low : float, default=0.5
+        Lower bound of the factor, which is uniform between the bounds.
+    high : float, default=1.5
+        Upper bound of the factor.
 
     Examples
     --------
@@ -31,18 +35,31 @@ class Scale(nn.Module):
         self.high = high
 
     def forward(self, x: Tensor, generator: torch.Generator) -> Tensor:
-        """Scale `x` of shape (batch, n_timesteps, n_channels)."""
+        """Scale windows.
+
+        Parameters
+        ----------
+        x : Tensor of shape (batch, n_timesteps, n_channels)
+            Windows.
+        generator : torch.Generator
+            Generator of the factors, on the device of `x`.
+
+        Returns
+        -------
+        Tensor of shape (batch, n_timesteps, n_channels)
+            Scaled windows, a new tensor.
+        """
         factor = torch.rand(len(x), 1, 1, generator=generator, device=x.device)
         return x * (self.low + (self.high - self.low) * factor)
 
 
 class Jitter(nn.Module):
-    """Add normal noise, independent for every entry.
+    """Addition of normal noise, independent for every entry.
 
     Parameters
     ----------
     std : float, default=0.2
-        Standard deviation of the noise, in units of `unit`.
+        Standard deviation of the noise, as a multiple of the `unit` that `forward` is given.
 
     Examples
     --------
@@ -58,21 +75,22 @@ class Jitter(nn.Module):
         self.std = std
 
     def forward(self, x: Tensor, generator: torch.Generator, unit: Tensor | None = None) -> Tensor:
-        """Add noise to `x` of shape (batch, n_timesteps, n_channels).
+        """Add noise to windows.
 
         Parameters
         ----------
         x : Tensor of shape (batch, n_timesteps, n_channels)
             Windows.
         generator : torch.Generator
-            On the device of `x`.
-        unit : Tensor of shape (batch,), or None
-            What `std` is a multiple of, such as the standard deviation of the data; None means 1.
+            Generator of the noise, on the device of `x`.
+        unit : Tensor of shape (batch,), or None, default=None
+            Unit of the noise for each window, such as the standard deviation of the data; None
+            means 1.
 
         Returns
         -------
         Tensor of shape (batch, n_timesteps, n_channels)
-            A new tensor.
+            Noisy windows, a new tensor.
         """
         noise = torch.randn(x.shape, generator=generator, device=x.device)
         std = self.std if unit is None else self.std * unit.view(-1, 1, 1)
@@ -80,14 +98,14 @@ class Jitter(nn.Module):
 
 
 class RandomApply(nn.Module):
-    """Apply an augmentation to some windows of the batch and leave the others as they are.
+    """Application of an augmentation to randomly chosen windows of the batch.
 
     Parameters
     ----------
-    augmentation : Module
-        Called as ``augmentation(x, generator, **kwargs)``.
+    augmentation : torch.nn.Module
+        Augmentation, called as ``augmentation(x, generator, **kwargs)``.
     p : float, default=0.5
-        Probability, of each window by itself.
+        Probability of each window to be augmented, independently of the others.
 
     Examples
     --------
@@ -103,6 +121,21 @@ class RandomApply(nn.Module):
         self.p = p
 
     def forward(self, x: Tensor, generator: torch.Generator, **kwargs: Tensor) -> Tensor:
-        """Augment some rows of `x` of shape (batch, n_timesteps, n_channels)."""
+        """Augment some windows and keep the others as they are.
+
+        Parameters
+        ----------
+        x : Tensor of shape (batch, n_timesteps, n_channels)
+            Windows.
+        generator : torch.Generator
+            Generator of the choice and of the augmentation, on the device of `x`.
+        **kwargs : Tensor
+            Further arguments of the augmentation, such as the `unit` of :class:`Jitter`.
+
+        Returns
+        -------
+        Tensor of shape (batch, n_timesteps, n_channels)
+            Windows, some of them augmented; a new tensor.
+        """
         chosen = torch.rand(len(x), generator=generator, device=x.device) < self.p
         return torch.where(chosen.view(-1, 1, 1), self.augmentation(x, generator, **kwargs), x)

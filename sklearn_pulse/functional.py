@@ -3,28 +3,28 @@
 from __future__ import annotations
 
 import math
+from typing import Literal
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
-_LANES = 4  # 16-bit draws in one 64-bit draw
-_LEVELS = 2**16
-_MAX_LOGITS = (
-    2**27
-)  # similarities held at once, 512 MiB; computing more in parts takes twice as long
-_EXCLUDED = -1e30  # a logit that takes no part; -inf would make NaN of rows without others
-HALF_LOG_2PI = 0.5 * math.log(2.0 * math.pi)  # the constant of a normal log density
+_LANES = 4  # 16-bit draws per 64-bit draw
+_LEVELS = 2**16  # values of a 16-bit draw
+# Similarities held in memory at once (512 MiB). More are computed in parts, in twice the time.
+_MAX_LOGITS = 2**27
+_EXCLUDED = -1e30  # logit of an excluded entry; -inf would give NaN in rows without other entries
+HALF_LOG_2PI = 0.5 * math.log(2.0 * math.pi)  # constant of a normal log density
 
 
 def keep_bits(shape: tuple[int, ...], p: float, generator: torch.Generator) -> Tensor:
-    """Draw a dropout mask: 1 with probability ``1 - p``, else 0.
+    """Draw a dropout mask of integers: 1 with probability ``1 - p``, else 0.
 
-    Four 16-bit draws are cut from each 64-bit random number, which is several times faster than
-    one Bernoulli draw an element, so ``p`` is rounded to the nearest multiple of ``2**-16``. The
-    mask is of integers because PyTorch's CPU kernels turn them into floats ten times faster than
-    they do Booleans.
+    Four 16-bit draws are cut from each 64-bit random number, several times faster than one
+    Bernoulli draw per element; ``p`` is therefore rounded to the nearest multiple of ``2**-16``.
+    The mask holds integers because PyTorch's CPU kernels convert integers to floats ten times
+    faster than Booleans.
 
     Parameters
     ----------
@@ -33,12 +33,12 @@ def keep_bits(shape: tuple[int, ...], p: float, generator: torch.Generator) -> T
     p : float
         Probability of a 0, in [0, 1).
     generator : torch.Generator
-        Source of the draws; the mask lies on its device.
+        Generator of the draws; the mask lies on its device.
 
     Returns
     -------
     Tensor of int16, of shape `shape`
-        1 for the entries to keep.
+        1 for the entries to keep, 0 for the others.
 
     Examples
     --------
@@ -55,17 +55,21 @@ def keep_bits(shape: tuple[int, ...], p: float, generator: torch.Generator) -> T
 
 
 def keep_mask(shape: tuple[int, ...], p: float, generator: torch.Generator) -> Tensor:
-    """Draw a dropout mask: True with probability ``1 - p``.
+    """Draw a dropout mask of Booleans: True with probability ``1 - p``.
 
     Parameters
     ----------
-    shape, p, generator
-        As for :func:`keep_bits`.
+    shape : tuple of int
+        Shape of the mask.
+    p : float
+        Probability of a False, in [0, 1), rounded to a multiple of ``2**-16``.
+    generator : torch.Generator
+        Generator of the draws; the mask lies on its device.
 
     Returns
     -------
     Tensor of bool, of shape `shape`
-        The entries to keep.
+        True for the entries to keep.
 
     Examples
     --------
@@ -78,17 +82,17 @@ def keep_mask(shape: tuple[int, ...], p: float, generator: torch.Generator) -> T
 
 
 def keep_scale(p: float) -> float:
-    """Return what dropout multiplies the entries that it keeps by.
+    """Return the factor by which dropout multiplies the entries that it keeps.
 
     Parameters
     ----------
     p : float
-        Probability of a zero, in [0, 1), rounded as :func:`keep_bits` does.
+        Probability of a zero, in [0, 1), rounded to a multiple of ``2**-16``.
 
     Returns
     -------
     float
-        At least 1.
+        ``1 / (1 - p)``, at least 1.
 
     Examples
     --------
@@ -101,22 +105,22 @@ def keep_scale(p: float) -> float:
 def dropout(x: Tensor, p: float, generator: torch.Generator) -> Tensor:
     """Zero each element with probability `p` and rescale the others to keep the mean.
 
-    As :func:`torch.nn.functional.dropout`, but the mask comes from a generator that the caller
-    owns, so that the same seed gives the same bits whatever else draws random numbers.
+    In contrast to :func:`torch.nn.functional.dropout`, the mask comes from a generator that the
+    caller owns. The same seed therefore gives the same bits, whatever else draws random numbers.
 
     Parameters
     ----------
     x : Tensor
-        Any shape.
+        Values of any shape.
     p : float
         Probability of a zero, in [0, 1), rounded to a multiple of ``2**-16``.
     generator : torch.Generator
-        On the device of `x`.
+        Generator of the draws, on the device of `x`.
 
     Returns
     -------
     Tensor
-        Of the shape of `x`.
+        Tensor of the shape of `x`; `x` itself if `p` rounds to 0.
 
     Examples
     --------
@@ -132,26 +136,32 @@ def dropout(x: Tensor, p: float, generator: torch.Generator) -> Tensor:
 
 
 def pass_errors(
-    prediction: Tensor, target: Tensor, scored: Tensor, n_steps: Tensor, reduction: str
+    prediction: Tensor,
+    target: Tensor,
+    scored: Tensor,
+    n_steps: Tensor,
+    reduction: Literal["published", "valid"],
 ) -> Tensor:
-    """Mean squared error of each reconstruction pass.
+    """Compute the mean squared error of each reconstruction pass.
 
     Parameters
     ----------
-    prediction, target : Tensor of shape (n_steps, n_passes, batch, n_channels)
-        Reconstruction and signal, time first.
+    prediction : Tensor of shape (n_steps, n_passes, batch, n_channels)
+        Reconstruction, time first.
+    target : Tensor of shape (n_steps, n_passes, batch, n_channels)
+        Signal, time first.
     scored : Tensor of bool, of shape (n_steps, n_passes, batch)
-        The steps that count: inside the crop and observed.
+        Steps that count: observed steps inside the crop.
     n_steps : Tensor of int, of shape (n_passes,)
         Length of the longest crop of each pass.
     reduction : {"published", "valid"}
-        "published" divides by all ``batch * n_steps * n_channels`` entries of a pass, the ones
-        past the end of a shorter crop included; "valid" divides by the number that count.
+        "published" divides by all ``batch * n_steps * n_channels`` entries of a pass, including the
+        entries past the end of shorter crops; "valid" divides by the number of entries that count.
 
     Returns
     -------
     Tensor of shape (n_passes,)
-        The loss of each pass (paper, Eq. 3, reconstruction term).
+        Loss of each pass (paper, Eq. 3, reconstruction term).
 
     Examples
     --------
@@ -177,29 +187,30 @@ def info_nce(
     temperature: float = 1.0,
     allowed: Tensor | None = None,
 ) -> Tensor:
-    """Cross-entropy of finding the positive among the candidates by cosine similarity.
+    """Compute the cross-entropy of finding the positive among the candidates by cosine similarity.
 
     ``-log(exp(cos(a, p) / temperature) / sum_c exp(cos(a, c) / temperature))``, averaged over the
-    anchors (InfoNCE, NT-Xent; paper, Appendix C). Computed in float32 under autocast too: a small
-    temperature leaves nothing of a bfloat16 similarity.
+    anchors (InfoNCE, NT-Xent; paper, Appendix C). The computation runs in float32 under autocast
+    too, since bfloat16 similarities are too coarse for a small temperature.
 
     Parameters
     ----------
     anchors : Tensor of shape (batch, dim)
-        One vector a row.
+        One vector per anchor.
     candidates : Tensor of shape (n_candidates, dim) or (batch, n_candidates, dim)
-        What each anchor is compared with: the same for all, or its own.
+        Vectors that the anchors are compared with: the same for all anchors, or separate candidates
+        for each anchor.
     positive : Tensor of int, of shape (batch,)
         Index of each anchor's positive among its candidates.
     temperature : float, default=1.0
-        Divides the similarities.
-    allowed : Tensor of bool, of shape (batch, n_candidates), or None
-        Candidates that count, the positive among them; None means all.
+        Divisor of the similarities.
+    allowed : Tensor of bool, of shape (batch, n_candidates), or None, default=None
+        Candidates that count; the positive must be among them. None means all.
 
     Returns
     -------
     Tensor, scalar
-        In nats.
+        Cross-entropy in nats.
 
     Examples
     --------
@@ -212,7 +223,7 @@ def info_nce(
         queries = F.normalize(anchors.float(), dim=-1)
         keys = F.normalize(candidates.float(), dim=-1)
         if keys.ndim == 2:
-            logits = queries @ keys.T / temperature
+            logits = queries @ keys.T / temperature  # (batch, n_candidates)
         else:
             logits = (keys @ queries.unsqueeze(-1)).squeeze(-1) / temperature
         if allowed is not None:
@@ -229,26 +240,30 @@ def hierarchical_contrast(
 ) -> Tensor:
     """Contrast two views of every step with other windows and other steps, at every scale.
 
-    A step of one view must be told from all others by the dot product with its counterpart in the
-    other view: among the windows of the batch at the same step, and among the steps of the same
-    window. Then time is halved, by the maximum of two neighbours (an odd last step is dropped),
-    until one step is left; the mean over the scales is returned (TS2Vec; paper, Appendix C).
+    The loss is the cross-entropy of finding a step's counterpart in the other view by the dot
+    product: among the windows of the batch at the same step, and among the steps of the same
+    window. Time is then halved by the maximum of two neighbouring steps (an odd last step is
+    dropped), until one step is left. The mean over the scales is returned (TS2Vec; paper, Appendix
+    C).
 
     Parameters
     ----------
-    first, second : Tensor of shape (batch, n_timesteps, dim)
-        The views, step by step.
-    observed : Tensor of bool, of shape (batch, n_timesteps), or None
-        Steps that count, of both views; None means all.
+    first : Tensor of shape (batch, n_timesteps, dim)
+        Encoded steps of the first view.
+    second : Tensor of shape (batch, n_timesteps, dim)
+        Encoded steps of the second view.
+    observed : Tensor of bool, of shape (batch, n_timesteps), or None, default=None
+        Steps that count in both views; None means all.
     instance_weight : float, default=0.5
-        Weight of the contrast between windows; the contrast between steps has the rest.
+        Weight of the contrast between windows; the contrast between steps has weight
+        ``1 - instance_weight``.
     temporal_unit : int, default=0
-        Scale from which steps are contrasted, 0 being the finest.
+        First scale at which steps are contrasted; 0 is the finest scale.
 
     Returns
     -------
     Tensor, scalar
-        In nats; zero for one window of one step.
+        Cross-entropy in nats; zero for one window of one step.
 
     Examples
     --------
@@ -264,10 +279,10 @@ def hierarchical_contrast(
             n_timesteps = first.shape[1]
             if instance_weight > 0.0:
                 seen = None if observed is None else observed.transpose(0, 1)
-                windows = _find_counterparts(first.transpose(0, 1), second.transpose(0, 1), seen)
+                windows = _counterpart_entropy(first.transpose(0, 1), second.transpose(0, 1), seen)
                 total = total + instance_weight * windows
             if n_timesteps > 1 and instance_weight < 1.0 and scale >= temporal_unit:
-                steps = _find_counterparts(first, second, observed)
+                steps = _counterpart_entropy(first, second, observed)
                 total = total + (1.0 - instance_weight) * steps
             scale += 1
             if n_timesteps == 1:
@@ -277,42 +292,43 @@ def hierarchical_contrast(
                 observed = _pairs(observed).any(2)
 
 
-def _find_counterparts(first: Tensor, second: Tensor, observed: Tensor | None) -> Tensor:
-    """Cross-entropy of finding each row's counterpart among all rows of both views, by group.
+def _counterpart_entropy(first: Tensor, second: Tensor, observed: Tensor | None) -> Tensor:
+    """Compute the cross-entropy of finding each row's counterpart among all rows of its group.
 
-    `first` and `second` are of shape (n_groups, n, dim), `observed` of shape (n_groups, n).
+    A group holds the rows of both views. `first` and `second` are of shape (n_groups, n, dim),
+    `observed` of shape (n_groups, n).
     """
     n_groups, n = first.shape[:2]
     size = max(1, _MAX_LOGITS // (2 * n) ** 2)
     if size >= n_groups:
-        errors = _counterpart_errors(first, second, observed)
-    else:  # the logits of some groups at a time, computed again for the gradients
+        errors = _row_entropies(first, second, observed)
+    else:  # compute the logits of a few groups at a time, and again for the gradients
         parts = []
         for start in range(0, n_groups, size):
             some = slice(start, start + size)
             seen = None if observed is None else observed[some]
             parts.append(
                 checkpoint(
-                    _counterpart_errors,
+                    _row_entropies,
                     first[some],
                     second[some],
                     seen,
                     use_reentrant=False,
-                    preserve_rng_state=False,  # nothing is drawn
+                    preserve_rng_state=False,  # the function draws nothing
                 )
             )
         errors = torch.cat(parts)
     if observed is None:
         return errors.mean()
-    counts = observed.repeat(1, 2).flatten()
+    counts = observed.repeat(1, 2).flatten()  # (n_groups * 2 * n,)
     return (errors * counts).sum() / counts.sum().clamp(min=1)
 
 
-def _counterpart_errors(first: Tensor, second: Tensor, observed: Tensor | None) -> Tensor:
+def _row_entropies(first: Tensor, second: Tensor, observed: Tensor | None) -> Tensor:
     """Return the cross-entropy of each row of both views, of shape (n_groups * 2 * n,)."""
     n = first.shape[1]
-    rows = torch.cat([first, second], dim=1)
-    logits = rows @ rows.mT
+    rows = torch.cat([first, second], dim=1)  # (n_groups, 2 * n, dim)
+    logits = rows @ rows.mT  # (n_groups, 2 * n, 2 * n)
     logits.diagonal(dim1=-2, dim2=-1).fill_(_EXCLUDED)
     counterparts = torch.arange(2 * n, device=rows.device).roll(n).expand(len(rows), -1)
     if observed is not None:
@@ -321,13 +337,13 @@ def _counterpart_errors(first: Tensor, second: Tensor, observed: Tensor | None) 
 
 
 def _pairs(x: Tensor) -> Tensor:
-    """Group neighbouring steps by two, without an odd last one."""
+    """Group neighbouring steps by two, without an odd last step: (batch, n // 2, 2, ...)."""
     n = x.shape[1] // 2
     return x[:, : 2 * n].reshape(len(x), n, 2, *x.shape[2:])
 
 
 def _halve(x: Tensor, observed: Tensor | None) -> Tensor:
-    """Maximum of two neighbouring steps, of those that were observed (zero where none was)."""
+    """Return the maximum of two neighbouring steps, unobserved ones left out; zero without any."""
     if observed is None:
         return _pairs(x).amax(2)
     pooled = _pairs(x.masked_fill(~observed.unsqueeze(-1), _EXCLUDED)).amax(2)
@@ -335,19 +351,23 @@ def _halve(x: Tensor, observed: Tensor | None) -> Tensor:
 
 
 def gaussian_kl(mean: Tensor, logvar: Tensor, prior_mean: Tensor, prior_logvar: Tensor) -> Tensor:
-    """Kullback-Leibler divergence of one normal distribution from another, element by element.
+    """Compute the Kullback-Leibler divergence of two normal distributions, element by element.
 
     Parameters
     ----------
-    mean, logvar : Tensor
-        Mean and log variance of the posterior.
-    prior_mean, prior_logvar : Tensor
-        Those of the prior; shapes broadcast.
+    mean : Tensor
+        Mean of the posterior.
+    logvar : Tensor
+        Log variance of the posterior.
+    prior_mean : Tensor
+        Mean of the prior; all shapes broadcast.
+    prior_logvar : Tensor
+        Log variance of the prior.
 
     Returns
     -------
     Tensor
-        In nats.
+        Divergence of the posterior from the prior, in nats, of the broadcast shape.
 
     Examples
     --------
@@ -362,22 +382,24 @@ def gaussian_kl(mean: Tensor, logvar: Tensor, prior_mean: Tensor, prior_logvar: 
 
 
 def gaussian_nll(x: Tensor, mean: Tensor, logvar: Tensor, min_variance: float = 0.0) -> Tensor:
-    """Negative log likelihood of a normal distribution, without its constant ``log(2 pi) / 2``.
+    """Compute the negative log likelihood of a normal distribution, without ``log(2 pi) / 2``.
 
     Parameters
     ----------
     x : Tensor
-        The values.
-    mean, logvar : Tensor
-        Mean and log variance; shapes broadcast.
+        Values.
+    mean : Tensor
+        Mean of the distribution; all shapes broadcast.
+    logvar : Tensor
+        Log variance of the distribution.
     min_variance : float, default=0.0
-        Floor of the variance. Gradients pass the floor as if it were not there, so that a
-        variance below it can grow again.
+        Lower bound of the variance. Gradients ignore the bound, so that a variance below it can
+        grow again.
 
     Returns
     -------
     Tensor
-        In nats, element by element.
+        Negative log likelihood in nats, element by element.
 
     Examples
     --------
@@ -394,9 +416,9 @@ def gaussian_nll(x: Tensor, mean: Tensor, logvar: Tensor, min_variance: float = 
 
 
 def ar1_log_density(x: Tensor, log_tau: Tensor, log_variance: Tensor) -> Tensor:
-    """Log density of each step of a stationary autoregressive process, given the step before.
+    """Compute the log density of each step of a stationary AR(1) process, given the previous step.
 
-    ``x[t] = exp(-1 / tau) * x[t - 1] + noise``; the first step is drawn from the stationary
+    ``x[t] = exp(-1 / tau) * x[t - 1] + noise``. The first step is drawn from the stationary
     distribution, whose variance is ``variance / (1 - exp(-2 / tau))``.
 
     Parameters
@@ -404,14 +426,14 @@ def ar1_log_density(x: Tensor, log_tau: Tensor, log_variance: Tensor) -> Tensor:
     x : Tensor of shape (n_timesteps, batch, n_dims)
         Sample paths, time first.
     log_tau : Tensor of shape (n_dims,)
-        Logarithm of the time constant, in steps.
+        Logarithm of the time constant in steps.
     log_variance : Tensor of shape (n_dims,)
         Logarithm of the variance of the noise.
 
     Returns
     -------
     Tensor of shape (n_timesteps, batch, n_dims)
-        In nats; the sum over time is the log density of a path.
+        Log density in nats; its sum over time is the log density of a path.
 
     Examples
     --------

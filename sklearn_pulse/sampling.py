@@ -1,4 +1,4 @@
-"""Where crops start, what they hold, which steps are masked: arithmetic on batches."""
+"""Random crops, shifts and masks of batches, as index arithmetic."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ import torch
 from torch import Tensor
 
 
-def minimum_length(min_crop_length: int | float, n_timesteps: int) -> int:
-    """Turn a crop length, in steps or as a fraction, into steps.
+def length_in_steps(length: int | float, n_timesteps: int) -> int:
+    """Convert a length in steps or as a fraction of the window to steps.
 
     Parameters
     ----------
-    min_crop_length : int or float
-        Steps, or a fraction of the window.
+    length : int or float
+        Steps (int), or a fraction of the window (float).
     n_timesteps : int
-        Length of the window.
+        Steps of the window.
 
     Returns
     -------
@@ -23,29 +23,27 @@ def minimum_length(min_crop_length: int | float, n_timesteps: int) -> int:
 
     Examples
     --------
-    >>> minimum_length(0.5, 128), minimum_length(64, 128), minimum_length(0.5, 1)
+    >>> length_in_steps(0.5, 128), length_in_steps(64, 128), length_in_steps(0.5, 1)
     (64, 64, 1)
     """
-    steps = (
-        int(min_crop_length * n_timesteps)
-        if isinstance(min_crop_length, float)
-        else min_crop_length
-    )
+    steps = int(length * n_timesteps) if isinstance(length, float) else length
     return max(1, min(steps, n_timesteps - 1))
 
 
 def observed_span(observed: Tensor) -> tuple[Tensor, Tensor]:
-    """First observed step of each window, and one past the last.
+    """Find the first observed step of each window, and the step after the last observed one.
 
     Parameters
     ----------
     observed : Tensor of bool, of shape (batch, n_timesteps)
-        At least one True a row.
+        Which steps were observed, at least one per window.
 
     Returns
     -------
-    first, stop : Tensor of int, of shape (batch,)
-        Half-open spans.
+    first : Tensor of int, of shape (batch,)
+        First observed step.
+    stop : Tensor of int, of shape (batch,)
+        Step after the last observed one.
 
     Examples
     --------
@@ -65,29 +63,29 @@ def crop_starts(
     generator: torch.Generator,
     observed: Tensor | None = None,
 ) -> Tensor:
-    """Draw the start of each crop, so that enough steps are left to predict after it.
+    """Draw the start of each crop so that at least a minimum number of steps follows it.
 
     ``t0 ~ U{0, ..., n_timesteps - R - 1}`` with R the minimum crop length, independently for each
-    crop and sample (paper, Section 3.2). In a window with missing steps the first and last
-    observed ones take the place of the window's ends, so padding is never cropped.
+    crop and sample (paper, Section 3.2). In a window with missing steps, the first and the last
+    observed step replace the ends of the window, so that padding is never cropped.
 
     Parameters
     ----------
     n_crops : int
-        Crops a sample.
+        Number of crops per sample.
     shape : tuple of int
-        ``(batch, n_timesteps)``.
+        Shape (batch, n_timesteps) of the windows.
     min_crop_length : int or float
-        R in steps, or as a fraction of the window.
+        Minimum crop length R in steps (int), or as a fraction of the window (float).
     generator : torch.Generator
-        Source of the draws.
-    observed : Tensor of bool, of shape (batch, n_timesteps), or None
-        None means that every step was observed.
+        Generator of the draws; the result lies on its device.
+    observed : Tensor of bool, of shape (batch, n_timesteps), or None, default=None
+        Which steps were observed, at least one per window; None means all.
 
     Returns
     -------
     Tensor of int, of shape (n_crops, batch)
-        Start indices.
+        Start t0 of each crop.
 
     Examples
     --------
@@ -109,15 +107,15 @@ def crop_starts(
     else:
         minimum = torch.full_like(length, min_crop_length)
     choices = (length - torch.minimum(minimum.clamp(min=1), length - 1)).clamp(min=1)
-    # One draw of each size whatever was observed: the next draws must not depend on it.
+    # The number of draws depends on the shape only: later draws must not depend on `observed`.
     uniform = torch.rand(n_crops, batch, generator=generator, device=device, dtype=torch.float64)
     return first + (uniform * choices).long()
 
 
 def aligned_steps(starts: Tensor, n_timesteps: int, lengths: Tensor) -> tuple[Tensor, Tensor]:
-    """Window index of each predicted step, time first, and whether it lies in the crop.
+    """Compute the window index of each predicted step, and whether the step lies in the crop.
 
-    A pass started at t0 predicts steps t0 + 1, t0 + 2, ...; the step at t0 itself is never a
+    A pass that starts at t0 predicts the steps t0 + 1, t0 + 2, ...; the step t0 itself is never a
     target (paper, Eq. 3).
 
     Parameters
@@ -125,16 +123,16 @@ def aligned_steps(starts: Tensor, n_timesteps: int, lengths: Tensor) -> tuple[Te
     starts : Tensor of int, of shape (n_passes, batch)
         Start t0 of each pass.
     n_timesteps : int
-        Length of the window.
+        Steps of the window.
     lengths : Tensor of int, of shape (n_passes, 1) or (n_passes, batch)
-        The most steps that a pass predicts; the window's end cuts it short.
+        Maximum number of steps that a pass predicts; the end of the window may stop it earlier.
 
     Returns
     -------
     index : Tensor of int, of shape (n_timesteps - 1, n_passes, batch)
-        Window index, clamped to the window where the crop has ended.
-    inside : Tensor of bool, of the same shape
-        False past the end of the crop.
+        Window index, time first; clamped to the window after the end of the crop.
+    inside : Tensor of bool, of shape (n_timesteps - 1, n_passes, batch)
+        Whether the step lies in the crop.
 
     Examples
     --------
@@ -143,28 +141,28 @@ def aligned_steps(starts: Tensor, n_timesteps: int, lengths: Tensor) -> tuple[Te
     >>> index.flatten(), inside.flatten()
     (tensor([2, 3, 3]), tensor([ True,  True, False]))
     """
-    offset = torch.arange(n_timesteps - 1, device=starts.device).view(-1, 1, 1)
+    offset = torch.arange(n_timesteps - 1, device=starts.device).view(-1, 1, 1)  # time first
     index = starts + 1 + offset
     inside = (index < n_timesteps) & (offset < lengths)
     return index.clamp(max=n_timesteps - 1), inside
 
 
 def take_steps(x: Tensor, start: Tensor, n_steps: int) -> Tensor:
-    """Cut as many steps out of every window, each from its own start.
+    """Cut the same number of steps out of every window, from a separate start in each.
 
     Parameters
     ----------
     x : Tensor of shape (batch, n_timesteps, ...)
         Windows, or masks of their steps.
     start : Tensor of int, of shape (batch,)
-        First step of each cut; before the window, or too late in it, the edge is repeated.
+        First step of each cut. Steps outside the window repeat its edge.
     n_steps : int
-        Length of the cuts.
+        Number of steps to cut.
 
     Returns
     -------
     Tensor of shape (batch, n_steps, ...)
-        The cuts, copied.
+        Copies of the steps.
 
     Examples
     --------
@@ -179,19 +177,22 @@ def take_steps(x: Tensor, start: Tensor, n_steps: int) -> Tensor:
 
 
 def random_integers(low: Tensor, high: Tensor, generator: torch.Generator) -> Tensor:
-    """Draw integers between two bounds, both included; `low` where they are crossed.
+    """Draw integers uniformly between two bounds, both included.
 
     Parameters
     ----------
-    low, high : Tensor of int
-        Bounds of each draw, of one shape.
+    low : Tensor of int
+        Lower bound of each draw.
+    high : Tensor of int
+        Upper bound of each draw, of the shape of `low`; a draw is `low` if `high` is below it.
     generator : torch.Generator
-        On the device of the bounds. The number of draws does not depend on the bounds.
+        Generator of the draws, on the device of the bounds. The number of draws does not depend on
+        the bounds.
 
     Returns
     -------
     Tensor of int
-        Of the shape of `low`.
+        Draws, of the shape of `low`.
 
     Examples
     --------
@@ -212,25 +213,26 @@ def draw_shifts(
     generator: torch.Generator,
     room: Tensor | None = None,
 ) -> Tensor:
-    """Draw how far each window is moved along time.
+    """Draw the number of steps by which each window is moved along time.
 
-    Whole steps, uniform in ``[-max_shift * length, max_shift * length)`` as far as there is room.
+    Shifts are uniform over the integers in ``[-max_shift * length, max_shift * length)``, bounded
+    by `room`.
 
     Parameters
     ----------
     max_shift : float
-        As a fraction of the window.
+        Largest shift, as a fraction of the window.
     lengths : Tensor of int, of shape (batch,)
         Steps of each window.
     generator : torch.Generator
-        On the device of `lengths`.
-    room : Tensor of int, of shape (batch, 2), or None
-        Steps recorded before and after each window; None means any number.
+        Generator of the draws, on the device of `lengths`.
+    room : Tensor of int, of shape (batch, 2), or None, default=None
+        Recorded steps before and after each window; None means that shifts are not bounded.
 
     Returns
     -------
     Tensor of int, of shape (batch,)
-        Steps to move; a positive one moves towards later steps.
+        Shift in steps; a positive shift moves the window to later steps.
 
     Examples
     --------
@@ -251,24 +253,26 @@ def draw_shifts(
 def shift_within(
     x: Tensor, shift: Tensor, observed: Tensor | None = None
 ) -> tuple[Tensor, Tensor | None]:
-    """Move each window along time, and repeat its edge where there is nothing to read.
+    """Move each window along time, and repeat its edge where the shift leaves the window.
 
-    The first and the last observed step are the edges. Padding before and after them stays where
-    it is, so an observed step is always left.
+    The first and the last observed step are the edges. Padding before and after them stays in
+    place, so that at least one step remains observed.
 
     Parameters
     ----------
     x : Tensor of shape (batch, n_timesteps, n_channels)
-        Windows.
+        Windows; unobserved steps hold any finite value.
     shift : Tensor of int, of shape (batch,)
-        Steps to move; a positive one moves towards later steps.
-    observed : Tensor of bool, of shape (batch, n_timesteps), or None
-        None means that every step was observed.
+        Shift in steps; a positive shift moves the window to later steps.
+    observed : Tensor of bool, of shape (batch, n_timesteps), or None, default=None
+        Which steps were observed, at least one per window; None means all.
 
     Returns
     -------
-    x, observed
-        New tensors of the same shapes; the second is None where it was None.
+    x : Tensor of shape (batch, n_timesteps, n_channels)
+        Moved windows, a new tensor.
+    observed : Tensor of bool, of shape (batch, n_timesteps), or None
+        Which steps of the moved windows were observed; None if the argument was None.
 
     Examples
     --------
@@ -283,6 +287,7 @@ def shift_within(
     first, stop = observed_span(observed)
     steps = torch.arange(n_timesteps, device=x.device)
     inside = (steps >= first.unsqueeze(1)) & (steps < stop.unsqueeze(1))
+    # (batch, n_timesteps): the step that each step of the moved window is read from
     source = (steps + shift.unsqueeze(1)).clamp(first.unsqueeze(1), (stop - 1).unsqueeze(1))
     rows = torch.arange(len(x), device=x.device).unsqueeze(1)
     return x[rows, source], observed[rows, source] & inside
@@ -291,28 +296,29 @@ def shift_within(
 def geometric_mask(
     shape: tuple[int, int, int], mask_ratio: float, mean_length: float, generator: torch.Generator
 ) -> Tensor:
-    """Draw runs of masked steps with geometric lengths, a Markov chain a sample and channel.
+    """Draw masked runs of geometric length, from one Markov chain per sample and channel.
 
-    A chain starts masked with probability `mask_ratio`, leaves the mask with probability ``1 /
-    mean_length`` and enters it with ``mask_ratio / (1 - mask_ratio) / mean_length``. Each step's
-    one draw says whether it is masked whatever came before, or is not, or is what its
-    predecessor is (or is not, where changing is likelier than that).
+    A chain starts masked with probability `mask_ratio`. It leaves the mask with probability ``1 /
+    mean_length`` and enters it with probability ``mask_ratio / (1 - mask_ratio) / mean_length``.
+    One draw per step decides between three cases: the step is masked whatever its predecessor is,
+    it is visible whatever its predecessor is, or it copies its predecessor. If the two
+    probabilities add up to more than 1, the third case inverts the predecessor instead.
 
     Parameters
     ----------
-    shape : tuple of three ints
-        Samples, steps and channels.
+    shape : tuple of int
+        Shape (n_samples, n_timesteps, n_channels) of the mask.
     mask_ratio : float
-        Part that is masked, on average; at most ``mean_length / (1 + mean_length)``.
+        Expected fraction of masked steps; at most ``mean_length / (1 + mean_length)``.
     mean_length : float
         Mean length of a masked run, in steps.
     generator : torch.Generator
-        Source of the draws; the mask lies on its device.
+        Generator of the draws; the mask lies on its device.
 
     Returns
     -------
     Tensor of bool, of shape `shape`
-        True where masked.
+        True for the masked entries.
 
     Examples
     --------
@@ -330,7 +336,8 @@ def geometric_mask(
     decided[:, 0] = True
     masked[:, 0] = draws[:, 0] < mask_ratio
     steps = torch.arange(shape[1], device=draws.device).view(1, -1, 1)
-    last = torch.where(decided, steps, 0).cummax(1).values  # the decision that still holds
+    # (n_samples, n_timesteps, n_channels): the latest step at which a draw decided
+    last = torch.where(decided, steps, 0).cummax(1).values
     kept = masked.gather(1, last)
     if flip == 0.0:
         return kept

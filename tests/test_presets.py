@@ -6,7 +6,7 @@ from sklearn.model_selection import RandomizedSearchCV
 from sklearn.pipeline import Pipeline
 
 from sklearn_pulse import PulseTransformer, presets
-from sklearn_pulse.sampling import minimum_length
+from sklearn_pulse.sampling import length_in_steps
 from tests.helpers import SMALL_PULSE, make_windows
 
 DATASETS = ("har", "ecg", "ppg", "eeg", "synthetic", "har-transfer", "eeg-transfer")
@@ -61,7 +61,7 @@ def test_defaults_are_those_of_har():
     assert {k: v for k, v in default.get_params().items() if k != "min_crop_length"} == {
         k: v for k, v in har.get_params().items() if k != "min_crop_length"
     }
-    assert minimum_length(default.min_crop_length, 128) == har.min_crop_length
+    assert length_in_steps(default.min_crop_length, 128) == har.min_crop_length
 
 
 def test_published_behaviour_is_asked_for():

@@ -4,7 +4,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sklearn_pulse.sampling import aligned_steps, crop_starts, minimum_length, observed_span
+from sklearn_pulse.sampling import aligned_steps, crop_starts, length_in_steps, observed_span
 
 
 def generator(seed=0):
@@ -17,7 +17,7 @@ lengths = st.one_of(st.integers(1, 40), st.floats(0.01, 0.99))
 @given(n_timesteps=st.integers(2, 60), minimum=lengths, seed=st.integers(0, 99))
 def test_crops_leave_enough_to_predict(n_timesteps, minimum, seed):
     starts = crop_starts(3, (50, n_timesteps), minimum, generator(seed))
-    least = minimum_length(minimum, n_timesteps)
+    least = length_in_steps(minimum, n_timesteps)
     assert 1 <= least <= n_timesteps - 1
     assert starts.shape == (3, 50)
     assert starts.min() >= 0

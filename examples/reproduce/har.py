@@ -1,11 +1,11 @@
 """
-HAR: reconstruction and linear probe after a stated budget
-==========================================================
+HAR: reconstruction and linear probe after a given budget
+=========================================================
 
-Pretrains PULSE with the published settings, validation included, on random windows of the training
-recordings, cut as published, and prints
+This script pretrains PULSE with the published settings, validation included, on random windows of
+the training recordings, cut as published. It prints
 
-- the validation loss beside that of a predictor that says the training mean of each channel,
+- the validation loss, beside the loss of predicting the training mean of each channel,
 - the accuracy of a linear probe on the validation recordings with all, 5 % and 1 % of the labels,
   beside the untrained encoder of the same seed and per-channel statistics.
 
@@ -15,8 +15,8 @@ recordings, cut as published, and prints
 
 `--budget full` is the published training: all 19,106 windows, 100 epochs. Every `--every` epochs
 the labelled windows are embedded and probed on the validation recordings; the scores are written
-to `curve-<seed>.json` beside the checkpoints. An interrupted run that is started again resumes.
-Look at the test recordings once.
+to `curve-<seed>.json` beside the checkpoints. An interrupted run resumes when it is started again.
+Score the test recordings only once.
 """
 
 from __future__ import annotations
@@ -40,16 +40,16 @@ FULL = {"epochs": 100, "fraction": 1.0}  # the published budget
 
 
 class ProbeCurve(Callback):
-    """Probe the encoder during the training and write the scores to a file.
+    """Callback that probes the encoder during training and writes the scores to a file.
 
     Parameters
     ----------
     har : Bunch
-        The labelled windows.
+        Labelled windows, as `fetch_har` returns them.
     path : path-like
         JSON file of the scores: epoch to accuracy with all, 5 % and 1 % of the labels.
     every : int
-        Epochs between two probes.
+        Number of epochs between two probes.
     """
 
     def __init__(self, har, path, every):
@@ -58,11 +58,11 @@ class ProbeCurve(Callback):
         self.every = every
 
     def __deepcopy__(self, memo):
-        """Share the data: `fit` copies its callbacks."""
+        """Copy the callback but not its data, since `fit` copies its callbacks."""
         return ProbeCurve(self.har, self.path, self.every)
 
     def on_epoch_end(self, net, **kwargs):
-        """Probe after every `every` epochs."""
+        """Probe if the number of epochs is a multiple of `every`."""
         epoch = len(net.history)
         if epoch % self.every:
             return
@@ -75,7 +75,7 @@ class ProbeCurve(Callback):
 
 
 def embed(net, X):
-    """Embed windows by a net that is still being trained, in float32."""
+    """Embed windows in float32 by a net that is still in training."""
     net.module_.eval()
     with torch.inference_mode():
         blocks = torch.from_numpy(np.asarray(X, dtype=np.float32)).split(256)
@@ -84,7 +84,7 @@ def embed(net, X):
 
 
 def pretraining_windows(har, part, stride, fraction, seed):
-    """Random windows of one part's recordings (as the published code cuts them)."""
+    """Return random windows of the recordings of one part, cut as in the published code."""
     length = presets.windows("pulse", "har")["length"]
     recordings = [
         recording
@@ -95,7 +95,7 @@ def pretraining_windows(har, part, stride, fraction, seed):
 
 
 def validation_losses(pulse, X_train, X_val):
-    """Loss of the model and of the training mean of each channel, on the same crops."""
+    """Return the losses of the model and of each channel's training mean, on the same crops."""
     mean = torch.from_numpy(X_train.mean((0, 1)))
     net, objective = pulse.net_, pulse.net_.module_
     losses = []
@@ -112,12 +112,12 @@ def validation_losses(pulse, X_train, X_val):
 
 
 def statistics(X):
-    """Mean, standard deviation, minimum and maximum of each channel."""
+    """Return the mean, standard deviation, minimum and maximum of each channel."""
     return np.concatenate([X.mean(1), X.std(1), X.min(1), X.max(1)], axis=1)
 
 
 def probe_scores(Z, y, train, test):
-    """Accuracy with all labels, and mean over draws of 5 % and 1 % of them."""
+    """Return the accuracy with all labels, and its mean over draws of 5 % and 1 % of the labels."""
     scores = [make_linear_probe().fit(Z[train], y[train]).score(Z[test], y[test])]
     for fraction in (0.05, 0.01):
         drawn = []
@@ -131,11 +131,15 @@ def probe_scores(Z, y, train, test):
 
 
 def main():
-    """Train, and print the table."""
+    """Train and print the table."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
-    parser.add_argument("--budget", choices=("full",), help="published epochs and windows")
+    parser.add_argument(
+        "--budget", choices=("full",), help="number of epochs and windows as published"
+    )
     parser.add_argument("--epochs", type=int, default=20)
-    parser.add_argument("--fraction", type=float, default=0.25, help="of the training windows")
+    parser.add_argument(
+        "--fraction", type=float, default=0.25, help="fraction of the training windows"
+    )
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--split", choices=("val", "test"), default="val")
     parser.add_argument("--data-home", default=None)

@@ -27,7 +27,7 @@ from ..base import (
     check_option,
     check_real,
 )
-from ..objectives import BlockReconstruction, RetrievalContrast, check_representation
+from ..objectives import REBARContrast, REBARReconstruction, check_contrastive
 
 _ATTENTION_PARAMS = {
     "hidden_dim": "attention_hidden_dim",
@@ -169,7 +169,7 @@ default="trailing_mean"
     (40, 16)
     """
 
-    _objective_class = RetrievalContrast
+    _objective_class = REBARContrast
     _objective_names = (
         "embedding_dim",
         "encoder_hidden_dim",
@@ -284,7 +284,7 @@ default="trailing_mean"
 
     def _check_params(self) -> None:
         super()._check_params()
-        check_representation(self)
+        check_contrastive(self)
         check_integer("n_candidates", self.n_candidates, 2)
         check_real("alpha", self.alpha, 0.0, 1.0, open_maximum=False)
         check_real("temperature", self.temperature, open_minimum=True)
@@ -378,6 +378,6 @@ default="trailing_mean"
             "compile": False,
         }
         settings = {name: plain(value) for name, value in settings.items()}
-        first = SSLNet(BlockReconstruction, seed=seed, **settings).initialize()
+        first = SSLNet(REBARReconstruction, seed=seed, **settings).initialize()
         first.module_.encoder.load_state_dict(net.module_.cross_attention.state_dict())
         return first

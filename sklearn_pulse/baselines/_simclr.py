@@ -17,7 +17,7 @@ from .._training._iterator import Batch
 from ..augmentations import Jitter, RandomApply, Scale
 from ..base import AVERAGES, BaseSSLTransformer, WindowBatches, check_real
 from ..functional import info_nce
-from ..objectives import RepresentationObjective, check_representation
+from ..objectives import ContrastiveObjective, check_contrastive
 from ..sampling import draw_shifts, observed_span, shift_within, take_steps
 from ..windows import RecordingWindows
 from ..windows._surroundings import Surroundings
@@ -37,7 +37,7 @@ _OBJECTIVE_NAMES = (
 )
 
 
-class AugmentationContrast(RepresentationObjective):
+class AugmentationContrast(ContrastiveObjective):
     """Loss of SimCLR (paper, Appendix C; one direction, mean over the anchors).
 
     The anchor is the window as it is; its positive is shifted, scaled and jittered, in this
@@ -52,7 +52,7 @@ class AugmentationContrast(RepresentationObjective):
         As in :class:`~sklearn_pulse.baselines.SimCLRTransformer`.
     **representation
         The encoder, its normalisation and dropout, and the seed, as in
-        :class:`RepresentationObjective`.
+        :class:`ContrastiveObjective`.
 
     Examples
     --------
@@ -394,7 +394,7 @@ default="trailing_mean"
 
     def _check_params(self) -> None:
         super()._check_params()
-        check_representation(self)
+        check_contrastive(self)
         check_real("temperature", self.temperature, open_minimum=True)
         check_real("max_shift", self.max_shift, 0.0, 1.0, open_maximum=False)
         check_real("jitter", self.jitter)

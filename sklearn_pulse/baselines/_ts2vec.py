@@ -18,7 +18,7 @@ from ..base import (
     check_real,
 )
 from ..functional import hierarchical_contrast, keep_mask
-from ..objectives import RepresentationObjective, check_representation
+from ..objectives import ContrastiveObjective, check_contrastive
 from ..sampling import random_integers, take_steps
 
 _OBJECTIVE_NAMES = (
@@ -52,7 +52,7 @@ class Crops(NamedTuple):
     offset: Tensor  # (batch,)
 
 
-class HierarchicalContrast(RepresentationObjective):
+class HierarchicalContrast(ContrastiveObjective):
     """Loss of TS2Vec (paper, Appendix C).
 
     Two overlapping crops of each window are encoded, with random steps hidden after the input
@@ -66,7 +66,7 @@ class HierarchicalContrast(RepresentationObjective):
     layer_norm, mask_mode, mask_probability, temporal_unit, instance_weight, loss_reduction
         As in :class:`~sklearn_pulse.baselines.TS2VecTransformer`.
     **representation
-        The encoder, dropout and seed, as in :class:`RepresentationObjective`.
+        The encoder, dropout and seed, as in :class:`ContrastiveObjective`.
 
     Examples
     --------
@@ -368,7 +368,7 @@ default="trailing_mean"
 
     def _check_params(self) -> None:
         super()._check_params()
-        check_representation(self)
+        check_contrastive(self)
         check_option("mask_mode", self.mask_mode, _MASK_MODES)
         check_real("mask_probability", self.mask_probability, 0.0, 1.0)
         check_integer("temporal_unit", self.temporal_unit, 0)

@@ -1,4 +1,4 @@
-"""Networks of PULSE and of the methods beside it; every one works on (batch, time, channels)."""
+"""Networks of PULSE and of the baselines, on tensors of shape (batch, time, channels)."""
 
 from ._base import Encoder
 from ._conv_encoder import ConvEncoder
@@ -9,7 +9,7 @@ from ._heads import ClassificationHead
 from ._initial_condition import InitialConditionEncoder
 from ._latent_factors import LatentFactorModel, LatentFactors
 from ._patch_encoder import PatchEncoder
-from ._repeated_input import Dropout
+from ._repeated_input import SeededDropout
 from ._segment_encoder import SegmentEncoder, SegmentTransformer
 from ._sequential_vae import SequentialLatents, SequentialVAE
 from ._time import pool_steps
@@ -19,13 +19,13 @@ __all__ = [
     "ClassificationHead",
     "ConvEncoder",
     "CrossAttention",
-    "Dropout",
     "Encoder",
     "GRUDecoder",
     "InitialConditionEncoder",
     "LatentFactorModel",
     "LatentFactors",
     "PatchEncoder",
+    "SeededDropout",
     "SegmentEncoder",
     "SegmentTransformer",
     "SequentialLatents",

@@ -1,4 +1,4 @@
-"""The precision that autocast asks for, where it does not reach by itself."""
+"""Data type of matrix products that autocast does not cast."""
 
 from __future__ import annotations
 
@@ -7,19 +7,20 @@ from torch import Tensor
 
 
 def compute_dtype(x: Tensor) -> torch.dtype:
-    """Return the type that matrix products take: autocast's where it is on, else that of `x`.
+    """Return the data type for matrix products: autocast's if it is on, else the type of `x`.
 
-    Autocast leaves products that write into what is there alone, so these cast for themselves.
+    Autocast ignores products that write into an existing tensor. Code with such products casts its
+    operands to this type itself.
 
     Parameters
     ----------
     x : Tensor
-        An operand.
+        Operand of the product, of any shape.
 
     Returns
     -------
     torch.dtype
-        What to cast the operands to.
+        Data type to cast the operands to.
 
     Examples
     --------

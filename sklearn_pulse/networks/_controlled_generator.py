@@ -1,4 +1,4 @@
-"""A generator and its controller, LFADS's decoder."""
+"""Decoder of LFADS: a generator that a controller drives."""
 
 from __future__ import annotations
 
@@ -13,30 +13,51 @@ from ._time import mask_steps
 
 
 class Rollout(NamedTuple):
-    """What a generator did, time first."""
+    """Trajectory of a generator, time first.
 
-    factors: Tensor  # (n_timesteps, batch, factor_dim)
-    input_mean: Tensor  # (n_timesteps, batch, input_dim), of the posterior of inferred inputs
-    input_logvar: Tensor  # of the same shape
+    Parameters
+    ----------
+    factors : Tensor of shape (n_timesteps, batch, factor_dim)
+        Factors read from the generator's state after each step.
+    input_mean : Tensor of shape (n_timesteps, batch, input_dim)
+        Mean of the posterior of the inferred inputs.
+    input_logvar : Tensor of shape (n_timesteps, batch, input_dim)
+        Log variance of the posterior of the inferred inputs.
+
+    Examples
+    --------
+    >>> import torch
+    >>> zeros = torch.zeros(20, 4, 16)
+    >>> Rollout(torch.zeros(20, 4, 128), zeros, zeros).factors.shape
+    torch.Size([20, 4, 128])
+    """
+
+    factors: Tensor
+    input_mean: Tensor
+    input_logvar: Tensor
 
 
 class ControlledGenerator(nn.Module):
-    """A dynamical system that a controller drives by inputs which it infers (LFADS's decoder).
+    """Dynamical system whose inputs a controller infers (decoder of LFADS).
 
-    At each step the controller reads its own input and the factors of the step before, and names
-    a normal distribution; a draw from it drives the generator, whose state the factors are read
-    from by rows of unit length.
+    At each step the controller reads its own input and the factors of the previous step, and
+    outputs the mean and log variance of a normal distribution. A draw from this distribution drives
+    the generator. The factors are a linear map of the generator's state; its rows have unit length.
 
     Parameters
     ----------
     controller_input_dim : int
-        Width of what the controller reads at each step beside the factors.
-    generator_dim, factor_dim, controller_dim : int
-        Widths of the generator's state, of the factors and of the controller's state.
+        Width of the controller's own input at each step, without the factors.
+    generator_dim : int
+        Width of the generator's state.
+    factor_dim : int
+        Number of factors.
+    controller_dim : int
+        Width of the controller's state.
     input_dim : int
         Width of the inferred inputs.
     clip : float, default=1.0
-        Largest absolute value of both states.
+        Largest absolute value of the generator's and the controller's state.
 
     Examples
     --------
@@ -64,23 +85,24 @@ class ControlledGenerator(nn.Module):
         self.factors = scale_variance(nn.Linear(generator_dim, factor_dim, bias=False))
 
     def forward(self, state: Tensor, controller_input: Tensor, noise: Tensor) -> Rollout:
-        """Roll the generator out.
+        """Run the generator over all steps.
 
         Parameters
         ----------
         state : Tensor of shape (batch, generator_dim)
-            The generator's initial state.
+            Initial state of the generator.
         controller_input : Tensor of shape (n_timesteps, batch, controller_input_dim)
-            Time first.
+            The controller's own input, time first.
         noise : Tensor of shape (n_timesteps, batch, input_dim)
-            Standard normal draws; zeros drive the generator by the posterior's mean.
+            Standard normal draws; zeros drive the generator by the mean of the posterior.
 
         Returns
         -------
         Rollout
             Factors, and the posterior of the inferred inputs.
         """
-        loading = F.normalize(self.factors.weight, dim=1)
+        loading = F.normalize(self.factors.weight, dim=1)  # (factor_dim, generator_dim)
+        # drive: (n_timesteps, batch, 3 * controller_dim), the projected input of the controller
         drive, controller_weight, controller_candidate = self._controller_weights(
             controller_input, loading
         )
@@ -90,11 +112,13 @@ class ControlledGenerator(nn.Module):
         control = self.controller_state.expand(len(state), -1)
         states, posteriors = [], []
         for step, draw in zip(drive.unbind(0), noise.unbind(0), strict=True):
+            # (batch, 3 * controller_dim): gates and candidate of the controller
             total = torch.addmm(step, torch.cat([state, control], dim=1), controller_weight)
             control = self.controller.advance(total, control, controller_candidate)
             posterior = self.posterior(control)
             mean, logvar = posterior.chunk(2, dim=1)
             inferred = mean + (0.5 * logvar).exp() * draw
+            # (batch, 3 * generator_dim): gates and candidate of the generator
             total = torch.addmm(bias, torch.cat([inferred, state], dim=1), generator_weight)
             state = self.generator.advance(total, state, generator_candidate)
             states.append(state)
@@ -105,10 +129,10 @@ class ControlledGenerator(nn.Module):
     def _controller_weights(
         self, controller_input: Tensor, loading: Tensor
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """Take all that depends on no state out of the loop over time.
+        """Compute the parts of the controller that depend on no state, before the loop over time.
 
-        Factors are linear in the generator's state, so the loop multiplies by the product of
-        their weights and the controller's.
+        Factors are linear in the generator's state. The loop therefore multiplies the state by the
+        product of the factors' and the controller's weights.
         """
         width = controller_input.shape[2]
         own, of_factors = self.controller.weight_ih.tensor_split([width], dim=1)
@@ -118,21 +142,23 @@ class ControlledGenerator(nn.Module):
 
 
 def lagged(past: Tensor, future: Tensor, lag: int, observed: Tensor | None = None) -> Tensor:
-    """Keep the nearest steps from a controller: delay the past, advance the future.
+    """Hide the steps nearest to the present from a controller: delay the past, advance the future.
 
     Parameters
     ----------
-    past, future : Tensor of shape (n_timesteps, batch, hidden_dim)
-        States of both directions, time first.
+    past : Tensor of shape (n_timesteps, batch, hidden_dim)
+        States of the forward direction, time first.
+    future : Tensor of shape (n_timesteps, batch, hidden_dim)
+        States of the backward direction, time first.
     lag : int
-        In steps; zeros fill the ends.
-    observed : Tensor of bool, of shape (n_timesteps, batch), or None
-        States of unobserved steps are zeros too.
+        Steps by which each direction is moved; zeros fill the ends.
+    observed : Tensor of bool, of shape (n_timesteps, batch), or None, default=None
+        Which steps were observed; the states of the others are zeroed. None means all.
 
     Returns
     -------
     Tensor of shape (n_timesteps, batch, 2 * hidden_dim)
-        What the controller reads.
+        Input of the controller.
 
     Examples
     --------

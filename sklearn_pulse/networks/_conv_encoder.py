@@ -1,6 +1,8 @@
-"""The encoder of SimMTM: three strided convolutions with pooling between them."""
+"""Convolutional encoder of SimMTM."""
 
 from __future__ import annotations
+
+from typing import Literal
 
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -11,17 +13,19 @@ from ._transformer import Drop, TokenBatchNorm
 
 
 class ConvBlock(nn.Module):
-    """Convolution, batch normalisation, ReLU, and the maximum of two neighbouring steps.
+    """Convolution, batch normalisation, ReLU, and maximum over pairs of neighbouring steps.
 
-    The convolution has zero padding and no bias, the maximum a step of padding at either end: a
-    window of `n` steps becomes one of ``reduced(n)``.
+    The convolution has zero padding and no bias. The maximum pads one step at each end. The block
+    shortens a window of `n` steps to ``n_steps(n)``.
 
     Parameters
     ----------
-    in_channels, out_channels : int
-        Widths.
+    in_channels : int
+        Channels of the input.
+    out_channels : int
+        Channels of the output.
     kernel_size : int
-        Taps. With an even number of them, and a stride of 1, outputs lie between the steps.
+        Number of taps. With an even number and a stride of 1, outputs lie between two steps.
     stride : int, default=1
         Steps between two outputs of the convolution.
 
@@ -45,15 +49,48 @@ class ConvBlock(nn.Module):
         self.stride = stride
 
     def n_outputs(self, n_timesteps: int) -> int:
-        """Return how many outputs the convolution has."""
+        """Return the number of outputs of the convolution.
+
+        Parameters
+        ----------
+        n_timesteps : int
+            Steps of the window.
+
+        Returns
+        -------
+        int
+            Outputs of the convolution, before the maximum.
+        """
         return (n_timesteps + 2 * (self.kernel_size // 2) - self.kernel_size) // self.stride + 1
 
-    def reduced(self, n_timesteps: int) -> int:
-        """Return how many steps the block makes of so many."""
+    def n_steps(self, n_timesteps: int) -> int:
+        """Return the number of steps that the block outputs.
+
+        Parameters
+        ----------
+        n_timesteps : int
+            Steps of the window.
+
+        Returns
+        -------
+        int
+            Steps after the maximum.
+        """
         return self.n_outputs(n_timesteps) // 2 + 1
 
     def n_taps_read(self, n_timesteps: int) -> int:
-        """Return how many taps, beside the central one, ever meet more than padding."""
+        """Return the number of taps, beside the central one, that read more than padding.
+
+        Parameters
+        ----------
+        n_timesteps : int
+            Steps of the window.
+
+        Returns
+        -------
+        int
+            Taps that read a step of the window for at least one output.
+        """
         past = self.kernel_size // 2
         future = self.kernel_size - 1 - past
         return min(n_timesteps - 1, future) + min(
@@ -66,25 +103,25 @@ class ConvBlock(nn.Module):
         Parameters
         ----------
         x : Tensor of shape (batch, n_timesteps, in_channels)
-            Unobserved steps hold any finite value.
-        observed : Tensor of bool, of shape (batch, n_timesteps), or None
-            None means all.
+            Windows; unobserved steps hold any finite value.
+        observed : Tensor of bool, of shape (batch, n_timesteps), or None, default=None
+            Which steps were observed; None means all.
 
         Returns
         -------
-        steps : Tensor of shape (batch, reduced(n_timesteps), out_channels)
-            Zero where nothing was observed.
-        reached : Tensor of bool, of shape (batch, reduced(n_timesteps)), or None
-            Where something was.
+        steps : Tensor of shape (batch, n_steps(n_timesteps), out_channels)
+            Outputs; an output is zero if all of its steps are unobserved.
+        reached : Tensor of bool, of shape (batch, n_steps(n_timesteps)), or None
+            Which outputs have an observed step; None if `observed` is None.
         """
         x = self.conv(mask_steps(x, observed).transpose(1, 2)).transpose(1, 2)
         if observed is not None:
-            # An output belongs to the steps from its centre to that of the next output; one that
-            # lies between two steps belongs to both.
+            # An output belongs to the steps from its centre up to the centre of the next output.
+            # With an even kernel it lies between two steps and belongs to both.
             width, left = (2, 1) if self.kernel_size % 2 == 0 else (self.stride, 0)
             observed = _any_of(observed, x.shape[1], width, self.stride, left)
         x = mask_steps(F.relu(self.norm(x, observed)), observed)
-        # Nothing is below zero after the ReLU, so what was not observed is never the maximum.
+        # After the ReLU no value is below zero, so the zeros of unobserved steps never win.
         x = F.max_pool1d(x.transpose(1, 2), 2, stride=2, padding=1).transpose(1, 2)
         if observed is not None:
             observed = _any_of(observed, x.shape[1], 2, 2, 1)
@@ -92,23 +129,24 @@ class ConvBlock(nn.Module):
 
 
 class ConvEncoder(Encoder):
-    """Embed windows by a few convolutions that shorten them (SimMTM).
+    """Encoder of windows by strided convolutions with pooling between them (SimMTM).
 
-    The first convolution has 25 taps and a stride of 3, the others have 8 taps; each is followed
-    by batch normalisation, a ReLU and the maximum of two neighbouring steps.
+    The first convolution has 25 taps and a stride of 3; the others have 8 taps and a stride of 1.
+    Each is followed by batch normalisation, a ReLU and the maximum over pairs of neighbouring
+    steps.
 
     Parameters
     ----------
     n_channels : int
         Channels of the windows.
     hidden_dim : int, default=32
-        Width of the first block; each of the next has twice that of the one before.
+        Width of the first block; the width doubles from block to block.
     embedding_dim : int, default=128
         Width of the last block and of the embedding.
     depth : int, default=3
         Number of blocks.
     pooling : {"max", "mean"}, default="max"
-        Over time.
+        How the embedding pools over time.
 
     Examples
     --------
@@ -126,7 +164,7 @@ class ConvEncoder(Encoder):
         hidden_dim: int = 32,
         embedding_dim: int = 128,
         depth: int = 3,
-        pooling: str = "max",
+        pooling: Literal["max", "mean"] = "max",
     ) -> None:
         super().__init__()
         self.embedding_dim = embedding_dim
@@ -142,14 +180,25 @@ class ConvEncoder(Encoder):
         return [block for block in self.blocks if isinstance(block, ConvBlock)]
 
     def n_steps(self, n_timesteps: int) -> int:
-        """Return how many steps are left of so many."""
+        """Return the number of steps that the blocks leave of a window.
+
+        Parameters
+        ----------
+        n_timesteps : int
+            Steps of the window.
+
+        Returns
+        -------
+        int
+            Steps after the last block.
+        """
         for block in self._blocks:
-            n_timesteps = block.reduced(n_timesteps)
+            n_timesteps = block.n_steps(n_timesteps)
         return n_timesteps
 
     @property
     def dilations(self) -> list[int]:
-        """Lengths of windows, in steps, beyond which more taps of a convolution are read."""
+        """Window lengths, in steps, beyond which more taps of a convolution read the window."""
         n_taps = sum(block.kernel_size - 1 for block in self._blocks)
         lengths, n_timesteps = [], 1
         while self._n_taps_read(n_timesteps) < n_taps:
@@ -159,32 +208,34 @@ class ConvEncoder(Encoder):
         return lengths
 
     def _n_taps_read(self, n_timesteps: int) -> int:
+        """Return the number of taps of all blocks that read more than padding."""
         total = 0
         for block in self._blocks:
             total += block.n_taps_read(n_timesteps)
-            n_timesteps = block.reduced(n_timesteps)
+            n_timesteps = block.n_steps(n_timesteps)
         return total
 
     def encode_steps(
         self, x: Tensor, observed: Tensor | None = None, drop: Drop | None = None
     ) -> tuple[Tensor, Tensor | None]:
-        """Encode windows, before pooling.
+        """Encode windows, before pooling over time.
 
         Parameters
         ----------
         x : Tensor of shape (batch, n_timesteps, n_channels)
             Windows; unobserved steps hold any finite value.
-        observed : Tensor of bool, of shape (batch, n_timesteps), or None
-            None means all.
-        drop : callable, or None
-            Dropout after the first block.
+        observed : Tensor of bool, of shape (batch, n_timesteps), or None, default=None
+            Which steps were observed; None means all.
+        drop : callable or None, default=None
+            Dropout after the first block, from a tensor to a tensor of the same shape; None drops
+            nothing.
 
         Returns
         -------
         steps : Tensor of shape (batch, n_steps(n_timesteps), embedding_dim)
-            Zero where nothing was observed.
+            Encoded steps; zero if all steps of the signal behind one are unobserved.
         reached : Tensor of bool, of shape (batch, n_steps(n_timesteps)), or None
-            Where something was.
+            Which encoded steps have an observed step; None if `observed` is None.
         """
         for i, block in enumerate(self.blocks):
             x, observed = block(x, observed)
@@ -193,15 +244,45 @@ class ConvEncoder(Encoder):
         return x, observed
 
     def pool(self, steps: Tensor, reached: Tensor | None = None) -> Tensor:
-        """Pool what `encode_steps` returns to (batch, embedding_dim)."""
+        """Pool encoded steps over time.
+
+        Parameters
+        ----------
+        steps : Tensor of shape (batch, n_steps, embedding_dim)
+            Encoded steps, the first result of `encode_steps`.
+        reached : Tensor of bool, of shape (batch, n_steps), or None, default=None
+            Which encoded steps count, the second result of `encode_steps`; None means all.
+
+        Returns
+        -------
+        Tensor of shape (batch, embedding_dim)
+            One embedding per window.
+        """
         return pool_steps(steps, self.pooling, reached)
 
     def forward(self, x: Tensor, observed: Tensor | None = None) -> Tensor:
-        """Embed windows: `encode_steps`, then `pool`."""
+        """Embed windows: `encode_steps`, then `pool`.
+
+        Parameters
+        ----------
+        x : Tensor of shape (batch, n_timesteps, n_channels)
+            Windows; unobserved steps hold any finite value.
+        observed : Tensor of bool, of shape (batch, n_timesteps), or None, default=None
+            Which steps were observed; None means all.
+
+        Returns
+        -------
+        Tensor of shape (batch, embedding_dim)
+            One embedding per window.
+        """
         return self.pool(*self.encode_steps(x, observed))
 
 
 def _any_of(observed: Tensor, n_outputs: int, width: int, stride: int, left: int) -> Tensor:
-    """Return whether any of `width` steps was observed, from `left` before ``stride * output``."""
+    """Return whether any of the `width` steps of each output was observed.
+
+    The steps of output i begin `left` steps before step ``stride * i``. The result has shape
+    (batch, n_outputs).
+    """
     right = (n_outputs - 1) * stride + width - left - observed.shape[1]
     return F.pad(observed, (left, right), value=False).unfold(1, width, stride).any(-1)

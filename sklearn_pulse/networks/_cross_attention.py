@@ -1,4 +1,4 @@
-"""Cross-attention between two windows: how well does one help to reconstruct the other (REBAR)."""
+"""Cross-attention that reconstructs a window from another window (REBAR)."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from torch import Tensor, nn
 
 from ._time import mask_steps
 
-_EPS = 1e-5  # of both normalisations
-_EPS_SCALE = 1e-10  # of the division by the learnt scale
+_EPS = 1e-5  # added to the variance by both normalisations
+_EPS_SCALE = 1e-10  # added to the learnt scale before dividing by it
 
 
 class ReversibleNorm(nn.Module):
@@ -44,44 +44,78 @@ class ReversibleNorm(nn.Module):
 
     @staticmethod
     def statistics(x: Tensor, observed: Tensor | None = None) -> tuple[Tensor, Tensor]:
-        """Mean and standard deviation of each window and channel, without a gradient.
+        """Compute the mean and standard deviation of each window and channel, without a gradient.
 
         Parameters
         ----------
         x : Tensor of shape (batch, n_timesteps, n_channels)
-            Windows.
-        observed : Tensor of bool, of shape (batch, n_timesteps), or None
-            The steps that count; None means all.
+            Windows; unobserved steps hold any finite value.
+        observed : Tensor of bool, of shape (batch, n_timesteps), or None, default=None
+            Steps that the statistics are taken over; None means all.
 
         Returns
         -------
-        mean, std : Tensor of shape (batch, 1, n_channels)
-            The biased estimates; 1e-5 is added to the variance.
+        mean : Tensor of shape (batch, 1, n_channels)
+            Mean over time.
+        std : Tensor of shape (batch, 1, n_channels)
+            Square root of the biased variance plus 1e-5.
         """
         mean, variance = _moments(x.detach(), observed)
         return mean, (variance + _EPS).sqrt()
 
     def forward(self, x: Tensor, mean: Tensor, std: Tensor) -> Tensor:
-        """Normalise windows by statistics, which may be those of others."""
+        """Normalise windows by given statistics.
+
+        Parameters
+        ----------
+        x : Tensor of shape (batch, n_timesteps, n_channels)
+            Windows.
+        mean : Tensor of shape (batch, 1, n_channels)
+            Mean to subtract; it may come from other windows.
+        std : Tensor of shape (batch, 1, n_channels)
+            Standard deviation to divide by; it may come from other windows.
+
+        Returns
+        -------
+        Tensor of shape (batch, n_timesteps, n_channels)
+            Normalised windows, after the learnt affine map.
+        """
         return (x - mean) / std * self.weight + self.bias
 
     def restore(self, x: Tensor, mean: Tensor, std: Tensor) -> Tensor:
-        """Take normalised windows back."""
+        """Map normalised windows back to the units of the signal.
+
+        Parameters
+        ----------
+        x : Tensor of shape (batch, n_timesteps, n_channels)
+            Normalised windows.
+        mean : Tensor of shape (batch, 1, n_channels)
+            Mean that the windows were normalised by.
+        std : Tensor of shape (batch, 1, n_channels)
+            Standard deviation that the windows were normalised by.
+
+        Returns
+        -------
+        Tensor of shape (batch, n_timesteps, n_channels)
+            Windows in the units of the signal.
+        """
         return (x - self.bias) / (self.weight + _EPS_SCALE) * std + mean
 
 
 class PartialConv(nn.Conv1d):
-    """Convolution over the visible steps, rescaled by how many there are; channels last.
+    """Convolution over the visible steps, rescaled by their number; channels last.
 
-    ``y = conv(x * visible) * kernel_size / v + bias`` with v the visible steps under the kernel,
-    and 0 where there is none. Padding counts as hidden.
+    ``y = conv(x * visible) * kernel_size / v + bias``, where v is the number of visible steps under
+    the kernel; ``y = 0`` if v is 0. Padding counts as hidden.
 
     Parameters
     ----------
-    in_channels, out_channels : int
-        Widths.
+    in_channels : int
+        Channels of the input.
+    out_channels : int
+        Channels of the output.
     kernel_size : int
-        Odd.
+        Number of taps, odd.
 
     References
     ----------
@@ -101,32 +135,45 @@ class PartialConv(nn.Conv1d):
         super().__init__(in_channels, out_channels, kernel_size, padding=kernel_size // 2)
 
     def forward(self, x: Tensor, visible: Tensor | None = None) -> Tensor:
-        """Convolve `x` of shape (batch, n_timesteps, in_channels), keeping its length."""
+        """Convolve windows, keeping their length.
+
+        Parameters
+        ----------
+        x : Tensor of shape (batch, n_timesteps, in_channels)
+            Windows; hidden steps hold any finite value.
+        visible : Tensor of bool, of shape (batch, n_timesteps), or None, default=None
+            Steps that the convolution reads; None means all.
+
+        Returns
+        -------
+        Tensor of shape (batch, n_timesteps, out_channels)
+            The rescaled convolution.
+        """
         width = self.kernel_size[0]
         reach = width // 2
         if visible is None:
             visible = torch.ones(1, x.shape[1], dtype=torch.bool, device=x.device)
         kernel = x.new_ones(1, 1, width)
         n_visible = F.conv1d(visible.to(x.dtype).unsqueeze(1), kernel, padding=reach)
-        n_visible = n_visible.transpose(1, 2).round()
+        n_visible = n_visible.transpose(1, 2).round()  # (batch, n_timesteps, 1)
         y = F.conv1d((x * visible.unsqueeze(-1)).transpose(1, 2), self.weight, padding=reach)
         y = y.transpose(1, 2) * (width / n_visible.clamp(min=1.0))
         return y if self.bias is None else (y + self.bias) * (n_visible > 0)
 
 
 class BottleneckBlock(nn.Module):
-    """``norm(GELU(conv(narrow(x)) + x))``, the norm over the time of each window and channel.
+    """Residual block ``norm(GELU(conv(narrow(x)) + x))``, normalised over the time of each window.
 
     Parameters
     ----------
     hidden_dim : int
-        Width of the block.
+        Width of the block's input and output.
     bottleneck_dim : int
         Width that the convolution reads.
     kernel_size : int
-        Odd.
+        Number of taps of the convolution, odd.
     dilation : int
-        In steps.
+        Steps between two taps.
 
     Examples
     --------
@@ -146,7 +193,20 @@ class BottleneckBlock(nn.Module):
         )
 
     def forward(self, x: Tensor, observed: Tensor | None = None) -> Tensor:
-        """Apply the block to `x` of shape (batch, n_timesteps, hidden_dim)."""
+        """Apply the block.
+
+        Parameters
+        ----------
+        x : Tensor of shape (batch, n_timesteps, hidden_dim)
+            Features; unobserved steps hold any finite value.
+        observed : Tensor of bool, of shape (batch, n_timesteps), or None, default=None
+            Which steps were observed; None means all.
+
+        Returns
+        -------
+        Tensor of shape (batch, n_timesteps, hidden_dim)
+            Features; the values at unobserved steps have no meaning.
+        """
         narrow = mask_steps(self.narrow(mask_steps(x, observed)), observed)
         return _instance_norm(
             F.gelu(self.conv(narrow.transpose(1, 2)).transpose(1, 2) + x), observed
@@ -154,9 +214,9 @@ class BottleneckBlock(nn.Module):
 
 
 class PartialConvNet(nn.Module):
-    """Features of each step of a window that is partly hidden.
+    """Features of each step of a partly hidden window.
 
-    A partial convolution and `depth` bottleneck blocks with dilations 1, 2, 4, ...
+    A partial convolution is followed by `depth` bottleneck blocks with dilations 1, 2, 4, ...
 
     Parameters
     ----------
@@ -165,11 +225,11 @@ class PartialConvNet(nn.Module):
     hidden_dim : int, default=256
         Width of the features.
     kernel_size : int, default=15
-        Of all convolutions, odd.
+        Number of taps of all convolutions, odd.
     bottleneck_dim : int, default=32
         Width that the dilated convolutions read.
     depth : int, default=1
-        Bottleneck blocks; each doubles the reach.
+        Number of bottleneck blocks; the dilation doubles from block to block.
 
     Examples
     --------
@@ -195,21 +255,21 @@ class PartialConvNet(nn.Module):
     def forward(
         self, x: Tensor, visible: Tensor | None = None, observed: Tensor | None = None
     ) -> Tensor:
-        """Compute features.
+        """Compute the features of each step.
 
         Parameters
         ----------
         x : Tensor of shape (batch, n_timesteps, n_channels)
-            Windows.
-        visible : Tensor of bool, of shape (batch, n_timesteps), or None
-            The steps that are read; None means all.
-        observed : Tensor of bool, of shape (batch, n_timesteps), or None
-            The steps that have features: hidden ones too, missing ones not.
+            Windows; hidden and unobserved steps hold any finite value.
+        visible : Tensor of bool, of shape (batch, n_timesteps), or None, default=None
+            Steps that the first convolution reads; None means all.
+        observed : Tensor of bool, of shape (batch, n_timesteps), or None, default=None
+            Steps that have features: hidden steps do, missing steps do not. None means all.
 
         Returns
         -------
         Tensor of shape (batch, n_timesteps, hidden_dim)
-            Of no meaning where not observed.
+            Features; the values at unobserved steps have no meaning.
         """
         x = _instance_norm(F.gelu(self.conv(x, visible)), observed)
         for block in self.blocks:
@@ -218,19 +278,26 @@ class PartialConvNet(nn.Module):
 
 
 class CrossAttention(nn.Module):
-    """Reconstruct a partly hidden window from what another window holds (paper, Appendix C).
+    """Reconstruction of a partly hidden window from another window (paper, Appendix C).
 
-    Queries come from the visible part of one window, keys and values from the whole other one,
-    through three convolutional nets of their own; one head of attention, with no projection
-    before it, and a linear map to the channels. Both windows are normalised by the statistics of
-    the first (its hidden steps included), and the reconstruction is taken back by them.
+    Queries come from the visible part of the window to reconstruct; keys and values come from the
+    whole other window. Three convolutional nets compute them. One attention head without
+    projections and a linear map to the channels follow. Both windows are normalised by the
+    statistics of the window to reconstruct (its hidden steps included), and the same statistics
+    restore the units of the reconstruction.
 
     Parameters
     ----------
     n_channels : int
         Channels of the windows.
-    hidden_dim, kernel_size, bottleneck_dim, depth
-        Of the three nets, as in :class:`PartialConvNet`.
+    hidden_dim : int, default=256
+        Width of queries, keys and values.
+    kernel_size : int, default=15
+        Number of taps of all convolutions, odd.
+    bottleneck_dim : int, default=32
+        Width that the dilated convolutions read.
+    depth : int, default=1
+        Number of bottleneck blocks of each net; the dilation doubles from block to block.
 
     References
     ----------
@@ -276,15 +343,18 @@ class CrossAttention(nn.Module):
         Parameters
         ----------
         x : Tensor of shape (batch, n_timesteps, n_channels)
-            Windows to reconstruct.
+            Windows to reconstruct; unobserved steps hold any finite value.
         visible : Tensor of bool, of shape (batch, n_timesteps)
-            The steps of `x` that the queries see.
+            Steps of `x` that the queries read.
         other : Tensor of shape (batch, n_steps, n_channels)
-            Windows to reconstruct from.
-        observed, other_observed : Tensor of bool, or None
-            The steps of `x` and of `other` that are not missing; None means all.
-        dropout : callable or None
-            Applied to the attention weights, of shape (batch, n_timesteps, n_steps).
+            Windows to reconstruct from; unobserved steps hold any finite value.
+        observed : Tensor of bool, of shape (batch, n_timesteps), or None, default=None
+            Which steps of `x` were observed; None means all.
+        other_observed : Tensor of bool, of shape (batch, n_steps), or None, default=None
+            Which steps of `other` were observed; None means all.
+        dropout : callable or None, default=None
+            Dropout of the attention weights, of shape (batch, n_timesteps, n_steps); None drops
+            nothing.
 
         Returns
         -------
@@ -309,12 +379,18 @@ def _attend(
     allowed: Tensor | None,
     dropout: Callable[[Tensor], Tensor] | None,
 ) -> Tensor:
+    """Mix values by the softmax of the scaled dot products of queries and keys.
+
+    `queries` has shape (batch, n_timesteps, dim), `keys` and `values` (batch, n_steps, dim),
+    `allowed` (batch, n_steps).
+    """
     if dropout is None:
-        # Only with an axis for the one head, and channels next to each other, does torch never
-        # hold all weights at once.
+        # torch avoids holding all weights in memory only if there is an axis for the head and
+        # the channels are contiguous: (batch, 1, n_steps, dim).
         q, k, v = (part.unsqueeze(1).contiguous() for part in (queries, keys, values))
         mask = None if allowed is None else allowed[:, None, None]
         return F.scaled_dot_product_attention(q, k, v, attn_mask=mask).squeeze(1)
+    # (batch, n_timesteps, n_steps)
     scores = queries @ keys.transpose(1, 2) / math.sqrt(queries.shape[-1])
     if allowed is not None:
         scores = scores.masked_fill(~allowed.unsqueeze(1), -torch.inf)
@@ -322,7 +398,7 @@ def _attend(
 
 
 def _moments(x: Tensor, observed: Tensor | None) -> tuple[Tensor, Tensor]:
-    """Mean and biased variance over the observed steps, of shape (batch, 1, n_features)."""
+    """Compute mean and biased variance over the observed steps, of shape (batch, 1, n_features)."""
     if observed is None:
         mean = x.mean(1, keepdim=True)
         return mean, (x - mean).square().mean(1, keepdim=True)
@@ -332,5 +408,6 @@ def _moments(x: Tensor, observed: Tensor | None) -> tuple[Tensor, Tensor]:
 
 
 def _instance_norm(x: Tensor, observed: Tensor | None) -> Tensor:
+    """Normalise each window and feature over its observed steps."""
     mean, variance = _moments(x, observed)
     return (x - mean) * (variance + _EPS).rsqrt()

@@ -1,8 +1,8 @@
-"""The decoder: a GRU driven by the system estimate from a sample's initial condition."""
+"""PULSE's decoder: a GRU that starts from an initial condition and is driven by the embedding."""
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import torch
 import torch.nn.functional as F
@@ -11,13 +11,13 @@ from torch import Tensor, nn
 from ._autocast import compute_dtype
 from ._packed_gru import run_gru
 from ._packing import Packing
-from ._repeated_input import Dropout, project_repeated
+from ._repeated_input import SeededDropout, project_repeated
 
 _NAMES = ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
 
 
 class _Layer(NamedTuple):
-    """Weights of a GRU layer, in the order of `_NAMES`."""
+    """Weights of one GRU layer, in the order of `_NAMES`."""
 
     input: Tensor
     state: Tensor
@@ -26,21 +26,22 @@ class _Layer(NamedTuple):
 
 
 class GRUDecoder(nn.Module):
-    """Roll a trajectory out from an initial state (paper, Eq. 2).
+    """Decoder that rolls a trajectory out from an initial state (paper, Eq. 2).
 
     Parameters
     ----------
     input_dim : int
-        Width of the drive of each step.
+        Width of the drive at each step.
     n_channels : int
         Channels of the reconstruction.
     hidden_dim : int, default=64
-        Width of the GRU.
+        Width of the GRU's state.
     num_layers : int, default=2
-        Layers of the GRU; the initial condition enters the first, the others start at zero.
+        Layers of the GRU. The initial condition is the initial state of the first layer; the other
+        layers start at zero.
     observation : {"mlp", "linear"}, default="mlp"
-        Map from state to signal: two layers as in the published code, or the linear one of the
-        paper's text.
+        Map from state to signal: two layers as in the published code ("mlp"), or the linear map of
+        the paper's text ("linear").
 
     Examples
     --------
@@ -56,7 +57,7 @@ class GRUDecoder(nn.Module):
         n_channels: int,
         hidden_dim: int = 64,
         num_layers: int = 2,
-        observation: str = "mlp",
+        observation: Literal["mlp", "linear"] = "mlp",
     ) -> None:
         super().__init__()
         self.n_channels = n_channels
@@ -68,18 +69,29 @@ class GRUDecoder(nn.Module):
             )
 
     def initial_state(self, condition: Tensor) -> Tensor:
-        """Put a condition of shape (batch, hidden_dim) in the first of (num_layers, batch, ...)."""
+        """Build the initial state of all layers.
+
+        Parameters
+        ----------
+        condition : Tensor of shape (batch, hidden_dim)
+            Initial condition, the initial state of the first layer.
+
+        Returns
+        -------
+        Tensor of shape (num_layers, batch, hidden_dim)
+            Initial states; zero except in the first layer.
+        """
         state = condition.new_zeros(self.gru.num_layers, *condition.shape)
         state[0] = condition
         return state
 
     def forward(self, drive: Tensor, condition: Tensor) -> Tensor:
-        """Reconstruct.
+        """Reconstruct sequences of equal length.
 
         Parameters
         ----------
         drive : Tensor of shape (n_steps, batch, input_dim)
-            Time first: PyTorch's CPU kernel is fastest so.
+            Drive of each step, time first: the layout in which PyTorch's CPU kernel is fastest.
         condition : Tensor of shape (batch, hidden_dim)
             Initial condition.
 
@@ -97,25 +109,26 @@ class GRUDecoder(nn.Module):
         drive: Tensor,
         condition: Tensor,
         lengths: Tensor,
-        drop: Dropout | None = None,
+        drop: SeededDropout | None = None,
     ) -> Tensor:
         """Reconstruct sequences of unequal length from a constant and a varying drive.
 
-        On the CPU, steps past a sequence's end are not computed, nor is the constant part's
-        product at more steps than one; on CUDA cuDNN runs padded sequences.
+        On the CPU, steps past the end of a sequence are not computed, and without dropout the
+        constant drive is multiplied once per sequence rather than once per step. On CUDA, cuDNN
+        runs the padded sequences.
 
         Parameters
         ----------
         constant : Tensor of shape (batch, n_constant)
-            What drives every step.
+            Part of the drive that is the same at every step.
         drive : Tensor of shape (n_steps, batch, n_varying)
-            What drives each step besides; `n_varying` may be zero.
+            Part of the drive that varies from step to step; `n_varying` may be zero.
         condition : Tensor of shape (batch, hidden_dim)
             Initial condition.
         lengths : Tensor of int, of shape (batch,)
             Steps of each sequence, at most `n_steps`.
-        drop : Dropout or None, default=None
-            Drops elements of the input out, each step anew.
+        drop : SeededDropout or None, default=None
+            Dropout of the drive, with a new mask at each step; None drops nothing.
 
         Returns
         -------
@@ -136,13 +149,15 @@ class GRUDecoder(nn.Module):
         drive: Tensor,
         condition: Tensor,
         lengths: Tensor,
-        drop: Dropout | None,
+        drop: SeededDropout | None,
     ) -> Tensor:
-        """Run every sequence to the last step, and zero what is past its end."""
+        """Run every sequence to the last step and zero the steps past its end."""
+        # (n_steps, batch, n_constant + n_varying)
         inputs = torch.cat([constant.expand(len(drive), -1, -1), drive], dim=-1)
         if drop is not None:
             keep = drop.draw((inputs[..., 0].numel(), inputs.shape[-1])).view(inputs.shape)
             inputs = inputs * keep.to(inputs.dtype).mul_(drop.scale)
+        # (n_steps, batch): whether a step lies inside its sequence
         running = torch.arange(len(drive), device=lengths.device).unsqueeze(1) < lengths
         return self(inputs, condition) * running.unsqueeze(-1)
 
@@ -152,14 +167,14 @@ class GRUDecoder(nn.Module):
         drive: Tensor,
         condition: Tensor,
         packing: Packing,
-        drop: Dropout | None,
+        drop: SeededDropout | None,
     ) -> Tensor:
-        """Return the last layer's states, packed."""
+        """Return the last layer's states, packed: (sum(packing.sizes), hidden_dim)."""
         dtype, order, sizes = compute_dtype(constant), packing.order, packing.sizes
-        running = order[: sizes[0]]
+        running = order[: sizes[0]]  # sequences that are not empty, the longest first
         constant, state = constant.to(dtype)[running], condition.to(dtype)[running]
-        drive = packing.pack(drive.to(dtype))
-        # autocast would not reach the in-place products; everything has its type already.
+        drive = packing.pack(drive.to(dtype))  # (sum(sizes), n_varying)
+        # Autocast ignores in-place products. All tensors have been cast to the right type before.
         with torch.autocast(constant.device.type, enabled=False):
             first, *later = self._layers(dtype)
             inputs = project_repeated(constant, drive, first.input, first.input_bias, sizes, drop)
@@ -171,7 +186,7 @@ class GRUDecoder(nn.Module):
         return states
 
     def _layers(self, dtype: torch.dtype) -> list[_Layer]:
-        """Return each layer's weights."""
+        """Return the weights of each layer, cast to `dtype`."""
         return [
             _Layer(*(getattr(self.gru, f"{name}_l{layer}").to(dtype) for name in _NAMES))
             for layer in range(self.gru.num_layers)

@@ -1,4 +1,4 @@
-"""Dilated convolutions of activated steps, time first: the encoder's unit of work."""
+"""Dilated convolution of activated steps, time first."""
 
 from __future__ import annotations
 
@@ -15,17 +15,19 @@ from ._autocast import compute_dtype
 class DilatedConv(nn.Conv1d):
     """Three-tap convolution of ``GELU(x)`` with zero padding, time first.
 
-    With time first, the steps that a tap reaches are one block of memory, so each tap is one
-    matrix product that adds to what the others left. A tap whose dilation reaches past the window
-    reads nothing but padding and is never multiplied; its weights still get a gradient, of zero,
-    and so their weight decay. The gradient computes the GELU again rather than keep it.
+    With time first, the steps that a tap reads are one block of memory. Each tap is therefore one
+    matrix product that adds to the result of the other taps. A tap whose dilation exceeds the
+    window reads only padding and is not multiplied; its weights still get a gradient of zero, so
+    that weight decay acts on them. The backward pass recomputes the GELU instead of storing it.
 
     Parameters
     ----------
-    in_channels, out_channels : int
-        Widths.
+    in_channels : int
+        Channels of the input.
+    out_channels : int
+        Channels of the output.
     dilation : int
-        Distance between taps, in steps.
+        Steps between two taps.
 
     Examples
     --------
@@ -38,14 +40,14 @@ class DilatedConv(nn.Conv1d):
         super().__init__(in_channels, out_channels, 3, dilation=dilation, padding=dilation)
 
     def forward(self, x: Tensor, observed: Tensor | None = None) -> Tensor:
-        """Convolve.
+        """Activate and convolve.
 
         Parameters
         ----------
         x : Tensor of shape (n_timesteps, batch, in_channels)
-            Before the activation.
-        observed : Tensor of shape (n_timesteps, batch, 1), or None
-            1 for the steps that were observed, 0 for the others; None means all.
+            Values before the activation.
+        observed : Tensor of shape (n_timesteps, batch, 1), or None, default=None
+            1 for observed steps, 0 for the others; None means that all were observed.
 
         Returns
         -------
@@ -59,6 +61,8 @@ class DilatedConv(nn.Conv1d):
 
 
 class _ActivatedConv(torch.autograd.Function):
+    """Convolution of :class:`DilatedConv` with a backward pass of its own."""
+
     @staticmethod
     def forward(
         ctx: Any,
@@ -70,8 +74,8 @@ class _ActivatedConv(torch.autograd.Function):
     ) -> Tensor:
         ctx.save_for_backward(x, weight, observed)
         ctx.dilation = dilation
-        shift = dilation * x.shape[1]  # rows
-        active = _activate(x, observed)
+        shift = dilation * x.shape[1]  # distance between taps, in rows of the flattened table
+        active = _activate(x, observed)  # (n_timesteps * batch, in_channels)
         past, centre, future = weight.unbind(2)
         y = torch.addmm(bias, active, centre.t())
         if shift < len(active):
@@ -86,7 +90,7 @@ class _ActivatedConv(torch.autograd.Function):
         shift = ctx.dilation * x.shape[1]
         active, grad = _activate(x, observed), grad.flatten(0, 1)
         past, centre, future = weight.unbind(2)
-        inner = grad @ centre
+        inner = grad @ centre  # (n_timesteps * batch, in_channels)
         taps = [torch.zeros_like(past), grad.t() @ active, torch.zeros_like(future)]
         if shift < len(active):
             taps[0] = grad[shift:].t() @ active[:-shift]

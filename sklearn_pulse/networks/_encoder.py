@@ -1,6 +1,8 @@
-"""The system encoder: dilated convolutions that see a whole window."""
+"""System encoder: dilated convolutions whose reach covers a whole window."""
 
 from __future__ import annotations
+
+from typing import Literal
 
 import torch
 from torch import Tensor, nn
@@ -10,22 +12,26 @@ from ._base import Encoder
 from ._dilated_conv import DilatedConv
 from ._time import pool_steps
 
-# On the CPU a few windows go through all blocks before the next do: what one block writes is then
-# still in the cache when the next reads it. Products of bfloat16 need more of them to be fast.
+# Time steps per chunk of a batch. On the CPU a chunk passes through all blocks before the next
+# chunk does, so that the output of a block is still in the cache when the next block reads it.
+# Products of bfloat16 are fast on larger chunks only.
 _CHUNK_STEPS, _CHUNK_STEPS_BFLOAT16 = 2**12, 2**14
 
 
 class ResidualBlock(nn.Module):
-    """``conv2(GELU(conv1(GELU(x)))) + skip(x)``, both with the same dilation, time first.
+    """Residual block ``conv2(GELU(conv1(GELU(x)))) + skip(x)``, time first.
 
     Parameters
     ----------
-    in_channels, out_channels : int
-        Widths.
+    in_channels : int
+        Channels of the input.
+    out_channels : int
+        Channels of the output.
     dilation : int
-        Of both convolutions, in steps.
+        Steps between two taps of both convolutions.
     project : bool, default=False
-        Whether the skip connection is a learnt projection; it must be where the widths differ.
+        Whether the skip connection is a learnt projection; required if `in_channels` and
+        `out_channels` differ.
 
     Examples
     --------
@@ -48,20 +54,20 @@ class ResidualBlock(nn.Module):
         Parameters
         ----------
         x : Tensor of shape (n_timesteps, batch, in_channels)
-            Any per-step values.
-        observed : Tensor of shape (n_timesteps, batch, 1), or None
-            1 for the steps that were observed, 0 for the others; None means all.
+            Features of each step.
+        observed : Tensor of shape (n_timesteps, batch, 1), or None, default=None
+            1 for observed steps, 0 for the others; None means that all were observed.
 
         Returns
         -------
         Tensor of shape (n_timesteps, batch, out_channels)
-            The block's output.
+            Output of the block.
         """
         return self.conv2(self.conv1(x, observed), observed) + self.skip(x)
 
 
 class SystemEncoder(Encoder):
-    """Estimate of the dynamical system behind a window (paper, Section 3.2, f_sys).
+    """Estimator of the dynamical system behind a window (paper, Section 3.2, f_sys).
 
     A linear map of each step, `depth` + 1 residual blocks with dilations 1, 2, 4, ...,
     layer normalisation of each step and pooling over time.
@@ -71,13 +77,14 @@ class SystemEncoder(Encoder):
     n_channels : int
         Channels of the windows.
     hidden_dim : int, default=64
-        Width of all blocks but the last.
+        Width of all blocks except the last.
     embedding_dim : int, default=320
         Width of the last block and of the embedding.
     depth : int, default=10
-        Number of blocks before the widening one; the published encoder has 10, so 11 in all.
+        Number of blocks before the last, widening block. The published encoder has 10, hence 11
+        blocks in total.
     pooling : {"max", "mean"}, default="max"
-        Over time.
+        How the embedding pools over time.
 
     Examples
     --------
@@ -95,7 +102,7 @@ class SystemEncoder(Encoder):
         hidden_dim: int = 64,
         embedding_dim: int = 320,
         depth: int = 10,
-        pooling: str = "max",
+        pooling: Literal["max", "mean"] = "max",
     ) -> None:
         super().__init__()
         self.embedding_dim = embedding_dim
@@ -105,7 +112,7 @@ class SystemEncoder(Encoder):
             ResidualBlock(hidden_dim, hidden_dim, dilation=2**i) for i in range(depth)
         )
         self.blocks.append(ResidualBlock(hidden_dim, embedding_dim, 2**depth, project=True))
-        self.norm = nn.LayerNorm(embedding_dim)
+        self.norm: nn.Module = nn.LayerNorm(embedding_dim)
 
     @property
     def dilations(self) -> list[int]:
@@ -119,64 +126,90 @@ class SystemEncoder(Encoder):
         ----------
         x : Tensor of shape (batch, n_timesteps, n_channels)
             Windows; unobserved steps hold any finite value.
-        observed : Tensor of bool, of shape (batch, n_timesteps), or None
-            None means all.
+        observed : Tensor of bool, of shape (batch, n_timesteps), or None, default=None
+            Which steps were observed; None means all.
 
         Returns
         -------
         Tensor of shape (batch, n_timesteps, embedding_dim)
-            After layer normalisation, before pooling.
+            Encoded steps, after layer normalisation and before pooling.
         """
         return self.norm(self.run_blocks(self.input(x), observed))
 
     def run_blocks(self, hidden: Tensor, observed: Tensor | None = None) -> Tensor:
-        """Go through the residual blocks.
+        """Apply the residual blocks.
 
         Parameters
         ----------
         hidden : Tensor of shape (batch, n_timesteps, hidden_dim)
             Output of the input layer.
-        observed : Tensor of bool, of shape (batch, n_timesteps), or None
-            None means all.
+        observed : Tensor of bool, of shape (batch, n_timesteps), or None, default=None
+            Which steps were observed; None means all.
 
         Returns
         -------
         Tensor of shape (batch, n_timesteps, embedding_dim)
-            Before layer normalisation; a view of a tensor with time first.
+            Features before layer normalisation, as a view of a tensor with time first.
         """
         seen = None
         if observed is not None:
-            seen = observed.t().unsqueeze(-1).to(compute_dtype(hidden))
-        hidden = hidden.transpose(0, 1).contiguous()
+            seen = observed.t().unsqueeze(-1).to(compute_dtype(hidden))  # (n_timesteps, batch, 1)
+        hidden = hidden.transpose(0, 1).contiguous()  # (n_timesteps, batch, hidden_dim)
         for block in self.blocks:
             hidden = block(hidden, seen)
         return hidden.transpose(0, 1)
 
     def pool(self, steps: Tensor, observed: Tensor | None = None) -> Tensor:
-        """Pool the per-step encoding over the observed steps to (batch, embedding_dim)."""
+        """Pool encoded steps over time.
+
+        Parameters
+        ----------
+        steps : Tensor of shape (batch, n_timesteps, embedding_dim)
+            Encoded steps, as `encode_steps` returns them.
+        observed : Tensor of bool, of shape (batch, n_timesteps), or None, default=None
+            Steps to pool over; None means all.
+
+        Returns
+        -------
+        Tensor of shape (batch, embedding_dim)
+            One embedding per window.
+        """
         return pool_steps(steps, self.pooling, observed)
 
     def forward(self, x: Tensor, observed: Tensor | None = None) -> Tensor:
-        """Embed windows: `encode_steps`, then `pool`."""
+        """Embed windows: `encode_steps`, then `pool`.
+
+        Parameters
+        ----------
+        x : Tensor of shape (batch, n_timesteps, n_channels)
+            Windows; unobserved steps hold any finite value.
+        observed : Tensor of bool, of shape (batch, n_timesteps), or None, default=None
+            Which steps were observed; None means all.
+
+        Returns
+        -------
+        Tensor of shape (batch, embedding_dim)
+            One embedding per window.
+        """
         return torch.cat(
             [self.pool(self.encode_steps(*chunk), chunk[1]) for chunk in chunks(x, observed)]
         )
 
 
 def chunks(x: Tensor, observed: Tensor | None) -> list[tuple[Tensor, Tensor | None]]:
-    """Split a batch, on the CPU into as many windows as its caches hold.
+    """Split a batch into parts that fit into the CPU's caches; on other devices keep it whole.
 
     Parameters
     ----------
     x : Tensor of shape (batch, n_timesteps, n_channels)
         Windows.
     observed : Tensor of bool, of shape (batch, n_timesteps), or None
-        None means all.
+        Which steps were observed; None means all.
 
     Returns
     -------
     list of (x, observed)
-        Views of the windows, in their order.
+        Views of the windows and of their masks, in the order of the batch.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Heads that read a class off an embedding."""
+"""Classification heads on embeddings."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from torch import nn
 
 
 class ClassificationHead(nn.Sequential):
-    """Embedding to logits, through one hidden layer or none (paper, Section 5.3).
+    """Map from embeddings to logits, with or without a hidden layer (paper, Section 5.3).
 
     Parameters
     ----------
@@ -15,7 +15,7 @@ class ClassificationHead(nn.Sequential):
     n_classes : int
         Number of logits.
     hidden_dim : int or None, default=64
-        Width of the hidden layer, after which a tanh follows; None is one linear map.
+        Width of the hidden layer, which ends in a tanh; None makes the head one linear map.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""The initial-condition encoder: where a sample's trajectory starts."""
+"""Initial-condition encoder: the decoder's state at the start of a trajectory."""
 
 from __future__ import annotations
 
@@ -12,23 +12,24 @@ from ._time import mask_steps, replicate_edges
 
 
 class InitialConditionEncoder(nn.Module):
-    """State of the decoder at each step of a window (paper, Section 3.2, f_init).
+    """Encoder of the decoder's state at each step of a window (paper, Section 3.2, f_init).
 
-    Two convolutions with replicate padding, so that it sees a few samples around a step and no
-    more: ``(kernel_size - 1) / 2 * (1 + dilation)`` on each side.
+    Two convolutions with replicate padding. A state depends only on the samples near its step:
+    ``(kernel_size - 1) / 2 * (1 + dilation)`` on each side.
 
     Parameters
     ----------
     n_channels : int
-        Channels of the windows (or width of the system encoder that is shared with it).
+        Channels of the windows; the width of the system encoder's steps if these are read instead.
     state_dim : int
         Width of the state.
     hidden_dim : int, default=64
-        Width between the convolutions; the second is grouped by ``gcd(state_dim, hidden_dim)``.
+        Width between the convolutions. The second convolution has ``gcd(state_dim, hidden_dim)``
+        groups.
     kernel_size : int, default=3
-        Odd.
+        Number of taps of both convolutions, odd.
     dilation : int, default=1
-        Of the second convolution.
+        Steps between two taps of the second convolution.
 
     Examples
     --------
@@ -56,47 +57,64 @@ class InitialConditionEncoder(nn.Module):
         )
 
     def forward(self, x: Tensor, observed: Tensor | None = None) -> Tensor:
-        """Map `x` of shape (batch, n_timesteps, n_channels) to (batch, n_timesteps, state_dim)."""
+        """Compute the state at every step.
+
+        Parameters
+        ----------
+        x : Tensor of shape (batch, n_timesteps, n_channels)
+            Windows; unobserved steps hold any finite value.
+        observed : Tensor of bool, of shape (batch, n_timesteps), or None, default=None
+            Which steps were observed; None means all.
+
+        Returns
+        -------
+        Tensor of shape (batch, n_timesteps, state_dim)
+            State at each step.
+        """
         hidden = _same_length(self.conv1, mask_steps(x, observed)).relu()
         return _same_length(self.conv2, mask_steps(hidden, observed))
 
     def at(self, starts: Tensor, x: Tensor, observed: Tensor | None = None) -> Tensor:
-        """Return the states at some steps alone, computed from the samples around them.
+        """Compute the states at given steps only, from the samples around these steps.
 
         Parameters
         ----------
         starts : Tensor of int, of shape (n_passes, batch)
-            A step of each window and pass.
+            One step per pass and window.
         x : Tensor of shape (batch, n_timesteps, n_channels)
-            Windows.
-        observed : Tensor of bool, of shape (batch, n_timesteps), or None
-            None means all.
+            Windows; unobserved steps hold any finite value.
+        observed : Tensor of bool, of shape (batch, n_timesteps), or None, default=None
+            Which steps were observed; None means all.
 
         Returns
         -------
         Tensor of shape (n_passes, batch, state_dim)
-            Those rows of what `forward` returns.
+            The rows of `forward`'s result at `starts`.
         """
-        # Padding repeats the edge of what a convolution reads, so steps are clamped before each.
-        outer = _around(starts, self.conv2, x.shape[1])
-        inner = _around(outer, self.conv1, x.shape[1])
+        # Replicate padding repeats the edge of each convolution's own input, so the steps are
+        # clamped to the window once per convolution.
+        outer = _around(starts, self.conv2, x.shape[1])  # (n_passes, batch, n_taps)
+        inner = _around(outer, self.conv1, x.shape[1])  # (n_passes, batch, n_taps, n_taps)
         rows = torch.arange(len(x), device=x.device)
+        # (n_passes, batch, n_taps, n_taps, n_channels)
         near = mask_steps(x, observed)[rows.view(-1, 1, 1), inner]
+        # (n_passes, batch, n_taps, hidden_dim)
         hidden = F.linear(near.mT.flatten(3), self.conv1.weight.flatten(1), self.conv1.bias).relu()
         if observed is not None:
             hidden = mask_steps(hidden, observed[rows.view(-1, 1), outer])
-        hidden = hidden.flatten(0, 1).mT
+        hidden = hidden.flatten(0, 1).mT  # (n_passes * batch, hidden_dim, n_taps)
         state = F.conv1d(hidden, self.conv2.weight, self.conv2.bias, groups=self.conv2.groups)
         return state.view(*starts.shape, -1)
 
 
 def _around(steps: Tensor, conv: nn.Conv1d, n_timesteps: int) -> Tensor:
-    """Return the steps that the taps read, (..., kernel_size), inside the window."""
+    """Return the steps that the taps read, (..., kernel_size), clamped to the window."""
     (n_taps,), (dilation,) = conv.kernel_size, conv.dilation
     offsets = torch.arange(n_taps, device=steps.device) - n_taps // 2
     return (steps.unsqueeze(-1) + dilation * offsets).clamp(0, n_timesteps - 1)
 
 
 def _same_length(conv: nn.Conv1d, x: Tensor) -> Tensor:
+    """Convolve (batch, n_timesteps, n_channels) with replicate padding, keeping the length."""
     reach = conv.dilation[0] * (conv.kernel_size[0] - 1) // 2
     return conv(replicate_edges(x, reach).transpose(1, 2)).transpose(1, 2)

@@ -1,4 +1,4 @@
-"""A GRU layer over packed sequences, for the CPU."""
+"""GRU layer over packed sequences, for the CPU."""
 
 from __future__ import annotations
 
@@ -10,37 +10,39 @@ from torch.autograd.function import once_differentiable
 
 from ._packing import steps_of
 
-_CHUNK_ROWS = 2**12  # rows that are worked on at once: they stay in the cache
+_CHUNK_ROWS = 2**12  # rows per operation: few enough to stay in the cache
 
 
 def run_gru(
     inputs: Tensor, state: Tensor, weight: Tensor, bias: Tensor, sizes: list[int]
 ) -> Tensor:
-    """Run the recurrence of a GRU layer, whose inputs are projected already.
+    """Run the recurrence of a GRU layer on projected inputs.
 
-    Equal to :class:`torch.nn.GRU`, whose CPU kernel takes a dozen small operations a step and
-    twice as many for the gradient. Here everything that does not wait for the step before is done
-    for all steps at once: the weights' gradient is one product, and a step of the gradient is one
-    product, one multiplication and two updates of the state's gradient.
+    The result equals that of :class:`torch.nn.GRU`. PyTorch's CPU kernel runs a dozen small
+    operations per step, and twice as many for the gradient. Here, all work that does not depend on
+    the previous step is done for all steps at once: the gradient of the weights is one product, and
+    a step of the backward pass is one product, one multiplication and two updates of the state's
+    gradient.
 
     Parameters
     ----------
     inputs : Tensor of shape (sum(sizes), 3 * hidden_dim)
         Projected inputs of the reset gate, the update gate and the candidate, packed
-        (:class:`Packing`). Overwritten, to save memory: whatever made them must not need them.
+        (:class:`Packing`). Overwritten to save memory: the operation that made them must not need
+        them for its own gradient.
     state : Tensor of shape (sizes[0], hidden_dim)
-        Before the first step.
+        State before the first step.
     weight : Tensor of shape (3 * hidden_dim, hidden_dim)
-        Recurrent weights, as in :class:`torch.nn.GRU`.
+        Recurrent weights, in the order of :class:`torch.nn.GRU`.
     bias : Tensor of shape (3 * hidden_dim,)
-        Recurrent bias.
+        Recurrent bias, in the order of :class:`torch.nn.GRU`.
     sizes : list of int
-        Sequences that run at each step.
+        Number of sequences that run at each step.
 
     Returns
     -------
     Tensor of shape (sum(sizes), hidden_dim)
-        The state after each step, packed.
+        State after each step, packed.
 
     Examples
     --------
@@ -55,6 +57,8 @@ def run_gru(
 
 
 class _Recurrence(torch.autograd.Function):
+    """Recurrence of :func:`run_gru` with a backward pass of its own."""
+
     @staticmethod
     def forward(
         ctx: Any, inputs: Tensor, state: Tensor, weight: Tensor, bias: Tensor, sizes: list[int]
@@ -63,7 +67,7 @@ class _Recurrence(torch.autograd.Function):
         gate_weight, candidate_weight = weight.t().split([2 * dim, dim], 1)
         gate_bias, candidate_bias = bias.split([2 * dim, dim])
         inputs[:, : 2 * dim].add_(gate_bias)
-        recurrent = inputs.new_empty(len(inputs), dim)  # what the reset gate acts on
+        recurrent = inputs.new_empty(len(inputs), dim)  # multiplied by the reset gate
         states = torch.empty_like(recurrent)
         before = state
         for step, size in zip(steps_of(sizes), sizes, strict=True):
@@ -87,8 +91,9 @@ class _Recurrence(torch.autograd.Function):
         last = zip(steps, sizes[1:], strict=False)
         before = torch.cat([state[: sizes[0]], *(states[step][:size] for step, size in last)])
         slopes = _slopes(gates, recurrent, before)
-        weight = weight.roll(dim, 0)  # of the candidate, the reset gate and the update gate
+        weight = weight.roll(dim, 0)  # rows of the candidate, the reset gate and the update gate
         inner = torch.zeros_like(state)
+        # (n_rows, dim) and (n_rows, 4 * dim)
         update, flat = gates[:, dim : 2 * dim], slopes.flatten(1)
         for step, size in zip(reversed(steps), reversed(sizes), strict=True):
             now = inner[:size].add_(grad[step])
@@ -100,10 +105,10 @@ class _Recurrence(torch.autograd.Function):
 
 
 def _slopes(gates: Tensor, recurrent: Tensor, before: Tensor) -> Tensor:
-    """Return what the gradient of each state is multiplied by, (n_rows, 4, dim).
+    """Return the factors that turn the gradient of each state into four others, (n_rows, 4, dim).
 
-    The four give the gradients of the candidate's recurrent part, the reset gate, the update gate
-    and the candidate: the first three belong to the recurrent product, the last three to the
+    The four are the gradients of the candidate's recurrent part, the reset gate, the update gate
+    and the candidate. The first three belong to the recurrent product, the last three to the
     inputs.
     """
     dim = before.shape[1]

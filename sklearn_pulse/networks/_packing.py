@@ -1,4 +1,4 @@
-"""Sequences of unequal length side by side, without the padding."""
+"""Sequences of unequal length in one table, without padding."""
 
 from __future__ import annotations
 
@@ -10,20 +10,29 @@ from torch import Tensor
 
 
 class Packing(NamedTuple):
-    """Where the steps of some sequences are in one table, time first and the longest first.
+    """Table layout of sequences of unequal length, time first and the longest sequence first.
 
-    The first ``sizes[0]`` rows of the table are the first steps of all sequences that have one,
-    the next ``sizes[1]`` rows the second steps, and so on: who is still running at a step is
-    always at the front.
+    The first ``sizes[0]`` rows of the table are the first steps of all sequences that are not
+    empty, the next ``sizes[1]`` rows are the second steps, and so on. At every step, the sequences
+    that still run come first.
 
     Parameters
     ----------
     order : Tensor of int, of shape (n_sequences,)
-        The sequences by decreasing length.
+        Indices of the sequences, by decreasing length.
     sizes : list of int
-        How many sequences run at each step; never zero, never more than at the step before.
+        Number of sequences that run at each step; positive and never increasing.
     positions : Tensor of int, of shape (sum(sizes),)
-        Row of each table entry in the padded layout, (n_steps * n_sequences).
+        Row of each table entry in the padded layout (n_steps * n_sequences, ...).
+
+    Examples
+    --------
+    >>> import torch
+    >>> packing = Packing.of(torch.tensor([1, 2]), n_steps=2)
+    >>> packed = packing.pack(torch.tensor([[1, 2], [0, 3]]))  # (n_steps, n_sequences)
+    >>> packed, packing.pad(packed, n_steps=2)
+    (tensor([2, 1, 3]), tensor([[1, 2],
+            [0, 3]]))
     """
 
     order: Tensor
@@ -37,14 +46,14 @@ class Packing(NamedTuple):
         Parameters
         ----------
         lengths : Tensor of int, of shape (n_sequences,)
-            Steps of each sequence, at most `n_steps`; 0 leaves it out.
+            Steps of each sequence, at most `n_steps`; 0 leaves the sequence out.
         n_steps : int
             Steps of the padded layout.
 
         Returns
         -------
         Packing
-            The layout; sequences of one length keep their order.
+            The layout; sequences of equal length keep their order.
 
         Examples
         --------
@@ -54,17 +63,42 @@ class Packing(NamedTuple):
         (tensor([1, 0]), [2, 1, 1], tensor([1, 0, 3, 5]))
         """
         lengths, order = lengths.sort(descending=True, stable=True)
+        # (n_steps, n_sequences): whether the sequence of a rank still runs at a step
         running = torch.arange(n_steps, device=lengths.device).unsqueeze(1) < lengths
         step, rank = running.nonzero(as_tuple=True)
         sizes = [size for size in running.sum(1).tolist() if size]
         return cls(order, sizes, step * len(order) + order[rank])
 
     def pack(self, padded: Tensor) -> Tensor:
-        """Take the rows of (n_steps, n_sequences, ...) that are no padding."""
+        """Take the rows that are not padding.
+
+        Parameters
+        ----------
+        padded : Tensor of shape (n_steps, n_sequences, ...)
+            Padded sequences, time first.
+
+        Returns
+        -------
+        Tensor of shape (sum(sizes), ...)
+            Packed rows.
+        """
         return padded.flatten(0, 1)[self.positions]
 
     def pad(self, packed: Tensor, n_steps: int) -> Tensor:
-        """Put packed rows into zeros, (n_steps, n_sequences, ...)."""
+        """Put packed rows back into the padded layout.
+
+        Parameters
+        ----------
+        packed : Tensor of shape (sum(sizes), ...)
+            Packed rows.
+        n_steps : int
+            Steps of the padded layout.
+
+        Returns
+        -------
+        Tensor of shape (n_steps, n_sequences, ...)
+            Padded sequences; zero past the end of each.
+        """
         shape = n_steps, len(self.order), *packed.shape[1:]
         padded = packed.new_zeros(shape)
         return padded.flatten(0, 1).index_copy(0, self.positions, packed).view(shape)
@@ -76,12 +110,12 @@ def steps_of(sizes: list[int]) -> list[slice]:
     Parameters
     ----------
     sizes : list of int
-        Those of a :class:`Packing`.
+        Number of sequences that run at each step (:class:`Packing`).
 
     Returns
     -------
     list of slice
-        One a step.
+        One slice per step.
 
     Examples
     --------

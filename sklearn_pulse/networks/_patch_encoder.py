@@ -1,8 +1,9 @@
-"""The encoder of PatchTST: a transformer over the patches of each channel."""
+"""Encoder of PatchTST: a transformer over the patches of each channel."""
 
 from __future__ import annotations
 
 import math
+from typing import Literal
 
 import torch
 from torch import Tensor, nn
@@ -14,30 +15,35 @@ from ._transformer import Drop, PreNormBlock
 
 
 class PatchEncoder(Encoder):
-    """Embed each channel by a transformer over its patches, the same for all channels.
+    """Encoder of each channel by a transformer over its patches, shared by all channels (PatchTST).
 
-    A window is standardised by channel and cut into patches; where they do not fill it, its first
-    steps are left out. A linear map makes a token of each patch, fixed positions are added, and a
-    learnt token (CLS) goes before them.
+    A window is standardised by channel and cut into patches; if they do not fill the window, its
+    first steps are left out. A linear map makes a token of each patch, fixed positions are added,
+    and a learnt token (CLS) is put first.
 
     Parameters
     ----------
-    n_channels, n_timesteps : int
-        Shape of the windows.
+    n_channels : int
+        Channels of the windows.
+    n_timesteps : int
+        Steps of the windows.
     channel_dim : int, default=64
-        Width of the tokens, so of each channel's embedding; a multiple of `n_heads`.
+        Width of the tokens and hence of each channel's embedding; a multiple of `n_heads`.
     hidden_dim : int, default=512
         Width of the feed-forward layers.
-    depth, n_heads : int, default=3 and 4
-        Blocks, and heads of each.
+    depth : int, default=3
+        Number of transformer blocks.
+    n_heads : int, default=4
+        Attention heads of each block.
     patch_length : int or float, default=12
-        Steps of a patch, or its fraction of the window.
+        Steps of a patch (int), or its fraction of the window (float).
     patch_stride : int or float, default=0.5
-        Steps between the starts of two patches, or a fraction of the patch.
+        Distance between the starts of two patches in steps (int), or as a fraction of the patch
+        (float).
     activation : {"gelu", "relu"}, default="gelu"
-        Of the feed-forward layers.
+        Activation of the feed-forward layers.
     pooling : {"cls", "mean", "max"}, default="cls"
-        What a channel's embedding is: the CLS token, or the mean or maximum of the other tokens.
+        Embedding of a channel: the CLS token, or the mean or maximum of the other tokens.
 
     Examples
     --------
@@ -61,8 +67,8 @@ class PatchEncoder(Encoder):
         n_heads: int = 4,
         patch_length: int | float = 12,
         patch_stride: int | float = 0.5,
-        activation: str = "gelu",
-        pooling: str = "cls",
+        activation: Literal["gelu", "relu"] = "gelu",
+        pooling: Literal["cls", "mean", "max"] = "cls",
     ) -> None:
         super().__init__()
         self.embedding_dim = n_channels * channel_dim
@@ -70,11 +76,11 @@ class PatchEncoder(Encoder):
         self.patch_length = patch_steps(patch_length, n_timesteps)
         self.patch_stride = stride_steps(patch_stride, self.patch_length)
         self.n_patches = (n_timesteps - self.patch_length) // self.patch_stride + 1
-        # How much more there is to hold in memory than a value for each time step.
+        # Memory of the tokens in units of the window's; batches for inference are smaller by it.
         self.tokens_per_step = max(1, math.ceil(n_channels * self.n_patches / n_timesteps))
         self.embed = nn.Linear(self.patch_length, channel_dim)
         self.cls_token = nn.Parameter(torch.zeros(channel_dim))
-        # Follows from the sizes, so no checkpoint needs to hold it.
+        # The table follows from the sizes, so checkpoints leave it out.
         table = sinusoidal_positions(self.n_patches + 1, channel_dim)
         self.register_buffer("positions", table, persistent=False)
         self.blocks = nn.ModuleList(
@@ -82,7 +88,18 @@ class PatchEncoder(Encoder):
         )
 
     def cut(self, x: Tensor) -> Tensor:
-        """Cut (batch, n_timesteps, n_channels) to (batch, n_channels, n_patches, patch_length)."""
+        """Cut windows into patches.
+
+        Parameters
+        ----------
+        x : Tensor of shape (batch, n_timesteps, n_channels)
+            Windows.
+
+        Returns
+        -------
+        Tensor of shape (batch, n_channels, n_patches, patch_length)
+            Patches, as a view; they end with the window.
+        """
         n_used = self.patch_length + self.patch_stride * (self.n_patches - 1)
         return x[:, -n_used:].unfold(1, self.patch_length, self.patch_stride).transpose(1, 2)
 
@@ -94,19 +111,20 @@ class PatchEncoder(Encoder):
         Parameters
         ----------
         patches : Tensor of shape (batch, n_channels, n_patches, patch_length)
-            Standardised.
-        visible : Tensor of bool, of shape (batch, n_patches), or None
-            Patches with an observed step; None means all. The others are no part of the attention
-            nor, in training, of the normalisation.
-        drop : callable, or None
-            Dropout of the embedded patches and of each block's branches.
+            Standardised patches.
+        visible : Tensor of bool, of shape (batch, n_patches), or None, default=None
+            Patches that have an observed step; None means all. The attention and, in training, the
+            normalisation leave the others out.
+        drop : callable or None, default=None
+            Dropout of the embedded patches and of each block's branches; None drops nothing.
 
         Returns
         -------
         Tensor of shape (batch, n_channels, n_patches + 1, channel_dim)
-            The CLS token first.
+            Encoded tokens; the CLS token is the first.
         """
         batch, n_channels = patches.shape[:2]
+        # (batch * n_channels, n_patches, channel_dim)
         tokens = self.embed(patches.flatten(0, 1)) + self.positions[1:]
         if drop is not None:
             tokens = drop(tokens)
@@ -126,13 +144,13 @@ class PatchEncoder(Encoder):
         ----------
         x : Tensor of shape (batch, n_timesteps, n_channels)
             Windows; unobserved steps hold any finite value.
-        observed : Tensor of bool, of shape (batch, n_timesteps), or None
-            None means all.
+        observed : Tensor of bool, of shape (batch, n_timesteps), or None, default=None
+            Which steps were observed; None means all.
 
         Returns
         -------
         Tensor of shape (batch, n_channels * channel_dim)
-            One channel after the other.
+            The embeddings of the channels, side by side.
         """
         if observed is None:
             observed = torch.ones(x.shape[:2], dtype=torch.bool, device=x.device)
@@ -140,9 +158,21 @@ class PatchEncoder(Encoder):
         tokens = self.encode_patches(self.cut(standardize(x, observed)), visible)
         if self.pooling == "cls":
             return tokens[:, :, 0].flatten(1)
-        patches = tokens[:, :, 1:].transpose(1, 2).flatten(2)  # channels side by side
+        # (batch, n_patches, n_channels * channel_dim)
+        patches = tokens[:, :, 1:].transpose(1, 2).flatten(2)
         return pool_steps(patches, self.pooling, attendable(visible))
 
     def visible(self, observed: Tensor) -> Tensor:
-        """Find the patches with an observed step: (batch, n_timesteps) to (batch, n_patches)."""
+        """Find the patches that have an observed step.
+
+        Parameters
+        ----------
+        observed : Tensor of bool, of shape (batch, n_timesteps)
+            Which steps were observed.
+
+        Returns
+        -------
+        Tensor of bool, of shape (batch, n_patches)
+            True for patches with at least one observed step.
+        """
         return self.cut(observed.unsqueeze(-1)).squeeze(1).any(-1)

@@ -11,19 +11,19 @@ from ._time import mask_steps
 
 
 def patch_steps(patch_length: int | float, n_timesteps: int) -> int:
-    """Turn a patch length, in steps or as a fraction, into steps.
+    """Convert a patch length in steps or as a fraction to steps.
 
     Parameters
     ----------
     patch_length : int or float
-        Steps, or a fraction of the window.
+        Steps of a patch (int), or its fraction of the window (float).
     n_timesteps : int
-        Length of the window.
+        Steps of the window.
 
     Returns
     -------
     int
-        At most half the window, so that there is a patch to hide and another one to see; 1 for a
+        At most half the window, so that one patch can be hidden while another is visible; 1 for a
         window of one step.
 
     Examples
@@ -36,19 +36,20 @@ def patch_steps(patch_length: int | float, n_timesteps: int) -> int:
 
 
 def stride_steps(patch_stride: int | float, patch_length: int) -> int:
-    """Turn the distance between patches, in steps or as a fraction of a patch, into steps.
+    """Convert the distance between patches, in steps or as a fraction of a patch, to steps.
 
     Parameters
     ----------
     patch_stride : int or float
-        Steps, or a fraction of the patch.
+        Steps between the starts of two patches (int), or a fraction of the patch (float).
     patch_length : int
         Steps of a patch.
 
     Returns
     -------
     int
-        Between 1 and `patch_length`, so that every step lies in a patch.
+        Between 1 and `patch_length`, so that every step between the first and the last patch lies
+        in a patch.
 
     Examples
     --------
@@ -60,21 +61,21 @@ def stride_steps(patch_stride: int | float, patch_length: int) -> int:
 
 
 def standardize(x: Tensor, observed: Tensor | None = None, epsilon: float = 1e-5) -> Tensor:
-    """Subtract each window's mean and divide by ``sqrt(variance + epsilon)``, by channel.
+    """Subtract the mean of each window and channel, and divide by ``sqrt(variance + epsilon)``.
 
     Parameters
     ----------
     x : Tensor of shape (batch, n_timesteps, n_channels)
         Windows; unobserved steps hold any finite value.
-    observed : Tensor of bool, of shape (batch, n_timesteps), or None
-        The steps that statistics are taken over; None means all.
+    observed : Tensor of bool, of shape (batch, n_timesteps), or None, default=None
+        Steps that the statistics are taken over; None means all.
     epsilon : float, default=1e-5
-        Keeps a constant channel finite.
+        Added to the variance, so that a constant channel stays finite.
 
     Returns
     -------
     Tensor of shape (batch, n_timesteps, n_channels)
-        Zero at the unobserved steps.
+        Standardised windows; zero at the unobserved steps.
 
     Examples
     --------
@@ -91,17 +92,19 @@ def standardize(x: Tensor, observed: Tensor | None = None, epsilon: float = 1e-5
 
 
 def sinusoidal_positions(n_positions: int, dim: int) -> Tensor:
-    """Sines and cosines of geometrically spaced frequencies, centred and scaled to a std of 0.1.
+    """Build a table of sines and cosines, centred and scaled to a standard deviation of 0.1.
 
     Parameters
     ----------
-    n_positions, dim : int
-        Shape of the table.
+    n_positions : int
+        Number of positions, the rows of the table.
+    dim : int
+        Width of the tokens, the columns of the table; the frequencies are geometrically spaced.
 
     Returns
     -------
     Tensor of shape (n_positions, dim)
-        Sines in the even columns, cosines in the odd ones.
+        Sines in the even columns, cosines in the odd columns.
 
     Examples
     --------
@@ -119,17 +122,17 @@ def sinusoidal_positions(n_positions: int, dim: int) -> Tensor:
 
 
 def attendable(visible: Tensor) -> Tensor:
-    """Open every token of the rows that have no visible one: a softmax needs something.
+    """Let attention read every token of the rows without a visible token, as a softmax needs one.
 
     Parameters
     ----------
     visible : Tensor of bool, of shape (batch, n_tokens)
-        The tokens that hold an observed step.
+        Tokens that hold an observed step.
 
     Returns
     -------
-    Tensor of bool
-        Of the shape of `visible`, with a True in every row.
+    Tensor of bool, of shape (batch, n_tokens)
+        `visible`, with all tokens True in the rows that had no True.
 
     Examples
     --------

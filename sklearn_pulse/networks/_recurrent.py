@@ -1,4 +1,4 @@
-"""Gated recurrent networks with clipped states, as LFADS has them."""
+"""Gated recurrent networks of LFADS, with clipped states."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ def scale_variance(linear: nn.Linear) -> nn.Linear:
     Parameters
     ----------
     linear : torch.nn.Linear
-        With or without a bias.
+        Layer to initialise, with or without a bias.
 
     Returns
     -------
     torch.nn.Linear
-        The same.
+        The same layer.
 
     Examples
     --------
@@ -35,22 +35,24 @@ def scale_variance(linear: nn.Linear) -> nn.Linear:
 
 
 class ClippedGRUCell(nn.Module):
-    """GRU cell whose state stays within bounds.
+    """GRU cell whose state is clipped.
 
-    Unlike in :class:`torch.nn.GRUCell`, the reset gate acts on the state before the recurrent
-    product, and there is no recurrent bias. Rows of the weights are those of the update gate, of
-    the reset gate and of the candidate. The bias starts at one for the gates, so that the cell
-    starts by remembering, and at zero for the candidate.
+    In contrast to :class:`torch.nn.GRUCell`, the reset gate acts on the state before the recurrent
+    product, and there is no recurrent bias. The rows of the weights belong to the update gate, the
+    reset gate and the candidate, in this order. The bias starts at one for the gates, so that the
+    cell starts by remembering, and at zero for the candidate.
 
     Parameters
     ----------
-    input_dim, hidden_dim : int
-        Widths of the input and of the state.
+    input_dim : int
+        Width of the input.
+    hidden_dim : int
+        Width of the state.
     clip : float, default=1.0
         Largest absolute value of the state.
     joint_fan : bool, default=False
-        Whether the variance of initial weights is one over ``input_dim + hidden_dim`` rather than
-        over the fan-in of each matrix.
+        Whether the variance of the initial weights is ``1 / (input_dim + hidden_dim)`` for both
+        matrices, rather than one over the fan-in of each.
 
     Examples
     --------
@@ -72,7 +74,18 @@ class ClippedGRUCell(nn.Module):
         self.bias = nn.Parameter(torch.cat([torch.ones(2 * hidden_dim), torch.zeros(hidden_dim)]))
 
     def project(self, x: Tensor) -> Tensor:
-        """Map inputs of any number of steps to what they add to gates and candidate."""
+        """Project inputs to the gates and the candidate.
+
+        Parameters
+        ----------
+        x : Tensor of shape (..., input_dim)
+            Inputs of any number of steps.
+
+        Returns
+        -------
+        Tensor of shape (..., 3 * hidden_dim)
+            Contribution of the inputs to the gates and the candidate.
+        """
         return F.linear(x, self.weight_ih, self.bias)
 
     def recurrent_weights(self) -> tuple[Tensor, Tensor]:
@@ -81,24 +94,30 @@ class ClippedGRUCell(nn.Module):
         Returns
         -------
         gates : Tensor of shape (hidden_dim, 3 * hidden_dim)
-            What the state adds to `project`: to the gates, and nothing to the candidate.
+            Map from the state to the gates; the columns of the candidate are zero.
         candidate : Tensor of shape (hidden_dim, hidden_dim)
-            What the reset state adds to the candidate.
+            Map from the reset state to the candidate.
         """
         gates, candidate = self.weight_hh.tensor_split([2 * self.hidden_dim])
         return F.pad(gates.t(), (0, self.hidden_dim)), candidate.t()
 
     def advance(self, total: Tensor, state: Tensor, candidate: Tensor) -> Tensor:
-        """Return the next state.
+        """Compute the next state.
 
         Parameters
         ----------
         total : Tensor of shape (..., batch, 3 * hidden_dim)
-            What input and state add to gates and candidate, but for the reset state.
+            Contributions of the input and the state to the gates and the candidate, without that of
+            the reset state.
         state : Tensor of shape (..., batch, hidden_dim)
-            The state before.
+            State before the step.
         candidate : Tensor of shape (..., hidden_dim, hidden_dim)
-            Of `recurrent_weights`.
+            Map from the reset state to the candidate, the second result of `recurrent_weights`.
+
+        Returns
+        -------
+        Tensor of shape (..., batch, hidden_dim)
+            State after the step.
         """
         width = self.hidden_dim
         gates = total[..., : 2 * width].sigmoid()
@@ -107,21 +126,36 @@ class ClippedGRUCell(nn.Module):
         return (new + update * (state - new)).clamp(-self.clip, self.clip)
 
     def forward(self, x: Tensor, state: Tensor) -> Tensor:
-        """Advance `state` of shape (batch, hidden_dim) by `x` of shape (batch, input_dim)."""
+        """Advance the state by one input.
+
+        Parameters
+        ----------
+        x : Tensor of shape (batch, input_dim)
+            Input of the step.
+        state : Tensor of shape (batch, hidden_dim)
+            State before the step.
+
+        Returns
+        -------
+        Tensor of shape (batch, hidden_dim)
+            State after the step.
+        """
         gates, candidate = self.recurrent_weights()
         return self.advance(self.project(x) + state @ gates, state, candidate)
 
 
 class BidirectionalClippedGRU(nn.Module):
-    """Clipped GRU over a window and another one backwards, from learnt initial states.
+    """Pair of clipped GRUs that read a window forwards and backwards, from learnt initial states.
 
-    Both take their step together, so the loop over time runs once. An unobserved step leaves the
-    states as they are.
+    Both directions take their steps together, so the loop over time runs once. An unobserved step
+    does not change the states.
 
     Parameters
     ----------
-    input_dim, hidden_dim : int
-        Widths of the input, and of the state of each direction.
+    input_dim : int
+        Width of the input.
+    hidden_dim : int
+        Width of the state of each direction.
     clip : float, default=1.0
         Largest absolute value of the states.
 
@@ -145,25 +179,29 @@ class BidirectionalClippedGRU(nn.Module):
         Parameters
         ----------
         x : Tensor of shape (n_timesteps, batch, input_dim)
-            Time first.
-        observed : Tensor of bool, of shape (n_timesteps, batch), or None
-            None means that every step was observed.
+            Windows, time first.
+        observed : Tensor of bool, of shape (n_timesteps, batch), or None, default=None
+            Which steps were observed; None means all.
 
         Returns
         -------
-        past, future : Tensor of shape (n_timesteps, batch, hidden_dim)
-            State after each step of the forward run, and of the backward run.
+        past : Tensor of shape (n_timesteps, batch, hidden_dim)
+            State of the forward direction after each step.
+        future : Tensor of shape (n_timesteps, batch, hidden_dim)
+            State of the backward direction after each step.
         """
         cells = self.forward_cell, self.backward_cell
+        # (n_timesteps, 2, batch, 3 * hidden_dim), the directions on the second axis
         projected = torch.stack([cells[0].project(x), cells[1].project(x.flip(0))], dim=1)
         weights = [cell.recurrent_weights() for cell in cells]
         gates, candidate = (torch.stack(pair) for pair in zip(*weights, strict=True))
         seen: tuple[Tensor | None, ...] = (None,) * len(x)
         if observed is not None:
+            # n_timesteps tensors of shape (2, batch, 1)
             seen = torch.stack([observed, observed.flip(0)], dim=1).unsqueeze(-1).unbind(0)
-        state = self.initial_state.expand(-1, x.shape[1], -1)
+        state = self.initial_state.expand(-1, x.shape[1], -1)  # (2, batch, hidden_dim)
         states = []
-        # Indexing one step out of a tensor costs a whole tensor of zeros in the backward pass.
+        # `unbind` rather than indexing: the gradient of each index is a whole tensor of zeros.
         for step, here in zip(projected.unbind(0), seen, strict=True):
             new = cells[0].advance(torch.baddbmm(step, state, gates), state, candidate)
             state = new if here is None else torch.where(here, new, state)

@@ -1,4 +1,4 @@
-"""The decoder's input, projected: a vector repeated at every step beside a few that vary."""
+"""Projection of the decoder's input: a constant vector beside features that vary over time."""
 
 from __future__ import annotations
 
@@ -12,21 +12,40 @@ from torch.autograd.function import once_differentiable
 
 from ._packing import steps_of
 
-_CHUNK_ROWS = 2**12  # rows that are worked on at once: they stay in the cache
+_CHUNK_ROWS = 2**12  # rows per product: few enough to stay in the cache
 
 
-class Dropout(NamedTuple):
-    """How elements are dropped out."""
+class SeededDropout(NamedTuple):
+    """Dropout whose masks the caller draws, from a generator of its own.
 
-    draw: Callable[[tuple[int, int]], Tensor]  # a mask of so many rows and columns, 1 to keep
-    scale: float  # of what is kept
+    Parameters
+    ----------
+    draw : callable
+        Function from a shape (n_rows, n_columns) to a mask of that shape, with 1 for the elements
+        to keep and 0 for the others.
+    scale : float
+        Factor of the elements that are kept.
+
+    Examples
+    --------
+    >>> from functools import partial
+    >>> import torch
+    >>> from sklearn_pulse.functional import keep_bits, keep_scale
+    >>> draw = partial(keep_bits, p=0.5, generator=torch.Generator().manual_seed(0))
+    >>> drop = SeededDropout(draw, keep_scale(0.5))
+    >>> drop.draw((2, 3)).shape, drop.scale
+    (torch.Size([2, 3]), 2.0)
+    """
+
+    draw: Callable[[tuple[int, int]], Tensor]
+    scale: float
 
 
 class _Span(NamedTuple):
-    """Some neighbouring steps."""
+    """Group of neighbouring steps."""
 
-    rows: slice  # of the packed table
-    steps: list[slice]  # each step's rows, counted from the first of the span
+    rows: slice  # rows of the span in the packed table
+    steps: list[slice]  # rows of each step, counted from the first row of the span
 
 
 def project_repeated(
@@ -35,33 +54,34 @@ def project_repeated(
     weight: Tensor,
     bias: Tensor,
     sizes: list[int],
-    drop: Dropout | None = None,
+    drop: SeededDropout | None = None,
 ) -> Tensor:
     """Multiply ``[constant, drive[t]]`` by a matrix at every step of packed sequences.
 
-    Without dropout the constant part is multiplied once and added at every step. With it every
-    step has a mask of its own, so there is one product a step; the rows that it reads are made a
-    few steps at a time, and again for the gradient, rather than kept.
+    Without dropout, the constant part is multiplied once and added at every step. With dropout,
+    every step has its own mask and hence its own product. The masked rows are made for a few steps
+    at a time, and made again for the gradient, rather than stored.
 
     Parameters
     ----------
     constant : Tensor of shape (sizes[0], n_constant)
-        What does not vary over time, the longest sequence first.
+        Part of the input that is the same at every step, the longest sequence first.
     drive : Tensor of shape (sum(sizes), n_varying)
-        What does, packed (:class:`Packing`); there may be none.
+        Part of the input that varies from step to step, packed (:class:`Packing`); `n_varying` may
+        be zero.
     weight : Tensor of shape (n_outputs, n_constant + n_varying)
-        The matrix.
+        Matrix to multiply by.
     bias : Tensor of shape (n_outputs,)
-        Added to every row.
+        Vector to add to every row.
     sizes : list of int
-        Sequences that run at each step.
-    drop : Dropout or None, default=None
-        Drops elements of ``[constant, drive[t]]`` out, each step anew.
+        Number of sequences that run at each step.
+    drop : SeededDropout or None, default=None
+        Dropout of ``[constant, drive[t]]``, with a new mask at each step; None drops nothing.
 
     Returns
     -------
     Tensor of shape (sum(sizes), n_outputs)
-        Packed.
+        Projected inputs, packed.
 
     Examples
     --------
@@ -71,15 +91,16 @@ def project_repeated(
     tensor([3., 3., 3.])
     """
     if drop is not None:
-        bits = drop.draw((len(drive), weight.shape[1]))
+        bits = drop.draw((len(drive), weight.shape[1]))  # (sum(sizes), n_constant + n_varying)
         return _MaskedProjection.apply(constant, drive, weight, bias, sizes, bits, drop.scale)
     n_constant = constant.shape[1]
+    # (sum(sizes), n_outputs): the constant part of every packed row
     repeated = _Repeat.apply(F.linear(constant, weight[:, :n_constant], bias), sizes)
     return torch.addmm(repeated, drive, weight[:, n_constant:].t())
 
 
 class _Repeat(torch.autograd.Function):
-    """Repeat rows at every step that they run."""
+    """Repetition of each row at every step that its sequence runs."""
 
     @staticmethod
     def forward(ctx: Any, rows: Tensor, sizes: list[int]) -> Tensor:
@@ -96,6 +117,8 @@ class _Repeat(torch.autograd.Function):
 
 
 class _MaskedProjection(torch.autograd.Function):
+    """Projection of masked inputs that makes the masked rows again for the gradient."""
+
     @staticmethod
     def forward(
         ctx: Any,
@@ -125,6 +148,7 @@ class _MaskedProjection(torch.autograd.Function):
         for span in inputs.spans:
             rows = grad[span.rows]
             grads[2].addmm_(rows.t(), inputs.of(span))
+            # (n_rows, n_constant + n_varying): gradient of the span's inputs
             inner = (rows @ weight).mul_(inputs.keep(span)).mul_(ctx.scale)
             grads[1][span.rows] = inner[:, constant.shape[1] :]
             for step in span.steps:
@@ -134,7 +158,7 @@ class _MaskedProjection(torch.autograd.Function):
 
 
 class _Inputs:
-    """What the matrix reads, made for some steps at a time in memory that is used again."""
+    """Masked rows that the matrix multiplies, made for a few steps at a time in reused memory."""
 
     def __init__(self, constant: Tensor, drive: Tensor, sizes: list[int], bits: Tensor) -> None:
         self.constant = constant
@@ -146,12 +170,12 @@ class _Inputs:
         self._keep = torch.empty_like(self._rows)
 
     def keep(self, span: _Span) -> Tensor:
-        """Return the mask as numbers that multiply."""
+        """Return the mask of a span as numbers to multiply by, (n_rows, n_constant + n_varying)."""
         bits = self.bits[span.rows]
         return self._keep[: len(bits)].copy_(bits)
 
     def of(self, span: _Span) -> Tensor:
-        """Return the masked rows."""
+        """Return the masked rows of a span, (n_rows, n_constant + n_varying)."""
         keep, n_constant = self.keep(span), self.constant.shape[1]
         rows = self._rows[: len(keep)]
         for step in span.steps:

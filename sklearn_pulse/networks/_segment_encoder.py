@@ -1,6 +1,8 @@
-"""The encoder of TimeMAE: a transformer over segments of all channels together."""
+"""Encoder of TimeMAE: a transformer over segments of all channels together."""
 
 from __future__ import annotations
+
+from typing import Literal
 
 import torch
 from torch import Tensor, nn
@@ -12,12 +14,18 @@ from ._transformer import Drop, ScaledPostNormBlock
 
 
 class SegmentTransformer(nn.Module):
-    """A stack of :class:`ScaledPostNormBlock`.
+    """Stack of :class:`ScaledPostNormBlock`.
 
     Parameters
     ----------
-    dim, n_heads, hidden_dim, depth : int
-        Of the blocks, and their number.
+    dim : int
+        Width of the tokens, a multiple of `n_heads`.
+    n_heads : int
+        Attention heads of each block.
+    hidden_dim : int
+        Width of the feed-forward layers.
+    depth : int
+        Number of blocks.
 
     Examples
     --------
@@ -39,32 +47,53 @@ class SegmentTransformer(nn.Module):
         visible: Tensor | None = None,
         drop: Drop | None = None,
     ) -> Tensor:
-        """Apply the blocks to `x`; every one reads the same `memory`, or `x` where it is None."""
+        """Apply the blocks.
+
+        Parameters
+        ----------
+        x : Tensor of shape (batch, n_queries, dim)
+            Tokens to encode.
+        memory : Tensor of shape (batch, n_tokens, dim), or None, default=None
+            Tokens that every block attends to; None means the block's own input.
+        visible : Tensor of bool, of shape (batch, n_tokens), or None, default=None
+            Tokens that may be attended to, at least one per row; None means all.
+        drop : callable or None, default=None
+            Dropout of the attention weights and of each block's branches; None drops nothing.
+
+        Returns
+        -------
+        Tensor of shape (batch, n_queries, dim)
+            Encoded tokens.
+        """
         for block in self.blocks:
             x = block(x, memory, visible, drop)
         return x
 
 
 class SegmentEncoder(Encoder):
-    """Embed a window by a transformer over its segments, which do not overlap.
+    """Encoder of windows by a transformer over segments that do not overlap (TimeMAE).
 
-    One convolution makes a token of each segment, learnt positions are added; where the segments
+    One convolution makes a token of each segment, and learnt positions are added. If the segments
     do not fill the window, its last steps are left out.
 
     Parameters
     ----------
-    n_channels, n_timesteps : int
-        Shape of the windows.
+    n_channels : int
+        Channels of the windows.
+    n_timesteps : int
+        Steps of the windows.
     embedding_dim : int, default=128
         Width of the tokens and of the embedding; a multiple of `n_heads`.
     hidden_dim : int, default=512
         Width of the feed-forward layers.
-    depth, n_heads : int, default=8 and 4
-        Blocks, and heads of each.
+    depth : int, default=8
+        Number of transformer blocks.
+    n_heads : int, default=4
+        Attention heads of each block.
     patch_length : int or float, default=8
-        Steps of a segment, or its fraction of the window.
+        Steps of a segment (int), or its fraction of the window (float).
     pooling : {"mean", "max"}, default="mean"
-        Over the tokens.
+        How the embedding pools over the tokens.
 
     Examples
     --------
@@ -85,7 +114,7 @@ class SegmentEncoder(Encoder):
         depth: int = 8,
         n_heads: int = 4,
         patch_length: int | float = 8,
-        pooling: str = "mean",
+        pooling: Literal["mean", "max"] = "mean",
     ) -> None:
         super().__init__()
         self.embedding_dim = embedding_dim
@@ -99,11 +128,35 @@ class SegmentEncoder(Encoder):
         self.transformer = SegmentTransformer(embedding_dim, n_heads, hidden_dim, depth)
 
     def project(self, x: Tensor, observed: Tensor | None = None) -> Tensor:
-        """Make tokens, without their positions, of shape (batch, n_patches, embedding_dim)."""
+        """Make a token of each segment, without its position.
+
+        Parameters
+        ----------
+        x : Tensor of shape (batch, n_timesteps, n_channels)
+            Windows; unobserved steps hold any finite value.
+        observed : Tensor of bool, of shape (batch, n_timesteps), or None, default=None
+            Which steps were observed; None means all.
+
+        Returns
+        -------
+        Tensor of shape (batch, n_patches, embedding_dim)
+            One token per segment.
+        """
         return self.projection(mask_steps(x, observed).transpose(1, 2)).transpose(1, 2)
 
     def visible(self, observed: Tensor) -> Tensor:
-        """Find the segments with an observed step: (batch, n_timesteps) to (batch, n_patches)."""
+        """Find the segments that have an observed step.
+
+        Parameters
+        ----------
+        observed : Tensor of bool, of shape (batch, n_timesteps)
+            Which steps were observed.
+
+        Returns
+        -------
+        Tensor of bool, of shape (batch, n_patches)
+            True for segments with at least one observed step.
+        """
         return observed.unfold(1, self.patch_length, self.patch_length).any(-1)
 
     def forward(self, x: Tensor, observed: Tensor | None = None) -> Tensor:
@@ -113,13 +166,13 @@ class SegmentEncoder(Encoder):
         ----------
         x : Tensor of shape (batch, n_timesteps, n_channels)
             Windows; unobserved steps hold any finite value.
-        observed : Tensor of bool, of shape (batch, n_timesteps), or None
-            None means all.
+        observed : Tensor of bool, of shape (batch, n_timesteps), or None, default=None
+            Which steps were observed; None means all.
 
         Returns
         -------
         Tensor of shape (batch, embedding_dim)
-            One embedding a window.
+            One embedding per window.
         """
         if observed is None:
             observed = torch.ones(x.shape[:2], dtype=torch.bool, device=x.device)

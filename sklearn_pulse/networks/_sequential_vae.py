@@ -1,4 +1,4 @@
-"""DSVAE from an embedding to the reconstruction of a window."""
+"""DSVAE's model, from an embedding to the reconstruction of a window."""
 
 from __future__ import annotations
 
@@ -11,32 +11,63 @@ from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 
 class SequentialLatents(NamedTuple):
-    """Posteriors and prior of a batch, and the reconstruction, time first."""
+    """Posteriors and prior of the latents of a batch, and the reconstruction, time first.
 
-    reconstruction: Tensor  # (n_timesteps, batch, n_channels)
-    static_mean: Tensor  # (batch, static_dim)
-    static_logvar: Tensor  # of the same shape
-    dynamic_mean: Tensor  # (n_timesteps, batch, dynamic_dim)
-    dynamic_logvar: Tensor  # of the same shape, as the two below
+    Parameters
+    ----------
+    reconstruction : Tensor of shape (n_timesteps, batch, n_channels)
+        Reconstruction of the windows.
+    static_mean : Tensor of shape (batch, static_dim)
+        Posterior mean of the static latent.
+    static_logvar : Tensor of shape (batch, static_dim)
+        Posterior log variance of the static latent.
+    dynamic_mean : Tensor of shape (n_timesteps, batch, dynamic_dim)
+        Posterior mean of the dynamic latents.
+    dynamic_logvar : Tensor of shape (n_timesteps, batch, dynamic_dim)
+        Posterior log variance of the dynamic latents.
+    prior_mean : Tensor of shape (n_timesteps, batch, dynamic_dim)
+        Prior mean of the dynamic latents.
+    prior_logvar : Tensor of shape (n_timesteps, batch, dynamic_dim)
+        Prior log variance of the dynamic latents.
+
+    Examples
+    --------
+    >>> import torch
+    >>> signal, static, steps = torch.zeros(128, 4, 6), torch.zeros(4, 64), torch.zeros(128, 4, 64)
+    >>> latents = SequentialLatents(signal, static, static, steps, steps, steps, steps)
+    >>> latents.reconstruction.shape
+    torch.Size([128, 4, 6])
+    """
+
+    reconstruction: Tensor
+    static_mean: Tensor
+    static_logvar: Tensor
+    dynamic_mean: Tensor
+    dynamic_logvar: Tensor
     prior_mean: Tensor
     prior_logvar: Tensor
 
 
 class SequentialVAE(nn.Module):
-    """One static latent a window and one dynamic latent a step.
+    """Variational autoencoder with one static latent per window and one dynamic latent per step.
 
-    The embedding names the posterior of the static latent; a bidirectional LSTM over signal and
-    static latent, and an RNN over its output, that of the dynamic ones. Their prior is an LSTM
-    over the dynamic latents before. Each step is reconstructed from both latents alone.
+    The embedding is mapped to the posterior of the static latent. A bidirectional LSTM over the
+    signal and the static latent, and an RNN over the LSTM's output, give the posterior of the
+    dynamic latents. The prior of a dynamic latent is an LSTM over the earlier dynamic latents. Each
+    step is reconstructed from its static and dynamic latent only.
 
     Parameters
     ----------
-    n_channels, embedding_dim : int
-        Widths of the windows and of the embedding.
-    static_dim, dynamic_dim : int, default=64
-        Widths of the latents.
+    n_channels : int
+        Channels of the windows.
+    embedding_dim : int
+        Width of the embedding.
+    static_dim : int, default=64
+        Width of the static latent.
+    dynamic_dim : int, default=64
+        Width of the dynamic latents.
     posterior_hidden_dim : int, default=64
-        Width of each direction of the LSTM and of the RNN.
+        Width of the posterior's RNN and of each direction of its LSTM.
     prior_hidden_dim : int, default=16
         Width of the prior's LSTM.
     decoder_hidden_dim : int, default=64
@@ -84,20 +115,20 @@ class SequentialVAE(nn.Module):
         noise: tuple[Tensor, Tensor],
         lengths: Tensor | None = None,
     ) -> SequentialLatents:
-        """Infer the latents of windows and reconstruct from them.
+        """Infer the latents of windows and reconstruct the windows from them.
 
         Parameters
         ----------
         x : Tensor of shape (n_timesteps, batch, n_channels)
             Windows, time first.
         embedding : Tensor of shape (batch, embedding_dim)
-            Of the same windows.
-        noise : pair of Tensor
+            Embeddings of the same windows.
+        noise : tuple of two Tensors
             Standard normal draws of shapes (batch, static_dim) and (n_timesteps, batch,
-            dynamic_dim); zeros take the means of the posteriors.
-        lengths : Tensor of int, of shape (batch,), or None
-            Steps of each window that count, from its first on; those after them change nothing
-            before them. None means all.
+            dynamic_dim); zeros select the means of the posteriors.
+        lengths : Tensor of int, of shape (batch,), or None, default=None
+            Number of steps of each window that count, from its first step on; later steps do not
+            affect these. None means all.
 
         Returns
         -------
@@ -106,12 +137,14 @@ class SequentialVAE(nn.Module):
         """
         static_mean, static_logvar = self.static(embedding).float().chunk(2, dim=1)
         static = static_mean + (0.5 * static_logvar).exp() * noise[0]
-        repeated = static.expand(len(x), -1, -1)
+        repeated = static.expand(len(x), -1, -1)  # (n_timesteps, batch, static_dim)
 
+        # (n_timesteps, batch, 2 * posterior_hidden_dim)
         features = self._read(torch.cat([x, repeated], dim=2), lengths)
         mean, logvar = self.dynamic(self.rnn(features)[0]).float().chunk(2, dim=2)
         dynamic = mean + (0.5 * logvar).exp() * noise[1]
 
+        # The prior of a step reads the latents of earlier steps; at the first step it reads zeros.
         before = F.pad(dynamic[:-1], (0, 0, 0, 0, 1, 0))
         prior_mean, prior_logvar = self.prior(self.prior_lstm(before)[0]).float().chunk(2, dim=2)
         reconstruction = self.decoder(torch.cat([repeated, dynamic], dim=2)).float()
@@ -120,7 +153,7 @@ class SequentialVAE(nn.Module):
         )
 
     def _read(self, inputs: Tensor, lengths: Tensor | None) -> Tensor:
-        """Run the LSTM in both directions, backwards from each window's own end."""
+        """Run the LSTM in both directions, backwards from the end of each window."""
         if lengths is None:
             return self.lstm(inputs)[0]
         packed = pack_padded_sequence(inputs, lengths.cpu(), enforce_sorted=False)

@@ -1,6 +1,8 @@
-"""What happens to time at the edges of a window and where steps are missing."""
+"""Time axis of a window: missing steps, pooling and padding at the edges."""
 
 from __future__ import annotations
+
+from typing import Literal
 
 import torch
 from torch import Tensor
@@ -12,14 +14,14 @@ def mask_steps(x: Tensor, observed: Tensor | None) -> Tensor:
     Parameters
     ----------
     x : Tensor of shape (batch, n_timesteps, n_channels)
-        Any per-step values.
+        Values of each step, finite.
     observed : Tensor of bool, of shape (batch, n_timesteps), or None
-        None means that every step was observed.
+        Which steps were observed; None means all.
 
     Returns
     -------
-    Tensor
-        `x` itself where `observed` is None.
+    Tensor of shape (batch, n_timesteps, n_channels)
+        The masked values; `x` itself if `observed` is None.
 
     Examples
     --------
@@ -30,17 +32,17 @@ def mask_steps(x: Tensor, observed: Tensor | None) -> Tensor:
     return x if observed is None else x * observed.unsqueeze(-1)
 
 
-def pool_steps(x: Tensor, how: str, observed: Tensor | None = None) -> Tensor:
-    """Pool over time, leaving out the steps that were not observed.
+def pool_steps(x: Tensor, how: Literal["max", "mean"], observed: Tensor | None = None) -> Tensor:
+    """Pool over the observed time steps.
 
     Parameters
     ----------
     x : Tensor of shape (batch, n_timesteps, n_features)
-        Per-step values.
+        Values of each step.
     how : {"max", "mean"}
-        The pooling.
-    observed : Tensor of bool, of shape (batch, n_timesteps), or None
-        None means that every step was observed.
+        Kind of pooling.
+    observed : Tensor of bool, of shape (batch, n_timesteps), or None, default=None
+        Which steps were observed; None means all.
 
     Returns
     -------
@@ -61,14 +63,14 @@ def pool_steps(x: Tensor, how: str, observed: Tensor | None = None) -> Tensor:
 
 
 def replicate_edges(x: Tensor, n_steps: int) -> Tensor:
-    """Repeat the first and the last step.
+    """Pad by repeating the first and the last step.
 
-    The gradient of torch's own padding adds in no fixed order on CUDA.
+    PyTorch's own padding is not used, since its gradient adds in no fixed order on CUDA.
 
     Parameters
     ----------
     x : Tensor of shape (batch, n_timesteps, n_channels)
-        At least one step.
+        Windows of at least one step.
     n_steps : int
         Steps to add at each end.
 
@@ -88,12 +90,12 @@ def replicate_edges(x: Tensor, n_steps: int) -> Tensor:
 
 
 def reflect_edges(x: Tensor) -> Tensor:
-    """Add the neighbour of the first and the last step; a single step is its own neighbour.
+    """Pad by one step at each end, the neighbour of the edge; a single step is its own neighbour.
 
     Parameters
     ----------
     x : Tensor of shape (batch, n_timesteps, n_channels)
-        At least one step.
+        Windows of at least one step.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""The time-varying branch: a slow, narrow drive beside the constant system estimate."""
+"""Time-varying branch: a slow, narrow drive beside the constant embedding."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from ._time import mask_steps, reflect_edges
 class TimeVaryingBranch(nn.Module):
     """Narrow latent that may change within a window (paper, Section 3.2).
 
-    Two three-tap convolutions with reflect padding over the per-step encoding, a maximum over
-    each of ``n_timesteps // pool`` bins, and nearest-neighbour expansion back to every step.
+    Two three-tap convolutions with reflect padding read the encoded steps. A maximum over each of
+    ``n_timesteps // pool`` bins follows, and nearest-neighbour expansion back to every step.
 
     Parameters
     ----------
     embedding_dim : int
-        Width of the per-step encoding.
+        Width of the encoded steps.
     time_varying_dim : int, default=1
         Width of the latent.
     pool : int, default=1
-        Steps that share one value; 1 shares none.
+        Number of steps that share one value; with 1 every step has its own.
 
     Examples
     --------
@@ -38,30 +38,46 @@ class TimeVaryingBranch(nn.Module):
         self.conv2 = nn.Conv1d(time_varying_dim, time_varying_dim, 3, groups=time_varying_dim)
 
     def forward(self, steps: Tensor, observed: Tensor | None = None) -> Tensor:
-        """Map (batch, n_timesteps, embedding_dim) to (batch, n_timesteps, time_varying_dim)."""
+        """Compute the latent of every step.
+
+        Parameters
+        ----------
+        steps : Tensor of shape (batch, n_timesteps, embedding_dim)
+            Encoded steps; unobserved ones hold any finite value.
+        observed : Tensor of bool, of shape (batch, n_timesteps), or None, default=None
+            Which steps were observed; None means all.
+
+        Returns
+        -------
+        Tensor of shape (batch, n_timesteps, time_varying_dim)
+            Latent of each step.
+        """
         hidden = self._narrow(mask_steps(steps, observed)).relu()
         latent = _same_length(self.conv2, mask_steps(hidden, observed))
         return self._share(latent, observed)
 
     def _narrow(self, steps: Tensor) -> Tensor:
-        """Apply the first convolution: what each tap reads of each step, then the taps' sum."""
+        """Apply the first convolution: project every step for each tap, then sum over the taps."""
+        # (batch, n_timesteps, 3 * time_varying_dim)
         read = F.linear(steps, self.conv1.weight.permute(2, 0, 1).flatten(0, 1))
         past, centre, future = read.chunk(3, dim=-1)
         past, future = reflect_edges(past)[:, :-2], reflect_edges(future)[:, 2:]
         return past + centre + future + self.conv1.get_parameter("bias")
 
     def _share(self, latent: Tensor, observed: Tensor | None) -> Tensor:
+        """Give the steps of each bin one value, the maximum over the observed steps of the bin."""
         n_timesteps = latent.shape[1]
         n_bins = max(1, n_timesteps // self.n_pooled_steps)
         if n_bins == n_timesteps:
             return mask_steps(latent, observed)
         if observed is not None:
             latent = latent.masked_fill(~observed.unsqueeze(-1), -torch.inf)
-        bins = F.adaptive_max_pool1d(latent.transpose(1, 2), n_bins)
-        # A bin without an observed step has no maximum; like padding, it says nothing.
+        bins = F.adaptive_max_pool1d(latent.transpose(1, 2), n_bins)  # (batch, dim, n_bins)
+        # A bin without an observed step has no maximum; like padding, it becomes zero.
         bins = bins.masked_fill(bins.isneginf(), 0.0)
         return F.interpolate(bins, size=n_timesteps, mode="nearest").transpose(1, 2)
 
 
 def _same_length(conv: nn.Conv1d, x: Tensor) -> Tensor:
+    """Convolve (batch, n_timesteps, n_channels) with reflect padding, keeping the length."""
     return conv(reflect_edges(x).transpose(1, 2)).transpose(1, 2)

@@ -1,33 +1,34 @@
-"""Transformer blocks; every one works on (batch, n_tokens, dim)."""
+"""Transformer blocks on tensors of shape (batch, n_tokens, dim)."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import Literal
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
-Drop = Callable[[Tensor], Tensor]  # dropout, whose draws come from where the caller says
+Drop = Callable[[Tensor], Tensor]  # dropout with a generator of the caller
 
-# Of a training batch with more elements (64 MiB of float32) only the input of each sub-layer is
-# kept for the gradient, which computes the inside again: a third more work for half the memory.
+# Elements of a training batch (64 MiB of float32) above which only the input of each sub-layer is
+# stored. The gradient then recomputes the inside: a third more work for half the memory.
 _RECOMPUTED_SIZE = 2**24
 
 _ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {"gelu": F.gelu, "relu": F.relu}
 
 
 class MultiHeadAttention(nn.Module):
-    """Attention of several heads, in memory linear in the number of tokens.
+    """Multi-head attention in memory linear in the number of tokens.
 
     Parameters
     ----------
     dim : int
         Width of the tokens, a multiple of `n_heads`.
     n_heads : int
-        Heads, each of width ``dim // n_heads``.
+        Number of heads, each of width ``dim // n_heads``.
 
     Examples
     --------
@@ -54,24 +55,24 @@ class MultiHeadAttention(nn.Module):
         visible: Tensor | None = None,
         drop: Drop | None = None,
     ) -> Tensor:
-        """Let the tokens of `x` attend to those of `memory`.
+        """Let the tokens of `x` attend to the tokens of `memory`.
 
         Parameters
         ----------
         x : Tensor of shape (batch, n_queries, dim)
-            The tokens that ask.
-        memory : Tensor of shape (batch, n_tokens, dim), or None
-            The tokens that answer; None means `x`.
-        visible : Tensor of bool, of shape (batch, n_tokens), or None
-            The tokens that may answer, one a row at least; None means all.
-        drop : callable, or None
-            Dropout of the attention weights. With it they are held in memory, all ``n_queries *
-            n_tokens`` of a head.
+            Tokens that the queries are made of.
+        memory : Tensor of shape (batch, n_tokens, dim), or None, default=None
+            Tokens that the keys and values are made of; None means `x`.
+        visible : Tensor of bool, of shape (batch, n_tokens), or None, default=None
+            Tokens of `memory` that may be attended to, at least one per row; None means all.
+        drop : callable or None, default=None
+            Dropout of the attention weights; None drops nothing. With dropout, memory holds all
+            ``n_queries * n_tokens`` weights of each head.
 
         Returns
         -------
         Tensor of shape (batch, n_queries, dim)
-            The answers.
+            Attended values, after the output projection.
         """
         memory = x if memory is None else memory
         query = self._heads(self.query(x))
@@ -80,6 +81,7 @@ class MultiHeadAttention(nn.Module):
         if drop is None:
             answer = F.scaled_dot_product_attention(query, key, value, attn_mask=mask)
         else:
+            # (batch, n_heads, n_queries, n_tokens)
             scores = query @ key.transpose(2, 3) / math.sqrt(query.shape[-1])
             if mask is not None:
                 scores = scores.masked_fill(~mask, -torch.inf)
@@ -87,6 +89,7 @@ class MultiHeadAttention(nn.Module):
         return self.output(answer.transpose(1, 2).flatten(2))
 
     def _heads(self, x: Tensor) -> Tensor:
+        """Split (batch, n_tokens, dim) by head: (batch, n_heads, n_tokens, dim // n_heads)."""
         return x.view(*x.shape[:2], self.n_heads, -1).transpose(1, 2)
 
 
@@ -95,10 +98,12 @@ class FeedForward(nn.Module):
 
     Parameters
     ----------
-    dim, hidden_dim : int
-        Widths of the tokens and between the maps.
+    dim : int
+        Width of the tokens.
+    hidden_dim : int
+        Width between the two maps.
     activation : {"gelu", "relu"}, default="gelu"
-        Between the maps.
+        Activation between the two maps.
 
     Examples
     --------
@@ -107,14 +112,27 @@ class FeedForward(nn.Module):
     torch.Size([1, 5, 8])
     """
 
-    def __init__(self, dim: int, hidden_dim: int, activation: str = "gelu") -> None:
+    def __init__(
+        self, dim: int, hidden_dim: int, activation: Literal["gelu", "relu"] = "gelu"
+    ) -> None:
         super().__init__()
         self.input = nn.Linear(dim, hidden_dim)
         self.output = nn.Linear(hidden_dim, dim)
         self.activation = activation
 
     def forward(self, x: Tensor) -> Tensor:
-        """Map each token by itself."""
+        """Map each token on its own.
+
+        Parameters
+        ----------
+        x : Tensor of shape (batch, n_tokens, dim)
+            Tokens.
+
+        Returns
+        -------
+        Tensor of shape (batch, n_tokens, dim)
+            Mapped tokens.
+        """
         return self.output(_ACTIVATIONS[self.activation](self.input(x)))
 
 
@@ -133,20 +151,23 @@ class TokenBatchNorm(nn.BatchNorm1d):
     [-1.0, 1.0]
     """
 
+    def __init__(self, dim: int) -> None:
+        super().__init__(dim)
+
     def forward(self, x: Tensor, visible: Tensor | None = None) -> Tensor:
-        """Normalise `x`; in training the tokens that are not visible are zeroed.
+        """Normalise tokens; in training, zero the tokens that are not visible.
 
         Parameters
         ----------
         x : Tensor of shape (batch, n_tokens, dim)
             Tokens.
-        visible : Tensor of bool, of shape (batch, n_tokens), or None
-            None means all.
+        visible : Tensor of bool, of shape (batch, n_tokens), or None, default=None
+            Tokens that the statistics of a training batch are taken over; None means all.
 
         Returns
         -------
-        Tensor
-            Of the shape of `x`.
+        Tensor of shape (batch, n_tokens, dim)
+            Normalised tokens.
         """
         if visible is None or not self.training:
             return super().forward(x.flatten(0, 1)).view_as(x)
@@ -156,16 +177,20 @@ class TokenBatchNorm(nn.BatchNorm1d):
 
 
 class PreNormBlock(nn.Module):
-    """``x + attention(norm(x))``, then ``x + feed_forward(norm(x))``, with batch normalisation.
+    """Transformer block with batch normalisation before each of its two branches.
+
+    ``x = x + attention(norm(x))``, then ``x = x + feed_forward(norm(x))``.
 
     Parameters
     ----------
-    dim, n_heads : int
-        Of the attention.
+    dim : int
+        Width of the tokens, a multiple of `n_heads`.
+    n_heads : int
+        Number of attention heads.
     hidden_dim : int
-        Of the feed-forward layer.
+        Width of the feed-forward layer.
     activation : {"gelu", "relu"}, default="gelu"
-        Of the feed-forward layer.
+        Activation of the feed-forward layer.
 
     Examples
     --------
@@ -174,7 +199,9 @@ class PreNormBlock(nn.Module):
     torch.Size([1, 5, 8])
     """
 
-    def __init__(self, dim: int, n_heads: int, hidden_dim: int, activation: str = "gelu") -> None:
+    def __init__(
+        self, dim: int, n_heads: int, hidden_dim: int, activation: Literal["gelu", "relu"] = "gelu"
+    ) -> None:
         super().__init__()
         self.norm1 = TokenBatchNorm(dim)
         self.attention = MultiHeadAttention(dim, n_heads)
@@ -182,23 +209,41 @@ class PreNormBlock(nn.Module):
         self.feed_forward = FeedForward(dim, hidden_dim, activation)
 
     def forward(self, x: Tensor, visible: Tensor | None = None, drop: Drop | None = None) -> Tensor:
-        """Apply the block to `x` of shape (batch, n_tokens, dim); `drop` acts on both branches."""
+        """Apply the block.
+
+        Parameters
+        ----------
+        x : Tensor of shape (batch, n_tokens, dim)
+            Tokens.
+        visible : Tensor of bool, of shape (batch, n_tokens), or None, default=None
+            Tokens that may be attended to, at least one per row; None means all.
+        drop : callable or None, default=None
+            Dropout of the output of both branches; None drops nothing.
+
+        Returns
+        -------
+        Tensor of shape (batch, n_tokens, dim)
+            Encoded tokens.
+        """
         drop = drop or _keep
         x = x + drop(_run(self.attention, self.norm1(x, visible), None, visible))
         return x + drop(_run(self.feed_forward, self.norm2(x, visible)))
 
 
 class ScaledPostNormBlock(nn.Module):
-    """``norm(x + a * attention(x))``, then the same with a feed-forward layer; `a` is learnt.
+    """Transformer block with scaled branches and layer normalisation after each of them.
 
-    Each scalar `a` starts at 1e-8, so that the block starts as a layer normalisation.
+    ``x = norm(x + a * attention(x))``, then ``x = norm(x + b * feed_forward(x))``. The learnt
+    scalars a and b start at 1e-8, so that the block starts as a layer normalisation.
 
     Parameters
     ----------
-    dim, n_heads : int
-        Of the attention.
+    dim : int
+        Width of the tokens, a multiple of `n_heads`.
+    n_heads : int
+        Number of attention heads.
     hidden_dim : int
-        Of the feed-forward layer.
+        Width of the feed-forward layer.
 
     Examples
     --------
@@ -224,10 +269,24 @@ class ScaledPostNormBlock(nn.Module):
         visible: Tensor | None = None,
         drop: Drop | None = None,
     ) -> Tensor:
-        """Apply the block; `x`, `memory` and `visible` as in :class:`MultiHeadAttention`.
+        """Apply the block.
 
-        `drop` acts on the attention weights, on what the feed-forward layer returns and on each
-        scaled branch.
+        Parameters
+        ----------
+        x : Tensor of shape (batch, n_queries, dim)
+            Tokens that the queries are made of.
+        memory : Tensor of shape (batch, n_tokens, dim), or None, default=None
+            Tokens that the keys and values are made of; None means `x`.
+        visible : Tensor of bool, of shape (batch, n_tokens), or None, default=None
+            Tokens of `memory` that may be attended to, at least one per row; None means all.
+        drop : callable or None, default=None
+            Dropout of the attention weights, of the output of the feed-forward layer and of each
+            scaled branch; None drops nothing.
+
+        Returns
+        -------
+        Tensor of shape (batch, n_queries, dim)
+            Encoded tokens.
         """
         keep = drop or _keep
         x = self.norm1(x + keep(self.scale1 * self.attention(x, memory, visible, drop)))
@@ -235,11 +294,12 @@ class ScaledPostNormBlock(nn.Module):
 
 
 def _keep(x: Tensor) -> Tensor:
+    """Return `x`: dropout that drops nothing."""
     return x
 
 
 def _run(module: nn.Module, x: Tensor, *args: Tensor | None) -> Tensor:
-    """Call a module that draws nothing; for a large input its inside is computed twice."""
+    """Call a module that draws nothing; if its input is large, recompute it for the gradient."""
     if x.numel() <= _RECOMPUTED_SIZE or not torch.is_grad_enabled():
         return module(x, *args)
     return checkpoint(module, x, *args, use_reentrant=False, preserve_rng_state=False)

@@ -1,4 +1,4 @@
-"""What every self-supervised method is to the training loop: a loss and an embedding."""
+"""Base class of the objectives: a loss, an embedding and a generator of random numbers."""
 
 from __future__ import annotations
 
@@ -15,16 +15,25 @@ from ..networks import Encoder
 
 
 class Objective(nn.Module):
-    """A self-supervised objective.
+    """Base class of the objectives that the training loop minimises.
 
-    A subclass defines ``forward(**batch)``, which returns a finite scalar loss, and `encode`.
-    Everything random in it is drawn from :meth:`generator`, never from torch's global one, which
-    threads share.
+    A subclass defines ``forward(**batch)``, which returns a finite scalar loss, and either sets
+    `encoder` or overrides `encode`. It draws all random numbers from :meth:`generator`, never from
+    torch's global generator, which threads share.
 
     Parameters
     ----------
     seed : int, default=0
         Seed of the objective's own generator.
+
+    Attributes
+    ----------
+    encoder : torch.nn.Module
+        Network that embeds, set by the subclass.
+    epoch : int
+        Number of the current epoch, set by the training loop.
+    evaluates_in_validation : bool
+        Whether validation always runs without dropout, even if its draws are random.
 
     Examples
     --------
@@ -40,8 +49,8 @@ class Objective(nn.Module):
     """
 
     encoder: nn.Module
-    epoch = 0  # the loop counts here, for losses that change in the course of a training
-    evaluates_in_validation = False  # True drops nothing out there, even where draws are new
+    epoch = 0
+    evaluates_in_validation = False
 
     def __init__(self, seed: int = 0) -> None:
         super().__init__()
@@ -59,24 +68,61 @@ class Objective(nn.Module):
         return self.encoder.dilations if isinstance(self.encoder, Encoder) else ()
 
     def generator(self, device: torch.device) -> torch.Generator:
-        """Return the objective's generator on `device`, seeded at its first use."""
+        """Return the objective's generator, which is seeded at its first use.
+
+        Parameters
+        ----------
+        device : torch.device
+            Device that the random numbers are drawn on.
+
+        Returns
+        -------
+        torch.Generator
+            The objective's generator on `device`.
+        """
         if self._generator is None or self._generator.device.type != device.type:
             self._generator = torch.Generator(device).manual_seed(self.seed)
         return self._generator
 
     def generator_state(self) -> Tensor | None:
-        """Return the state of the generator, None before its first use."""
+        """Return the state of the objective's generator.
+
+        Returns
+        -------
+        Tensor of uint8, or None
+            State of the generator; None before its first use.
+        """
         return None if self._generator is None else self._generator.get_state()
 
     def set_generator_state(self, state: Tensor | None, device: torch.device) -> None:
-        """Put the generator on `device` where `generator_state` was read."""
+        """Set the state of the objective's generator.
+
+        Parameters
+        ----------
+        state : Tensor of uint8, or None
+            State that `generator_state` returned; None means that the generator is seeded at its
+            next use.
+        device : torch.device
+            Device of the generator.
+        """
         self._generator = None
         if state is not None:
             self.generator(device).set_state(state.cpu())
 
     @contextmanager
     def seeded(self, seed: int) -> Iterator[None]:
-        """Draw from a fresh generator for a while, and leave the objective's own where it was."""
+        """Draw from a newly seeded generator within a context, then restore the objective's own.
+
+        Parameters
+        ----------
+        seed : int
+            Seed of the generator within the context.
+
+        Yields
+        ------
+        None
+            The context has no value.
+        """
         kept = self.seed, self._generator
         self.seed, self._generator = seed, None
         try:
@@ -85,23 +131,23 @@ class Objective(nn.Module):
             self.seed, self._generator = kept
 
     def _drop(self, p: float, device: torch.device) -> partial[Tensor] | None:
-        """Return what drops elements out with probability `p` in training, None elsewhere."""
+        """Return dropout with probability `p` in training; None in evaluation or if `p` is 0."""
         if not self.training or p == 0.0:
             return None
         return partial(dropout, p=p, generator=self.generator(device))
 
     def validation_loss(self, **batch: Tensor) -> Tensor:
-        """Compute what epochs are compared by: the loss, unless a method says otherwise.
+        """Compute the loss that epochs are compared by; the training loss unless overridden.
 
         Parameters
         ----------
         **batch : Tensor
-            As for the loss.
+            Arguments of the training loss.
 
         Returns
         -------
         Tensor, scalar
-            Lower is better.
+            Validation loss; lower is better.
         """
         return self(**batch)
 
@@ -111,17 +157,17 @@ class Objective(nn.Module):
         Parameters
         ----------
         x : Tensor of shape (batch, n_timesteps, n_channels)
-            Windows without NaN: missing steps hold any finite value.
-        observed : Tensor of bool, of shape (batch, n_timesteps), or None
-            The steps that were observed; None means all.
+            Windows without NaN; unobserved steps hold any finite value.
+        observed : Tensor of bool, of shape (batch, n_timesteps), or None, default=None
+            Which steps were observed; None means all.
 
         Returns
         -------
         Tensor of shape (batch, embedding_dim)
-            One embedding a window.
+            One embedding per window.
         """
         return self.encoder(x, observed)
 
     def __getstate__(self) -> dict[str, Any]:
-        # A CUDA generator cannot be unpickled where there is no CUDA, and inference needs none.
+        # A CUDA generator cannot be unpickled on a machine without CUDA. Inference draws nothing.
         return {**super().__getstate__(), "_generator": None}

@@ -1,9 +1,10 @@
-"""The supervised objective: the cross-entropy of a head on an encoder."""
+"""Supervised objective: cross-entropy of a classification head on an encoder."""
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager
-from typing import Any, NamedTuple
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Literal, NamedTuple
 
 import torch
 import torch.nn.functional as F
@@ -15,19 +16,38 @@ from ._base import Objective
 
 
 class Source(NamedTuple):
-    """Where a pretrained encoder comes from."""
+    """Pretrained objective whose encoder a classifier adopts, and its sizes.
 
-    objective: Objective  # embeds by its `encode`; its own loss is never used
-    n_channels: int  # that it takes
-    embedding_dim: int  # that it returns
-    min_batch_size: int  # in training
+    Parameters
+    ----------
+    objective : Objective
+        Objective that embeds by its `encode`; its own loss is never computed.
+    n_channels : int
+        Channels of the windows that the objective embeds.
+    embedding_dim : int
+        Width of the embedding.
+    min_batch_size : int
+        Least number of windows in a training batch of the objective.
+
+    Examples
+    --------
+    >>> from sklearn_pulse.objectives import CrossReconstruction
+    >>> source = Source(CrossReconstruction(3), n_channels=3, embedding_dim=320, min_batch_size=1)
+    >>> source.embedding_dim
+    320
+    """
+
+    objective: Objective
+    n_channels: int
+    embedding_dim: int
+    min_batch_size: int
 
 
 class Classification(Objective):
     """Weighted cross-entropy of a classification head on the embedding of a window or a bag.
 
-    The encoder is that of another objective, whose `encode` runs behind a linear map of the
-    channels where their number differs, or a new one.
+    The encoder is new, or comes from a pretrained objective. If a pretrained encoder takes another
+    number of channels, a linear map of the channels comes before it.
 
     Parameters
     ----------
@@ -36,20 +56,27 @@ class Classification(Objective):
     n_classes : int
         Number of classes.
     source : Source or None, default=None
-        The pretrained encoder, which is adopted, not copied; None makes a new
+        Pretrained objective; it is used itself, not copied. None makes a new
         :class:`~sklearn_pulse.networks.SystemEncoder`.
-    embedding_dim, encoder_hidden_dim, encoder_depth, pooling
-        The new encoder.
+    embedding_dim : int, default=320
+        Width of a new encoder's embedding.
+    encoder_hidden_dim : int, default=64
+        Width of a new encoder's blocks, except the last.
+    encoder_depth : int, default=10
+        Blocks of a new encoder before the last, widening block.
+    pooling : {"max", "mean"}, default="max"
+        How a new encoder pools over time.
     head_hidden_dim : int or None, default=64
-        Hidden layer of the head; None is one linear map.
+        Width of the head's hidden layer; None makes the head one linear map.
     train_head : bool, default=True
-        False leaves the head as it is initialised.
+        Whether the head is trained; False keeps its initial weights.
     freeze_epochs : int, default=0
-        For so many epochs the encoder neither changes nor drops out; the rest trains.
+        Number of first epochs in which the encoder keeps its weights and drops nothing out. The
+        head and the map of the channels are trained from the first epoch.
     bag_pooling : {"mean", "max"}, default="mean"
-        Over the windows of a bag.
+        How the embeddings of a bag's windows are pooled.
     seed : int, default=0
-        Of what the encoder draws in training.
+        Seed of the encoder's random draws in training.
 
     Examples
     --------
@@ -69,20 +96,20 @@ class Classification(Objective):
         embedding_dim: int = 320,
         encoder_hidden_dim: int = 64,
         encoder_depth: int = 10,
-        pooling: str = "max",
+        pooling: Literal["max", "mean"] = "max",
         head_hidden_dim: int | None = 64,
         train_head: bool = True,
         freeze_epochs: int = 0,
-        bag_pooling: str = "mean",
+        bag_pooling: Literal["mean", "max"] = "mean",
         seed: int = 0,
     ) -> None:
         super().__init__(seed)
         if source is None:
-            # Built first, so that the same seed gives the weights of every other encoder.
+            # The encoder is built first: the same seed gives the same weights in all methods.
             encoder = SystemEncoder(
                 n_channels, encoder_hidden_dim, embedding_dim, encoder_depth, pooling
             )
-            source = Source(_plain(encoder), n_channels, embedding_dim, min_batch_size=1)
+            source = Source(_wrap_encoder(encoder), n_channels, embedding_dim, min_batch_size=1)
         self.source = source.objective
         self.source.seed = seed
         same = source.n_channels == n_channels
@@ -95,8 +122,8 @@ class Classification(Objective):
         self._trained = {name for name, p in self.source.named_parameters() if p.requires_grad}
 
     @property
-    def encoder(self) -> nn.Module:
-        """Encoder of the source, which comes after the map of the channels."""
+    def encoder(self) -> nn.Module:  # type: ignore[override]  # read only: `source` owns it
+        """Encoder of the pretrained objective, behind the map of the channels."""
         return self.source.encoder
 
     def forward(
@@ -108,36 +135,63 @@ class Classification(Objective):
         ----------
         x : Tensor of shape (batch, n_timesteps, n_channels) or \
                 (batch, n_windows, n_timesteps, n_channels)
-            Windows, or bags of windows.
+            Windows, or bags of windows; unobserved steps hold any finite value.
         y : Tensor of int, of shape (batch,)
-            Number of the class of each sample.
+            Index of the class of each sample.
         weight : Tensor of shape (batch,)
-            Weight of each sample, of mean one over the training part.
-        observed : Tensor of bool, of the shape of `x` but its last axis, or None
-            None means that every step was observed.
+            Weight of each sample, with mean one over the training part.
+        observed : Tensor of bool, of the shape of `x` without its last axis, or None, default=None
+            Which steps were observed; None means all.
 
         Returns
         -------
         Tensor, scalar
-            The mean over the batch of weight times cross-entropy.
+            Mean over the batch of weight times cross-entropy.
         """
         logits = self.head(self.encode(x, observed))
         return (weight * F.cross_entropy(logits, y, reduction="none")).mean()
 
     def encode(self, x: Tensor, observed: Tensor | None = None) -> Tensor:
-        """Embed windows, or bags of windows; `x` and `observed` are those of `forward`."""
+        """Embed windows, or bags of windows.
+
+        Parameters
+        ----------
+        x : Tensor of shape (batch, n_timesteps, n_channels) or \
+                (batch, n_windows, n_timesteps, n_channels)
+            Windows, or bags of windows; unobserved steps hold any finite value.
+        observed : Tensor of bool, of the shape of `x` without its last axis, or None, default=None
+            Which steps were observed; None means all.
+
+        Returns
+        -------
+        Tensor of shape (batch, embedding_dim)
+            One embedding per window or bag.
+        """
         if x.ndim == 3:
             return self.source.encode(self.in_head(x), observed)
         usable = None
         if observed is not None:
-            # A window without a step is embedded as zeros, for its shape, and then left out.
-            usable = observed.any(2)
+            # A window without an observed step is embedded all the same, to keep the shape, and is
+            # then left out of the pooling.
+            usable = observed.any(2)  # (batch, n_windows)
             observed = (observed | ~usable.unsqueeze(2)).flatten(0, 1)
+        # (batch * n_windows, embedding_dim)
         rows = self.source.encode(self.in_head(x.flatten(0, 1)), observed)
         return pool_steps(rows.unflatten(0, x.shape[:2]), self.bag_pooling, usable)
 
     def train(self, mode: bool = True) -> Classification:
-        """Switch to training; within the first `freeze_epochs` the encoder stays as it is."""
+        """Set the training mode; in the first `freeze_epochs` epochs the encoder does not train.
+
+        Parameters
+        ----------
+        mode : bool, default=True
+            True for training, False for evaluation.
+
+        Returns
+        -------
+        Classification
+            The objective itself.
+        """
         super().train(mode)
         frozen = self.epoch < self.freeze_epochs
         self.source.train(mode and not frozen)
@@ -146,27 +200,66 @@ class Classification(Objective):
                 parameter.requires_grad_(not frozen)
         return self
 
-    # Nothing is drawn here but what the source draws, so its generator is the only one.
+    # Only the pretrained objective draws random numbers, so its generator is used throughout.
 
     def generator(self, device: torch.device) -> torch.Generator:
-        """Return the generator of the source."""
+        """Return the generator of the pretrained objective, the only one that is drawn from.
+
+        Parameters
+        ----------
+        device : torch.device
+            Device that the random numbers are drawn on.
+
+        Returns
+        -------
+        torch.Generator
+            The generator on `device`.
+        """
         return self.source.generator(device)
 
     def generator_state(self) -> Tensor | None:
-        """Return the state of the source's generator."""
+        """Return the state of the pretrained objective's generator.
+
+        Returns
+        -------
+        Tensor of uint8, or None
+            State of the generator; None before its first use.
+        """
         return self.source.generator_state()
 
     def set_generator_state(self, state: Tensor | None, device: torch.device) -> None:
-        """Put the source's generator on `device` where `generator_state` was read."""
+        """Set the state of the pretrained objective's generator.
+
+        Parameters
+        ----------
+        state : Tensor of uint8, or None
+            State that `generator_state` returned; None means that the generator is seeded at its
+            next use.
+        device : torch.device
+            Device of the generator.
+        """
         self.source.set_generator_state(state, device)
 
-    def seeded(self, seed: int) -> AbstractContextManager[Any]:
-        """Draw from a fresh generator for a while, and leave the source's own where it was."""
-        return self.source.seeded(seed)
+    @contextmanager
+    def seeded(self, seed: int) -> Iterator[None]:
+        """Draw from a newly seeded generator within a context, then restore the former one.
+
+        Parameters
+        ----------
+        seed : int
+            Seed of the generator within the context.
+
+        Yields
+        ------
+        None
+            The context has no value.
+        """
+        with self.source.seeded(seed):
+            yield
 
 
-def _plain(encoder: nn.Module) -> Objective:
-    """Return an objective that has nothing but this encoder."""
+def _wrap_encoder(encoder: nn.Module) -> Objective:
+    """Return an objective that only embeds, by this encoder."""
     objective = Objective()
     objective.encoder = encoder
     return objective

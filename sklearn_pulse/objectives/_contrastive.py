@@ -1,8 +1,8 @@
-"""What methods that contrast the system encoder's output have in common."""
+"""Base class of the objectives that contrast the output of the system encoder."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
@@ -13,27 +13,36 @@ from ..networks import SystemEncoder
 from ._base import Objective
 
 
-class RepresentationObjective(Objective):
-    """A loss on what the system encoder makes of windows, with or without layer normalisation.
+class ContrastiveObjective(Objective):
+    """Base class of the losses that contrast embeddings of the system encoder.
+
+    A subclass defines `forward` and reads `represent` or `represent_steps` for its loss.
 
     Parameters
     ----------
     n_channels : int
         Channels of the windows.
-    embedding_dim, encoder_hidden_dim, encoder_depth, pooling
-        The encoder.
+    embedding_dim : int, default=320
+        Width of the embedding.
+    encoder_hidden_dim : int, default=64
+        Width of the encoder's blocks, except the last.
+    encoder_depth : int, default=10
+        Blocks of the encoder before the last, widening block.
+    pooling : {"max", "mean"}, default="max"
+        How the encoder pools over time.
     layer_norm : {"everywhere", "embedding", "none"}, default="everywhere"
-        Where its layer normalisation acts: in loss and embedding, in the embedding alone (where
-        it is never trained), or nowhere.
+        Where the encoder's layer normalisation acts: in the loss and the embedding ("everywhere"),
+        in the embedding only, where its weights are never trained ("embedding"), or nowhere
+        ("none").
     representation_dropout : float, default=0.0
-        On the encoder's output, before pooling, in training.
+        Probability of dropout of the encoded steps, before pooling, in training.
     seed : int, default=0
-        Of the objective's generator.
+        Seed of the objective's generator.
 
     Examples
     --------
     >>> import torch
-    >>> objective = RepresentationObjective(2, embedding_dim=8, encoder_depth=3, layer_norm="none")
+    >>> objective = ContrastiveObjective(2, embedding_dim=8, encoder_depth=3, layer_norm="none")
     >>> objective.represent(torch.randn(4, 16, 2)).shape
     torch.Size([4, 8])
     """
@@ -47,8 +56,8 @@ class RepresentationObjective(Objective):
         embedding_dim: int = 320,
         encoder_hidden_dim: int = 64,
         encoder_depth: int = 10,
-        pooling: str = "max",
-        layer_norm: str = "everywhere",
+        pooling: Literal["max", "mean"] = "max",
+        layer_norm: Literal["everywhere", "embedding", "none"] = "everywhere",
         representation_dropout: float = 0.0,
         seed: int = 0,
     ) -> None:
@@ -72,15 +81,17 @@ class RepresentationObjective(Objective):
 
         Parameters
         ----------
-        x, observed
-            As in :meth:`encode`.
-        generator : torch.Generator or None
-            Of the dropout; None takes the objective's own.
+        x : Tensor of shape (batch, n_timesteps, n_channels)
+            Windows; unobserved steps hold any finite value.
+        observed : Tensor of bool, of shape (batch, n_timesteps), or None, default=None
+            Which steps were observed; None means all.
+        generator : torch.Generator or None, default=None
+            Generator of the dropout; None means the objective's own.
 
         Returns
         -------
         Tensor of shape (batch, embedding_dim)
-            `encode`, but for the layer normalisation and the dropout of the loss.
+            Embeddings with the layer normalisation and the dropout of the loss.
         """
         if self.layer_norm != "embedding" and not self._drops:
             return self.encoder(x, observed)
@@ -90,22 +101,24 @@ class RepresentationObjective(Objective):
     def represent_steps(
         self, hidden: Tensor, observed: Tensor | None, generator: torch.Generator | None = None
     ) -> Tensor:
-        """Go on from the input layer's output to what the loss reads of each step.
+        """Encode the output of the input layer for a loss that reads every step.
 
         Parameters
         ----------
         hidden : Tensor of shape (batch, n_timesteps, encoder_hidden_dim)
-            Output of the input layer.
-        observed, generator
-            As in :meth:`represent`.
+            Output of the encoder's input layer.
+        observed : Tensor of bool, of shape (batch, n_timesteps), or None
+            Which steps were observed; None means all.
+        generator : torch.Generator or None, default=None
+            Generator of the dropout; None means the objective's own.
 
         Returns
         -------
         Tensor of shape (batch, n_timesteps, embedding_dim)
-            Before pooling.
+            Encoded steps, before pooling, with the layer normalisation and the dropout of the loss.
         """
         hidden = self.encoder.run_blocks(hidden, observed)
-        if self.layer_norm != "embedding":  # "none" has put the identity in its place
+        if self.layer_norm != "embedding":  # with "none", `norm` is the identity
             hidden = self.encoder.norm(hidden)
         if self._drops:
             generator = self.generator(hidden.device) if generator is None else generator
@@ -113,10 +126,31 @@ class RepresentationObjective(Objective):
         return hidden
 
 
-def check_representation(estimator: Any) -> None:
-    """Raise unless `layer_norm` and `representation_dropout` are within their range."""
+def check_contrastive(estimator: Any) -> None:
+    """Check the parameters of an estimator that set up a :class:`ContrastiveObjective`.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Estimator with the parameters `layer_norm` and `representation_dropout`.
+
+    Raises
+    ------
+    TypeError
+        If `representation_dropout` is not a number.
+    ValueError
+        If `layer_norm` is not an option or `representation_dropout` is not in [0, 1).
+
+    Examples
+    --------
+    >>> from types import SimpleNamespace
+    >>> check_contrastive(SimpleNamespace(layer_norm="input", representation_dropout=0.0))
+    Traceback (most recent call last):
+        ...
+    ValueError: layer_norm must be one of 'embedding', 'everywhere', 'none', got 'input'
+    """
     check_option("layer_norm", estimator.layer_norm, ("embedding", "everywhere", "none"))
     check_real("representation_dropout", estimator.representation_dropout, 0.0, 1.0)
 
 
-__all__ = ["RepresentationObjective", "check_representation"]
+__all__ = ["ContrastiveObjective", "check_contrastive"]

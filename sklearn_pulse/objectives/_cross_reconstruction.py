@@ -1,68 +1,148 @@
-"""PULSE's objective: reconstruct random crops from the system estimate of the whole window."""
+"""PULSE's objective: reconstruction of random crops from the embedding of the whole window."""
 
 from __future__ import annotations
 
 from functools import partial
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import torch
 from torch import Tensor
 
 from ..functional import dropout, keep_bits, keep_scale, pass_errors
 from ..networks import (
-    Dropout,
     GRUDecoder,
     InitialConditionEncoder,
+    SeededDropout,
     SystemEncoder,
     TimeVaryingBranch,
     chunks,
 )
-from ..sampling import aligned_steps, crop_starts, minimum_length, observed_span
+from ..sampling import aligned_steps, crop_starts, length_in_steps, observed_span
 from ._base import Objective
 
 
 class Encoding(NamedTuple):
-    """What is read off the whole window, before any crop is drawn."""
+    """Encoding of whole windows, before crops are drawn.
 
-    embedding: Tensor  # (batch, embedding_dim), theta
-    time_varying: Tensor  # (batch, n_timesteps, time_varying_dim)
-    source: Tensor  # (batch, n_timesteps, ...), what the initial condition is read from
+    Parameters
+    ----------
+    embedding : Tensor of shape (batch, embedding_dim)
+        Embedding theta.
+    time_varying : Tensor of shape (batch, n_timesteps, time_varying_dim)
+        Time-varying drive of each step; `time_varying_dim` may be zero.
+    init_input : Tensor of shape (batch, n_timesteps, ...)
+        Input of the initial-condition encoder: the windows, or the encoded steps if the encoder is
+        shared.
+
+    Examples
+    --------
+    >>> import torch
+    >>> encoding = Encoding(torch.zeros(4, 16), torch.zeros(4, 32, 1), torch.zeros(4, 32, 2))
+    >>> encoding.embedding.shape
+    torch.Size([4, 16])
+    """
+
+    embedding: Tensor
+    time_varying: Tensor
+    init_input: Tensor
 
 
 class Reconstruction(NamedTuple):
-    """Every pass of a batch, time first; the crops come first and the full window last."""
+    """Reconstruction passes of a batch, time first; the crops come first, the full window last.
 
-    prediction: Tensor  # (n_timesteps - 1, n_passes, batch, n_channels), zero past a crop's end
-    target: Tensor  # of the same shape
-    scored: Tensor  # (n_timesteps - 1, n_passes, batch), False past a crop's end or unobserved
-    n_steps: Tensor  # (n_passes,), length of the longest crop
-    starts: Tensor  # (n_passes, batch), t0
-    condition: Tensor  # (n_passes, batch, gru_hidden_dim)
+    Parameters
+    ----------
+    prediction : Tensor of shape (n_timesteps - 1, n_passes, batch, n_channels)
+        Predicted steps; zero past the end of a crop.
+    target : Tensor of shape (n_timesteps - 1, n_passes, batch, n_channels)
+        Steps of the signal.
+    scored : Tensor of bool, of shape (n_timesteps - 1, n_passes, batch)
+        Steps that count in the loss; False past the end of a crop and where unobserved.
+    n_steps : Tensor of int, of shape (n_passes,)
+        Length of the longest crop of each pass.
+    starts : Tensor of int, of shape (n_passes, batch)
+        Start t0 of each pass.
+    condition : Tensor of shape (n_passes, batch, gru_hidden_dim)
+        Initial condition of each pass.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from sklearn_pulse.objectives import CrossReconstruction
+    >>> objective = CrossReconstruction(2, embedding_dim=16, encoder_hidden_dim=8, encoder_depth=3)
+    >>> passes = objective.reconstruct(torch.randn(4, 32, 2))
+    >>> isinstance(passes, Reconstruction), passes.prediction.shape  # two crops and the window
+    (True, torch.Size([31, 3, 4, 2]))
+    """
+
+    prediction: Tensor
+    target: Tensor
+    scored: Tensor
+    n_steps: Tensor
+    starts: Tensor
+    condition: Tensor
 
 
 class CrossReconstruction(Objective):
-    """Loss of PULSE (paper, Eq. 3, as published: half the mean over crops plus half the window).
+    """Loss of PULSE: half the mean over crops plus half the full window (paper, Eq. 3).
 
-    The encoder runs once a batch, and all crops and the full window go through the decoder in
-    one call. The parameters are those of :class:`~sklearn_pulse.PulseTransformer`, which
-    describes them.
+    The weights of the two terms are those of the published code. The encoder runs once per batch.
+    All crops and the full window go through the decoder in one call.
 
     Parameters
     ----------
     n_channels : int
         Channels of the windows.
-    embedding_dim, encoder_hidden_dim, encoder_depth, pooling
-        The system encoder.
-    time_varying_dim, time_varying_pool
-        The time-varying branch; 0 leaves it out.
-    init_kernel_size, init_dilation, init_hidden_dim, shared_encoder
-        The initial-condition encoder.
-    gru_num_layers, gru_hidden_dim, observation, dropout
-        The decoder.
-    n_crops, crop, crop_length, min_crop_length, pairing, loss_reduction, theta_dropout
-        The objective.
+    embedding_dim : int, default=320
+        Width of the embedding.
+    encoder_hidden_dim : int, default=64
+        Width of the encoder's blocks, except the last.
+    encoder_depth : int, default=10
+        Blocks of the encoder before the last, widening block.
+    pooling : {"max", "mean"}, default="max"
+        How the encoder pools over time.
+    time_varying_dim : int, default=1
+        Width of the time-varying drive that the decoder reads beside the embedding; 0 removes it.
+    time_varying_pool : int, default=1
+        Number of time steps that share one value of the time-varying drive.
+    init_kernel_size : int, default=3
+        Number of taps of the initial-condition encoder's convolutions, odd.
+    init_dilation : int, default=1
+        Steps between two taps of the initial-condition encoder's second convolution.
+    init_hidden_dim : int, default=64
+        Width between the initial-condition encoder's convolutions.
+    shared_encoder : bool, default=False
+        Whether the initial-condition encoder reads the encoded steps rather than the signal (an
+        ablation of the paper).
+    gru_num_layers : int, default=2
+        Layers of the decoder's GRU.
+    gru_hidden_dim : int, default=64
+        Width of the decoder's GRU.
+    observation : {"mlp", "linear"}, default="mlp"
+        Map from the decoder's state to the signal: two layers as in the published code ("mlp"), or
+        the linear map of the paper's text ("linear").
+    n_crops : int, default=2
+        Number of crops per window; 0 reconstructs the full window only.
+    crop : {"suffix", "fixed"}, default="suffix"
+        "suffix" crops run to the end of the window (published code); "fixed" crops have
+        `crop_length` steps (paper).
+    crop_length : int, float or None, default=None
+        Steps of a fixed crop (int), or its fraction of the window (float); None means
+        `min_crop_length`.
+    min_crop_length : int or float, default=0.5
+        Least steps that a suffix crop predicts (int), or their fraction of the window (float).
+    pairing : {"crops", "random"}, default="crops"
+        "random" reconstructs another window of the batch (an ablation of the paper).
+    loss_reduction : {"published", "valid"}, default="published"
+        Whether the mean squared error counts the zeros past the end of shorter crops, as the
+        published code does, or valid entries only.
+    dropout : float, default=0.1
+        Probability of dropout of the decoder's input, in training.
+    theta_dropout : {"step", "sequence"}, default="step"
+        Whether the embedding's part of the decoder's input has a new dropout mask at each time step
+        ("step", as published), or one mask per crop ("sequence").
     seed : int, default=0
-        Of the generator of crops, pairs and dropout.
+        Seed of the generator of crops, pairs and dropout.
 
     Examples
     --------
@@ -86,7 +166,7 @@ class CrossReconstruction(Objective):
         embedding_dim: int = 320,
         encoder_hidden_dim: int = 64,
         encoder_depth: int = 10,
-        pooling: str = "max",
+        pooling: Literal["max", "mean"] = "max",
         time_varying_dim: int = 1,
         time_varying_pool: int = 1,
         init_kernel_size: int = 3,
@@ -95,15 +175,15 @@ class CrossReconstruction(Objective):
         shared_encoder: bool = False,
         gru_num_layers: int = 2,
         gru_hidden_dim: int = 64,
-        observation: str = "mlp",
+        observation: Literal["mlp", "linear"] = "mlp",
         n_crops: int = 2,
-        crop: str = "suffix",
+        crop: Literal["suffix", "fixed"] = "suffix",
         crop_length: int | float | None = None,
         min_crop_length: int | float = 0.5,
-        pairing: str = "crops",
-        loss_reduction: str = "published",
+        pairing: Literal["crops", "random"] = "crops",
+        loss_reduction: Literal["published", "valid"] = "published",
         dropout: float = 0.1,
-        theta_dropout: str = "step",
+        theta_dropout: Literal["step", "sequence"] = "step",
         seed: int = 0,
     ) -> None:
         super().__init__(seed)
@@ -148,22 +228,33 @@ class CrossReconstruction(Objective):
         ----------
         x : Tensor of shape (batch, n_timesteps, n_channels)
             Windows; unobserved steps hold any finite value.
-        observed : Tensor of bool, of shape (batch, n_timesteps), or None
-            None means that every step was observed.
-        starts : Tensor of int, of shape (n_crops, batch), or None
-            Start of each crop; None draws them.
+        observed : Tensor of bool, of shape (batch, n_timesteps), or None, default=None
+            Which steps were observed; None means all.
+        starts : Tensor of int, of shape (n_crops, batch), or None, default=None
+            Start of each crop; None draws the starts.
 
         Returns
         -------
         Tensor, scalar
-            The total loss.
+            Total loss; zero for windows of one step.
         """
         if x.shape[1] == 1:  # no step is left to predict
             return self.encode(x, observed).sum() * 0.0
         return self.total(self.pass_losses(self.reconstruct(x, observed, starts)))
 
     def pass_losses(self, reconstruction: Reconstruction) -> Tensor:
-        """Mean squared error of each pass, of shape (n_crops + 1,), the full window last."""
+        """Compute the mean squared error of each pass.
+
+        Parameters
+        ----------
+        reconstruction : Reconstruction
+            Passes of a batch, as `reconstruct` returns them.
+
+        Returns
+        -------
+        Tensor of shape (n_passes,)
+            Loss of each pass; the full window comes last.
+        """
         return pass_errors(
             reconstruction.prediction,
             reconstruction.target,
@@ -174,24 +265,49 @@ class CrossReconstruction(Objective):
 
     @staticmethod
     def total(pass_losses: Tensor) -> Tensor:
-        """Half the mean over the crops plus half the full window; without crops, half of that."""
+        """Combine the losses of the passes: half the mean over the crops plus half the full window.
+
+        Parameters
+        ----------
+        pass_losses : Tensor of shape (n_crops + 1,)
+            Loss of each pass; the full window comes last.
+
+        Returns
+        -------
+        Tensor, scalar
+            Total loss; without crops, half the loss of the full window.
+        """
         crops, full = pass_losses[:-1], pass_losses[-1]
         return 0.5 * (crops.mean() + full) if len(crops) else 0.5 * full
 
     def encode_window(self, x: Tensor, observed: Tensor | None = None) -> Encoding:
-        """Run everything that reads the whole window, once."""
+        """Run the networks that read the whole window, once.
+
+        Parameters
+        ----------
+        x : Tensor of shape (batch, n_timesteps, n_channels)
+            Windows; unobserved steps hold any finite value.
+        observed : Tensor of bool, of shape (batch, n_timesteps), or None, default=None
+            Which steps were observed; None means all.
+
+        Returns
+        -------
+        Encoding
+            Embedding, time-varying drive and input of the initial-condition encoder.
+        """
         parts = [self._encode_chunk(*chunk) for chunk in chunks(x, observed)]
-        embedding, time_varying, source = map(torch.cat, zip(*parts, strict=True))
-        return Encoding(embedding, time_varying, source)
+        embedding, time_varying, init_input = map(torch.cat, zip(*parts, strict=True))
+        return Encoding(embedding, time_varying, init_input)
 
     def _encode_chunk(self, x: Tensor, observed: Tensor | None) -> Encoding:
+        """Encode the windows of one chunk of the batch."""
         steps = self.encoder.encode_steps(x, observed)
         return Encoding(
             embedding=self.encoder.pool(steps, observed),
             time_varying=(
                 steps[..., :0] if self.time_varying is None else self.time_varying(steps, observed)
             ),
-            source=steps if self.shared_encoder else x,
+            init_input=steps if self.shared_encoder else x,
         )
 
     def reconstruct(
@@ -201,24 +317,29 @@ class CrossReconstruction(Objective):
 
         Parameters
         ----------
-        x, observed, starts
-            As in :meth:`forward`; at least two time steps.
+        x : Tensor of shape (batch, n_timesteps, n_channels)
+            Windows of at least two steps; unobserved steps hold any finite value.
+        observed : Tensor of bool, of shape (batch, n_timesteps), or None, default=None
+            Which steps were observed; None means all.
+        starts : Tensor of int, of shape (n_crops, batch), or None, default=None
+            Start of each crop; None draws the starts.
 
         Returns
         -------
         Reconstruction
-            Predictions, targets and what is scored, time first.
+            Predictions, targets and mask of the scored steps, time first.
         """
         batch = len(x)
-        embedding, drive, source = self.encode_window(x, observed)
-        if self.pairing == "random":  # everything but theta comes from another window
+        embedding, drive, init_input = self.encode_window(x, observed)
+        if self.pairing == "random":  # everything except the embedding comes from another window
             partner = torch.randperm(batch, generator=self.generator(x.device), device=x.device)
-            x, drive, source = x[partner], drive[partner], source[partner]
+            x, drive, init_input = x[partner], drive[partner], init_input[partner]
             observed = None if observed is None else observed[partner]
         if starts is None:
             starts = self._draw_starts(x, observed)
         starts = torch.cat([starts, self._first_step(x, observed).unsqueeze(0)])
-        condition = self.initial_condition.at(starts, source, observed)
+        # (n_passes, batch, gru_hidden_dim)
+        condition = self.initial_condition.at(starts, init_input, observed)
         return self._run_passes(embedding, drive, condition, starts, x, observed)
 
     def _run_passes(
@@ -230,8 +351,14 @@ class CrossReconstruction(Objective):
         x: Tensor,
         observed: Tensor | None,
     ) -> Reconstruction:
-        """Reconstruct `x` after each of `starts`, of shape (n_passes, batch)."""
+        """Reconstruct `x` after each of `starts`.
+
+        `embedding` is of shape (batch, embedding_dim), `drive` (batch, n_timesteps,
+        time_varying_dim), `condition` (n_passes, batch, gru_hidden_dim), `starts` (n_passes,
+        batch).
+        """
         batch, n_timesteps, _ = x.shape
+        # index, inside: (n_timesteps - 1, n_passes, batch)
         index, inside = aligned_steps(starts, n_timesteps, self._lengths(starts, n_timesteps))
         rows = torch.arange(batch, device=x.device)
         prediction = self._decode(embedding, drive, condition, index, inside.sum(0))
@@ -246,33 +373,37 @@ class CrossReconstruction(Objective):
         )
 
     def complete(self, x: Tensor, observed: Tensor | None = None, start: int = 0) -> Tensor:
-        """Reconstruct the rest of each window, from its own embedding.
+        """Reconstruct the rest of each window from its own embedding.
 
         Parameters
         ----------
-        x, observed
-            As in :meth:`forward`; at least two time steps.
+        x : Tensor of shape (batch, n_timesteps, n_channels)
+            Windows of at least two steps; unobserved steps hold any finite value.
+        observed : Tensor of bool, of shape (batch, n_timesteps), or None, default=None
+            Which steps were observed; None means all.
         start : int, default=0
-            t0; where it is not observed, the next step that is.
+            Start t0 of the pass; in a window where it is unobserved, the next observed step.
 
         Returns
         -------
         Tensor of shape (batch, n_timesteps, n_channels)
-            Predictions, missing steps included; NaN up to t0.
+            Predictions, missing steps included; NaN up to and including t0.
         """
         batch, n_timesteps, _ = x.shape
-        embedding, drive, source = self.encode_window(x, observed)
+        embedding, drive, init_input = self.encode_window(x, observed)
         starts = torch.full((1, batch), start, device=x.device)
         if observed is not None:
             later = observed & (torch.arange(n_timesteps, device=x.device) >= start)
-            # Without such a step nothing is predicted.
+            # In a window without a later observed step nothing is predicted.
             first = later.to(torch.int64).argmax(1)
             starts = torch.where(later.any(1), first, n_timesteps - 1).unsqueeze(0)
         whole = torch.full_like(starts, n_timesteps)
+        # index, inside: (n_timesteps - 1, 1, batch)
         index, inside = aligned_steps(starts, n_timesteps, whole)
-        conditions = self.initial_condition(source, observed)
+        conditions = self.initial_condition(init_input, observed)  # (batch, n_timesteps, state)
         condition = conditions[torch.arange(batch, device=x.device), starts]
-        # All of one length: shapes, and so rounding, do not depend on which windows come together.
+        # All sequences get the same length, so that shapes and hence rounding do not depend on the
+        # other windows of the batch.
         lengths = torch.full_like(starts, n_timesteps - 1)
         prediction = self._decode(embedding, drive, condition, index, lengths)[:, 0]
         completed = torch.full_like(x, torch.nan)
@@ -283,19 +414,23 @@ class CrossReconstruction(Objective):
     def _decode(
         self, embedding: Tensor, drive: Tensor, condition: Tensor, index: Tensor, lengths: Tensor
     ) -> Tensor:
-        """Predict so many of the numbered steps of every pass, zeros after them.
+        """Predict the first `lengths` steps of each pass; fill the rest with zeros.
 
-        `index` is of shape (n_timesteps - 1, n_passes, batch), `lengths` (n_passes, batch).
+        `index`, the window index of each predicted step, is of shape (n_timesteps - 1, n_passes,
+        batch); `lengths` is of shape (n_passes, batch). The result is of shape (n_timesteps - 1,
+        n_passes, batch, n_channels).
         """
         _, n_passes, batch = index.shape
+        # The decoder reads all passes as one batch of n_passes * batch sequences.
         constant = embedding.expand(n_passes, -1, -1).flatten(0, 1)
+        # (n_timesteps - 1, n_passes * batch, time_varying_dim)
         drive = drive[torch.arange(batch, device=index.device), index].flatten(1, 2)
         drop = None
         if self.training and self.dropout:
             generator = self.generator(index.device)
             if self.theta_dropout == "step":
                 draw = partial(keep_bits, p=self.dropout, generator=generator)
-                drop = Dropout(draw, keep_scale(self.dropout))
+                drop = SeededDropout(draw, keep_scale(self.dropout))
             else:
                 constant = dropout(constant, self.dropout, generator)
                 drive = dropout(drive, self.dropout, generator)
@@ -305,6 +440,7 @@ class CrossReconstruction(Objective):
         return prediction.unflatten(1, (n_passes, batch))
 
     def _draw_starts(self, x: Tensor, observed: Tensor | None) -> Tensor:
+        """Draw the start of each crop, (n_crops, batch)."""
         length = self.crop_length if self.crop == "fixed" else self.min_crop_length
         batch, n_timesteps, _ = x.shape
         return crop_starts(
@@ -312,13 +448,17 @@ class CrossReconstruction(Objective):
         )
 
     def _first_step(self, x: Tensor, observed: Tensor | None) -> Tensor:
+        """Return the first observed step of each window, (batch,)."""
         if observed is None:
             return torch.zeros(len(x), dtype=torch.int64, device=x.device)
         return observed_span(observed)[0]
 
     def _lengths(self, starts: Tensor, n_timesteps: int) -> Tensor:
-        """Most steps each pass predicts; only fixed crops end before the window does."""
+        """Return the maximum number of steps of each pass, (n_passes, 1).
+
+        Only fixed crops end before the window does; the last pass, the full window, never does.
+        """
         lengths = torch.full((len(starts), 1), n_timesteps, device=starts.device)
         if self.crop == "fixed":
-            lengths[:-1] = minimum_length(self.crop_length, n_timesteps)
+            lengths[:-1] = length_in_steps(self.crop_length, n_timesteps)
         return lengths

@@ -1,8 +1,8 @@
-"""The objectives of PULSE's oracles: reconstruct windows of pairs that share their system."""
+"""Objectives of PULSE's oracles: reconstruction of pairs of windows that share their system."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from torch import Tensor
@@ -13,18 +13,32 @@ from ._cross_reconstruction import CrossReconstruction, Reconstruction
 
 
 class PairReconstruction(CrossReconstruction):
-    """One pass over pairs of windows of one system; a subclass says what is read from which.
+    """Base class of the losses that reconstruct pairs of windows of one system in one pass.
 
-    There is no dropout before the decoder, and no sum of crops and full windows.
+    A subclass defines which window the embedding, the drive and the initial condition are read
+    from, and which window is the target. In contrast to :class:`CrossReconstruction`, there is no
+    dropout before the decoder, and the loss has no other pass.
 
     Parameters
     ----------
     n_channels : int
         Channels that the networks read.
     sample_init : bool, default=True
-        Whether a pass starts at a random step, as PULSE's crops do, or at the first.
-    **params
-        The other parameters of :class:`CrossReconstruction`.
+        Whether a pass starts at a random step, as PULSE's crops do; False starts it at the first
+        observed step.
+    **params : dict
+        Further parameters of :class:`CrossReconstruction`, except `n_crops` and `dropout`.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from sklearn_pulse.objectives import PositivePairs
+    >>> objective = PositivePairs(2, sample_init=False, embedding_dim=16, encoder_depth=3)
+    >>> isinstance(objective, PairReconstruction)
+    True
+    >>> x, partner = torch.randn(2, 4, 32, 2)
+    >>> objective.reconstruct(x, partner=partner).starts
+    tensor([[0, 0, 0, 0]])
     """
 
     def __init__(self, n_channels: int, *, sample_init: bool = True, **params: Any) -> None:
@@ -44,50 +58,97 @@ class PairReconstruction(CrossReconstruction):
         Parameters
         ----------
         x : Tensor of shape (batch, n_timesteps, n_channels)
-            Windows; unobserved steps hold any finite value.
-        observed : Tensor of bool, of shape (batch, n_timesteps), or None
-            None means that every step was observed.
-        starts : Tensor of int, of shape (1, batch), or None
-            Step at which each pass starts; None draws it, or takes the first.
-        partner : Tensor of the shape of `x`, or None
-            A window of the same system for each; None pairs every window with itself.
-        partner_observed : Tensor of bool, of shape (batch, n_timesteps), or None
-            Of the partners.
+            Windows, the anchors; unobserved steps hold any finite value.
+        observed : Tensor of bool, of shape (batch, n_timesteps), or None, default=None
+            Which steps of `x` were observed; None means all.
+        starts : Tensor of int, of shape (1, batch), or None, default=None
+            Start of each pass; None draws it, or takes the first observed step if `sample_init` is
+            False.
+        partner : Tensor of shape (batch, n_timesteps, n_channels), or None, default=None
+            A window of the same system for each anchor; None pairs every window with itself.
+        partner_observed : Tensor of bool, of shape (batch, n_timesteps), or None, default=None
+            Which steps of `partner` were observed; None means all.
 
         Returns
         -------
         Tensor, scalar
-            The mean squared error of the pass.
+            Mean squared error of the pass; zero for windows of one step.
         """
         if x.shape[1] == 1:  # no step is left to predict
             return self.encode(x, observed).sum() * 0.0
-        if partner is None:
-            partner, partner_observed = x, observed
         passes = self.reconstruct(x, observed, starts, partner, partner_observed)
         return self.pass_losses(passes).squeeze(0)
 
+    def reconstruct(
+        self,
+        x: Tensor,
+        observed: Tensor | None = None,
+        starts: Tensor | None = None,
+        partner: Tensor | None = None,
+        partner_observed: Tensor | None = None,
+    ) -> Reconstruction:
+        """Reconstruct the target windows of the pairs.
+
+        Parameters
+        ----------
+        x : Tensor of shape (batch, n_timesteps, n_channels)
+            Windows of at least two steps, the anchors; unobserved steps hold any finite value.
+        observed : Tensor of bool, of shape (batch, n_timesteps), or None, default=None
+            Which steps of `x` were observed; None means all.
+        starts : Tensor of int, of shape (1, batch), or None, default=None
+            Start of each pass; None draws it, or takes the first observed step if `sample_init` is
+            False.
+        partner : Tensor of shape (batch, n_timesteps, n_channels), or None, default=None
+            A window of the same system for each anchor; None pairs every window with itself.
+        partner_observed : Tensor of bool, of shape (batch, n_timesteps), or None, default=None
+            Which steps of `partner` were observed; None means all.
+
+        Returns
+        -------
+        Reconstruction
+            Predictions, targets and mask of the scored steps of one pass, time first.
+        """
+        if partner is None:
+            partner, partner_observed = x, observed
+        return self._reconstruct_pairs(x, observed, starts, partner, partner_observed)
+
+    def _reconstruct_pairs(
+        self,
+        x: Tensor,
+        observed: Tensor | None,
+        starts: Tensor | None,
+        partner: Tensor,
+        partner_observed: Tensor | None,
+    ) -> Reconstruction:
+        """Reconstruct the target windows of the pairs; a subclass must override this."""
+        raise NotImplementedError(
+            f"{type(self).__name__} must define _reconstruct_pairs: use PositivePairs or"
+            " NegativePairs, or derive from one of them."
+        )
+
     def _draw_start(self, x: Tensor, observed: Tensor | None) -> Tensor:
+        """Return the start of each pass, (1, batch)."""
         if self.sample_init:
             return self._draw_starts(x, observed)
         return self._first_step(x, observed).unsqueeze(0)
 
 
 class PositivePairs(PairReconstruction):
-    """Reconstruct a window from the system estimate of another one of the same system.
+    """Loss of reconstructing a window from the embedding of another window of the same system.
 
-    The estimate is read from the anchor; the time-varying part, the target and the initial state
-    belong to the partner (paper, Eq. 2 and Section 4).
+    The embedding is read from the anchor. The time-varying drive, the target and the initial
+    condition belong to the partner (paper, Eq. 2 and Section 4).
 
     Parameters
     ----------
     n_channels : int
         Channels of the windows.
     init_source : {"target", "anchor"}, default="target"
-        Whose initial state the pass starts from: the partner's (paper) or the anchor's (published
-        code), at the same step, or where that lies in the anchor's padding, at the step next to
-        it.
-    **params
-        Those of :class:`PairReconstruction`.
+        Window that the initial condition is read from: the partner (paper) or the anchor (published
+        code). The anchor is read at the same step; if this step lies in its padding, at the nearest
+        observed step.
+    **params : dict
+        Further parameters of :class:`PairReconstruction` and :class:`CrossReconstruction`.
 
     Examples
     --------
@@ -98,52 +159,54 @@ class PositivePairs(PairReconstruction):
     (torch.Size([]), torch.Size([4, 16]))
     """
 
-    def __init__(self, n_channels: int, *, init_source: str = "target", **params: Any) -> None:
+    def __init__(
+        self, n_channels: int, *, init_source: Literal["target", "anchor"] = "target", **params: Any
+    ) -> None:
         super().__init__(n_channels, **params)
         self.init_source = init_source
 
-    def reconstruct(
+    def _reconstruct_pairs(
         self,
         x: Tensor,
-        observed: Tensor | None = None,
-        starts: Tensor | None = None,
-        partner: Tensor | None = None,
-        partner_observed: Tensor | None = None,
+        observed: Tensor | None,
+        starts: Tensor | None,
+        partner: Tensor,
+        partner_observed: Tensor | None,
     ) -> Reconstruction:
-        """Reconstruct the partners; the parameters are those of :meth:`forward`."""
+        """Reconstruct the partners from the embeddings of the anchors."""
         anchor = self.encode_window(x, observed)
         target = self.encode_window(partner, partner_observed)
         if starts is None:
             starts = self._draw_start(partner, partner_observed)
         if self.init_source == "target":
-            condition = self.initial_condition.at(starts, target.source, partner_observed)
+            condition = self.initial_condition.at(starts, target.init_input, partner_observed)
         else:
             inside = _within(starts, observed)
-            condition = self.initial_condition.at(inside, anchor.source, observed)
+            condition = self.initial_condition.at(inside, anchor.init_input, observed)
         return self._run_passes(
             anchor.embedding, target.time_varying, condition, starts, partner, partner_observed
         )
 
 
 class NegativePairs(PairReconstruction):
-    """Reconstruct both windows of a pair from both, with time steps masked.
+    """Loss of reconstructing both windows of a pair from both, with time steps masked.
 
-    Each window has whole steps zeroed, independently of the other one, and the two are stacked on
-    the channel axis: encoder, time-varying part and initial state all read this, and the unmasked
-    stack is the target (paper, Section 4). Masking goes on in validation. A single window is
-    embedded as a pair with itself, unmasked.
+    Whole steps of each window are zeroed, independently in the two windows, and the windows are
+    stacked on the channel axis. The encoder, the time-varying branch and the initial-condition
+    encoder read the masked stack; the unmasked stack is the target (paper, Section 4). Validation
+    masks steps too. A single window is embedded as an unmasked pair with itself.
 
-    A step counts as observed where it is in either window; where it is missing in one of them,
-    that one is zero there, as if masked, and is not scored.
+    A step counts as observed if it is observed in at least one window. In a window where it is
+    missing, the step is zero, as if masked, and is not scored.
 
     Parameters
     ----------
     n_channels : int
         Channels of the windows; the networks read twice as many.
     mask_probability : float, default=0.25
-        Probability that a time step is zeroed; the others grow by ``1 / (1 - p)``.
-    **params
-        Those of :class:`PairReconstruction`.
+        Probability p that a time step is zeroed; the other steps are multiplied by ``1 / (1 - p)``.
+    **params : dict
+        Further parameters of :class:`PairReconstruction` and :class:`CrossReconstruction`.
 
     Examples
     --------
@@ -159,43 +222,59 @@ class NegativePairs(PairReconstruction):
         self.mask_probability = mask_probability
 
     def encode(self, x: Tensor, observed: Tensor | None = None) -> Tensor:
-        """Embed windows, each as a pair with itself."""
+        """Embed windows, each as a pair with itself.
+
+        Parameters
+        ----------
+        x : Tensor of shape (batch, n_timesteps, n_channels)
+            Windows without NaN; unobserved steps hold any finite value.
+        observed : Tensor of bool, of shape (batch, n_timesteps), or None, default=None
+            Which steps were observed; None means all.
+
+        Returns
+        -------
+        Tensor of shape (batch, embedding_dim)
+            One embedding per window.
+        """
         return self.encoder(torch.cat([x, x], dim=-1), observed)
 
-    def reconstruct(
+    def _reconstruct_pairs(
         self,
         x: Tensor,
-        observed: Tensor | None = None,
-        starts: Tensor | None = None,
-        partner: Tensor | None = None,
-        partner_observed: Tensor | None = None,
+        observed: Tensor | None,
+        starts: Tensor | None,
+        partner: Tensor,
+        partner_observed: Tensor | None,
     ) -> Reconstruction:
-        """Reconstruct both windows; the parameters are those of :meth:`forward`.
+        """Reconstruct both windows of each pair.
 
         The result holds the two windows of a pair as two samples: first all anchors, then all
         partners.
         """
-        pair = torch.stack([x, partner])
+        pair = torch.stack([x, partner])  # (2, batch, n_timesteps, n_channels)
         seen = None
         if observed is not None or partner_observed is not None:
             seen = torch.stack([_or_all(observed, x), _or_all(partner_observed, partner)])
             pair = pair * seen.unsqueeze(-1)
-        either = None if seen is None else seen.any(0)
-        embedding, drive, source = self.encode_window(_stacked(self._mask(pair)), either)
+        either = None if seen is None else seen.any(0)  # (batch, n_timesteps)
+        embedding, drive, init_input = self.encode_window(_stacked(self._mask(pair)), either)
         if starts is None:
             starts = self._draw_start(x, either)
-        condition = self.initial_condition.at(starts, source, either)
+        condition = self.initial_condition.at(starts, init_input, either)
         passes = self._run_passes(embedding, drive, condition, starts, _stacked(pair), either)
         return self._by_window(passes, seen)
 
     def _mask(self, pair: Tensor) -> Tensor:
-        """Zero whole steps of every window, and rescale the others."""
+        """Zero whole steps of each window of (2, batch, time, channels), and rescale the others."""
         steps = torch.ones_like(pair[..., :1])
         return pair * dropout(steps, self.mask_probability, self.generator(pair.device))
 
     def _by_window(self, passes: Reconstruction, seen: Tensor | None) -> Reconstruction:
-        """Make two samples of each pair; `seen` holds the observed steps of both."""
-        scored = passes.scored.repeat(1, 1, 2)
+        """Split each pair into two samples.
+
+        `seen`, of shape (2, batch, n_timesteps), tells which steps of either window were observed.
+        """
+        scored = passes.scored.repeat(1, 1, 2)  # (n_timesteps - 1, 1, 2 * batch)
         if seen is not None:
             n_timesteps = seen.shape[-1]
             lengths = self._lengths(passes.starts, n_timesteps)
@@ -221,9 +300,10 @@ def _within(starts: Tensor, observed: Tensor | None) -> Tensor:
 
 
 def _or_all(observed: Tensor | None, x: Tensor) -> Tensor:
+    """Return `observed`; if it is None, a mask of the windows `x` that is True at every step."""
     return torch.ones_like(x[..., 0], dtype=torch.bool) if observed is None else observed
 
 
 def _stacked(pair: Tensor) -> Tensor:
-    """Stack the two windows of each pair, (2, batch, ...), on the channel axis."""
+    """Stack the windows of each pair, (2, batch, time, channels), on the channel axis."""
     return torch.cat([pair[0], pair[1]], dim=-1)

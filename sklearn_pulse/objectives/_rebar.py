@@ -1,9 +1,9 @@
-"""REBAR's objectives: reconstruct a window from another, then contrast by how well it went."""
+"""REBAR's two objectives: reconstruct a window from another, then contrast by the errors."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from torch import Tensor
@@ -11,39 +11,42 @@ from torch.utils.checkpoint import checkpoint
 
 from ..functional import dropout, info_nce
 from ..networks import CrossAttention
-from ..sampling import minimum_length, observed_span, random_integers
+from ..sampling import length_in_steps, observed_span, random_integers
 from ._base import Objective
-from ._contrastive import RepresentationObjective
+from ._contrastive import ContrastiveObjective
 
-# Steps of all candidates of a batch above which they are embedded one after the other.
-_MAX_STEPS = 2**15
+# Time steps of all candidates of a batch above which the candidates are embedded one at a time.
+_MAX_JOINT_STEPS = 2**15
 
 
-class BlockReconstruction(Objective):
-    """Loss of REBAR's first stage: a hidden block of a window, from the window itself.
+class REBARReconstruction(Objective):
+    """Loss of REBAR's first stage: reconstruction of a hidden block of a window from the window.
 
-    The sum of the squared errors on the hidden block (paper, Appendix C).
+    The loss is the sum of the squared errors on the hidden block (paper, Appendix C).
 
     Parameters
     ----------
     n_channels : int
         Channels of the windows.
     attention : dict
-        Sizes of the :class:`~sklearn_pulse.networks.CrossAttention`.
+        Sizes of the :class:`~sklearn_pulse.networks.CrossAttention`: its keyword arguments
+        `hidden_dim`, `kernel_size`, `bottleneck_dim` and `depth`.
     mask_length : int or float, default=0.12
-        Steps of the block, or their fraction of the window.
+        Steps of the hidden block (int), or their fraction of the window (float).
     attention_dropout : float, default=0.1
-        On the attention weights, in training.
+        Probability of dropout of the attention weights, in training.
     seed : int, default=0
-        Of the generator of blocks and dropout.
+        Seed of the generator of blocks and dropout.
 
     Examples
     --------
     >>> import torch
     >>> sizes = {"hidden_dim": 8, "kernel_size": 3, "bottleneck_dim": 4, "depth": 1}
-    >>> BlockReconstruction(2, attention=sizes)(x=torch.randn(4, 16, 2)).shape
+    >>> REBARReconstruction(2, attention=sizes)(x=torch.randn(4, 16, 2)).shape
     torch.Size([])
     """
+
+    encoder: CrossAttention
 
     def __init__(
         self,
@@ -62,21 +65,51 @@ class BlockReconstruction(Objective):
     def forward(
         self, x: Tensor, observed: Tensor | None = None, hidden: Tensor | None = None
     ) -> Tensor:
-        """Compute the loss of windows with `hidden` steps, a random block if it is None."""
+        """Compute the loss of a batch.
+
+        Parameters
+        ----------
+        x : Tensor of shape (batch, n_timesteps, n_channels)
+            Windows; unobserved steps hold any finite value.
+        observed : Tensor of bool, of shape (batch, n_timesteps), or None, default=None
+            Which steps were observed; None means all.
+        hidden : Tensor of bool, of shape (batch, n_timesteps), or None, default=None
+            Steps to hide and reconstruct; None draws a block of each window.
+
+        Returns
+        -------
+        Tensor, scalar
+            Sum of the squared errors over the batch.
+        """
         if hidden is None:
             hidden = self._draw_block(x, observed)
         drop = self._dropout if self.training and self.attention_dropout else None
         return squared_errors(self.encoder, x, hidden, x, observed, observed, drop).sum()
 
-    def validation_loss(self, x: Tensor, observed: Tensor | None = None) -> Tensor:
-        """Compute the mean error of a hidden entry; batches of any size count alike."""
+    def validation_loss(  # type: ignore[override]  # names the keys of its batch, as `forward` does
+        self, x: Tensor, observed: Tensor | None = None
+    ) -> Tensor:
+        """Compute the mean squared error of a hidden entry, comparable across batch sizes.
+
+        Parameters
+        ----------
+        x : Tensor of shape (batch, n_timesteps, n_channels)
+            Windows; unobserved steps hold any finite value.
+        observed : Tensor of bool, of shape (batch, n_timesteps), or None, default=None
+            Which steps were observed; None means all.
+
+        Returns
+        -------
+        Tensor, scalar
+            Mean squared error over the hidden and observed entries.
+        """
         hidden = self._draw_block(x, observed)
         scored = hidden if observed is None else hidden & observed
         return self(x, observed, hidden) / (scored.sum() * x.shape[2]).clamp(min=1)
 
     def _draw_block(self, x: Tensor, observed: Tensor | None) -> Tensor:
-        """Draw a block of steps in each window, between its first and last observed step."""
-        length = minimum_length(self.mask_length, x.shape[1])
+        """Draw a block of steps of each window between its first and last observed step."""
+        length = length_in_steps(self.mask_length, x.shape[1])
         first = torch.zeros(len(x), dtype=torch.int64, device=x.device)
         stop = torch.full_like(first, x.shape[1])
         if observed is not None:
@@ -86,6 +119,7 @@ class BlockReconstruction(Objective):
         return (steps >= start) & (steps < start + length)
 
     def _dropout(self, weights: Tensor) -> Tensor:
+        """Drop attention weights out."""
         return dropout(weights, self.attention_dropout, self.generator(weights.device))
 
 
@@ -98,36 +132,76 @@ def squared_errors(
     other_observed: Tensor | None,
     drop: Callable[[Tensor], Tensor] | None = None,
 ) -> Tensor:
-    """Sum of squared errors on the `hidden` steps of each `x`, reconstructed from `other`."""
+    """Compute the sum of squared errors on the hidden steps of each window.
+
+    Parameters
+    ----------
+    attention : CrossAttention
+        Network that reconstructs.
+    x : Tensor of shape (batch, n_timesteps, n_channels)
+        Windows to reconstruct; unobserved steps hold any finite value.
+    hidden : Tensor of bool, of shape (batch, n_timesteps)
+        Steps of `x` that are hidden from the network and scored.
+    other : Tensor of shape (batch, n_steps, n_channels)
+        Windows to reconstruct from; unobserved steps hold any finite value.
+    observed : Tensor of bool, of shape (batch, n_timesteps), or None
+        Which steps of `x` were observed; None means all.
+    other_observed : Tensor of bool, of shape (batch, n_steps), or None
+        Which steps of `other` were observed; None means all.
+    drop : callable or None, default=None
+        Dropout of the attention weights; None drops nothing.
+
+    Returns
+    -------
+    Tensor of shape (batch,)
+        Sum of squared errors of each window.
+
+    Examples
+    --------
+    >>> import torch
+    >>> net, x = CrossAttention(2, hidden_dim=8, kernel_size=3), torch.randn(4, 16, 2)
+    >>> hidden = torch.arange(16).expand(4, -1) < 3
+    >>> squared_errors(net, x, hidden, x.flip(0), None, None).shape
+    torch.Size([4])
+    """
     rebuilt = attention(x, ~hidden, other, observed, other_observed, drop)
     scored = hidden if observed is None else hidden & observed
     return ((rebuilt - x).float().square() * scored.unsqueeze(-1)).sum((1, 2))
 
 
-class RetrievalContrast(RepresentationObjective):
-    """Loss of REBAR's second stage (paper, Appendix C).
+class REBARContrast(ContrastiveObjective):
+    """Loss of REBAR's second stage: contrast of an anchor's best candidate with the others.
 
-    The positive of an anchor is the candidate that best reconstructs a random half of it by the
-    frozen cross-attention. ``alpha`` weighs the contrast of the positive with the other anchors
-    of the batch, ``1 - alpha`` that with the other candidates.
+    The positive of an anchor is the candidate from which the frozen cross-attention best
+    reconstructs a random half of the anchor (paper, Appendix C). ``alpha`` is the weight of the
+    contrast of the positive with the other anchors of the batch, ``1 - alpha`` that of the contrast
+    with the other candidates.
 
     Parameters
     ----------
     n_channels : int
         Channels of the windows.
     attention : dict
-        Sizes of the :class:`~sklearn_pulse.networks.CrossAttention`.
-    n_candidates, alpha, temperature, loss_reduction
-        As in :class:`~sklearn_pulse.baselines.REBARTransformer`.
-    **representation
-        The encoder, its normalisation and dropout, and the seed, as in
-        :class:`RepresentationObjective`.
+        Sizes of the :class:`~sklearn_pulse.networks.CrossAttention`: its keyword arguments
+        `hidden_dim`, `kernel_size`, `bottleneck_dim` and `depth`.
+    n_candidates : int, default=10
+        Number of candidates per anchor that are drawn from the batch if `forward` gets no
+        candidates.
+    alpha : float, default=0.0
+        Weight of the contrast with the other anchors, in [0, 1].
+    temperature : float, default=1.0
+        Temperature of both contrasts.
+    loss_reduction : {"mean", "published"}, default="mean"
+        "published" divides the mean over the batch by the batch size once more.
+    **representation : dict
+        Further parameters of :class:`ContrastiveObjective`: those of the encoder, its normalisation
+        and dropout, and the seed.
 
     Examples
     --------
     >>> import torch
     >>> sizes = {"hidden_dim": 8, "kernel_size": 3, "bottleneck_dim": 4, "depth": 1}
-    >>> objective = RetrievalContrast(2, attention=sizes, encoder_depth=3)
+    >>> objective = REBARContrast(2, attention=sizes, encoder_depth=3)
     >>> x, candidates = torch.randn(4, 16, 2), torch.randn(4, 10, 16, 2)
     >>> objective(x=x, candidates=candidates).shape, objective.encode(x).shape
     (torch.Size([]), torch.Size([4, 320]))
@@ -141,7 +215,7 @@ class RetrievalContrast(RepresentationObjective):
         n_candidates: int = 10,
         alpha: float = 0.0,
         temperature: float = 1.0,
-        loss_reduction: str = "mean",
+        loss_reduction: Literal["mean", "published"] = "mean",
         **representation: Any,
     ) -> None:
         super().__init__(n_channels, **representation)
@@ -164,17 +238,20 @@ class RetrievalContrast(RepresentationObjective):
         ----------
         x : Tensor of shape (batch, n_timesteps, n_channels)
             Anchors; unobserved steps hold any finite value.
-        observed : Tensor of bool, of shape (batch, n_timesteps), or None
-            None means that every step was observed.
-        candidates : Tensor of shape (batch, n_candidates, n_timesteps, n_channels), or None
-            None draws other windows of the batch.
-        candidates_observed : Tensor of bool, of shape (batch, n_candidates, n_timesteps), or None
-            None means that every step was observed.
+        observed : Tensor of bool, of shape (batch, n_timesteps), or None, default=None
+            Which steps of the anchors were observed; None means all.
+        candidates : Tensor of shape (batch, n_candidates, n_timesteps, n_channels), or None, \
+                default=None
+            Candidates of each anchor; None draws other windows of the batch.
+        candidates_observed : Tensor of bool, of shape (batch, n_candidates, n_timesteps), or None,
+        \
+                default=None
+            Which steps of the candidates were observed; None means all.
 
         Returns
         -------
         Tensor, scalar
-            The loss.
+            Weighted sum of both contrasts.
         """
         if candidates is None:
             index = self._draw_candidates(x)
@@ -182,7 +259,7 @@ class RetrievalContrast(RepresentationObjective):
             candidates_observed = None if observed is None else observed[index]
         distances = self.distances(x, candidates, observed, candidates_observed)
         positive = distances.argmin(1)
-        if self.alpha == 1.0:  # nothing is asked of the others
+        if self.alpha == 1.0:  # the loss reads no other candidates
             rows = torch.arange(len(x), device=x.device)
             candidates = candidates[rows, positive].unsqueeze(1)
             if candidates_observed is not None:
@@ -192,16 +269,18 @@ class RetrievalContrast(RepresentationObjective):
         return self.contrast(self.represent(x, observed), embedded, positive)
 
     def _represent_candidates(self, candidates: Tensor, observed: Tensor | None) -> Tensor:
-        """Embed all candidates; many of them one after the other, computed again for gradients.
+        """Embed all candidates, of shape (batch, n_candidates, time, channels).
 
-        What the encoder keeps for the gradients of ten times a batch would take gigabytes.
+        Storing the encoder's activations for ten times a batch would take gigabytes. If there are
+        many candidates, they are embedded one per anchor at a time, and recomputed for the
+        gradients.
         """
-        is_large = candidates.shape[:3].numel() > _MAX_STEPS
+        is_large = candidates.shape[:3].numel() > _MAX_JOINT_STEPS
         if not (is_large or self._drops):
             mask = None if observed is None else observed.flatten(0, 1)
             embedded = self.represent(candidates.flatten(0, 1), mask)
             return embedded.unflatten(0, candidates.shape[:2])
-        columns = []
+        columns = []  # n_candidates tensors of shape (batch, embedding_dim)
         for k in range(candidates.shape[1]):
             column = candidates[:, k], None if observed is None else observed[:, k]
             seed = self._draw_seed(candidates.device) if self._drops else 0
@@ -219,12 +298,13 @@ class RetrievalContrast(RepresentationObjective):
         return torch.stack(columns, dim=1)
 
     def _represent_seeded(self, x: Tensor, observed: Tensor | None, seed: int) -> Tensor:
-        """Embed windows with a dropout that is the same when it is computed again."""
+        """Embed windows with dropout that is the same when it is recomputed."""
         if not self._drops:
             return self.represent(x, observed)
         return self.represent(x, observed, torch.Generator(x.device).manual_seed(seed))
 
     def _draw_seed(self, device: torch.device) -> int:
+        """Draw the seed of a generator of dropout."""
         generator = self.generator(device)
         return int(torch.randint(2**31, (), generator=generator, device=device))
 
@@ -236,19 +316,28 @@ class RetrievalContrast(RepresentationObjective):
         observed: Tensor | None = None,
         candidates_observed: Tensor | None = None,
     ) -> Tensor:
-        """Squared error of reconstructing half of each anchor from each of its candidates.
+        """Compute the errors of reconstructing half of each anchor from each of its candidates.
 
-        Every candidate has hidden steps of its own, ``n_timesteps // 2``, the same for the batch.
+        Half of the steps (``n_timesteps // 2``) are hidden, drawn anew for every candidate and
+        shared by the anchors of the batch.
 
         Parameters
         ----------
-        x, candidates, observed, candidates_observed
-            As in :meth:`forward`.
+        x : Tensor of shape (batch, n_timesteps, n_channels)
+            Anchors; unobserved steps hold any finite value.
+        candidates : Tensor of shape (batch, n_candidates, n_timesteps, n_channels)
+            Candidates of each anchor; unobserved steps hold any finite value.
+        observed : Tensor of bool, of shape (batch, n_timesteps), or None, default=None
+            Which steps of the anchors were observed; None means all.
+        candidates_observed : Tensor of bool, of shape (batch, n_candidates, n_timesteps), or None,
+        \
+                default=None
+            Which steps of the candidates were observed; None means all.
 
         Returns
         -------
         Tensor of shape (batch, n_candidates)
-            Without a gradient.
+            Sum of squared errors, without a gradient.
         """
         columns = []
         for k in range(candidates.shape[1]):
@@ -260,25 +349,27 @@ class RetrievalContrast(RepresentationObjective):
         return torch.stack(columns, dim=1)
 
     def contrast(self, anchors: Tensor, candidates: Tensor, positive: Tensor) -> Tensor:
-        """Contrast embeddings.
+        """Contrast the embeddings of anchors and candidates.
 
         Parameters
         ----------
         anchors : Tensor of shape (batch, dim)
             Embedded anchors.
         candidates : Tensor of shape (batch, n_candidates, dim)
-            Embedded candidates.
+            Embedded candidates of each anchor.
         positive : Tensor of int, of shape (batch,)
-            The positive of each anchor among its candidates.
+            Index of the positive of each anchor among its candidates.
 
         Returns
         -------
         Tensor, scalar
-            ``alpha * between + (1 - alpha) * within``.
+            ``alpha`` times the contrast with the other anchors plus ``1 - alpha`` times the
+            contrast with the other candidates.
         """
         rows = torch.arange(len(anchors), device=anchors.device)
         loss = torch.zeros((), device=anchors.device)
         if self.alpha > 0.0:
+            # (batch, batch, dim): row i holds the anchors, with the positive of anchor i in place i
             own = torch.eye(len(anchors), dtype=torch.bool, device=anchors.device).unsqueeze(-1)
             others = torch.where(own, candidates[rows, positive].unsqueeze(1), anchors)
             loss = loss + self.alpha * info_nce(anchors, others, rows, self.temperature)
@@ -288,11 +379,13 @@ class RetrievalContrast(RepresentationObjective):
         return loss / len(anchors) if self.loss_reduction == "published" else loss
 
     def _draw_half(self, x: Tensor) -> Tensor:
+        """Draw a random half of the steps: a mask of shape (n_timesteps,)."""
         n_timesteps = x.shape[1]
         order = torch.randperm(n_timesteps, generator=self.generator(x.device), device=x.device)
         return order < n_timesteps // 2
 
     def _draw_candidates(self, x: Tensor) -> Tensor:
+        """Draw indices of other windows of the batch, (batch, n_candidates)."""
         rows = torch.arange(len(x), device=x.device).unsqueeze(1)
         low = torch.zeros(len(x), self.n_candidates, dtype=torch.int64, device=x.device)
         other = random_integers(low, low + max(len(x) - 2, 0), self.generator(x.device))

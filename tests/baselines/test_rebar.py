@@ -17,7 +17,7 @@ from sklearn_pulse._training._iterator import ResidentBatches
 from sklearn_pulse.base import CandidateBatches, WindowBatches
 from sklearn_pulse.baselines import RandomEncoderTransformer, REBARTransformer
 from sklearn_pulse.evaluation import make_linear_probe
-from sklearn_pulse.objectives import BlockReconstruction, RetrievalContrast
+from sklearn_pulse.objectives import REBARContrast, REBARReconstruction
 from sklearn_pulse.objectives._rebar import squared_errors
 from sklearn_pulse.windows import RecordingWindows, sliding_windows
 from tests.baselines.task import N_EACH, chaotic_task
@@ -36,7 +36,7 @@ def rebar(**params):
 
 def contrast(n_channels=2, **params):
     torch.manual_seed(0)
-    return RetrievalContrast(n_channels, attention=ATTENTION, **(ENCODER | params))
+    return REBARContrast(n_channels, attention=ATTENTION, **(ENCODER | params))
 
 
 def normal(*shape, seed=0):
@@ -48,7 +48,7 @@ def normal(*shape, seed=0):
 
 def test_first_stage_is_the_sum_of_squares_on_the_hidden_block():
     torch.manual_seed(0)
-    objective = BlockReconstruction(2, attention=ATTENTION, mask_length=5).eval()
+    objective = REBARReconstruction(2, attention=ATTENTION, mask_length=5).eval()
     x, hidden = normal(4, 16, 2), torch.zeros(4, 16, dtype=torch.bool)
     hidden[:, 3:8] = True
     rebuilt = objective.encoder(x, ~hidden, x)
@@ -62,7 +62,7 @@ def test_first_stage_is_the_sum_of_squares_on_the_hidden_block():
 
 def test_the_first_stage_is_validated_by_the_mean_error_of_a_hidden_entry():
     torch.manual_seed(0)
-    objective = BlockReconstruction(2, attention=ATTENTION, mask_length=5).eval()
+    objective = REBARReconstruction(2, attention=ATTENTION, mask_length=5).eval()
     x, observed = normal(4, 16, 2), torch.arange(16).expand(4, -1) < 12
     for mask in (None, observed):
         with objective.seeded(0):
@@ -78,7 +78,7 @@ def test_the_first_stage_is_validated_by_the_mean_error_of_a_hidden_entry():
 
 
 def blocks_of(observed=None, mask_length=4, n=3000, n_timesteps=10):
-    objective = BlockReconstruction(1, attention=ATTENTION, mask_length=mask_length)
+    objective = REBARReconstruction(1, attention=ATTENTION, mask_length=mask_length)
     x = torch.zeros(n, n_timesteps, 1)
     return objective._draw_block(x, None if observed is None else observed.expand(n, -1))
 
@@ -102,7 +102,7 @@ def test_a_block_keeps_to_the_observed_span():
 
 def test_missing_steps_are_not_scored():
     torch.manual_seed(0)
-    objective = BlockReconstruction(2, attention=ATTENTION).eval()
+    objective = REBARReconstruction(2, attention=ATTENTION).eval()
     observed = torch.ones(4, 16, dtype=torch.bool)
     observed[:, 5:] = False
     hidden = ~observed
@@ -114,7 +114,7 @@ def test_missing_steps_are_not_scored():
 
 def test_dropout_is_for_training_only():
     torch.manual_seed(0)
-    objective = BlockReconstruction(2, attention=ATTENTION, attention_dropout=0.5)
+    objective = REBARReconstruction(2, attention=ATTENTION, attention_dropout=0.5)
     x, hidden = normal(4, 16, 2), torch.zeros(4, 16, dtype=torch.bool)
     hidden[:, 3:8] = True
     objective.eval()
@@ -245,7 +245,7 @@ def test_candidates_are_embedded_one_after_the_other_where_they_are_many(monkeyp
         return tensor
 
     for most in (2**15, 4 * 6 * 32 - 1):
-        monkeypatch.setattr("sklearn_pulse.objectives._rebar._MAX_STEPS", most)
+        monkeypatch.setattr("sklearn_pulse.objectives._rebar._MAX_JOINT_STEPS", most)
         kept.append(0)
         hooks = torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor)
         with objective.seeded(3), hooks:
@@ -543,7 +543,7 @@ def test_a_run_killed_in_the_second_stage_resumes(tmp_path, monkeypatch, at, eve
 def test_a_run_killed_in_the_first_stage_resumes(tmp_path, monkeypatch):
     params = {"attention_epochs": 6, "attention_batch_size": 4}
     expected = rebar(**params).fit(X)
-    step, steps = BlockReconstruction.forward, []
+    step, steps = REBARReconstruction.forward, []
 
     def dies(self, *batch, **named):
         steps.append(1)
@@ -552,7 +552,7 @@ def test_a_run_killed_in_the_first_stage_resumes(tmp_path, monkeypatch):
         return step(self, *batch, **named)
 
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-        patch.setattr(BlockReconstruction, "forward", dies)
+        patch.setattr(REBARReconstruction, "forward", dies)
         rebar(**params, checkpoint_dir=tmp_path).fit(X)
     (folder,) = tmp_path.iterdir()
     assert [path.name for path in folder.iterdir()] == ["cross_attention"]
@@ -561,7 +561,7 @@ def test_a_run_killed_in_the_first_stage_resumes(tmp_path, monkeypatch):
         steps.append(1)
         return step(self, *batch, **named)
 
-    monkeypatch.setattr(BlockReconstruction, "forward", counts)
+    monkeypatch.setattr(REBARReconstruction, "forward", counts)
     steps.clear()
     resumed = rebar(**params, checkpoint_dir=tmp_path).fit(X)
     assert 0 < len(steps) < 30

@@ -6,7 +6,7 @@ import torch
 import torch.nn.functional as F
 from hypothesis import given, settings
 
-from sklearn_pulse.networks import Dropout, GRUDecoder
+from sklearn_pulse.networks import GRUDecoder, SeededDropout
 from sklearn_pulse.networks._packed_gru import run_gru
 from sklearn_pulse.networks._packing import Packing
 from sklearn_pulse.networks._repeated_input import project_repeated
@@ -86,7 +86,7 @@ def test_the_padded_run_of_a_gpu_is_the_same_function():
     def keep_all(shape):
         return torch.ones(shape, dtype=torch.int16)
 
-    doubled = module._run_padded(*arguments, lengths, Dropout(keep_all, 2.0))
+    doubled = module._run_padded(*arguments, lengths, SeededDropout(keep_all, 2.0))
     constant, drive, condition = arguments
     twice = module.roll_out(2 * constant, 2 * drive, condition, lengths)
     torch.testing.assert_close(doubled, twice)
@@ -130,7 +130,7 @@ def test_dropout_multiplies_each_row_by_its_own_mask(chunk, n_varying, monkeypat
         return bits
 
     results = [
-        project_repeated(constant, drive, weight, bias, sizes, Dropout(draw_bits, 1.25)),
+        project_repeated(constant, drive, weight, bias, sizes, SeededDropout(draw_bits, 1.25)),
         F.linear(masked_rows(constant, drive, sizes, bits, 1.25), weight, bias),
     ]
     assert asked == [(9, 5 + n_varying)]
