@@ -1,10 +1,12 @@
 """What CONTRIBUTING.md says of adding a method is so; test_common.py runs the contract on it."""
 
+import importlib
 import inspect
 import re
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 from sklearn_pulse.base import BaseSSLTransformer, WindowEmbedder
 from sklearn_pulse.objectives import Objective
@@ -48,3 +50,17 @@ def test_it_learns_what_it_says():
     toy.fit(X)
     assert toy.history_[0]["valid_loss"] > 0.8
     assert toy.history_[-1]["valid_loss"] < 0.4
+
+
+@pytest.mark.parametrize("room", ["base", "objectives"])
+def test_the_page_lists_every_public_name(room):
+    page = (Path(__file__).parent.parent / "docs" / "extending.md").read_text()
+    table = page.split(f"## Names in `sklearn_pulse.{room}`")[1].split("\n## ")[0]
+    public = importlib.import_module(f"sklearn_pulse.{room}").__all__
+    assert sorted(re.findall(r"`(\w+)`", "\n".join(re.findall(r"^\| (`.*?) \|", table, re.M)))) == (
+        sorted(public)
+    )
+
+
+def test_a_method_needs_no_private_module():
+    assert not re.search(r"(from|import) .*\._", Path(toy_method.__file__).read_text())
