@@ -36,8 +36,8 @@ ALLOWED = {
     "networks": set(),
     "windows": set(),
     "presets": set(),
-    "_data._validation": set(),
     "_data._labels": set(),
+    "_data._validation": {"_data._labels", "windows"},
     "theory": {"_parameters"},
     "augmentations": {"functional"},
     # 2. parts
