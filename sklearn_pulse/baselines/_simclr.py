@@ -20,7 +20,7 @@ from ..functional import info_nce
 from ..objectives import ContrastiveObjective, check_contrastive
 from ..sampling import draw_shifts, observed_span, shift_within, take_steps
 from ..windows import RecordingWindows
-from ..windows._surroundings import Surroundings
+from ..windows._context import ContextWindows
 
 _OBJECTIVE_NAMES = (
     "embedding_dim",
@@ -206,8 +206,8 @@ class ContrastBatches(WindowBatches):
     ) -> None:
         super().__init__(windows, index, device)
         self.data_std = _data_std(windows, index)
-        surroundings = _surroundings(windows, max_shift)
-        self.wide = None if surroundings is None else CheckedWindows(surroundings, "ntc")
+        context = _context_windows(windows, max_shift)
+        self.wide = None if context is None else CheckedWindows(context, "ntc")
 
     def __getitem__(self, index: Tensor) -> Batch:
         batch = super().__getitem__(index) if self.wide is None else self._with_context(index)
@@ -389,8 +389,8 @@ default="trailing_mean"
         return ContrastBatches(windows, index, resolve_device(self.device), self.max_shift)
 
     def _shares_steps(self, windows: CheckedWindows) -> bool:
-        surroundings = _surroundings(windows, self.max_shift)
-        return super()._shares_steps(windows) if surroundings is None else surroundings.overlaps
+        context = _context_windows(windows, self.max_shift)
+        return super()._shares_steps(windows) if context is None else context.overlaps
 
     def _check_params(self) -> None:
         super()._check_params()
@@ -419,11 +419,11 @@ def _standard_deviation(x: Tensor, observed: Tensor | None) -> Tensor:
     return entries.std(correction=0).expand(len(x))
 
 
-def _surroundings(windows: CheckedWindows, max_shift: float) -> Surroundings | None:
-    """Return windows with what lies around them in their recordings, if they know those."""
+def _context_windows(windows: CheckedWindows, max_shift: float) -> ContextWindows | None:
+    """Return windows widened by their context, or None if their recordings are unknown."""
     if not isinstance(windows.data, RecordingWindows) or windows.channels_first:
         return None
-    return Surroundings(windows.data, int(max_shift * windows.n_timesteps))
+    return ContextWindows(windows.data, int(max_shift * windows.n_timesteps))
 
 
 def _data_std(windows: CheckedWindows, index: NDArray[np.intp]) -> float:

@@ -9,7 +9,7 @@ from ._base import LazyWindows
 from ._lazy import RecordingWindows
 
 
-class Surroundings(LazyWindows):
+class ContextWindows(LazyWindows):
     """The windows of a `RecordingWindows`, wider by a margin on both sides, as a lazy array.
 
     Parameters
@@ -29,7 +29,7 @@ class Surroundings(LazyWindows):
     >>> import numpy as np
     >>> from sklearn_pulse.windows import RecordingWindows
     >>> X = RecordingWindows([np.arange(1.0, 9.0)[:, None]], recording=[0], start=[1], length=3)
-    >>> wide = Surroundings(X, margin=2)
+    >>> wide = ContextWindows(X, margin=2)
     >>> wide.take([0]).ravel()
     array([0., 1., 2., 3., 4., 5., 6.], dtype=float32)
     >>> wide.room([0])
