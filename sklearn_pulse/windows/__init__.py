@@ -1,8 +1,9 @@
-"""Windows of recordings: cut before a pipeline, or inside it as a transformer.
+"""Windows of recordings, cut before a pipeline or inside it by a transformer.
 
-scikit-learn forbids a pipeline step that changes the number of samples. So windows with a
-label each are cut first (`sliding_windows`, `segment_windows`, `random_windows`), and where a
-recording has one label, `SlidingWindows` turns it into a bag of windows inside the pipeline.
+scikit-learn forbids a pipeline step that changes the number of samples. If every window has its
+own label, cut the windows before the pipeline (`sliding_windows`, `segment_windows`,
+`random_windows`). If every recording has one label, `SlidingWindows` turns each recording into a
+bag of windows inside the pipeline.
 """
 
 from ._bags import SlidingWindows

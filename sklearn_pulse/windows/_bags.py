@@ -1,13 +1,13 @@
-"""Bags of windows inside a pipeline."""
+"""Transformer from series to bags of windows."""
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted, validate_data
@@ -17,44 +17,47 @@ from ._panel import has_multiindex, is_table
 
 
 class SlidingWindows(TransformerMixin, BaseEstimator):
-    """Turn each series into a bag of windows, without changing the number of samples.
+    """Turn each series into a bag of windows and keep the number of samples.
 
-    A step for pipelines with one label per recording: the number of samples stays, and an
-    encoder that follows, such as ``PulseTransformer``, embeds every window of a bag and pools.
+    Use this step in a pipeline with one label per recording. An encoder that follows it, such as
+    ``PulseTransformer``, embeds every window of a bag and pools the embeddings.
 
     Parameters
     ----------
     length : int, default=128
-        Steps in a window.
+        Number of time steps in a window.
     stride : int, default=None
-        Steps between the starts of two windows. None means `length`.
+        Number of time steps between the starts of two consecutive windows. None means `length`,
+        so that windows do not overlap.
     input_layout : {"ntc", "nct"}, default="ntc"
-        Order of the axes of a 3-D `X`: "ntc" is (n_samples, n_timesteps, n_channels), "nct" is
-        channels first, as in sktime and aeon. In a list it holds for each series, (T, C) or
-        (C, T). Nothing is guessed. The output is always channels last.
+        Order of the axes of a 3-D `X`: "ntc" means (n_samples, n_timesteps, n_channels), "nct"
+        means (n_samples, n_channels, n_timesteps), as in sktime and aeon. In a list, each series
+        has the last two of these axes. The layout is never guessed. The output is always
+        channels last.
 
     Attributes
     ----------
     n_channels_in_ : int
         Number of channels seen in `fit`.
     n_features_in_ : int
-        Number of channels, or of time steps if `X` was 2-D.
+        Number of channels; number of time steps if `X` was 2-D.
     feature_names_in_ : ndarray of str of shape (n_features_in_,)
-        Column names, if `X` was a DataFrame with string column names.
+        Column names. Defined only if `X` was a DataFrame with string column names.
 
     See Also
     --------
-    sliding_windows : Cut windows before the pipeline, each with a label of its own.
+    sliding_windows : Cut windows before the pipeline, each with its own label.
 
     Notes
     -----
     Steps at the end of a series that do not fill a window are left out. A series shorter than
-    `length` becomes one window, padded at its end with NaN. In a list of unequal series each
-    gets as many windows as the longest; those it lacks are wholly NaN, and the estimators of
-    this package skip wholly missing windows in a bag.
+    `length` becomes one window, padded at its end with NaN. In a list of unequal series, each
+    series gets as many windows as the longest one; the windows beyond its end are all NaN, and
+    the estimators of this package skip such windows.
 
-    For arrays with at least `length` steps the output is a read-only strided view, however
-    much windows overlap: of `X` itself if that is float32, else of one float32 copy.
+    If the series have equal length, at least `length`, the output is a read-only strided view,
+    however much windows overlap: a view of `X` itself if `X` is a float32 array, otherwise of one
+    float32 copy.
 
     The output has four axes, so ``set_output`` does not apply and is not available.
 
@@ -72,7 +75,10 @@ class SlidingWindows(TransformerMixin, BaseEstimator):
     """
 
     def __init__(
-        self, length: int = 128, stride: int | None = None, input_layout: str = "ntc"
+        self,
+        length: int = 128,
+        stride: int | None = None,
+        input_layout: Literal["ntc", "nct"] = "ntc",
     ) -> None:
         self.length = length
         self.stride = stride
@@ -87,22 +93,29 @@ class SlidingWindows(TransformerMixin, BaseEstimator):
             The series, or a list of series of shape (n_timesteps, n_channels) that may differ
             in length. NaN is allowed.
         y : None
-            Ignored.
+            Ignored. Present because scikit-learn passes it.
 
         Returns
         -------
-        self : SlidingWindows
-            The fitted transformer.
+        SlidingWindows
+            The fitted transformer, `self`.
 
         Raises
         ------
         ValueError
-            If a parameter is invalid or `X` has an infinite value or a wrong number of axes.
+            If a parameter is invalid, or if `X` has an infinite value or a wrong number of axes.
 
         Warns
         -----
         UserWarning
             If there are more channels than time steps, as in a transposed array.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from sklearn_pulse.windows import SlidingWindows
+        >>> SlidingWindows(length=20).fit(np.zeros((5, 100, 3))).n_channels_in_
+        3
         """
         self._check_parameters()
         series = self._check_series(X, reset=True)
@@ -116,7 +129,7 @@ class SlidingWindows(TransformerMixin, BaseEstimator):
             )
         return self
 
-    def transform(self, X: ArrayLike | Sequence[ArrayLike]) -> np.ndarray:
+    def transform(self, X: ArrayLike | Sequence[ArrayLike]) -> NDArray[np.float32]:
         """Cut every series into windows.
 
         Parameters
@@ -127,19 +140,29 @@ class SlidingWindows(TransformerMixin, BaseEstimator):
 
         Returns
         -------
-        ndarray of shape (n_samples, n_windows, length, n_channels), float32
-            The bags; a read-only view where series are of equal length, at least `length`.
+        ndarray of shape (n_samples, n_windows, length, n_channels), dtype float32
+            One bag per series. A read-only view if the series have equal length, at least
+            `length`.
 
         Raises
         ------
         ValueError
             If `X` has an infinite value, or another number of channels than in `fit`.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from sklearn_pulse.windows import SlidingWindows
+        >>> window = SlidingWindows(length=20).fit(np.zeros((5, 100, 3)))
+        >>> window.transform(np.zeros((2, 60, 3))).shape
+        (2, 3, 20, 3)
         """
         check_is_fitted(self)
         length, stride = self._check_parameters()
         series = self._check_series(X, reset=False)
         if isinstance(series, list) or series.shape[1] < length:
             return _padded_bag(series, length, stride)
+        # (n_samples, n_windows, n_channels, length), then channels last
         windows = np.lib.stride_tricks.sliding_window_view(series, length, axis=1)[:, ::stride]
         return np.moveaxis(windows, -1, 2)
 
@@ -152,16 +175,20 @@ class SlidingWindows(TransformerMixin, BaseEstimator):
         length = check_length(self.length)
         return length, check_stride(self.stride, length)
 
-    def _check_series(self, X: Any, *, reset: bool) -> np.ndarray | list[np.ndarray]:
+    def _check_series(
+        self, X: Any, *, reset: bool
+    ) -> NDArray[np.float32] | list[NDArray[np.float32]]:
         """Return float32 series of shape (n_timesteps, n_channels), as one array or a list."""
-        series: np.ndarray | list[np.ndarray]
-        with np.errstate(over="ignore"):  # a value beyond float32 is refused as an infinity
+        series: NDArray[np.float32] | list[NDArray[np.float32]]
+        # A value beyond the range of float32 becomes an infinity, which the checks refuse.
+        with np.errstate(over="ignore"):
             if _is_series_list(X):
                 series, is_tabular = self._check_series_list(X), False
             else:
                 series, is_tabular = self._check_array(X, reset=reset)
         if reset:
-            if not is_tabular:  # forgets feature names that an earlier fit has seen
+            if not is_tabular:
+                # This call deletes the feature names that an earlier fit has stored.
                 validate_data(self, X, skip_check_array=True)
                 self.n_features_in_ = series[0].shape[1]
             self.n_channels_in_ = series[0].shape[1]
@@ -169,8 +196,8 @@ class SlidingWindows(TransformerMixin, BaseEstimator):
         self._check_channels(series)
         return series
 
-    def _check_array(self, X: Any, *, reset: bool) -> tuple[np.ndarray, bool]:
-        """Return X with three axes, channels last, and whether it was a 2-D table."""
+    def _check_array(self, X: Any, *, reset: bool) -> tuple[NDArray[np.float32], bool]:
+        """Return X with three axes, channels last, and whether X was a 2-D table."""
         _refuse_panel(X)
         n_axes = _n_axes(X)
         if n_axes is not None and n_axes > 3:
@@ -178,7 +205,7 @@ class SlidingWindows(TransformerMixin, BaseEstimator):
                 f"X has {n_axes} axes; pass (n_samples, n_timesteps, n_channels), "
                 "(n_samples, n_timesteps) or a list of series. SlidingWindows makes the bag."
             )
-        options = {"dtype": np.float32, "ensure_all_finite": "allow-nan"}
+        options: dict[str, Any] = {"dtype": np.float32, "ensure_all_finite": "allow-nan"}
         if n_axes == 3:
             X = check_array(X, allow_nd=True, **options)
             if 0 in X.shape:
@@ -190,9 +217,9 @@ class SlidingWindows(TransformerMixin, BaseEstimator):
             X = check_array(X, **options)
         return X[:, :, np.newaxis], True
 
-    def _check_series_list(self, X: Sequence[ArrayLike]) -> list[np.ndarray]:
+    def _check_series_list(self, X: Sequence[ArrayLike]) -> list[NDArray[np.float32]]:
         """Return each series of a list as a float32 array of shape (n_timesteps, n_channels)."""
-        series: list[np.ndarray] = []
+        series: list[NDArray[np.float32]] = []
         for i, x in enumerate(X):
             _refuse_panel(x)
             x = check_array(
@@ -215,20 +242,21 @@ class SlidingWindows(TransformerMixin, BaseEstimator):
             series.append(x)
         return series
 
-    def _check_channels(self, series: np.ndarray | list[np.ndarray]) -> None:
+    def _check_channels(self, series: NDArray[np.float32] | list[NDArray[np.float32]]) -> None:
+        """Raise if the series have another number of channels than in `fit`."""
         n_timesteps, n_channels = series[0].shape
         if n_channels == self.n_channels_in_:
             return
         hint = "pass the channels seen in fit"
         if n_timesteps == self.n_channels_in_:
-            hint = "it looks transposed, see the parameter input_layout"
+            hint = "X looks transposed, see the parameter input_layout"
         raise ValueError(
             f"X has {n_channels} channels, but SlidingWindows was fitted with "
             f"{self.n_channels_in_}; {hint}."
         )
 
     def __sklearn_tags__(self) -> Any:
-        """Return scikit-learn's tags: 2-D and 3-D input, NaN allowed, float32 out."""
+        """Return scikit-learn's tags: 2-D and 3-D input, NaN allowed, float32 output."""
         tags = super().__sklearn_tags__()
         tags.input_tags.two_d_array = True
         tags.input_tags.three_d_array = True
@@ -237,8 +265,10 @@ class SlidingWindows(TransformerMixin, BaseEstimator):
         return tags
 
 
-def _padded_bag(series: np.ndarray | list[np.ndarray], length: int, stride: int) -> np.ndarray:
-    """Return windows of unequal or short series; what a series lacks is NaN."""
+def _padded_bag(
+    series: NDArray[np.float32] | list[NDArray[np.float32]], length: int, stride: int
+) -> NDArray[np.float32]:
+    """Return windows of unequal or short series; missing steps and windows are NaN."""
     counts = [max(len(x) - length, 0) // stride + 1 for x in series]
     bag = np.full((len(series), max(counts), length, series[0].shape[1]), np.nan, np.float32)
     for windows, x, count in zip(bag, series, counts, strict=True):
@@ -251,9 +281,9 @@ def _padded_bag(series: np.ndarray | list[np.ndarray], length: int, stride: int)
 
 
 def _n_axes(X: Any) -> int | None:
-    """Return the number of axes, or None for a ragged sequence."""
+    """Return the number of axes; None for a ragged sequence."""
     if hasattr(X, "ndim"):
-        return X.ndim
+        return int(X.ndim)
     try:
         return np.asarray(X).ndim
     except ValueError:
@@ -261,7 +291,7 @@ def _n_axes(X: Any) -> int | None:
 
 
 def _is_series_list(X: Any) -> bool:
-    """Tell a list of series, (T_i, C) or unequal (T_i,), from nested lists of one table."""
+    """Return whether X is a list of series, (T_i, C) or unequal (T_i,), not a nested list."""
     if not isinstance(X, (list, tuple)) or not X:
         return False
     axes = {_n_axes(x) for x in X}
@@ -269,7 +299,7 @@ def _is_series_list(X: Any) -> bool:
 
 
 def _refuse_panel(X: Any) -> None:
-    """Refuse pandas containers of many series, which would be read as a table."""
+    """Raise if X is a pandas container of many series, which would be read as a table."""
     if not is_table(X):
         return
     is_nested = len(X) > 0 and any(np.ndim(cell) > 0 for cell in np.ravel(X.iloc[:1].to_numpy()))

@@ -1,4 +1,4 @@
-"""Windows together with what was recorded just before and after them."""
+"""Lazy array of windows together with the time steps recorded just before and after them."""
 
 from __future__ import annotations
 
@@ -10,19 +10,20 @@ from ._lazy import RecordingWindows
 
 
 class ContextWindows(LazyWindows):
-    """The windows of a `RecordingWindows`, wider by a margin on both sides, as a lazy array.
+    """Windows widened by a margin on both sides, as a lazy array.
 
     Parameters
     ----------
     windows : RecordingWindows
-        The windows.
+        The windows without margins.
     margin : int
-        Steps on each side, after down-sampling. Steps outside the recording read as zeros.
+        Number of time steps on each side, after down-sampling. Steps outside the recording are
+        zero.
 
     Attributes
     ----------
     shape : tuple of int
-        ``(n_windows, length + 2 * margin, n_channels)``.
+        Shape of the array, ``(n_windows, length + 2 * margin, n_channels)``.
 
     Examples
     --------
@@ -36,6 +37,10 @@ class ContextWindows(LazyWindows):
     array([[1, 2]])
     """
 
+    windows: RecordingWindows
+    margin: int
+    shape: tuple[int, int, int]
+
     def __init__(self, windows: RecordingWindows, margin: int) -> None:
         self.windows = windows
         self.margin = margin
@@ -45,7 +50,7 @@ class ContextWindows(LazyWindows):
 
     @property
     def overlaps(self) -> bool:  # type: ignore[override]  # derived, so read-only
-        """Whether two windows share a step of a recording, their margins counted in."""
+        """Whether two windows overlap, margins included."""
         return self.windows._any_closer((self.shape[1] - 1) * self.windows.downsample + 1)
 
     def room(self, indices: NDArray[np.intp]) -> NDArray[np.intp]:
@@ -54,18 +59,19 @@ class ContextWindows(LazyWindows):
         Parameters
         ----------
         indices : array of int of shape (n_selected,)
-            Numbers of the windows.
+            Indices of the windows.
 
         Returns
         -------
         ndarray of int of shape (n_selected, 2)
-            Steps before and after, at most the margin.
+            Number of recorded steps in the margin before and in the margin after each window.
         """
         x = self.windows
         start = x.start[indices]
         last = start + (x.length - 1) * x.downsample
         after = self._n_timesteps[x.recording[indices]] - 1 - last
-        return np.minimum(np.stack([start, after], axis=1) // x.downsample, self.margin)
+        steps = np.stack([start, after], axis=1) // x.downsample
+        return np.minimum(steps, self.margin).astype(np.intp, copy=False)
 
     def take(self, indices: NDArray[np.intp]) -> NDArray[np.float32]:
         """Read windows and their margins into a new array.
@@ -73,12 +79,12 @@ class ContextWindows(LazyWindows):
         Parameters
         ----------
         indices : array of int of shape (n_selected,)
-            Numbers of the windows.
+            Indices of the windows.
 
         Returns
         -------
-        ndarray of float32, of shape (n_selected, length + 2 * margin, n_channels)
-            Zero outside the recordings.
+        ndarray of shape (n_selected, length + 2 * margin, n_channels), dtype float32
+            The windows with their margins, zero outside the recordings.
         """
         x = self.windows
         wide = np.zeros((len(indices), *self.shape[1:]), dtype=np.float32)

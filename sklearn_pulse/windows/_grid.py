@@ -1,22 +1,25 @@
-"""What the cutters share: lengths and starts on the kept steps, and the result."""
+"""Helpers of the functions that cut windows: lengths after down-sampling, starts, the result."""
 
 from __future__ import annotations
 
 import warnings
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.utils import Bunch
 
 from ._lazy import RecordingWindows
 
 
-def count_steps(recordings: list[np.ndarray], downsample: int) -> np.ndarray:
-    """Return the number of steps that ``x[::downsample]`` has, for each recording."""
+def count_steps(recordings: list[NDArray[Any]], downsample: int) -> NDArray[np.int64]:
+    """Return the number of steps of ``x[::downsample]`` for each recording ``x``."""
+    # the division rounds up
     return -(-np.array([len(x) for x in recordings], dtype=np.int64) // downsample)
 
 
-def report_short(n_timesteps: np.ndarray, length: int) -> None:
-    """Warn about recordings that are too short for a window; raise if all of them are."""
+def report_short(n_timesteps: NDArray[np.int64], length: int) -> None:
+    """Warn about recordings that are shorter than a window; raise if all of them are."""
     n_short = int((n_timesteps < length).sum())
     if n_short == len(n_timesteps):
         longest = int(n_timesteps.argmax())
@@ -34,24 +37,24 @@ def report_short(n_timesteps: np.ndarray, length: int) -> None:
         )
 
 
-def join_starts(starts: list[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
-    """Return the recording index and the start of each window."""
+def join_starts(starts: list[NDArray[np.int64]]) -> tuple[NDArray[np.intp], NDArray[np.int64]]:
+    """Return the recording index and the start of each window, given the starts by recording."""
     counts = [len(s) for s in starts]
     return np.repeat(np.arange(len(starts)), counts), np.concatenate(starts)
 
 
 def as_bunch(
-    recordings: list[np.ndarray],
-    recording: np.ndarray,
-    start: np.ndarray,
-    y: np.ndarray | None,
-    groups: np.ndarray,
+    recordings: list[NDArray[Any]],
+    recording: NDArray[np.intp],
+    start: NDArray[np.int64],
+    y: NDArray[Any] | None,
+    groups: NDArray[Any],
     *,
     length: int,
     downsample: int,
     lazy: bool,
 ) -> Bunch:
-    """Return the result of a cutter; `groups` has an entry per recording, `y` one per window."""
+    """Return the Bunch of windows; `groups` has one entry per recording, `y` one per window."""
     X = RecordingWindows(recordings, recording, start, length, downsample)
     return Bunch(
         X=X if lazy else np.asarray(X),

@@ -1,13 +1,13 @@
-"""The rule that turns labels per step or per recording into one label per window."""
+"""Labels of windows, from labels per time step or per recording."""
 
 from __future__ import annotations
 
 import numbers
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from ._checks import check_fraction
 
@@ -24,8 +24,8 @@ def check_label_rule(label: str, min_labeled: float) -> None:
     check_fraction(min_labeled, "min_labeled")
 
 
-def _unbox(array: np.ndarray, name: str) -> np.ndarray:
-    """Give an object array of strings or of numbers its proper dtype."""
+def _unbox(array: NDArray[Any], name: str) -> NDArray[Any]:
+    """Convert an object array of strings or of numbers to a string or number dtype."""
     values = array.tolist()
     if all(isinstance(value, str) for value in values):
         return np.asarray(values, dtype=str)
@@ -33,15 +33,29 @@ def _unbox(array: np.ndarray, name: str) -> np.ndarray:
         return np.asarray(values)
     raise ValueError(
         f"{name} mixes strings, numbers or missing entries; strings have no unlabelled marker, "
-        "so encode the classes as integers and mark what is unlabelled with -1."
+        "so encode the classes as integers and mark unlabelled entries with -1."
     )
 
 
-def as_label_array(values: ArrayLike, name: str) -> np.ndarray:
-    """Return labels, shape (n_labels,), as an array of int64 or of strings.
+def as_label_array(values: ArrayLike, name: str) -> NDArray[Any]:
+    """Return labels as an array of int64 or of strings.
 
-    They are integers, booleans, strings, or floats that are integral or NaN; NaN becomes -1.
-    Anything else is a ValueError that begins with `name`.
+    Parameters
+    ----------
+    values : array-like of shape (n_labels,)
+        Integers, booleans, strings, or floats that are whole numbers or NaN. NaN becomes -1.
+    name : str
+        Name of the values in error messages.
+
+    Returns
+    -------
+    ndarray of shape (n_labels,)
+        The labels, int64 or strings.
+
+    Raises
+    ------
+    ValueError
+        If the values are anything else; the message begins with `name`.
 
     Examples
     --------
@@ -61,12 +75,13 @@ def as_label_array(values: ArrayLike, name: str) -> np.ndarray:
             return np.where(missing, UNLABELED, array).astype(np.int64)
     raise ValueError(
         f"{name} must hold class labels, integers or strings (-1 or NaN for unlabelled among "
-        f"integers), got dtype {array.dtype}; a continuous target of each recording can be "
-        "repeated as target[windows.recording]."
+        f"integers), got dtype {array.dtype}; to repeat a continuous target of each recording, "
+        "use target[windows.recording]."
     )
 
 
 def _n_axes(values: Any, name: str) -> int:
+    """Return the number of axes of `values`; raise if they are ragged."""
     try:
         return np.ndim(values)
     except ValueError as error:
@@ -86,16 +101,16 @@ def _as_entries(y: Any) -> list[Any]:
     return list(array)
 
 
-def parse_labels(y: Any, n_timesteps: Sequence[int]) -> np.ndarray | list[np.ndarray]:
-    """Read labels that are given per recording or per step.
+def parse_labels(y: Any, n_timesteps: Sequence[int]) -> NDArray[Any] | list[NDArray[Any]]:
+    """Read labels that are given per recording or per time step.
 
     Parameters
     ----------
     y : array-like of shape (n_recordings,) or (n_recordings, n_timesteps) or list
-        One scalar per recording, or one 1-D sequence per recording with a label per step.
-        Which of them it is follows from the entries' number of axes, never from sizes.
+        One scalar per recording, or one 1-D sequence per recording with one label per time step.
+        The number of axes of the entries decides which of the two forms `y` has; sizes never do.
     n_timesteps : sequence of int
-        Lengths of the recordings.
+        Length of each recording.
 
     Returns
     -------
@@ -125,7 +140,7 @@ def parse_labels(y: Any, n_timesteps: Sequence[int]) -> np.ndarray | list[np.nda
         if n_axes != axes[0] or n_axes > 1:
             raise ValueError(
                 f"y[{i}] has {n_axes} axes and y[0] has {axes[0]}; the entries of y must all be "
-                "scalars (a label per recording) or all be 1-D (a label per step)."
+                "scalars (one label per recording) or all be 1-D (one label per step)."
             )
     if axes[0] == 0:
         return as_label_array(_column(y, entries), "y")
@@ -144,44 +159,48 @@ def parse_labels(y: Any, n_timesteps: Sequence[int]) -> np.ndarray | list[np.nda
 
 
 def _column(y: Any, entries: list[Any]) -> Any:
-    """Keep numpy from turning a list that mixes strings and numbers into strings."""
+    """Return `y`, as an object array if numpy would turn mixed entries into strings."""
     if isinstance(y, (list, tuple)) and any(isinstance(entry, str) for entry in entries):
         return np.asarray(entries, dtype=object)
     return y
 
 
 def window_labels(
-    labels: np.ndarray, start: np.ndarray, length: int, label: str, min_labeled: float
-) -> np.ndarray:
-    """Label each window of one recording by its steps.
+    labels: NDArray[Any],
+    start: NDArray[np.int64],
+    length: int,
+    label: Literal["majority", "pure"],
+    min_labeled: float,
+) -> NDArray[Any]:
+    """Label each window of one recording by the labels of its time steps.
 
-    A window is labelled if at least the fraction `min_labeled` of its steps is. With
-    ``label="majority"`` it gets the most frequent class of its labelled steps, ties going to
-    the lowest class; with ``label="pure"`` only if they are all of one class. Other windows
-    get -1.
+    A window gets a label if at least the fraction `min_labeled` of its steps is labelled. With
+    ``label="majority"`` the label is the most frequent class of the labelled steps; the lowest
+    class wins a tie. With ``label="pure"`` all labelled steps must have the same class. All other
+    windows get -1.
 
     Parameters
     ----------
     labels : ndarray of shape (n_timesteps,)
-        Labels per step, integers (-1 for unlabelled) or strings.
+        Label of each time step: integers (-1 means unlabelled) or strings.
     start : ndarray of int of shape (n_windows,)
         First step of each window.
     length : int
-        Steps in a window.
+        Number of time steps in a window.
     label : {"majority", "pure"}
-        The rule.
+        Rule that labels a window.
     min_labeled : float
-        Least fraction of labelled steps, in (0, 1].
+        Smallest fraction of labelled steps in a labelled window, in (0, 1].
 
     Returns
     -------
     ndarray of shape (n_windows,)
-        Labels of the windows, of the dtype of `labels`.
+        Labels of the windows, with the dtype of `labels`.
 
     Raises
     ------
     ValueError
-        If a window of string labels comes out unlabelled.
+        If the labels are strings and a window stays unlabelled.
 
     Examples
     --------
@@ -195,15 +214,16 @@ def window_labels(
     n_labeled = np.zeros(len(start), dtype=np.int64)
     most = np.zeros(len(start), dtype=np.int64)
     best = np.full(len(start), -1)
+    # cumulative[t] counts the steps before t with the current class
     cumulative = np.zeros(len(labels) + 1, dtype=np.int64)
     for position, value in enumerate(classes):
         np.cumsum(labels == value, out=cumulative[1:])
         count = cumulative[start + length] - cumulative[start]
         n_labeled += count
-        better = count > most  # strictly: a tie stays with the lower class
+        better = count > most  # strict, so that the lower class wins a tie
         best[better] = position
         np.maximum(most, count, out=most)
-    # a quotient, not min_labeled * length: 7 / 25 is the float 0.28, but 0.28 * 25 is above 7
+    # Divide instead of multiplying: 7 / 25 equals the float 0.28, but 0.28 * 25 is above 7.
     accepted = n_labeled / length >= min_labeled
     if label == "pure":
         accepted &= most == n_labeled
@@ -211,7 +231,7 @@ def window_labels(
         if not accepted.all():
             raise ValueError(
                 "label='pure' leaves windows unlabelled, and strings have no unlabelled marker; "
-                "encode y as integers (then they get -1) or use label='majority'."
+                "encode y as integers (then these windows get -1) or use label='majority'."
             )
         return classes[best]
     return np.where(accepted, np.append(classes, UNLABELED)[best], UNLABELED)

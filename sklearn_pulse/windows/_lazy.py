@@ -1,4 +1,4 @@
-"""Windows of recordings that are cut only when they are read."""
+"""Lazy array of windows that are cut from recordings only when they are read."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from ._base import LazyWindows
 from ._checks import check_positive_int
 from ._recordings import as_recordings
 
-_SCANNED = 2**22  # values of a recording that are scanned at a time
+_SCAN_BLOCK_SIZE = 2**22  # number of values of a recording that are scanned at a time
 
 
-def _as_positions(values: ArrayLike, name: str) -> np.ndarray:
+def _as_positions(values: ArrayLike, name: str) -> NDArray[np.intp]:
     """Return a read-only 1-D copy of integer positions."""
     array = np.asarray(values)
     if array.ndim != 1 or (array.size and array.dtype.kind not in "iu"):
@@ -25,50 +25,55 @@ def _as_positions(values: ArrayLike, name: str) -> np.ndarray:
             f"{name} must be a 1-D array of integers, got shape {array.shape} and dtype "
             f"{array.dtype}; give one integer per window."
         )
-    array = array.astype(np.intp)
-    array.flags.writeable = False
-    return array
+    positions = array.astype(np.intp)
+    positions.flags.writeable = False
+    return positions
 
 
 def _is_simple(key: Any) -> bool:
-    """Tell an index that neither broadcasts with others nor adds an axis."""
+    """Return whether an index is an integer or a slice: it adds no axis and never broadcasts."""
     is_integer = isinstance(key, numbers.Integral) and not isinstance(key, (bool, np.bool_))
     return is_integer or isinstance(key, slice)
 
 
 def _keeps_all(key: Any) -> bool:
-    """Tell an index that selects a whole axis (or several)."""
+    """Return whether an index selects one or several whole axes."""
     return key is Ellipsis or (isinstance(key, slice) and key == slice(None))
 
 
 class RecordingWindows(LazyWindows):
     """Windows of recordings as a lazy array of shape (n_windows, length, n_channels).
 
-    The recordings are kept by reference (memory maps stay memory maps), and a window is copied
-    and cast to float32 only when it is read. Selecting windows, as every cross-validation of
-    scikit-learn does, gives another `RecordingWindows` on the same recordings.
+    The recordings are kept by reference (memory maps stay memory maps). A window is copied and
+    cast to float32 only when it is read. Selecting windows, as every cross-validation of
+    scikit-learn does, returns another `RecordingWindows` on the same recordings.
 
     Parameters
     ----------
     recordings : array-like of shape (n_recordings, n_timesteps, n_channels) or list
-        The recordings; in a list they may differ in length.
+        The recordings, or a list with one array of shape (n_timesteps, n_channels) per recording;
+        the recordings in a list may differ in length.
     recording : array-like of int of shape (n_windows,)
         Index of the recording that each window is cut from.
     start : array-like of int of shape (n_windows,)
-        First step of each window, in steps of the recording as given.
+        First time step of each window, counted in steps of the recording before down-sampling.
     length : int
-        Number of steps in a window, after down-sampling.
+        Number of time steps in a window, after down-sampling.
     downsample : int, default=1
-        A window holds every `downsample`-th step from its start. There is no filter.
+        A window holds every `downsample`-th step from its start on. No filter is applied.
 
     Attributes
     ----------
     recordings : tuple of ndarray of shape (n_timesteps, n_channels)
         The recordings, by reference.
-    recording, start : ndarray of int of shape (n_windows,)
-        The positions of the windows, read-only.
-    length, downsample : int
-        As given.
+    recording : ndarray of int of shape (n_windows,)
+        Index of the recording of each window, read-only.
+    start : ndarray of int of shape (n_windows,)
+        First time step of each window, read-only.
+    length : int
+        Number of time steps in a window, after down-sampling.
+    downsample : int
+        Distance between the steps of a window, in steps of the recording.
 
     Raises
     ------
@@ -77,13 +82,14 @@ class RecordingWindows(LazyWindows):
 
     See Also
     --------
-    sliding_windows : Cut regular windows, with ``lazy=True`` as such an array.
+    sliding_windows : Cut regular windows; ``lazy=True`` returns a `RecordingWindows`.
 
     Notes
     -----
-    An index that selects along the first axis only stays lazy, ``X[3]`` gives one window as an
-    ndarray, and any other index gives an ndarray. ``numpy.asarray(X)`` reads all windows.
-    Pickling contains the recordings; joblib replaces memory maps by their file names.
+    An index that selects along the first axis only returns a `RecordingWindows`. An integer, as
+    in ``X[3]``, returns one window as an ndarray, and any other index returns an ndarray.
+    ``numpy.asarray(X)`` reads all windows. A pickle contains the recordings; joblib replaces
+    memory maps by their file names.
 
     Examples
     --------
@@ -98,6 +104,12 @@ class RecordingWindows(LazyWindows):
     >>> X[[1, 0], ...].shape
     (2, 3, 1)
     """
+
+    recordings: tuple[NDArray[Any], ...]
+    recording: NDArray[np.intp]
+    start: NDArray[np.intp]
+    length: int
+    downsample: int
 
     def __init__(
         self,
@@ -115,6 +127,7 @@ class RecordingWindows(LazyWindows):
         self._check_positions()
 
     def _check_positions(self) -> None:
+        """Raise if the positions do not fit each other or the recordings."""
         if self.recording.shape != self.start.shape:
             raise ValueError(
                 f"recording has {len(self.recording)} entries and start has {len(self.start)}; "
@@ -141,7 +154,7 @@ class RecordingWindows(LazyWindows):
     @property
     def shape(self) -> tuple[int, int, int]:  # type: ignore[override]  # derived, so read-only
         """Shape of the array, (n_windows, length, n_channels)."""
-        return len(self.start), self.length, self.recordings[0].shape[1]
+        return len(self.start), self.length, int(self.recordings[0].shape[1])
 
     @property
     def ndim(self) -> int:
@@ -149,7 +162,7 @@ class RecordingWindows(LazyWindows):
         return 3
 
     @property
-    def dtype(self) -> np.dtype:
+    def dtype(self) -> np.dtype[np.float32]:
         """Data type of the windows, always float32."""
         return np.dtype(np.float32)
 
@@ -161,33 +174,35 @@ class RecordingWindows(LazyWindows):
 
     @property
     def nbytes(self) -> int:
-        """Bytes that the windows would take in memory as one array."""
+        """Number of bytes that the windows would take in memory as one array."""
         return self.size * self.dtype.itemsize
 
     @property
     def overlaps(self) -> bool:  # type: ignore[override]  # derived, so read-only
-        """Whether two windows share a step of a recording (or are the same)."""
+        """Whether two windows overlap or are the same (the steps between kept steps count)."""
         return self._any_closer((self.length - 1) * self.downsample + 1)
 
     def _any_closer(self, distance: int) -> bool:
-        """Whether two windows of a recording start less than `distance` steps apart."""
+        """Return whether two windows of a recording start less than `distance` steps apart."""
         order = np.lexsort((self.start, self.recording))
         recording, start = self.recording[order], self.start[order]
         return bool(((np.diff(recording) == 0) & (np.diff(start) < distance)).any())
 
-    def observed_windows(self) -> np.ndarray | None:
-        """Tell which windows have a step whose channels are all finite.
+    def observed_windows(self) -> NDArray[np.bool_] | None:
+        """Find the windows that have a time step whose channels are all finite.
 
         Every recording is read once, however many windows share its steps.
 
         Returns
         -------
         ndarray of bool of shape (n_windows,), or None
-            None if a recording holds a value that is infinite in float32; a window may hold it.
+            True for each window with such a step. None if a recording holds a value that is
+            infinite in float32, since a window may hold this value.
 
         Examples
         --------
         >>> import numpy as np
+        >>> from sklearn_pulse.windows import RecordingWindows
         >>> recording = np.array([[0.0], [np.nan], [np.nan], [3.0]])
         >>> RecordingWindows([recording], [0, 0, 0], [0, 1, 2], length=2).observed_windows()
         array([ True, False,  True])
@@ -247,18 +262,18 @@ class RecordingWindows(LazyWindows):
             f"downsample={self.downsample})"
         )
 
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+    def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> NDArray[Any]:
         """Read all windows into a new array (numpy's array protocol)."""
         if copy is False:
             raise ValueError(
-                "RecordingWindows has to be copied to become an array; use numpy.asarray(X) "
+                "RecordingWindows cannot become an array without a copy; use numpy.asarray(X) "
                 "instead of copy=False."
             )
         array = self.take(np.arange(len(self)))
         return array if dtype is None else array.astype(dtype, copy=False)
 
-    def __getitem__(self, key: Any) -> RecordingWindows | np.ndarray:
-        """Select windows lazily, or read a window or part of the array."""
+    def __getitem__(self, key: Any) -> RecordingWindows | NDArray[np.float32]:
+        """Select windows lazily, or read one window or a part of the array."""
         first, *rest = (key or (Ellipsis,)) if isinstance(key, tuple) else (key,)
         if first is None or (first is Ellipsis and rest):
             return np.asarray(self)[key]
@@ -266,13 +281,14 @@ class RecordingWindows(LazyWindows):
             return self._getitem_first(first)
         if not all(_is_simple(part) or part is Ellipsis for part in rest):
             return np.asarray(self)[key]
-        # plain indices on the other axes commute with the selection: read only the windows asked
+        # Integers and slices on the other axes commute with the selection of windows, so that
+        # only the selected windows have to be read.
         selected = np.asarray(self._getitem_first(first))
         leading = () if selected.ndim == 2 else (slice(None),)
         return selected[(*leading, *rest)]
 
-    def _getitem_first(self, key: Any) -> RecordingWindows | np.ndarray:
-        """Index the first axis: an integer reads a window, anything else stays lazy."""
+    def _getitem_first(self, key: Any) -> RecordingWindows | NDArray[np.float32]:
+        """Index the first axis: an integer reads a window, any other index selects lazily."""
         if key is Ellipsis:
             return self._select(slice(None))
         if isinstance(key, slice):
@@ -281,7 +297,8 @@ class RecordingWindows(LazyWindows):
             return self.take([int(key)])[0]
         return self._select(self._as_indices(key))
 
-    def _select(self, key: slice | np.ndarray) -> RecordingWindows:
+    def _select(self, key: slice | NDArray[np.intp]) -> RecordingWindows:
+        """Return the selected windows of the same recordings."""
         selected = copy.copy(self)
         selected.recording = self.recording[key]
         selected.start = self.start[key]
@@ -289,8 +306,8 @@ class RecordingWindows(LazyWindows):
         selected.start.flags.writeable = False
         return selected
 
-    def _as_indices(self, key: Any) -> np.ndarray:
-        """Return a mask or sequence of integers as window indices that are within bounds."""
+    def _as_indices(self, key: Any) -> NDArray[np.intp]:
+        """Return a mask or a sequence of integers as indices of windows, within bounds."""
         indices = np.asarray(key)
         if indices.ndim == 1 and indices.size == 0:
             return np.empty(0, dtype=np.intp)
@@ -313,17 +330,18 @@ class RecordingWindows(LazyWindows):
             )
         return indices
 
-    def take(self, indices: ArrayLike) -> np.ndarray:
-        """Read some windows into a new array; nothing else of a recording is read.
+    def take(self, indices: ArrayLike) -> NDArray[np.float32]:
+        """Read selected windows into a new array; nothing else of a recording is read.
 
         Parameters
         ----------
-        indices : array-like of int or bool of shape (n_selected,) or (n_windows,)
-            The windows to read, in this order; negative integers count from the end.
+        indices : array-like of int of shape (n_selected,) or of bool of shape (n_windows,)
+            Indices of the windows, in the order of the output; negative integers count from the
+            end. A boolean mask selects windows in their own order.
 
         Returns
         -------
-        ndarray of shape (n_selected, length, n_channels), float32
+        ndarray of shape (n_selected, length, n_channels), dtype float32
             The windows.
 
         Raises
@@ -334,6 +352,7 @@ class RecordingWindows(LazyWindows):
         Examples
         --------
         >>> import numpy as np
+        >>> from sklearn_pulse.windows import RecordingWindows
         >>> X = RecordingWindows(np.ones((1, 8, 2)), recording=[0, 0], start=[0, 4], length=4)
         >>> X.take([1, 1, 0]).shape
         (3, 4, 2)
@@ -341,19 +360,19 @@ class RecordingWindows(LazyWindows):
         indices = self._as_indices(indices)
         recording, start = self.recording[indices], self.start[indices]
         span = (self.length - 1) * self.downsample + 1
-        # plain views: slicing a numpy.memmap costs several times more than slicing an ndarray
+        # Slicing a numpy.memmap costs several times more than slicing an ndarray of its memory.
         views = {r: np.asarray(self.recordings[r]) for r in np.unique(recording).tolist()}
         windows = np.empty((len(indices), *self.shape[1:]), dtype=np.float32)
-        # a slice a window is one block copy, faster than gathering its steps by index
+        # One slice per window is one block copy, faster than gathering steps by index.
         for row, (r, s) in enumerate(zip(recording.tolist(), start.tolist(), strict=True)):
             windows[row] = views[r][s : s + span : self.downsample]
         return windows
 
 
-def _finite_steps(recording: np.ndarray) -> np.ndarray | None:
-    """Tell which steps are finite in all channels; None if a value is infinite in float32."""
+def _finite_steps(recording: NDArray[Any]) -> NDArray[np.bool_] | None:
+    """Return which steps are finite in all channels; None if a value is infinite in float32."""
     finite = np.empty(len(recording), dtype=bool)
-    size = max(1, _SCANNED // recording.shape[1])
+    size = max(1, _SCAN_BLOCK_SIZE // recording.shape[1])
     for begin in range(0, len(recording), size):
         with np.errstate(over="ignore"):
             block = recording[begin : begin + size].astype(np.float32, copy=False)
@@ -363,10 +382,13 @@ def _finite_steps(recording: np.ndarray) -> np.ndarray | None:
     return finite
 
 
-def _any_in_windows(steps: np.ndarray, start: np.ndarray, length: int, stride: int) -> np.ndarray:
-    """Tell which windows of `length` steps, `stride` apart, hold one that is True."""
+def _any_in_windows(
+    steps: NDArray[np.bool_], start: NDArray[np.intp], length: int, stride: int
+) -> NDArray[np.bool_]:
+    """Return which windows of `length` steps, `stride` apart, hold a step that is True."""
+    # Row r + 1 holds the steps r * stride, ..., (r + 1) * stride - 1.
     padded = np.zeros((-(-len(steps) // stride) + 1, stride), dtype=np.int32)
     padded[1:].ravel()[: len(steps)] = steps
-    # How many there are up to each step among those a multiple of the stride before it.
+    # count[t + stride]: number of True steps among t, t - stride, t - 2 * stride, ...
     count = padded.cumsum(0).ravel()
     return count[start + length * stride] > count[start]

@@ -1,4 +1,4 @@
-"""sktime's panels, read without sktime: frames that hold several series, and lists of frames."""
+"""Reader of sktime's panels without sktime: frames of several series, and lists of frames."""
 
 from __future__ import annotations
 
@@ -6,20 +6,21 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
-# A time may lie this far from its place on a regular grid, in steps: clocks are rounded.
+# Largest distance of a time from a regular grid, in grid steps. Clocks are rounded.
 _JITTER = 0.1
 
 
 class Panel(NamedTuple):
-    """Several recordings, and what a panel calls them.
+    """Recordings of a panel, with the names of instances and channels.
 
     Attributes
     ----------
     arrays : sequence of ndarray of shape (n_timesteps, n_channels)
         The recordings, in the order of the panel.
     instances : pandas Index of length n_recordings, or None
-        Their labels; None where they are only numbered.
+        Label of each recording; None if the recordings are only numbered.
     channels : list of str or None
         Names of the channels; None unless all of them are strings.
     """
@@ -30,22 +31,22 @@ class Panel(NamedTuple):
 
 
 def is_table(X: Any) -> bool:
-    """Tell a pandas DataFrame or Series without importing pandas."""
+    """Return whether X is a pandas DataFrame or Series, without importing pandas."""
     return hasattr(X, "iloc") and hasattr(X, "index")
 
 
 def has_multiindex(table: Any) -> bool:
-    """Tell whether the rows of a pandas object have more than one index level."""
-    return getattr(table.index, "nlevels", 1) > 1
+    """Return whether the rows of a pandas object have more than one index level."""
+    return bool(getattr(table.index, "nlevels", 1) > 1)
 
 
 def is_nested(frame: Any) -> bool:
-    """Tell a frame whose cells hold series."""
+    """Return whether the cells of a frame hold series."""
     return hasattr(frame, "columns") and len(frame) > 0 and any(map(np.ndim, frame.iloc[0]))
 
 
 def is_panel_frame(X: Any) -> bool:
-    """Tell a pandas object that holds several series."""
+    """Return whether X is a pandas object that holds several series."""
     return is_table(X) and (has_multiindex(X) or is_nested(X))
 
 
@@ -55,22 +56,22 @@ def read_frame(frame: Any, name: str, *, hierarchical: bool = False) -> Panel:
     Parameters
     ----------
     frame : DataFrame
-        Either with an index of instances and times (sktime's "pd-multiindex"), or nested, with a
-        series in each cell ("nested_univ").
+        A frame with an index of instances and times (sktime's "pd-multiindex"), or a nested frame
+        with a series in each cell (sktime's "nested_univ").
     name : str
-        What messages call it.
+        Name of the frame in error messages.
     hierarchical : bool, default=False
-        Whether more than one level may name an instance ("pd_multiindex_hier").
+        Whether more than one index level may name an instance (sktime's "pd_multiindex_hier").
 
     Returns
     -------
     Panel
-        Instances in order of appearance.
+        The recordings, with instances in order of appearance.
 
     Raises
     ------
     ValueError
-        For an irregular time index, aggregates, and cells that do not fit together.
+        If a time index is irregular, the frame has aggregates, or cells do not fit together.
 
     Examples
     --------
@@ -86,7 +87,19 @@ def read_frame(frame: Any, name: str, *, hierarchical: bool = False) -> Panel:
 
 
 def read_frames(frames: list[Any], name: str) -> Panel:
-    """Read a list with a frame of shape (n_timesteps, n_channels) per recording ("df-list").
+    """Read a list of frames, one per recording (sktime's "df-list").
+
+    Parameters
+    ----------
+    frames : list of DataFrame of shape (n_timesteps, n_channels)
+        The recordings.
+    name : str
+        Name of the list in error messages.
+
+    Returns
+    -------
+    Panel
+        The recordings, without labels of instances.
 
     Raises
     ------
@@ -105,37 +118,39 @@ def read_frames(frames: list[Any], name: str) -> Panel:
 
 
 def align(values: Any, panel: Any, name: str) -> Any:
-    """Arrange a pandas object that goes with a panel frame by instance; leave others alone.
+    """Arrange the labels or groups of a panel frame by instance.
 
     Parameters
     ----------
     values : array-like, Series or DataFrame of one column
-        With the index of `panel`, one value a step; or with one value an instance.
+        One value per time step, with the index of `panel`, or one value per instance. Objects
+        other than those of pandas are returned as they are.
     panel : Any
-        What was given as recordings.
+        The recordings that the user has passed. If they are no panel frame, `values` are returned
+        as they are.
     name : str
-        What messages call `values`.
+        Name of the values in error messages.
 
     Returns
     -------
     ndarray of shape (n_instances,), list of ndarray of shape (n_timesteps,), or `values`
-        A list where there is a value per step.
+        An array if there is one value per instance, a list if there is one value per time step.
 
     Raises
     ------
     ValueError
-        If the index is not that of the panel, and not 0, 1, 2, ... either.
+        If the index of `values` is neither the index of the panel nor 0, 1, 2, ...
     """
     if not (is_table(values) and is_panel_frame(panel)):
         return values
     column = np.ravel(values.to_numpy())
     if len(column) != len(values):
-        raise ValueError(f"{name} has {values.shape[1]} columns: pass one of them, {name}[column].")
+        raise ValueError(f"{name} has {values.shape[1]} columns: pass one column, {name}[column].")
     if has_multiindex(values):
         if not values.index.equals(panel.index):
             raise ValueError(
-                f"{name} has a label per step, but not the index of recordings: pass"
-                f" {name}.loc[recordings.index], or, beside a nested frame, a list with one"
+                f"{name} has one label per step, but not the index of recordings: pass"
+                f" {name}.loc[recordings.index], or, with a nested frame, a list with one"
                 " sequence per instance."
             )
         rows, counts, _ = _instance_rows(values.index, name)
@@ -146,14 +161,14 @@ def align(values: Any, panel: Any, name: str) -> Any:
         not numbered or set(instances) == set(values.index)
     ):
         raise ValueError(
-            f"the index of {name} is not that of the instances of recordings, in their order: pass"
+            f"the index of {name} does not list the instances of recordings in their order: pass"
             f" {name}.loc[instances], or {name}.to_numpy() if the order is right."
         )
     return column
 
 
 def instance_labels(recordings: Any) -> Any:
-    """Return the labels of the instances of a panel frame, or None for anything else."""
+    """Return the labels of the instances of a panel frame; None for any other input."""
     if not is_panel_frame(recordings):
         return None
     if has_multiindex(recordings):
@@ -162,31 +177,35 @@ def instance_labels(recordings: Any) -> Any:
 
 
 def _names(frame: Any) -> list[str] | None:
-    """Return the column names if all are strings, as scikit-learn's feature names are."""
+    """Return the column names; None unless all are strings, as scikit-learn's feature names."""
     columns = list(getattr(frame, "columns", []))
     return columns if columns and all(isinstance(column, str) for column in columns) else None
 
 
-def _instance_rows(index: Any, name: str) -> tuple[np.ndarray, np.ndarray, Any]:
-    """Return the rows instance by instance, how many each has, and the instances' labels."""
+def _instance_rows(index: Any, name: str) -> tuple[NDArray[np.intp], NDArray[np.intp], Any]:
+    """Return the rows sorted by instance, the number of rows and the label of each instance."""
     instances = index.droplevel(-1)
     codes, labels = instances.factorize()
     if (codes < 0).any():
-        raise ValueError(f"{name} has rows whose instance is NaN: name it, or drop them.")
+        raise ValueError(
+            f"{name} has rows whose instance is NaN: name the instance, or drop these rows."
+        )
     return np.argsort(codes, kind="stable"), np.bincount(codes), labels.set_names(instances.names)
 
 
 def _read_multiindex(frame: Any, name: str, hierarchical: bool) -> Panel:
+    """Read a frame whose rows have an index of instances and times."""
     n_levels = frame.index.nlevels
     if n_levels > 2 and not hierarchical:
         raise ValueError(
             f"{name} has a hierarchical index of {n_levels} levels; a panel has two, instance and"
-            " time. Join the others into one, or pass a list with one 2-D array per series."
+            " time. Join all levels but the last into one, or pass a list with one 2-D array per"
+            " series."
         )
     if any((frame.index.get_level_values(i) == "__total").any() for i in range(n_levels - 1)):
         raise ValueError(
-            f"{name} has aggregates ('__total') beside what they add up, so series would count"
-            " twice: drop them."
+            f"{name} has aggregates ('__total') beside the series that they add up, so these"
+            " series would count twice: drop the aggregates."
         )
     rows, counts, labels = _instance_rows(frame.index, name)
     ends = np.cumsum(counts)
@@ -201,16 +220,19 @@ def _read_multiindex(frame: Any, name: str, hierarchical: bool) -> Panel:
 
 
 def _read_nested(frame: Any, name: str) -> Panel:
+    """Read a frame whose cells hold series."""
     arrays, times = [], []
     for label, cells in zip(frame.index, frame.to_numpy(), strict=True):
         if any(np.ndim(cell) != 1 for cell in cells):
-            raise ValueError(f"{name} has cells without a series, in instance {label!r}: drop it.")
+            raise ValueError(
+                f"{name} has cells without a series, in instance {label!r}: drop this instance."
+            )
         indexes = [cell.index for cell in cells if is_table(cell)]
         same_length = len({len(cell) for cell in cells}) == 1
         if not same_length or any(not index.equals(indexes[0]) for index in indexes):
             raise ValueError(
                 f"{name} has channels with different times in instance {label!r}: reindex them to"
-                " the same ones (what is missing may be NaN)."
+                " the same times (missing values may be NaN)."
             )
         arrays.append(np.column_stack([np.asarray(cell) for cell in cells]))
         times.append(indexes[0] if indexes else range(0))
@@ -219,20 +241,20 @@ def _read_nested(frame: Any, name: str) -> Panel:
 
 
 def _check_times(indexes: Iterable[Any], name: str, labels: Iterable[Any]) -> None:
-    """Raise unless each time index is regular, and all have the same step."""
+    """Raise unless each time index is regular, and all have the same time step."""
     first = None
     for label, index in zip(labels, indexes, strict=True):
         step = _time_step(index, f"{name} has an irregular time index in instance {label!r}")
         first = step if first is None else first
-        if step is not None and abs(step - first) > _JITTER * first:
+        if step is not None and first is not None and abs(step - first) > _JITTER * first:
             raise ValueError(
                 f"{name} has instances with different time steps, {first:g} and, in instance"
-                f" {label!r}, {step:g}: resample them to one."
+                f" {label!r}, {step:g}: resample them to one time step."
             )
 
 
 def _time_step(index: Any, problem: str) -> float | None:
-    """Return the step of a time index (a date's in seconds); None where there is none to tell."""
+    """Return the step of a time index, in seconds for dates; None if it cannot be told."""
     if len(index) < 2:
         return None
     times = _as_numbers(index)
@@ -240,23 +262,23 @@ def _time_step(index: Any, problem: str) -> float | None:
         return None
     step = (times[-1] - times[0]) / (len(times) - 1)
     grid = times[0] + step * np.arange(len(times))
-    # months and business days are regular in a calendar only
+    # Months and business days are regular in a calendar, though not in seconds.
     is_regular = (np.abs(times - grid) <= _JITTER * step).all() or (
         getattr(index, "inferred_freq", None) is not None
     )
     if not (is_regular and step > 0):
         raise ValueError(
             f"{problem}: reindex it on a regular grid (missing steps become NaN, which is masked),"
-            " or reset it if the steps are regular but their times are not meant."
+            " or reset it if the steps are regular and the times in the index are wrong."
         )
     return float(step)
 
 
-def _as_numbers(index: Any) -> np.ndarray | None:
-    """Return times as numbers, or None if an index holds something else."""
+def _as_numbers(index: Any) -> NDArray[Any] | None:
+    """Return times as numbers; None if an index holds neither numbers nor dates nor periods."""
     kind = getattr(index, "dtype", np.dtype(int)).kind
     if kind in "mM":
         return np.asarray((index - index[0]).total_seconds())
-    if hasattr(index, "asi8"):  # periods
-        return index.asi8.astype(np.float64)
+    if hasattr(index, "asi8"):  # a PeriodIndex
+        return np.asarray(index.asi8, dtype=np.float64)
     return np.asarray(index, dtype=np.float64) if kind in "iuf" else None

@@ -1,14 +1,14 @@
-"""Windows at random starts, as the published pre-training draws them."""
+"""Windows at random starts, drawn as in the published pre-training."""
 
 from __future__ import annotations
 
 import numbers
 import warnings
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import Bunch, check_random_state
 
 from ._checks import check_fraction, check_grid, check_groups
@@ -26,42 +26,55 @@ def random_windows(
     groups: ArrayLike | None = None,
     lazy: bool = False,
     downsample: int = 1,
-    input_layout: str = "ntc",
+    input_layout: Literal["ntc", "nct"] = "ntc",
 ) -> Bunch:
-    """Cut windows at random starts of recordings, as the published pre-training does.
+    """Cut windows at random starts of recordings, as in the published pre-training.
 
-    Recording i, counted from 0, permutes its starts 0, ..., n_timesteps - length - 3 with
-    ``numpy.random.RandomState(seed + i)``, takes every `stride`-th of the permutation, and of
-    these the first ``int(fraction * n)``. So a recording gives about ``n_timesteps / stride``
-    distinct windows that overlap at random, and the same ones for the same integer seed.
+    The starts 0, ..., n_timesteps - length - 3 of recording i, counted from 0, are permuted with
+    ``numpy.random.RandomState(seed + i)``. Every `stride`-th start of the permutation is taken,
+    and the first ``int(fraction * n)`` of these n starts are kept. A recording thus gives about
+    ``n_timesteps / stride`` distinct windows that overlap at random. The same integer seed gives
+    the same windows.
 
     Parameters
     ----------
     recordings : array-like of shape (n_recordings, n_timesteps, n_channels), list or DataFrame
-        The recordings, as in `sliding_windows`.
+        One 3-D array; or a list with one array (or DataFrame) of shape (n_timesteps, n_channels),
+        or (n_timesteps,), per recording; or a panel frame, in any form that `sliding_windows`
+        takes.
     length : int
-        Steps in a window, counted after down-sampling.
+        Number of time steps in a window, counted after down-sampling.
     stride : int or None
-        One of `stride` possible starts is taken; None means `length`.
+        One of `stride` possible starts is taken. None means `length`.
     fraction : float, default=1.0
-        Part of these windows that is kept, in (0, 1].
+        Fraction of the windows of each recording that is kept, in (0, 1].
     random_state : int, RandomState instance or None, default=None
-        An integer is the seed itself and gives the published windows. A RandomState instance
-        (None is numpy's global one) draws a seed of 31 bits from it.
+        An integer is the seed itself and gives the published windows. From a RandomState
+        instance, a seed of 31 bits is drawn. None draws it from numpy's global RandomState.
     groups : array-like of shape (n_recordings,), default=None
-        A group per recording. None makes each recording a group.
+        Group of each recording. None makes each recording its own group.
     lazy : bool, default=False
         If True, `X` is a `RecordingWindows`, which cuts windows when they are read.
     downsample : int, default=1
         Keep every `downsample`-th step, without a filter, before windows are cut.
     input_layout : {"ntc", "nct"}, default="ntc"
-        Order of the axes of a 3-D array, as in `sliding_windows`.
+        Order of the axes of a 3-D array: n recordings, t time steps, c channels.
 
     Returns
     -------
     :class:`~sklearn.utils.Bunch`
-        With `X`, `groups`, `recording` and `start` as in `sliding_windows`, and `y` None. The
-        windows of a recording are in the order of its permutation.
+        Dictionary-like object with the attributes
+
+        X : ndarray or RecordingWindows of shape (n_windows, length, n_channels), dtype float32
+            The windows, recording by recording, each in the order of its permutation.
+        y : None
+            Windows at random starts have no labels.
+        groups : ndarray of shape (n_windows,)
+            Group of each window.
+        recording : ndarray of int of shape (n_windows,)
+            Index of each window's recording.
+        start : ndarray of int of shape (n_windows,)
+            First step of each window, counted in steps of the recording before down-sampling.
 
     Raises
     ------
@@ -72,12 +85,19 @@ def random_windows(
     Warns
     -----
     UserWarning
-        If some recordings give no window, being too short or because `fraction` keeps none.
+        If some recordings give no window, because they are too short or `fraction` keeps no
+        window of them.
+
+    See Also
+    --------
+    sliding_windows : Windows at regular starts.
+    segment_windows : Windows inside labelled intervals.
 
     Notes
     -----
-    The published rule leaves a recording of less than ``length + 3`` steps without a window;
-    here it gives the one that starts at step 0, if it holds one at all.
+    The published rule leaves a recording of less than ``length + 3`` steps without a window.
+    Here such a recording gives the window that starts at step 0, if it has at least `length`
+    steps.
 
     References
     ----------
@@ -118,7 +138,7 @@ def random_windows(
 
 
 def _draw_seed(random_state: Any) -> int:
-    """Return an integer seed as it is, or draw one of 31 bits."""
+    """Return an integer seed as it is; from any other random state draw a seed of 31 bits."""
     is_integer = isinstance(random_state, numbers.Integral)
     if is_integer and not isinstance(random_state, (bool, np.bool_)):
         if not 0 <= random_state < 2**32:
@@ -130,14 +150,14 @@ def _draw_seed(random_state: Any) -> int:
     if random_state is not None and not isinstance(random_state, np.random.RandomState):
         raise ValueError(
             f"random_state must be an integer, a numpy.random.RandomState or None, got "
-            f"{random_state!r}; pass an integer for windows that can be drawn again."
+            f"{random_state!r}; pass an integer to draw the same windows again."
         )
     return int(check_random_state(random_state).randint(2**31, dtype=np.int64))
 
 
 def _permuted_starts(
     n_timesteps: int, length: int, stride: int, fraction: float, seed: int
-) -> np.ndarray:
+) -> NDArray[np.int64]:
     """Return random distinct starts in one recording, in the order of the permutation."""
     if n_timesteps < length:
         return np.empty(0, dtype=np.int64)
@@ -148,12 +168,15 @@ def _permuted_starts(
     return starts[: int(fraction * len(starts))].astype(np.int64)
 
 
-def _report_dropped(starts: list[np.ndarray], long_enough: np.ndarray, fraction: float) -> None:
-    """Warn about recordings that `fraction` leaves without a window; raise if it is all."""
+def _report_dropped(
+    starts: list[NDArray[np.int64]], long_enough: NDArray[np.bool_], fraction: float
+) -> None:
+    """Warn about recordings that `fraction` leaves without a window; raise if all are."""
     empty = np.array([len(s) == 0 for s in starts])
     if empty.all():
         raise ValueError(
-            f"fraction={fraction!r} keeps no window of any recording; raise it or lower stride."
+            f"fraction={fraction!r} keeps no window of any recording; raise fraction or lower "
+            "stride."
         )
     n_dropped = int((empty & long_enough).sum())
     if n_dropped:

@@ -1,4 +1,4 @@
-"""Reading of recordings: one array per recording, neither copied nor cast."""
+"""Conversion of recordings to a list of 2-D arrays, without a copy or cast."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import warnings
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ._panel import has_multiindex, is_panel_frame, is_table, read_frame, read_frames
 
@@ -16,7 +17,7 @@ _READINGS = (
 )
 
 
-def _as_real_array(values: Any, name: str) -> np.ndarray:
+def _as_real_array(values: Any, name: str) -> NDArray[Any]:
     """Return a real-valued array without copying; a memory map stays a memory map."""
     if isinstance(values, np.ma.MaskedArray):
         raise ValueError(
@@ -39,7 +40,7 @@ def _as_real_array(values: Any, name: str) -> np.ndarray:
     return array
 
 
-def _as_recording(values: Any, name: str) -> np.ndarray:
+def _as_recording(values: Any, name: str) -> NDArray[Any]:
     """Return one recording as an array of shape (n_timesteps, n_channels)."""
     array = _as_real_array(values, name)
     if array.ndim == 0:
@@ -52,8 +53,8 @@ def _as_recording(values: Any, name: str) -> np.ndarray:
     return array[:, np.newaxis] if array.ndim == 1 else array
 
 
-def _split_recordings(array: np.ndarray, input_layout: str) -> list[np.ndarray]:
-    """Split a 3-D array into its recordings and refuse any other number of axes."""
+def _split_recordings(array: NDArray[Any], input_layout: str) -> list[NDArray[Any]]:
+    """Split a 3-D array into its recordings; raise if it has another number of axes."""
     if array.ndim in (1, 2):
         raise ValueError(
             f"recordings is a bare {array.ndim}-D array of shape {array.shape}, which can be "
@@ -77,14 +78,14 @@ def _split_recordings(array: np.ndarray, input_layout: str) -> list[np.ndarray]:
     return list(array)
 
 
-def as_recordings(recordings: Any, input_layout: str = "ntc") -> list[np.ndarray]:
+def as_recordings(recordings: Any, input_layout: str = "ntc") -> list[NDArray[Any]]:
     """Return recordings as a list of 2-D arrays that share the memory of the input.
 
     Parameters
     ----------
     recordings : array-like of shape (n_recordings, n_timesteps, n_channels), list or DataFrame
-        Either one 3-D array, or a list or tuple with one array or frame of shape
-        (n_timesteps, n_channels) or (n_timesteps,) per recording, or a frame that holds several
+        One 3-D array; or a list or tuple with one array or frame of shape
+        (n_timesteps, n_channels) or (n_timesteps,) per recording; or a frame that holds several
         series (sktime's "pd-multiindex" and "nested_univ").
     input_layout : {"ntc", "nct"}, default="ntc"
         Order of the axes of a 3-D array; "nct" is sktime's "numpy3D".
@@ -92,13 +93,13 @@ def as_recordings(recordings: Any, input_layout: str = "ntc") -> list[np.ndarray
     Returns
     -------
     list of ndarray of shape (n_timesteps, n_channels)
-        The recordings, neither copied nor cast (those of frames may be copies).
+        The recordings, neither copied nor cast (recordings of frames may be copies).
 
     Raises
     ------
     ValueError
-        If the input is empty, ambiguous (1-D or 2-D), not real-valued, or if the recordings
-        have different channels; if a frame has an irregular time index.
+        If the input is empty, ambiguous (1-D or 2-D) or not real-valued, if the recordings have
+        different numbers of channels, or if a frame has an irregular time index.
 
     Examples
     --------

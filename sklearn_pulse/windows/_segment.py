@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numbers
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import Bunch
 
 from ._checks import check_grid, check_groups
@@ -26,41 +26,53 @@ def segment_windows(
     groups: ArrayLike | None = None,
     lazy: bool = False,
     downsample: int = 1,
-    input_layout: str = "ntc",
+    input_layout: Literal["ntc", "nct"] = "ntc",
 ) -> Bunch:
     """Cut windows that lie wholly inside labelled segments of recordings.
 
     Windows start at the segment's first step, `stride` steps later and so on, as long as they
-    end inside the segment; a segment shorter than a window gives none.
+    end inside the segment. A segment shorter than a window gives no window.
 
     Parameters
     ----------
     recordings : array-like of shape (n_recordings, n_timesteps, n_channels), list or DataFrame
-        The recordings, as in `sliding_windows`.
+        One 3-D array; or a list with one array (or DataFrame) of shape (n_timesteps, n_channels),
+        or (n_timesteps,), per recording; or a panel frame, in any form that `sliding_windows`
+        takes.
     segments : array-like or DataFrame of shape (n_segments, 4)
-        Rows (recording, start, end, label): the index of the recording, the first step and the
-        step after the last, counted from 0 in steps of the recording as given, and the class,
-        an integer (-1 for unlabelled) or a string. Segments may overlap.
+        Rows (recording, start, end, label): the index of the recording; the first step and the
+        step after the last, counted from 0 in steps of the recording before down-sampling; and
+        the class, an integer (-1 means unlabelled) or a string. Segments may overlap.
     length : int
-        Steps in a window, counted after down-sampling.
+        Number of time steps in a window, counted after down-sampling.
     stride : int, default=None
-        Steps between the starts of two windows, counted after down-sampling. None means
-        `length`.
+        Number of time steps between the starts of two consecutive windows, counted after
+        down-sampling. None means `length`.
     groups : array-like of shape (n_recordings,), default=None
-        A group per recording. None makes each recording a group.
+        Group of each recording. None makes each recording its own group.
     lazy : bool, default=False
         If True, `X` is a `RecordingWindows`, which cuts windows when they are read.
     downsample : int, default=1
         Keep every `downsample`-th step of the recording, counted from the recording's first
-        step, before windows are cut. A segment then holds the kept steps inside it.
+        step, before windows are cut. A segment then consists of the kept steps inside it.
     input_layout : {"ntc", "nct"}, default="ntc"
-        Order of the axes of a 3-D array, as in `sliding_windows`.
+        Order of the axes of a 3-D array: n recordings, t time steps, c channels.
 
     Returns
     -------
     :class:`~sklearn.utils.Bunch`
-        With `X`, `y`, `groups`, `recording` and `start` as in `sliding_windows`; the windows
-        are in the order of the segments.
+        Dictionary-like object with the attributes
+
+        X : ndarray or RecordingWindows of shape (n_windows, length, n_channels), dtype float32
+            The windows, segment by segment, in the order of `segments`.
+        y : ndarray of shape (n_windows,)
+            Label of each window's segment, int64 or string.
+        groups : ndarray of shape (n_windows,)
+            Group of each window.
+        recording : ndarray of int of shape (n_windows,)
+            Index of each window's recording.
+        start : ndarray of int of shape (n_windows,)
+            First step of each window, counted in steps of the recording before down-sampling.
 
     Raises
     ------
@@ -71,6 +83,7 @@ def segment_windows(
     See Also
     --------
     sliding_windows : Windows of whole recordings.
+    random_windows : Windows at random starts, for pre-training.
 
     Examples
     --------
@@ -88,7 +101,7 @@ def segment_windows(
     arrays = as_recordings(recordings, input_layout)
     group_of = check_groups(groups, len(arrays), recordings)
     intervals, labels = _parse_segments(segments, [len(x) for x in arrays])
-    # the kept step k is step k * downsample of the recording; so both bounds are rounded up
+    # Kept step k is step k * downsample of the recording, so both bounds are rounded up.
     bounds = -(-intervals[:, 1:] // downsample)
     starts = [np.arange(a, max(b - length + 1, a), stride) for a, b in bounds.tolist()]
     segment, start = join_starts(starts)
@@ -111,7 +124,7 @@ def segment_windows(
 
 
 def _segment_rows(segments: Any) -> list[Sequence[Any]]:
-    """Return the rows of a table of segments, each value with a type of its own."""
+    """Return the rows of a table of segments, in which each value keeps its own type."""
     if is_table(segments):
         rows = segments.to_numpy(dtype=object).tolist()
     elif isinstance(segments, (list, tuple)):
@@ -133,14 +146,17 @@ def _segment_rows(segments: Any) -> list[Sequence[Any]]:
 
 
 def _as_whole(value: Any, row: int, name: str) -> int:
+    """Return a whole number as an int, floats such as 3.0 included; raise for anything else."""
     is_number = isinstance(value, numbers.Real) and not isinstance(value, (bool, np.bool_))
     if not is_number or not float(value).is_integer():
         raise ValueError(f"segments row {row}: {name} must be an integer, got {value!r}.")
     return int(value)
 
 
-def _parse_segments(segments: Any, n_timesteps: list[int]) -> tuple[np.ndarray, np.ndarray]:
-    """Return the intervals, shape (n_segments, 3), and labels of a table of segments."""
+def _parse_segments(
+    segments: Any, n_timesteps: list[int]
+) -> tuple[NDArray[np.int64], NDArray[Any]]:
+    """Return intervals (recording, start, end), shape (n_segments, 3), and labels of segments."""
     rows = _segment_rows(segments)
     intervals = np.empty((len(rows), 3), dtype=np.int64)
     for row, segment in enumerate(rows):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -22,11 +23,11 @@ def sliding_windows(
     *,
     y: ArrayLike | Sequence[ArrayLike] | None = None,
     groups: ArrayLike | None = None,
-    label: str = "majority",
+    label: Literal["majority", "pure"] = "majority",
     min_labeled: float = 0.5,
     lazy: bool = False,
     downsample: int = 1,
-    input_layout: str = "ntc",
+    input_layout: Literal["ntc", "nct"] = "ntc",
 ) -> Bunch:
     """Cut recordings into windows at regular starts.
 
@@ -36,30 +37,32 @@ def sliding_windows(
     Parameters
     ----------
     recordings : array-like of shape (n_recordings, n_timesteps, n_channels), list or DataFrame
-        One 3-D array, or a list with an array (or DataFrame) of shape
-        (n_timesteps, n_channels) per recording; these may differ in length, may be memory maps
-        and may be 1-D if univariate. Or a panel of sktime's: a frame with an index of instances
-        and times, or a nested one; a 3-D array of sktime's needs ``input_layout="nct"``.
+        One 3-D array; or a list with one array (or DataFrame) of shape (n_timesteps, n_channels)
+        per recording; or a panel frame in a form of sktime's, with an index of instances and
+        times or with series in its cells. The recordings in a list may differ in length, may be
+        memory maps, and may be 1-D if they are univariate. A 3-D array of sktime's needs
+        ``input_layout="nct"``.
     length : int
-        Steps in a window, counted after down-sampling.
+        Number of time steps in a window, counted after down-sampling.
     stride : int, default=None
-        Steps between the starts of two windows, counted after down-sampling. None means
-        `length`: windows that touch and do not overlap.
+        Number of time steps between the starts of two consecutive windows, counted after
+        down-sampling. None means `length`, so that windows touch and do not overlap.
     y : array-like of shape (n_recordings,) or (n_recordings, n_timesteps) or list, default=None
-        Labels: a scalar per recording, or a 1-D sequence with a label per step of the
-        recording. Integers or strings. Among integers -1 is unlabelled, and so is NaN in a
-        float `y` that is integral elsewhere; strings have no unlabelled marker. Beside a panel
-        frame, a Series has the index of its instances, or that of the panel itself.
+        Labels, integers or strings: one scalar per recording, or one 1-D sequence per recording
+        with one label per time step. The integer -1 means unlabelled; so does NaN in a float `y`
+        whose other values are whole numbers. Strings have no unlabelled marker. If `recordings`
+        is a panel frame, a Series has the index of its instances or the index of the frame.
     groups : array-like of shape (n_recordings,), default=None
-        A group per recording, say its subject, for splitters such as
-        :class:`~sklearn.model_selection.GroupKFold`. None makes each recording a group, which a
-        panel frame names by its instances.
+        Group of each recording, for example its subject, for splitters such as
+        :class:`~sklearn.model_selection.GroupKFold`. None makes each recording its own group; the
+        groups of a panel frame are then the names of its instances.
     label : {"majority", "pure"}, default="majority"
-        How a window is labelled by its steps. "majority": by the most frequent class of its
-        labelled steps, ties going to the lowest. "pure": the same, but -1 if its labelled steps
-        are of more than one class. Labels per recording are repeated as they are.
+        How labels per time step become the label of a window. "majority" takes the most frequent
+        class of the labelled steps; the lowest class wins a tie. "pure" takes the class of the
+        labelled steps if it is the same for all of them, and -1 otherwise. Labels per recording
+        are repeated for each window.
     min_labeled : float, default=0.5
-        A window is labelled only if at least this fraction of its steps is, in (0, 1].
+        A window gets a label only if at least this fraction of its steps is labelled, in (0, 1].
     lazy : bool, default=False
         If True, `X` is a `RecordingWindows`, which cuts windows when they are read.
     downsample : int, default=1
@@ -70,19 +73,20 @@ def sliding_windows(
     Returns
     -------
     :class:`~sklearn.utils.Bunch`
-        With the attributes
+        Dictionary-like object with the attributes
 
-        X : ndarray or RecordingWindows of shape (n_windows, length, n_channels), float32
+        X : ndarray or RecordingWindows of shape (n_windows, length, n_channels), dtype float32
             The windows, recording by recording.
         y : ndarray of shape (n_windows,) or None
-            Labels, int64 or strings; -1 where the label rule leaves a window unlabelled.
+            Label of each window, int64 or string; -1 if the label rule leaves the window
+            unlabelled. None if the parameter `y` is None.
         groups : ndarray of shape (n_windows,)
-            Groups of the windows.
+            Group of each window.
         recording : ndarray of int of shape (n_windows,)
             Index of each window's recording.
         start : ndarray of int of shape (n_windows,)
-            First step of each window, in steps of the recording as given: a multiple of
-            ``stride * downsample``.
+            First step of each window, counted in steps of the recording before down-sampling: a
+            multiple of ``stride * downsample``.
 
     Raises
     ------
@@ -94,13 +98,13 @@ def sliding_windows(
     Warns
     -----
     UserWarning
-        If some recordings are shorter than a window and give none.
+        If some recordings are shorter than a window and give no window.
 
     See Also
     --------
     segment_windows : Windows inside labelled intervals.
     random_windows : Windows at random starts, for pre-training.
-    SlidingWindows : The same as a pipeline step, for labels per recording.
+    SlidingWindows : Pipeline step that cuts the same windows, for one label per recording.
 
     Examples
     --------
@@ -115,13 +119,13 @@ def sliding_windows(
     >>> w.y.tolist()
     ['walk', 'walk', 'walk', 'sit', 'sit']
 
-    A label per step; two of the four steps of the last window carry a label:
+    One label per time step; two of the four steps of the last window carry a label:
 
     >>> steps = [[0, 0, 0, 0, 1, 1, 0, 1, -1, -1]]
     >>> sliding_windows([np.zeros(10)], length=4, stride=3, y=steps).y
     array([0, 0, 0])
 
-    A panel of sktime's, with its instances as groups:
+    A panel frame, whose instances become groups:
 
     >>> import pandas as pd
     >>> index = pd.MultiIndex.from_product([["anna", "ben"], range(5)])

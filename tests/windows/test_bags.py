@@ -1,4 +1,4 @@
-"""SlidingWindows, the transformer."""
+"""The transformer SlidingWindows."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def test_scikit_learn_checks(estimator, check):
 
 
 def slow_bag(series, length, stride):
-    """Build the bag one window at a time, as the rule reads."""
+    """Build the bag one window at a time."""
     per_series = []
     for x in series:
         starts = [s for s in range(0, len(x), stride) if s + length <= len(x)] or [0]

@@ -1,4 +1,4 @@
-"""Windows of sktime's panels, without sktime: instances are recordings, and groups."""
+"""Windows of sktime's panels without sktime: instances become recordings and groups."""
 
 import subprocess
 import sys
@@ -85,10 +85,10 @@ def test_a_label_per_instance(kind):
         assert sliding_windows(panel, 4, y=y).y.tolist() == expected.y.tolist()
     groups = pd.Series([1, 2, 2], index=list(LENGTHS))
     assert sliding_windows(panel, 4, groups=groups).groups.tolist() == [1, 1, 2, 2, 2, 2]
-    # pandas aligns by label and sktime by position: where they differ nobody is right
+    # pandas aligns by label and sktime by position; if the two differ, the input is refused
     for index in (["anna", "ben", "eva"], ["a", "b", "c"], [2, 1, 0]):
         for name in ("y", "groups"):
-            with pytest.raises(ValueError, match=f"the index of {name} is not that of the inst"):
+            with pytest.raises(ValueError, match=f"the index of {name} does not list the inst"):
                 sliding_windows(panel, 4, **{name: pd.Series([0, 1, 2], index=index)})
     numbered = MULTI.rename(index={"ben": 2, "anna": 0, "eva": 1}, level=0)
     with pytest.raises(ValueError, match="in their order"):
@@ -109,13 +109,13 @@ def test_a_label_per_step():
     per_subject = {name: expected.y[expected.recording == i] for i, name in enumerate(LENGTHS)}
     for name in LENGTHS:
         assert aligned.y[aligned.groups == name].tolist() == per_subject[name].tolist()
-    with pytest.raises(ValueError, match="y has a label per step, but not the index of rec"):
+    with pytest.raises(ValueError, match="y has one label per step, but not the index of rec"):
         sliding_windows(MULTI, 4, 2, y=y.iloc[::-1])
-    with pytest.raises(ValueError, match="beside a nested frame, a list with one"):
+    with pytest.raises(ValueError, match="with a nested frame, a list with one"):
         sliding_windows(NESTED, 4, 2, y=y)
 
 
-def test_what_is_no_panel():
+def test_frames_that_are_no_panel_are_refused():
     hierarchy = pd.concat({"a": MULTI}, names=["ward"])
     with pytest.raises(ValueError, match="hierarchical index of 3 levels.*Join"):
         sliding_windows(hierarchy, 4)

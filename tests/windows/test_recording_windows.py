@@ -93,7 +93,7 @@ def test_indexing_equals_numpy(key, downsample):
     + [([4, 1], Ellipsis), (np.array([0]), slice(None), slice(None))],
     ids=repr,
 )
-def test_selecting_windows_reads_none(key):
+def test_selecting_windows_reads_no_window(key):
     X = lazy_windows(Unreadable)
     selected = X[key]
     assert type(selected) is Unreadable
@@ -282,13 +282,13 @@ def test_observed_windows_are_those_with_a_finite_step(data, length, downsample)
 
 
 @pytest.mark.parametrize("value", [np.inf, -np.inf, 1e39])
-def test_infinity_is_left_to_who_reads_the_windows(value):
+def test_infinity_is_refused_only_in_windows_that_hold_it(value):
     recording = ramp(30, 2)[:].astype(np.float64)
     recording[20, 1] = value
     outside = RecordingWindows([recording], [0], [0], 4)
     assert outside.observed_windows() is None
     transformer = RandomEncoderTransformer(embedding_dim=4, encoder_depth=2, random_state=0)
-    transformer.fit(outside)  # no window holds it
+    transformer.fit(outside)  # no window holds the infinite value
     with pytest.raises(ValueError, match="infinity or a value too large for float32"):
         transformer.fit(RecordingWindows([recording], [0, 0], [0, 18], 4))
 

@@ -1,4 +1,4 @@
-"""Windows at regular starts, and what the cutters take as recordings."""
+"""Windows at regular starts, and the forms of recordings that all cutters take."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.windows.helpers import quick, ramp
 
 
 def slow_windows(recordings, length, stride, downsample):
-    """Cut windows one at a time, as the rule reads."""
+    """Cut windows one at a time."""
     windows, recording, start = [], [], []
     for i, x in enumerate(recordings):
         kept = x[::downsample]

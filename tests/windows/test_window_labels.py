@@ -31,7 +31,7 @@ def test_label_rule_equals_loop(steps, length, stride, label, min_labeled):
 
 
 def test_min_labeled_is_an_exact_fraction():
-    # 0.28 * 25 is above 7 in floating point, yet seven of 25 steps are that fraction
+    # 0.28 * 25 is above 7 in floating point, yet seven of 25 steps are the fraction 0.28
     steps = np.full(25, -1)
     steps[:7] = 2
     assert sliding_windows([np.zeros(25)], 25, y=[steps], min_labeled=0.28).y.tolist() == [2]
