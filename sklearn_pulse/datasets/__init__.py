@@ -1,6 +1,7 @@
-"""Data sets: chaotic systems and published recordings, ready for windowing and cross-validation.
+"""Data sets: chaotic systems and published recordings, with windows, splits and groups.
 
-``make_*`` generate, ``fetch_*`` read what is in the data folder and download what is not.
+The functions ``make_*`` simulate data. The functions ``fetch_*`` read a published data set from
+the data folder, and download it first if it is not there.
 """
 
 from __future__ import annotations

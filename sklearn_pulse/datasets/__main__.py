@@ -1,16 +1,18 @@
-"""Make the synthetic data sets: ``python -m sklearn_pulse.datasets``.
+"""Command that makes the synthetic data sets: ``python -m sklearn_pulse.datasets``.
 
-Simulates every parameter value and noise level of the paper's three systems into a folder that
-``make_system_classification(cache=True)`` reads. What is there is skipped, so a run that was
-stopped goes on where it was. ``--measure`` times a sample instead, beside torchsde.
+The command simulates every parameter value and noise level of the paper's three systems into the
+folder that ``make_system_classification(cache=True)`` reads. Files that exist are skipped, so a
+run that was stopped can be resumed. ``--measure`` writes no file; it times a sample of the work
+with both backends.
 """
 
 from __future__ import annotations
 
 import argparse
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from typing import Literal
 
 from ._generators import check_number
 from ._integrate import integrate_torchsde
@@ -24,7 +26,7 @@ from ._simulate import (
     initial_states,
     output_times,
 )
-from ._synthetic_cache import TrialStore, count_steps, fill, lacking_batches
+from ._synthetic_cache import TrialStore, count_steps, fill, missing_batches
 from ._systems import SYSTEMS, System
 
 PAPER_SYSTEMS = ("lorenz", "thomas", "hindmarsh_rose")
@@ -37,14 +39,14 @@ def main(argv: Sequence[str] | None = None) -> None:
     Parameters
     ----------
     argv : sequence of str, default=None
-        Arguments; None stands for those of the command line.
+        Arguments. None takes the arguments of the command line.
     """
     parser = argparse.ArgumentParser(
         prog="python -m sklearn_pulse.datasets", description=__doc__.split("\n\n", 1)[1]
     )
     parser.add_argument(
         "--systems", nargs="+", choices=sorted(SYSTEMS), default=PAPER_SYSTEMS, metavar="NAME",
-        help=f"of {', '.join(sorted(SYSTEMS))} (default: the paper's three)",
+        help=f"any of {', '.join(sorted(SYSTEMS))} (default: the paper's three systems)",
     )  # fmt: skip
     parser.add_argument(
         "--levels", nargs="+", type=_level, default=PAPER_LEVELS, metavar="NOISE",
@@ -57,7 +59,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     )
     parser.add_argument(
         "--sample", type=_sample, default=0.05, metavar="PART",
-        help="part of the time interval that --measure simulates (default: 0.05)",
+        help="fraction of the time interval that --measure simulates (default: 0.05)",
     )  # fmt: skip
     args = parser.parse_args(argv)
     systems = [SYSTEMS[name] for name in args.systems]
@@ -69,26 +71,29 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 
 def generate(
-    systems: Sequence[System], levels: Sequence[float], data_home: str | None, backend: str
+    systems: Sequence[System],
+    levels: Sequence[float],
+    data_home: str | None,
+    backend: Literal["midpoint", "torchsde"],
 ) -> None:
-    """Simulate what the folder lacks, under a progress bar."""
+    """Simulate the sets of trials that the folder lacks, with a progress bar."""
     check_backend(backend)
     begin = time.perf_counter()
     for system in systems:
         store = TrialStore(data_home, system, backend)
         indices = range(len(system.sweep))
-        n_there = sum((index, level) in store for index in indices for level in levels)
-        batches = lacking_batches(store, indices, levels)
+        n_existing = sum((index, level) in store for index in indices for level in levels)
+        batches = missing_batches(store, indices, levels)
         if batches:
             with _progress_bar(system.name, count_steps(system, batches)) as progress:
                 fill(store, system, indices, levels, backend=backend, progress=progress)
         n_made = sum(map(len, batches))
-        print(f"{system.name}: {n_made} sets made, {n_there} were there, in {store.folder}")
+        print(f"{system.name}: {n_made} sets made, {n_existing} were there, in {store.folder}")
     print(f"{time.perf_counter() - begin:.1f} s")
 
 
 def measure(systems: Sequence[System], levels: Sequence[float], part: float) -> None:
-    """Time a part of the interval with both backends and print what the whole would take."""
+    """Time a part of the interval with both backends and print the time of the whole."""
     check_backend("torchsde")
     n_timesteps = max(round(part * (N_TIMESTEPS + BURN_IN)) - BURN_IN, 1)
     scale = (N_TIMESTEPS + BURN_IN) / (n_timesteps + BURN_IN)
@@ -112,14 +117,14 @@ def measure(systems: Sequence[System], levels: Sequence[float], part: float) -> 
 
 
 def _time_midpoint(system: System, levels: Sequence[float], n_timesteps: int) -> float:
-    """Seconds for all values at all levels."""
+    """Return the seconds that all parameter values take at all noise levels."""
     begin = time.perf_counter()
     fill({}, system, range(len(system.sweep)), levels, n_timesteps=n_timesteps)
     return time.perf_counter() - begin
 
 
 def _time_torchsde(system: System, n_timesteps: int) -> float:
-    """Seconds for one run at the middle of the sweep."""
+    """Return the seconds that one run takes at the middle of the sweep."""
     index = len(system.sweep) // 2
     y0 = initial_states(index, N_TRIALS, len(system.feature_names))
     drift = drift_of(system, [system.sweep[index]], N_TRIALS)
@@ -130,8 +135,8 @@ def _time_torchsde(system: System, n_timesteps: int) -> float:
 
 
 @contextmanager
-def _progress_bar(name: str, total: int):
-    """Give a callable that advances a bar; without tqdm, one that prints a line per tenth."""
+def _progress_bar(name: str, total: int) -> Iterator[Callable[[int], None]]:
+    """Yield a function that advances a progress bar, or prints one line per tenth without tqdm."""
     try:
         from tqdm import tqdm
     except ImportError:
@@ -142,7 +147,7 @@ def _progress_bar(name: str, total: int):
 
 
 def _lines(name: str, total: int) -> Callable[[int], None]:
-    """Print a line when another tenth is done."""
+    """Return a function that counts steps and prints a line when another tenth is done."""
     done = 0
 
     def advance(n: int) -> None:
@@ -163,7 +168,7 @@ def _level(text: str) -> float:
 
 
 def _sample(text: str) -> float:
-    """Parse a part of the whole."""
+    """Parse a fraction in (0, 1]."""
     part = float(text)
     if not 0 < part <= 1:
         raise argparse.ArgumentTypeError(f"must be in (0, 1], got {text}.")

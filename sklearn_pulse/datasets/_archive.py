@@ -1,4 +1,4 @@
-"""Unpack zip archives that come from outside."""
+"""Extraction of untrusted zip archives."""
 
 from __future__ import annotations
 
@@ -10,29 +10,31 @@ from pathlib import Path, PurePosixPath
 
 
 class DamagedArchiveError(OSError):
-    """The archive is not intact, or is hostile: unpacking it again cannot succeed."""
+    """The archive is damaged or hostile, so that unpacking it again cannot succeed."""
 
 
 def extract(archive: Path, folder: Path, members: str | None = None) -> None:
-    """Extract a zip archive, and an archive at its top level, which some publishers nest.
+    """Extract a zip archive, and the zip archives at its top level.
+
+    Some publishers put their archive into another one.
 
     Parameters
     ----------
     archive : pathlib.Path
         The zip file.
     folder : pathlib.Path
-        Where to; made if it is not there.
+        Folder to extract to; created if it does not exist.
     members : str, default=None
-        Regular expression, searched in the members' names; what it does not match is left out.
-        None extracts all.
+        Regular expression that is searched in the names of the members; a member without a match
+        is not extracted. None extracts all members.
 
     Raises
     ------
     DamagedArchiveError
-        If it is no intact zip archive, or a member's name points outside `folder`: then nothing
-        is written at all.
+        If the file is no intact zip archive, or if the name of a member points outside `folder`.
+        In the second case no member of this archive is extracted.
     OSError
-        If there is not enough room.
+        If the disk has too little free space.
     """
     folder.mkdir(parents=True, exist_ok=True)
     _extract_one(archive, folder, members)
@@ -42,6 +44,7 @@ def extract(archive: Path, folder: Path, members: str | None = None) -> None:
 
 
 def _extract_one(archive: Path, folder: Path, members: str | None) -> None:
+    """Extract one zip archive."""
     try:
         with zipfile.ZipFile(archive) as opened:
             infos = opened.infolist()
@@ -49,30 +52,35 @@ def _extract_one(archive: Path, folder: Path, members: str | None) -> None:
             wanted = [info for info in infos if _is_wanted(info.filename, members)]
             _check_space(archive, folder, sum(info.file_size for info in wanted))
             opened.extractall(folder, wanted)
-    # RuntimeError, NotImplementedError: an encrypted member, an unknown compression
+    # zipfile raises RuntimeError for an encrypted member and its subclass NotImplementedError
+    # for an unknown compression.
     except (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError) as error:
         raise DamagedArchiveError(
-            f"{archive} is no intact zip archive ({error}). Delete it if it is still there and "
-            "try again."
+            f"{archive} is no intact zip archive ({error}). Delete the file if it still exists "
+            "and try again."
         ) from error
 
 
 def _refuse_outside(archive: Path, infos: list[zipfile.ZipInfo]) -> None:
+    """Raise if the name of a member points outside the folder that it is extracted to."""
     for info in infos:
         path = PurePosixPath(info.filename.replace("\\", "/"))
         if path.is_absolute() or ".." in path.parts or re.match("[A-Za-z]:", info.filename):
             raise DamagedArchiveError(
                 f"{archive} is refused: its member {info.filename!r} points outside the folder "
-                "that it is unpacked into, so it is not the published archive. Delete it."
+                "that the archive is unpacked into, so this is not the published archive. Delete "
+                "it."
             )
 
 
 def _is_wanted(name: str, members: str | None) -> bool:
+    """Return whether a member matches the pattern or is an archive at the top level."""
     is_nested_archive = name.endswith(".zip") and "/" not in name
     return members is None or is_nested_archive or re.search(members, name) is not None
 
 
 def _check_space(archive: Path, folder: Path, needed: int) -> None:
+    """Raise if the disk of `folder` has less than `needed` bytes free."""
     free = shutil.disk_usage(folder).free
     if needed > free:
         raise OSError(

@@ -1,4 +1,4 @@
-"""Download one file: pooch streams, retries and shows progress; broken downloads go on."""
+"""Download of one file by pooch, with retries, progress and resumption."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-N_RETRIES = 3  # pooch waits 1, 2, 3 s before them
-_CHUNK_SIZE = 1 << 16  # bytes; a broken download loses less than this
-_TIMEOUT = 60  # seconds without an answer
+N_RETRIES = 3  # pooch waits 1, 2 and 3 s before the retries
+_CHUNK_SIZE = 1 << 16  # bytes; a broken download loses less than one chunk
+_TIMEOUT = 60  # seconds that a server may take to answer
 
 
 class DownloadError(OSError):
@@ -18,7 +18,7 @@ class DownloadError(OSError):
 
 
 def import_pooch() -> Any:
-    """Import pooch, or raise an ImportError that names the extra."""
+    """Import pooch, or raise an ImportError that names the extra to install."""
     try:
         import pooch
     except ImportError as error:
@@ -29,17 +29,17 @@ def import_pooch() -> Any:
 
 
 def download(url: str, path: Path) -> None:
-    """Download a file; what a broken connection has brought lies in ``<path>.part``.
+    """Download a file, or resume a download that a broken connection has stopped.
 
-    The next call, in this process or another, goes on where that ends. `path` appears in one
-    step, complete; if it is there, nothing happens.
+    The partial file is ``<path>.part``; the next call, in any process, appends to it. `path`
+    itself appears only when the file is complete. If `path` exists, nothing happens.
 
     Parameters
     ----------
     url : str
         Address, http or https.
     path : pathlib.Path
-        Where to; its folder is made if it is not there.
+        File to write; its folder is created if it does not exist.
 
     Raises
     ------
@@ -51,8 +51,8 @@ def download(url: str, path: Path) -> None:
     pooch = import_pooch()
     import requests
 
-    # pooch gets no checksum: it takes any other file for a broken download, and would fetch a
-    # data set that its publisher has replaced, gigabytes, once for each retry.
+    # pooch gets no checksum, since it takes a file with another checksum for a broken download.
+    # If the publisher has replaced a data set, pooch would download gigabytes on every retry.
     manager = pooch.create(
         path=path.parent,
         base_url="",
@@ -70,7 +70,7 @@ def download(url: str, path: Path) -> None:
 
 
 def read_json(url: str) -> Any:
-    """Return what a web interface answers, parsed; errors as `download`."""
+    """Return the parsed JSON that an address answers with; raise the same errors as `download`."""
     import_pooch()
     import requests
 
@@ -83,14 +83,15 @@ def read_json(url: str) -> Any:
 
 
 def check_file(path: Path, checksum: str | None) -> None:
-    """Raise an OSError unless the file has the checksum, "sha256:..." or "md5:..."; None has all.
+    """Raise an OSError unless a file has the given checksum.
 
     Parameters
     ----------
     path : pathlib.Path
         The file.
     checksum : str or None
-        Algorithm and hexadecimal digest.
+        Algorithm and hexadecimal digest, "sha256:..." or "md5:...". If None, the file is not
+        checked.
     """
     if checksum is None:
         return
@@ -100,7 +101,7 @@ def check_file(path: Path, checksum: str | None) -> None:
     if digest != expected:
         raise OSError(
             f"{path} is not the published file: its {algorithm} checksum is {digest} instead of "
-            f"{expected}. It is damaged, or the publisher has replaced it."
+            f"{expected}. The file is damaged, or the publisher has replaced it."
         )
 
 
@@ -118,9 +119,10 @@ class _ResumingDownloader:
             try:
                 _append(stream, url)
             except requests.HTTPError as error:
-                status = error.response.status_code
-                if status < 500 and status not in (408, 416, 429):
-                    raise DownloadError(str(error)) from error  # a retry cannot help
+                # A client error is final, except a time-out, a bad range or too many requests.
+                status = None if error.response is None else error.response.status_code
+                if status is not None and status < 500 and status not in (408, 416, 429):
+                    raise DownloadError(str(error)) from error
                 raise
         os.replace(self.part, output_file)
 
@@ -131,7 +133,7 @@ class _ResumingDownloader:
 
 
 def _append(stream: Any, url: str) -> None:
-    """Append the bytes that are missing; start over where the server cannot resume."""
+    """Append the missing bytes; start over if the server cannot resume."""
     import pooch
     import requests
 
@@ -142,10 +144,10 @@ def _append(stream: Any, url: str) -> None:
         if response.status_code == 206 and not content_range.startswith(f"bytes {offset}-"):
             raise requests.ConnectionError(f"{url} sent {content_range!r}, not from {offset}")
         if response.status_code in (200, 416):
-            # The whole file follows, or the partial file is longer than the file.
+            # The server sends the whole file, or the partial file is longer than the file.
             stream.truncate(0)
 
-    # Offsets count bytes of the file itself, so it may not be compressed on the way.
+    # Offsets count bytes of the file itself, so the server must not compress the transfer.
     headers = {"Accept-Encoding": "identity"}
     if offset:
         headers["Range"] = f"bytes={offset}-"

@@ -1,4 +1,4 @@
-"""Signal steps of the ECG data: missing samples, resampling, cleaning.
+"""Processing of ECG signals: missing samples, resampling, cleaning.
 
 Source: paper, Appendix D (ECG).
 """
@@ -8,10 +8,11 @@ from __future__ import annotations
 from fractions import Fraction
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.signal import butter, filtfilt, resample_poly, sosfiltfilt
 
 SAMPLING_RATE = 250.0
-_POWERLINE_PERIOD = 5  # steps: 50 Hz at 250 Hz
+_POWERLINE_PERIOD = 5  # time steps at 250 Hz in one period of 50 Hz
 
 
 def resampling_ratio(sampling_rate: float) -> tuple[int, int]:
@@ -26,13 +27,13 @@ def resampling_ratio(sampling_rate: float) -> tuple[int, int]:
     return ratio.numerator, ratio.denominator
 
 
-def fill_missing(signals: np.ndarray) -> np.ndarray:
-    """Fill missing samples with the last one before them, leading ones with the first one.
+def fill_missing(signals: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Fill each missing sample with the last sample before it, or with the first sample.
 
     Parameters
     ----------
     signals : ndarray of shape (n_timesteps, n_leads)
-        Signals with NaN where a sample is missing; each lead has at least one sample.
+        Signals in which missing samples are NaN. Each lead has at least one sample.
 
     Returns
     -------
@@ -48,24 +49,25 @@ def fill_missing(signals: np.ndarray) -> np.ndarray:
     missing = np.isnan(signals)
     if not missing.any():
         return signals
+    # step of the last sample at or before each step, -1 before the first sample
     steps = np.where(missing, -1, np.arange(len(signals))[:, np.newaxis])
     last = np.maximum.accumulate(steps, axis=0)
     last = np.where(last < 0, np.argmin(missing, axis=0), last)
     return np.take_along_axis(signals, last, axis=0)
 
 
-def resample(signals: np.ndarray, up: int, down: int) -> np.ndarray:
+def resample(signals: NDArray[np.float64], up: int, down: int) -> NDArray[np.float64]:
     """Resample each lead by ``up / down``; the ends are extended along a line, not by zeros."""
     if up == down:
         return signals
     return resample_poly(signals, up, down, axis=0, padtype="line")
 
 
-def clean_ecg(signals: np.ndarray) -> np.ndarray:
+def clean_ecg(signals: NDArray[np.float64]) -> NDArray[np.float64]:
     """Remove baseline wander and powerline noise from an ECG at 250 Hz.
 
-    A Butterworth high-pass of order 5 at 0.5 Hz and a moving average of 5 steps, each applied
-    forwards and backwards, as neurokit2's default cleaning does (paper, Appendix D).
+    A Butterworth high-pass of order 5 at 0.5 Hz and a moving average of 5 steps are each applied
+    forwards and backwards, as in neurokit2's default cleaning (paper, Appendix D).
 
     Parameters
     ----------
@@ -75,7 +77,7 @@ def clean_ecg(signals: np.ndarray) -> np.ndarray:
     Returns
     -------
     cleaned : ndarray of shape (n_timesteps, n_leads)
-        In the units of the input.
+        The cleaned ECG, in the units of the input.
     """
     sections = butter(5, 0.5, btype="highpass", output="sos", fs=SAMPLING_RATE)
     drift_free = sosfiltfilt(sections, signals, axis=0)

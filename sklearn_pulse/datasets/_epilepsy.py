@@ -1,16 +1,17 @@
-"""The Epilepsy task of the transfer benchmark, and the EEG of the University of Bonn it is made of.
+"""Epilepsy: reader of the Bonn EEG and of the transfer benchmark's windows of it.
 
-Source: paper, Appendix D (transfer). The Bonn EEG is a text file per segment; the benchmark has
-``.pt`` files with one second windows of it.
+Source: paper, Appendix D (transfer). The EEG of the University of Bonn has one text file per
+segment; the transfer benchmark has ``.pt`` files with windows of about one second.
 """
 
 from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.utils import Bunch
 
 from . import _tfc
@@ -20,7 +21,7 @@ from ._remote import ensure, locate, resolve_data_home
 
 SAMPLING_RATE = 173.61
 WINDOW_LENGTH = 178
-N_WINDOWS = 23  # of each segment; three steps remain
+N_WINDOWS = 23  # windows per segment; the last three steps are not used
 SEGMENT_LENGTH = 4097
 TARGET_NAMES = ["seizure", "other"]
 FEATURE_NAMES = ["eeg"]
@@ -32,8 +33,9 @@ _FILES_PER_SET = 100
 _SPLIT_SEED = 1234
 _BONN_LANDMARKS = tuple(f"{name}/{name}001.[tT][xX][tT]" for name in _SETS)
 
-# The 80 windows of the benchmark's train.pt and val.pt, in their order there, found by comparing
-# values: set, number of the file and number of the window in it, counted from 1.
+# The 80 windows of the benchmark's train.pt and val.pt, in the order of these files, found by
+# comparing values. Each is written as set, number of the file and number of the window in the
+# file, both counted from 1.
 _TRAIN = """
 S5:8 S7:23 S43:22 S28:2 S96:4 S15:13 S14:23 S98:21 S17:9 S48:19 S29:23 S39:6 S56:5 S1:2 S69:8
 S70:18 S100:5 S53:5 S69:1 S56:17 S25:4 S79:6 S80:6 S47:19 S16:2 S44:20 S13:20 S100:7 S36:22
@@ -51,32 +53,34 @@ Seizures in single-channel EEG (Epilepsy)
 -----------------------------------------
 
 :Source: University of Bonn, Department of Epileptology, EEG sets Z, O, N, F, S (text files); or
-    figshare article 19930199, the same cut and scaled (train.pt, val.pt, test.pt)
+    figshare article 19930199, the same EEG cut and scaled (train.pt, val.pt, test.pt)
 :Recordings: 500 segments of 4,097 steps (23.6 s), 100 of each set
 :Channels: 1
-:Sampling rate: 173.61 Hz (windows of 178 steps are often taken for one second at 178 Hz)
-:Windows: 11,500 of 178 steps; 2,300 with a seizure
+:Sampling rate: 173.61 Hz (a window of 178 steps is often mistaken for one second at 178 Hz)
+:Windows: 11,500 of 178 steps (1.03 s); 2,300 with a seizure
 :Classes: 2; seizure (set S), other (sets Z, O, N, F)
 
-Sets Z and O are from the scalp of five healthy volunteers with eyes open and closed, sets N and F
-from the brain of five patients between seizures, opposite to and within the epileptogenic zone,
-set S from the patients during seizures.
+Sets Z and O were recorded from the scalp of five healthy volunteers, with eyes open (Z) and
+closed (O). Sets N and F were recorded inside the brain of five patients between seizures,
+opposite to (N) and within (F) the epileptogenic zone. Set S was recorded from the patients
+during seizures.
 
-Processing, as in the transfer benchmark: a segment is cut into 23 windows without overlap, and
-each of the 178 time steps is scaled to [0, 1] with its own minimum and maximum over all 11,500
-windows. So the scaling has seen the test windows, and it prints one pattern, of extremes that
-differ from step to step, on all windows. ``recordings`` are in the units of the files and not
-scaled.
+Processing, as in the transfer benchmark: a segment is cut into 23 windows without overlap. Each
+of the 178 time steps is scaled to [0, 1] with its own minimum and maximum over all 11,500
+windows. The scaling thus uses the test windows. Since minimum and maximum differ from step to
+step, it also imprints the same pattern on all windows. ``recordings`` are not scaled; they are in
+the units of the files.
 
-Splits: ``split="published"`` is the benchmark's, 60 train and 20 validation windows (half of them
-seizures), 11,420 test. **It leaks:** windows of one segment, which follow one another within 23.6
-seconds, lie in different parts; all 73 segments that train or validate have windows in the test
-part, and two of them (S014, S080) are in train and in validation. ``split="segment"`` keeps
-segments whole: of each set 70 segments train, 15 validate, 15 test (shuffled with seed 1234).
+Splits: ``split="published"`` is the benchmark's split: 60 training and 20 validation windows
+(half of them with a seizure) and 11,420 test windows. **It leaks:** windows of one segment, which
+lasts 23.6 seconds, lie in different parts. All 73 segments with training or validation windows
+have windows in the test part, and two of them (S014, S080) have both training and validation
+windows. ``split="segment"`` keeps segments whole: 70 training, 15 validation and 15 test segments
+of each set (shuffled with seed 1234).
 
-Groups: a segment is a recording. Which of the ten people a segment is from was never published,
-so with ``group="subject"`` the groups are the two pools of people, five volunteers (sets Z, O)
-and five patients (N, F, S). Both splits share people between their parts.
+Groups: a segment is a recording. It was never published which of the ten people a segment is
+from. With ``group="subject"``, the groups are therefore the two pools of people: five volunteers
+(sets Z, O) and five patients (sets N, F, S). Both splits share people between their parts.
 
 Licence: Creative Commons Attribution 4.0.
 
@@ -93,32 +97,33 @@ Processing Systems, 35.
 
 
 class Segments(NamedTuple):
-    """The Bonn EEG in order of set (Z, O, N, F, S) and file.
+    """Segments of the Bonn EEG in order of set (Z, O, N, F, S) and file.
 
     Attributes
     ----------
     name : list of str
-        Set and number of each segment, say "Z001".
+        Set and number of each segment, for example "Z001".
     signals : ndarray of shape (500, 4097), dtype float64
-        As stored.
+        The segments, with the values of the files.
     """
 
     name: list[str]
-    signals: np.ndarray
+    signals: NDArray[np.float64]
 
 
 def fetch_epilepsy(
     data_home: str | os.PathLike[str] | None = None,
     download_if_missing: bool = True,
     *,
-    group: str = "recording",
-    split: str = "published",
+    group: Literal["recording", "subject"] = "recording",
+    split: Literal["published", "segment"] = "published",
     return_X_y: bool = False,
-) -> Bunch | tuple[np.ndarray, np.ndarray]:
-    """Load the one second EEG windows of the Epilepsy task.
+) -> Bunch | tuple[NDArray[np.float64], NDArray[np.int64]]:
+    """Load the EEG windows of the Epilepsy task.
 
-    They are read from the Bonn text files if these are there, and from the benchmark's ``.pt``
-    files otherwise; only these are downloaded. The text files tell which windows belong together.
+    The windows are read from the Bonn text files if these exist, and from the benchmark's ``.pt``
+    files otherwise. Only the ``.pt`` files are downloaded. Only the text files tell which windows
+    belong to one segment.
 
     ==============   ====================
     Classes                             2
@@ -129,57 +134,76 @@ def fetch_epilepsy(
     Parameters
     ----------
     data_home : str or path-like, default=None
-        The folder that holds the Bonn folders ``Z O N F S`` or the three ``.pt`` files, or a
-        folder with a subfolder ``epilepsy`` or ``bonn_epilepsy`` that does. None stands for
-        :func:`get_data_home`'s default.
+        Folder with the Bonn folders ``Z O N F S`` or the three ``.pt`` files, or a folder whose
+        subfolder ``epilepsy`` or ``bonn_epilepsy`` holds them. None means the default of
+        :func:`get_data_home`.
     download_if_missing : bool, default=True
-        If False, raise an OSError if the data set is not there, instead of downloading it.
+        Whether to download the data set if it is missing. If False, a missing data set raises an
+        OSError.
     group : {"recording", "subject"}, default="recording"
-        What ``groups`` holds: the segment, or the pool of people (volunteers, patients).
+        Meaning of ``groups``: "recording" is the segment, "subject" is the pool of people
+        (volunteers or patients).
     split : {"published", "segment"}, default="published"
-        The benchmark's split, or one that keeps segments whole (70 : 15 : 15).
+        Division of the windows: "published" is the benchmark's split, "segment" keeps segments
+        whole (70 : 15 : 15).
     return_X_y : bool, default=False
         If True, return ``(X, y)`` of all windows instead of a Bunch.
 
     Returns
     -------
     data : :class:`~sklearn.utils.Bunch`
+        Dictionary-like object with the attributes
+
         X : ndarray of shape (11500, 178, 1), dtype float64
-            The windows, scaled to [0, 1] per time step: training, then validation windows in
-            the benchmark's order, then test windows; with ``split="segment"`` in the order of
-            the text files (sets Z, O, N, F, S).
+            The windows, scaled to [0, 1] per time step. With ``split="published"``: training and
+            validation windows in the benchmark's order, then test windows. With
+            ``split="segment"``: all windows in the order of the text files (sets Z, O, N, F, S).
         y : ndarray of shape (11500,)
-            0 (seizure) or 1 (other).
+            Label of each window, 0 (seizure) or 1 (other).
         split : ndarray of shape (11500,)
             "train", "val" or "test" for each window.
         recordings : list of ndarray of shape (4097, 1), dtype float32, or None
-            The 500 segments, not scaled. This and what follows is None from ``.pt`` files.
+            The 500 segments, not scaled. None if the data come from ``.pt`` files.
         segments : ndarray of shape (500, 4), dtype int64, or None
-            Recording index, start, end (exclusive) and label of what the windows cover.
+            Recording index, start, end (exclusive) and label of the steps that the windows of
+            each segment cover. None if the data come from ``.pt`` files.
         groups : ndarray of shape (11500,) or None
-            Index of the segment, or "volunteers" or "patients", of each window.
-        recording, start : ndarray of shape (11500,) or None
-            Index into ``recordings``, and first time step in it, of each window.
+            Group of each window: index of the segment, or "volunteers" or "patients". None if the
+            data come from ``.pt`` files.
+        recording : ndarray of shape (11500,) or None
+            Index into ``recordings`` of each window. None if the data come from ``.pt`` files.
+        start : ndarray of shape (11500,) or None
+            First time step of each window in its recording. None if the data come from ``.pt``
+            files.
         recording_split : ndarray of shape (500,) or None
-            Part of each segment; None for the published split, which divides segments.
-        recording_subject, recording_name : ndarray of shape (500,) or None
-            Pool of people and name ("Z001") of each segment.
-        feature_names, target_names : list of str
-            Names of the channel and of the 2 classes.
+            "train", "val" or "test" for each segment. None for ``split="published"``, which
+            divides segments.
+        recording_subject : ndarray of shape (500,) or None
+            Pool of people of each segment. None if the data come from ``.pt`` files.
+        recording_name : ndarray of shape (500,) or None
+            Name of each segment, such as "Z001". None if the data come from ``.pt`` files.
+        feature_names : list of str
+            Name of the channel.
+        target_names : list of str
+            Names of the 2 classes.
         sampling_rate : float
-            173.61 Hz.
+            Sampling rate in Hz, 173.61.
         DESCR : str
             Description of the data set.
     (X, y) : tuple of ndarray
-        If ``return_X_y`` is True.
+        Windows and labels. Returned only if ``return_X_y`` is True.
 
     Raises
     ------
     OSError
-        If the data set or one of its files is not there.
+        If the data set or one of its files is missing and is not downloaded.
+    ImportError
+        If the data set has to be downloaded and pooch is not installed.
     ValueError
-        If a parameter is invalid, a file is damaged, or ``split="segment"`` or
-        ``group="subject"`` is asked of the ``.pt`` files.
+        If a parameter is invalid, if a file is damaged, or if ``split="segment"`` or
+        ``group="subject"`` is passed and only the ``.pt`` files exist.
+    TypeError
+        If ``data_home`` is no path.
 
     Examples
     --------
@@ -208,12 +232,12 @@ def read_segments(folder: Path) -> Segments:
     Parameters
     ----------
     folder : pathlib.Path
-        The folder with the folders Z, O, N, F and S.
+        Folder with the folders Z, O, N, F and S.
 
     Returns
     -------
     segments : Segments
-        All 500.
+        The 500 segments.
 
     Raises
     ------
@@ -238,23 +262,23 @@ def read_segments(folder: Path) -> Segments:
     return Segments(names, np.array([_read_segment(paths[name]) for name in names]))
 
 
-def cut_windows(signals: np.ndarray) -> np.ndarray:
+def cut_windows(signals: NDArray[np.float64]) -> NDArray[np.float64]:
     """Cut each segment into 23 windows of 178 steps.
 
     Parameters
     ----------
     signals : ndarray of shape (n_segments, 4097)
-        The segments; the last three steps are not used.
+        The segments. The last three steps of each are not used.
 
     Returns
     -------
     windows : ndarray of shape (n_segments * 23, 178)
-        Segment by segment, in order of time.
+        The windows, segment by segment, in order of time.
     """
     return signals[:, : N_WINDOWS * WINDOW_LENGTH].reshape(-1, WINDOW_LENGTH)
 
 
-def scale_time_steps(windows: np.ndarray) -> np.ndarray:
+def scale_time_steps(windows: NDArray[np.float64]) -> NDArray[np.float64]:
     """Scale each time step to [0, 1] by its minimum and maximum over all windows.
 
     Parameters
@@ -265,7 +289,7 @@ def scale_time_steps(windows: np.ndarray) -> np.ndarray:
     Returns
     -------
     scaled : ndarray of shape (n_windows, n_timesteps)
-        A time step with one value in all windows becomes 0.
+        The scaled windows. A time step with the same value in all windows becomes 0.
 
     Examples
     --------
@@ -277,14 +301,14 @@ def scale_time_steps(windows: np.ndarray) -> np.ndarray:
     return (windows - low) / np.where(high > low, high - low, 1.0)
 
 
-def published_split() -> tuple[np.ndarray, np.ndarray]:
-    """Order and part of the windows in the benchmark's files.
+def published_split() -> tuple[NDArray[np.int64], NDArray[np.str_]]:
+    """Return the order and the part of the windows in the benchmark's files.
 
     Returns
     -------
     order : ndarray of shape (11500,), dtype int64
-        Index of the window, in order of set, file and time, at each place: the training
-        windows, the validation windows, then all others as they come.
+        Index of the window at each place, where windows are indexed in order of set, file and
+        time: the training windows, the validation windows, then all others in ascending order.
     split : ndarray of shape (11500,), dtype str
         "train", "val" or "test" for each place.
     """
@@ -297,13 +321,13 @@ def published_split() -> tuple[np.ndarray, np.ndarray]:
     return np.concatenate([chosen, rest]), split
 
 
-def segment_split() -> np.ndarray:
-    """Part of each of the 500 segments: in each set 70 train, 15 validate and 15 test.
+def segment_split() -> NDArray[np.str_]:
+    """Return the part of each segment: 70 training, 15 validation and 15 test segments per set.
 
     Returns
     -------
     split : ndarray of shape (500,), dtype str
-        "train", "val" or "test".
+        "train", "val" or "test" for each segment.
     """
     parts = np.repeat(np.array(["train", "val", "test"], dtype="<U5"), [70, 15, 15])
     generator = np.random.RandomState(_SPLIT_SEED)
@@ -311,16 +335,17 @@ def segment_split() -> np.ndarray:
 
 
 def _window_index(text: str) -> int:
-    """Index of a window written as set, file, colon, window: ``"Z2:1"`` is 23."""
+    """Return the index of a window that is written as set, file, colon, window: "Z2:1" is 23."""
     file, window = text[1:].split(":")
     segment = _SETS.index(text[0]) * _FILES_PER_SET + int(file) - 1
     return segment * N_WINDOWS + int(window) - 1
 
 
-def _read_segment(path: Path) -> np.ndarray:
+def _read_segment(path: Path) -> NDArray[np.float64]:
+    """Read the text file of one segment."""
     try:
         values = np.array(path.read_text(encoding="ascii").split(), dtype=np.float64)
-    except ValueError as error:  # a UnicodeDecodeError too
+    except ValueError as error:  # UnicodeDecodeError is a ValueError
         raise ValueError(f"{path} is no list of numbers; unpack the data set again.") from error
     if values.shape != (SEGMENT_LENGTH,):
         raise ValueError(
@@ -337,6 +362,7 @@ def _from_bonn(segments: Segments, group: str, split: str) -> Bunch:
     pool = np.where(np.isin(in_set, list(_VOLUNTEER_SETS)), "volunteers", "patients")
     n_segments = len(segments.name)
     covered = N_WINDOWS * WINDOW_LENGTH
+    recording_split: NDArray[np.str_] | None
     if split == "published":
         order, part = published_split()
         recording_split = None
@@ -362,16 +388,16 @@ def _from_bonn(segments: Segments, group: str, split: str) -> Bunch:
 
 
 def _from_tfc(folder: Path, group: str, split: str) -> Bunch:
-    """Read the benchmark's files, which do not tell where a window is from."""
+    """Read the benchmark's files, which do not tell the segment of a window."""
     for name, value, known in (("split", split, "published"), ("group", group, "recording")):
         if value != known:
             raise ValueError(
                 f"{name}={value!r} needs the EEG's text files: the .pt files in {folder} do not "
                 "tell which segment a window is from. Put the folders Z, O, N, F and S of the "
-                f"University of Bonn's EEG there, or use {name}={known!r}."
+                f"University of Bonn's EEG into this folder, or use {name}={known!r}."
             )
     parts = _tfc.read_parts(folder, n_channels=1, n_classes=len(TARGET_NAMES))
-    unknown = dict.fromkeys(
+    unknown: dict[str, Any] = dict.fromkeys(
         (
             "recordings",
             "segments",
@@ -387,6 +413,7 @@ def _from_tfc(folder: Path, group: str, split: str) -> Bunch:
 
 
 def _bunch(**content: object) -> Bunch:
+    """Return a Bunch of the content and the facts of the data set."""
     return Bunch(
         **content,
         feature_names=list(FEATURE_NAMES),

@@ -1,12 +1,13 @@
-"""Public ``make_*`` functions: trajectories of chaotic systems, and the task built on them."""
+"""Generators of trajectories of chaotic systems, and of a classification task made of them."""
 
 from __future__ import annotations
 
 import numbers
 import os
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.utils import Bunch, check_random_state
 
 from ..windows import sliding_windows
@@ -20,11 +21,11 @@ from ._simulate import (
     simulate,
     standardize_trials,
 )
-from ._synthetic_cache import TrialStore, fill
+from ._synthetic_cache import Key, TrialStore, fill
 from ._systems import SYSTEMS, System
 
 WINDOW_LENGTH = 100
-# 14 trials train, 3 validate, 3 test.
+# Part of each of the 20 trials of a class.
 _TRIAL_SPLIT = np.array(["train"] * 14 + ["val"] * 3 + ["test"] * 3)
 
 _DESCR = """\
@@ -38,15 +39,16 @@ _DESCR = """\
 :Windows: {n_windows} of 100 time steps without overlap
 :Classes: {n_classes}; {classes}
 
-The task is to tell parameter values of a chaotic system apart, from 100 steps of one trajectory
-that dynamical noise pushes about.
+The task is to tell parameter values of a chaotic system apart, given 100 steps of one trajectory
+with dynamical noise.
 
-Simulation, as in the PULSE publication's code: standard normal initial states; the explicit
-midpoint rule at steps of 0.001; 200 outputs of burn-in. The diffusion is the noise level times an
-amplitude of the noise-free trajectories of the same parameter value, divided by {divisor:g}. The
-class at place k of the sweep is simulated with seed k, whatever the class is called here.
+Simulation, as in the PULSE publication's code: standard normal initial states, the explicit
+midpoint rule with steps of 0.001, and 200 outputs of burn-in. The diffusion is the noise level
+times an amplitude of the noise-free trajectories of the same parameter value, divided by
+{divisor:g}. The parameter value at place k of the sweep is simulated with seed k, whatever its
+label in this task.
 
-Scaling: the trials of a class are centred per channel and divided by one standard deviation of
+Scaling: the trials of a class are centred per channel and divided by the standard deviation of
 all their values. **These statistics include the validation and test trials**, as published; so
 does the amplitude that scales the noise.
 
@@ -83,8 +85,8 @@ def make_lorenz(
     *,
     n_timesteps: int = N_TIMESTEPS,
     standardize: bool = False,
-    backend: str = "midpoint",
-) -> np.ndarray:
+    backend: Literal["midpoint", "torchsde"] = "midpoint",
+) -> NDArray[np.float32]:
     """Simulate trajectories of the Lorenz system with additive dynamical noise.
 
     The equations are::
@@ -93,48 +95,51 @@ def make_lorenz(
         dy = a * (x (rho - z) - y) dt + d dB2
         dz = a * (x y - 8/3 z) dt + d dB3
 
-    with a speed ``a`` from 16 at rho = 28 down to 8 at rho = 152, and a diffusion ``d`` in
-    proportion to ``noise``. (The paper prints 28 for the factor 10; its code has 10.) Trials begin
-    at standard normal states; 200 time steps of burn-in are left out. A time step is 0.00118 units
-    of time.
+    with a speed ``a`` that falls from 16 at rho = 28 to 8 at rho = 152, and a diffusion ``d`` in
+    proportion to ``noise``. (The paper prints 28 instead of the factor 10; its code has 10.)
+    Trials begin at standard normal states. The first 200 time steps are left out as burn-in. A
+    time step is 0.00118 units of time.
 
     Parameters
     ----------
     rho : float, default=28.0
         Bifurcation parameter. Published: 28, 41, 55, 69, 83, 96, 110, 124, 138, 152.
     noise : float, default=0.0
-        Noise level. Published: 0, 1, 3, 5. The diffusion is ``noise`` times an amplitude of
-        the trajectories that the same seed has without noise.
+        Noise level. Published: 0, 1, 3, 5. The diffusion is ``noise`` times an amplitude of the
+        noise-free trajectories with the same seed.
     n_trials : int, default=20
         Number of trajectories.
     random_state : int, RandomState instance or None, default=None
-        Seed of initial states and Brownian motion. An int gives the same trajectories each time;
-        the published sets have the index of their parameter value, 0 to 9, and 20 trials.
+        Seed of initial states and Brownian motion. An int gives the same trajectories each time.
+        The seed of each published set is the index of its parameter value, 0 to 9, with 20
+        trials.
     n_timesteps : int, default=10_000
-        Time steps of a trajectory.
+        Number of time steps in a trajectory.
     standardize : bool, default=False
-        Whether to centre each channel and divide by one standard deviation of all values, over
+        Whether to centre each channel and divide by the standard deviation of all values, over
         all trials, as in the published sets.
     backend : {"midpoint", "torchsde"}, default="midpoint"
-        Integrator of the noisy equation. "torchsde", an optional package, draws the published
-        Brownian motion and takes many times as long; both solve the same equation by the same
-        rule.
+        Integrator of the noisy equation. "torchsde" needs an optional package, draws the
+        published Brownian motion and takes many times as long. Both integrators solve the same
+        equation by the same rule.
 
     Returns
     -------
-    X : ndarray of shape (n_trials, n_timesteps, 3), dtype float32
+    ndarray of shape (n_trials, n_timesteps, 3), dtype float32
         The trajectories.
 
     Raises
     ------
+    TypeError
+        If a parameter has a wrong type.
     ValueError
-        If a parameter is invalid, or a trajectory leaves the range of float32.
+        If a parameter has a wrong value, or a trajectory leaves the range of float32.
     ImportError
         If ``backend="torchsde"`` and torchsde is not installed.
 
     See Also
     --------
-    make_system_classification : Parameter values to be told apart.
+    make_system_classification : Task of telling parameter values of a system apart.
 
     References
     ----------
@@ -160,8 +165,8 @@ def make_thomas(
     *,
     n_timesteps: int = N_TIMESTEPS,
     standardize: bool = False,
-    backend: str = "midpoint",
-) -> np.ndarray:
+    backend: Literal["midpoint", "torchsde"] = "midpoint",
+) -> NDArray[np.float32]:
     """Simulate trajectories of the Thomas system with additive dynamical noise.
 
     The equations are::
@@ -176,18 +181,42 @@ def make_thomas(
     ----------
     b : float, default=0.2
         Friction, the bifurcation parameter. Published: 0.025, 0.05, ..., 0.25.
-    noise, n_trials, random_state, n_timesteps, standardize, backend
-        As in :func:`make_lorenz`.
+    noise : float, default=0.0
+        Noise level. Published: 0, 1, 3, 5. The diffusion is ``noise`` times an amplitude of the
+        noise-free trajectories with the same seed.
+    n_trials : int, default=20
+        Number of trajectories.
+    random_state : int, RandomState instance or None, default=None
+        Seed of initial states and Brownian motion. An int gives the same trajectories each time.
+        The seed of each published set is the index of its parameter value, 0 to 9, with 20
+        trials.
+    n_timesteps : int, default=10_000
+        Number of time steps in a trajectory.
+    standardize : bool, default=False
+        Whether to centre each channel and divide by the standard deviation of all values, over
+        all trials, as in the published sets.
+    backend : {"midpoint", "torchsde"}, default="midpoint"
+        Integrator of the noisy equation. "torchsde" needs an optional package, draws the
+        published Brownian motion and takes many times as long. Both integrators solve the same
+        equation by the same rule.
 
     Returns
     -------
-    X : ndarray of shape (n_trials, n_timesteps, 3), dtype float32
+    ndarray of shape (n_trials, n_timesteps, 3), dtype float32
         The trajectories.
 
     Raises
     ------
-    ValueError, ImportError
-        As in :func:`make_lorenz`.
+    TypeError
+        If a parameter has a wrong type.
+    ValueError
+        If a parameter has a wrong value, or a trajectory leaves the range of float32.
+    ImportError
+        If ``backend="torchsde"`` and torchsde is not installed.
+
+    See Also
+    --------
+    make_system_classification : Task of telling parameter values of a system apart.
 
     References
     ----------
@@ -213,8 +242,8 @@ def make_hindmarsh_rose(
     *,
     n_timesteps: int = N_TIMESTEPS,
     standardize: bool = False,
-    backend: str = "midpoint",
-) -> np.ndarray:
+    backend: Literal["midpoint", "torchsde"] = "midpoint",
+) -> NDArray[np.float32]:
     """Simulate a bursting Hindmarsh-Rose neuron with additive dynamical noise.
 
     The equations of membrane potential x, recovery y and adaptation z are::
@@ -230,18 +259,42 @@ def make_hindmarsh_rose(
     current : float, default=3.0
         External current, the bifurcation parameter. Published: 1, 1.33, 1.66, 2, 2.33, 2.66, 3,
         3.33, 3.66, 4.
-    noise, n_trials, random_state, n_timesteps, standardize, backend
-        As in :func:`make_lorenz`.
+    noise : float, default=0.0
+        Noise level. Published: 0, 1, 3, 5. The diffusion is ``noise`` times an amplitude of the
+        noise-free trajectories with the same seed.
+    n_trials : int, default=20
+        Number of trajectories.
+    random_state : int, RandomState instance or None, default=None
+        Seed of initial states and Brownian motion. An int gives the same trajectories each time.
+        The seed of each published set is the index of its parameter value, 0 to 9, with 20
+        trials.
+    n_timesteps : int, default=10_000
+        Number of time steps in a trajectory.
+    standardize : bool, default=False
+        Whether to centre each channel and divide by the standard deviation of all values, over
+        all trials, as in the published sets.
+    backend : {"midpoint", "torchsde"}, default="midpoint"
+        Integrator of the noisy equation. "torchsde" needs an optional package, draws the
+        published Brownian motion and takes many times as long. Both integrators solve the same
+        equation by the same rule.
 
     Returns
     -------
-    X : ndarray of shape (n_trials, n_timesteps, 3), dtype float32
+    ndarray of shape (n_trials, n_timesteps, 3), dtype float32
         The trajectories.
 
     Raises
     ------
-    ValueError, ImportError
-        As in :func:`make_lorenz`.
+    TypeError
+        If a parameter has a wrong type.
+    ValueError
+        If a parameter has a wrong value, or a trajectory leaves the range of float32.
+    ImportError
+        If ``backend="torchsde"`` and torchsde is not installed.
+
+    See Also
+    --------
+    make_system_classification : Task of telling parameter values of a system apart.
 
     References
     ----------
@@ -267,8 +320,8 @@ def make_fitzhugh_nagumo(
     *,
     n_timesteps: int = N_TIMESTEPS,
     standardize: bool = False,
-    backend: str = "midpoint",
-) -> np.ndarray:
+    backend: Literal["midpoint", "torchsde"] = "midpoint",
+) -> NDArray[np.float32]:
     """Simulate a spiking FitzHugh-Nagumo neuron with additive dynamical noise.
 
     This system is not in the paper. The equations of membrane potential v and recovery w are::
@@ -276,25 +329,48 @@ def make_fitzhugh_nagumo(
         dv = 32 (v - v^3 / 3 - w + current) dt + d dB1
         dw = 32 * 0.08 (v + 0.7 - 0.8 w) dt + d dB2
 
-    with a diffusion ``d`` in proportion to ``noise``. The neuron rests at a small current and
-    spikes without end at one from about 0.33 to 1.42. A time step is 0.00392 units of time.
+    with a diffusion ``d`` in proportion to ``noise``. The neuron rests if the current is small and
+    spikes without end if the current lies between about 0.33 and 1.42. A time step is 0.00392
+    units of time.
 
     Parameters
     ----------
     current : float, default=0.5
         External current, the bifurcation parameter.
-    noise, n_trials, random_state, n_timesteps, standardize, backend
-        As in :func:`make_lorenz`.
+    noise : float, default=0.0
+        Noise level. The diffusion is ``noise`` times an amplitude of the
+        noise-free trajectories with the same seed.
+    n_trials : int, default=20
+        Number of trajectories.
+    random_state : int, RandomState instance or None, default=None
+        Seed of initial states and Brownian motion. An int gives the same trajectories each time.
+    n_timesteps : int, default=10_000
+        Number of time steps in a trajectory.
+    standardize : bool, default=False
+        Whether to centre each channel and divide by the standard deviation of all values, over
+        all trials, as in the sets of the other systems.
+    backend : {"midpoint", "torchsde"}, default="midpoint"
+        Integrator of the noisy equation. "torchsde" needs an optional package, draws
+        another Brownian motion and takes many times as long. Both integrators solve the same
+        equation by the same rule.
 
     Returns
     -------
-    X : ndarray of shape (n_trials, n_timesteps, 2), dtype float32
+    ndarray of shape (n_trials, n_timesteps, 2), dtype float32
         The trajectories.
 
     Raises
     ------
-    ValueError, ImportError
-        As in :func:`make_lorenz`.
+    TypeError
+        If a parameter has a wrong type.
+    ValueError
+        If a parameter has a wrong value, or a trajectory leaves the range of float32.
+    ImportError
+        If ``backend="torchsde"`` and torchsde is not installed.
+
+    See Also
+    --------
+    make_system_classification : Task of telling parameter values of a system apart.
 
     References
     ----------
@@ -318,16 +394,17 @@ def make_system_classification(
     n_classes: int = 5,
     random_state: int | np.random.RandomState | None = None,
     *,
-    backend: str = "midpoint",
+    backend: Literal["midpoint", "torchsde"] = "midpoint",
     cache: bool = False,
     data_home: str | os.PathLike[str] | None = None,
     return_X_y: bool = False,
-) -> Bunch | tuple[np.ndarray, np.ndarray]:
+) -> Bunch | tuple[NDArray[np.float32], NDArray[np.int64]]:
     """Make the task of telling parameter values of a chaotic system apart.
 
-    ``n_classes`` values are drawn from the ten of the system's sweep; each is a class with
-    20 trials of 10,000 time steps, of which 14 train, 3 validate and 3 test. A set takes seconds,
-    less from a cache: ``python -m sklearn_pulse.datasets`` makes all of them at once.
+    ``n_classes`` values are drawn from the ten values of the system's sweep. Each value is a
+    class with 20 trials of 10,000 time steps: 14 training, 3 validation and 3 test trials. The
+    simulation of a class takes seconds, reading it from a cache takes less;
+    ``python -m sklearn_pulse.datasets`` fills the cache for all systems of the paper.
 
     =================   ==========================
     Classes                                      5
@@ -339,64 +416,82 @@ def make_system_classification(
     Parameters
     ----------
     system : {"lorenz", "thomas", "hindmarsh_rose", "fitzhugh_nagumo"}, default="lorenz"
-        The system. FitzHugh-Nagumo has 2 channels and is not in the paper.
+        Name of the system. FitzHugh-Nagumo has 2 channels and is not in the paper.
     noise : float, default=0.0
         Noise level. Published: 0, 1, 3, 5.
     n_classes : int, default=5
         Number of parameter values, 2 to 10.
     random_state : int, RandomState instance or None, default=None
-        Draws the parameter values and their order, not the trajectories: those of a parameter
-        value are the same in every task. The published tasks are those of 0 to 9, up to the order
-        in which a file system listed the sweep.
+        Seed that draws the parameter values and their order. It does not draw the trajectories:
+        a parameter value has the same trajectories in every task. The seeds 0 to 9 give the
+        published tasks, up to the order in which a file system listed the sweep.
     backend : {"midpoint", "torchsde"}, default="midpoint"
-        As in :func:`make_lorenz`.
+        Integrator of the noisy equation. "torchsde" needs an optional package, draws the
+        published Brownian motion and takes many times as long. Both integrators solve the same
+        equation by the same rule.
     cache : bool, default=False
-        Whether to read trajectories from ``data_home/synthetic`` where they are there, and to
-        write there those that are not (2.4 MB a class and noise level).
+        Whether to read trajectories from ``data_home/synthetic``, and to write simulated
+        trajectories to this folder (2.4 MB per class and noise level).
     data_home : str or path-like, default=None
-        Folder of the cache. None stands for :func:`get_data_home`'s default.
+        Data folder that holds the cache. None means the default of :func:`get_data_home`.
     return_X_y : bool, default=False
         If True, return ``(X, y)`` of all windows instead of a Bunch.
 
     Returns
     -------
     data : :class:`~sklearn.utils.Bunch`
+        Dictionary-like object with the attributes
+
         recordings : list of ndarray of shape (10_000, n_channels), dtype float32
-            The trials, standardized per class; 20 of the first class, 20 of the second, ...
+            The trials, standardized per class: 20 of the first class, 20 of the second, ...
         segments : ndarray of shape (n_recordings, 4), dtype int64
-            Recording index, start, end (exclusive) and label: each whole recording.
+            Recording index, start (0), end (exclusive) and label of each recording.
         X : ndarray of shape (n_windows, 100, n_channels), dtype float32
             The windows, without overlap, recording by recording.
         y : ndarray of shape (n_windows,)
-            Label of each window: position of its parameter value in ``parameter_values``.
+            Label of each window: index of its parameter value in ``parameter_values``.
         groups : ndarray of shape (n_windows,)
-            Trial of each window: the index of its recording.
-        recording, start : ndarray of shape (n_windows,)
-            Index into ``recordings``, and first time step in it, of each window.
+            Group of each window: its trial, as the index of its recording.
+        recording : ndarray of shape (n_windows,)
+            Index into ``recordings`` of each window.
+        start : ndarray of shape (n_windows,)
+            First time step of each window in its recording.
         split : ndarray of shape (n_windows,)
             "train", "val" or "test" for each window.
-        recording_split, recording_target, recording_trial : ndarray of shape (n_recordings,)
-            Part, label and number of the trial within its class, of each recording.
+        recording_split : ndarray of shape (n_recordings,)
+            "train", "val" or "test" for each recording.
+        recording_target : ndarray of shape (n_recordings,)
+            Label of each recording.
+        recording_trial : ndarray of shape (n_recordings,)
+            Number of each recording's trial within its class, 0 to 19.
         parameter_name : str
             Name of the bifurcation parameter.
         parameter_values : ndarray of shape (n_classes,)
-            Its value in each class.
-        feature_names, target_names : list of str
-            Names of the channels and of the classes.
+            Value of the bifurcation parameter in each class.
+        feature_names : list of str
+            Names of the channels.
+        target_names : list of str
+            Names of the classes.
         sampling_rate : float
-            Time steps per unit of time.
+            Number of time steps per unit of time.
         DESCR : str
             Description of the data set.
     (X, y) : tuple of ndarray
-        If ``return_X_y`` is True.
+        Windows and labels. Returned only if ``return_X_y`` is True.
 
     Raises
     ------
+    TypeError
+        If a parameter has a wrong type.
     ValueError
-        If a parameter is invalid, a file of the cache is damaged, or a trajectory leaves the
-        range of float32.
+        If a parameter has a wrong value, a file of the cache is damaged, or a trajectory leaves
+        the range of float32.
     ImportError
         If ``backend="torchsde"`` and torchsde is not installed.
+
+    See Also
+    --------
+    make_lorenz : Trajectories of the Lorenz system at one parameter value.
 
     References
     ----------
@@ -417,6 +512,7 @@ def make_system_classification(
     n_classes = check_integer(n_classes, "n_classes", 2, len(facts.sweep))
     check_backend(backend)
     classes = check_random_state(random_state).permutation(len(facts.sweep))[:n_classes].tolist()
+    store: TrialStore | dict[Key, NDArray[np.float32]]
     store = TrialStore(data_home, facts, backend) if cache else {}
     fill(store, facts, classes, [noise], backend=backend)
     data = _as_task(facts, noise, classes, [standardize_trials(store[k, noise]) for k in classes])
@@ -431,8 +527,8 @@ def _make_trials(
     random_state: Any,
     n_timesteps: Any,
     scale: bool,
-    backend: str,
-) -> np.ndarray:
+    backend: Literal["midpoint", "torchsde"],
+) -> NDArray[np.float32]:
     """Simulate trials at one parameter value and noise level."""
     system = SYSTEMS[name]
     value = check_number(value, system.parameter)
@@ -449,8 +545,10 @@ def _make_trials(
     return standardize_trials(trials) if scale else np.ascontiguousarray(trials)
 
 
-def _as_task(facts: System, noise: float, classes: list[int], trials: list[np.ndarray]) -> Bunch:
-    """Bunch of windows of the trials of each class."""
+def _as_task(
+    facts: System, noise: float, classes: list[int], trials: list[NDArray[np.float32]]
+) -> Bunch:
+    """Cut the trials of each class into windows and return the Bunch of the task."""
     recordings = [recording for of_class in trials for recording in of_class]
     target = np.repeat(np.arange(len(classes)), N_TRIALS)
     recording_split = np.tile(_TRIAL_SPLIT, len(classes))
@@ -480,9 +578,9 @@ def _as_task(facts: System, noise: float, classes: list[int], trials: list[np.nd
 
 
 def _describe(facts: System, noise: float, data: Bunch) -> str:
-    """Fill in the description."""
+    """Return the description of the task."""
     name = facts.name.replace("_", "-").title()
-    title = f"{name} system, a class per {facts.parameter}, noise level {noise:g}"
+    title = f"{name} system, one class per {facts.parameter}, noise level {noise:g}"
     return _DESCR.format(
         title=title,
         line="-" * len(title),
@@ -500,7 +598,7 @@ def _describe(facts: System, noise: float, data: Bunch) -> str:
 
 
 def _as_seed(random_state: Any) -> int:
-    """Return an int as it is, so that published seeds mean what they meant; or draw one."""
+    """Return an int as it is, so that published seeds keep their meaning; else draw a seed."""
     rng = check_random_state(random_state)
     if isinstance(random_state, numbers.Integral):
         return int(random_state)

@@ -1,4 +1,4 @@
-"""Gestures measured by an accelerometer: reader of the ``.ts`` and ``.pt`` files.
+"""Gesture: reader of accelerometer recordings in ``.ts`` and ``.pt`` files.
 
 Source: paper, Appendix D (transfer).
 """
@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.utils import Bunch
 
 from . import _tfc
@@ -23,7 +24,7 @@ FEATURE_NAMES = ["acc_x", "acc_y", "acc_z"]
 TARGET_NAMES = [f"gesture_{i}" for i in range(1, 9)]
 
 _TS_LANDMARKS = ("UWaveGestureLibrary_TRAIN.ts", "UWaveGestureLibrary_TEST.ts")
-# The transfer benchmark trains on as many gestures as the archive's test file holds.
+# The transfer benchmark's training part has as many gestures as the archive's test file.
 _PART_OF_FILE = {
     "published": {"TEST": "train", "TRAIN": "test"},
     "archive": {"TRAIN": "train", "TEST": "test"},
@@ -35,26 +36,27 @@ Hand gestures in acceleration (Gesture)
 
 :Source: UEA and UCR time series archive, UWaveGestureLibrary (.ts files); or figshare article
     19930247, the transfer benchmark's version (train.pt, val.pt, test.pt)
-:Recordings: 440 gestures of 315 steps, 55 of each class, each a recording of its own
-:Channels: 3; acceleration x, y, z, z-scores per gesture and axis
-:Sampling rate: not stated by the source; 100 Hz is what the transfer benchmark presumes
+:Recordings: 440 gestures of 315 steps, 55 of each class; every gesture is one recording
+:Channels: 3; acceleration x, y, z, as z-scores per gesture and axis
+:Sampling rate: not stated by the source; the transfer benchmark assumes 100 Hz
 :Windows: the gestures, whole or cut to their first `n_timesteps`
 :Classes: 8 paths of the hand, numbered as in the source
 
-Processing: none. The PULSE publication fine-tunes on the stored length and embeds the first 206
-steps (``n_timesteps=206``).
+Processing: the stored values are not changed. The PULSE publication fine-tunes on the stored
+length and embeds the first 206 steps (``n_timesteps=206``).
 
-Splits: ``split="published"`` is the transfer benchmark's. Its files hold 320 gestures to train on
-and 120 each to validate and to test. Since there are 440 in all, the validation part must repeat
-others: gestures with the same values share a group, and what the files here repeat is said below.
-From the archive's files, where the benchmark's own are absent, its 320 test gestures are the
-training part and its 120 training gestures the test part, which has the published sizes and
-balance, but is not known to be the same division; there is no validation part. ``split="archive"``
-is the archive's own, 120 to train on and 320 to test.
+Splits: ``split="published"`` is the transfer benchmark's split. Its files hold 320 training, 120
+validation and 120 test gestures. Since the source has only 440 gestures, the validation part must
+repeat gestures of other parts. Gestures with the same values share a group, and the number of
+repeated gestures in the files that were read is stated below. If only the archive's files exist,
+the archive's 320 test gestures become the training part and its 120 training gestures the test
+part, without a validation part. This division has the published sizes and balance; it is not
+known to be the published division. ``split="archive"`` is the archive's own split: 120 training
+and 320 test gestures.
 
 Groups: a gesture is a recording. Eight people made the gestures over several days, and no file
-says who made which, so **all splits may share people between their parts**, and there are no
-groups by subject.
+says who made which gesture. **All splits may therefore share people between their parts**, and
+groups by subject are not available.
 
 Licence: none is stated.
 
@@ -74,9 +76,17 @@ Processing Systems, 35.
 
 
 class Series(NamedTuple):
-    """Series of a ``.ts`` file, shape (n_series, n_timesteps, n_channels), and class names."""
+    """Series of a ``.ts`` file with their classes.
 
-    X: np.ndarray
+    Attributes
+    ----------
+    X : ndarray of shape (n_series, n_timesteps, n_channels), dtype float64
+        The series.
+    label : list of str
+        Class of each series, as the file names it.
+    """
+
+    X: NDArray[np.float64]
     label: list[str]
 
 
@@ -84,15 +94,15 @@ def fetch_gesture(
     data_home: str | os.PathLike[str] | None = None,
     download_if_missing: bool = True,
     *,
-    group: str = "recording",
-    split: str = "published",
+    group: Literal["recording"] = "recording",
+    split: Literal["published", "archive"] = "published",
     n_timesteps: int | None = None,
     return_X_y: bool = False,
-) -> Bunch | tuple[np.ndarray, np.ndarray]:
+) -> Bunch | tuple[NDArray[np.float32], NDArray[np.int64]]:
     """Load the accelerometer gestures (UWaveGestureLibrary).
 
-    They are read from the transfer benchmark's ``.pt`` files if these are there, and from the
-    archive's ``.ts`` files otherwise; only the former are downloaded.
+    The gestures are read from the transfer benchmark's ``.pt`` files if these exist, and from the
+    archive's ``.ts`` files otherwise. Only the ``.pt`` files are downloaded.
 
     ==============   =====================
     Classes                              8
@@ -103,56 +113,71 @@ def fetch_gesture(
     Parameters
     ----------
     data_home : str or path-like, default=None
-        The folder that holds the ``.pt`` or the ``.ts`` files, or a folder with a subfolder
-        ``gesture`` or ``uwave_gesture`` that does. None stands for :func:`get_data_home`'s
-        default.
+        Folder with the ``.pt`` or the ``.ts`` files, or a folder whose subfolder ``gesture`` or
+        ``uwave_gesture`` holds them. None means the default of :func:`get_data_home`.
     download_if_missing : bool, default=True
-        If False, raise an OSError if the data set is not there, instead of downloading it.
+        Whether to download the data set if it is missing. If False, a missing data set raises an
+        OSError.
     group : {"recording"}, default="recording"
-        What ``groups`` holds. Who made a gesture is not known, so "subject" is an error.
+        Meaning of ``groups``: "recording" is the gesture. "subject" is an error, since the files
+        do not say who made a gesture.
     split : {"published", "archive"}, default="published"
-        The transfer benchmark's split, or the archive's (``.ts`` files only); see ``DESCR``.
+        Division of the gestures: "published" is the transfer benchmark's split, "archive" is the
+        archive's split (``.ts`` files only). See ``DESCR``.
     n_timesteps : int, default=None
-        Keep the first steps of each gesture only: 206 in the publication's evaluation. None
-        keeps all 315.
+        Number of time steps to keep from the start of each gesture, 206 in the publication's
+        evaluation. None keeps all 315.
     return_X_y : bool, default=False
         If True, return ``(X, y)`` of all windows instead of a Bunch.
 
     Returns
     -------
     data : :class:`~sklearn.utils.Bunch`
+        Dictionary-like object with the attributes
+
         recordings : list of ndarray of shape (315, 3), dtype float32
-            The gestures: training, then validation, then test part.
+            The whole gestures: training, then validation, then test part.
         segments : ndarray of shape (n_windows, 4), dtype int64
             Recording index, start (0), end (exclusive) and label of each gesture.
         X : ndarray of shape (n_windows, n_timesteps, 3), dtype float32
-            The first steps of each of them.
+            The first `n_timesteps` steps of each gesture.
         y : ndarray of shape (n_windows,)
             Label of each gesture, 0 to 7.
         groups : ndarray of shape (n_windows,)
-            Index of the first gesture with the same values: its own, if none is repeated.
-        recording, start : ndarray of shape (n_windows,)
-            Index into ``recordings``, and 0.
-        split, recording_split : ndarray of shape (n_windows,)
+            Group of each gesture: index of the first gesture with the same values, which is its
+            own index unless it repeats an earlier gesture.
+        recording : ndarray of shape (n_windows,)
+            Index into ``recordings`` of each gesture.
+        start : ndarray of shape (n_windows,)
+            First time step of each gesture in its recording, 0.
+        split : ndarray of shape (n_windows,)
             "train", "val" or "test" for each gesture.
+        recording_split : ndarray of shape (n_windows,)
+            The same as ``split``, since every gesture is one recording.
         recording_subject : None
-            Not known.
-        feature_names, target_names : list of str
-            Names of the 3 channels and of the 8 classes.
+            The files do not say who made a gesture.
+        feature_names : list of str
+            Names of the 3 channels.
+        target_names : list of str
+            Names of the 8 classes.
         sampling_rate : float
-            100.0 Hz, presumed.
+            Sampling rate in Hz, 100.0. It is an assumption of the transfer benchmark.
         DESCR : str
             Description of the data set.
     (X, y) : tuple of ndarray
-        If ``return_X_y`` is True.
+        Windows and labels. Returned only if ``return_X_y`` is True.
 
     Raises
     ------
     OSError
-        If the data set or one of its files is not there.
+        If the data set or one of its files is missing and is not downloaded.
+    ImportError
+        If the data set has to be downloaded and pooch is not installed.
     ValueError
-        If a parameter is invalid, a file is damaged, or ``split="archive"`` is asked of the
-        ``.pt`` files.
+        If a parameter is invalid, if a file is damaged, or if ``split="archive"`` is passed and
+        the ``.ts`` files are missing.
+    TypeError
+        If ``data_home`` is no path.
 
     Examples
     --------
@@ -195,19 +220,19 @@ def fetch_gesture(
 def read_ts(path: Path) -> Series:
     """Read a ``.ts`` file of the time series archive.
 
-    Lines that begin with "#" are remarks, with "@" header; after "@data" there is one series a
-    line: the values of each channel with commas between them, the channels and at last the class
-    with colons between them.
+    A line that begins with "#" is a remark, a line that begins with "@" belongs to the header.
+    After "@data", every line is one series: its channels and then its class, separated by colons.
+    The values of a channel are separated by commas.
 
     Parameters
     ----------
     path : pathlib.Path
-        The file; series of equal length, without time stamps.
+        File with series of equal length, without time stamps.
 
     Returns
     -------
     series : Series
-        ``X`` is float64, a missing value ("?") is NaN.
+        The series and their classes. A missing value ("?") is NaN.
 
     Raises
     ------
@@ -227,7 +252,7 @@ def read_ts(path: Path) -> Series:
             X.append(np.array([_values(channel) for channel in channels]).T)
         except ValueError as error:
             raise ValueError(
-                f"{path}, line {number} is no series with a class; unpack the data set again."
+                f"{path}, line {number} is not a series with a class; unpack the data set again."
             ) from error
         if X[-1].ndim != 2 or X[-1].shape != X[0].shape:
             raise ValueError(
@@ -240,8 +265,18 @@ def read_ts(path: Path) -> Series:
     return Series(np.array(X), label)
 
 
-def first_equal(X: np.ndarray) -> np.ndarray:
-    """Return for each series the index of the first one with the same values.
+def first_equal(X: NDArray[np.float64]) -> NDArray[np.intp]:
+    """Return the index of the first series that equals each series.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n_series, ...)
+        The series.
+
+    Returns
+    -------
+    first : ndarray of shape (n_series,)
+        Index of the first series with the same values.
 
     Examples
     --------
@@ -256,13 +291,14 @@ def first_equal(X: np.ndarray) -> np.ndarray:
 
 
 def _values(channel: str) -> list[float]:
+    """Parse the values of one channel; "?" becomes NaN."""
     return [float("nan") if value.strip() == "?" else float(value) for value in channel.split(",")]
 
 
 def _read(
     data_home: str | os.PathLike[str] | None, download_if_missing: bool, split: str
 ) -> _tfc.Parts:
-    """Read the benchmark's files, or else the archive's."""
+    """Read the benchmark's files; if they are missing, read the archive's files."""
     home = resolve_data_home(data_home)
     folders = (home, home / "gesture", home / "uwave_gesture")
     folder = locate(folders, _tfc.LANDMARKS)
@@ -272,7 +308,7 @@ def _read(
     if split == "archive":
         raise ValueError(
             f"split='archive' needs {' and '.join(_TS_LANDMARKS)}, which are not in {home}; put "
-            "them there, or use split='published'."
+            "them into this folder, or use split='published'."
         )
     folder = folder or ensure("gesture", data_home, download_if_missing)
     return _tfc.read_parts(folder, n_channels=len(FEATURE_NAMES), n_classes=len(TARGET_NAMES))
@@ -280,7 +316,9 @@ def _read(
 
 def _from_archive(folder: Path, split: str) -> _tfc.Parts:
     """Read the archive's two files, the training part first."""
-    X, y, parts = [], [], []
+    X: list[NDArray[np.float64]] = []
+    y: list[int] = []
+    parts: list[str] = []
     for file, part in _PART_OF_FILE[split].items():
         path = folder / f"UWaveGestureLibrary_{file}.ts"
         series = read_ts(path)
@@ -296,18 +334,18 @@ def _from_archive(folder: Path, split: str) -> _tfc.Parts:
 
 
 def _class_index(name: str, path: Path) -> int:
-    """Index of the class that a file calls "1.0" to "8.0"."""
+    """Return the index of a class, which the file names "1.0" to "8.0"."""
     names = [f"{i + 1}.0" for i in range(len(TARGET_NAMES))]
     if name not in names:
         raise ValueError(
-            f"{path} names a class {name!r}, not one of {', '.join(names)}; unpack the data set "
-            "again."
+            f"{path} has the class {name!r} instead of one of {', '.join(names)}; unpack the data "
+            "set again."
         )
     return names.index(name)
 
 
-def _repeated(first: np.ndarray, split: np.ndarray) -> str:
-    """Say how many gestures of a part are in an earlier part too."""
+def _repeated(first: NDArray[np.intp], split: NDArray[np.str_]) -> str:
+    """Return sentences that count the gestures of a part that an earlier part also holds."""
     lines = []
     for part, earlier in (("val", "train"), ("test", "train"), ("test", "val")):
         shared = np.isin(first[split == part], first[split == earlier]).sum()
@@ -317,6 +355,7 @@ def _repeated(first: np.ndarray, split: np.ndarray) -> str:
 
 
 def _check_group(group: str) -> None:
+    """Raise unless `group` is "recording"."""
     check_group(group)
     if group == "subject":
         raise ValueError(

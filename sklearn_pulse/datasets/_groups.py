@@ -1,21 +1,26 @@
-"""What the ``groups`` of a data set's windows stand for."""
+"""Groups of the windows of a data set: subjects or recordings."""
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
+from numpy.typing import NDArray
 
 from ._checks import check_choice
 
 _GROUPS = ("subject", "recording")
 
 
-def window_groups(group: str, recording: np.ndarray, subject: np.ndarray) -> np.ndarray:
-    """Return a group per window: its subject, or its recording.
+def window_groups(
+    group: str, recording: NDArray[np.integer[Any]], subject: NDArray[Any]
+) -> NDArray[Any]:
+    """Return the group of each window: its subject, or its recording.
 
     Parameters
     ----------
     group : {"subject", "recording"}
-        What a group is.
+        Meaning of a group.
     recording : ndarray of int of shape (n_windows,)
         Index of each window's recording.
     subject : ndarray of shape (n_recordings,)
@@ -24,7 +29,7 @@ def window_groups(group: str, recording: np.ndarray, subject: np.ndarray) -> np.
     Returns
     -------
     groups : ndarray of shape (n_windows,)
-        Subjects or indices of recordings.
+        Subject, or index of the recording, of each window.
 
     Examples
     --------

@@ -1,7 +1,7 @@
-"""HAR: smartphone acceleration and rotation under everyday activities (UCI data set HAPT).
+"""HAR: reader of smartphone acceleration and rotation during activities (UCI data set HAPT).
 
-Source: paper, Appendix D (HAR); the files are described by their authors in
-Reyes-Ortiz, Anguita, Oneto and Parra (2015), UCI Machine Learning Repository, data set 341.
+Source: paper, Appendix D (HAR). The authors describe the files in Reyes-Ortiz, Anguita, Oneto and
+Parra (2015), UCI Machine Learning Repository, data set 341.
 """
 
 from __future__ import annotations
@@ -9,9 +9,10 @@ from __future__ import annotations
 import os
 import re
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.utils import Bunch
 
 from ..windows import segment_windows
@@ -22,7 +23,7 @@ WINDOW_LENGTH = 128
 SAMPLING_RATE = 50.0
 SPLIT_SEED = 1234
 FEATURE_NAMES = ["acc_x", "acc_y", "acc_z", "gyro_x", "gyro_y", "gyro_z"]
-# Activities 1 to 6 of the label file; 7 to 12 are the short postural transitions.
+# Activities 1 to 6 of the label file. Activities 7 to 12 are short postural transitions.
 TARGET_NAMES = [
     "walking",
     "walking_upstairs",
@@ -49,22 +50,23 @@ Human activity recognition from smartphone sensors (HAR)
 :Classes: 6; walking, walking_upstairs, walking_downstairs, sitting, standing, laying
 
 Thirty volunteers wore a smartphone on the waist and followed a protocol of basic activities,
-twice each.
+each of them twice.
 
-Processing, as in the PULSE publication: the recordings are cut to the third smallest length,
-the two shorter ones (experiments 20 and 21) are dropped. Nothing is normalised or filtered.
-Windows are cut without overlap from the start of each labelled activity; the postural
-transitions between activities are left out. A start in the label file, which counts from 1, is
-used as a 0-based index, and the last step of a recording is never used.
+Processing, as in the PULSE publication: the recordings are cut to the third smallest length, and
+the two shorter recordings (experiments 20 and 21) are dropped. The signals are neither normalised
+nor filtered. Windows are cut without overlap from the start of each labelled activity; the
+postural transitions between activities are left out. The label file counts steps from 1, but its
+starts are used as 0-based indices. The last step of a recording is never used.
 
 Split: the recordings are shuffled with seed 1234 and divided 41 / 9 / 9. **This split measures
 new recordings, not new people:** eight of the nine test subjects also occur in the training
-part, the ninth (13) in the validation part.
+part, and the ninth (subject 13) occurs in the validation part.
 
 Groups: with ``group="subject"``, ``sklearn.model_selection.GroupKFold`` on ``groups`` estimates
-the score on new people, and leaks nothing. With ``group="recording"`` no recording is divided,
-but all subjects but one have two recordings, so a test fold's subjects are known from training.
-Without groups, neighbouring windows of one activity are in training and test.
+the score on new people and leaks nothing. With ``group="recording"``, no recording is divided
+between folds. But every subject except one has two recordings, so subjects of a test fold also
+occur in the training folds. Without groups, neighbouring windows of one activity are in both
+training and test folds.
 
 Licence: the data set's own readme prohibits commercial use and asks for a citation.
 
@@ -76,23 +78,33 @@ Human Activities and Postural Transitions [Data set]. UCI Machine Learning Repos
 
 
 class Recording(NamedTuple):
-    """One experiment: its number, its subject and its signals of shape (n_timesteps, 6)."""
+    """Recording of one experiment.
+
+    Attributes
+    ----------
+    experiment : int
+        Number of the experiment.
+    subject : int
+        Number of the subject.
+    signals : ndarray of shape (n_timesteps, 6), dtype float32
+        Acceleration x, y, z in g, then angular velocity x, y, z in rad/s.
+    """
 
     experiment: int
     subject: int
-    signals: np.ndarray
+    signals: NDArray[np.float32]
 
 
 def fetch_har(
     data_home: str | os.PathLike[str] | None = None,
     download_if_missing: bool = True,
     *,
-    group: str = "subject",
+    group: Literal["subject", "recording"] = "subject",
     return_X_y: bool = False,
-) -> Bunch | tuple[np.ndarray, np.ndarray]:
+) -> Bunch | tuple[NDArray[np.float32], NDArray[np.int64]]:
     """Load the smartphone activity recordings (HAR) with their published windows and split.
 
-    Reading takes a few seconds. See ``DESCR`` of the result for the processing and for the
+    Reading takes a few seconds. ``DESCR`` of the result describes the processing and names the
     subjects that the published split shares between its parts.
 
     ==============   =====================
@@ -105,19 +117,22 @@ def fetch_har(
     Parameters
     ----------
     data_home : str or path-like, default=None
-        The folder that holds ``RawData``, or a folder with a subfolder ``har`` or ``hapt`` that
-        does. None stands for :func:`get_data_home`'s default.
+        Folder with the folder ``RawData``, or a folder whose subfolder ``har`` or ``hapt`` holds
+        it. None means the default of :func:`get_data_home`.
     download_if_missing : bool, default=True
-        If False, raise an OSError if the data set is not there, instead of downloading it.
+        Whether to download the data set if it is missing. If False, a missing data set raises an
+        OSError.
     group : {"subject", "recording"}, default="subject"
-        What ``groups`` holds: with "subject" folds of new people can be made, with "recording"
-        only folds of new recordings.
+        Meaning of ``groups``: use "subject" for folds of new people, "recording" for folds of new
+        recordings only.
     return_X_y : bool, default=False
         If True, return ``(X, y)`` of all windows instead of a Bunch.
 
     Returns
     -------
     data : :class:`~sklearn.utils.Bunch`
+        Dictionary-like object with the attributes
+
         recordings : list of ndarray of shape (n_timesteps, 6), dtype float32
             Acceleration x, y, z (g) and angular velocity x, y, z (rad/s), in the published
             shuffled order: training, then validation, then test recordings.
@@ -125,32 +140,40 @@ def fetch_har(
             Recording index, start, end (exclusive) and label (0 to 5) of each activity: input
             for :func:`~sklearn_pulse.windows.segment_windows`.
         X : ndarray of shape (n_windows, 128, 6), dtype float32
-            The windows: recordings in the order above, chronological within each.
+            The windows, in the order of ``recordings`` and chronological within each recording.
         y : ndarray of shape (n_windows,)
             Label of each window, 0 to 5.
         groups : ndarray of shape (n_windows,)
-            Subject, or index of the recording, of each window.
-        recording, start : ndarray of shape (n_windows,)
-            Index into ``recordings``, and first time step in it, of each window.
+            Group of each window: its subject, or the index of its recording.
+        recording : ndarray of shape (n_windows,)
+            Index into ``recordings`` of each window.
+        start : ndarray of shape (n_windows,)
+            First time step of each window in its recording.
         split : ndarray of shape (n_windows,)
             "train", "val" or "test" for each window.
-        recording_split, recording_subject, recording_experiment : ndarray of shape (n_recordings,)
-            Part, subject and experiment number of each recording.
-        feature_names, target_names : list of str
-            Names of the 6 channels and of the 6 classes.
+        recording_split : ndarray of shape (n_recordings,)
+            "train", "val" or "test" for each recording.
+        recording_subject : ndarray of shape (n_recordings,)
+            Subject of each recording.
+        recording_experiment : ndarray of shape (n_recordings,)
+            Number of the experiment of each recording.
+        feature_names : list of str
+            Names of the 6 channels.
+        target_names : list of str
+            Names of the 6 classes.
         sampling_rate : float
-            50.0 Hz.
+            Sampling rate in Hz, 50.0.
         DESCR : str
             Description of the data set.
     (X, y) : tuple of ndarray
-        If ``return_X_y`` is True.
+        Windows and labels. Returned only if ``return_X_y`` is True.
 
     Raises
     ------
     OSError
-        If the data set or one of its files is not there.
+        If the data set or one of its files is missing and is not downloaded.
     ImportError
-        If it has to be downloaded and pooch is not installed.
+        If the data set has to be downloaded and pooch is not installed.
     ValueError
         If ``group`` is unknown or a file is damaged.
     TypeError
@@ -172,26 +195,25 @@ def fetch_har(
 def read_recordings(raw_folder: Path) -> list[Recording]:
     """Read every recording and cut all of them to one common length.
 
-    The common length T is the third smallest one; what is shorter (two recordings of the
-    published data) is dropped, the rest keeps its first T steps (paper, Appendix D).
+    The common length T is the third smallest length. Shorter recordings (two of the published
+    data) are dropped; the other recordings keep their first T steps (paper, Appendix D).
 
     Parameters
     ----------
     raw_folder : pathlib.Path
-        The folder ``RawData`` with ``acc_expEE_userUU.txt`` and ``gyro_expEE_userUU.txt``.
+        Folder ``RawData`` with ``acc_expEE_userUU.txt`` and ``gyro_expEE_userUU.txt``.
 
     Returns
     -------
     recordings : list of Recording
-        In order of file name. ``signals`` is float32 of shape (T, 6): acceleration x, y, z
-        in g, then angular velocity x, y, z in rad/s. Values are as stored, not normalised.
+        The recordings, T steps long, in order of file name. Values are as stored, not normalised.
 
     Raises
     ------
     OSError
         If a gyroscope file is missing.
     ValueError
-        If fewer than three recordings are there or a file is damaged.
+        If the folder holds fewer than three recordings, or a file is damaged.
     """
     names = sorted(path.name for path in raw_folder.iterdir())
     matches = [match for name in names if (match := _ACC_NAME.fullmatch(name))]
@@ -211,13 +233,13 @@ def read_recordings(raw_folder: Path) -> list[Recording]:
     return recordings
 
 
-def read_labels(path: Path) -> np.ndarray:
+def read_labels(path: Path) -> NDArray[np.int64]:
     """Read ``labels.txt``.
 
     Parameters
     ----------
     path : pathlib.Path
-        The label file: one row an activity, five integers a row.
+        The label file: one row per activity, five integers per row.
 
     Returns
     -------
@@ -232,13 +254,13 @@ def read_labels(path: Path) -> np.ndarray:
     return _load_table(path, _LABEL_COLUMNS, np.int64)
 
 
-def activity_segments(rows: np.ndarray, length: int) -> list[tuple[int, int, int]]:
+def activity_segments(rows: NDArray[np.int64], length: int) -> list[tuple[int, int, int]]:
     """Turn the label rows of one recording into segments that windows are cut from.
 
-    Per row, in file order: a postural transition (activity 7 and above) is skipped; a row that
-    starts at or after ``length`` ends the recording, later rows are not looked at. ``start`` is
-    used as a 0-based index although the file counts from 1, and a window must end strictly
-    before ``length``; both are so in the published code (paper, Appendix D).
+    The rows are read in file order. A postural transition (activity 7 and above) is skipped. A
+    row of a basic activity that starts at or after ``length`` ends the recording, and later rows
+    are not read. As in the published code (paper, Appendix D), ``start`` is used as a 0-based
+    index although the file counts from 1, and a window must end strictly before ``length``.
 
     Parameters
     ----------
@@ -250,7 +272,7 @@ def activity_segments(rows: np.ndarray, length: int) -> list[tuple[int, int, int
     Returns
     -------
     segments : list of (start, end, label)
-        ``end`` is exclusive and at most ``length - 1``; ``label`` is 0 to 5.
+        The segments. ``end`` is exclusive and at most ``length - 1``; ``label`` is 0 to 5.
     """
     segments = []
     for _, _, activity, start, end in rows.tolist():
@@ -265,11 +287,11 @@ def activity_segments(rows: np.ndarray, length: int) -> list[tuple[int, int, int
     return segments
 
 
-def shuffled_split(n_recordings: int) -> tuple[np.ndarray, np.ndarray]:
-    """Order and split of the recordings as published.
+def shuffled_split(n_recordings: int) -> tuple[NDArray[np.intp], NDArray[np.str_]]:
+    """Return the published order and split of the recordings.
 
-    The recordings are shuffled with seed 1234; the first 70 % are for training, the next 15 %
-    for validation, the rest for testing (paper, Appendix D).
+    The recordings are shuffled with seed 1234. The first 70 % are for training, the next 15 %
+    for validation, and the rest for testing (paper, Appendix D).
 
     Parameters
     ----------
@@ -327,8 +349,8 @@ def _load(raw_folder: Path, group: str) -> Bunch:
     )
 
 
-def _all_segments(recordings: list[Recording], rows: np.ndarray) -> np.ndarray:
-    """Segments of all recordings: recording index, start, end (exclusive), label."""
+def _all_segments(recordings: list[Recording], rows: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return the segments of all recordings as rows (recording, start, end, label)."""
     segments = [
         (index, *segment)
         for index, recording in enumerate(recordings)
@@ -339,7 +361,7 @@ def _all_segments(recordings: list[Recording], rows: np.ndarray) -> np.ndarray:
     return np.array(segments, dtype=np.int64).reshape(-1, 4)
 
 
-def _read_pair(raw_folder: Path, acc_name: str) -> tuple[np.ndarray, np.ndarray]:
+def _read_pair(raw_folder: Path, acc_name: str) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
     """Read the accelerometer file and the gyroscope file of one experiment."""
     acc_path = raw_folder / acc_name
     gyro_path = raw_folder / acc_name.replace("acc_", "gyro_", 1)
@@ -347,22 +369,22 @@ def _read_pair(raw_folder: Path, acc_name: str) -> tuple[np.ndarray, np.ndarray]
     gyro = _load_table(gyro_path, _AXES_PER_SENSOR, np.float32)
     if len(acc) != len(gyro):
         raise ValueError(
-            f"{acc_path} has {len(acc)} rows and {gyro_path} has {len(gyro)}, but both sensors "
-            "are sampled together; one file is damaged, unpack the data set again."
+            f"{acc_path} has {len(acc)} rows and {gyro_path} has {len(gyro)} rows, but both "
+            "sensors are sampled together; one file is damaged, unpack the data set again."
         )
     return acc, gyro
 
 
-def _load_table(path: Path, n_columns: int, dtype: type) -> np.ndarray:
+def _load_table(path: Path, n_columns: int, dtype: type) -> NDArray[Any]:
     """Read a text table of numbers with a fixed number of columns."""
     if not path.is_file():
         raise FileNotFoundError(f"{path} is missing; unpack the complete data set again.")
     if path.stat().st_size == 0:
         raise ValueError(f"{path} is empty; unpack the data set again.")
     try:
-        table = np.loadtxt(path, dtype=dtype, ndmin=2)
+        table: NDArray[Any] = np.loadtxt(path, dtype=dtype, ndmin=2)
     except ValueError as error:
-        raise ValueError(f"{path} is no table of numbers; unpack the data set again.") from error
+        raise ValueError(f"{path} is not a table of numbers; unpack the data set again.") from error
     if table.shape[1] != n_columns:
         raise ValueError(
             f"{path} has {table.shape[1]} columns instead of {n_columns}; "

@@ -1,11 +1,11 @@
 """Explicit midpoint integration of Stratonovich stochastic differential equations.
 
-Many trajectories advance together, as columns of one tensor: the cost of a step is that of
-calling a few tensor operations, almost whatever the number of trajectories.
+Many trajectories advance together as columns of one tensor. A step costs the calls of a few
+tensor operations, almost independently of the number of trajectories.
 
-torch does the arithmetic, in the order of the torchsde package, so that trajectories without
-noise are the same to the last bit: these systems are chaotic, and one bit becomes a different
-trajectory. Source: paper, Appendix B (integrator and step).
+torch does the arithmetic in the same order as the torchsde package, so that both give the same
+bits for trajectories without noise. This matters because the systems are chaotic: a difference of
+one bit grows into a different trajectory. Source: paper, Appendix B (integrator and step).
 """
 
 from __future__ import annotations
@@ -16,42 +16,45 @@ from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-# A torch.Tensor. torch is imported where it is used: it takes seconds.
+# Stands for torch.Tensor. Importing torch takes seconds, so functions import it when they run.
 Tensor = Any
 
 DT = 1e-3
-# Steps whose Brownian increments are drawn at once.
+# Number of steps whose Brownian increments are drawn at once.
 _CHUNK = 256
-# torchsde walks a tree of intervals by recursion, 1,200 levels deep at 40,000 steps.
+# torchsde walks a tree of intervals by recursion, 1,200 levels deep for 40,000 steps.
 _TORCHSDE_RECURSION = 10_000
 
 
-def step_times(t_end: float, dt: float = DT, dtype: type = np.float32) -> np.ndarray:
+def step_times(
+    t_end: float, dt: float = DT, dtype: type | np.dtype[Any] = np.float32
+) -> NDArray[np.floating[Any]]:
     """Return the times at which steps of fixed length begin and end.
 
     Parameters
     ----------
     t_end : float
-        End of the interval that begins at 0. The last step is cut there.
+        End of the interval, which begins at 0. The last step is shortened to end there.
     dt : float, default=1e-3
         Length of a step.
     dtype : numpy dtype, default=float32
-        Precision in which time is accumulated: it decides the number of steps.
+        Precision in which time is accumulated. The number of steps depends on it.
 
     Returns
     -------
     times : ndarray of shape (n_steps + 1,)
-        From 0 to ``t_end``, ascending.
+        Ascending times from 0 to ``t_end``.
 
     Examples
     --------
     >>> step_times(0.25, 0.1, float)
     array([0.  , 0.1 , 0.2 , 0.25])
     """
-    # Rounding can shorten the accumulated time; a part in a hundred is ample.
+    # Rounding can shorten the accumulated time, so compute 1 % more steps than needed.
     n_most = int(1.01 * t_end / dt) + 2
-    times = np.cumsum(np.full(n_most, dt, dtype))
+    times: NDArray[np.floating[Any]] = np.cumsum(np.full(n_most, dt, dtype))
     inside = times[times < np.asarray(t_end, dtype)]
     return np.concatenate([[0], inside, [t_end]]).astype(dtype)
 
@@ -62,9 +65,11 @@ class BrownianIncrements:
     Parameters
     ----------
     seeds : sequence of int
-        A seed for each block of columns; blocks of the same seed share their path.
-    n_dims, n_trials : int
-        Rows of the state, and columns of a block.
+        Seed of each block of columns. Blocks with the same seed share their path.
+    n_dims : int
+        Number of rows of the state.
+    n_trials : int
+        Number of columns in a block.
 
     Examples
     --------
@@ -79,22 +84,22 @@ class BrownianIncrements:
     def __init__(self, seeds: Sequence[int], n_dims: int, n_trials: int) -> None:
         self._seeds = list(seeds)
         self._shape = (n_dims, n_trials)
-        # The second word keeps these numbers apart from the initial states: torch seeds the same
-        # kind of generator with the bare seed.
+        # torch seeds the same kind of generator with the seed alone and draws the initial states
+        # from it. The second word makes the increments independent of them.
         self._rng = {seed: np.random.RandomState([seed, 1]) for seed in self._seeds}
 
-    def __call__(self, times: np.ndarray) -> Tensor:
+    def __call__(self, times: NDArray[np.floating[Any]]) -> Tensor:
         """Draw the increments of the steps between consecutive times.
 
         Parameters
         ----------
         times : ndarray of shape (n_steps + 1,)
-            Ends of the steps; calls continue the paths.
+            Start of the first step and end of each step. Every call continues the paths.
 
         Returns
         -------
         increments : Tensor of shape (n_steps, n_dims, n_columns)
-            Of variance ``times[k + 1] - times[k]``, dtype of ``times``.
+            Increments with variance ``times[k + 1] - times[k]`` and the dtype of ``times``.
         """
         import torch
 
@@ -113,53 +118,62 @@ def integrate_midpoint(
     t_out: Tensor,
     *,
     diffusion: Tensor | Callable[[Tensor], Tensor] | None = None,
-    increments: Callable[[np.ndarray], Tensor] | None = None,
+    increments: Callable[[NDArray[np.floating[Any]]], Tensor] | None = None,
     dt: float = DT,
     n_discard: int = 0,
     progress: Callable[[int], None] | None = None,
 ) -> Tensor:
     """Integrate dy = drift(y) dt + diffusion(y) o dB with the explicit midpoint rule.
 
-    Each component has a Brownian motion of its own. Steps have a fixed length and do not depend
-    on the output times; between the two steps around an output time the state is interpolated
-    linearly. Strong order 1, order 2 without noise.
+    Each component has its own Brownian motion. Steps have a fixed length and do not depend on the
+    output times; at an output time, the states before and after it are interpolated linearly.
+    The scheme has strong order 1, and order 2 without noise.
 
     Parameters
     ----------
     drift : callable
-        From a state to its derivative, a tensor of the same shape.
+        Function that returns the derivative of a state, a tensor of the same shape.
     y0 : Tensor of shape (n_dims, n_columns)
-        Initial states at time 0; its dtype is that of the arithmetic.
+        Initial states at time 0. Its dtype is the dtype of the arithmetic.
     t_out : Tensor of shape (n_out,)
-        Ascending times from 0, of the dtype of ``y0``.
+        Ascending output times from 0 on, with the dtype of ``y0``.
     diffusion : Tensor, callable or None, default=None
-        Additive noise: a tensor that broadcasts against the state. Multiplicative noise: a
-        callable like ``drift``. None integrates the equation without noise.
+        Scale of the noise. For additive noise, a tensor that broadcasts against the state. For
+        multiplicative noise, a function that returns the scale at a state, a tensor of the same
+        shape. None integrates the equation without noise.
     increments : callable, default=None
-        From consecutive step times of shape (n_steps + 1,) to Brownian increments of shape
-        (n_steps, n_dims, n_columns), say :class:`BrownianIncrements`.
+        Function from consecutive step times of shape (n_steps + 1,) to Brownian increments of
+        shape (n_steps, n_dims, n_columns), for example :class:`BrownianIncrements`. Required
+        unless ``diffusion`` is None.
     dt : float, default=1e-3
         Length of a step.
     n_discard : int, default=0
-        Leave out the first outputs.
+        Number of outputs to leave out at the beginning.
     progress : callable, default=None
-        Called with the number of steps done since the last call.
+        Function that is called with the number of steps done since its last call.
 
     Returns
     -------
     y : Tensor of shape (n_out - n_discard, n_dims, n_columns)
         States at the output times.
+
+    Raises
+    ------
+    ValueError
+        If `diffusion` is given and `increments` is None.
     """
     import torch
 
+    if diffusion is not None and increments is None:
+        raise ValueError("increments is None: pass BrownianIncrements(...) beside diffusion.")
     t_out = t_out.numpy()
     times = step_times(t_out[-1], dt, t_out.dtype)
     n_steps = len(times) - 1
     end_step, weight_before, weight_after = _interpolation(t_out, times)
-    # As Python numbers, which keep every bit and cost less than arrays of no dimension.
-    lengths = np.diff(times)
-    halves = (lengths.dtype.type(0.5) * lengths).tolist()
-    lengths = lengths.tolist()
+    # Python numbers keep every bit and cost less than zero-dimensional arrays.
+    steps = np.diff(times)
+    halves = (steps.dtype.type(0.5) * steps).tolist()
+    lengths = steps.tolist()
     y = y0
     out = torch.empty((len(t_out) - n_discard, *y0.shape), dtype=y0.dtype)
     if n_discard == 0:
@@ -168,7 +182,10 @@ def integrate_midpoint(
     with torch.inference_mode():
         for start in range(0, n_steps, _CHUNK):
             stop = min(start + _CHUNK, n_steps)
-            noise = None if diffusion is None else increments(times[start : stop + 1])
+            if diffusion is None or increments is None:
+                noise = None
+            else:
+                noise = increments(times[start : stop + 1])
             for k in range(start, stop):
                 before = y
                 if noise is None:
@@ -193,16 +210,22 @@ def integrate_torchsde(
     seed: int,
     n_discard: int = 0,
 ) -> Tensor:
-    """Integrate as :func:`integrate_midpoint` does, by the torchsde package.
+    """Integrate dy = drift(y) dt + diffusion o dB by the torchsde package.
 
     Parameters
     ----------
-    drift, y0, t_out, n_discard
-        As in :func:`integrate_midpoint`.
+    drift : callable
+        Function that returns the derivative of a state, a tensor of the same shape.
+    y0 : Tensor of shape (n_dims, n_columns)
+        Initial states at time 0.
+    t_out : Tensor of shape (n_out,)
+        Ascending output times from 0 on, with the dtype of ``y0``.
     diffusion : float
         Scale of the additive noise.
     seed : int
-        Entropy of the Brownian motion.
+        Seed of the Brownian motion.
+    n_discard : int, default=0
+        Number of outputs to leave out at the beginning.
 
     Returns
     -------
@@ -218,7 +241,7 @@ def integrate_torchsde(
     import torch
 
     class Equation(torch.nn.Module):
-        """The equation in torchsde's terms: its states are of shape (n_columns, n_dims)."""
+        """Equation in the form that torchsde takes, with states of shape (n_columns, n_dims)."""
 
         sde_type = "stratonovich"
         noise_type = "diagonal"
@@ -236,8 +259,8 @@ def integrate_torchsde(
     return y[n_discard:].transpose(1, 2)
 
 
-def import_torchsde():
-    """Return the module torchsde, or say how to install it."""
+def import_torchsde() -> Any:
+    """Return the module torchsde, or raise an ImportError that says how to install it."""
     try:
         import torchsde
     except ImportError as error:
@@ -250,7 +273,7 @@ def import_torchsde():
 
 @contextmanager
 def _recursion_limit(limit: int) -> Iterator[None]:
-    """Raise Python's recursion limit to at least ``limit`` for a while."""
+    """Raise Python's recursion limit to at least ``limit`` inside the context."""
     before = sys.getrecursionlimit()
     sys.setrecursionlimit(max(limit, before))
     try:
@@ -259,8 +282,15 @@ def _recursion_limit(limit: int) -> Iterator[None]:
         sys.setrecursionlimit(before)
 
 
-def _noisy_step(drift, diffusion, y, length, half, increment):
-    """One step; the same increment drives both stages."""
+def _noisy_step(
+    drift: Callable[[Tensor], Tensor],
+    diffusion: Tensor | Callable[[Tensor], Tensor],
+    y: Tensor,
+    length: float,
+    half: float,
+    increment: Tensor,
+) -> Tensor:
+    """Return the state after one step; the same increment drives both stages."""
     scale = diffusion(y) if callable(diffusion) else diffusion
     push = scale * increment
     middle = y + half * drift(y) + 0.5 * push
@@ -269,10 +299,16 @@ def _noisy_step(drift, diffusion, y, length, half, increment):
     return y + length * drift(middle) + push
 
 
-def _interpolation(t_out: np.ndarray, times: np.ndarray) -> tuple[list[int], list, list]:
-    """Index of the step time at or after each output time, and the weights of its two sides."""
+def _interpolation(
+    t_out: NDArray[np.floating[Any]], times: NDArray[np.floating[Any]]
+) -> tuple[list[int], list[float], list[float]]:
+    """Return how to interpolate at each output time.
+
+    Returns the index of the first step time at or after the output time, and the weights of the
+    states before and after it.
+    """
     after = np.searchsorted(times, t_out)
-    after[0] = 1  # time 0 itself, which is not interpolated
+    after[0] = 1  # the output at time 0 is the initial state; its weights are not used
     begin, end = times[after - 1], times[after]
     weight_before = (end - t_out) / (end - begin)
     weight_after = (t_out - begin) / (end - begin)

@@ -1,7 +1,7 @@
-"""The MIT-BIH Atrial Fibrillation Database: reader, cleaning and windows (WFDB files).
+"""MIT-BIH Atrial Fibrillation Database: reader of WFDB files, cleaning and windows.
 
 Source: paper, Appendix D (ECG). The cleaning is a high-pass filter and a moving average over one
-period of the powerline, both zero-phase, then a z-score per record and lead.
+period of the powerline, both zero-phase, followed by a z-score per record and lead.
 """
 
 from __future__ import annotations
@@ -10,9 +10,10 @@ import os
 import warnings
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.utils import Bunch
 
 from ..windows import RecordingWindows, sliding_windows
@@ -27,12 +28,12 @@ WINDOW_LENGTH = 2500  # steps at 250 Hz: 10 s
 TARGET_NAMES = ["AFIB", "N"]
 FEATURE_NAMES = ["ecg_1", "ecg_2"]
 
-# Order matters: a tie between rhythms goes to the lowest code.
+# The order matters, since the lowest code wins a tie between rhythms.
 _RHYTHM_CODES = {"AFIB": 0, "AFL": 1, "J": 2, "N": 3}
 _OTHER_RHYTHM = len(_RHYTHM_CODES)
-_CLASS_OF_CODE = np.array([0, -1, -1, 1, -1])  # AFIB and N are kept
+_CLASS_OF_CODE = np.array([0, -1, -1, 1, -1])  # only AFIB and N are classes
 _LANDMARKS = ("*.dat", "*.hea", "*.atr")
-# In the MIT-BIH Arrhythmia Database two records are of one man.
+# Two records of the MIT-BIH Arrhythmia Database come from the same man.
 _SUBJECT_OF_RECORD = {"202": "201"}
 
 _DESCR = """\
@@ -43,30 +44,30 @@ Atrial fibrillation in two-lead ECG (MIT-BIH AF)
 :Recordings: 23 records of about 10 hours with signals (two more have none), one subject each
 :Channels: 2 ECG leads, z-scores
 :Sampling rate: 250 Hz
-:Windows: 10 s (2,500 steps) without overlap; every 5th step of them by default (500 steps)
+:Windows: 10 s (2,500 steps) without overlap; by default every 5th step is kept (500 steps)
 :Classes: 2; AFIB (atrial fibrillation), N (every rhythm that the database labels normal)
 
-Long-term recordings of people with atrial fibrillation, mostly paroxysmal; cardiologists marked
-where each rhythm begins.
+The database holds long-term recordings of people with atrial fibrillation, mostly paroxysmal.
+Cardiologists marked where each rhythm begins.
 
-Processing, as in the PULSE publication: a rhythm lasts until the next one is marked, and what
-lies before the first mark is dropped. All records are cut to the shortest. Each lead is filtered
-forwards and backwards: a Butterworth high-pass of order 5 at 0.5 Hz, then a moving average of 5
+Processing, as in the PULSE publication: a rhythm lasts until the next mark, and the steps before
+the first mark are dropped. All records are cut to the shortest. Each lead is filtered forwards
+and backwards: by a Butterworth high-pass of order 5 at 0.5 Hz, then by a moving average of 5
 steps against 50 Hz powerline noise. Then the lead's mean is subtracted and the result divided by
-its standard deviation over the record. A window has the rhythm that most of its steps have, and
-only windows with atrial fibrillation or normal rhythm are kept. Missing samples are filled with
-the last one before them. A record that was not sampled at 250 Hz is resampled to it first.
+the lead's standard deviation over the record. A window has the most frequent rhythm of its steps,
+and only windows with atrial fibrillation or normal rhythm are kept. A missing sample is filled
+with the last sample before it. A record with another sampling rate is first resampled to 250 Hz.
 
 Split: the records, sorted by name, are shuffled with seed 1234 and divided 70 : 15 : 15 (16 / 3
-/ 4 records). The publication took them in the order of its file system before the shuffle,
-which is not known; `record_order` sets another one. The database names no person with two
-records, so this split by record is one by person as well. Windows of one record are
-alike: never divide them at random.
+/ 4 records). Before the shuffle, the publication took the records in the order of its file
+system, which is not known; `record_order` sets another order. The database names no person with
+two records, so this split by record is also a split by person. Windows of one record are alike:
+never divide them at random.
 
 The MIT-BIH Arrhythmia Database (360 Hz, half an hour each, beats and rhythms marked) is read by
-the same rules. There records 201 and 202 are of one person: with ``group="recording"``, and with
-`split`, that person can be in two parts. Bigeminy, paced rhythm and others that have no code
-here are in no window's label.
+the same rules. Its records 201 and 202 come from one person: with ``group="recording"``, and with
+`split`, this person can be in two parts. Rhythms without a code here, such as bigeminy and paced
+rhythm, belong to no class.
 
 Licence: Open Data Commons Attribution License 1.0.
 
@@ -81,33 +82,34 @@ e215-e220.
 
 
 class Rhythms(NamedTuple):
-    """Where the rhythms of one record begin.
+    """Rhythm annotations of one record.
 
     Attributes
     ----------
     name : str
         Name of the record.
     sampling_rate : float
-        Of the file, in Hz.
-    first, stop : int
-        First sample that is used, the one with the first rhythm annotation, and the end of
-        the record, in samples of the file.
+        Sampling rate of the file in Hz.
+    first : int
+        First sample of the file that is used: the sample with the first rhythm annotation.
+    stop : int
+        Number of samples of the file.
     onset : ndarray of int of shape (n_rhythms,)
-        Steps at 250 Hz, counted from `first`.
+        Step at which each rhythm begins, at 250 Hz, counted from `first`.
     code : ndarray of int of shape (n_rhythms,)
-        AFIB 0, AFL 1, J 2, N 3, any other rhythm 4.
+        Code of each rhythm: AFIB 0, AFL 1, J 2, N 3, any other rhythm 4.
     """
 
     name: str
     sampling_rate: float
     first: int
     stop: int
-    onset: np.ndarray
-    code: np.ndarray
+    onset: NDArray[np.int64]
+    code: NDArray[np.int64]
 
     @property
     def n_timesteps(self) -> int:
-        """Number of steps at 250 Hz."""
+        """Number of steps at 250 Hz from the first rhythm annotation on."""
         up, down = resampling_ratio(self.sampling_rate)
         return -(-(self.stop - self.first) * up // down)
 
@@ -116,16 +118,16 @@ def fetch_mitbih_af(
     data_home: str | os.PathLike[str] | None = None,
     download_if_missing: bool = True,
     *,
-    group: str = "subject",
+    group: Literal["subject", "recording"] = "subject",
     record_order: Sequence[str] | None = None,
-    label: str = "majority",
+    label: Literal["majority", "pure"] = "majority",
     downsample: int = 5,
     return_X_y: bool = False,
-) -> Bunch | tuple[np.ndarray, np.ndarray]:
+) -> Bunch | tuple[NDArray[np.float32], NDArray[np.int64]]:
     """Load the MIT-BIH Atrial Fibrillation Database with the published windows.
 
     Reading needs the package wfdb (``pip install sklearn-pulse[ecg]``). Filtering the 23 records
-    takes about a minute and the recordings about 1.7 GB of memory.
+    takes about a minute, and the recordings take about 1.7 GB of memory.
 
     ==============   ==============================
     Classes                                       2
@@ -136,73 +138,85 @@ def fetch_mitbih_af(
     Parameters
     ----------
     data_home : str or path-like, default=None
-        The folder that holds the WFDB files, or a folder with a subfolder ``mitbih_af`` or
-        ``afdb`` that does. If there is none of these, but a subfolder ``mitdb`` (the MIT-BIH
-        Arrhythmia Database), that is read, with a warning. None stands for
-        :func:`get_data_home`'s default.
+        Folder with the WFDB files, or a folder whose subfolder ``mitbih_af`` or ``afdb`` holds
+        them. If all of these are missing, a subfolder ``mitdb`` (the MIT-BIH Arrhythmia Database)
+        is read instead, with a warning. None means the default of :func:`get_data_home`.
     download_if_missing : bool, default=True
-        If False, raise an OSError if the data set is not there, instead of downloading it
-        (440 MB).
+        Whether to download the data set (440 MB) if it is missing. If False, a missing data set
+        raises an OSError.
     group : {"subject", "recording"}, default="subject"
-        What ``groups`` holds.
+        Meaning of ``groups``: the subject or the recording of a window.
     record_order : sequence of str, default=None
-        All names of the records, in the order in which they enter the seeded shuffle that
-        makes the split. None sorts them.
+        Names of all records, in the order in which the records enter the seeded shuffle that
+        makes the split. None sorts the records by name.
     label : {"majority", "pure"}, default="majority"
-        "majority" labels a window by the rhythm that most of its steps have, ties going to the
-        first of AFIB, AFL, J, N; "pure" keeps only windows with a single rhythm.
+        How a window is labelled. "majority" takes the most frequent rhythm of its steps; the
+        first of AFIB, AFL, J, N wins a tie. "pure" keeps only windows with a single rhythm.
     downsample : int, default=5
-        A window holds every `downsample`-th of its 2,500 steps; there is no filter.
+        A window holds every `downsample`-th of its 2,500 steps. No filter is applied.
     return_X_y : bool, default=False
         If True, return ``(X, y)`` of all windows instead of a Bunch.
 
     Returns
     -------
     data : :class:`~sklearn.utils.Bunch`
+        Dictionary-like object with the attributes
+
         recordings : list of ndarray of shape (n_timesteps, 2), dtype float32
-            Filtered ECG at 250 Hz, z-scores, from the first rhythm annotation on, in the
+            Filtered ECG at 250 Hz, as z-scores, from the first rhythm annotation on, in the
             shuffled order: training, then validation, then test records.
         segments : ndarray of shape (n_segments, 4), dtype int64
-            Recording index, start, end (exclusive) and label of each rhythm: 0 AFIB, 1 N, -1
-            any other.
+            Recording index, start, end (exclusive) and label of each rhythm: 0 (AFIB), 1 (N) or
+            -1 (any other rhythm).
         X : ndarray of shape (n_windows, ceil(2500 / downsample), 2), dtype float32
-            The windows: recordings in the order above, chronological within each.
+            The windows, in the order of ``recordings`` and chronological within each recording.
         y : ndarray of shape (n_windows,)
-            0 (AFIB) or 1 (N).
+            Label of each window, 0 (AFIB) or 1 (N).
         groups : ndarray of shape (n_windows,)
-            Subject (str), or index of the recording, of each window.
-        recording, start : ndarray of shape (n_windows,)
-            Index into ``recordings``, and first time step in it, of each window.
+            Group of each window: its subject (str), or the index of its recording.
+        recording : ndarray of shape (n_windows,)
+            Index into ``recordings`` of each window.
+        start : ndarray of shape (n_windows,)
+            First time step of each window in its recording.
         split : ndarray of shape (n_windows,)
             "train", "val" or "test" for each window.
-        recording_split, recording_subject, recording_name : ndarray of shape (n_recordings,)
-            Part, subject and record name of each recording. Subjects are named after their
-            first record.
+        recording_split : ndarray of shape (n_recordings,)
+            "train", "val" or "test" for each recording.
+        recording_subject : ndarray of shape (n_recordings,)
+            Subject of each recording, named after the subject's first record.
+        recording_name : ndarray of shape (n_recordings,)
+            Name of the record of each recording.
         downsample : int
-            As given. ``RecordingWindows(data.recordings, data.recording, data.start,
-            data.X.shape[1], data.downsample)`` is ``data.X`` without its memory.
-        feature_names, target_names : list of str
-            Names of the 2 channels and of the 2 classes.
+            Value of the parameter. ``RecordingWindows(data.recordings, data.recording,
+            data.start, data.X.shape[1], data.downsample)`` holds the windows of ``data.X``
+            without their memory.
+        feature_names : list of str
+            Names of the 2 channels.
+        target_names : list of str
+            Names of the 2 classes.
         sampling_rate : float
-            Of ``recordings``: 250.0 Hz.
+            Sampling rate of ``recordings`` in Hz, 250.0.
         DESCR : str
             Description of the data set.
     (X, y) : tuple of ndarray
-        If ``return_X_y`` is True.
+        Windows and labels. Returned only if ``return_X_y`` is True.
 
     Raises
     ------
     OSError
-        If the data set or one of its files is not there.
+        If the data set or one of its files is missing and is not downloaded.
     ImportError
-        If wfdb is not installed.
+        If wfdb is not installed, or if the data set has to be downloaded and pooch is not
+        installed.
     ValueError
-        If a parameter is invalid, a file is damaged or a record is shorter than a window.
+        If a parameter is invalid, a file is damaged, or a record is shorter than a window.
+    TypeError
+        If ``data_home`` is no path.
 
     Warns
     -----
     UserWarning
-        If the subfolder ``mitdb`` stands in for the data set.
+        If the subfolder ``mitdb`` is read instead of the data set.
 
     Examples
     --------
@@ -216,17 +230,17 @@ def fetch_mitbih_af(
     downsample = check_count(downsample, "downsample", WINDOW_LENGTH, "1 keeps every step")
     wfdb = _import_wfdb()
     folder = _find_folder(data_home, download_if_missing)
-    names = ordered_names(record_names(folder), record_order)
-    order, recording_split = shuffled_split(len(names))
-    rhythms = [read_rhythms(wfdb, folder, names[i]) for i in order]
+    ordered = ordered_names(record_names(folder), record_order)
+    order, recording_split = shuffled_split(len(ordered))
+    rhythms = [read_rhythms(wfdb, folder, ordered[i]) for i in order]
     length = common_length(rhythms)
-    recordings = [read_signals(wfdb, folder, one, length) for one in rhythms]
+    recordings = [read_signals(wfdb, folder, record, length) for record in rhythms]
     recording, start, y = label_windows(recordings, rhythms, label)
     n_steps = len(range(0, WINDOW_LENGTH, downsample))
     X = np.asarray(RecordingWindows(recordings, recording, start, n_steps, downsample))
     if return_X_y:
         return X, y
-    names = np.array([one.name for one in rhythms])
+    names = np.array([record.name for record in rhythms])
     subject = np.array([_SUBJECT_OF_RECORD.get(name, name) for name in names.tolist()])
     return Bunch(
         recordings=recordings,
@@ -249,12 +263,12 @@ def fetch_mitbih_af(
 
 
 def record_names(folder: Path) -> list[str]:
-    """Return the sorted names of the records that have signals, that is a ``.dat`` file."""
+    """Return the sorted names of the records that have signals, that is, a ``.dat`` file."""
     return sorted(path.stem for path in folder.glob("*.dat") if not path.name.startswith("."))
 
 
 def ordered_names(names: list[str], record_order: Sequence[str] | None) -> list[str]:
-    """Return the names in the wanted order; a ValueError unless it has each name once."""
+    """Return the names in the order `record_order`; raise unless it holds each name once."""
     if record_order is None:
         return names
     if isinstance(record_order, str) or sorted(map(str, record_order)) != names:
@@ -266,28 +280,28 @@ def ordered_names(names: list[str], record_order: Sequence[str] | None) -> list[
 
 
 def read_rhythms(wfdb: Any, folder: Path, name: str) -> Rhythms:
-    """Read where the rhythms of a record begin.
+    """Read the rhythm annotations of a record.
 
-    Rhythm annotations are the ones whose text begins with "("; beats are passed over.
+    The text of a rhythm annotation begins with "("; annotations of beats are skipped.
 
     Parameters
     ----------
     wfdb : module
         The package wfdb.
     folder : pathlib.Path
-        The folder with the record's files.
+        Folder with the record's files.
     name : str
         Name of the record.
 
     Returns
     -------
     rhythms : Rhythms
-        Onsets at 250 Hz, counted from the first one.
+        The rhythm annotations.
 
     Raises
     ------
     OSError
-        If the header or the annotations are missing.
+        If the header or the annotation file is missing.
     ValueError
         If the record has no rhythm annotation.
     """
@@ -304,7 +318,9 @@ def read_rhythms(wfdb: Any, folder: Path, name: str) -> Rhythms:
         if text.startswith("(")
     ]
     if not marks:
-        raise ValueError(f"{folder / name}.atr marks no rhythm; unpack the data set again.")
+        raise ValueError(
+            f"{folder / name}.atr has no rhythm annotation; unpack the data set again."
+        )
     first = marks[0][0]
     rate = float(header.fs)
     onset = np.rint([(sample - first) * SAMPLING_RATE / rate for sample, _ in marks])
@@ -314,17 +330,17 @@ def read_rhythms(wfdb: Any, folder: Path, name: str) -> Rhythms:
 
 def common_length(rhythms: list[Rhythms]) -> int:
     """Return the length of the shortest record, in steps at 250 Hz."""
-    shortest = min(rhythms, key=lambda one: one.n_timesteps)
+    shortest = min(rhythms, key=lambda record: record.n_timesteps)
     if shortest.n_timesteps < WINDOW_LENGTH:
         raise ValueError(
             f"record {shortest.name} has {shortest.n_timesteps} steps at 250 Hz after its first "
             f"rhythm annotation, less than a window ({WINDOW_LENGTH}), and all records are cut to "
-            "the shortest; unpack the data set again, or move the record away."
+            "the shortest; unpack the data set again, or remove this record from the folder."
         )
     return shortest.n_timesteps
 
 
-def read_signals(wfdb: Any, folder: Path, rhythms: Rhythms, length: int) -> np.ndarray:
+def read_signals(wfdb: Any, folder: Path, rhythms: Rhythms, length: int) -> NDArray[np.float32]:
     """Read, resample, cut and clean the signals of a record.
 
     Parameters
@@ -332,16 +348,16 @@ def read_signals(wfdb: Any, folder: Path, rhythms: Rhythms, length: int) -> np.n
     wfdb : module
         The package wfdb.
     folder : pathlib.Path
-        The folder with the record's files.
+        Folder with the record's files.
     rhythms : Rhythms
-        Of the record.
+        Rhythm annotations of the record.
     length : int
         Number of steps to keep, at 250 Hz.
 
     Returns
     -------
     signals : ndarray of shape (length, n_leads), dtype float32
-        z-scores per lead.
+        Z-scores of the cleaned ECG, per lead.
 
     Raises
     ------
@@ -361,7 +377,7 @@ def read_signals(wfdb: Any, folder: Path, rhythms: Rhythms, length: int) -> np.n
     return standardize(clean_ecg(signals)).astype(np.float32)
 
 
-def rhythm_steps(rhythms: Rhythms, length: int) -> np.ndarray:
+def rhythm_steps(rhythms: Rhythms, length: int) -> NDArray[np.int64]:
     """Return the rhythm code of each of the first `length` steps, shape (length,).
 
     Examples
@@ -375,12 +391,12 @@ def rhythm_steps(rhythms: Rhythms, length: int) -> np.ndarray:
     return np.repeat(rhythms.code, np.diff(bounds))
 
 
-def rhythm_segments(rhythms: list[Rhythms], length: int) -> np.ndarray:
+def rhythm_segments(rhythms: list[Rhythms], length: int) -> NDArray[np.int64]:
     """Return the rhythms of all recordings as rows (recording, start, end, label)."""
-    rows = []
-    for index, one in enumerate(rhythms):
-        bounds = np.append(np.minimum(one.onset, length), length).tolist()
-        labels = _CLASS_OF_CODE[one.code].tolist()
+    rows: list[tuple[int, int, int, int]] = []
+    for index, record in enumerate(rhythms):
+        bounds = np.append(np.minimum(record.onset, length), length).tolist()
+        labels = _CLASS_OF_CODE[record.code].tolist()
         rows += [
             (index, start, end, label)
             for start, end, label in zip(bounds[:-1], bounds[1:], labels, strict=True)
@@ -390,8 +406,10 @@ def rhythm_segments(rhythms: list[Rhythms], length: int) -> np.ndarray:
 
 
 def label_windows(
-    recordings: list[np.ndarray], rhythms: list[Rhythms], label: str
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    recordings: list[NDArray[np.float32]],
+    rhythms: list[Rhythms],
+    label: Literal["majority", "pure"],
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
     """Cut the records into windows and keep those with atrial fibrillation or normal rhythm.
 
     Parameters
@@ -399,21 +417,26 @@ def label_windows(
     recordings : list of ndarray of shape (n_timesteps, n_leads)
         The recordings at 250 Hz.
     rhythms : list of Rhythms
-        Their rhythms.
+        Rhythm annotations of each recording.
     label : {"majority", "pure"}
-        How a window is labelled.
+        How a window is labelled: by the most frequent rhythm of its steps, or only if all its
+        steps have the same rhythm.
 
     Returns
     -------
-    recording, start, y : ndarray of int of shape (n_windows,)
-        Recording, first step and class (0 AFIB, 1 N) of each window.
+    recording : ndarray of int of shape (n_windows,)
+        Index of the recording of each window.
+    start : ndarray of int of shape (n_windows,)
+        First step of each window.
+    y : ndarray of int of shape (n_windows,)
+        Class of each window, 0 (AFIB) or 1 (N).
     """
     recording, start, y = [], [], []
-    # One record at a time: the codes per step of all of them would fill gigabytes.
-    for index, (signals, one) in enumerate(zip(recordings, rhythms, strict=True)):
-        codes = rhythm_steps(one, len(signals))
+    # Go record by record, since the codes per step of all records would fill gigabytes.
+    for index, (signals, record) in enumerate(zip(recordings, rhythms, strict=True)):
+        codes = rhythm_steps(record, len(signals))
         cut = sliding_windows([signals], WINDOW_LENGTH, y=[codes], label=label, lazy=True)
-        classes = np.append(_CLASS_OF_CODE, -1)[cut.y]  # -1: no single rhythm
+        classes = np.append(_CLASS_OF_CODE, -1)[cut.y]  # cut.y is -1 without a single rhythm
         kept = classes >= 0
         recording.append(np.full(int(kept.sum()), index))
         start.append(cut.start[kept])
@@ -422,7 +445,7 @@ def label_windows(
 
 
 def _find_folder(data_home: str | os.PathLike[str] | None, download_if_missing: bool) -> Path:
-    """Return the folder with the WFDB files."""
+    """Return the folder with the WFDB files, of the Arrhythmia Database if need be."""
     home = resolve_data_home(data_home)
     found = locate((home, home / "afdb"), _LANDMARKS)
     if found is not None:
@@ -443,6 +466,7 @@ def _find_folder(data_home: str | os.PathLike[str] | None, download_if_missing: 
 
 
 def _import_wfdb() -> Any:
+    """Return the module wfdb, or raise an ImportError that says how to install it."""
     try:
         import wfdb
     except ImportError as error:

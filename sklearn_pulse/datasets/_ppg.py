@@ -1,4 +1,4 @@
-"""Denoising of wrist photoplethysmograms (blood volume pulse), step by step.
+"""Denoising of wrist photoplethysmograms (blood volume pulse).
 
 Source: paper, Appendix D (PPG), after Heo, Kwon and Lee (2021), "Stress Detection with Single PPG
 Sensor by Orchestrating Multiple Denoising and Peak-Detecting Methods", IEEE Access 9.
@@ -7,36 +7,37 @@ Sensor by Orchestrating Multiple Denoising and Peak-Detecting Methods", IEEE Acc
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.signal import butter, lfilter
 
 SAMPLING_RATE = 64
 _PASS_BAND = (0.5, 10.0)  # Hz
-_BLOCK = 12 * SAMPLING_RATE  # steps of a block of the brick wall
-_OVERLAP = 15  # 2 % of a block, in steps
+_BLOCK = 12 * SAMPLING_RATE  # steps in a block of the brick wall filter
+_OVERLAP = 15  # steps that two blocks share, 2 % of a block
 _HOP = _BLOCK - _OVERLAP
-_EDGE = _OVERLAP // 2  # steps that a block gives up at either side
-_HISTORY = 10  # heart rates that stand in for an implausible one
+_EDGE = _OVERLAP // 2  # steps that are dropped at either side of a block
+_HISTORY = 10  # number of heart rates whose mean replaces an implausible one
 _MAX_HIGH = 5.0  # Hz
-_SPECTRAL_THRESHOLD = 0.1  # of the largest magnitude
+_SPECTRAL_THRESHOLD = 0.1  # fraction of the largest magnitude
 
 
-def denoise(signal: np.ndarray, *, aligned: bool = False) -> np.ndarray:
-    """Denoise a recording: band-pass, brick wall at cut-offs of its own, moving average.
+def denoise(signal: NDArray[np.float64], *, aligned: bool = False) -> NDArray[np.float64]:
+    """Denoise a recording: band-pass, brick wall at estimated cut-offs, moving average.
 
     Parameters
     ----------
     signal : ndarray of shape (n_timesteps,)
         Blood volume pulse at 64 Hz.
     aligned : bool, default=False
-        False is the published processing: each block of the brick wall repeats one step of the
+        False is the published processing. Each block of the brick wall repeats one step of the
         block before it, so that the output falls behind by one step in 753, and the moving
-        average loses the first and last step (334,080 steps give 334,521). True repeats and
-        loses nothing: step i of the output belongs to step i of the input.
+        average loses the first and the last step (334,080 steps give 334,521). With True, no
+        step is repeated or lost: step i of the output belongs to step i of the input.
 
     Returns
     -------
     denoised : ndarray of shape (n_denoised,), dtype float64
-        Its length is `n_timesteps` if `aligned`.
+        The denoised recording. Its length is `n_timesteps` if `aligned`.
 
     Raises
     ------
@@ -48,8 +49,8 @@ def denoise(signal: np.ndarray, *, aligned: bool = False) -> np.ndarray:
     return smooth(brick_wall(filtered, low, high, aligned=aligned), aligned=aligned)
 
 
-def bandpass(signal: np.ndarray) -> np.ndarray:
-    """Causal Butterworth band-pass of order 2, 0.5 to 10 Hz, from rest.
+def bandpass(signal: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Filter with a causal Butterworth band-pass of order 2, 0.5 to 10 Hz, from rest.
 
     Parameters
     ----------
@@ -65,7 +66,7 @@ def bandpass(signal: np.ndarray) -> np.ndarray:
     return lfilter(b, a, signal)
 
 
-def peaks_above_mean(signal: np.ndarray) -> np.ndarray:
+def peaks_above_mean(signal: NDArray[np.float64]) -> NDArray[np.int64]:
     """Return the first maximum of each completed run of samples at or above the mean.
 
     Parameters
@@ -76,7 +77,7 @@ def peaks_above_mean(signal: np.ndarray) -> np.ndarray:
     Returns
     -------
     peaks : ndarray of shape (n_peaks,), dtype int64
-        Time steps, ascending. A run that the recording ends in gives no peak.
+        Ascending time steps. A run that lasts to the end of the recording gives no peak.
     """
     above = np.concatenate([[False], signal >= signal.mean()])
     change = np.flatnonzero(above[1:] != above[:-1])
@@ -84,22 +85,22 @@ def peaks_above_mean(signal: np.ndarray) -> np.ndarray:
     return np.array([start + signal[start:end].argmax() for start, end in runs], dtype=np.int64)
 
 
-def heart_rates(intervals: np.ndarray) -> np.ndarray:
-    """Turn intervals between beats into heart rates, implausible ones replaced.
+def heart_rates(intervals: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Turn intervals between beats into heart rates and replace implausible rates.
 
-    Between 400 and 1,500 ms (both exclusive) the rate is 60,000 / interval. Others get the mean of
-    the last ten rates, replaced ones included, or 60 if there is none yet. Exactly 400 and
-    1,500 ms get 0, as in the published code.
+    An interval between 400 and 1,500 ms (both exclusive) has the rate 60,000 / interval. A
+    shorter or longer interval gets the mean of the last ten rates, replaced rates included, or 60
+    if it is the first interval. Exactly 400 and 1,500 ms get 0, as in the published code.
 
     Parameters
     ----------
     intervals : ndarray of shape (n_intervals,)
-        Milliseconds between beats.
+        Intervals between beats in milliseconds.
 
     Returns
     -------
     rates : ndarray of shape (n_intervals,)
-        Beats a minute.
+        Heart rates in beats per minute.
     """
     rates: list[float] = []
     for interval in intervals.tolist():
@@ -112,7 +113,7 @@ def heart_rates(intervals: np.ndarray) -> np.ndarray:
     return np.array(rates)
 
 
-def cutoffs(filtered: np.ndarray) -> tuple[float, float]:
+def cutoffs(filtered: NDArray[np.float64]) -> tuple[float, float]:
     """Estimate the brick wall's cut-offs from the band-passed recording.
 
     Parameters
@@ -122,14 +123,16 @@ def cutoffs(filtered: np.ndarray) -> tuple[float, float]:
 
     Returns
     -------
-    low, high : float
-        Hz, rounded to 0.1. `low` is the mean heart rate (beats a second) less 0.6; `high` the
-        highest frequency up to 5 Hz whose magnitude exceeds a tenth of the largest.
+    low : float
+        Lower cut-off in Hz, rounded to 0.1: the mean heart rate in beats per second minus 0.6.
+    high : float
+        Upper cut-off in Hz, rounded to 0.1: the highest frequency up to 5 Hz whose magnitude
+        exceeds a tenth of the largest magnitude.
 
     Raises
     ------
     ValueError
-        If there are fewer than two beats, or no frequency stands out.
+        If the recording has fewer than two beats, or no frequency exceeds this magnitude.
     """
     intervals = np.diff(peaks_above_mean(filtered)) / SAMPLING_RATE * 1000
     duration = len(filtered) / SAMPLING_RATE
@@ -142,28 +145,33 @@ def cutoffs(filtered: np.ndarray) -> tuple[float, float]:
     return float(low), float(np.round((strong[-1] + 1) / duration, 1))
 
 
-def brick_wall(signal: np.ndarray, low: float, high: float, *, aligned: bool = False) -> np.ndarray:
+def brick_wall(
+    signal: NDArray[np.float64], low: float, high: float, *, aligned: bool = False
+) -> NDArray[np.float64]:
     """Remove all frequencies below `low` and above `high` from overlapping blocks.
 
-    Blocks have 768 steps and start every 753. The first keeps its steps up to 761, the others
-    7 to 761 (both exclusive at the end): one more than the hop, so each block repeats a step.
+    A block has 768 steps and starts 753 steps after the block before it. The first block keeps
+    its steps 0 to 760, the others keep their steps 7 to 760. These are 754 steps, one more than
+    the distance between blocks, so each block repeats one step of the block before it.
 
     Parameters
     ----------
     signal : ndarray of shape (n_timesteps,)
         Recording at 64 Hz.
-    low, high : float
-        Hz; both are kept.
+    low : float
+        Lowest frequency that is kept, in Hz.
+    high : float
+        Highest frequency that is kept, in Hz.
     aligned : bool, default=False
-        Whether blocks keep one step less, so that nothing is repeated.
+        Whether blocks keep one step less, so that no step is repeated.
 
     Returns
     -------
     filtered : ndarray of shape (n_filtered,)
-        Its length is `n_timesteps` if `aligned`.
+        The filtered recording. Its length is `n_timesteps` if `aligned`.
     """
     n_full = max((len(signal) - _BLOCK) // _HOP + 1, 0)
-    blocks: list[np.ndarray] = []
+    blocks: list[NDArray[np.float64]] = []
     if n_full:
         full = np.lib.stride_tricks.sliding_window_view(signal, _BLOCK)[::_HOP]
         blocks.extend(_remove_outside(full, low, high))
@@ -174,31 +182,32 @@ def brick_wall(signal: np.ndarray, low: float, high: float, *, aligned: bool = F
     return np.concatenate(kept) if kept else np.empty(0)
 
 
-def smooth(signal: np.ndarray, *, aligned: bool = False) -> np.ndarray:
-    """Three-point moving average; run forwards and backwards it is the same.
+def smooth(signal: NDArray[np.float64], *, aligned: bool = False) -> NDArray[np.float64]:
+    """Return the three-point moving average, which is the same forwards and backwards.
 
     Parameters
     ----------
     signal : ndarray of shape (n_timesteps,)
-        Recording.
+        The recording.
     aligned : bool, default=False
-        Whether the ends are repeated for it; otherwise the first and last step are lost.
+        Whether to repeat the first and the last step before averaging, so that the output is as
+        long as the input. Otherwise the output is two steps shorter.
 
     Returns
     -------
     smoothed : ndarray of shape (n_timesteps - 2,) or (n_timesteps,)
-        The means; without `aligned` step k is centred on step k + 1 of the input.
+        The means. Unless `aligned`, step k is centred on step k + 1 of the input.
     """
     if aligned:
         signal = np.pad(signal, 1, mode="edge")
     return np.convolve(signal, np.full(3, 1 / 3), mode="valid")
 
 
-def _remove_outside(blocks: np.ndarray, low: float, high: float) -> np.ndarray:
+def _remove_outside(blocks: NDArray[np.float64], low: float, high: float) -> NDArray[np.float64]:
     """Zero the spectrum outside [low, high] along the last axis."""
     n_timesteps = blocks.shape[-1]
-    # This product, and no other form of it, decides as published on which side of a cut-off a
-    # frequency lies that equals it.
+    # Keep this form of the product: its rounding decides, as published, on which side of a
+    # cut-off an equal frequency lies.
     frequency = np.fft.rfftfreq(n_timesteps) * SAMPLING_RATE
     spectrum = np.fft.rfft(blocks, axis=-1)
     spectrum[..., (frequency < low) | (frequency > high)] = 0

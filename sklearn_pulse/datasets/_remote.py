@@ -1,7 +1,7 @@
-"""Where the published data sets are, and how they get into the data folder.
+"""Addresses of the published data sets, and their way into the data folder.
 
-`REMOTES` is the table of addresses, `ensure` the one door: it finds a data set that is there,
-unpacks an archive that was put there by hand, or downloads it (paper, Appendix D).
+`REMOTES` is the table of addresses. `ensure` finds a data set in the data folder, unpacks an
+archive that the user has put there, or downloads the data set (paper, Appendix D).
 """
 
 from __future__ import annotations
@@ -27,23 +27,24 @@ class Remote:
     Attributes
     ----------
     name : str
-        Name of its folder in the data home.
+        Name of the data set's folder in the data home.
     title : str
-        Its name for people.
+        Name of the data set in messages.
     url : str
-        Address of its zip archive, or of a figshare article (if `filename` is None).
+        Address of the zip archive, or of a figshare article if `filename` is None.
     licence : str
-        What the publisher allows.
+        Terms of use of the publisher.
     landmarks : tuple of str
-        Glob patterns of files; the folder that holds all of them is the data set's.
+        Glob patterns of files. A folder that holds a file for each of them is the data set's
+        folder.
     filename : str or None
         Name of the archive; None if `url` is a figshare article with plain files.
     sha256 : str or None
-        SHA-256 of the archive, if known.
+        SHA-256 of the archive; None if it is not known.
     size : int or None
-        About how many bytes the download has, for messages.
+        Approximate size of the download in bytes, for messages; None if it is not known.
     members : str or None
-        Regular expression that the members worth unpacking match; None unpacks all.
+        Regular expression that the members to unpack match; None unpacks all members.
     """
 
     name: str
@@ -58,7 +59,7 @@ class Remote:
 
     @property
     def checksum(self) -> str | None:
-        """The archive's checksum with the name of its algorithm."""
+        """Checksum of the archive with the name of its algorithm; None if it is not known."""
         return None if self.sha256 is None else f"sha256:{self.sha256}"
 
 
@@ -125,17 +126,17 @@ REMOTES: dict[str, Remote] = {
 
 
 def get_data_home(data_home: str | os.PathLike[str] | None = None) -> str:
-    """Return the folder in which data sets are looked for, and make it if it is not there.
+    """Return the folder of the data sets, and create it if it does not exist.
 
     Parameters
     ----------
     data_home : str or path-like, default=None
-        The folder. None stands for the environment variable ``SKLEARN_PULSE_DATA`` if it is
-        set, otherwise for ``~/sklearn_pulse_data``. A leading ``~`` is the user's home.
+        The folder. A leading ``~`` is the user's home. None means the folder in the environment
+        variable ``SKLEARN_PULSE_DATA`` if that is set, and ``~/sklearn_pulse_data`` otherwise.
 
     Returns
     -------
-    data_home : str
+    str
         Path of the folder.
 
     Raises
@@ -158,7 +159,7 @@ def get_data_home(data_home: str | os.PathLike[str] | None = None) -> str:
 
 
 def resolve_data_home(data_home: str | os.PathLike[str] | None) -> Path:
-    """Path of the data folder; nothing is created."""
+    """Return the path of the data folder without creating it."""
     if data_home is None:
         data_home = os.environ.get("SKLEARN_PULSE_DATA") or "~/sklearn_pulse_data"
     if not isinstance(data_home, (str, os.PathLike)) or isinstance(os.fspath(data_home), bytes):
@@ -181,33 +182,34 @@ def ensure(
     data_home: str | os.PathLike[str] | None = None,
     download_if_missing: bool = True,
 ) -> Path:
-    """Return the folder of a data set; unpack or download it if it is not there.
+    """Return the folder of a data set; unpack or download the data set first if it is missing.
 
-    What is there is used: the unpacked data set, then an archive that was put there by hand, in
-    the data home or in the data set's folder in it. Otherwise it is downloaded: a broken
-    download goes on where it stopped, and the folder appears in one step, complete.
+    The unpacked data set is used if it exists. Otherwise, an archive in the data home or in the
+    data set's folder is unpacked. If both are missing, the data set is downloaded; a broken
+    download is resumed by the next call. The folder appears only when it is complete.
 
     Parameters
     ----------
     name : str
-        A key of `REMOTES`.
+        Key of the data set in `REMOTES`.
     data_home : str or path-like, default=None
-        The data folder, as in :func:`get_data_home`.
+        The data folder. None means the default of :func:`get_data_home`.
     download_if_missing : bool, default=True
-        If False, a data set that is not there is an error.
+        Whether to download the data set if it is missing. If False, a missing data set raises an
+        OSError.
 
     Returns
     -------
     folder : pathlib.Path
-        The folder ``<data_home>/<name>``, or the one inside it that holds the files.
+        The folder with the files: ``<data_home>/<name>``, or a folder inside it.
 
     Raises
     ------
     OSError
-        If the data set is not there and may not or cannot be downloaded, or if its archive is
+        If the data set is missing and is not or cannot be downloaded, or if its archive is
         damaged or hostile.
     ImportError
-        If it has to be downloaded and pooch is not installed.
+        If the data set has to be downloaded and pooch is not installed.
     TypeError
         If ``data_home`` is no path.
     """
@@ -232,12 +234,12 @@ def ensure(
         return _download_archive(home, remote)
     except ImportError as error:
         raise ImportError(
-            f"{remote.title} is not in {home}. {error} Without it: {_by_hand(home, remote)}"
+            f"{remote.title} is not in {home}. {error} Without pooch: {_by_hand(home, remote)}"
         ) from error
     except DownloadError as error:
         raise OSError(
-            f"{remote.title} could not be downloaded: {error}. What has arrived is kept, call "
-            f"again to go on. Without a connection: {_by_hand(home, remote)}"
+            f"{remote.title} could not be downloaded: {error}. The partial file is kept; call "
+            f"again to resume the download. Without a connection: {_by_hand(home, remote)}"
         ) from error
 
 
@@ -248,7 +250,7 @@ def _find_root(folder: Path, landmarks: tuple[str, ...]) -> Path | None:
 
 
 def _archive_by_hand(home: Path, remote: Remote) -> Path | None:
-    """Return the archive that lies in the data home or in the data set's folder."""
+    """Return the archive in the data home or in the data set's folder; None without one."""
     if remote.filename is None:
         return None
     places = (home / remote.filename, home / remote.name / remote.filename)
@@ -256,21 +258,21 @@ def _archive_by_hand(home: Path, remote: Remote) -> Path | None:
 
 
 def _by_hand(home: Path, remote: Remote) -> str:
-    """Say how to get the data set without this module."""
+    """Return the sentences that tell how to get the data set by hand."""
     size = "" if remote.size is None else f" (about {remote.size / 1e9:.1f} GB)"
     files = ", ".join(remote.landmarks)
     if remote.filename is None:
-        what = f"the files {files} that {remote.url} lists"
-        where = f"put them into {home / remote.name}"
+        source = f"the files {files} that {remote.url} lists"
+        target = f"put them into {home / remote.name}"
     else:
-        what = f"{remote.url}{size}"
-        where = (
+        source = f"{remote.url}{size}"
+        target = (
             f"put it as {remote.filename} into {home}, or unpack it so that {files} lie in "
             f"{home / remote.name}"
         )
     return (
-        f"Download {what} by hand and {where}; or name the folder that holds the data set with "
-        "data_home or the environment variable SKLEARN_PULSE_DATA."
+        f"Download {source} by hand and {target}; or set data_home or the environment variable "
+        "SKLEARN_PULSE_DATA to the folder that holds the data set."
     )
 
 
@@ -289,7 +291,7 @@ def _download_archive(home: Path, remote: Remote) -> Path:
 
 
 def _download_files(home: Path, remote: Remote) -> Path:
-    """Download the plain files of a figshare article; the folder appears when all are there."""
+    """Download the plain files of a figshare article; their folder appears when it is complete."""
     entries = {entry["name"]: entry for entry in read_json(remote.url).get("files", [])}
     missing = [name for name in remote.landmarks if name not in entries]
     if missing:
@@ -308,7 +310,7 @@ def _download_files(home: Path, remote: Remote) -> Path:
 def _check(
     path: Path, checksum: str | None, home: Path, remote: Remote, *, delete: bool = False
 ) -> None:
-    """Compare a file with its checksum; a download of our own is deleted if it differs."""
+    """Raise if a file has another checksum; delete the file first if `delete`."""
     try:
         check_file(path, checksum)
     except OSError as error:
@@ -317,12 +319,12 @@ def _check(
         advice = "It was deleted; try" if delete else "Delete it and try"
         raise OSError(
             f"{error} {advice} again later. If the checksum stays the same, unpack the archive "
-            f"into {home / remote.name} yourself: what lies there is used unchecked."
+            f"into {home / remote.name} yourself: files in this folder are used unchecked."
         ) from error
 
 
 def _unpack(archive: Path, home: Path, remote: Remote) -> Path:
-    """Unpack beside the data set's folder, then put that in place in one step."""
+    """Unpack an archive into a temporary folder, then rename this to the data set's folder."""
     folder = home / remote.name
     with tempfile.TemporaryDirectory(prefix=f".{remote.name}-", dir=home) as temporary:
         content = Path(temporary) / "content"
@@ -331,7 +333,7 @@ def _unpack(archive: Path, home: Path, remote: Remote) -> Path:
         if root is None:
             raise DamagedArchiveError(
                 f"{archive} does not hold {', '.join(remote.landmarks)}, so it is not the archive "
-                f"of {remote.title}. Delete it if it is still there. {_by_hand(home, remote)}"
+                f"of {remote.title}. Delete it if it still exists. {_by_hand(home, remote)}"
             )
         if archive.parent == folder:
             os.replace(archive, home / archive.name)
@@ -340,7 +342,7 @@ def _unpack(archive: Path, home: Path, remote: Remote) -> Path:
 
 
 def _move_into_place(source: Path, home: Path, remote: Remote) -> None:
-    """Rename `source` to the data set's folder, which holds nothing of the data set yet."""
+    """Rename `source` to the data set's folder; an existing folder must have no visible files."""
     folder = home / remote.name
     if folder.is_dir() and all(path.name.startswith(".") for path in folder.iterdir()):
         shutil.rmtree(folder)
@@ -348,7 +350,7 @@ def _move_into_place(source: Path, home: Path, remote: Remote) -> None:
         os.replace(source, folder)
     except OSError as error:
         if _find_root(folder, remote.landmarks) is not None:
-            return  # another process was faster
+            return  # another process has put the data set in place
         raise OSError(
             f"{folder} is in the way: it does not hold {', '.join(remote.landmarks)}. Move it "
             "away and try again."

@@ -1,9 +1,9 @@
-"""Read a pickle that comes from outside, without running anything that it asks for.
+"""Reader of untrusted pickles that runs nothing that a pickle asks for.
 
-A pickle is a program: whatever it names is imported and called. This reader lets it build
-numbers, strings, bytes, lists, tuples, sets, dicts and numeric numpy arrays, whatever numpy
-version or Python (2 or 3) wrote them, and nothing else. numpy's own reconstruction is not called
-either; arrays are rebuilt here from their dtype, shape and bytes.
+A pickle is a program: Python imports and calls any function that it names. This reader allows a
+pickle to build numbers, strings, bytes, lists, tuples, sets, dicts and numeric numpy arrays,
+written by any version of numpy and by Python 2 or 3, and refuses everything else. It does not call
+numpy's own reconstruction either; arrays are rebuilt from their dtype, shape and bytes.
 """
 
 from __future__ import annotations
@@ -16,10 +16,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-_MAX_DEPTH = 30  # of containers; a container that holds itself has no bottom
+_MAX_DEPTH = 30  # of nested containers, since a container that holds itself never ends
 _PLAIN_DTYPE = re.compile(r"[<>|=]?[?biufcSU]\d*")
-_DAMAGE = (  # what a damaged or hostile stream can provoke in the unpickler
+_DAMAGE = (  # errors that a damaged or hostile stream can raise in the unpickler
     pickle.UnpicklingError,
     AttributeError,
     EOFError,
@@ -38,20 +39,20 @@ def read_pickle(path: Path) -> Any:
     Parameters
     ----------
     path : pathlib.Path
-        The file. Strings of Python 2 are read as latin-1, as numpy's arrays need it.
+        The file. Strings of Python 2 are read as latin-1, which the bytes of numpy arrays need.
 
     Returns
     -------
     data : object
-        What was pickled.
+        The pickled object.
 
     Raises
     ------
     OSError
         If the file cannot be read.
     ValueError
-        If it is no pickle, is damaged, or asks for anything but plain containers and numeric
-        arrays.
+        If the file is not a pickle, is damaged, or asks for anything but plain containers and
+        numeric arrays.
 
     Examples
     --------
@@ -69,28 +70,28 @@ def read_pickle(path: Path) -> Any:
             return _finish(_PlainUnpickler(stream, encoding="latin1").load())
         except _DAMAGE as error:
             raise ValueError(
-                f"{path} is refused: {error}. It may hold plain containers and numeric numpy "
-                "arrays only; a damaged file has to be unpacked or downloaded again."
+                f"{path} is refused: {error}. It may hold only plain containers and numeric numpy "
+                "arrays; if the file is damaged, unpack or download it again."
             ) from error
 
 
 class _Array:
-    """An array on its way: shape, dtype and bytes, as numpy pickles them."""
+    """Stand-in for an array, filled with the shape, dtype and bytes that numpy pickles."""
 
     __slots__ = ("value",)
 
     def __init__(self) -> None:
-        self.value: np.ndarray | None = None
+        self.value: NDArray[Any] | None = None
 
     def __setstate__(self, state: tuple[Any, ...]) -> None:
         _, shape, dtype, is_fortran, content = state
         self.fill(content, dtype, shape, "F" if is_fortran else "C")
 
     def fill(self, content: Any, dtype: Any, shape: tuple[int, ...], order: str) -> None:
-        """Take over the content; it must be exactly as long as shape and dtype say."""
+        """Build the array; raise unless the content is as long as shape and dtype require."""
         if not isinstance(dtype, _Dtype):
             raise pickle.UnpicklingError("an array has no dtype")
-        if isinstance(content, str):  # bytes of Python 2
+        if isinstance(content, str):  # bytes that Python 2 has pickled
             content = content.encode("latin1")
         if not isinstance(content, (bytes, bytearray)):
             raise pickle.UnpicklingError(f"an array's content is {type(content).__name__}")
@@ -102,7 +103,7 @@ class _Array:
 
 
 class _Dtype:
-    """A dtype on its way: its kind and size, then its byte order."""
+    """Stand-in for a dtype, which is pickled as kind and size, followed by the byte order."""
 
     __slots__ = ("value",)
 
@@ -115,12 +116,13 @@ class _Dtype:
         _, byte_order, subarray, names, fields = state[:5]
         if (subarray, names, fields) != (None, None, None):
             raise pickle.UnpicklingError("structured dtypes are not numeric")
-        if self.value.kind in "SU":  # the size of text is in the state, the kind has none
+        if self.value.kind in "SU":  # only the state holds the size of a text dtype
             self.value = np.dtype(f"{self.value.kind}{state[5] // _text_unit(self.value)}")
         self.value = self.value.newbyteorder(byte_order)
 
 
-def _text_unit(dtype: np.dtype) -> int:
+def _text_unit(dtype: np.dtype[Any]) -> int:
+    """Return the number of bytes per character of a text dtype."""
     return 4 if dtype.kind == "U" else 1
 
 
@@ -157,7 +159,7 @@ def _empty_bytes(*args: Any) -> bytes:
 
 
 class _Name:
-    """What a pickle gets for a name: it can be called, and not be changed."""
+    """Stand-in for a function that a pickle names: it can be called, but not changed."""
 
     __slots__ = ("_function",)
 
@@ -175,9 +177,9 @@ def _no_call(*_: Any) -> None:
     raise pickle.UnpicklingError("numpy.ndarray is called")
 
 
-# Names that numpy's arrays are pickled with, before and since numpy 2.
+# Names in pickles of numpy arrays, written before and since numpy 2, with our replacements.
 _ALLOWED: dict[tuple[str, str], Callable[..., Any]] = {
-    ("numpy", "ndarray"): _no_call,  # an argument only
+    ("numpy", "ndarray"): _no_call,  # an argument of other functions; never called itself
     ("numpy", "dtype"): _dtype,
     ("_codecs", "encode"): _encode,
     ("__builtin__", "bytes"): _empty_bytes,
@@ -197,7 +199,7 @@ class _PlainUnpickler(pickle.Unpickler):
     """An unpickler that imports nothing."""
 
     def find_class(self, module: str, name: str) -> Any:
-        """Return a stand-in for a name of numpy; refuse all others."""
+        """Return the stand-in for a name of numpy; raise for all other names."""
         try:
             return _Name(_ALLOWED[module, name])
         except KeyError:
@@ -205,7 +207,7 @@ class _PlainUnpickler(pickle.Unpickler):
 
 
 def _finish(value: Any, depth: int = 0) -> Any:
-    """Replace stand-ins by what they stand for, in containers too."""
+    """Return `value` with arrays in place of their stand-ins, inside containers too."""
     if depth > _MAX_DEPTH:
         raise pickle.UnpicklingError(f"containers are nested more than {_MAX_DEPTH} deep")
     if isinstance(value, _Array):

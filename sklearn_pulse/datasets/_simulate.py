@@ -1,13 +1,15 @@
-"""Trajectories of a system as published: initial states, noise scale, burn-in, scaling.
+"""Simulation of a system as published: initial states, noise scale, burn-in, scaling.
 
-Source: paper, Appendix B; where the published code differs from it, the code holds.
+Source: paper, Appendix B. Where the published code differs from the paper, this follows the code.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from ._checks import check_choice
 from ._integrate import (
@@ -34,9 +36,9 @@ def simulate(
     *,
     n_trials: int = N_TRIALS,
     n_timesteps: int = N_TIMESTEPS,
-    backend: str = "midpoint",
+    backend: Literal["midpoint", "torchsde"] = "midpoint",
     progress: Callable[[int], None] | None = None,
-) -> np.ndarray:
+) -> NDArray[np.float32]:
     """Simulate trials at several parameter values and noise scales together.
 
     Parameters
@@ -44,24 +46,26 @@ def simulate(
     system : System
         The system.
     values : sequence of float of length n_sets
-        Parameter values.
+        Parameter value of each set.
     seeds : sequence of int of length n_sets
-        Seed of each set's initial states and Brownian motion. A set does not depend on which
-        others it is simulated with.
+        Seed of each set's initial states and Brownian motion. A set does not depend on the other
+        sets that are simulated with it.
     diffusions : sequence of float of length n_sets
         Scale of each set's additive noise.
-    n_trials, n_timesteps : int, default=20, 10_000
-        Trajectories of a set, and time steps of each after the burn-in.
+    n_trials : int, default=20
+        Number of trajectories in a set.
+    n_timesteps : int, default=10_000
+        Number of time steps of each trajectory after the burn-in.
     backend : {"midpoint", "torchsde"}, default="midpoint"
-        What integrates a noisy equation, and draws its Brownian motion. Without noise both give
-        the same bits, and the faster one is taken.
+        Integrator that solves a noisy equation and draws its Brownian motion. Without noise, both
+        give the same bits, and the faster one is used.
     progress : callable, default=None
-        Called with the number of (set, step) pairs done since the last call.
+        Function that is called with the number of (set, step) pairs done since its last call.
 
     Returns
     -------
     y : ndarray of shape (n_sets, n_trials, n_timesteps, n_dims), dtype float32
-        The trajectories; a view, not contiguous.
+        The trajectories, as a view that is not contiguous.
 
     Raises
     ------
@@ -91,12 +95,14 @@ def simulate(
             f"a trajectory of {system.name} left the range of float32; choose a smaller noise or "
             f"a value of {system.parameter} nearer to {system.sweep[0]} ... {system.sweep[-1]}."
         )
-    y = y.numpy().reshape(n_timesteps, n_dims, n_sets, n_trials)
-    return y.transpose(2, 3, 0, 1)
+    sets: NDArray[np.float32] = y.numpy().reshape(n_timesteps, n_dims, n_sets, n_trials)
+    return sets.transpose(2, 3, 0, 1)
 
 
 def initial_states(seed: int, n_trials: int, n_dims: int) -> Tensor:
-    """Draw standard normal states of shape (n_dims, n_trials), as torch does after its seed.
+    """Draw standard normal states of shape (n_dims, n_trials) from torch's generator.
+
+    The states are those that ``torch.randn`` draws after ``torch.manual_seed(seed)``.
 
     Examples
     --------
@@ -110,12 +116,12 @@ def initial_states(seed: int, n_trials: int, n_dims: int) -> Tensor:
 
 
 def output_times(system: System, n_timesteps: int = N_TIMESTEPS) -> Tensor:
-    """Output grid, burn-in included, at the published spacing whatever its length."""
+    """Return the output times, burn-in included, at the published spacing."""
     import torch
 
     n_out = n_timesteps + BURN_IN
     t_end = system.t_end * (n_out - 1) / (N_TIMESTEPS + BURN_IN - 1)
-    # torch's own grid: rounded otherwise, it moves noise-free Lorenz states by 0.03.
+    # Use torch's own grid: another rounding moves noise-free Lorenz states by 0.03.
     return torch.linspace(0.0, t_end, n_out)
 
 
@@ -129,12 +135,12 @@ def sampling_rate(system: System) -> float:
     return (N_TIMESTEPS + BURN_IN - 1) / system.t_end
 
 
-def amplitude(clean: np.ndarray) -> float:
-    """Scale s of a set of noise-free trials.
+def amplitude(clean: NDArray[Any]) -> float:
+    """Return the amplitude of a set of noise-free trials.
 
-    The square root of the mean over trials and time of the Euclidean norm of the *squared*
-    deviations from the per-component mean. The paper says root mean square; this is what the
-    published code computes.
+    The amplitude is the square root of the mean over trials and time of the Euclidean norm of the
+    *squared* deviations from the per-component mean. The paper says root mean square, but the
+    published code computes this amplitude.
 
     Parameters
     ----------
@@ -144,7 +150,7 @@ def amplitude(clean: np.ndarray) -> float:
     Returns
     -------
     s : float
-        The scale.
+        The amplitude.
 
     Examples
     --------
@@ -155,17 +161,17 @@ def amplitude(clean: np.ndarray) -> float:
     return float(np.sqrt(np.linalg.norm(deviation**2, axis=-1).mean()))
 
 
-def diffusion_scale(system: System, clean: np.ndarray, noise: float) -> float:
-    """Scale of the additive noise at a level: ``noise * s / noise_divisor``."""
+def diffusion_scale(system: System, clean: NDArray[Any], noise: float) -> float:
+    """Return the scale of the additive noise at a level: ``noise * s / noise_divisor``."""
     return noise * amplitude(clean) / system.noise_divisor
 
 
-def standardize_trials(trials: np.ndarray) -> np.ndarray:
-    """Centre each component and divide all by one number, as the published code does.
+def standardize_trials(trials: NDArray[Any]) -> NDArray[np.float32]:
+    """Centre each component and divide all components by one number, as the published code does.
 
-    That number is the unbiased standard deviation of *all* values before centring, so it holds
-    the offsets between components too. Both statistics are taken over every trial of the set,
-    test trials included.
+    The divisor is the unbiased standard deviation of *all* values before centring, so that it
+    includes the offsets between components. Mean and divisor are computed over every trial of the
+    set, test trials included.
 
     Parameters
     ----------
@@ -198,21 +204,21 @@ def standardize_trials(trials: np.ndarray) -> np.ndarray:
 
 
 def check_backend(backend: str) -> None:
-    """Refuse an unknown backend, and one whose package is not there."""
+    """Raise if the backend is unknown or its package is not installed."""
     check_choice(backend, "backend", BACKENDS)
     if backend == "torchsde":
         import_torchsde()
 
 
-def _per_column(numbers: Sequence[float], n_trials: int) -> Tensor:
-    """One number per set as one per column."""
+def _per_column(numbers: ArrayLike, n_trials: int) -> Tensor:
+    """Repeat the number of each set for the columns of its trials."""
     import torch
 
     return torch.tensor(np.repeat(np.asarray(numbers, dtype=np.float32), n_trials))
 
 
-def drift_of(system: System, values: Sequence[float], n_trials: int) -> Callable:
-    """Right-hand side for states of shape (n_dims, n_sets * n_trials)."""
+def drift_of(system: System, values: Sequence[float], n_trials: int) -> Callable[[Tensor], Tensor]:
+    """Return the drift of states of shape (n_dims, n_sets * n_trials)."""
     import torch
 
     speed = _per_column(system.speeds(values), n_trials)
@@ -220,8 +226,16 @@ def drift_of(system: System, values: Sequence[float], n_trials: int) -> Callable
     return lambda y: speed * torch.stack(system.field(y, parameter))
 
 
-def _simulate_torchsde(system, values, seeds, diffusions, y0, t_out, progress) -> Tensor:
-    """Run torchsde set after set, each with its own Brownian motion."""
+def _simulate_torchsde(
+    system: System,
+    values: Sequence[float],
+    seeds: Sequence[int],
+    diffusions: Sequence[float],
+    y0: Tensor,
+    t_out: Tensor,
+    progress: Callable[[int], None] | None,
+) -> Tensor:
+    """Integrate the sets by torchsde one after the other, each with its own Brownian motion."""
     import torch
 
     n_trials = y0.shape[1] // len(values)

@@ -1,4 +1,4 @@
-"""The Sleep-EDF database: reader of EDF recordings and hypnograms, and 30 s epochs.
+"""Sleep-EDF: reader of EDF recordings and hypnograms, and 30 s epochs.
 
 Source: paper, Appendix D (EEG). An epoch is a window of 30 s, the unit of sleep scoring.
 """
@@ -8,9 +8,10 @@ from __future__ import annotations
 import os
 import re
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.utils import Bunch
 
 from ._checks import check_choice, check_count
@@ -22,11 +23,11 @@ from ._standardize import standardize
 SAMPLING_RATE = 100.0
 EPOCH_DURATION = 30.0  # seconds
 EPOCH_LENGTH = 3000  # steps
-MARGIN = 30 * 60.0  # seconds of waking kept around the night
+MARGIN = 30 * 60.0  # seconds of waking that are kept before and after the night
 FEATURE_NAMES = ["EEG Fpz-Cz", "EEG Pz-Oz"]
 
-# Hypnograms are scored by the rules of Rechtschaffen and Kales; "Movement time" and "?" have no
-# code and are left out.
+# Hypnograms are scored by the rules of Rechtschaffen and Kales. "Movement time" and "?" are no
+# stage and are left out.
 _SCORED = {f"Sleep stage {stage}": stage for stage in ("W", "1", "2", "3", "4", "R")}
 _STAGES = {
     "aasm": (
@@ -49,30 +50,31 @@ Sleep stages in two-channel EEG (Sleep-EDF)
 
 :Source: PhysioNet, Sleep-EDF Database Expanded 1.0.0, sleep cassette study; EDF and EDF+ files
 :Recordings: 39 nights of the subjects 0 to 19 (two nights each; one night of subject 13 is lost)
-:Channels: 2; EEG Fpz-Cz and Pz-Oz, z-scores
+:Channels: 2; EEG Fpz-Cz and Pz-Oz, as z-scores
 :Sampling rate: 100 Hz
-:Windows: 30 s epochs (3,000 steps); every 3rd step of them by default (1,000 steps)
+:Windows: 30 s epochs (3,000 steps); by default every 3rd step is kept (1,000 steps)
 :Classes: 5; with stages="aasm" W, N1, N2, N3, REM; with stages="published" W, N1, N2, N3, N4
 
-Healthy people slept at home with a cassette recorder; technicians scored each 30 s.
+Healthy people slept at home with a cassette recorder. Technicians scored every 30 s.
 
 Processing, as in the PULSE publication: each channel's mean over the whole recording of about 20
-hours is subtracted and the result divided by its standard deviation. Then the recording is cut
-to the time from 30 minutes before the second scored stretch to 30 minutes after the onset of the
-second last. Stretches of one stage are divided into epochs from their onset; what remains of a
-stretch, movement time and unscored time give none. The recordings run from the first to the end
-of the last epoch without a gap, and are cut to the shortest of them; the windows are not.
+hours is subtracted and the result divided by the channel's standard deviation. The hypnogram is a
+sequence of stretches of one stage. The recording is cut to the time from 30 minutes before the
+onset of the second stretch to 30 minutes after the onset of the second last stretch. Stretches
+are divided into epochs from their onset on. The rest of a stretch, movement time and unscored
+time give no epochs. ``recordings`` run without a gap from the start of the first to the end of
+the last epoch, and are cut to the shortest of them; the windows are not cut.
 
-Stages: the hypnograms distinguish stage 3 and stage 4. By default they are merged to N3, as
-today's rules (AASM) have it, and REM is a class. **In the publication the class that is called
-REM is stage 4, and REM sleep is left out**; ``stages="published"`` gives those classes, with
-stage 4 named N4.
+Stages: the hypnograms distinguish stage 3 and stage 4. By default both are merged to N3, as in
+today's rules (AASM), and REM is a class. **In the publication the class that is called REM is
+stage 4, and REM sleep is left out**; ``stages="published"`` gives these classes and names stage
+4 "N4".
 
-Split: the recordings, by subject and night, are shuffled with seed 1234 and divided 27 / 6 / 6.
-**This split measures new nights, not new people:** a subject's two nights may lie in two parts.
-Use ``groups`` (by default the subject of each window) with
-``sklearn.model_selection.GroupKFold`` for an estimate on new people; ``group="recording"`` keeps
-only the windows of one night together.
+Split: the recordings, sorted by subject and night, are shuffled with seed 1234 and divided
+27 / 6 / 6. **This split measures new nights, not new people:** a subject's two nights may lie in
+two parts. For an estimate on new people, use ``groups`` (by default the subject of each window)
+with ``sklearn.model_selection.GroupKFold``. ``group="recording"`` keeps only the windows of one
+night together.
 
 Licence: Open Data Commons Attribution License 1.0.
 
@@ -88,7 +90,19 @@ e215-e220.
 
 
 class Night(NamedTuple):
-    """The two files of one night, with the numbers of subject and night."""
+    """Files of one night.
+
+    Attributes
+    ----------
+    subject : int
+        Number of the subject, 0 to 19.
+    night : int
+        Number of the night, 1 or 2.
+    psg : pathlib.Path
+        EDF file with the polysomnogram.
+    hypnogram : pathlib.Path
+        EDF+ file with the hypnogram.
+    """
 
     subject: int
     night: int
@@ -97,34 +111,54 @@ class Night(NamedTuple):
 
 
 class Hypnogram(NamedTuple):
-    """Scored stretches: onset and duration in seconds, and description, in order of time."""
+    """Scored stretches of a recording, in order of time.
 
-    onset: np.ndarray
-    duration: np.ndarray
-    description: np.ndarray
+    Attributes
+    ----------
+    onset : ndarray of shape (n_stretches,)
+        Onset of each stretch in seconds from the beginning of the recording.
+    duration : ndarray of shape (n_stretches,)
+        Duration of each stretch in seconds.
+    description : ndarray of str of shape (n_stretches,)
+        Score of each stretch, such as "Sleep stage 2".
+    """
+
+    onset: NDArray[np.float64]
+    duration: NDArray[np.float64]
+    description: NDArray[np.str_]
 
 
 class _Epochs(NamedTuple):
-    """The epochs of one recording and its series from the first to the end of the last."""
+    """Epochs of one recording.
 
-    series: np.ndarray
-    start: np.ndarray
-    y: np.ndarray
+    Attributes
+    ----------
+    series : ndarray of shape (n_timesteps, 2), dtype float32
+        EEG from the start of the first to the end of the last epoch.
+    start : ndarray of int of shape (n_epochs,)
+        First step of each epoch in `series`.
+    y : ndarray of int of shape (n_epochs,)
+        Label of each epoch.
+    """
+
+    series: NDArray[np.float32]
+    start: NDArray[np.int64]
+    y: NDArray[np.int64]
 
 
 def fetch_sleep_edf(
     data_home: str | os.PathLike[str] | None = None,
     download_if_missing: bool = True,
     *,
-    group: str = "subject",
-    stages: str = "aasm",
+    group: Literal["subject", "recording"] = "subject",
+    stages: Literal["aasm", "published"] = "aasm",
     downsample: int = 3,
     truncate: bool = True,
     return_X_y: bool = False,
-) -> Bunch | tuple[np.ndarray, np.ndarray]:
+) -> Bunch | tuple[NDArray[np.float32], NDArray[np.int64]]:
     """Load the sleep recordings (Sleep-EDF) with the published epochs and split.
 
-    Reading needs the package mne (``pip install sklearn-pulse[eeg]``), and about 2 GB of memory.
+    Reading needs the package mne (``pip install sklearn-pulse[eeg]``) and about 2 GB of memory.
 
     ==============   ==============================
     Classes                                       5
@@ -135,66 +169,81 @@ def fetch_sleep_edf(
     Parameters
     ----------
     data_home : str or path-like, default=None
-        The folder that holds ``SC4...-PSG.edf`` and ``SC4...-Hypnogram.edf``, or a folder with a
-        subfolder ``sleep_edf``, ``sleep-cassette`` or ``physionet-sleep-data`` (mne's) that
-        does. Files of other subjects than 0 to 19 are passed over. None stands for
-        :func:`get_data_home`'s default.
+        Folder with ``SC4...-PSG.edf`` and ``SC4...-Hypnogram.edf``, or a folder whose subfolder
+        ``sleep_edf``, ``sleep-cassette`` or ``physionet-sleep-data`` (mne's folder) holds them.
+        Only files of the subjects 0 to 19 are read. None means the default of
+        :func:`get_data_home`.
     download_if_missing : bool, default=True
-        If False, raise an OSError if the data set is not there, instead of downloading it
-        (8 GB, of which about a quarter is kept).
+        Whether to download the data set (8 GB, of which about a quarter is kept) if it is
+        missing. If False, a missing data set raises an OSError.
     group : {"subject", "recording"}, default="subject"
-        What ``groups`` holds.
+        Meaning of ``groups``: the subject or the recording of a window.
     stages : {"aasm", "published"}, default="aasm"
-        "aasm": stages 3 and 4 are one class and REM is kept. "published": they are two classes
-        and REM is left out, as in the publication.
+        Classes. With "aasm", stages 3 and 4 are one class and REM is a class. With "published",
+        stages 3 and 4 are two classes and REM is left out, as in the publication.
     downsample : int, default=3
-        A window holds every `downsample`-th of its 3,000 steps; there is no filter.
+        A window holds every `downsample`-th of its 3,000 steps. No filter is applied.
     truncate : bool, default=True
         Whether to cut ``recordings`` to the shortest, as published. The windows are not cut, so
-        some lie past the end of their recording then; with False none does.
+        that some of them lie past the end of their recording. If False, recordings are not cut
+        and hold all their windows.
     return_X_y : bool, default=False
         If True, return ``(X, y)`` of all windows instead of a Bunch.
 
     Returns
     -------
     data : :class:`~sklearn.utils.Bunch`
+        Dictionary-like object with the attributes
+
         recordings : list of ndarray of shape (n_timesteps, 2), dtype float32
-            EEG Fpz-Cz and Pz-Oz at 100 Hz, z-scores, from the first to the end of the last
-            epoch, in the shuffled order: training, then validation, then test recordings.
+            EEG Fpz-Cz and Pz-Oz at 100 Hz, as z-scores, from the start of the first to the end of
+            the last epoch, in the shuffled order: training, then validation, then test
+            recordings.
         segments : ndarray of shape (n_segments, 4), dtype int64
             Recording index, start, end (exclusive) and label of each stretch of one stage,
             inside ``recordings``.
         X : ndarray of shape (n_windows, ceil(3000 / downsample), 2), dtype float32
-            The epochs: recordings in the order above, chronological within each.
+            The epochs, in the order of ``recordings`` and chronological within each recording.
         y : ndarray of shape (n_windows,)
             Label of each window, 0 to 4.
         groups : ndarray of shape (n_windows,)
-            Subject, or index of the recording, of each window.
-        recording, start : ndarray of shape (n_windows,)
-            Index into ``recordings``, and first time step in it, of each window.
+            Group of each window: its subject, or the index of its recording.
+        recording : ndarray of shape (n_windows,)
+            Index into ``recordings`` of each window.
+        start : ndarray of shape (n_windows,)
+            First time step of each window in its recording.
         split : ndarray of shape (n_windows,)
             "train", "val" or "test" for each window.
-        recording_split, recording_subject, recording_night : ndarray of shape (n_recordings,)
-            Part, subject (0 to 19) and night (1 or 2) of each recording.
+        recording_split : ndarray of shape (n_recordings,)
+            "train", "val" or "test" for each recording.
+        recording_subject : ndarray of shape (n_recordings,)
+            Subject of each recording, 0 to 19.
+        recording_night : ndarray of shape (n_recordings,)
+            Night of each recording, 1 or 2.
         downsample : int
-            As given.
-        feature_names, target_names : list of str
-            Names of the 2 channels and of the 5 classes.
+            Value of the parameter.
+        feature_names : list of str
+            Names of the 2 channels.
+        target_names : list of str
+            Names of the 5 classes.
         sampling_rate : float
-            Of ``recordings``: 100.0 Hz.
+            Sampling rate of ``recordings`` in Hz, 100.0.
         DESCR : str
             Description of the data set.
     (X, y) : tuple of ndarray
-        If ``return_X_y`` is True.
+        Windows and labels. Returned only if ``return_X_y`` is True.
 
     Raises
     ------
     OSError
-        If the data set or one of its files is not there.
+        If the data set or one of its files is missing and is not downloaded.
     ImportError
-        If mne is not installed.
+        If mne is not installed, or if the data set has to be downloaded and pooch is not
+        installed.
     ValueError
         If a parameter is invalid or a file is damaged.
+    TypeError
+        If ``data_home`` is no path.
 
     Examples
     --------
@@ -212,14 +261,14 @@ def fetch_sleep_edf(
     order, recording_split = shuffled_split(len(nights))
     nights = [nights[i] for i in order]
     epochs = [_read_epochs(mne, night, codes) for night in nights]
-    X = np.concatenate([_cut(one, downsample) for one in epochs])
-    y = np.concatenate([one.y for one in epochs])
+    X = np.concatenate([_cut(of_night, downsample) for of_night in epochs])
+    y = np.concatenate([of_night.y for of_night in epochs])
     if return_X_y:
         return X, y
-    recording = np.repeat(np.arange(len(epochs)), [len(one.y) for one in epochs])
-    recordings = [one.series for one in epochs]
+    recording = np.repeat(np.arange(len(epochs)), [len(of_night.y) for of_night in epochs])
+    recordings = [of_night.series for of_night in epochs]
     if truncate:
-        # A copy, so that the memory of what is cut off is given back.
+        # A slice would keep the whole recording in memory, so copy it.
         shortest = min(map(len, recordings))
         recordings = [series[:shortest].copy() for series in recordings]
     subject = np.array([night.subject for night in nights])
@@ -230,7 +279,7 @@ def fetch_sleep_edf(
         y=y,
         groups=window_groups(group, recording, subject),
         recording=recording,
-        start=np.concatenate([one.start for one in epochs]),
+        start=np.concatenate([of_night.start for of_night in epochs]),
         split=recording_split[recording],
         recording_split=recording_split,
         recording_subject=subject,
@@ -249,19 +298,19 @@ def find_nights(folder: Path) -> list[Night]:
     Parameters
     ----------
     folder : pathlib.Path
-        The folder with the EDF files.
+        Folder with the EDF files.
 
     Returns
     -------
     nights : list of Night
-        One for each polysomnogram.
+        The files of each night.
 
     Raises
     ------
     OSError
         If a hypnogram is missing.
     ValueError
-        If there is no recording of these subjects.
+        If the folder holds no recording of these subjects.
     """
     nights = []
     for path in sorted(folder.glob("SC4*-PSG.edf")):
@@ -269,7 +318,7 @@ def find_nights(folder: Path) -> list[Night]:
         if match is None:
             continue
         stem, subject, night = match.groups()
-        # The last letter of a hypnogram's name stands for who scored it.
+        # The last letter of a hypnogram's name stands for its scorer.
         hypnogram = next(iter(sorted(folder.glob(f"{stem}?-Hypnogram.edf"))), None)
         if hypnogram is None:
             raise FileNotFoundError(
@@ -284,7 +333,7 @@ def find_nights(folder: Path) -> list[Night]:
     return nights
 
 
-def read_signals(mne: Any, path: Path) -> np.ndarray:
+def read_signals(mne: Any, path: Path) -> NDArray[np.float64]:
     """Read both EEG channels of a polysomnogram.
 
     Parameters
@@ -292,12 +341,12 @@ def read_signals(mne: Any, path: Path) -> np.ndarray:
     mne : module
         The package mne.
     path : pathlib.Path
-        An EDF file.
+        EDF file of the polysomnogram.
 
     Returns
     -------
     signals : ndarray of shape (n_timesteps, 2), dtype float64
-        In volts.
+        EEG in volts.
 
     Raises
     ------
@@ -317,7 +366,7 @@ def read_signals(mne: Any, path: Path) -> np.ndarray:
 
 
 def read_hypnogram(mne: Any, path: Path) -> Hypnogram:
-    """Read the annotations of a hypnogram; onsets count from the beginning of the recording."""
+    """Read the annotations of a hypnogram."""
     read = _read_edf(path, mne.read_annotations)
     return Hypnogram(
         np.asarray(read.onset, dtype=np.float64),
@@ -327,23 +376,23 @@ def read_hypnogram(mne: Any, path: Path) -> Hypnogram:
 
 
 def crop_hypnogram(hypnogram: Hypnogram) -> Hypnogram:
-    """Cut the waking day off: what lies far before the second and after the second last stretch.
+    """Cut off most of the waking day before and after the night.
 
     Parameters
     ----------
     hypnogram : Hypnogram
-        At least two stretches.
+        Hypnogram of at least two stretches.
 
     Returns
     -------
     cropped : Hypnogram
-        From 30 minutes before the onset of the second stretch to 30 minutes after the onset of
-        the second last; stretches across these times are shortened.
+        The stretches from 30 minutes before the onset of the second stretch to 30 minutes after
+        the onset of the second last stretch. A stretch that reaches beyond is shortened.
 
     Raises
     ------
     ValueError
-        If there are fewer than two stretches.
+        If the hypnogram has fewer than two stretches.
 
     Examples
     --------
@@ -366,22 +415,26 @@ def crop_hypnogram(hypnogram: Hypnogram) -> Hypnogram:
     return Hypnogram(onset[kept], (offset - onset)[kept], hypnogram.description[kept])
 
 
-def stage_epochs(hypnogram: Hypnogram, codes: dict[str, int]) -> tuple[np.ndarray, np.ndarray]:
+def stage_epochs(
+    hypnogram: Hypnogram, codes: dict[str, int]
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Divide the stretches of known stages into epochs of 30 s.
+
+    A stretch has as many epochs as fit into it, from its onset on.
 
     Parameters
     ----------
     hypnogram : Hypnogram
         The stretches.
     codes : dict
-        Label of each stage ("W", "1" to "4", "R"); other stretches give no epoch.
+        Label of each stage ("W", "1" to "4", "R"). Stretches of other stages give no epoch.
 
     Returns
     -------
     start : ndarray of int of shape (n_epochs,)
-        First step at 100 Hz: a stretch has epochs from its onset on, as many as fit.
+        First step of each epoch at 100 Hz.
     y : ndarray of int of shape (n_epochs,)
-        Labels.
+        Label of each epoch.
 
     Examples
     --------
@@ -395,7 +448,8 @@ def stage_epochs(hypnogram: Hypnogram, codes: dict[str, int]) -> tuple[np.ndarra
     for onset, duration, description in zip(*hypnogram, strict=True):
         label = codes.get(_SCORED.get(description, ""))
         if label is not None:
-            # Times are decimal text: a stretch of n epochs must not lose one to rounding.
+            # Times are decimal text. The small constant keeps a stretch of n epochs from losing
+            # an epoch to rounding.
             n_epochs = int(duration / EPOCH_DURATION + 1e-6)
             starts += [onset + i * EPOCH_DURATION for i in range(n_epochs)]
             labels += [label] * n_epochs
@@ -420,32 +474,33 @@ def _read_epochs(mne: Any, night: Night, codes: dict[str, int]) -> _Epochs:
     return _Epochs(signals[begin:end].copy(), start - begin, y)
 
 
-def _cut(epochs: _Epochs, downsample: int) -> np.ndarray:
+def _cut(epochs: _Epochs, downsample: int) -> NDArray[np.float32]:
     """Return the epochs of one recording as windows."""
     steps = np.arange(0, EPOCH_LENGTH, downsample)
     return epochs.series[epochs.start[:, np.newaxis] + steps]
 
 
-def _segments(epochs: list[_Epochs], lengths: list[int]) -> np.ndarray:
+def _segments(epochs: list[_Epochs], lengths: list[int]) -> NDArray[np.int64]:
     """Return stretches of one stage as rows (recording, start, end, label) in the recordings."""
     rows = []
-    for index, (one, length) in enumerate(zip(epochs, lengths, strict=True)):
-        goes_on = (np.diff(one.start) == EPOCH_LENGTH) & (np.diff(one.y) == 0)
-        first = np.flatnonzero(np.append(True, ~goes_on))
-        last = np.append(first[1:], len(one.y)) - 1
-        for start, end, label in zip(one.start[first], one.start[last], one.y[first], strict=True):
+    for index, ((_, starts, labels), length) in enumerate(zip(epochs, lengths, strict=True)):
+        # whether the next epoch follows without a gap and has the same stage
+        continues = (np.diff(starts) == EPOCH_LENGTH) & (np.diff(labels) == 0)
+        first = np.flatnonzero(np.append(True, ~continues))
+        last = np.append(first[1:], len(labels)) - 1
+        for start, end, label in zip(starts[first], starts[last], labels[first], strict=True):
             if start < length:
                 rows.append((index, start, min(end + EPOCH_LENGTH, length), label))
     return np.array(rows, dtype=np.int64)
 
 
 def _read_edf(path: Path, read: Any, **options: Any) -> Any:
-    """Call a reader of mne; a file that it cannot read is a ValueError that names the file."""
+    """Call a reader of mne; raise a ValueError that names the file if mne cannot read it."""
     try:
-        # mne tells the headers' filter settings as warnings of its own; they are of no use here.
+        # mne reports the headers' filter settings as warnings, which do not matter here.
         return read(str(path), verbose="ERROR", **options) if options else read(str(path))
     except (ValueError, RuntimeError, IndexError, AssertionError) as error:
-        raise ValueError(f"{path} is no EDF file that can be read; unpack it again.") from error
+        raise ValueError(f"{path} is not a readable EDF file; unpack it again.") from error
 
 
 def _find_folder(data_home: str | os.PathLike[str] | None, download_if_missing: bool) -> Path:
@@ -457,6 +512,7 @@ def _find_folder(data_home: str | os.PathLike[str] | None, download_if_missing: 
 
 
 def _import_mne() -> Any:
+    """Return the module mne, or raise an ImportError that says how to install it."""
     try:
         import mne
     except ImportError as error:

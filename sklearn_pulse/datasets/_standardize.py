@@ -1,22 +1,25 @@
-"""The z-score of a recording's channels."""
+"""Z-scores of a recording's channels."""
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
+from numpy.typing import NDArray
 
 
-def standardize(signals: np.ndarray) -> np.ndarray:
+def standardize(signals: NDArray[np.floating[Any]]) -> NDArray[np.floating[Any]]:
     """Subtract each channel's mean and divide by its population standard deviation.
 
     Parameters
     ----------
     signals : ndarray of shape (n_timesteps, n_channels)
-        Without NaN. A constant channel becomes zero.
+        Signals without NaN.
 
     Returns
     -------
     standardized : ndarray of shape (n_timesteps, n_channels)
-        Without unit.
+        Z-scores, which have no unit. A constant channel becomes zero.
 
     Examples
     --------
@@ -25,6 +28,6 @@ def standardize(signals: np.ndarray) -> np.ndarray:
     [[-1.0, 0.0], [1.0, 0.0]]
     """
     scale = signals.std(axis=0)
-    # The computed deviation of a constant can be a rounding error above zero.
+    # Rounding errors can make the computed deviation of a constant channel positive.
     scale[np.ptp(signals, axis=0) == 0] = np.inf
     return (signals - signals.mean(axis=0)) / scale

@@ -1,18 +1,20 @@
-"""The published sets of trajectories: simulated once, kept in memory or on disk."""
+"""Cache of simulated sets of trials, in memory or on disk."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ._remote import get_data_home
 from ._simulate import N_TIMESTEPS, N_TRIALS, diffusion_scale, n_steps, simulate
 from ._systems import System
 
-# Part of the folder's name; to be raised when the numbers change.
+# Part of the folder's name. Raise it when the simulated numbers change.
 _VERSION = 1
 
 # (index of the parameter value in the sweep, noise level)
@@ -20,52 +22,58 @@ Key = tuple[int, float]
 
 
 class TrialStore:
-    """Sets of trials of one system on disk, a file each, used like a dict.
+    """Sets of trials of one system on disk, one file per set, with the interface of a dict.
 
-    Files appear whole or not at all, so a run that was stopped goes on where it was.
+    A file appears only when it is complete, so that a run that was stopped can be resumed.
 
     Parameters
     ----------
     data_home : str, path-like or None
-        As in :func:`~sklearn_pulse.datasets.get_data_home`.
+        The data folder. None means the default of
+        :func:`~sklearn_pulse.datasets.get_data_home`.
     system : System
         The system.
-    backend : str
-        What integrates the noisy equations; each backend has its own folder.
+    backend : {"midpoint", "torchsde"}
+        Integrator of the noisy equations. Each backend has its own folder.
     """
 
-    def __init__(self, data_home: str | os.PathLike[str] | None, system: System, backend: str):
+    def __init__(
+        self,
+        data_home: str | os.PathLike[str] | None,
+        system: System,
+        backend: Literal["midpoint", "torchsde"],
+    ) -> None:
         home = Path(get_data_home(data_home))
         self.folder = home / "synthetic" / f"{backend}-v{_VERSION}" / system.name
         self._system = system
 
     def path(self, key: Key) -> Path:
-        """File of a set of trials."""
+        """Return the path of the file of a set of trials."""
         index, noise = key
         value = f"{self._system.parameter}={self._system.sweep[index]:g}"
         return self.folder / f"{value}_noise={float(noise)!r}.npy"
 
     def __contains__(self, key: Key) -> bool:
-        """Whether the file is there."""
+        """Return whether the file of a set of trials exists."""
         return self.path(key).is_file()
 
-    def __getitem__(self, key: Key) -> np.ndarray:
+    def __getitem__(self, key: Key) -> NDArray[np.float32]:
         """Read a set of trials."""
         path = self.path(key)
         try:
-            trials = np.load(path)
+            trials: NDArray[np.float32] = np.load(path)
         except (ValueError, EOFError) as error:
-            raise ValueError(f"{path} is damaged; delete it to have it made again.") from error
+            raise ValueError(f"{path} is damaged; delete it, and it is simulated again.") from error
         expected = (N_TRIALS, N_TIMESTEPS, len(self._system.feature_names))
         if trials.shape != expected or trials.dtype != np.float32:
             raise ValueError(
                 f"{path} holds {trials.dtype} values of shape {trials.shape} instead of float32 "
-                f"values of shape {expected}; delete it to have it made again."
+                f"values of shape {expected}; delete it, and it is simulated again."
             )
         return trials
 
-    def __setitem__(self, key: Key, trials: np.ndarray) -> None:
-        """Write a set of trials under another name, then rename it."""
+    def __setitem__(self, key: Key, trials: NDArray[np.float32]) -> None:
+        """Write a set of trials to a temporary file, then rename the file."""
         path = self.path(key)
         path.parent.mkdir(parents=True, exist_ok=True)
         part = path.with_name(f"{path.name}.{os.getpid()}.part")
@@ -77,71 +85,82 @@ class TrialStore:
             part.unlink(missing_ok=True)
 
 
-def lacking_batches(
-    store: TrialStore | dict[Key, np.ndarray], indices: Iterable[int], levels: Iterable[float]
+def missing_batches(
+    store: TrialStore | dict[Key, NDArray[np.float32]],
+    indices: Iterable[int],
+    levels: Iterable[float],
 ) -> list[list[Key]]:
-    """List what has to be simulated, in batches that depend on earlier ones only.
+    """List the sets that a store lacks, in batches that depend only on earlier batches.
 
-    The noise-free set of a parameter value comes first: it scales the noise of the others.
+    The noise-free set of a parameter value comes first, since its amplitude scales the noise of
+    the other sets.
 
     Parameters
     ----------
     store : TrialStore or dict
-        What is there.
+        Store with the sets that exist.
     indices : iterable of int
-        Indices into the sweep.
+        Indices of the parameter values in the sweep.
     levels : iterable of float
         Noise levels.
 
     Returns
     -------
     batches : list of list of (index, level)
-        At most two, none of them empty.
+        At most two batches, none of them empty.
 
     Examples
     --------
-    >>> lacking_batches({(0, 0.0): None, (1, 3.0): None}, [0, 1], [3.0])
+    >>> missing_batches({(0, 0.0): None, (1, 3.0): None}, [0, 1], [3.0])
     [[(0, 3.0)]]
-    >>> lacking_batches({}, [0], [0.0, 1.0, 5.0])
+    >>> missing_batches({}, [0], [0.0, 1.0, 5.0])
     [[(0, 0.0)], [(0, 1.0), (0, 5.0)]]
     """
     wanted = [(index, float(level)) for level in levels for index in indices]
-    lacking = [key for key in dict.fromkeys(wanted) if key not in store]
-    clean = list(dict.fromkeys((index, 0.0) for index, _ in lacking if (index, 0.0) not in store))
-    noisy = [key for key in lacking if key[1] > 0]
+    missing = [key for key in dict.fromkeys(wanted) if key not in store]
+    clean = list(dict.fromkeys((index, 0.0) for index, _ in missing if (index, 0.0) not in store))
+    noisy = [key for key in missing if key[1] > 0]
     return [batch for batch in (clean, noisy) if batch]
 
 
 def count_steps(system: System, batches: list[list[Key]]) -> int:
-    """Count the (set, step) pairs behind some batches: the total of a progress bar."""
+    """Return the number of (set, step) pairs of batches, the total of a progress bar."""
     return n_steps(system, N_TIMESTEPS) * sum(map(len, batches))
 
 
 def fill(
-    store: TrialStore | dict[Key, np.ndarray],
+    store: TrialStore | dict[Key, NDArray[np.float32]],
     system: System,
     indices: Iterable[int],
     levels: Iterable[float],
     *,
     n_timesteps: int = N_TIMESTEPS,
-    backend: str = "midpoint",
+    backend: Literal["midpoint", "torchsde"] = "midpoint",
     progress: Callable[[int], None] | None = None,
 ) -> None:
     """Simulate the sets of trials that a store lacks.
 
-    The seed of a set is the index of its parameter value, at every noise level; so levels share
-    initial states and Brownian motion.
+    The seed of a set is the index of its parameter value, at every noise level. All levels thus
+    share initial states and Brownian motion.
 
     Parameters
     ----------
     store : TrialStore or dict
-        Gets arrays of shape (20, n_timesteps, n_dims).
-    system, n_timesteps, backend, progress
-        As in :func:`~sklearn_pulse.datasets._simulate.simulate`.
-    indices, levels
-        As in :func:`lacking_batches`.
+        Store to fill with arrays of shape (20, n_timesteps, n_dims).
+    system : System
+        The system.
+    indices : iterable of int
+        Indices of the parameter values in the sweep.
+    levels : iterable of float
+        Noise levels.
+    n_timesteps : int, default=10_000
+        Number of time steps of each trajectory after the burn-in.
+    backend : {"midpoint", "torchsde"}, default="midpoint"
+        Integrator of the noisy equations.
+    progress : callable, default=None
+        Function that is called with the number of (set, step) pairs done since its last call.
     """
-    for batch in lacking_batches(store, indices, levels):
+    for batch in missing_batches(store, indices, levels):
         sets = simulate(
             system,
             [system.sweep[index] for index, _ in batch],
@@ -155,8 +174,10 @@ def fill(
             store[key] = np.ascontiguousarray(trials)
 
 
-def _diffusions(store, system: System, batch: list[Key]) -> list[float]:
-    """Noise scale of each set, from the noise-free set of the same value."""
+def _diffusions(
+    store: TrialStore | dict[Key, NDArray[np.float32]], system: System, batch: list[Key]
+) -> list[float]:
+    """Return the noise scale of each set, from the noise-free set of the same value."""
     if not any(level for _, level in batch):
         return [0.0] * len(batch)
     unit = {i: diffusion_scale(system, store[i, 0.0], 1.0) for i in dict(batch)}

@@ -1,6 +1,6 @@
-"""Vector fields of the synthetic systems, each with the facts of its published data set.
+"""Vector fields of the synthetic systems, with the facts of their published data sets.
 
-A new system is one decorated function here: its equations, term by term.
+To add a system, write one decorated function that returns the terms of its equations.
 
 Source: paper, Appendix B; speed, horizon and noise divisor as in the published code.
 """
@@ -12,6 +12,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
+
+# A vector field: from the components of the state and the parameter to the derivatives.
+Field = Callable[[Any, Any], tuple[Any, ...]]
 
 
 @dataclass(frozen=True)
@@ -23,15 +27,17 @@ class System:
     name : str
         Name of its function in this module.
     field : callable
-        ``field(y, parameter)``: the components of y (torch tensors) in, a tuple of as many out.
+        Function ``field(y, parameter)`` that takes the components of y (torch tensors) and returns
+        a tuple with the derivative of each component.
     parameter : str
         Name of the bifurcation parameter.
     sweep : tuple of float
         The ten published values of the parameter, ascending.
     speed : tuple of two float
-        Time scale at the first and at the last value of the sweep, linear by index in between.
+        Time scale at the first and at the last value of the sweep. Between them, the time scale
+        is linear in the index of the value.
     noise_divisor : float
-        A noise level is divided by this number, so that levels compare across systems.
+        Divisor of the noise level that makes levels comparable across systems.
     t_end : float
         End of the published time interval, which begins at 0.
     feature_names : tuple of str
@@ -39,7 +45,7 @@ class System:
     """
 
     name: str
-    field: Callable[[Any, Any], tuple[Any, ...]]
+    field: Field
     parameter: str
     sweep: tuple[float, ...]
     speed: tuple[float, float]
@@ -47,18 +53,18 @@ class System:
     t_end: float
     feature_names: tuple[str, ...]
 
-    def speeds(self, values: Sequence[float]) -> np.ndarray:
-        """Time scale at each parameter value; beyond the sweep that of its end."""
+    def speeds(self, values: Sequence[float]) -> NDArray[np.float64]:
+        """Return the time scale at each parameter value; beyond the sweep, that of its end."""
         return np.interp(values, self.sweep, np.linspace(*self.speed, len(self.sweep)))
 
 
 SYSTEMS: dict[str, System] = {}
 
 
-def _system(**facts: Any) -> Callable[[Callable], Callable]:
-    """Enter the decorated vector field in ``SYSTEMS`` under its name."""
+def _system(**facts: Any) -> Callable[[Field], Field]:
+    """Return a decorator that enters a vector field in ``SYSTEMS`` under its name."""
 
-    def enter(field: Callable) -> Callable:
+    def enter(field: Field) -> Field:
         SYSTEMS[field.__name__] = System(name=field.__name__, field=field, **facts)
         return field
 

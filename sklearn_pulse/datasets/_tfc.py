@@ -11,41 +11,51 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 LANDMARKS = ("train.pt", "val.pt", "test.pt")
 _PARTS = ("train", "val", "test")
 
 
 class Parts(NamedTuple):
-    """Series, shape (n_windows, n_timesteps, n_channels), with label and part of each."""
+    """Windows of the three parts, one part after the other.
 
-    X: np.ndarray
-    y: np.ndarray
-    split: np.ndarray
+    Attributes
+    ----------
+    X : ndarray of shape (n_windows, n_timesteps, n_channels), dtype float64
+        The windows.
+    y : ndarray of shape (n_windows,), dtype int64
+        Label of each window.
+    split : ndarray of shape (n_windows,), dtype str
+        "train", "val" or "test" for each window.
+    """
+
+    X: NDArray[np.float64]
+    y: NDArray[np.int64]
+    split: NDArray[np.str_]
 
 
 def read_parts(folder: Path, n_channels: int, n_classes: int) -> Parts:
-    """Read ``train.pt``, ``val.pt`` and ``test.pt`` and put them one after the other.
+    """Read ``train.pt``, ``val.pt`` and ``test.pt`` and join them.
 
     Parameters
     ----------
     folder : pathlib.Path
-        The folder with the three files.
+        Folder with the three files.
     n_channels : int
-        Number of channels that the series must have.
+        Number of channels that the windows must have.
     n_classes : int
         Number of classes; the labels must be 0 to ``n_classes - 1``.
 
     Returns
     -------
     parts : Parts
-        ``X`` is float64, channels last, as stored otherwise; ``y`` is int64; ``split`` is
-        "train", "val" or "test".
+        The windows, with the stored values and channels last, and their labels and parts.
 
     Raises
     ------
     ValueError
-        If a file holds anything but the two tensors, or they do not fit one another.
+        If a file holds anything but the two tensors, or the tensors do not fit each other.
     """
     series, labels, split = [], [], []
     for part in _PARTS:
@@ -68,14 +78,14 @@ def read_parts(folder: Path, n_channels: int, n_classes: int) -> Parts:
     return Parts(np.concatenate(series), np.concatenate(labels), np.array(split, dtype="<U5"))
 
 
-def _read(path: Path, n_channels: int) -> tuple[np.ndarray, np.ndarray]:
-    """Read one file: series, channels last, and labels."""
+def _read(path: Path, n_channels: int) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    """Read the windows, channels last, and the labels of one file."""
     content = _load(path)
     try:
         samples, labels = (np.asarray(content[key]) for key in ("samples", "labels"))
     except (TypeError, KeyError) as error:
         raise ValueError(
-            f"{path} is no dictionary with samples and labels; download it again."
+            f"{path} is not a dictionary with samples and labels; download it again."
         ) from error
     if samples.ndim == 2:
         samples = samples[:, np.newaxis]
@@ -88,7 +98,7 @@ def _read(path: Path, n_channels: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _load(path: Path) -> Any:
-    """Load a file of tensors; one that holds other objects is refused, nothing is executed."""
+    """Load a file of tensors without executing anything; raise if it holds other objects."""
     import torch
 
     try:

@@ -1,7 +1,7 @@
-"""WESAD: wrist blood volume pulse under baseline, stress, amusement and meditation.
+"""WESAD: reader of wrist blood volume pulse under stress, amusement and meditation.
 
-Source: paper, Appendix D (PPG); the files are described by their authors in Schmidt, Reiss,
-Duerichen, Marberger and Van Laerhoven (2018), ICMI.
+Source: paper, Appendix D (PPG). The authors describe the files in Schmidt, Reiss, Duerichen,
+Marberger and Van Laerhoven (2018), ICMI.
 """
 
 from __future__ import annotations
@@ -9,9 +9,10 @@ from __future__ import annotations
 import csv
 import os
 from pathlib import Path
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.utils import Bunch
 
 from ..windows import RecordingWindows
@@ -28,18 +29,18 @@ SPLIT = {
     **dict.fromkeys("S15 S16".split(), "val"),
     **dict.fromkeys("S17 S14".split(), "test"),
 }
-_LABEL_RATE = 700  # Hz, of the labels in Sx.pkl
-_N_RUNS = (1, 1, 1, 2)  # stretches of each label that are used: meditation comes twice
+_LABEL_RATE = 700  # Hz, sampling rate of the labels in Sx.pkl
+_N_RUNS = (1, 1, 1, 2)  # number of stretches of each label that are used
 _INTERVALS = "label_intervals_E4time.csv"
 _E4_FILES = ("S*/S*_E4_Data/BVP.csv", _INTERVALS)
-_E4_HEADER = 2  # lines: start time, sampling rate
+_E4_HEADER = 2  # header lines of BVP.csv: start time and sampling rate
 
 _DESCR = """\
 Wearable stress and affect detection (WESAD), wrist pulse
 ---------------------------------------------------------
 
 :Source: WESAD, folder Sx of each subject; Empatica E4 wristband, blood volume pulse
-:Recordings: 15 of about 87 minutes, 15 subjects
+:Recordings: 15 of about 87 minutes, one per subject
 :Channels: 1; blood volume pulse, no physical unit
 :Sampling rate: 64 Hz; windows are down-sampled by 4 (16 Hz) by default
 :Windows: of one minute
@@ -48,25 +49,27 @@ Wearable stress and affect detection (WESAD), wrist pulse
 Fifteen people sat through a neutral baseline, a public stress test, funny videos and, twice, a
 guided meditation.
 
-Processing, as in the PULSE publication: the recordings are cut to the shortest; a band-pass of 0.5
-to 10 Hz, a brick wall in the spectrum of 12-second blocks at cut-offs estimated from each
-recording, and a moving average of 3 steps. Nothing is normalised, and down-sampling is without a
-filter. Of each label the first stretch is used (of meditation the first two).
+Processing, as in the PULSE publication: the recordings are cut to the shortest and denoised, by a
+band-pass of 0.5 to 10 Hz, by a brick wall filter in the spectrum of 12-second blocks with cut-offs
+estimated from each recording, and by a moving average of 3 steps. The signals are not normalised,
+and they are down-sampled without a filter. The first stretch of each label is used; of
+meditation, the first two.
 
-Windows, as ``windows`` says. "published": as many as there are whole minutes in the stretch, the
-first at the beginning of the minute of the recording in which the stretch begins. So **the first
-window can hold up to 59 seconds from before the label's onset**, and blocks of the brick wall
-repeat a step each, which moves the signal by up to 7 seconds towards the end. The publication
-counts 666. "onset": from the label's onset, in recordings that are not cut to the shortest and of
-which no step is repeated.
+Windows: the parameter ``windows`` sets where they begin. "published": a stretch has as many
+windows as whole minutes; the first window begins at the full minute of the recording in which the
+stretch begins. **The first window can therefore hold up to 59 seconds
+from before the label's onset.** Every block of the brick wall filter also repeats one step, which
+moves the signal by up to 7 seconds towards the end. The publication counts 666 windows. "onset":
+the first window begins at the label's onset, recordings are not cut to the shortest, and no step
+is repeated.
 
-Split: the publication's, by subject, 11 / 2 / 2. It leaks nobody: a subject has one recording,
-so ``group="subject"`` and ``group="recording"`` divide the windows alike. Neighbouring windows of
-one stretch are very alike; never divide windows at random.
+Split: the publication's split by subject, 11 / 2 / 2. It leaks nobody: a subject has one
+recording, so ``group="subject"`` and ``group="recording"`` divide the windows alike. Neighbouring
+windows of one stretch are very alike; never divide windows at random.
 
-Where ``Sx.pkl`` is not there, the wristband's own files and a table of label intervals in its
-time are read instead. Recordings then begin where the labels' clock begins and end with the
-wristband, somewhat later than those of ``Sx.pkl``.
+If ``Sx.pkl`` is missing, the wristband's own files and a table of label intervals in wristband
+time are read instead. Recordings then begin when the labels' clock begins and end with the
+wristband's recording, somewhat later than those of ``Sx.pkl``.
 
 Licence: academic, non-commercial use; the authors ask for a citation.
 
@@ -81,7 +84,19 @@ Multiple Denoising and Peak-Detecting Methods. IEEE Access 9.
 
 
 class Run(NamedTuple):
-    """A stretch with one label: its class and its samples, `end` exclusive, at `rate` Hz."""
+    """Stretch with one label.
+
+    Attributes
+    ----------
+    label : int
+        Class of the stretch, 0 to 3.
+    start : int
+        First sample.
+    end : int
+        Sample after the last.
+    rate : int
+        Sampling rate of `start` and `end` in Hz.
+    """
 
     label: int
     start: int
@@ -90,15 +105,25 @@ class Run(NamedTuple):
 
     @property
     def n_minutes(self) -> int:
-        """Whole minutes in the stretch."""
+        """Number of whole minutes in the stretch."""
         return (self.end - self.start) // (60 * self.rate)
 
 
 class Subject(NamedTuple):
-    """One subject: name, pulse of shape (n_timesteps,) at 64 Hz, labelled stretches in order."""
+    """Recording of one subject.
+
+    Attributes
+    ----------
+    name : str
+        Name of the subject, such as "S2".
+    pulse : ndarray of shape (n_timesteps,), dtype float64
+        Blood volume pulse at 64 Hz.
+    runs : list of Run
+        Labelled stretches in order of time.
+    """
 
     name: str
-    pulse: np.ndarray
+    pulse: NDArray[np.float64]
     runs: list[Run]
 
 
@@ -106,16 +131,16 @@ def fetch_wesad(
     data_home: str | os.PathLike[str] | None = None,
     download_if_missing: bool = True,
     *,
-    group: str = "subject",
-    windows: str = "published",
+    group: Literal["subject", "recording"] = "subject",
+    windows: Literal["published", "onset"] = "published",
     downsample: int = 4,
     return_X_y: bool = False,
-) -> Bunch | tuple[np.ndarray, np.ndarray]:
+) -> Bunch | tuple[NDArray[np.float32], NDArray[np.int64]]:
     """Load the wrist pulse of WESAD, denoised, with its published split.
 
-    Denoising takes a few seconds; reading the published files, of 1 GB a subject, a few minutes.
-    These are pickles, and are read without running what is in them. See ``DESCR`` of the result
-    for the processing and what the windows are.
+    Denoising takes a few seconds; reading the published files, 1 GB per subject, takes a few
+    minutes. The files are pickles, and are read without running any code in them. ``DESCR`` of
+    the result describes the processing and the windows.
 
     ==============   =====================
     Classes                              4
@@ -126,60 +151,69 @@ def fetch_wesad(
     Parameters
     ----------
     data_home : str or path-like, default=None
-        The folder that holds ``S2``, ``S3`` and so on, or a folder with a subfolder ``wesad``
-        that does. None stands for :func:`get_data_home`'s default.
+        Folder with the folders ``S2``, ``S3`` and so on, or a folder whose subfolder ``wesad``
+        holds them. None means the default of :func:`get_data_home`.
     download_if_missing : bool, default=True
-        If False, raise an OSError if the data set is not there, instead of downloading it
-        (2.5 GB).
+        Whether to download the data set (2.5 GB) if it is missing. If False, a missing data set
+        raises an OSError.
     group : {"subject", "recording"}, default="subject"
-        What ``groups`` holds. There is one recording a subject.
+        Meaning of ``groups``: the subject or the recording of a window. Since every subject has
+        one recording, both divide the windows alike.
     windows : {"published", "onset"}, default="published"
-        Where windows begin: at the full minute before a label's onset, as published, or at the
-        onset.
+        Where windows begin: "published" is the full minute before a label's onset, "onset" is
+        the onset.
     downsample : int, default=4
-        A window holds every `downsample`-th of its 3,840 steps; there is no filter.
+        A window holds every `downsample`-th of its 3,840 steps. No filter is applied.
     return_X_y : bool, default=False
         If True, return ``(X, y)`` of all windows instead of a Bunch.
 
     Returns
     -------
     data : :class:`~sklearn.utils.Bunch`
+        Dictionary-like object with the attributes
+
         recordings : list of ndarray of shape (n_timesteps, 1), dtype float32
             Denoised pulse at 64 Hz; subjects in order of their names ("S10" before "S2").
         segments : ndarray of shape (n_segments, 4), dtype int64
             Recording index, start, end (exclusive) and label (0 to 3) of the whole minutes of
             each labelled stretch: input for :func:`~sklearn_pulse.windows.segment_windows`.
         X : ndarray of shape (n_windows, ceil(3840 / downsample), 1), dtype float32
-            The windows: subjects in the order above, within each by label.
+            The windows, in the order of ``recordings`` and by label within each recording.
         y : ndarray of shape (n_windows,)
             Label of each window, 0 to 3.
         groups : ndarray of shape (n_windows,)
-            Subject (str), or index of the recording, of each window.
-        recording, start : ndarray of shape (n_windows,)
-            Index into ``recordings``, and first time step in it, of each window.
+            Group of each window: its subject (str), or the index of its recording.
+        recording : ndarray of shape (n_windows,)
+            Index into ``recordings`` of each window.
+        start : ndarray of shape (n_windows,)
+            First time step of each window in its recording.
         split : ndarray of shape (n_windows,)
             "train", "val" or "test" for each window.
-        recording_split, recording_subject : ndarray of shape (n_recordings,)
-            Part and subject of each recording.
+        recording_split : ndarray of shape (n_recordings,)
+            "train", "val" or "test" for each recording.
+        recording_subject : ndarray of shape (n_recordings,)
+            Subject of each recording.
         downsample : int
-            As given.
-        feature_names, target_names : list of str
-            Names of the channel and of the 4 classes.
+            Value of the parameter.
+        feature_names : list of str
+            Name of the channel.
+        target_names : list of str
+            Names of the 4 classes.
         sampling_rate : float
-            Of ``recordings``: 64.0 Hz.
+            Sampling rate of ``recordings`` in Hz, 64.0.
         DESCR : str
             Description of the data set.
     (X, y) : tuple of ndarray
-        If ``return_X_y`` is True.
+        Windows and labels. Returned only if ``return_X_y`` is True.
 
     Raises
     ------
     OSError
-        If the data set or one of its files is not there.
+        If the data set or one of its files is missing and is not downloaded.
     ImportError
-        If it has to be downloaded and pooch is not installed.
+        If the data set has to be downloaded and pooch is not installed.
     ValueError
-        If a parameter is invalid, or a file is damaged or is refused.
+        If a parameter is invalid, or a file is damaged or hostile.
     TypeError
         If ``data_home`` is no path.
 
@@ -227,19 +261,19 @@ def fetch_wesad(
     )
 
 
-def label_runs(labels: np.ndarray) -> list[Run]:
+def label_runs(labels: NDArray[np.int64]) -> list[Run]:
     """Return the stretches of the labels 1 to 4, in order of time.
 
     Parameters
     ----------
     labels : ndarray of int of shape (n_samples,)
-        Label of each sample at 700 Hz; 0 and 5 to 7 are skipped.
+        Label of each sample at 700 Hz. The labels 0 and 5 to 7 are skipped.
 
     Returns
     -------
     runs : list of Run
-        With classes 0 to 3. A stretch that the recording ends in is one sample short, as in the
-        published code.
+        Stretches with the classes 0 to 3. A stretch that lasts to the end of the recording is one
+        sample short, as in the published code.
     """
     bounds = np.flatnonzero(np.diff(labels)) + 1
     starts = np.concatenate([[0], bounds]).tolist()
@@ -252,7 +286,7 @@ def label_runs(labels: np.ndarray) -> list[Run]:
 
 
 def minute_segments(runs: list[Run], n_timesteps: int, windows: str) -> list[tuple[int, int, int]]:
-    """Return the whole minutes of each label: of its first stretch, of meditation's first two.
+    """Return the whole minutes of each label's first stretch; of meditation, the first two.
 
     Parameters
     ----------
@@ -261,13 +295,14 @@ def minute_segments(runs: list[Run], n_timesteps: int, windows: str) -> list[tup
     n_timesteps : int
         Length of the denoised recording, in steps at 64 Hz.
     windows : {"published", "onset"}
-        Whether minutes count from the full minute before the onset, or from the onset.
+        Where minutes begin: "published" is the full minute before the onset, "onset" is the
+        onset.
 
     Returns
     -------
     segments : list of (start, end, label)
-        In steps at 64 Hz, label by label; only what fits into the recording. A stretch without
-        a whole minute ends the search for its label.
+        Segments in steps at 64 Hz, label by label. Minutes that do not fit into the recording are
+        left out. A stretch without a whole minute ends the search for its label.
     """
     segments = []
     for label, n_runs in enumerate(_N_RUNS):
@@ -284,22 +319,22 @@ def minute_segments(runs: list[Run], n_timesteps: int, windows: str) -> list[tup
 
 
 def read_subject_pickle(path: Path) -> Subject:
-    """Read ``Sx.pkl``: pulse of the wrist and labels, which begin together.
+    """Read ``Sx.pkl``, whose pulse of the wrist and labels begin at the same time.
 
     Parameters
     ----------
     path : pathlib.Path
-        The file; read without running what is in it.
+        The file, which is read without running any code in it.
 
     Returns
     -------
     subject : Subject
-        The pulse in float64, the stretches at 700 Hz.
+        The pulse and the stretches, at 700 Hz.
 
     Raises
     ------
     ValueError
-        If the file is refused or does not hold pulse and labels.
+        If the file is damaged or hostile, or does not hold pulse and labels.
     """
     data = read_pickle(path)
     try:
@@ -318,22 +353,30 @@ def read_subject_pickle(path: Path) -> Subject:
 
 
 def read_subject_e4(folder: Path, name: str, rows: list[dict[str, str]]) -> Subject:
-    """Read the wristband's own file, from where the labels' clock begins.
+    """Read the wristband's own file, from the beginning of the labels' clock on.
 
     Parameters
     ----------
     folder : pathlib.Path
-        The data set's folder.
+        Folder of the data set.
     name : str
-        The subject.
+        Name of the subject.
     rows : list of dict
-        The subject's rows of the table of label intervals: label (1 to 4), first and last sample
-        of the wristband (exclusive), and where the labels' clock begins, in its seconds.
+        The subject's rows of the table of label intervals: label (1 to 4), first sample and
+        sample after the last in the wristband's file, and beginning of the labels' clock in
+        seconds of wristband time.
 
     Returns
     -------
     subject : Subject
-        The pulse in float64, the stretches at 64 Hz.
+        The pulse and the stretches, at 64 Hz.
+
+    Raises
+    ------
+    OSError
+        If the wristband's file is missing.
+    ValueError
+        If the file or a row is damaged.
     """
     path = folder / name / f"{name}_E4_Data" / "BVP.csv"
     if not path.is_file():
@@ -354,8 +397,10 @@ def read_subject_e4(folder: Path, name: str, rows: list[dict[str, str]]) -> Subj
     return Subject(name, pulse[begin:], runs)
 
 
-def _minutes(segments: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return recording, start and label of each minute of the segments."""
+def _minutes(
+    segments: NDArray[np.int64],
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+    """Return the recording, start and label of each minute of the segments."""
     n_minutes = (segments[:, 2] - segments[:, 1]) // WINDOW_LENGTH
     of_segment = np.repeat(np.arange(len(segments)), n_minutes)
     minute = np.arange(len(of_segment)) - np.repeat(np.cumsum(n_minutes) - n_minutes, n_minutes)
@@ -363,8 +408,8 @@ def _minutes(segments: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return recording.copy(), start + minute * WINDOW_LENGTH, label.copy()
 
 
-def _denoise_all(subjects: list[Subject], *, aligned: bool) -> list[np.ndarray]:
-    """Denoise every recording; as published, all are cut to the shortest before."""
+def _denoise_all(subjects: list[Subject], *, aligned: bool) -> list[NDArray[np.float32]]:
+    """Denoise every recording; cut all to the shortest first, as published, unless `aligned`."""
     stop = None if aligned else min(len(subject.pulse) for subject in subjects)
     recordings = []
     for subject in subjects:
@@ -395,6 +440,7 @@ def _read_subjects(home: Path, download_if_missing: bool) -> list[Subject]:
 
 
 def _read_e4_subjects(folder: Path) -> list[Subject]:
+    """Read all subjects from the wristband's own files."""
     with open(folder / _INTERVALS, newline="", encoding="utf-8") as stream:
         rows = list(csv.DictReader(stream))
     by_name = {name: [r for r in rows if r.get("subject") == name] for name in sorted(SPLIT)}

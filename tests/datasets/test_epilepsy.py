@@ -1,4 +1,4 @@
-"""The Epilepsy reader, on files made here and on the Bonn EEG where it is."""
+"""The Epilepsy reader, on files made here and on the Bonn EEG if it is in the data folder."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def write_bonn(folder, seed=0):
 
 
 def write_tfc(folder, X, y, split):
-    """Write windows as the transfer benchmark has them."""
+    """Write windows in the format of the transfer benchmark's files."""
     folder.mkdir(parents=True, exist_ok=True)
     for part in PARTS:
         content = {
@@ -44,14 +44,14 @@ def write_tfc(folder, X, y, split):
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """Write a data home with small Bonn files; give it, the segments and the Bunch."""
+    """Write a data home with small Bonn files; return it, the segments and the Bunch."""
     home = tmp_path_factory.mktemp("data")
     segments = write_bonn(home / "bonn_epilepsy")
     return home, segments, fetch_epilepsy(home)
 
 
 def literal_windows(segments):
-    """All windows in order of set, file and time, scaled a column at a time."""
+    """Return all windows in order of set, file and time, scaled one column at a time."""
     rows = []
     for name in SETS:
         for i in range(1, 101):
@@ -102,7 +102,7 @@ def test_segment_split_keeps_segments_whole(folder):
     for i in range(0, 500, 100):
         counts = [int((data.recording_split[i : i + 100] == part).sum()) for part in PARTS]
         assert counts == [70, 15, 15]
-    # Shuffled, and each set in its own way.
+    # Every set is shuffled differently.
     assert set(data.recording_split[:70].tolist()) > {"train"}
     assert data.recording_split[:100].tolist() != data.recording_split[100:200].tolist()
     np.testing.assert_array_equal(data.recording, np.repeat(np.arange(500), 23))
@@ -159,7 +159,7 @@ def test_text_files_come_before_benchmark_files(folder, tmp_path):
 
 
 @pytest.mark.parametrize("parameters", [{"split": "segment"}, {"group": "subject"}], ids=str)
-def test_what_benchmark_files_do_not_tell(tmp_path, parameters):
+def test_options_that_need_the_text_files(tmp_path, parameters):
     write_tfc(tmp_path, np.zeros((3, 178, 1)), np.array([0, 1, 1]), np.array(PARTS))
     with pytest.raises(ValueError, match=r"needs the EEG's text files"):
         fetch_epilepsy(tmp_path, **parameters)
@@ -168,8 +168,8 @@ def test_what_benchmark_files_do_not_tell(tmp_path, parameters):
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (["samples"], "no dictionary"),
-        ({"samples": torch.zeros(2, 1, 178)}, "no dictionary"),
+        (["samples"], "not a dictionary"),
+        ({"samples": torch.zeros(2, 1, 178)}, "not a dictionary"),
         ({"samples": torch.zeros(2, 3, 178), "labels": torch.zeros(2)}, r"\(2, 3, 178\)"),
         ({"samples": torch.zeros(2, 1, 178), "labels": torch.zeros(3)}, r"shape \(3,\)"),
         ({"samples": torch.zeros(2, 1, 178), "labels": torch.full((2,), 2)}, "labels from 2 to 2"),
@@ -184,7 +184,7 @@ def test_damaged_benchmark_file(tmp_path, content, message):
 
 
 class Hostile:
-    """Executes code when a pickle of it is loaded."""
+    """An object whose pickle executes code when it is loaded."""
 
     def __reduce__(self):
         return exec, ("raise SystemExit('executed')",)
@@ -258,7 +258,7 @@ def test_constant_time_step_is_scaled_to_zero():
 
 @pytest.fixture(scope="module")
 def bonn(data_home):
-    """Give the folder with the Bonn EEG."""
+    """Return the folder with the Bonn EEG."""
     if not (data_home / "bonn_epilepsy").is_dir():
         pytest.skip(f"no folder bonn_epilepsy in {data_home}")
     return data_home / "bonn_epilepsy"

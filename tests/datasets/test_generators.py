@@ -42,7 +42,8 @@ MAKERS = {
 }
 SHORT = {"n_trials": 4, "n_timesteps": 60, "random_state": 0}
 
-# Index in the sweep: amplitude s, noise scale at level 1, standard deviation of all values.
+# For each index in the sweep: amplitude s, noise scale at level 1, standard deviation of all
+# values.
 REFERENCE = {
     ("lorenz", 0): (12.167, 12.167, 14.097),
     ("lorenz", 9): (41.234, 41.234, 72.953),
@@ -55,7 +56,7 @@ REFERENCE = {
 
 @pytest.fixture(scope="module")
 def clean():
-    """Noise-free sets at full length; each system's in one run."""
+    """Simulate noise-free sets at full length, all sets of a system in one run."""
     sets = {}
     for name in ("lorenz", "thomas", "hindmarsh_rose"):
         indices = [k for system, k in REFERENCE if system == name]
@@ -67,10 +68,10 @@ def clean():
 
 @pytest.fixture(scope="module")
 def digits():
-    """Relative tolerance: the printed digits where this machine rounds as the reference's did.
+    """Return a relative tolerance: the printed digits if this machine rounds as the reference did.
 
-    Elsewhere another last bit of a sine or of an initial state leads to other trajectories of the
-    same attractor.
+    On another machine, another last bit of a sine or of an initial state leads to other
+    trajectories on the same attractor.
     """
     bits = (
         initial_states(0, 20, 3).numpy().tobytes()
@@ -81,7 +82,7 @@ def digits():
 
 @pytest.fixture
 def short(monkeypatch):
-    """Sets of 300 time steps, so that many can be made."""
+    """Shorten sets to 300 time steps, so that tests can make many of them."""
     for module in (_generators, _synthetic_cache):
         monkeypatch.setattr(module, "N_TIMESTEPS", 300)
     monkeypatch.setitem(_synthetic_cache.fill.__kwdefaults__, "n_timesteps", 300)
@@ -136,7 +137,7 @@ def test_initial_states_are_those_torch_draws_after_its_seed():
             assert torch.equal(initial_states(seed, 20, 3).T, torch.randn(20, 3))
 
 
-# make_lorenz and its like
+# The functions that simulate one system
 
 
 @pytest.mark.parametrize("name", MAKERS)
@@ -370,7 +371,7 @@ def test_nothing_is_written_unless_asked(tmp_path, short, monkeypatch):
     assert not list(tmp_path.iterdir())
 
 
-def test_fill_makes_what_is_lacking_and_no_more(tmp_path, short, monkeypatch):
+def test_fill_simulates_only_missing_sets(tmp_path, short, monkeypatch):
     system = SYSTEMS["lorenz"]
     made = []
 
@@ -433,7 +434,7 @@ def test_backends_do_not_share_files(tmp_path):
 # The command
 
 
-def test_command_makes_all_and_goes_on(tmp_path, short, capsys):
+def test_command_makes_all_sets_and_resumes(tmp_path, short, capsys):
     arguments = ["--data-home", str(tmp_path)]
     __main__.main(["--systems", "lorenz", "--levels", "0", "3", *arguments])
     assert "lorenz: 20 sets made, 0 were there" in capsys.readouterr().out
@@ -463,7 +464,7 @@ def test_command_measures(capsys):
     out = capsys.readouterr().out
     own, run = map(float, re.search(r"lorenz +20 +([\d.]+) +([\d.]+)", out).groups())
     total = float(re.search(r"torchsde (\d+) s", out)[1])
-    # Ten values: the clean set, and the noisy one with its clean run.
+    # For each of the ten values: the clean set, and the noisy set with its clean run.
     assert total == pytest.approx(30 * run, abs=2.5)
     assert own < total
 
@@ -479,7 +480,7 @@ def test_command_refuses(arguments, capsys):
 
 
 def test_command_runs_as_a_module(monkeypatch, capsys):
-    """As ``python -m`` does it, short of a new process."""
+    """Run the module as ``python -m`` does, in this process."""
     monkeypatch.setattr(sys, "argv", ["datasets", "--help"])
     code = compile(Path(__main__.__file__).read_text(encoding="utf-8"), "__main__.py", "exec")
     with pytest.raises(SystemExit) as stop:

@@ -1,4 +1,4 @@
-"""The Gesture reader, on files made here and on the archive's files where they are."""
+"""The Gesture reader, on files made here and on the archive's files if they are available."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def write_ts(path, X, y, header=HEADER):
 
 
 def write_tfc(folder, content):
-    """Write (X, y) of each part as the transfer benchmark has them."""
+    """Write (X, y) of each part in the format of the transfer benchmark's files."""
     folder.mkdir(parents=True, exist_ok=True)
     for part, (X, y) in content.items():
         samples = torch.from_numpy(X.transpose(0, 2, 1).copy())
@@ -194,12 +194,12 @@ def test_missing_values_and_spaces(tmp_path):
         ("", "no series after a line @data"),
         ("@data\n", "no series after a line @data"),
         ("1,2:1.0\n", "no series after a line @data"),
-        ("@data\n1,x:1.0\n", "line 2 is no series"),
-        ("@data\n1,2:1:1.0\n", "line 2 is no series"),
+        ("@data\n1,x:1.0\n", "line 2 is not a series"),
+        ("@data\n1,2:1:1.0\n", "line 2 is not a series"),
         ("@data\n1,2:3,4:1.0\n1,2,3:4,5,6:1.0\n", r"line 3 has shape \(3, 2\)"),
         ("@data\n1.0\n", "line 2 has shape"),
         ("@data\n1,2:3,4:5,6:1.0\n", r"shape \(2, 3\) instead of \(315, 3\)"),
-        ("@data\n" + ":".join([",".join(["1"] * 315)] * 3) + ":9.0\n", r"names a class '9\.0'"),
+        ("@data\n" + ":".join([",".join(["1"] * 315)] * 3) + ":9.0\n", r"has the class '9\.0'"),
     ],
 )
 def test_damaged_ts_file_is_named(folder, tmp_path, text, message):
@@ -217,7 +217,7 @@ def test_damaged_ts_file_is_named(folder, tmp_path, text, message):
 
 @pytest.fixture(scope="module")
 def home(data_home):
-    """Give the data home with the archive's files."""
+    """Return the data home with the archive's files."""
     if not (data_home / "uwave_gesture").is_dir():
         pytest.skip(f"no folder uwave_gesture in {data_home}")
     return data_home
@@ -240,7 +240,7 @@ def test_published_length(home):
 
 
 def test_first_real_values(home):
-    """Of the first gesture of the archive's training file, read by splitting its line."""
+    """Compare the first gesture of the archive's training file with its line, split by hand."""
     text = (home / "uwave_gesture" / "UWaveGestureLibrary_TRAIN.ts").read_text()
     line = text.split("@data\n")[1].split("\n")[0]
     channels = line.split(":")

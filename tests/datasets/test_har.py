@@ -1,4 +1,4 @@
-"""The HAR reader, on folders made here and on the real recordings where they are."""
+"""The HAR reader, on folders made here and on the real recordings if they are available."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SUBJECTS = {1: 1, 2: 1, 3: 2, 4: 2, 5: 3, 6: 3, 7: 4}
 
 
 def write_folder(raw: Path, lengths, label_rows, seed=0) -> dict[int, np.ndarray]:
-    """Write a folder as the UCI archive has it; return the signals of each experiment."""
+    """Write a folder like that of the UCI archive; return the signals of each experiment."""
     raw.mkdir(parents=True)
     rng = np.random.default_rng(seed)
     signals = {}
@@ -31,7 +31,7 @@ def write_folder(raw: Path, lengths, label_rows, seed=0) -> dict[int, np.ndarray
 
 
 def random_label_rows(rng, lengths):
-    """Activities one after the other, some past the common length, with their transitions."""
+    """Return label rows of successive activities and transitions, some past the common length."""
     rows = []
     for experiment, length in lengths.items():
         start = int(rng.integers(0, 40))
@@ -67,7 +67,7 @@ def literal_windows(signals, label_rows):
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """Write a data home with seven small recordings, and give what is in it and its Bunch."""
+    """Write a data home with seven small recordings; return it, its content and its Bunch."""
     home = tmp_path_factory.mktemp("data")
     rows = random_label_rows(np.random.default_rng(3), LENGTHS)
     signals = write_folder(home / "hapt" / "RawData", LENGTHS, rows)
@@ -245,7 +245,7 @@ def test_data_home_of_another_type(data_home):
 
 @pytest.fixture
 def damaged(folder, tmp_path):
-    """Copy the small data set to damage it; give its RawData folder."""
+    """Copy the small data set to damage it; return its RawData folder."""
     shutil.copytree(folder[0] / "hapt" / "RawData", tmp_path / "RawData")
     return tmp_path / "RawData"
 
@@ -266,11 +266,11 @@ def test_missing_gyroscope_file(damaged):
     ("name", "text", "message"),
     [
         ("acc_exp03_user02.txt", "", "is empty"),
-        ("acc_exp03_user02.txt", "1 2 x\n", "no table of numbers"),
+        ("acc_exp03_user02.txt", "1 2 x\n", "not a table of numbers"),
         ("acc_exp03_user02.txt", "1 2 3 4\n", "4 columns instead of 3"),
         ("gyro_exp03_user02.txt", "1 2 3\n", "one file is damaged"),
         ("labels.txt", "1 1 5 250\n", "4 columns instead of 5"),
-        ("labels.txt", "1 1 walking 250 300\n", "no table of numbers"),
+        ("labels.txt", "1 1 walking 250 300\n", "not a table of numbers"),
     ],
 )
 def test_damaged_file_is_named(damaged, name, text, message):
@@ -343,6 +343,6 @@ def test_published_windows_follow_the_literal_rules(har, data_home):
 def test_published_signals(har):
     first = har.recordings[har.recording_experiment.tolist().index(1)][0]
     np.testing.assert_allclose(first[:3], [0.9180556, -0.1125, 0.5097222], rtol=1e-6)
-    # Gravity is in: a person lying or sitting still measures about 1 g.
+    # The acceleration includes gravity: it is about 1 g for a person at rest.
     still = har.X[har.y >= 3, :, :3].mean(axis=1)
     assert np.median(np.linalg.norm(still, axis=1)) == pytest.approx(1.0, abs=0.05)

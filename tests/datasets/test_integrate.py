@@ -1,4 +1,4 @@
-"""The integrator: against a literal loop, against exact solutions and against torchsde."""
+"""The integrator, compared with a literal loop, with exact solutions and with torchsde."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_steps_are_the_accumulated_ones(t_end, dt):
 
 
 def literal_midpoint(drift, diffusion, y0, t_out, dt, path):
-    """One trajectory of one component, one step and one output at a time."""
+    """Integrate one trajectory of one component, one step and one output at a time."""
     outputs = [y0]
     t = t_before = 0.0
     y = y_before = y0
@@ -134,6 +134,12 @@ def test_constant_diffusion_is_a_constant_function():
     clean = integrate_midpoint(torch.cos, y0, t_out)
     assert torch.equal(runs[0][..., 1], clean[..., 1])
     assert not torch.equal(runs[0][..., 0], clean[..., 0])
+
+
+def test_noise_without_increments_is_refused():
+    y0, t_out = torch.zeros(1, 1), torch.linspace(0.0, 1.0, 3)
+    with pytest.raises(ValueError, match="increments is None"):
+        integrate_midpoint(torch.cos, y0, t_out, diffusion=torch.tensor(1.0))
 
 
 def test_progress_counts_every_step():
@@ -246,7 +252,7 @@ def test_a_set_does_not_depend_on_its_company(name):
     + [pytest.param(name, 10_000, marks=pytest.mark.slow) for name in PAPER],
 )
 def test_noise_free_trajectories_are_those_of_torchsde(name, n_timesteps):
-    """To the last bit, although one bit would become another trajectory."""
+    """The bits must be equal, since a difference of one bit grows into another trajectory."""
     pytest.importorskip("torchsde")
     system = SYSTEMS[name]
     drift, y0 = drift_of(system, [system.sweep[7]], 20), initial_states(7, 20, 3)
@@ -304,7 +310,7 @@ def test_noisy_statistics_are_those_of_torchsde():
         ("lorenz", 0, 1.0, 0.03),
         ("lorenz", 0, 5.0, 0.03),
         ("thomas", 7, 3.0, 0.03),
-        # Few independent bursts: own seeds differ by as much.
+        # Few bursts are independent; two seeds of one backend differ by as much.
         ("hindmarsh_rose", 6, 5.0, 0.15),
     ],
 )
@@ -314,7 +320,7 @@ def test_noisy_statistics_are_those_of_torchsde_at_full_length(name, index, leve
         np.testing.assert_allclose(increments[1], [2.00, 2.48, 2.56], atol=0.03)
 
 
-def test_recursion_limit_is_put_back():
+def test_recursion_limit_is_restored():
     pytest.importorskip("torchsde")
     before = sys.getrecursionlimit()
     t_out = torch.linspace(0, 0.01, 3)

@@ -1,4 +1,4 @@
-"""The MIT-BIH AF reader, on WFDB files made here and on the real records where they are."""
+"""The MIT-BIH AF reader, on WFDB files made here and on real records if they are available."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def write_record(folder, name, n_samples, marks, rate=250, seed=None, missing=()
 
 
 def literal_rhythms(n_samples, marks):
-    """Code of each sample from the first mark on."""
+    """Return the code of each sample from the first mark on."""
     codes, current = [], None
     at = dict(marks)
     for sample in range(n_samples):
@@ -83,7 +83,7 @@ def literal_rhythms(n_samples, marks):
 
 
 def literal_label(codes, rule):
-    """Class of a window of codes, or None."""
+    """Return the class of a window of codes, or None."""
     counts = Counter(codes)
     if rule == "pure" and len(counts) > 1:
         return None
@@ -93,7 +93,7 @@ def literal_label(codes, rule):
 
 
 def literal_biquad(section, x, steady):
-    """One second-order section, as if the input had been `steady` for ever."""
+    """Apply one second-order section, as if all earlier input had been `steady`."""
     b0, b1, b2, _, a1, a2 = section.tolist()
     gain = (b0 + b1 + b2) / (1 + a1 + a2)
     x1 = x2 = steady
@@ -116,7 +116,7 @@ def literal_both_ways(run, x, padding):
 
 
 def literal_clean(x):
-    """High-pass and moving average of one lead, a sample at a time."""
+    """Apply high-pass and moving average to one lead, sample by sample."""
 
     def high_pass(x):
         steady = x[0]
@@ -143,7 +143,7 @@ def literal_recording(signals, marks, length):
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """Write a data home with seven small records; give it, the signals and the Bunch."""
+    """Write a data home with seven small records; return it, the signals and the Bunch."""
     home = tmp_path_factory.mktemp("data")
     signals = {
         name: write_record(home / "mitbih_af", name, n_samples, marks)
@@ -245,7 +245,7 @@ def test_filters_remove_drift_and_powerline():
         wave = np.cos(2 * np.pi * frequency * time)
         cleaned = reader.clean_ecg(wave)
         assert np.abs(cleaned[inner]).max() == pytest.approx(gain, abs=0.02), frequency
-        # No phase: what passes is in step with the input.
+        # The filter has zero phase: the pass band is not shifted in time.
         np.testing.assert_allclose(cleaned[inner], gain * wave[inner], atol=0.03)
 
 
@@ -281,8 +281,8 @@ def test_other_rates_are_resampled():
     assert reader.resample(wave, *reader.resampling_ratio(250.0)) is wave
 
 
-def test_resampled_records_go_the_same_way(tmp_path):
-    """At 500 Hz: marks and lengths in time, counted from the first mark."""
+def test_records_at_500_hz_follow_the_same_rules(tmp_path):
+    """Marks and lengths are counted in time from the first mark."""
     write_record(tmp_path, "a", 20020, [(20, "N"), (5021, "AFIB"), (10020, "N")], rate=500)
     data = fetch_mitbih_af(tmp_path, downsample=1)
     assert [len(recording) for recording in data.recordings] == [10000]
@@ -323,7 +323,7 @@ def test_bunch_is_complete(folder):
     assert data.target_names == ["AFIB", "N"] and len(data.feature_names) == 2
     assert data.groups.tolist() == data.recording_name[data.recording].tolist()
     assert data.sampling_rate == 250.0
-    for word in ("Moody", "Open Data Commons", "record_order", "one by person"):
+    for word in ("Moody", "Open Data Commons", "record_order", "split by person"):
         assert word in data.DESCR
 
 
@@ -381,7 +381,7 @@ def test_missing_file(tmp_path, folder, suffix):
 
 def test_record_without_rhythm(tmp_path):
     write_record(tmp_path, "a", 3000, [])
-    with pytest.raises(ValueError, match=r"a\.atr marks no rhythm"):
+    with pytest.raises(ValueError, match=r"a\.atr has no rhythm annotation"):
         fetch_mitbih_af(tmp_path)
 
 
@@ -398,12 +398,12 @@ def test_without_wfdb(folder, monkeypatch):
         fetch_mitbih_af(folder[0])
 
 
-# The real records: the MIT-BIH Arrhythmia Database stands in.
+# The real records of the MIT-BIH Arrhythmia Database, which is read instead
 
 
 @pytest.fixture(scope="module")
 def stand_in(data_home):
-    """Give the folder with records of the MIT-BIH Arrhythmia Database."""
+    """Return the folder with records of the MIT-BIH Arrhythmia Database."""
     if not (data_home / "mitdb").is_dir():
         pytest.skip(f"no folder mitdb in {data_home}")
     return data_home / "mitdb"
@@ -421,8 +421,9 @@ def afib_counts(data):
 
 
 def test_pure_afib_windows_of_each_record(pure):
-    # Windows from the first rhythm mark on. Record 203 has one more (127) in a count that lets
-    # its window 70 pass: the last 11 of its 3,600 samples (31 ms) are ventricular tachycardia.
+    # Windows are counted from the first rhythm mark on. Record 203 has one more window (127) in a
+    # count that accepts its window 70, of whose 3,600 samples the last 11 (31 ms) are ventricular
+    # tachycardia.
     assert afib_counts(pure) == {
         "201": 58,
         "202": 54,
@@ -436,7 +437,7 @@ def test_pure_afib_windows_of_each_record(pure):
 
 
 def test_the_window_of_record_203_that_is_nearly_pure(stand_in):
-    """In the samples of the file: all but 11 of window 70 are atrial fibrillation."""
+    """All samples of window 70 but 11 are atrial fibrillation in the file."""
     rhythms = reader.read_rhythms(wfdb, stand_in, "203")
     codes = reader.rhythm_steps(rhythms, rhythms.n_timesteps)[70 * LENGTH : 71 * LENGTH]
     impure = np.flatnonzero(codes != 0)

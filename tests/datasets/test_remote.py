@@ -1,4 +1,4 @@
-"""Where data sets come from: unpacking and downloading, against a server on this machine."""
+"""Unpacking and downloading of data sets, from a server on this machine."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ pooch = pytest.importorskip("pooch")
 
 
 class Server:
-    """An HTTP server that can break, ignore ranges, or refuse; it records what it is asked."""
+    """An HTTP server that can break, ignore ranges or refuse, and that records its requests."""
 
     def __init__(self):
         self.files = {}
@@ -82,7 +82,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
 @pytest.fixture
 def server(monkeypatch):
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
-    # Waits between retries are pooch's; they are long enough to show here.
+    # pooch waits seconds between retries, which would slow the tests down.
     monkeypatch.setattr(pooch.core.time, "sleep", lambda seconds: None)
     server = Server()
     yield server
@@ -97,14 +97,14 @@ def zip_bytes(members, compression=zipfile.ZIP_DEFLATED):
     return stream.getvalue()
 
 
-# Two megabytes that do not compress, so that there is something to break off.
+# Two megabytes that do not compress, so that a download is long enough to break.
 NOISE = np.random.default_rng(0).bytes(2_500_000)
 MEMBERS = {"top/data/a.dat": NOISE, "top/data/a.txt": b"text", "top/readme": b"read me"}
 
 
 @pytest.fixture
 def remote(server, monkeypatch):
-    """Publish a small data set "toy" on the server; give its entry."""
+    """Publish a small data set "toy" on the server; return its entry."""
     content = zip_bytes(MEMBERS)
     server.files["/toy.zip"] = content
     return publish(monkeypatch, server, sha256=hashlib.sha256(content).hexdigest())
@@ -126,7 +126,7 @@ def publish(monkeypatch, server, **changes):
 
 
 def assert_complete(folder, home):
-    """The data set is there, and nothing else that a download could leave."""
+    """Assert that the data set is complete and that the download has left no other file."""
     assert folder == home / "toy"
     assert (folder / "a.dat").read_bytes() == NOISE
     assert (folder / "a.txt").read_bytes() == b"text"
@@ -170,17 +170,17 @@ def test_download(remote, server, tmp_path):
     assert len(server.log) == 1
 
 
-def test_broken_download_goes_on(remote, server, tmp_path):
+def test_broken_download_is_resumed(remote, server, tmp_path):
     server.break_after = [1_200_000, 500_000]
     assert_complete(_remote.ensure("toy", tmp_path), tmp_path)
     ranges = [int(wanted[6:-1]) if wanted else 0 for _, wanted in server.log]
     assert len(ranges) == 3 and 0 < ranges[1] <= 1_200_000 < ranges[2] <= 1_700_000
 
 
-def test_broken_download_goes_on_in_another_call(remote, server, tmp_path):
+def test_broken_download_is_resumed_by_the_next_call(remote, server, tmp_path):
     n_tries = _download.N_RETRIES + 1
     server.break_after = [400_000] * n_tries
-    with pytest.raises(OSError, match="What has arrived is kept"):
+    with pytest.raises(OSError, match="The partial file is kept"):
         _remote.ensure("toy", tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["toy-1.0.zip.part"]
     arrived = (tmp_path / "toy-1.0.zip.part").stat().st_size
@@ -220,7 +220,7 @@ def test_wrong_checksum(server, monkeypatch, tmp_path):
     for part in ("0" * 64, "was deleted", "try again later", str(tmp_path / "toy")):
         assert part in message
     assert list(tmp_path.iterdir()) == []
-    assert len(server.log) == 1  # gigabytes are not fetched again
+    assert len(server.log) == 1  # the file is not downloaded again
 
 
 def test_address_that_is_gone(remote, server, tmp_path):
@@ -385,7 +385,7 @@ def test_members_nested_archive_and_room(server, monkeypatch, tmp_path):
     monkeypatch.setattr("shutil.disk_usage", lambda path: usage)
     with pytest.raises(OSError, match="make room"):
         _remote.ensure("toy", tmp_path / "b")
-    # It was downloaded for nothing if it were gone now.
+    # Keep the archive, which would have to be downloaded again.
     assert (tmp_path / "b" / "toy-1.0.zip").is_file()
 
 

@@ -1,4 +1,4 @@
-"""The reader of pickles from outside: arrays and plain containers, and nothing else."""
+"""The reader of untrusted pickles, which allows only arrays and plain containers."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_the_layout_of_wesad(path, protocol):
 
 
 def python2_pickle():
-    """Write what Python 2 and the numpy of its time wrote: names of numpy.core, byte strings."""
+    """Write a pickle like those of Python 2, with names of numpy.core and byte strings."""
     values = np.arange(-3, 3, dtype="<f8").reshape(3, 2)
     raw = values.tobytes()
     return values, b"".join(
@@ -231,7 +231,7 @@ def test_crafted_pickles_are_refused(path, content, message):
 @quick
 @given(st.binary(max_size=60), st.integers(0, 10**6))
 def test_damaged_pickles_are_errors_or_plain(path, noise, place):
-    """Whatever the bytes are, the answer is a ValueError or plain data."""
+    """Whatever the bytes are, the result is a ValueError or plain data."""
     content = pickle.dumps({"a": np.arange(3), "b": [1, "x"]}, 4)
     place %= len(content)
     try:
@@ -246,7 +246,7 @@ def test_missing_file(tmp_path):
 
 
 def test_crafted_pickles_are_pickles(path):
-    """The pieces above are what they are taken for."""
+    """The pieces above make a valid pickle when nothing in them is changed."""
     good = b"\x80\x04" + ARRAY + b"(K\x01K\x01\x85" + F8 + b"\x89C\x08" + bytes(8) + b"tb."
     assert sum(1 for _ in pickletools.genops(good)) > 10
     assert_same(read(path, good), np.zeros(1))

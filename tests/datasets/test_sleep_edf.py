@@ -20,7 +20,7 @@ mne = pytest.importorskip("mne")
 LENGTH = 3000
 AASM = {"W": 0, "1": 1, "2": 2, "3": 3, "4": 3, "R": 4}
 PUBLISHED = {"W": 0, "1": 1, "2": 2, "3": 3, "4": 4}
-# Seconds, microvolts: one EDF record, physical range of the EEG.
+# Length of an EDF record in seconds, and physical range of the EEG in microvolts.
 RECORD, RANGE = 30, 192.0
 
 
@@ -58,7 +58,7 @@ def write_psg(path, n_records, seed, rate=100, labels=None):
 
 
 def literal_scores(eeg):
-    """Each channel's z-score over the whole recording."""
+    """Return each channel's z-scores over the whole recording."""
     scaled = []
     for channel in eeg.T:
         mean = math.fsum(channel) / len(channel)
@@ -81,7 +81,7 @@ def write_hypnogram(path, stretches):
 
 
 def random_stretches(rng, end):
-    """Stages one after the other, from a long evening to a long morning."""
+    """Return successive stages, from a long evening to a long morning."""
     stretches, time = [(0, 2400, "Sleep stage W")], 2400
     while time < end - 2000:
         duration = 30 * int(rng.integers(1, 12))
@@ -94,7 +94,7 @@ def random_stretches(rng, end):
 
 
 def literal_epochs(stretches, codes, n_timesteps):
-    """First step and label of each epoch, in steps of the file."""
+    """Return the first step and the label of each epoch, in steps of the file."""
     begin, end = stretches[1][0] - 1800, stretches[-2][0] + 1800
     epochs = []
     for onset, duration, description in stretches:
@@ -113,7 +113,7 @@ NIGHTS = ["SC4001E0", "SC4002E0", "SC4011E0", "SC4012F0", "SC4131E0", "SC4191E0"
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """Write a data home with seven short nights; give it, their content and the Bunch."""
+    """Write a data home with seven short nights; return it, their content and the Bunch."""
     home = tmp_path_factory.mktemp("data")
     (home / "sleep_edf").mkdir()
     rng = np.random.default_rng(5)
@@ -124,7 +124,7 @@ def folder(tmp_path_factory):
         eeg = write_psg(home / "sleep_edf" / f"{name}-PSG.edf", n_records, seed)
         write_hypnogram(home / "sleep_edf" / f"{name[:7]}C-Hypnogram.edf", stretches)
         content[name] = literal_scores(eeg), stretches
-    # Another subject of the study, and another study.
+    # Files of another subject of the study, and of another study.
     for name in ("SC4201E0-PSG.edf", "SC4201EC-Hypnogram.edf", "ST7011J0-PSG.edf"):
         shutil.copy(home / "sleep_edf" / "SC4001E0-PSG.edf", home / "sleep_edf" / name)
     return home, content, fetch_sleep_edf(home)
@@ -193,7 +193,7 @@ def test_windows_are_cut_from_the_recordings(folder):
     cut = segment_windows(data.recordings, data.segments, 1000, downsample=3)
     for key in ("X", "y", "recording", "start"):
         np.testing.assert_array_equal(cut[key], data[key])
-    # A segment goes on as long as the stage does.
+    # A segment lasts as long as its stage.
     before, after = data.segments[:-1], data.segments[1:]
     touch = (before[:, 0] == after[:, 0]) & (before[:, 2] == after[:, 1])
     assert (before[touch, 3] != after[touch, 3]).all() and touch.any()
@@ -215,7 +215,7 @@ def test_segments_lie_in_the_truncated_recordings(folder):
 
 
 def test_split_of_39_nights():
-    """By the sizes alone: the order is that of subject and night, shuffled."""
+    """The sizes of the parts are published; the order is by subject and night, shuffled."""
     order, split = reader.shuffled_split(39)
     assert [int((split == part).sum()) for part in ("train", "val", "test")] == [27, 6, 6]
     expected = list(range(39))
@@ -226,7 +226,7 @@ def test_split_of_39_nights():
 @settings(max_examples=30, deadline=None)
 @given(data=st.data())
 def test_events_are_those_of_mne(data):
-    """mne's own cropping and chunking of annotations, on arbitrary stretches."""
+    """Compare with mne's own cropping and chunking of annotations, on arbitrary stretches."""
     step = data.draw(st.sampled_from([30.0, 10.0, 0.01]))
     durations = data.draw(st.lists(st.integers(1, 400), min_size=3, max_size=12))
     gaps = data.draw(
@@ -309,7 +309,7 @@ def test_return_X_y(folder):
 
 @pytest.fixture
 def damaged(folder, tmp_path):
-    """Copy one night to damage it; give its folder."""
+    """Copy one night to damage it; return its folder."""
     for path in (folder[0] / "sleep_edf").glob("SC4001*"):
         shutil.copy(path, tmp_path)
     return tmp_path
@@ -345,9 +345,9 @@ def test_no_night_of_these_subjects(damaged):
 @pytest.mark.parametrize("content", [b"", b"no EDF", b"0" + b" " * 300])
 @pytest.mark.parametrize("name", ["SC4001E0-PSG.edf", "SC4001EC-Hypnogram.edf"])
 def test_damaged_file_is_named(damaged, name, content):
-    # mne takes what it cannot read for a hypnogram without annotations.
+    # mne reads a damaged hypnogram as a hypnogram without annotations.
     (damaged / name).write_bytes(content)
-    with pytest.raises(ValueError, match=f"{name}( is no EDF file|: the hypnogram has 0)"):
+    with pytest.raises(ValueError, match=f"{name}( is not a readable EDF|: the hypnogram has 0)"):
         fetch_sleep_edf(damaged)
 
 

@@ -1,4 +1,4 @@
-"""Vector fields against their equations, written out number by number."""
+"""Vector fields, compared with their equations written out number by number."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ FACTS = {
 
 
 def field(name, state, parameter):
-    """Vector field at one state."""
+    """Return the vector field at one state."""
     state = torch.tensor(state, dtype=torch.float64)
     return [float(component) for component in SYSTEMS[name].field(state, parameter)]
 

@@ -1,4 +1,4 @@
-"""WESAD: denoising step by step, windows, and the reader on files made here and real ones."""
+"""WESAD: denoising step by step, windows, and the reader on made and on real files."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ MINUTE = 3840
 
 
 def pulse(n_timesteps, seed=0, rate=1.2):
-    """A noisy pulse of `rate` beats a second that drifts."""
+    """Return a noisy, drifting pulse of `rate` beats per second."""
     rng = np.random.default_rng(seed)
     t = np.arange(n_timesteps) / 64
     beat = np.sin(2 * np.pi * (rate * t + 0.2 * np.sin(t / 9)))
@@ -151,12 +151,12 @@ def test_brick_wall_follows_the_literal_rule(n_timesteps, low, high):
 @pytest.mark.parametrize("n_timesteps", [1, 500, 768, 1521, 4000])
 def test_aligned_brick_wall_repeats_nothing(n_timesteps):
     x = pulse(n_timesteps)
-    # A wall that lets everything through gives the recording back, step by step.
+    # A filter without cut-offs returns the recording, step by step.
     np.testing.assert_allclose(_ppg.brick_wall(x, -1, 40, aligned=True), x, atol=1e-10)
     repeated = _ppg.brick_wall(x, -1, 40)
     literal = literal_brick_wall(x, -1, 40)
     np.testing.assert_allclose(repeated, literal, atol=1e-10)
-    if n_timesteps == 4000:  # each of the five later blocks begins with a step again
+    if n_timesteps == 4000:  # each of the five later blocks repeats one step
         assert len(repeated) == 4005
         np.testing.assert_allclose(repeated[761], repeated[760], atol=1e-10)
 
@@ -200,7 +200,7 @@ def test_denoise_is_the_chain():
 
 
 def literal_minutes(labels, n_timesteps):
-    """Minutes as published, walking through the labels at 700 Hz."""
+    """Find the published minutes by a walk through the labels at 700 Hz."""
     minutes = []
     labels = labels.tolist()
     for label in (1, 2, 3, 4):
@@ -225,7 +225,7 @@ def literal_minutes(labels, n_timesteps):
 
 
 def made_labels(rng, n_runs=7):
-    """Labels at 700 Hz in stretches, some shorter than a minute."""
+    """Return labels at 700 Hz in stretches, some shorter than a minute."""
     runs = [
         np.full(int(rng.choice([20_000, 42_000, 60_000, 130_000])), rng.integers(0, 8))
         for _ in range(n_runs)
@@ -264,7 +264,7 @@ def test_minutes_in_detail():
     assert published == [(1 * MINUTE, 3 * MINUTE, 0), (11 * MINUTE, 14 * MINUTE, 2)]
     onset = _wesad.minute_segments(runs, 10**6, "onset")
     assert onset == [(4571, 4571 + 2 * MINUTE, 0), (45760, 45760 + 3 * MINUTE, 2)]
-    # What does not fit into the recording is left out.
+    # Minutes that do not fit into the recording are left out.
     assert _wesad.minute_segments(runs, 3 * MINUTE - 1, "published") == [(MINUTE, 2 * MINUTE, 0)]
 
 
@@ -272,7 +272,7 @@ def test_minutes_in_detail():
 
 
 def write_pickles(home, seed=0):
-    """Write fifteen small subjects as WESAD has them; return pulse and labels of each."""
+    """Write fifteen small subjects in WESAD's format; return pulse and labels of each."""
     subjects = {}
     for number, name in enumerate(NAMES):
         rng = np.random.default_rng(seed + number)
@@ -463,7 +463,7 @@ HEADER = (
 
 
 def write_e4(home, subjects, begin=333):
-    """Write what was recorded `begin` samples after the wristband had been switched on."""
+    """Write recordings that begin `begin` samples after the wristband was switched on."""
     rows = [HEADER]
     for name, (x, labels) in subjects.items():
         folder = home / name / f"{name}_E4_Data"
@@ -555,8 +555,8 @@ def test_published_windows_beside_the_paper(real):
     assert {x.shape for x in data.recordings} == {(339_635, 1)}
 
 
-def test_the_pulse_is_in_it(onset):
-    """The largest peak of most windows' spectra is a heart rate of 48 to 150 a minute."""
+def test_windows_hold_a_pulse(onset):
+    """The largest peak of most windows' spectra is a heart rate of 48 to 150 per minute."""
     spectrum = np.abs(np.fft.rfft(onset.X[:, :, 0], axis=1))
     rate = np.fft.rfftfreq(960, 1 / 16)[spectrum.argmax(axis=1)]
     assert np.mean((rate > 0.8) & (rate < 2.5)) > 0.9

@@ -13,7 +13,7 @@ from tests.windows.helpers import quick, ramp
 
 
 def slow_segments(n_timesteps, segments, length, stride, downsample):
-    """Collect windows of kept steps, one segment at a time, as the rule reads."""
+    """Collect windows of kept steps, one segment at a time."""
     rows = []
     for recording, first, end, label in segments:
         kept = [t for t in range(0, n_timesteps[recording], downsample) if first <= t < end]
