@@ -11,23 +11,28 @@ from numpy.typing import ArrayLike, NDArray
 class LazyWindows(ABC):
     """A lazy array of windows, which the estimators read batch by batch.
 
-    A subclass sets `shape` and defines `take`. Whatever else it knows about its windows it says
-    by overriding the other attributes, whose defaults mean "unknown".
+    A subclass sets `shape` and defines `take`. It may override the other attributes and methods,
+    whose defaults mean that nothing else is known about the windows.
 
     Attributes
     ----------
     shape : tuple of int
-        ``(n_windows, n_timesteps, n_channels)``.
+        Shape of the array, ``(n_windows, n_timesteps, n_channels)``.
     recording : ndarray of int of shape (n_windows,) or None
-        Recording of each window; None means unknown.
+        Recording of each window; None if it is unknown.
     start : ndarray of int of shape (n_windows,) or None
-        First step of each window in its recording; None means unknown.
+        First step of each window in its recording; None if it is unknown.
     overlaps : bool
-        Whether two windows share a step of a recording.
+        Whether two windows are known to overlap.
+
+    See Also
+    --------
+    RecordingWindows : Lazy windows of recordings.
 
     Examples
     --------
     >>> import numpy as np
+    >>> from sklearn_pulse.windows import LazyWindows
     >>> class Noise(LazyWindows):
     ...     shape = (40, 64, 3)
     ...
@@ -47,40 +52,41 @@ class LazyWindows(ABC):
 
     @abstractmethod
     def take(self, indices: ArrayLike) -> NDArray[np.float32]:
-        """Read some windows into a new array.
+        """Read selected windows into a new array.
 
         Parameters
         ----------
         indices : array-like of int of shape (n_selected,)
-            Numbers of the windows, in the order of the result.
+            Indices of the windows, in the order of the output.
 
         Returns
         -------
-        ndarray of float32, of shape (n_selected, n_timesteps, n_channels)
+        ndarray of shape (n_selected, n_timesteps, n_channels), dtype float32
             The windows.
         """
 
     def observed_windows(self) -> NDArray[np.bool_] | None:
-        """Find the windows with a step whose channels are all finite.
+        """Find the windows that have a time step whose channels are all finite.
 
         Returns
         -------
         ndarray of bool of shape (n_windows,), or None
-            None means that the windows themselves must be read to tell.
+            True for each window with such a step. None if the windows have to be read to tell.
         """
         return None
 
     def apart(self, indices: NDArray[np.intp]) -> LazyWindows | None:
-        """Cut the steps that some windows cover into windows that share no step.
+        """Cut the steps that selected windows cover into windows that share no step.
 
         Parameters
         ----------
         indices : ndarray of int of shape (n_selected,)
-            Numbers of the windows.
+            Indices of the windows.
 
         Returns
         -------
         LazyWindows or None
-            None means that the places of the windows in their recordings are unknown.
+            Windows of the same length. None if the positions of the windows in their recordings
+            are unknown.
         """
         return None

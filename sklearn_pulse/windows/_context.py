@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from ._base import LazyWindows
 from ._lazy import RecordingWindows
@@ -39,7 +39,6 @@ class ContextWindows(LazyWindows):
 
     windows: RecordingWindows
     margin: int
-    shape: tuple[int, int, int]
 
     def __init__(self, windows: RecordingWindows, margin: int) -> None:
         self.windows = windows
@@ -73,12 +72,12 @@ class ContextWindows(LazyWindows):
         steps = np.stack([start, after], axis=1) // x.downsample
         return np.minimum(steps, self.margin).astype(np.intp, copy=False)
 
-    def take(self, indices: NDArray[np.intp]) -> NDArray[np.float32]:
+    def take(self, indices: ArrayLike) -> NDArray[np.float32]:
         """Read windows and their margins into a new array.
 
         Parameters
         ----------
-        indices : array of int of shape (n_selected,)
+        indices : array-like of int of shape (n_selected,)
             Indices of the windows.
 
         Returns
@@ -87,6 +86,7 @@ class ContextWindows(LazyWindows):
             The windows with their margins, zero outside the recordings.
         """
         x = self.windows
+        indices = np.asarray(indices, dtype=np.intp)
         wide = np.zeros((len(indices), *self.shape[1:]), dtype=np.float32)
         recordings, starts = x.recording[indices].tolist(), x.start[indices].tolist()
         for row, (before, after) in enumerate(self.room(indices).tolist()):

@@ -216,15 +216,15 @@ class RecordingWindows(LazyWindows):
             observed[own] = _any_in_windows(finite, self.start[own], self.length, self.downsample)
         return observed
 
-    def apart(self, indices: np.ndarray) -> RecordingWindows:
-        """Cut the steps that some windows cover into windows that share no step.
+    def apart(self, indices: NDArray[np.intp]) -> RecordingWindows:
+        """Cut the steps that selected windows cover into windows that share no step.
 
-        Steps that no given window covers are not read: they may belong to a test set.
+        Steps that no selected window covers are not read, since they may belong to a test set.
 
         Parameters
         ----------
         indices : ndarray of int of shape (n_selected,)
-            Numbers of the windows.
+            Indices of the windows.
 
         Returns
         -------
@@ -234,6 +234,7 @@ class RecordingWindows(LazyWindows):
         Examples
         --------
         >>> import numpy as np
+        >>> from sklearn_pulse.windows import RecordingWindows
         >>> X = RecordingWindows(np.ones((1, 9, 1)), recording=[0] * 3, start=[0, 2, 5], length=4)
         >>> X.apart(np.arange(3)).start
         array([0, 4])
@@ -241,8 +242,8 @@ class RecordingWindows(LazyWindows):
         span = (self.length - 1) * self.downsample + 1
         order = indices[np.lexsort((self.start[indices], self.recording[indices]))]
         names, first = np.unique(self.recording[order], return_index=True)
-        recording: list[np.ndarray] = []
-        start: list[np.ndarray] = []
+        recording: list[NDArray[np.intp]] = []
+        start: list[NDArray[np.intp]] = []
         for name, times in zip(names, np.split(self.start[order], first[1:]), strict=True):
             for covered in np.split(times, np.flatnonzero(np.diff(times) > span) + 1):
                 start.append(np.arange(covered[0], covered[-1] + 1, span))
