@@ -239,6 +239,8 @@ class RecordingWindows(LazyWindows):
         >>> X.apart(np.arange(3)).start
         array([0, 4])
         """
+        if not len(indices):
+            return self._select(np.empty(0, dtype=np.intp))
         span = (self.length - 1) * self.downsample + 1
         order = indices[np.lexsort((self.start[indices], self.recording[indices]))]
         names, first = np.unique(self.recording[order], return_index=True)
@@ -249,7 +251,8 @@ class RecordingWindows(LazyWindows):
                 start.append(np.arange(covered[0], covered[-1] + 1, span))
                 recording.append(np.full(len(start[-1]), name))
         pieces = copy.copy(self)
-        pieces.recording, pieces.start = np.concatenate(recording), np.concatenate(start)
+        pieces.recording = _as_positions(np.concatenate(recording), "recording")
+        pieces.start = _as_positions(np.concatenate(start), "start")
         return pieces
 
     def __len__(self) -> int:

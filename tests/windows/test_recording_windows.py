@@ -302,3 +302,13 @@ def test_lazy_windows_are_scanned_recording_by_recording(monkeypatch):
         transformer.fit(X)
     monkeypatch.setattr(RecordingWindows, "take", None)
     transformer.fit(X[:1])
+
+
+def test_windows_apart_cover_the_same_steps_once():
+    X = RecordingWindows(np.arange(12.0).reshape(1, 12, 1), [0] * 4, [7, 0, 2, 5], length=3)
+    apart = X.apart(np.arange(4))
+    covered = np.asarray(apart).ravel()
+    assert len(set(covered)) == len(covered)
+    assert set(range(9)) <= set(covered) <= set(range(10))  # of the steps that X holds
+    assert not apart.start.flags.writeable
+    assert X.apart(np.empty(0, dtype=int)).shape == (0, 3, 1)
