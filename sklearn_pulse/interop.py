@@ -1,4 +1,4 @@
-"""Published checkpoints in."""
+"""Conversion between published checkpoints and fitted transformers."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from torch import Tensor
 
 from ._pulse import PulseTransformer
 
-# Prefix of a published name, and of ours; the first that fits counts.
+# Pairs of a published prefix and ours. The first prefix that fits a name is used.
 _PREFIXES = (
     ("encoder.ts_encoder.input_fc.", "encoder.input."),
     ("encoder.ts_encoder.feature_extractor.net.", "encoder.blocks."),
@@ -34,23 +34,29 @@ def from_reference_checkpoint(
     Parameters
     ----------
     state_or_path : mapping of str to array, or path-like
-        The state dictionary, or a file that :func:`torch.load` reads it from with
+        The state dictionary, or the path of a file with it. :func:`torch.load` reads the file with
         ``weights_only=True``, so that nothing in the file is executed.
-    **params
-        Parameters of :class:`~sklearn_pulse.PulseTransformer` that shapes cannot tell:
-        `init_dilation`, `time_varying_pool`, `pooling`, `n_crops`, ... Sizes are read from the
-        shapes; one that is passed as well must agree.
+    **params : dict
+        Parameters of :class:`~sklearn_pulse.PulseTransformer` that do not follow from the shapes of
+        the weights: `init_dilation`, `time_varying_pool`, `pooling`, `n_crops` and others. Sizes
+        are read from the shapes; a size that is also passed must agree with them.
 
     Returns
     -------
     PulseTransformer
-        Ready to `transform`; its objective is ``net_.module_``. The length of the windows it was
-        trained on is not in a checkpoint, so ``n_timesteps_in_`` is None.
+        Fitted transformer, whose objective is ``net_.module_``. A checkpoint does not hold the
+        length of its training windows, so ``n_timesteps_in_`` is None.
 
     Raises
     ------
+    TypeError
+        If a parameter is unknown or of the wrong type.
     ValueError
         If a name is missing or unknown, or a size that was passed disagrees with the shapes.
+
+    See Also
+    --------
+    to_reference_state : The conversion in the other direction.
 
     Examples
     --------
@@ -72,8 +78,8 @@ def from_reference_checkpoint(
     for name in set(params) & set(sizes):
         if params[name] != sizes[name]:
             raise ValueError(
-                f"{name}={params[name]!r} disagrees with the checkpoint, whose shapes say"
-                f" {sizes[name]!r}: leave it out."
+                f"{name}={params[name]!r} disagrees with the shapes of the checkpoint, from which"
+                f" it is {sizes[name]!r}: leave {name} out."
             )
     estimator = PulseTransformer(**{**params, **sizes})
     estimator._check_params()
@@ -84,7 +90,7 @@ def from_reference_checkpoint(
     try:
         estimator._restore(state)
     except RuntimeError as error:
-        raise ValueError(f"the checkpoint is not one of PULSE: {error}") from error
+        raise ValueError(f"the checkpoint is not a checkpoint of PULSE: {error}") from error
     return estimator
 
 
@@ -94,20 +100,36 @@ def to_reference_state(estimator: PulseTransformer) -> dict[str, Tensor]:
     Parameters
     ----------
     estimator : PulseTransformer
-        Fitted, with the published two-layer observation map.
+        A fitted transformer with the published two-layer observation map
+        (``observation="mlp"``).
 
     Returns
     -------
     dict of str to Tensor
-        What :func:`from_reference_checkpoint` reads.
+        State dictionary that :func:`from_reference_checkpoint` reads.
 
     Raises
     ------
     ValueError
         With ``observation="linear"``, which the published code does not have.
+
+    See Also
+    --------
+    from_reference_checkpoint : The conversion in the other direction.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn_pulse import PulseTransformer
+    >>> from sklearn_pulse.interop import to_reference_state
+    >>> X = np.random.default_rng(0).normal(size=(8, 32, 2))
+    >>> small = {"embedding_dim": 16, "encoder_hidden_dim": 8, "encoder_depth": 3}
+    >>> pulse = PulseTransformer(**small, max_epochs=1, random_state=0).fit(X)
+    >>> to_reference_state(pulse)["recon_net.out_proj.fc2.weight"].shape[0]  # channels
+    2
     """
     if estimator.observation != "mlp":
-        raise ValueError("observation='linear' has no published names: only 'mlp' has")
+        raise ValueError("observation='linear' has no published names: fit with observation='mlp'")
     return {
         _published_name(name): value.unsqueeze(-1) if name.endswith("skip.weight") else value
         for name, value in estimator.net_.module_.state_dict().items()
@@ -115,6 +137,7 @@ def to_reference_state(estimator: PulseTransformer) -> dict[str, Tensor]:
 
 
 def _read(state_or_path: Any) -> dict[str, Tensor]:
+    """Return a state dictionary of tensors."""
     if not isinstance(state_or_path, Mapping):
         state_or_path = torch.load(state_or_path, map_location="cpu", weights_only=True)
     return {
@@ -124,14 +147,16 @@ def _read(state_or_path: Any) -> dict[str, Tensor]:
 
 
 def _our_name(name: str) -> str:
+    """Return the name of a weight in `PulseTransformer`."""
     for theirs, ours in _PREFIXES:
         if name.startswith(theirs):
             rest = name.removeprefix(theirs)
             return ours + rest.replace(".conv.", ".").replace("projector.", "skip.")
-    raise ValueError(f"the checkpoint is not one of PULSE: it holds {name!r}")
+    raise ValueError(f"the checkpoint is not a checkpoint of PULSE: it holds {name!r}")
 
 
 def _published_name(name: str) -> str:
+    """Return the name of a weight in the published code."""
     for theirs, ours in _PREFIXES:
         if name.startswith(ours):
             rest = name.removeprefix(ours).replace("skip.", "projector.")
@@ -142,11 +167,12 @@ def _published_name(name: str) -> str:
 
 
 def _our_shape(name: str, value: Tensor) -> Tensor:
+    """Drop the last axis of a convolution of width 1, which is a linear map here."""
     return value.squeeze(-1) if name.endswith("skip.weight") else value
 
 
 def _sizes(state: Mapping[str, Tensor]) -> dict[str, Any]:
-    """Read the sizes off the shapes."""
+    """Return the parameters that follow from the shapes of the weights."""
     try:
         hidden_dim, n_channels = state["encoder.input.weight"].shape
         init_hidden_dim, init_channels, init_kernel_size = state[
@@ -155,7 +181,9 @@ def _sizes(state: Mapping[str, Tensor]) -> dict[str, Any]:
         embedding_dim = len(state["encoder.norm.weight"])
         gru_hidden_dim = state["decoder.gru.weight_hh_l0"].shape[1]
     except KeyError as error:
-        raise ValueError(f"the checkpoint is not one of PULSE: it lacks {error}") from error
+        raise ValueError(
+            f"the checkpoint is not a checkpoint of PULSE: it lacks {error}"
+        ) from error
     blocks = {name.split(".")[2] for name in state if name.startswith("encoder.blocks.")}
     time_varying = state.get("time_varying.conv1.bias", torch.empty(0))
     sizes = {
@@ -169,6 +197,6 @@ def _sizes(state: Mapping[str, Tensor]) -> dict[str, Any]:
         "gru_hidden_dim": gru_hidden_dim,
         "observation": "mlp",
     }
-    if embedding_dim != n_channels:  # otherwise its input does not tell
+    if embedding_dim != n_channels:  # otherwise both kinds have the same shape
         sizes["shared_encoder"] = init_channels == embedding_dim
     return sizes

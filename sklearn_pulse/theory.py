@@ -1,10 +1,10 @@
-"""Which latent variables connect masked and visible data: the graphs behind Theorem 1."""
+"""Graphs behind Theorem 1: the latent variables that connect masked and visible data."""
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable
 from itertools import combinations
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from ._parameters import check_integer, check_option
 
@@ -14,35 +14,41 @@ if TYPE_CHECKING:
 __all__ = ["minimum_separators", "pulse_graph", "separates", "shared_latents"]
 
 
-def pulse_graph(n_samples: int = 2, n_steps: int = 4, first_step: str = "root") -> nx.DiGraph:
+def pulse_graph(
+    n_samples: int = 2, n_steps: int = 4, first_step: Literal["root", "driven"] = "root"
+) -> nx.DiGraph:
     """Make the graph of several samples of one dynamical system.
 
-    The system acts on every transition between the states of every sample, and each state on its
-    own observable. Samples have nothing in common but the system.
+    The system acts on every transition between the states of every sample, and each state acts on
+    its own observable. Samples share only the system.
 
     Parameters
     ----------
     n_samples : int, default=2
-        Samples of the system; two are the pair of the theorem.
+        Number of samples of the system. Two samples are the pair of the theorem.
     n_steps : int, default=4
-        Time steps of each sample, the paper's W.
+        Number of time steps of each sample, the paper's W.
     first_step : {"root", "driven"}, default="root"
-        What the first state of a sample comes from: from nothing, so that the system first acts on
-        the second (paper, Appendix A), or from the system and an initial state, as in the
-        cross-reconstruction objective (paper, Eq. 2), where it is the decoder's first output.
+        Causes of the first state of a sample. With "root" it has no cause, and the system first
+        acts on the second state (paper, Appendix A). With "driven" its causes are the system and an
+        initial state, as in the cross-reconstruction objective (paper, Eq. 2), where the first
+        state is the first output of the decoder.
 
     Returns
     -------
     networkx.DiGraph
-        Its nodes are strings: ``"system"``, ``"X[i,t]"`` for the state and ``"Y[i,t]"`` for the
-        observable of sample i at step t, both counted from zero, and ``"initial[i]"`` for the
-        initial states of a driven graph. Node attributes: `kind` ("system", "state",
-        "initial_state" or "observable"), `sample` and `step` (None where there is none).
+        Graph whose nodes are strings: ``"system"``, ``"X[i,t]"`` for the state and ``"Y[i,t]"`` for
+        the observable of sample i at step t, both counted from zero, and ``"initial[i]"`` for the
+        initial states of a driven graph. Node attributes are `kind` ("system", "state",
+        "initial_state" or "observable"), `sample` and `step` (None for nodes without a sample or
+        step).
 
     Raises
     ------
-    TypeError, ValueError
-        If a number is none or too small, or `first_step` is unknown.
+    TypeError
+        If `n_samples` or `n_steps` is not an integer.
+    ValueError
+        If `n_samples` or `n_steps` is smaller than 1, or `first_step` is unknown.
     ImportError
         If networkx is missing or older than 3.3.
 
@@ -82,11 +88,14 @@ def pulse_graph(n_samples: int = 2, n_steps: int = 4, first_step: str = "root") 
 
 
 def shared_latents(
-    graph: nx.DiGraph, masked: Iterable[Hashable], rule: str = "literal"
+    graph: nx.DiGraph,
+    masked: Iterable[Hashable],
+    rule: Literal["literal", "blocking"] = "literal",
 ) -> frozenset[Hashable]:
     """Select the latent variables that masked and visible observables share, and prune them.
 
-    Selected is every latent variable with a masked and a visible observable among its descendants.
+    A latent variable is selected if both a masked and a visible observable are among its
+    descendants.
 
     Parameters
     ----------
@@ -94,35 +103,38 @@ def shared_latents(
         An acyclic graph whose observables have the node attribute ``kind="observable"``; every
         other node is latent. :func:`pulse_graph` makes one.
     masked : iterable of nodes
-        The observables that are hidden and to be predicted; all others are visible. Neither side
-        may be empty. (The paper's m is 0 where an observable is masked.)
+        The observables that are hidden and to be predicted; all other observables are visible.
+        Neither side may be empty. The paper's m is 0 where an observable is masked.
     rule : {"literal", "blocking"}, default="literal"
-        When a selected variable is pruned: as the paper words it, if another selected one lies on
-        a directed path from it to the visible side; or only if one lies on every such path.
+        Condition to prune a selected variable. With "literal", as the paper words it, another
+        selected variable lies on some directed path from it to the visible side. With "blocking",
+        another selected variable lies on every such path.
 
     Returns
     -------
     frozenset of nodes
-        What is left.
+        The selected variables that are not pruned.
 
     Raises
     ------
-    TypeError, ValueError
-        If the graph is undirected, has a cycle or has no observables; if `masked` holds none, all
-        or anything but observables of the graph; if `rule` is unknown.
+    TypeError
+        If `graph` is not a directed networkx graph, or `masked` is not an iterable of nodes.
+    ValueError
+        If `graph` has a cycle or no observables; if `masked` is empty, holds every observable, or
+        holds anything else than observables of the graph; if `rule` is unknown.
     ImportError
         If networkx is missing or older than 3.3.
 
     See Also
     --------
-    separates : Whether what is left blocks every path between the two sides.
+    separates : Whether given variables block every path between the two sides.
 
     Notes
     -----
-    Where no observable has children, as in the paper's graph, the blocking rule's set always
-    separates the two sides, though a smaller one may do; the literal rule's set often does not.
-    Under both rules the set is ``{"system"}`` exactly if one sample of the pair is wholly masked
-    and the other wholly visible, for two or more steps (Theorem 1).
+    Where no observable has children, as in the paper's graph, the set of the blocking rule always
+    separates the two sides, though a smaller set may do so too; the set of the literal rule often
+    does not. For two or more steps, the set of either rule is ``{"system"}`` exactly if one sample
+    of the pair is wholly masked and the other wholly visible (Theorem 1).
 
     References
     ----------
@@ -145,7 +157,7 @@ def shared_latents(
     below = {latent: nx.descendants(graph, latent) for latent in _latents(graph)}
     selected = {latent for latent in below if below[latent] & hidden and below[latent] & visible}
     if rule == "literal":
-        # Every selected variable leads to the visible side, so one below another lies between.
+        # Every selected variable leads to the visible side, so a selected descendant lies between.
         return frozenset(latent for latent in selected if not below[latent] & selected)
     free = set(graph) - selected
 
@@ -156,27 +168,34 @@ def shared_latents(
 
 
 def separates(graph: nx.DiGraph, latents: Iterable[Hashable], masked: Iterable[Hashable]) -> bool:
-    """Tell whether masked and visible observables are d-separated given some latent variables.
+    """Return whether given latent variables d-separate masked and visible observables.
 
     Parameters
     ----------
     graph : networkx.DiGraph
-        As in :func:`shared_latents`.
+        An acyclic graph whose observables have the node attribute ``kind="observable"``; every
+        other node is latent. :func:`pulse_graph` makes one.
     latents : iterable of nodes
         Latent variables that are given; may be empty.
     masked : iterable of nodes
-        As in :func:`shared_latents`.
+        The observables that are hidden; all other observables are visible. Neither side may be
+        empty.
 
     Returns
     -------
     bool
-        Whether `latents` block every path between the two sides, so that the masked side depends
-        on the visible one through them alone.
+        True if `latents` block every path between the two sides, so that the masked side depends
+        on the visible side through `latents` alone.
 
     Raises
     ------
-    TypeError, ValueError
-        As :func:`shared_latents`, and if `latents` holds anything but latent variables of `graph`.
+    TypeError
+        If `graph` is not a directed networkx graph, or `masked` or `latents` is not an iterable of
+        nodes.
+    ValueError
+        If `graph` has a cycle or no observables; if `masked` is empty, holds every observable, or
+        holds anything else than observables of the graph; if `latents` holds anything else than
+        latent variables of the graph.
     ImportError
         If networkx is missing or older than 3.3.
 
@@ -186,7 +205,7 @@ def separates(graph: nx.DiGraph, latents: Iterable[Hashable], masked: Iterable[H
 
     Examples
     --------
-    The last masked state does not do alone: the system passes it by.
+    The last masked state alone does not separate the sides: a path through the system avoids it.
 
     >>> graph = pulse_graph(n_steps=3)
     >>> separates(graph, ["X[0,1]"], masked=["Y[0,0]", "Y[0,1]"])
@@ -203,26 +222,33 @@ def separates(graph: nx.DiGraph, latents: Iterable[Hashable], masked: Iterable[H
 def minimum_separators(graph: nx.DiGraph, masked: Iterable[Hashable]) -> list[frozenset[Hashable]]:
     """Find the smallest sets of latent variables that separate masked and visible observables.
 
-    By brute force, from small sets to large ones: good for about fifteen latent variables.
+    The search tries every set, from small to large. It is feasible for about fifteen latent
+    variables.
 
     Parameters
     ----------
     graph : networkx.DiGraph
-        As in :func:`shared_latents`. A latent variable with the node attribute `dimension`, a
-        positive integer, counts as many times; others count once.
+        An acyclic graph whose observables have the node attribute ``kind="observable"``; every
+        other node is latent. The node attribute `dimension` of a latent variable, a positive
+        integer, is its size; without this attribute the size is 1.
     masked : iterable of nodes
-        As in :func:`shared_latents`.
+        The observables that are hidden; all other observables are visible. Neither side may be
+        empty.
 
     Returns
     -------
     list of frozenset of nodes
-        All separating sets of the smallest total dimension, in the order of the graph's nodes.
-        None at all where nothing separates, as when one observable acts on another.
+        All separating sets of the smallest total dimension, in the order of the graph's nodes. The
+        list is empty if no set separates the sides, for example if one observable acts on another.
 
     Raises
     ------
-    TypeError, ValueError
-        As :func:`shared_latents`, and if a `dimension` is no positive integer.
+    TypeError
+        If `graph` is not a directed networkx graph, `masked` is not an iterable of nodes, or a
+        `dimension` is not an integer.
+    ValueError
+        If `graph` has a cycle or no observables; if `masked` is empty, holds every observable, or
+        holds anything else than observables of the graph; if a `dimension` is smaller than 1.
     ImportError
         If networkx is missing or older than 3.3.
 
@@ -236,7 +262,7 @@ def minimum_separators(graph: nx.DiGraph, masked: Iterable[Hashable]) -> list[fr
     >>> minimum_separators(graph, ["Y[0,0]", "Y[0,1]"])
     [frozenset({'system'})]
 
-    Unless the system is larger than all states of a sample together:
+    If the system is larger than all states of a sample together, these states are smaller sets:
 
     >>> graph.nodes["system"]["dimension"] = 3
     >>> [sorted(separator) for separator in minimum_separators(graph, ["Y[0,0]", "Y[0,1]"])]
@@ -268,11 +294,11 @@ def _networkx() -> Any:
         import networkx as nx
     except ImportError as error:
         raise ImportError(
-            "the graphs need networkx: pip install 'sklearn-pulse[theory]'"
+            "sklearn_pulse.theory needs networkx: pip install 'sklearn-pulse[theory]'"
         ) from error
     if not hasattr(nx, "is_d_separator"):
         raise ImportError(
-            f"the graphs need networkx 3.3 or later, found {nx.__version__}: pip install"
+            f"sklearn_pulse.theory needs networkx 3.3 or later, found {nx.__version__}: pip install"
             " --upgrade 'sklearn-pulse[theory]'"
         )
     return nx
@@ -287,21 +313,21 @@ def _latents(graph: nx.DiGraph) -> list[Hashable]:
 
 
 def _sides(graph: nx.DiGraph, masked: Iterable[Hashable]) -> tuple[set[Hashable], set[Hashable]]:
-    """Check both, and return the masked and the visible observables."""
+    """Check the graph and the mask; return the masked and the visible observables."""
     _check_acyclic(graph)
     observables = set(_observables(graph))
     if not observables:
         raise ValueError(
-            "graph has no observables: set the node attribute kind='observable' on what is"
-            " measured, for example graph.add_node('Y', kind='observable')"
+            "graph has no observables: set the node attribute kind='observable' on the measured"
+            " nodes, for example graph.add_node('Y', kind='observable')"
         )
     hidden = _as_set("masked", masked)
     _check_known("masked", hidden, observables, "observables")
     if not hidden or hidden == observables:
         amount = "all" if hidden else "none"
         raise ValueError(
-            f"masked holds {amount} of the {len(observables)} observables of the graph, but both"
-            " sides need some: pass at least one observable and leave at least one out"
+            f"masked holds {amount} of the {len(observables)} observables of the graph, but neither"
+            " side may be empty: pass at least one observable and leave at least one out"
         )
     return hidden, observables - hidden
 
@@ -323,7 +349,7 @@ def _check_acyclic(graph: Any) -> None:
 
 
 def _as_set(name: str, nodes: Any) -> set[Hashable]:
-    """Return `nodes` as a set, or raise a TypeError that says what is expected."""
+    """Return `nodes` as a set, or raise a TypeError that names the expected type."""
     if isinstance(nodes, str):
         raise TypeError(
             f"{name} must be an iterable of nodes, got the string {nodes!r}; pass [{nodes!r}]"
@@ -338,16 +364,16 @@ def _as_set(name: str, nodes: Any) -> set[Hashable]:
 
 
 def _check_known(name: str, nodes: set[Hashable], known: set[Hashable], what: str) -> None:
-    """Raise unless `nodes` are among the `known` ones."""
+    """Raise unless all `nodes` are among the `known` nodes."""
     unknown = sorted(map(repr, nodes - known))
     if unknown:
         raise ValueError(
-            f"{name} must hold {what} of the graph only, got {_some(unknown)}; they are"
+            f"{name} must hold {what} of the graph only, got {_some(unknown)}; the {what} are"
             f" {_some(sorted(map(repr, known)))}"
         )
 
 
 def _some(names: list[str], n_shown: int = 6) -> str:
-    """List the first names, and how many more there are."""
+    """List the first names and the number of further names."""
     more = len(names) - n_shown
     return ", ".join(names[:n_shown]) + (f" and {more} more" if more > 0 else "")

@@ -254,7 +254,7 @@ def test_output_of_the_wrapped_one_does_not_matter(encoder):
     framed = as_panel_transformer(encoder.estimator.set_output(transform="pandas"))
     pd.testing.assert_frame_equal(framed.fit_transform(X), expected)
     assert encoder.set_output(transform="pandas") is encoder
-    with pytest.raises(ValueError, match="gives a pandas DataFrame.*not 'polars'"):
+    with pytest.raises(ValueError, match="returns a pandas DataFrame.*not 'polars'"):
         encoder.set_output(transform="polars")
 
 
@@ -267,7 +267,10 @@ def test_output_of_the_wrapped_one_does_not_matter(encoder):
         (PulseOracleTransformer(), "PulseOracleTransformer learns from labels.*Transformer()"),
         (SupervisedClassifier(), "SupervisedClassifier.*PulseTransformer()"),
         (FineTuneClassifier(), "FineTuneClassifier.*PulseTransformer()"),
-        (make_pipeline(StandardScaler(), PulseTransformer()), "got Pipeline: wrap the transformer"),
+        (
+            make_pipeline(StandardScaler(), PulseTransformer()),
+            "got Pipeline: wrap only the transformer",
+        ),
         (PulseTransformer, "got type: wrap"),
     ],
 )
@@ -370,7 +373,7 @@ def test_bad_parameters_fail_at_fit():
     with pytest.raises(ValueError, match="n_crops must be"):
         pulse(n_crops=-1).fit(make_panel())
     off = pulse().set_config(input_conversion="off")
-    with pytest.raises(TypeError, match="no panel that is known.*'numpy3D'"):
+    with pytest.raises(TypeError, match="must be a panel of one of the mtypes.*'numpy3D'"):
         off.fit(np.zeros((3, 4)))
 
 

@@ -85,7 +85,11 @@ PAIR = pulse_graph(2, 2)
             ValueError,
             "masked holds all of the 4 .* leave at least one",
         ),
-        (["Y[0,2]"], ValueError, r"observables of the graph only, got 'Y\[0,2\]'; they are 'Y\[0"),
+        (
+            ["Y[0,2]"],
+            ValueError,
+            r"observables of the graph only, got 'Y\[0,2\]'; the observables are 'Y\[0",
+        ),
         (["Y[0,0]", "system"], ValueError, "masked must hold observables .* got 'system'"),
         ("Y[0,0]", TypeError, r"got the string 'Y\[0,0\]'; pass \['Y\[0,0\]'\]"),
         (None, TypeError, "masked must be an iterable of nodes"),
@@ -123,7 +127,7 @@ def test_bad_graphs(call, graph, error, message):
     ("chosen", "error", "message"),
     [
         (["Y[0,1]"], ValueError, "latents must hold latent variables of the graph only, got 'Y"),
-        (["theta"], ValueError, "got 'theta'; they are .*'system'"),
+        (["theta"], ValueError, "got 'theta'; the latent variables are .*'system'"),
         ("system", TypeError, r"latents must be .* got the string 'system'; pass \['system'\]"),
     ],
 )

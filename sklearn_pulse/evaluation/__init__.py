@@ -1,4 +1,4 @@
-"""Probes, clusterings and scores: what a representation is worth."""
+"""Probes, clusterings and scores that tell how much a representation is worth."""
 
 from ._clustering import CLUSTERING_SCORERS, clustering_scores, make_cluster_probe
 from ._labeled_subset import LabeledSubsetClassifier

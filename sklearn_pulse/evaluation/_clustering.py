@@ -1,4 +1,4 @@
-"""The clustering protocol: how well k-means on embeddings finds the classes."""
+"""Clustering protocol: k-means on embeddings, compared with the classes."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ from ._scoring import MetricScorer, before_last_step
 def make_cluster_probe(
     n_clusters: int, random_state: int | np.random.RandomState | None = 10
 ) -> KMeans:
-    """Make the cluster probe: k-means on embeddings as they are, not scaled.
+    """Make the cluster probe: k-means on embeddings that are not scaled.
 
     Parameters
     ----------
     n_clusters : int
-        Number of clusters; the number of classes in the published protocol.
+        Number of clusters. The published protocol takes the number of classes.
     random_state : int, RandomState instance or None, default=10
-        Seed of the first centres.
+        Seed of the initial cluster centres.
 
     Returns
     -------
-    probe : :class:`~sklearn.cluster.KMeans`
-        Takes input of shape (n_samples, embedding_dim).
+    :class:`~sklearn.cluster.KMeans`
+        Unfitted clusterer of input of shape (n_samples, embedding_dim).
 
     Examples
     --------
@@ -50,23 +50,23 @@ def make_cluster_probe(
 def clustering_scores(estimator: Any, X: Any, y: ArrayLike | None = None) -> dict[str, float]:
     """Cluster the embeddings of `X` and compare the clusters with the classes.
 
-    The published protocol clusters the very data that it scores, so a copy of the clusterer is
-    fitted on the embeddings of `X`; the encoder before it is used as it was fitted. To score the
-    clusters of the training data instead, take scikit-learn's own scorers, such as
+    The published protocol clusters the very data that it scores. So a copy of the clusterer is
+    fitted on the embeddings of `X`, while the encoder before it is used as it was fitted. To score
+    the clusters of the training data instead, use scikit-learn's own scorers, such as
     "adjusted_rand_score".
 
-    As ``scoring`` of :func:`~sklearn.model_selection.cross_validate` it gives all scores with one
-    pass through the encoder. For a search take :data:`CLUSTERING_SCORERS`, whose signs are
-    scikit-learn's.
+    As ``scoring`` of :func:`~sklearn.model_selection.cross_validate`, this function gives all
+    scores with one pass through the encoder. For a search, use :data:`CLUSTERING_SCORERS`, in which
+    higher is always better.
 
     Parameters
     ----------
     estimator : clusterer or pipeline
-        A fitted pipeline of an encoder and a clusterer, or a clusterer on embeddings.
+        A fitted pipeline of an encoder and a clusterer, or a clusterer of embeddings.
     X : array-like of shape (n_samples, ...)
-        What it takes.
+        Input of the estimator: windows for a pipeline, embeddings for a clusterer alone.
     y : array-like of shape (n_samples,), default=None
-        True labels.
+        True labels. With None, the scores that need labels are left out.
 
     Returns
     -------
@@ -78,7 +78,7 @@ def clustering_scores(estimator: Any, X: Any, y: ArrayLike | None = None) -> dic
     Raises
     ------
     TypeError
-        If the last step is no clusterer.
+        If the last step of `estimator` has no method `fit_predict`.
 
     Notes
     -----
@@ -96,8 +96,8 @@ def clustering_scores(estimator: Any, X: Any, y: ArrayLike | None = None) -> dic
     embedding, clusterer = before_last_step(estimator, X)
     if not hasattr(clusterer, "fit_predict"):
         raise TypeError(
-            f"{type(clusterer).__name__} is no clusterer: pass make_cluster_probe(n_clusters), or"
-            " a pipeline that ends with it."
+            f"estimator must be a clusterer, but {type(clusterer).__name__} has no fit_predict:"
+            " pass make_cluster_probe(n_clusters), or a pipeline that ends with it."
         )
     clusters = clone(clusterer).fit_predict(embedding)
     scores = {
@@ -116,4 +116,4 @@ CLUSTERING_SCORERS = {
     "ari": MetricScorer(clustering_scores, "ari"),
     "nmi": MetricScorer(clustering_scores, "nmi"),
 }
-"""Scorers of :func:`clustering_scores` by name; higher is better."""
+"""Scorers by name, each for a score of :func:`clustering_scores`; higher is better."""

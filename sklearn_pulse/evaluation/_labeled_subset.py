@@ -1,11 +1,12 @@
-"""A classifier that learns from the labelled rows only."""
+"""Classifier that learns from the labelled rows only."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from sklearn import get_config
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
 from sklearn.linear_model import LogisticRegression
@@ -23,12 +24,12 @@ from sklearn.utils.validation import _check_method_params, check_is_fitted, colu
 from .._data._labels import labeled_mask
 
 
-def _estimator_has(method: str):
-    """Check for ``available_if``: the fitted (else the given) estimator has this method."""
+def _estimator_has(method: str) -> Callable[[LabeledSubsetClassifier], bool]:
+    """Return a check for ``available_if``: the fitted, else the given estimator has this method."""
 
-    def check(self) -> bool:
+    def check(self: LabeledSubsetClassifier) -> bool:
         estimator = getattr(self, "estimator_", None)
-        # getattr raises the estimator's own AttributeError, which says why.
+        # getattr raises the estimator's own AttributeError, which names the reason.
         getattr(self._sub_estimator() if estimator is None else estimator, method)
         return True
 
@@ -38,17 +39,17 @@ def _estimator_has(method: str):
 class LabeledSubsetClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     """Classifier that learns from the labelled rows only.
 
-    scikit-learn marks an unlabelled row by ``y == -1``. As the last step of a pipeline this
-    classifier leaves such rows to the steps before it, which pretrain on every row, and fits
-    a classifier on the others.
+    scikit-learn marks an unlabelled row by ``y == -1``. As the last step of a pipeline, this
+    classifier leaves unlabelled rows to the earlier steps, which pretrain on every row, and fits
+    a classifier on the labelled rows.
 
     Parameters
     ----------
     estimator : classifier, default=None
-        The classifier to fit on the labelled rows; it is cloned. None stands for
+        The classifier to fit on the labelled rows; a clone of it is fitted. None stands for
         ``LogisticRegression(max_iter=1000, class_weight="balanced")``.
     unlabeled_label : int, str or None, default=-1
-        The value of ``y`` that marks an unlabelled row. With None every row is labelled.
+        The value of ``y`` that marks an unlabelled row. With None, every row is labelled.
 
     Attributes
     ----------
@@ -63,10 +64,10 @@ class LabeledSubsetClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator
 
     Notes
     -----
-    Labels of another type never equal the marker: with text labels and -1 every row is
-    labelled. ``X`` is only indexed along its first axis, never converted, so arrays of any
-    dimension, data frames, sparse matrices, lists and lazy arrays pass through as the
-    estimator takes them; if all rows are labelled, nothing is copied.
+    Labels of another type never equal the marker: with text labels and the marker -1, every row
+    is labelled. ``X`` is only indexed along its first axis and never converted. So the estimator
+    may take arrays of any dimension, data frames, sparse matrices, lists or lazy arrays. If all
+    rows are labelled, nothing is copied.
 
     Source: paper, Section 5.2 (a probe on few labels).
 
@@ -85,7 +86,7 @@ class LabeledSubsetClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator
     1.0
     """
 
-    # The weights of fit are the estimator's to request; this class only passes them on.
+    # The estimator requests the weights of fit; this class only passes them on.
     __metadata_request__fit = {"sample_weight": UNUSED}
 
     def __init__(self, estimator: Any = None, unlabeled_label: Any = -1) -> None:
@@ -100,26 +101,26 @@ class LabeledSubsetClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator
         Parameters
         ----------
         X : array-like of shape (n_samples, ...)
-            Embeddings, or anything the estimator takes.
+            Embeddings, or any other input of the estimator.
         y : array-like of shape (n_samples,)
             Labels; ``unlabeled_label`` marks the unlabelled rows.
         sample_weight : array-like of shape (n_samples,), default=None
-            Weights of all rows, if the estimator takes weights; those of unlabelled rows are
-            ignored.
+            Weights of all rows, for an estimator that takes weights. Weights of unlabelled rows
+            are ignored.
         **fit_params : dict
-            Other parameters for the ``fit`` of the estimator. Those with one entry a row are
-            cut to the labelled rows. With metadata routing enabled, these and the weights are
-            routed as the estimator requests.
+            Other parameters for the ``fit`` of the estimator. Parameters with one entry per row
+            are cut to the labelled rows. With metadata routing enabled, these parameters and the
+            weights are routed as the estimator requests.
 
         Returns
         -------
-        self : LabeledSubsetClassifier
-            The fitted classifier.
+        LabeledSubsetClassifier
+            The fitted classifier itself.
 
         Raises
         ------
         ValueError
-            If no row is labelled, or the shapes do not fit.
+            If no row is labelled, or the lengths of the inputs differ.
         TypeError
             If ``estimator`` cannot be fitted.
         """
@@ -148,69 +149,69 @@ class LabeledSubsetClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator
         return self
 
     @available_if(_estimator_has("predict"))
-    def predict(self, X: Any) -> np.ndarray:
+    def predict(self, X: Any) -> NDArray[Any]:
         """Predict the class of each row.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, ...)
-            As in :meth:`fit`.
+            Embeddings, or any other input of the estimator.
 
         Returns
         -------
-        y_pred : ndarray of shape (n_samples,)
+        ndarray of shape (n_samples,)
             Predicted labels, never ``unlabeled_label``.
         """
         check_is_fitted(self)
         return self.estimator_.predict(X)
 
     @available_if(_estimator_has("predict_proba"))
-    def predict_proba(self, X: Any) -> np.ndarray:
+    def predict_proba(self, X: Any) -> NDArray[Any]:
         """Predict the probability of each class.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, ...)
-            As in :meth:`fit`.
+            Embeddings, or any other input of the estimator.
 
         Returns
         -------
-        proba : ndarray of shape (n_samples, n_classes)
-            Columns in the order of ``classes_``.
+        ndarray of shape (n_samples, n_classes)
+            Probabilities from 0 to 1, with columns in the order of ``classes_``.
         """
         check_is_fitted(self)
         return self.estimator_.predict_proba(X)
 
     @available_if(_estimator_has("predict_log_proba"))
-    def predict_log_proba(self, X: Any) -> np.ndarray:
+    def predict_log_proba(self, X: Any) -> NDArray[Any]:
         """Predict the logarithm of the probability of each class.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, ...)
-            As in :meth:`fit`.
+            Embeddings, or any other input of the estimator.
 
         Returns
         -------
-        log_proba : ndarray of shape (n_samples, n_classes)
-            Columns in the order of ``classes_``.
+        ndarray of shape (n_samples, n_classes)
+            Natural logarithms of the probabilities, with columns in the order of ``classes_``.
         """
         check_is_fitted(self)
         return self.estimator_.predict_log_proba(X)
 
     @available_if(_estimator_has("decision_function"))
-    def decision_function(self, X: Any) -> np.ndarray:
+    def decision_function(self, X: Any) -> NDArray[Any]:
         """Return the estimator's decision values.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, ...)
-            As in :meth:`fit`.
+            Embeddings, or any other input of the estimator.
 
         Returns
         -------
-        decision : ndarray of shape (n_samples,) or (n_samples, n_classes)
-            One column for two classes.
+        ndarray of shape (n_samples,) or (n_samples, n_classes)
+            Decision values: one per row for two classes, else one per row and class.
         """
         check_is_fitted(self)
         return self.estimator_.decision_function(X)
@@ -221,15 +222,15 @@ class LabeledSubsetClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator
         Parameters
         ----------
         X : array-like of shape (n_samples, ...)
-            As in :meth:`fit`.
+            Embeddings, or any other input of the estimator.
         y : array-like of shape (n_samples,)
             True labels; rows marked with ``unlabeled_label`` are ignored.
         sample_weight : array-like of shape (n_samples,), default=None
-            Weights of all rows; those of unlabelled rows are ignored.
+            Weights of all rows. Weights of unlabelled rows are ignored.
 
         Returns
         -------
-        accuracy : float
+        float
             Share of correct predictions, 0 to 1.
 
         Raises
@@ -253,12 +254,12 @@ class LabeledSubsetClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator
         return float(accuracy_score(y, self.predict(X), **params))
 
     def get_metadata_routing(self) -> MetadataRouter:
-        """Say which parameters go where: those of ``fit`` to the estimator's ``fit``.
+        """Route the parameters of ``fit`` to the ``fit`` of the estimator.
 
         Returns
         -------
-        router : :class:`~sklearn.utils.metadata_routing.MetadataRouter`
-            The routing of this object.
+        :class:`~sklearn.utils.metadata_routing.MetadataRouter`
+            The metadata routing of this classifier.
         """
         return (
             MetadataRouter(owner=self)
@@ -270,7 +271,7 @@ class LabeledSubsetClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator
         )
 
     def __sklearn_tags__(self) -> Tags:
-        """Take over what the estimator says about its input, target and quality."""
+        """Take over the estimator's tags about its input, its target and its quality."""
         tags = super().__sklearn_tags__()
         sub_tags = get_tags(self._sub_estimator())
         tags.input_tags = sub_tags.input_tags
@@ -280,7 +281,7 @@ class LabeledSubsetClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator
             tags.classifier_tags.poor_score = sub_tags.classifier_tags.poor_score
         return tags
 
-    def _sub_estimator(self):
+    def _sub_estimator(self) -> Any:
         """Return the unfitted classifier that ``estimator`` stands for."""
         if self.estimator is None:
             return LogisticRegression(max_iter=1000, class_weight="balanced")
@@ -292,12 +293,14 @@ class LabeledSubsetClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator
         return self.estimator
 
 
-def _flat_labels(y):
+def _flat_labels(y: Any) -> Any:
     """Flatten a column of labels with scikit-learn's warning; refuse several columns."""
     return column_or_1d(y, warn=True) if np.asarray(y).ndim == 2 else y
 
 
-def _take_rows(X, y, mask: np.ndarray, params: dict) -> tuple[Any, Any, dict]:
+def _take_rows(
+    X: Any, y: Any, mask: NDArray[np.bool_], params: dict[str, Any]
+) -> tuple[Any, Any, dict[str, Any]]:
     """Cut X, y and the per-row entries of ``params`` to the rows of a boolean mask."""
     X, y = indexable(X, y)
     if mask.all():
@@ -307,6 +310,6 @@ def _take_rows(X, y, mask: np.ndarray, params: dict) -> tuple[Any, Any, dict]:
     return _safe_indexing(X, rows), _safe_indexing(y, rows), params
 
 
-def _classes_of(estimator, y) -> np.ndarray:
-    """Classes of a fitted classifier, taken from its training labels if it does not say."""
+def _classes_of(estimator: Any, y: Any) -> NDArray[Any]:
+    """Return the classes of a fitted classifier; without ``classes_``, those of its labels."""
     return estimator.classes_ if hasattr(estimator, "classes_") else np.unique(np.asarray(y))

@@ -1,4 +1,4 @@
-"""The linear probe: what a representation is worth to a simple classifier."""
+"""Linear probe: a simple classifier of embeddings."""
 
 from __future__ import annotations
 
@@ -13,19 +13,20 @@ def make_linear_probe(C: float = 1.0, max_iter: int = 1000) -> Pipeline:
     Parameters
     ----------
     C : float, default=1.0
-        Inverse strength of the L2 penalty.
+        Inverse strength of the L2 penalty; larger values penalise less.
     max_iter : int, default=1000
-        Largest number of iterations of the solver (lbfgs).
+        Maximum number of iterations of the solver (lbfgs).
 
     Returns
     -------
-    probe : :class:`~sklearn.pipeline.Pipeline`
-        Steps "scale" and "probe"; input of shape (n_samples, embedding_dim).
+    :class:`~sklearn.pipeline.Pipeline`
+        Unfitted pipeline with the steps "scale" and "probe", for input of shape
+        (n_samples, embedding_dim).
 
     Notes
     -----
-    Source: paper, Section 5.1. The publication used cuML's quasi-Newton solver; the objective
-    is the same.
+    Source: paper, Section 5.1. The publication used cuML's quasi-Newton solver, which minimises
+    the same objective.
 
     Examples
     --------

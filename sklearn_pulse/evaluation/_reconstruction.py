@@ -1,4 +1,4 @@
-"""Scores of a reconstruction: how much of a window its embedding holds."""
+"""Scores of a reconstruction, which tell how much of a window its embedding holds."""
 
 from __future__ import annotations
 
@@ -16,37 +16,38 @@ def reconstruction_scores(
 ) -> dict[str, float]:
     """Compare windows with their reconstruction by a fitted transformer.
 
-    All predicted values of all windows, time steps and channels are taken together. What is
-    missing in `X`, and what is never predicted (the first step of a window), does not count.
+    The scores pool the predicted values of all windows, time steps and channels. Values that are
+    missing in `X`, and steps that are never predicted (the first step of a window), do not count.
 
-    As ``scoring`` of :func:`~sklearn.model_selection.cross_validate` it scores the test part of
-    each split. For a search take :data:`RECONSTRUCTION_SCORERS`, whose signs are scikit-learn's.
+    As ``scoring`` of :func:`~sklearn.model_selection.cross_validate`, this function scores the test
+    part of each split. For a search, use :data:`RECONSTRUCTION_SCORERS`, in which higher is always
+    better.
 
     Parameters
     ----------
     estimator : PulseTransformer or pipeline that ends with one
-        Fitted; anything with a method `reconstruct` that returns an array of the shape of its
+        A fitted estimator with a method `reconstruct`, which returns an array of the shape of its
         input.
     X : array-like of shape (n_samples, n_timesteps, n_channels)
-        Windows, in the layout of the estimator.
+        Windows, in the `input_layout` of the estimator.
     y : Ignored
-        Present for scikit-learn.
+        Not used; present because scikit-learn passes labels to every scorer.
 
     Returns
     -------
     dict of str to float
-        "mse" and "mae", the mean squared and absolute error in the units of `X` (squared, for the
-        first), and "r2", the share of the variance around the mean of all values that is
-        explained (1 is best).
+        "mse", the mean squared error in the squared units of `X`; "mae", the mean absolute error in
+        the units of `X`; and "r2", the share of the variance around the mean of all values that
+        the reconstruction explains (1 is best).
 
     Raises
     ------
     TypeError
-        If `estimator` reconstructs nothing.
+        If `estimator` has no method `reconstruct`.
 
     Notes
     -----
-    Source: the released code, which scores with the decoder's dropout active; here there is none.
+    Source: the released code, which scores while the decoder drops out. Here dropout is off.
 
     Examples
     --------
@@ -80,4 +81,4 @@ RECONSTRUCTION_SCORERS = {
     "neg_mean_absolute_error": MetricScorer(reconstruction_scores, "mae", -1),
     "r2": MetricScorer(reconstruction_scores, "r2"),
 }
-"""Scorers of :func:`reconstruction_scores` by name; higher is better."""
+"""Scorers by name, each for a score of :func:`reconstruction_scores`; higher is better."""

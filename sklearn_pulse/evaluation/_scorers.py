@@ -1,4 +1,4 @@
-"""Scores of the linear probe: accuracy, and areas under both curves, averaged over classes."""
+"""Scores of the linear probe: accuracy, and areas under two curves, averaged over classes."""
 
 from __future__ import annotations
 
@@ -16,28 +16,29 @@ from ._scoring import MetricScorer, before_last_step
 def macro_auroc(y_true: ArrayLike, y_score: ArrayLike, *, classes: ArrayLike) -> float:
     """Area under the ROC curve of each class against the others, averaged over classes.
 
-    The mean runs over the classes that occur in `y_true`. One of them that has no column, since
-    it was not trained, counts with a constant score (0.5); one that does not occur has no curve
-    and is left out.
+    The mean runs over the classes that occur in `y_true`. A class without a column, since it was
+    not trained, counts with a constant score, whose area is 0.5. A class that does not occur has no
+    curve and is left out.
 
     Parameters
     ----------
     y_true : array-like of shape (n_samples,)
         True labels.
     y_score : array-like of shape (n_samples, n_classes)
-        Probability, or any score, of each class.
+        Probability, or another score that ranks the rows, for each class.
     classes : array-like of shape (n_classes,)
-        Labels of the columns, such as the ``classes_`` of a classifier.
+        Class label of each column of `y_score`, such as the ``classes_`` of a classifier.
 
     Returns
     -------
     float
-        Between 0 and 1; NaN, with scikit-learn's warning, if `y_true` holds one class only.
+        Mean area, between 0 and 1; NaN, with scikit-learn's warning, if `y_true` holds one class
+        only.
 
     Raises
     ------
     ValueError
-        If the shapes do not fit.
+        If `y_score` does not have one row per label and one column per class.
 
     Notes
     -----
@@ -55,33 +56,34 @@ def macro_auroc(y_true: ArrayLike, y_score: ArrayLike, *, classes: ArrayLike) ->
 def macro_auprc(y_true: ArrayLike, y_score: ArrayLike, *, classes: ArrayLike) -> float:
     """Average precision of each class against the others, averaged over classes.
 
-    The mean runs over the classes that occur in `y_true`, over both for a binary task. One of
-    them that has no column, since it was not trained, counts with a constant score (its share of
-    the rows); one that does not occur has no precision and is left out.
+    The mean runs over the classes that occur in `y_true`; in a binary task, over both. A class
+    without a column, since it was not trained, counts with a constant score, whose precision is the
+    share of its rows. A class that does not occur has no precision and is left out.
 
     Parameters
     ----------
     y_true : array-like of shape (n_samples,)
         True labels.
     y_score : array-like of shape (n_samples, n_classes)
-        Probability, or any score, of each class.
+        Probability, or another score that ranks the rows, for each class.
     classes : array-like of shape (n_classes,)
-        Labels of the columns, such as the ``classes_`` of a classifier.
+        Class label of each column of `y_score`, such as the ``classes_`` of a classifier.
 
     Returns
     -------
     float
-        Between 0 and 1. If `y_true` holds one class only, every ranking is perfect: 1.
+        Mean of the average precisions, between 0 and 1. If `y_true` holds one class only, every
+        ranking is perfect and the value is 1.
 
     Raises
     ------
     ValueError
-        If the shapes do not fit.
+        If `y_score` does not have one row per label and one column per class.
 
     Notes
     -----
-    Source: paper, Section 5.1. The area is that of the step function, without interpolation, as
-    in :func:`~sklearn.metrics.average_precision_score`.
+    Source: paper, Section 5.1. The curve is a step function without interpolation, as in
+    :func:`~sklearn.metrics.average_precision_score`.
 
     Examples
     --------
@@ -95,16 +97,16 @@ def macro_auprc(y_true: ArrayLike, y_score: ArrayLike, *, classes: ArrayLike) ->
 def probe_scores(estimator: Any, X: Any, y: ArrayLike) -> dict[str, float]:
     """Score a fitted classifier as the paper scores its linear probe.
 
-    As ``scoring`` of :func:`~sklearn.model_selection.cross_validate` it gives all three scores
-    with one pass through the steps before the classifier; a search needs ``refit="auroc"``, say,
-    or one of :data:`PROBE_SCORERS`.
+    As ``scoring`` of :func:`~sklearn.model_selection.cross_validate`, this function gives all three
+    scores with one pass through the steps before the classifier. A search needs the name of one
+    score, for example ``refit="auroc"``, or one of :data:`PROBE_SCORERS`.
 
     Parameters
     ----------
     estimator : classifier or pipeline
-        Fitted; it has `predict`, and `predict_proba` or `decision_function`.
+        A fitted estimator with `predict`, and with `predict_proba` or `decision_function`.
     X : array-like of shape (n_samples, ...)
-        What it takes.
+        Input of the estimator, such as windows for a pipeline or embeddings for a classifier.
     y : array-like of shape (n_samples,)
         True labels.
 
@@ -116,9 +118,9 @@ def probe_scores(estimator: Any, X: Any, y: ArrayLike) -> dict[str, float]:
     Raises
     ------
     TypeError
-        If `estimator` gives no scores of classes.
+        If `estimator` has neither `predict_proba` nor `decision_function`.
     ValueError
-        If the scores do not have one column a class.
+        If the scores of the classes do not have one column per class.
 
     Notes
     -----
@@ -138,7 +140,7 @@ def probe_scores(estimator: Any, X: Any, y: ArrayLike) -> dict[str, float]:
 
 
 def ranking_scores(estimator: Any, X: Any, y: ArrayLike) -> dict[str, float]:
-    """Return those of :func:`probe_scores` that need scores of classes."""
+    """Return the two of the :func:`probe_scores` that rank rows by their scores of classes."""
     X, classifier = before_last_step(estimator, X)
     y_score, classes = _class_scores(classifier, X)
     return {
@@ -156,7 +158,7 @@ PROBE_SCORERS = {
 
 
 def _class_scores(classifier: Any, X: Any) -> tuple[NDArray[np.floating], NDArray[Any]]:
-    """Return a score for each row and class, and the classes."""
+    """Return scores of shape (n_samples, n_classes), and the classes."""
     for method in ("predict_proba", "decision_function"):
         if hasattr(classifier, method) and hasattr(classifier, "classes_"):
             y_score = np.asarray(getattr(classifier, method)(X))
@@ -164,10 +166,10 @@ def _class_scores(classifier: Any, X: Any) -> tuple[NDArray[np.floating], NDArra
     else:
         raise TypeError(
             f"{type(classifier).__name__} has no classes_ with predict_proba or"
-            " decision_function, which AUROC and AUPRC rank by: use a classifier that has, such"
-            " as make_linear_probe(), or score by accuracy."
+            " decision_function, by which AUROC and AUPRC rank the rows: use a classifier with"
+            " these, such as make_linear_probe(), or score by accuracy."
         )
-    if y_score.ndim == 1:  # one decision value for two classes, high for the second
+    if y_score.ndim == 1:  # two classes have one decision value, which is high for the second class
         y_score = np.column_stack([-y_score, y_score])
     return y_score, np.asarray(classifier.classes_)
 
@@ -175,21 +177,21 @@ def _class_scores(classifier: Any, X: Any) -> tuple[NDArray[np.floating], NDArra
 def _macro_average(
     metric: Callable[..., float], y_true: ArrayLike, y_score: ArrayLike, classes: ArrayLike
 ) -> float:
-    """Average a binary metric over the classes that occur."""
-    y_true, y_score, classes = column_or_1d(y_true), np.asarray(y_score), np.asarray(classes)
-    if y_score.shape != (len(y_true), len(classes)):
+    """Average a binary metric over the classes that occur in `y_true`."""
+    labels, scores, columns = column_or_1d(y_true), np.asarray(y_score), np.asarray(classes)
+    if scores.shape != (len(labels), len(columns)):
         raise ValueError(
-            f"y_score has shape {y_score.shape}, expected one row for each of {len(y_true)} labels"
-            f" and one column for each of {len(classes)} classes (a one-versus-one classifier"
+            f"y_score has shape {scores.shape}, expected one row for each of {len(labels)} labels"
+            f" and one column for each of {len(columns)} classes (a one-versus-one classifier"
             " scores pairs of classes: set decision_function_shape='ovr')."
         )
-    column_of = {label: column for column, label in enumerate(classes.tolist())}
-    never_predicted = np.zeros(len(y_true))
+    column_of = {label: column for column, label in enumerate(columns.tolist())}
+    never_predicted = np.zeros(len(labels))
     values = [
         metric(
-            y_true == label,
-            y_score[:, column_of[label]] if label in column_of else never_predicted,
+            labels == label,
+            scores[:, column_of[label]] if label in column_of else never_predicted,
         )
-        for label in np.unique(y_true).tolist()
+        for label in np.unique(labels).tolist()
     ]
     return float(np.mean(values))

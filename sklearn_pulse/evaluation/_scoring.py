@@ -1,4 +1,4 @@
-"""What the scores have in common: the last step of a pipeline, and scikit-learn's signs."""
+"""Shared parts of the scores: the last step of a pipeline, and scikit-learn's signs."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from sklearn.pipeline import Pipeline
 def before_last_step(estimator: Any, X: Any) -> tuple[Any, Any]:
     """Run every step of a fitted pipeline but the last; return their output and the last step.
 
-    Several scores then need one pass through the encoder. What is no pipeline comes back as it
-    is, with `X`.
+    So several scores need only one pass through the encoder. An estimator that is not a pipeline
+    is returned unchanged, together with `X`.
     """
     while isinstance(estimator, Pipeline):
         if len(estimator) > 1:
@@ -22,16 +22,16 @@ def before_last_step(estimator: Any, X: Any) -> tuple[Any, Any]:
 
 
 class MetricScorer:
-    """One of several scores, as scikit-learn's ``scoring`` takes it.
+    """Scorer of one of several scores, for scikit-learn's ``scoring``.
 
     Parameters
     ----------
     scores : callable
-        Called with estimator, X and y, returns a dictionary of scores.
+        Function of estimator, X and y that returns a dictionary of scores.
     metric : str
-        Key of the score.
+        Key of the score in this dictionary.
     sign : {1, -1}, default=1
-        -1 for what is better if lower.
+        Factor of the score: -1 for a score of which lower is better.
     """
 
     def __init__(self, scores: Callable[..., dict[str, float]], metric: str, sign: int = 1) -> None:

@@ -1,4 +1,4 @@
-"""Few labels and honest folds: label masking and splitters that scikit-learn does not have."""
+"""Label masking and splitters for few labels and honest folds, beyond those of scikit-learn."""
 
 from ._group_holdout import GroupHoldout
 from ._label_fraction_split import LabelFractionSplit

@@ -1,19 +1,21 @@
-"""Which rows keep their label: the draws that masking and splitting share."""
+"""Random draws of labelled rows, shared by masking and splitting."""
 
 from __future__ import annotations
 
 from numbers import Real
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
 
-def own_permutation(n: int, random_state) -> np.ndarray:
-    """Permutation of n rows that differs from the one scikit-learn's splitters draw.
+def own_permutation(n: int, random_state: Any) -> NDArray[np.intp]:
+    """Return a permutation of n rows that differs from those of scikit-learn's splitters.
 
     ``KFold(shuffle=True, random_state=0)`` and ``ShuffleSplit`` take their test rows from the
-    front of ``RandomState(0).permutation(n)``. Drawn alike with the same seed, the labelled rows
-    would all fall into one test fold and leave the training part without any.
+    front of ``RandomState(0).permutation(n)``. If the labelled rows were drawn from the same
+    permutation, they would all fall into one test fold, and the training part would have no labels.
     """
     seed = check_random_state(random_state).randint(2**31 - 1)
     return np.random.RandomState(seed).permutation(n)
@@ -30,9 +32,11 @@ def check_fraction(fraction, name: str = "fraction") -> None:
         )
 
 
-def one_more_of_each_class(labels: np.ndarray, permutation: np.ndarray, n_drawn: int) -> np.ndarray:
-    """First row of each class after the drawn ones, in the order of the permutation."""
+def one_more_of_each_class(
+    labels: NDArray[Any], permutation: NDArray[np.intp], n_drawn: int
+) -> NDArray[np.intp]:
+    """Return the first row of each class that follows the drawn rows in the permutation."""
     rest = permutation[n_drawn:]
-    # np.unique gives the first place of each class in the rest of the permutation.
+    # np.unique returns the first position of each class in the rest of the permutation.
     _, first_of_class = np.unique(labels[rest], return_index=True)
     return rest[first_of_class]

@@ -1,12 +1,12 @@
-"""One split into training, validation and test groups."""
+"""Split into training, validation and test groups."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from sklearn.model_selection import BaseCrossValidator
 from sklearn.utils import check_random_state
 
@@ -17,19 +17,21 @@ class GroupHoldout(BaseCrossValidator):
     """One split into training, validation and test groups, as the paper divides its data.
 
     The sorted groups are shuffled; the first 70 % are for training, the next 15 % for validation
-    and the rest for testing. With one group a recording the split is recording-wise: it measures
-    new recordings of people that are known. With one a subject it is subject-wise: it measures
-    new people. A recording-wise split leaks what is particular to a person wherever someone has
-    several recordings (eight of nine test users of the HAR data also occur in training).
+    and the rest for testing. With one group per recording the split is recording-wise, and scores
+    are those of new recordings of known people. With one group per subject it is subject-wise, and
+    scores are those of new people. Where a person has several recordings, a recording-wise split
+    leaks traits of that person (eight of nine test users of the HAR data also occur in training).
 
     Parameters
     ----------
     on : {"val", "test"}, default="val"
-        What the second part of the split is. Select on "val", and look at "test" once.
-    train_size, val_size : float, default=0.7, 0.15
-        Shares of the groups; what remains is the test part.
+        Second part of the split. Select models on "val", and look at "test" once.
+    train_size : float, default=0.7
+        Share of the groups in the training part, 0 to 1.
+    val_size : float, default=0.15
+        Share of the groups in the validation part, 0 to 1. All remaining groups are the test part.
     random_state : int, RandomState instance or None, default=1234
-        Seed of the shuffle; the default is the published one.
+        Seed of the shuffle. The default is the published seed.
 
     Notes
     -----
@@ -51,12 +53,12 @@ class GroupHoldout(BaseCrossValidator):
     ['train', 'train', 'train', 'train']
     """
 
-    # With metadata routing enabled groups arrive unasked, as in scikit-learn's group splitters.
+    # With metadata routing enabled, groups are routed by default, as in scikit-learn's splitters.
     __metadata_request__split = {"groups": True}
 
     def __init__(
         self,
-        on: str = "val",
+        on: Literal["val", "test"] = "val",
         *,
         train_size: float = 0.7,
         val_size: float = 0.15,
@@ -67,8 +69,8 @@ class GroupHoldout(BaseCrossValidator):
         self.val_size = val_size
         self.random_state = random_state
 
-    def parts(self, groups: ArrayLike) -> np.ndarray:
-        """Say which part each row belongs to.
+    def parts(self, groups: ArrayLike) -> NDArray[np.str_]:
+        """Return the part that each row belongs to.
 
         Parameters
         ----------
@@ -77,14 +79,16 @@ class GroupHoldout(BaseCrossValidator):
 
         Returns
         -------
-        parts : ndarray of shape (n_samples,)
-            "train", "val" or "test".
+        ndarray of str of shape (n_samples,)
+            "train", "val" or "test" for each row.
 
         Raises
         ------
         ValueError
-            If a share is not between 0 and 1, if both leave nothing for the test, or if there
-            are too few groups for a part.
+            If a share is not between 0 and 1, if the shares leave no group for the test part, or
+            if there are too few groups for one of the parts.
+        TypeError
+            If a share is not a number.
         """
         for name in ("train_size", "val_size"):
             check_fraction(getattr(self, name), name)
@@ -110,25 +114,32 @@ class GroupHoldout(BaseCrossValidator):
 
     def split(
         self, X: Any, y: ArrayLike | None = None, groups: ArrayLike | None = None
-    ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """Give the one split.
+    ) -> Iterator[tuple[NDArray[np.intp], NDArray[np.intp]]]:
+        """Yield the one split.
 
         Parameters
         ----------
-        X, y : array-like
-            Not used.
+        X : array-like
+            Not used; present for the interface of scikit-learn's splitters.
+        y : array-like, default=None
+            Not used; present for the interface of scikit-learn's splitters.
         groups : array-like of shape (n_samples,)
             Recording or subject of each row.
 
         Yields
         ------
-        train, test : ndarray
-            Indices of the training rows, and of those of the part that `on` names.
+        train : ndarray
+            Indices of the training rows.
+        test : ndarray
+            Indices of the rows in the part that `on` names.
 
         Raises
         ------
         ValueError
-            If `groups` is missing, or as for :meth:`parts`.
+            If `groups` is missing, `on` is unknown, a share is not between 0 and 1, or one of the
+            three parts would be empty.
+        TypeError
+            If a share is not a number.
         """
         if self.on not in ("val", "test"):
             raise ValueError(f"on must be 'val' or 'test', got {self.on!r}.")
@@ -140,16 +151,20 @@ class GroupHoldout(BaseCrossValidator):
         yield np.flatnonzero(parts == "train"), np.flatnonzero(parts == self.on)
 
     def get_n_splits(self, X: Any = None, y: Any = None, groups: Any = None) -> int:
-        """Give the number of splits.
+        """Return the number of splits.
 
         Parameters
         ----------
-        X, y, groups : array-like, default=None
-            Not used.
+        X : array-like, default=None
+            Not used; present for the interface of scikit-learn's splitters.
+        y : array-like, default=None
+            Not used; present for the interface of scikit-learn's splitters.
+        groups : array-like, default=None
+            Not used; present for the interface of scikit-learn's splitters.
 
         Returns
         -------
-        n_splits : int
+        int
             Always 1.
         """
         return 1

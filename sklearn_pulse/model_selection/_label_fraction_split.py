@@ -1,13 +1,13 @@
-"""Training parts with few labelled rows, for encoders that are trained already."""
+"""Training parts with few labelled rows, for encoders that are already trained."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from numbers import Integral
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from sklearn.model_selection import BaseCrossValidator, check_cv
 from sklearn.utils import check_random_state
 from sklearn.utils.metadata_routing import MetadataRequest, get_routing_for_object
@@ -20,10 +20,10 @@ from ._draw import check_fraction, one_more_of_each_class, own_permutation
 class LabelFractionSplit(BaseCrossValidator):
     """Cross-validation that learns from a fraction of the labels, drawn several times.
 
-    Thins the training parts of another splitter and leaves its test parts alone. It drops rows,
-    so it is for probes on an encoder that learns nothing from them any more: precomputed
-    embeddings, or a pipeline whose encoder is a :class:`~sklearn.frozen.FrozenEstimator`. Where
-    the pipeline pretrains on all rows, hide labels with :func:`mask_labels` instead.
+    The training parts of another splitter lose rows; its test parts stay as they are. Use it for
+    probes on an encoder that no longer learns from the rows: on precomputed embeddings, or in a
+    pipeline whose encoder is a :class:`~sklearn.frozen.FrozenEstimator`. Where the pipeline
+    pretrains on all rows, hide labels with :func:`mask_labels` instead.
 
     Parameters
     ----------
@@ -31,38 +31,38 @@ class LabelFractionSplit(BaseCrossValidator):
         Share of the labelled rows of each training part to keep, 0 to 1, before smoothing: the
         first ``int(fraction * n)`` of a random permutation of the n rows.
     smoothing : {"per_class", "published", "none"}, default="per_class"
-        What is added so that all classes are represented. "per_class" adds one further row of
-        each class, as the paper says: the rows that :func:`mask_labels` keeps of the same part
-        with the same seed. "published" repeats the released code, which draws a place of each
-        class in the permuted labels and takes it for a row number, so that one random row of any
-        class is added per class and classes may be missing. "none" adds nothing.
+        Rows that are added so that all classes are represented. "per_class" adds one further row
+        of each class, as the paper says. The result is the rows that :func:`mask_labels` keeps of
+        the same part with the same seed. "published" repeats the released code, which draws a
+        position of each class in the permuted labels and uses it as a row number. So it adds one
+        random row of any class per class, and classes may be missing. "none" adds no row.
     n_draws : int, default=5
-        How often the rows of each training part are drawn.
+        Number of times that the rows of each training part are drawn.
     cv : int, splitter, iterable of (train, test) or None, default=5
         The splitter to thin, as in :func:`~sklearn.model_selection.check_cv` with
         ``classifier=True``; ``[(train, test)]`` is a fixed division.
     random_state : int, RandomState instance or None, default=0
-        Seed of the first draw; draw j has this seed plus j, the same in every split and for every
-        fraction, so that a smaller fraction keeps a subset of what a larger one keeps.
+        Seed of the first draw. Draw j has this seed plus j, the same in every split and for every
+        fraction, so that a smaller fraction keeps a subset of the rows of a larger fraction.
     unlabeled_label : int, str or None, default=-1
-        The value of ``y`` that marks an unlabelled row. Such rows are left out of training parts
-        and count for nothing; `cv` may be a :class:`LabeledTestSplit` to leave them out of test
-        parts. With None every row is labelled.
+        The value of ``y`` that marks an unlabelled row. Unlabelled rows are left out of training
+        parts and not counted. To leave them out of test parts too, pass a
+        :class:`LabeledTestSplit` as `cv`. With None, every row is labelled.
 
     See Also
     --------
-    mask_labels : Hides labels, for pipelines that pretrain on every row.
+    mask_labels : Function that hides labels, for pipelines that pretrain on every row.
 
     Notes
     -----
-    The splits of the wrapped splitter come one after the other, each with all its draws.
+    All draws of one split of the wrapped splitter come before those of its next split.
 
-    "published" shuffles with the seed as it is, to draw the rows of the released code; the others
-    derive a seed of their own from it, as :func:`mask_labels` does, since scikit-learn's shuffled
-    splitters make their folds of the same permutation.
+    "published" shuffles with the seed as it is, to draw the rows of the released code. The other
+    kinds of smoothing derive another seed from it, as :func:`mask_labels` does, since
+    scikit-learn's shuffled splitters make their folds from the permutation of the seed itself.
 
-    The published scores are means over the run seeds 0 to 4, each with five draws: seed plus draw
-    takes nine different values only.
+    The published scores are means over the run seeds 0 to 4, each with five draws. So seed plus
+    draw takes only nine different values.
 
     Source: paper, Section 5.2 ("1 % and 5 % of the ground truth labels", "five random label
     subsets").
@@ -83,7 +83,7 @@ class LabelFractionSplit(BaseCrossValidator):
         self,
         fraction: float = 0.01,
         *,
-        smoothing: str = "per_class",
+        smoothing: Literal["per_class", "published", "none"] = "per_class",
         n_draws: int = 5,
         cv: Any = 5,
         random_state: int | np.random.RandomState | None = 0,
@@ -92,20 +92,20 @@ class LabelFractionSplit(BaseCrossValidator):
         self.fraction = fraction
         self.smoothing = smoothing
         self.n_draws = n_draws
-        # A generator can be walked through once only, a splitter has to give its folds again.
+        # A generator can be iterated only once, but a splitter must yield its folds repeatedly.
         self.cv = list(cv) if isinstance(cv, Iterator) else cv
         self.random_state = random_state
         self.unlabeled_label = unlabeled_label
 
     def split(
         self, X: Any, y: ArrayLike | None = None, groups: ArrayLike | None = None
-    ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """Give the indices of each split.
+    ) -> Iterator[tuple[NDArray[np.intp], NDArray[np.intp]]]:
+        """Yield the indices of each split.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, ...)
-            The data.
+            Data to split; only its number of rows matters to most splitters.
         y : array-like of shape (n_samples,)
             Labels; ``unlabeled_label`` marks the unlabelled rows.
         groups : array-like of shape (n_samples,), default=None
@@ -114,13 +114,15 @@ class LabelFractionSplit(BaseCrossValidator):
         Yields
         ------
         train : ndarray
-            Indices of the drawn rows, in the order of the permutation, then of the added ones.
+            Indices of the drawn rows, in the order of the permutation, then of the added rows.
         test : ndarray
-            Indices of the test part, as the wrapped splitter gives them.
+            Indices of the test part of the wrapped splitter.
 
         Raises
         ------
-        TypeError, ValueError
+        TypeError
+            If a parameter is of the wrong type.
+        ValueError
             If a parameter is out of its range, ``y`` is missing or not one-dimensional, or no row
             is left to learn from.
         """
@@ -146,12 +148,13 @@ class LabelFractionSplit(BaseCrossValidator):
                 yield train[rows], test
 
     def _first_seed(self) -> int:
+        """Return `random_state` if it is a number, else a number drawn from it."""
         if isinstance(self.random_state, Integral):
             return int(self.random_state)
         return int(check_random_state(self.random_state).randint(2**31 - 1))
 
-    def _draw(self, labels: np.ndarray, seed: int) -> np.ndarray:
-        """Positions of the rows that keep their label."""
+    def _draw(self, labels: NDArray[Any], seed: int) -> NDArray[np.intp]:
+        """Return the positions of the rows that keep their label."""
         n_drawn = int(self.fraction * labels.size)
         if self.smoothing == "published":
             return _published_draw(labels, n_drawn, seed)
@@ -164,47 +167,47 @@ class LabelFractionSplit(BaseCrossValidator):
     def get_n_splits(
         self, X: Any = None, y: ArrayLike | None = None, groups: ArrayLike | None = None
     ) -> int:
-        """Give the number of splits.
+        """Return the number of splits.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, ...), default=None
-            The data, for a wrapped splitter that needs it.
+            Data to split, for a wrapped splitter that needs it.
         y : array-like of shape (n_samples,), default=None
-            The labels, for a wrapped splitter that needs them.
+            Labels, for a wrapped splitter that needs them.
         groups : array-like of shape (n_samples,), default=None
-            The groups, for a wrapped splitter that needs them.
+            Group of each row, for a wrapped splitter that needs groups.
 
         Returns
         -------
-        n_splits : int
-            That of the wrapped splitter times `n_draws`.
+        int
+            Number of splits of the wrapped splitter times `n_draws`.
         """
         return check_cv(self.cv, y, classifier=True).get_n_splits(X, y, groups) * self.n_draws
 
     def get_metadata_routing(self) -> MetadataRequest:
-        """Request what the wrapped splitter requests.
+        """Return the metadata request of the wrapped splitter.
 
         Returns
         -------
-        routing : :class:`~sklearn.utils.metadata_routing.MetadataRequest`
+        :class:`~sklearn.utils.metadata_routing.MetadataRequest`
             The request of the wrapped splitter.
         """
         return get_routing_for_object(check_cv(self.cv, classifier=True))
 
 
-def _as_labels(y: ArrayLike) -> np.ndarray:
-    """Labels as an array of shape (n_samples,) that keeps text beside a numeric marker."""
+def _as_labels(y: ArrayLike | None) -> NDArray[Any]:
+    """Return the labels as a flat array, which keeps text beside a numeric marker."""
     return np.asarray(y, dtype=object if isinstance(y, (list, tuple)) else None).ravel()
 
 
-def _published_draw(labels: np.ndarray, n_drawn: int, seed: int) -> np.ndarray:
-    """Draw as the released code does, which mistakes places in the permutation for rows."""
+def _published_draw(labels: NDArray[Any], n_drawn: int, seed: int) -> NDArray[np.intp]:
+    """Draw as the released code does, which uses positions in the permutation as row numbers."""
     rng = np.random.RandomState(seed)
     permutation = rng.permutation(labels.size)
     permuted = labels[permutation]
     places = [rng.permutation(np.flatnonzero(permuted == c))[0] for c in np.unique(labels)]
     rows = np.concatenate([permutation[:n_drawn], np.asarray(places, dtype=np.intp)])
-    # A row that is hit twice counts once.
+    # A row that is drawn twice counts once.
     _, first = np.unique(rows, return_index=True)
     return rows[np.sort(first)]

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from sklearn.model_selection import BaseCrossValidator, check_cv
 from sklearn.utils.metadata_routing import MetadataRequest, get_routing_for_object
 
@@ -16,24 +16,24 @@ from .._data._labels import labeled_mask
 class LabeledTestSplit(BaseCrossValidator):
     """Cross-validation whose test folds hold labelled rows only.
 
-    Wraps another splitter. Unlabelled rows that it puts into a training part stay there, where
-    a pretrained step learns from them. Those that fall into a test fold are left out of that
-    split altogether: a scorer could not use them, and moved to the training part they would
-    carry their group (a subject, a recording) from the test side over to the training side.
+    It wraps another splitter. Unlabelled rows in a training part stay there, so that a pretrained
+    step learns from them. Unlabelled rows in a test fold are left out of that split altogether: a
+    scorer could not use them, and in the training part they would leak their group (a subject, a
+    recording) from the test side to the training side.
 
     Parameters
     ----------
     cv : int, splitter, iterable of (train, test) or None, default=5
         The splitter to wrap, as in :func:`~sklearn.model_selection.check_cv` with
-        ``classifier=True``: an integer is a stratified k-fold, for which the unlabelled rows
-        are one more class, so that labelled and unlabelled rows spread evenly.
+        ``classifier=True``. An integer is the number of folds of a stratified k-fold, which
+        treats the unlabelled rows as one more class and so spreads them evenly.
     unlabeled_label : int, str or None, default=-1
-        The value of ``y`` that marks an unlabelled row. With None every row is labelled.
+        The value of ``y`` that marks an unlabelled row. With None, every row is labelled.
 
     Notes
     -----
     With metadata routing enabled, ``groups`` are requested if the wrapped splitter requests
-    them; set another request there.
+    them. To change the request, change that of the wrapped splitter.
 
     Examples
     --------
@@ -48,19 +48,19 @@ class LabeledTestSplit(BaseCrossValidator):
     """
 
     def __init__(self, cv: Any = 5, unlabeled_label: Any = -1) -> None:
-        # A generator can be walked through once only, a splitter has to give its folds again.
+        # A generator can be iterated only once, but a splitter must yield its folds repeatedly.
         self.cv = list(cv) if isinstance(cv, Iterator) else cv
         self.unlabeled_label = unlabeled_label
 
     def split(
         self, X: Any, y: ArrayLike | None = None, groups: ArrayLike | None = None
-    ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """Give the indices of each split.
+    ) -> Iterator[tuple[NDArray[np.intp], NDArray[np.intp]]]:
+        """Yield the indices of each split.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, ...)
-            The data.
+            Data to split; only its number of rows matters to most splitters.
         y : array-like of shape (n_samples,)
             Labels; ``unlabeled_label`` marks the unlabelled rows.
         groups : array-like of shape (n_samples,), default=None
@@ -69,7 +69,7 @@ class LabeledTestSplit(BaseCrossValidator):
         Yields
         ------
         train : ndarray
-            Indices of the training part, as the wrapped splitter gives them.
+            Indices of the training part of the wrapped splitter.
         test : ndarray
             Indices of the labelled rows of the test fold.
 
@@ -94,30 +94,30 @@ class LabeledTestSplit(BaseCrossValidator):
     def get_n_splits(
         self, X: Any = None, y: ArrayLike | None = None, groups: ArrayLike | None = None
     ) -> int:
-        """Give the number of splits.
+        """Return the number of splits.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, ...), default=None
-            The data, for a wrapped splitter that needs it.
+            Data to split, for a wrapped splitter that needs it.
         y : array-like of shape (n_samples,), default=None
-            The labels, for a wrapped splitter that needs them.
+            Labels, for a wrapped splitter that needs them.
         groups : array-like of shape (n_samples,), default=None
-            The groups, for a wrapped splitter that needs them.
+            Group of each row, for a wrapped splitter that needs groups.
 
         Returns
         -------
-        n_splits : int
-            That of the wrapped splitter.
+        int
+            Number of splits of the wrapped splitter.
         """
         return check_cv(self.cv, y, classifier=True).get_n_splits(X, y, groups)
 
     def get_metadata_routing(self) -> MetadataRequest:
-        """Request what the wrapped splitter requests.
+        """Return the metadata request of the wrapped splitter.
 
         Returns
         -------
-        routing : :class:`~sklearn.utils.metadata_routing.MetadataRequest`
+        :class:`~sklearn.utils.metadata_routing.MetadataRequest`
             The request of the wrapped splitter.
         """
         return get_routing_for_object(check_cv(self.cv, classifier=True))

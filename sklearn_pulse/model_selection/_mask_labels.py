@@ -1,11 +1,12 @@
-"""Hide most labels, for pipelines that pretrain on every row."""
+"""Hiding of most labels, for pipelines that pretrain on every row."""
 
 from __future__ import annotations
 
 from numbers import Integral
+from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from ._draw import check_fraction, one_more_of_each_class, own_permutation
 
@@ -16,22 +17,22 @@ def mask_labels(
     random_state: int | np.random.RandomState | None = None,
     *,
     unlabeled_label: int | str = -1,
-) -> np.ndarray:
+) -> NDArray[Any]:
     """Hide all but a fraction of the labels, keeping some of each class.
 
-    Of the n labelled rows the first ``int(fraction * n)`` of a random permutation keep their
-    label, and so does one further row of each class: the next one of that class in the
-    permutation, if there is one. No class is lost, and with the same integer seed a smaller
-    fraction keeps a subset of what a larger one keeps.
+    The n labelled rows are permuted at random. The first ``int(fraction * n)`` of them keep their
+    label, and so does the next row of each class in the permutation, if the class has a further
+    row. No class is lost, and with the same integer seed a smaller fraction keeps a subset of the
+    labels of a larger fraction.
 
     Parameters
     ----------
     y : array-like of shape (n_samples,)
-        Integer labels (or text labels, with a text ``unlabeled_label``). Rows that are
-        unlabelled already stay so and count for nothing.
+        Integer labels (or text labels, with a text ``unlabeled_label``). Rows that are already
+        unlabelled stay so and are not counted.
     fraction : float
-        Share of the labels to keep, 0 to 1, before the further row of each class. With 0 one
-        row of each class is kept, with 1 all are.
+        Share of the labels to keep, 0 to 1, before the further row of each class. With 0, one
+        label of each class is kept; with 1, all labels are kept.
     random_state : int, RandomState instance or None, default=None
         Seed of the permutation.
     unlabeled_label : int or str, default=-1
@@ -39,9 +40,9 @@ def mask_labels(
 
     Returns
     -------
-    y_masked : ndarray of shape (n_samples,)
-        Copy of ``y`` with hidden labels replaced by ``unlabeled_label``. The type is that of
-        ``y`` if it can hold this value, else int64 or a longer text type.
+    ndarray of shape (n_samples,)
+        Copy of ``y`` with hidden labels replaced by ``unlabeled_label``. It has the type of ``y``
+        if that type can hold this value, else int64 or a longer text type.
 
     Raises
     ------
@@ -52,7 +53,7 @@ def mask_labels(
 
     See Also
     --------
-    LabelFractionSplit : Drops the other rows, for encoders that are trained already.
+    LabelFractionSplit : Splitter that drops rows, for encoders that are already trained.
 
     Notes
     -----
@@ -86,8 +87,8 @@ def mask_labels(
     return masked
 
 
-def _masked_dtype(labels: np.ndarray, unlabeled_label) -> np.dtype:
-    """Type that holds the labels and the marker."""
+def _masked_dtype(labels: NDArray[Any], unlabeled_label: Any) -> np.dtype[Any]:
+    """Return a type that holds the labels and the marker."""
     if isinstance(unlabeled_label, Integral) and not isinstance(unlabeled_label, bool):
         if labels.dtype.kind not in "iu":
             raise TypeError(
@@ -96,7 +97,7 @@ def _masked_dtype(labels: np.ndarray, unlabeled_label) -> np.dtype:
                 "or, if they are text, pass a text unlabeled_label."
             )
         held = np.iinfo(labels.dtype)
-        fits = held.min <= unlabeled_label <= held.max
+        fits = held.min <= int(unlabeled_label) <= held.max
         return labels.dtype if fits else np.dtype(np.int64)
     if isinstance(unlabeled_label, str):
         if labels.dtype.kind == "U":

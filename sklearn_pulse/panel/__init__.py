@@ -1,6 +1,7 @@
-"""At home in sktime: our transformers as sktime's, on panels of every kind.
+"""Transformers of this package behind sktime's interface, for panels of every mtype.
 
-This room needs sktime (``pip install sklearn-pulse[sktime]``); no other imports it when loaded.
+This package needs sktime (``pip install sklearn-pulse[sktime]``). No other part of `sklearn_pulse`
+imports sktime when it is loaded.
 """
 
 try:

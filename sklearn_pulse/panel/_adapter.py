@@ -1,4 +1,4 @@
-"""A transformer of windows behind sktime's interface."""
+"""Adapter of window transformers to sktime's interface."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from .._training._progress import CallbackSupportMixin, with_callbacks
 from ..windows._panel import Panel, is_panel_frame, read_frame, read_frames
 
 _MTYPES = ["numpy3D", "pd-multiindex", "df-list", "nested_univ", "pd_multiindex_hier"]
-# What scikit-learn's callbacks store in an estimator, before its fit and during it.
+# Attributes that scikit-learn's callbacks store in an estimator, before and during its fit.
 _CALLBACK_STATE = (
     "_parent_callback_ctx",
     "_skl_callbacks",
     "_skl_callbacks_to_teardown",
     "_callback_fit_ctx",
 )
-# Parameters of an encoder that is quick to train, for sktime's tests.
+# Parameters of a small encoder that trains quickly, for sktime's tests.
 SMALL: dict[str, Any] = {
     "embedding_dim": 4,
     "encoder_hidden_dim": 4,
@@ -33,8 +33,8 @@ SMALL: dict[str, Any] = {
 class PanelAdapter(CallbackSupportMixin, BaseTransformer):
     """A transformer of windows behind sktime's interface.
 
-    A subclass stores its parameters in `__init__` and says in `_build_estimator` which
-    transformer they mean.
+    A subclass stores its parameters in `__init__` and builds the wrapped transformer from them in
+    `_build_estimator`.
     """
 
     _tags = {
@@ -59,47 +59,55 @@ class PanelAdapter(CallbackSupportMixin, BaseTransformer):
     }
 
     def _build_estimator(self) -> Any:
-        """Return the transformer that is to be fitted."""
-        # For who forgets it: every class of the package has its own.
-        raise NotImplementedError(f"{type(self).__name__} does not say what it wraps")
+        """Return the unfitted transformer to wrap."""
+        # Reached only if a subclass forgets to override this.
+        raise NotImplementedError(f"{type(self).__name__} must define _build_estimator")
 
     @with_callbacks
     def fit(self, X: Any, y: Any = None) -> PanelAdapter:
-        """Train the encoder on all instances; labels are never used.
+        """Train the encoder on all instances, without labels.
 
         Parameters
         ----------
         X : panel
-            Of one of sktime's mtypes: "numpy3D" (n_instances, n_channels, n_timesteps),
-            "pd-multiindex", "df-list", "nested_univ", or "pd_multiindex_hier", whose series are
-            the instances. A single series is a panel of one. Series may differ in length, and
-            NaN is missing: what lacks is masked.
+            Panel of one of sktime's mtypes: "numpy3D" (n_instances, n_channels, n_timesteps),
+            "pd-multiindex", "df-list", "nested_univ", or "pd_multiindex_hier", of which every
+            series is an instance. A single series is a panel of one instance. Series may differ in
+            length, and NaN means missing; missing steps are masked.
         y : Ignored
-            Present for pipelines.
+            Not used; present because pipelines pass labels to every step.
 
         Returns
         -------
-        self
-            The fitted transformer.
+        PanelAdapter
+            The fitted transformer itself.
 
         Raises
         ------
-        TypeError, ValueError
-            For a parameter out of its range, an irregular time index, channels of different names,
-            an infinity, or an instance without a finite step.
+        TypeError
+            If a parameter or `X` is of the wrong type.
+        ValueError
+            If a parameter is out of its range, the time index is irregular, instances differ in
+            the names of their channels, a value is infinite, or an instance has no finite step.
         """
         self._init_callback_context(max_subtasks=1)
         return super().fit(X, y)
 
     def reset(self) -> PanelAdapter:
-        """Forget what was fitted, and keep what scikit-learn's callbacks have stored.
+        """Drop all fitted attributes, but keep those of scikit-learn's callbacks.
 
-        sktime's `fit` begins with a reset, inside the context that a pipeline or search of
-        scikit-learn (1.9 and later) has set up and will take down.
+        sktime's `fit` begins with a reset, inside the callback context that a pipeline or search of
+        scikit-learn (1.9 and later) has set up and will later take down.
+
+        Returns
+        -------
+        PanelAdapter
+            The unfitted transformer itself.
         """
         kept = {name: vars(self)[name] for name in _CALLBACK_STATE if name in vars(self)}
         super().reset()
-        vars(self).update(kept)
+        for name, value in kept.items():
+            setattr(self, name, value)
         return self
 
     def _fit(self, X: Any, y: None = None) -> PanelAdapter:
@@ -107,7 +115,7 @@ class PanelAdapter(CallbackSupportMixin, BaseTransformer):
         windows = _as_windows(panel)
         estimator = self._build_estimator()
         windows = _in_layout(windows, estimator)
-        context = getattr(self, "_callback_fit_ctx", None)  # none before scikit-learn 1.9
+        context = getattr(self, "_callback_fit_ctx", None)  # absent before scikit-learn 1.9
         if context is None:
             estimator.fit(windows, None)
         else:
@@ -134,57 +142,63 @@ class PanelAdapter(CallbackSupportMixin, BaseTransformer):
         return DataFrame(embedding, index=panel.instances, columns=self.get_feature_names_out())
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
-        """Return the names of the columns that `transform` gives.
+        """Return the names of the columns of the output of `transform`.
 
         Parameters
         ----------
         input_features : Ignored
-            Present for scikit-learn's pipelines.
+            Not used; present because scikit-learn's pipelines pass names to every step.
 
         Returns
         -------
         ndarray of str
-            Those of the wrapped transformer, "pulsetransformer0" and so on.
+            Names from the wrapped transformer, "pulsetransformer0" and so on.
+
+        Raises
+        ------
+        NotFittedError
+            If the transformer is not fitted.
         """
         self.check_is_fitted()
         return self.estimator_.get_feature_names_out()
 
     def set_output(self, *, transform: str | None = None) -> PanelAdapter:
-        """Take part in `set_output` of a scikit-learn pipeline; the output is pandas anyway.
+        """Accept `set_output` of a scikit-learn pipeline; the output is always a pandas frame.
 
         Parameters
         ----------
         transform : {"default", "pandas"} or None, default=None
-            Changes nothing.
+            Requested container. None of the accepted values changes the output.
 
         Returns
         -------
-        self
-            The transformer.
+        PanelAdapter
+            The transformer itself.
 
         Raises
         ------
         ValueError
-            For another container.
+            If another container is requested.
         """
         if transform not in (None, "default", "pandas"):
             raise ValueError(
-                f"{type(self).__name__} gives a pandas DataFrame, as sktime's transformers do, not"
-                f" {transform!r}: set transform='pandas', or convert its output."
+                f"{type(self).__name__} returns a pandas DataFrame, as sktime's transformers do,"
+                f" not {transform!r}: set transform='pandas', or convert its output."
             )
         return self
 
     def _padded_length(self, panel: Panel) -> int:
-        """Return how long series must be made at least.
+        """Return the minimum length to which series are padded, in time steps.
 
-        Where lengths differ, series are filled up to those of fit, so that an embedding does not
-        depend on how long the other instances of the panel happen to be.
+        If lengths differ, series are padded to the longest series of `fit`, so that an embedding
+        does not depend on the lengths of the other instances in the panel.
         """
         if self.unequal_length_ or _is_unequal(panel):
             return self.estimator_.n_timesteps_in_ or 0
         return 0
 
     def _check_channel_names(self, channels: list[str] | None) -> None:
+        """Raise if the channels have other names, or another order, than those of `fit`."""
         known = self.channel_names_
         if known is None or channels is None or channels == known:
             return
@@ -195,7 +209,7 @@ class PanelAdapter(CallbackSupportMixin, BaseTransformer):
 
 
 def _read(X: Any) -> Panel:
-    """Read a panel of any mtype that is declared."""
+    """Read a panel of any declared mtype."""
     if isinstance(X, np.ndarray) and X.ndim == 3:
         return Panel(X.swapaxes(1, 2))
     if is_panel_frame(X):
@@ -203,28 +217,29 @@ def _read(X: Any) -> Panel:
     if isinstance(X, list) and X and all(hasattr(x, "columns") for x in X):
         return read_frames(X, "X")
     raise TypeError(
-        f"X is no panel that is known without conversion, but a {type(X).__name__}: pass one of"
-        f" {_MTYPES}, or leave sktime's input_conversion on."
+        f"X must be a panel of one of the mtypes {_MTYPES}, got {type(X).__name__}: convert it, or"
+        " leave sktime's input_conversion on."
     )
 
 
 def _is_unequal(panel: Panel) -> bool:
+    """Return whether the series of a panel differ in length."""
     return len({len(x) for x in panel.arrays}) > 1
 
 
 def _as_windows(panel: Panel, n_timesteps: int = 0) -> ArrayLike:
-    """Return windows of shape (n, n_timesteps, n_channels), filled up with NaN at the end."""
+    """Return windows of shape (n_instances, n_timesteps, n_channels), padded with trailing NaN."""
     arrays = panel.arrays
     n_timesteps = max(n_timesteps, *(len(x) for x in arrays))
     if isinstance(arrays, np.ndarray) and arrays.shape[1] == n_timesteps:
         return arrays
     windows = np.full((len(arrays), n_timesteps, arrays[0].shape[1]), np.nan, np.float32)
-    with np.errstate(over="ignore"):  # too large is told as infinite, by the transformer
+    with np.errstate(over="ignore"):  # the transformer refuses the infinities
         for window, x in zip(windows, arrays, strict=True):
             window[: len(x)] = x
     return windows
 
 
 def _in_layout(windows: Any, estimator: Any) -> Any:
-    """Arrange windows as an estimator wants them."""
+    """Arrange windows in the `input_layout` of an estimator."""
     return windows.swapaxes(1, 2) if estimator.input_layout == "nct" else windows

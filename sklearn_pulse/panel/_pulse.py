@@ -1,9 +1,10 @@
-"""PULSE as a transformer of sktime's."""
+"""PULSE as a transformer of sktime."""
 
 from __future__ import annotations
 
+import inspect
 import os
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -13,37 +14,34 @@ from ._adapter import SMALL, PanelAdapter
 
 
 class PulsePanelTransformer(PanelAdapter):
-    """PULSE as a transformer of sktime's, on panels.
+    """PULSE as a transformer of sktime, on panels.
 
-    One encoder is trained on all instances, without labels, and gives each a row of
-    `embedding_dim` numbers ("Primitives" in sktime's words).
+    One encoder is trained on all instances, without labels. It embeds each instance as a row of
+    `embedding_dim` numbers ("Primitives" in the terms of sktime).
 
     Parameters
     ----------
-    embedding_dim, encoder_hidden_dim, encoder_depth, pooling, time_varying_dim, \
-            time_varying_pool, init_kernel_size, init_dilation, init_hidden_dim, shared_encoder, \
-            gru_num_layers, gru_hidden_dim, observation, n_crops, crop, crop_length, \
-            min_crop_length, pairing, loss_reduction, dropout, theta_dropout, max_epochs, lr, \
-            weight_decay, batch_size, gradient_clip_value, validation_fraction, \
-            validation_every, deterministic_validation, select, bag_pooling, checkpoint_dir, \
-            precision, compile, device, num_threads, callbacks, random_state, verbose
-        Those of :class:`~sklearn_pulse.PulseTransformer`, with its defaults. There is no
-        `input_layout`, since sktime's containers say their own, and no `warm_start`, since
-        sktime's `fit` begins anew.
+    {parameters}
 
     Attributes
     ----------
     estimator_ : PulseTransformer
-        The fitted transformer, with ``input_layout="nct"``: it takes "numpy3D" arrays, and has
+        The fitted transformer, with ``input_layout="nct"``. It takes "numpy3D" arrays, and has
         ``history_``, ``reconstruct`` and ``save_pretrained``.
     channel_names_ : list of str or None
-        The channels of `fit`, where they had names.
+        Names of the channels in `fit`; None if they had no names.
     unequal_length_ : bool
         Whether the instances of `fit` differed in length.
 
     See Also
     --------
-    PanelTransformer : The same for every other transformer of the package.
+    PanelTransformer : The same adapter for every other transformer of the package.
+
+    Notes
+    -----
+    The parameters are those of :class:`~sklearn_pulse.PulseTransformer`, with its defaults, except
+    for two. There is no `input_layout`, since sktime's containers define their layout, and no
+    `warm_start`, since sktime's `fit` always starts afresh.
 
     Examples
     --------
@@ -64,7 +62,7 @@ class PulsePanelTransformer(PanelAdapter):
         embedding_dim: int = 320,
         encoder_hidden_dim: int = 64,
         encoder_depth: int = 10,
-        pooling: str = "max",
+        pooling: Literal["max", "mean"] = "max",
         time_varying_dim: int = 1,
         time_varying_pool: int = 1,
         init_kernel_size: int = 3,
@@ -73,15 +71,15 @@ class PulsePanelTransformer(PanelAdapter):
         shared_encoder: bool = False,
         gru_num_layers: int = 2,
         gru_hidden_dim: int = 64,
-        observation: str = "mlp",
+        observation: Literal["mlp", "linear"] = "mlp",
         n_crops: int = 2,
-        crop: str = "suffix",
+        crop: Literal["suffix", "fixed"] = "suffix",
         crop_length: int | float | None = None,
         min_crop_length: int | float = 0.5,
-        pairing: str = "crops",
-        loss_reduction: str = "published",
+        pairing: Literal["crops", "random"] = "crops",
+        loss_reduction: Literal["published", "valid"] = "published",
         dropout: float = 0.1,
-        theta_dropout: str = "step",
+        theta_dropout: Literal["step", "sequence"] = "step",
         max_epochs: int = 100,
         lr: float = 1e-3,
         weight_decay: float = 1e-5,
@@ -90,10 +88,10 @@ class PulsePanelTransformer(PanelAdapter):
         validation_fraction: float = 0.15,
         validation_every: int = 2,
         deterministic_validation: bool = True,
-        select: str = "trailing_mean",
-        bag_pooling: str = "mean",
+        select: Literal["trailing_mean", "min_val", "last"] = "trailing_mean",
+        bag_pooling: Literal["mean", "max"] = "mean",
         checkpoint_dir: str | os.PathLike[str] | None = None,
-        precision: str = "float32",
+        precision: Literal["float32", "bfloat16"] = "float32",
         compile: bool = False,
         device: str | torch.device = "auto",
         num_threads: int | None = None,
@@ -152,14 +150,33 @@ class PulsePanelTransformer(PanelAdapter):
         Parameters
         ----------
         parameter_set : str, default="default"
-            There is one set.
+            Name of the set of parameters; there is only the default set.
 
         Returns
         -------
         list of dict
-            Parameters of `__init__`.
+            Values for the parameters of `__init__`.
         """
         return [
             SMALL | {"init_hidden_dim": 4, "gru_hidden_dim": 4},
             SMALL | {"n_crops": 0, "pooling": "mean", "crop": "fixed"},
         ]
+
+
+def _documented_parameters(cls: type, left_out: tuple[str, ...]) -> str:
+    """Return the entries of the "Parameters" section of a class, except those left out."""
+    section = inspect.cleandoc(cls.__doc__ or "").partition("Parameters\n----------\n")[2]
+    entries: list[list[str]] = []
+    for line in section.partition("\n\n")[0].splitlines():
+        if not line.startswith(" "):  # the name and type of the next parameter
+            entries.append([])
+        entries[-1].append(line)
+    kept = [entry for entry in entries if entry[0].split(" :")[0] not in left_out]
+    return "\n".join(line for entry in kept for line in entry)
+
+
+if PulsePanelTransformer.__doc__:  # python -OO drops docstrings
+    # Fill in the descriptions of the shared parameters, so that they are written only once.
+    PulsePanelTransformer.__doc__ = inspect.cleandoc(PulsePanelTransformer.__doc__).replace(
+        "{parameters}", _documented_parameters(PulseTransformer, ("input_layout", "warm_start"))
+    )

@@ -1,4 +1,4 @@
-"""Any transformer of the package as one of sktime's."""
+"""Adapter of any transformer of the package to sktime's interface."""
 
 from __future__ import annotations
 
@@ -15,27 +15,28 @@ from ._adapter import SMALL, PanelAdapter
 
 
 class PanelTransformer(PanelAdapter):
-    """Any transformer of windows as one of sktime's, on panels.
+    """Any transformer of windows as a transformer of sktime, on panels.
 
     Parameters
     ----------
     estimator : transformer of this package
-        For example `PulseTransformer` or `TS2VecTransformer`, in either `input_layout`. A clone is
-        fitted. A fitted one stays as it is inside :class:`sklearn.frozen.FrozenEstimator`.
+        Transformer to wrap, for example `PulseTransformer` or `TS2VecTransformer`, with either
+        `input_layout`. A clone of it is fitted. To keep a fitted transformer as it is, wrap it in
+        :class:`sklearn.frozen.FrozenEstimator`.
 
     Attributes
     ----------
     estimator_ : transformer
-        The fitted one, on arrays in its `input_layout`.
+        The fitted clone, which takes arrays in its `input_layout`.
     channel_names_ : list of str or None
-        The channels of `fit`, where they had names.
+        Names of the channels in `fit`; None if they had no names.
     unequal_length_ : bool
         Whether the instances of `fit` differed in length.
 
     See Also
     --------
     PulsePanelTransformer : PULSE, with its own parameters.
-    as_panel_transformer : The same as a function.
+    as_panel_transformer : The same wrapper as a function.
 
     Examples
     --------
@@ -48,7 +49,7 @@ class PanelTransformer(PanelAdapter):
     (5, 8)
     """
 
-    # The wrapped transformer has a random_state, as sktime's composites have it.
+    # The wrapped transformer holds the random_state, as in the composites of sktime.
     _tags = {"capability:random_state": False, "property:randomness": "stochastic"}
 
     def __init__(self, estimator: Any) -> None:
@@ -66,12 +67,12 @@ class PanelTransformer(PanelAdapter):
         Parameters
         ----------
         parameter_set : str, default="default"
-            There is one set.
+            Name of the set of parameters; there is only the default set.
 
         Returns
         -------
         list of dict
-            Parameters of `__init__`.
+            Values for the parameters of `__init__`.
         """
         random = {name: SMALL[name] for name in ("embedding_dim", "num_threads", "random_state")}
         return [
@@ -81,22 +82,22 @@ class PanelTransformer(PanelAdapter):
 
 
 def as_panel_transformer(estimator: Any) -> PanelTransformer:
-    """Return a transformer of windows as one of sktime's.
+    """Return a transformer of windows as a transformer of sktime.
 
     Parameters
     ----------
     estimator : transformer of this package
-        One that needs no labels.
+        Transformer to wrap, which must not need labels.
 
     Returns
     -------
     PanelTransformer
-        Unfitted.
+        The unfitted wrapper.
 
     Raises
     ------
     TypeError
-        For a classifier, an oracle, a pipeline, or a transformer from elsewhere.
+        If `estimator` is a classifier, an oracle, a pipeline, or not from this package.
 
     Examples
     --------
@@ -113,18 +114,18 @@ def as_panel_transformer(estimator: Any) -> PanelTransformer:
 
 
 def _check_estimator(estimator: Any) -> None:
-    """Raise unless this is a transformer of the package that needs no labels."""
+    """Raise unless `estimator` is a transformer of the package that needs no labels."""
     inner = estimator.estimator if isinstance(estimator, FrozenEstimator) else estimator
     name = type(inner).__name__
     if not isinstance(inner, WindowEmbedder):
         raise TypeError(
             f"estimator must be a transformer of sklearn_pulse, such as PulseTransformer(), got"
-            f" {name}: wrap the transformer alone, and put what comes after it into a pipeline,"
+            f" {name}: wrap only the transformer, and put the steps after it into a pipeline,"
             " as_panel_transformer(...) * LogisticRegression()."
         )
     if get_tags(inner).target_tags.required:
         raise TypeError(
-            f"{name} learns from labels, and a panel transformer is fitted without: take a"
-            " self-supervised one such as PulseTransformer(), or fit this one on a numpy3D array,"
-            f" {name}(input_layout='nct').fit(X, y)."
+            f"{name} learns from labels, but a panel transformer is fitted without labels: pass a"
+            " self-supervised transformer such as PulseTransformer(), or fit this estimator on a"
+            f" numpy3D array, {name}(input_layout='nct').fit(X, y)."
         )

@@ -1,4 +1,4 @@
-"""Pictures, in scikit-learn's Display pattern; matplotlib is imported when one is drawn."""
+"""Displays in the style of scikit-learn; matplotlib is imported only to draw."""
 
 from ._embedding import EmbeddingDisplay
 from ._label_efficiency import LabelEfficiencyDisplay

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -16,35 +16,37 @@ from .._data._labels import labeled_mask
 from .._parameters import check_option
 from ._style import add_legend, axes_or_new, class_names, distinct_colors
 
-_MANY_POINTS = 2000  # more points than this are drawn fainter
+_MANY_POINTS = 2000  # above this number, points are drawn fainter
 
 
 class EmbeddingDisplay:
     """Embeddings in two dimensions, coloured by label.
 
-    Make one with :meth:`from_estimator` or :meth:`from_embedding`.
+    Make a display with :meth:`from_estimator` or :meth:`from_embedding`.
 
     Parameters
     ----------
     coordinates : ndarray of shape (n_samples, 2)
-        What is drawn.
-    y : ndarray of shape (n_samples,) or None
-        Labels, numbers or text; -1 (unlabelled) is drawn in grey.
-    axis_names : tuple of str
+        Coordinates of the points.
+    y : ndarray of shape (n_samples,) or None, default=None
+        Labels, numbers or text; samples with the label -1 (unlabelled) are drawn in grey. None
+        draws all samples in one colour.
+    axis_names : tuple of str, default=("1", "2")
         Names of the two coordinates.
-    target_names : sequence of str or None
-        Names of the classes, as in :meth:`from_embedding`.
-    name : str or None
-        Title of the axes, for example the method; None draws none.
+    target_names : sequence of str or None, default=None
+        Names of the classes. Integer labels are positions in it; other labels are named in their
+        sorted order. None takes the labels themselves.
+    name : str or None, default=None
+        Title of the axes, for example the name of the method; None draws no title.
 
     Attributes
     ----------
     ax_ : matplotlib.axes.Axes
-        Where it was drawn.
+        Axes with the points.
     figure_ : matplotlib.figure.Figure
         The figure of `ax_`.
     collections_ : list of matplotlib.collections.PathCollection
-        The points: of the unlabelled samples if there are any, then of each class.
+        The points of the unlabelled samples, if any, then those of each class.
 
     Examples
     --------
@@ -83,18 +85,18 @@ class EmbeddingDisplay:
         Parameters
         ----------
         estimator : transformer
-            Fitted; also a pipeline that ends in a transformer.
-        X : array-like
-            What it transforms.
+            A fitted transformer, or a fitted pipeline that ends in a transformer.
+        X : array-like of shape (n_samples, n_timesteps, n_channels)
+            Windows to embed, or any other input of the transformer.
         y : array-like of shape (n_samples,), default=None
-            Labels.
-        **kwargs
-            As in :meth:`from_embedding`.
+            Labels, numbers or text; -1 means unlabelled.
+        **kwargs : dict
+            Keyword arguments for :meth:`from_embedding`.
 
         Returns
         -------
         EmbeddingDisplay
-            Drawn.
+            The display, already drawn.
         """
         return cls.from_embedding(estimator.transform(X), y, **kwargs)
 
@@ -104,7 +106,7 @@ class EmbeddingDisplay:
         embedding: ArrayLike,
         y: ArrayLike | None = None,
         *,
-        method: str = "pca",
+        method: Literal["pca", "tsne"] = "pca",
         target_names: Sequence[str] | None = None,
         name: str | None = None,
         random_state: Any = None,
@@ -116,50 +118,52 @@ class EmbeddingDisplay:
         Parameters
         ----------
         embedding : array-like of shape (n_samples, embedding_dim)
-            At least two samples and two dimensions.
+            Embeddings of at least two samples, of at least two dimensions.
         y : array-like of shape (n_samples,), default=None
             Labels, numbers or text; -1 means unlabelled.
         method : {"pca", "tsne"}, default="pca"
-            "pca": the first two principal components of the standardised embedding. "tsne": of
-            the embedding as it is, with the settings of the paper's figure: perplexity 50 (as far
-            as the number of samples allows), learning rate ``max(n_samples / 48, 50)``, started
-            from the principal components.
+            Projection to two dimensions. "pca": the first two principal components of the
+            standardised embedding. "tsne": t-SNE of the embedding as it is, with the settings of
+            the paper's figure: perplexity 50 (or ``(n_samples - 1) / 3`` if this is smaller),
+            learning rate ``max(n_samples / 48, 50)``, started from the principal components.
         target_names : sequence of str, default=None
-            Names of the classes: integer labels are positions in it, other labels are named in
+            Names of the classes. Integer labels are positions in it; other labels are named in
             their sorted order.
         name : str, default=None
-            Title of the axes.
+            Title of the axes; None draws no title.
         random_state : int, RandomState instance or None, default=None
-            Of the projection.
+            Seed of the projection.
         ax : matplotlib.axes.Axes, default=None
-            None makes a new figure.
-        **scatter_kw
-            For :meth:`matplotlib.axes.Axes.scatter`.
+            Axes to draw on; None makes a new figure.
+        **scatter_kw : dict
+            Keyword arguments for :meth:`matplotlib.axes.Axes.scatter`.
 
         Returns
         -------
         EmbeddingDisplay
-            Drawn.
+            The display, already drawn.
 
         Raises
         ------
         ValueError
-            For another `method`, an embedding that is too small or not finite, or labels or names
-            whose number does not fit.
+            If `method` is unknown, if the embedding is too small or not finite, or if the number of
+            labels or of names does not fit.
 
         Notes
         -----
         Source: paper, Appendix F (figure of t-SNE embeddings). The paper embeds with cuML.
         """
         check_option("method", method, ("pca", "tsne"))
-        embedding = check_array(
+        points = check_array(
             embedding, ensure_min_samples=2, ensure_min_features=2, input_name="embedding"
         )
         labels = None if y is None else _labels(y)
-        if labels is not None and len(labels) != len(embedding):
-            raise ValueError(f"y has {len(labels)} labels for {len(embedding)} embeddings")
+        if labels is not None and len(labels) != len(points):
+            raise ValueError(
+                f"y has {len(labels)} labels for {len(points)} embeddings: pass one label for each"
+            )
         project = _pca if method == "pca" else _tsne
-        coordinates, axis_names = project(embedding, random_state)
+        coordinates, axis_names = project(points, random_state)
         display = cls(
             coordinates, y=labels, axis_names=axis_names, target_names=target_names, name=name
         )
@@ -168,24 +172,24 @@ class EmbeddingDisplay:
     def plot(
         self, ax: Any = None, *, name: str | None = None, **scatter_kw: Any
     ) -> EmbeddingDisplay:
-        """Draw, on `ax` or a new figure.
+        """Draw the points.
 
         Parameters
         ----------
         ax : matplotlib.axes.Axes, default=None
-            None makes a new figure.
+            Axes to draw on; None makes a new figure.
         name : str, default=None
-            Title of the axes; None takes the display's own.
-        **scatter_kw
-            For :meth:`matplotlib.axes.Axes.scatter`.
+            Title of the axes; None takes the `name` of the display.
+        **scatter_kw : dict
+            Keyword arguments for :meth:`matplotlib.axes.Axes.scatter`.
 
         Returns
         -------
         EmbeddingDisplay
-            Itself, with `ax_`, `figure_` and `collections_`.
+            The display itself, with `ax_`, `figure_` and `collections_`.
         """
-        groups = self._groups()  # raises before there is a figure
-        # Points fill the plane: on a figure of its own the legend covers none of them.
+        groups = self._groups()  # may raise, so it comes before a figure is made
+        # Points fill the plane, so on a new figure the legend stands beside them.
         beside = ax is None
         ax = axes_or_new(ax, n_beside=0 if self.y is None else len(groups))
         crowded = len(self.coordinates) > _MANY_POINTS
@@ -203,25 +207,28 @@ class EmbeddingDisplay:
         return self
 
     def _groups(self) -> list[tuple[Any, dict[str, Any]]]:
-        """Return the samples that are drawn alike, and how: rows and keywords."""
+        """Return groups of samples that look alike: their rows, and keywords for the points."""
         if self.y is None:
             return [(slice(None), {})]
         labeled = labeled_mask(self.y, -1, "EmbeddingDisplay")
         classes = np.unique(self.y[labeled])
         names = class_names(classes, self.target_names)
-        drawn = [] if labeled.all() else [(~labeled, {"color": "0.7", "label": "unlabelled"})]
+        drawn: list[tuple[Any, dict[str, Any]]] = []
+        if not labeled.all():
+            drawn.append((~labeled, {"color": "0.7", "label": "unlabelled"}))
         for label, name, color in zip(classes, names, distinct_colors(len(classes)), strict=True):
             drawn.append((self.y == label, {"color": color, "label": name}))
         return drawn
 
 
 def _labels(y: ArrayLike) -> NDArray[Any]:
-    """Return labels as an array; text beside -1 stays an object array."""
+    """Return labels as an array; text mixed with -1 makes an array of objects."""
     mixed = isinstance(y, list | tuple) and len({isinstance(label, str) for label in y}) > 1
     return np.asarray(y, dtype=object if mixed else None)
 
 
 def _pca(embedding: NDArray[Any], random_state: Any) -> tuple[NDArray[Any], tuple[str, str]]:
+    """Return the first two principal components, and names with their share of the variance."""
     pca = PCA(2, random_state=random_state)
     coordinates = pca.fit_transform(StandardScaler().fit_transform(embedding))
     first, second = pca.explained_variance_ratio_
@@ -229,6 +236,7 @@ def _pca(embedding: NDArray[Any], random_state: Any) -> tuple[NDArray[Any], tupl
 
 
 def _tsne(embedding: NDArray[Any], random_state: Any) -> tuple[NDArray[Any], tuple[str, str]]:
+    """Return the coordinates of t-SNE, and their names."""
     n_samples = len(embedding)
     tsne = TSNE(
         perplexity=min(50, (n_samples - 1) / 3),

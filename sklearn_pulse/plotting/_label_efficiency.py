@@ -1,10 +1,10 @@
-"""Score against the share of labels."""
+"""Plot of score against the share of labels."""
 
 from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -20,36 +20,39 @@ _BANDS = {"std": " ±1 std", "quantiles": ", 10 to 90 %", "none": ""}
 class LabelEfficiencyDisplay:
     """Score of a probe against the share of labels that it learns from, for several methods.
 
-    Lines are means over the repeats (seeds, draws of labels, splits), bands their spread, faint
-    points the repeats themselves. The axis of the shares is logarithmic.
+    Lines are means over the repeats (seeds, draws of labels, splits), bands are the spread of the
+    repeats, and faint points are the repeats themselves. The axis of the shares is logarithmic.
 
-    Make one with :meth:`from_estimators`, which computes the scores, or with :meth:`from_scores`.
+    Make a display with :meth:`from_estimators`, which computes the scores, or with
+    :meth:`from_scores`.
 
     Parameters
     ----------
     scores : dict of str to ndarray of shape (n_fractions, n_repeats)
-        By method; NaN where a result is missing. Methods may differ in their number of repeats.
+        Scores by method name, NaN where a result is missing. Methods may differ in their number of
+        repeats.
     fractions : ndarray of shape (n_fractions,)
         Shares of the labels, ascending, in (0, 1].
-    majority_score : float or None
-        Score of predicting the commonest class, drawn as a horizontal line.
-    score_name : str
+    majority_score : float or None, default=None
+        Score of a classifier that predicts the most frequent class, drawn as a horizontal line;
+        None draws no line.
+    score_name : str, default="accuracy"
         Name of the score axis.
 
     Attributes
     ----------
     ax_ : matplotlib.axes.Axes
-        Where it was drawn.
+        Axes with the curves.
     figure_ : matplotlib.figure.Figure
         The figure of `ax_`.
     lines_ : list of matplotlib.lines.Line2D
-        The means, one line a method, in the order of `scores`.
+        The means, one line per method, in the order of `scores`.
     bands_ : list of matplotlib.collections.FillBetweenPolyCollection
-        The spread, one a method; empty with ``band="none"``.
+        The spreads, one band per method; empty with ``band="none"``.
     points_ : list of matplotlib.collections.PathCollection
-        The repeats, one collection a method; empty with ``points=False``.
+        The repeats, one collection per method; empty with ``points=False``.
     majority_line_ : matplotlib.lines.Line2D or None
-        The horizontal line.
+        The horizontal line of `majority_score`.
 
     Notes
     -----
@@ -106,61 +109,64 @@ class LabelEfficiencyDisplay:
         """Score frozen encoders with a probe on drawn labels, and draw the result.
 
         In each split, each draw keeps a share of the labels of the training part
-        (:func:`~sklearn_pulse.model_selection.mask_labels`: at least one of each class), fits the
-        probe on them and scores it on the test part. All methods see the same labels, and a
-        larger share of the same draw only adds some. With all labels the draws of a split
-        coincide, and what spreads is the splits alone.
+        (:func:`~sklearn_pulse.model_selection.mask_labels`: at least one of each class). The probe
+        is fitted on these labels and scored on the test part. All methods see the same labels, and
+        within a draw a larger share only adds labels. With all labels, the draws of a split
+        coincide, and only the splits make scores spread.
 
         Parameters
         ----------
         estimators : dict of str to transformer or array-like
-            By the name in the legend: a fitted transformer, also a
-            :class:`~sklearn.frozen.FrozenEstimator` or a fitted pipeline that ends in a
-            transformer; or embeddings of `X`, of shape (n_samples, embedding_dim). Encoders are
-            used as they are, so fit them on recordings that are in no test part.
+            Methods by their name in the legend. Each is a fitted transformer (also a
+            :class:`~sklearn.frozen.FrozenEstimator`, or a fitted pipeline that ends in a
+            transformer), or the embeddings of `X`, of shape (n_samples, embedding_dim). Encoders
+            are not fitted again, so fit them on recordings that are in no test part.
         X : array-like of shape (n_samples, n_timesteps, n_channels) or None
             Windows; None if embeddings of all methods are passed.
         y : array-like of shape (n_samples,)
-            Labels; -1 marks unlabelled windows, which are neither learnt from nor scored.
+            Labels. The probe neither learns from unlabelled windows, marked by -1, nor is it scored
+            on them.
         groups : array-like of shape (n_samples,), default=None
-            Recording or subject of each window, for splits that keep them whole. Without groups,
-            windows of one recording fall on both sides, and scores come out too high.
+            Recording or subject of each window, for splits that keep groups whole. Without groups,
+            windows of one recording fall on both sides, and scores are too high.
         cv : int, splitter, iterable of (train, test) or None, default=None
-            An integer is the number of folds, None is 5; they are those of
-            :class:`~sklearn.model_selection.GroupKFold` with `groups` and of
-            :class:`~sklearn.model_selection.StratifiedKFold` without.
-            :class:`~sklearn_pulse.model_selection.GroupHoldout` is the division of the paper.
+            Splitter, or the number of folds; None means 5 folds. Folds are made by
+            :class:`~sklearn.model_selection.GroupKFold` if `groups` are passed, else by
+            :class:`~sklearn.model_selection.StratifiedKFold`. For the paper's division, pass
+            :class:`~sklearn_pulse.model_selection.GroupHoldout`.
         fractions : sequence of float, default=(0.01, 0.05, 0.1, 0.5, 1.0)
             Shares of the labels, ascending, in (0, 1].
         n_draws : int, default=5
-            How often labels are drawn in each split.
+            Number of times that labels are drawn in each split.
         probe : classifier, default=None
             Cloned and fitted on embeddings; None is
             :func:`~sklearn_pulse.evaluation.make_linear_probe`.
         scoring : str, callable or None, default=None
-            A scorer, as in :func:`~sklearn.metrics.check_scoring`; None is the probe's own score,
-            the accuracy.
+            Scorer, as in :func:`~sklearn.metrics.check_scoring`; None means the ``score`` of the
+            probe, which is the accuracy.
         score_name : str, default=None
-            Name of the score axis; None takes that of `scoring`.
+            Name of the score axis; None takes the name of `scoring`.
         random_state : int, RandomState instance or None, default=0
-            Of the draws.
+            Seed of the draws.
         ax : matplotlib.axes.Axes, default=None
-            None makes a new figure.
-        **plot_kw
-            As in :meth:`plot`.
+            Axes to draw on; None makes a new figure.
+        **plot_kw : dict
+            Keyword arguments for :meth:`plot`.
 
         Returns
         -------
         LabelEfficiencyDisplay
-            Drawn, with a line for the majority class of the training parts. Columns of its
-            `scores` are splits times draws.
+            The display, already drawn, with a line for the majority class of the training parts.
+            The columns of its `scores` are splits times draws.
 
         Raises
         ------
         NotFittedError
-            For a transformer that is not fitted.
-        TypeError, ValueError
-            For a parameter out of its range, or inputs of different lengths.
+            If a transformer is not fitted.
+        TypeError
+            If a parameter or one of `estimators` is of the wrong type.
+        ValueError
+            If a parameter is out of its range, or inputs differ in length.
 
         Examples
         --------
@@ -210,59 +216,75 @@ class LabelEfficiencyDisplay:
         ax: Any = None,
         **plot_kw: Any,
     ) -> LabelEfficiencyDisplay:
-        """Draw scores that are known.
+        """Draw scores that are already computed.
 
         Parameters
         ----------
         scores : dict of str to array-like of shape (n_fractions, n_repeats) or (n_fractions,)
-            By method; NaN where a result is missing.
+            Scores by method name, NaN where a result is missing.
         fractions : sequence of float
             Shares of the labels, ascending, in (0, 1].
         majority_score : float, default=None
-            Score of predicting the commonest class, for a horizontal line.
+            Score of a classifier that predicts the most frequent class, drawn as a horizontal
+            line; None draws no line.
         score_name : str, default="accuracy"
             Name of the score axis.
         ax : matplotlib.axes.Axes, default=None
-            None makes a new figure.
-        **plot_kw
-            As in :meth:`plot`.
+            Axes to draw on; None makes a new figure.
+        **plot_kw : dict
+            Keyword arguments for :meth:`plot`.
 
         Returns
         -------
         LabelEfficiencyDisplay
-            Drawn.
+            The display, already drawn.
 
         Raises
         ------
-        TypeError, ValueError
-            For fractions out of their range, or scores of another shape.
+        TypeError
+            If a fraction is not a number.
+        ValueError
+            If fractions are out of their range or do not ascend, or scores have another shape.
         """
-        fractions = check_fractions(fractions)
-        checked = _check_scores(scores, len(fractions))
-        display = cls(checked, fractions, majority_score=majority_score, score_name=score_name)
+        shares = check_fractions(fractions)
+        checked = _check_scores(scores, len(shares))
+        display = cls(checked, shares, majority_score=majority_score, score_name=score_name)
         return display.plot(ax=ax, **plot_kw)
 
     def plot(
-        self, ax: Any = None, *, band: str = "std", points: bool = True, **line_kw: Any
+        self,
+        ax: Any = None,
+        *,
+        band: Literal["std", "quantiles", "none"] = "std",
+        points: bool = True,
+        **line_kw: Any,
     ) -> LabelEfficiencyDisplay:
-        """Draw, on `ax` or a new figure.
+        """Draw the curves.
 
         Parameters
         ----------
         ax : matplotlib.axes.Axes, default=None
-            None makes a new figure.
+            Axes to draw on; None makes a new figure.
         band : {"std", "quantiles", "none"}, default="std"
-            Spread of the repeats: one standard deviation (dividing by their number) to each side
-            of the mean, or from the 10 % to the 90 % quantile. The legend says which.
+            Band around the mean: "std" reaches one population standard deviation of the repeats to
+            each side, "quantiles" reaches from the 10 % to the 90 % quantile, "none" draws no band.
+            The legend names the kind.
         points : bool, default=True
             Whether to draw each repeat.
-        **line_kw
-            For :meth:`matplotlib.axes.Axes.plot`, for the lines of all methods.
+        **line_kw : dict
+            Keyword arguments for :meth:`matplotlib.axes.Axes.plot`, for the lines of all methods.
 
         Returns
         -------
         LabelEfficiencyDisplay
-            Itself, with the attributes that end in ``_``.
+            The display itself, with the attributes that end in ``_``.
+
+        Raises
+        ------
+        TypeError
+            If `points` is not True or False.
+        ValueError
+            If `band` is unknown.
         """
         check_option("band", band, _BANDS)
         check_boolean("points", points)
@@ -302,7 +324,7 @@ class LabelEfficiencyDisplay:
         ax.set(xlabel="labels used for training", ylabel=self.score_name)
 
     def _legend_title(self, band: str) -> str:
-        """Say what lines and bands are, and of how many repeats."""
+        """Return a title that explains lines and bands, and counts the repeats."""
         repeats = {scores.shape[1] for scores in self.scores.values()}
         count = str(min(repeats))
         if len(repeats) > 1:
@@ -315,7 +337,7 @@ class LabelEfficiencyDisplay:
 def _check_scores(
     scores: Mapping[str, ArrayLike], n_fractions: int
 ) -> dict[str, NDArray[np.float64]]:
-    """Return one array of shape (n_fractions, n_repeats) a method."""
+    """Return one array of shape (n_fractions, n_repeats) per method."""
     if not isinstance(scores, Mapping) or not scores:
         raise ValueError(
             f"scores must be a dictionary of arrays by method, for example {{'PULSE': array}},"
@@ -328,14 +350,14 @@ def _check_scores(
         if array.ndim != 2 or len(array) != n_fractions or array.shape[1] == 0:
             raise ValueError(
                 f"scores[{name!r}] has shape {np.shape(values)}: pass one row for each of the"
-                f" {n_fractions} fractions and one column a repeat"
+                f" {n_fractions} fractions and one column per repeat"
             )
         checked[name] = array
     return checked
 
 
 def _by_fraction(statistic: Any, scores: NDArray[np.floating]) -> NDArray[np.float64]:
-    """Apply a statistic to the repeats of each fraction that are there; NaN if none is."""
+    """Apply a statistic to the finite repeats of each fraction; NaN without any."""
     rows = (row[~np.isnan(row)] for row in scores)
     return np.array([statistic(row) if row.size else np.nan for row in rows])
 
@@ -343,6 +365,7 @@ def _by_fraction(statistic: Any, scores: NDArray[np.floating]) -> NDArray[np.flo
 def _spread(
     scores: NDArray[np.floating], mean: NDArray[np.float64], band: str
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return the lower and the upper edge of the band of one method."""
     if band == "std":
         std = _by_fraction(np.std, scores)
         return mean - std, mean + std
@@ -354,7 +377,7 @@ def _spread(
 
 
 def _spaced(fractions: NDArray[np.floating]) -> list[float]:
-    """Return the fractions whose tick labels do not overlap, from the largest down."""
+    """Return the fractions whose tick labels do not overlap, chosen from the largest down."""
     least = 0.11 * np.log(fractions[-1] / fractions[0])
     shown = [fractions[-1]]
     for fraction in fractions[-2::-1]:

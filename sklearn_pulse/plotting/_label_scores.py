@@ -1,4 +1,4 @@
-"""Scores of a probe on frozen embeddings, against the share of labels that it learns from."""
+"""Scores of a probe on frozen embeddings, for several shares of labels."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from ..model_selection import LabeledTestSplit, mask_labels
 
 
 class Split(NamedTuple):
-    """Positions among the labelled rows, and which of the training ones each draw labels."""
+    """Positions among the labelled rows, and masks of the training rows that each draw labels."""
 
     train: NDArray[np.intp]
     test: NDArray[np.intp]
@@ -47,26 +47,43 @@ def label_efficiency_scores(
 
     Parameters
     ----------
-    estimators, X, y, groups, cv, fractions, n_draws, probe, scoring, random_state
-        As in :meth:`LabelEfficiencyDisplay.from_estimators`.
+    estimators : dict of str to transformer or array-like
+        Fitted transformers, or embeddings of `X`, by method name.
+    X : array-like of shape (n_samples, n_timesteps, n_channels) or None
+        Windows; None if embeddings of all methods are passed.
+    y : array-like of shape (n_samples,)
+        Labels; -1 marks unlabelled windows.
+    groups : array-like of shape (n_samples,) or None
+        Recording or subject of each window.
+    cv : int, splitter, iterable of (train, test) or None
+        Splitter, or the number of folds; None means 5 folds.
+    fractions : sequence of float
+        Shares of the labels, ascending, in (0, 1].
+    n_draws : int
+        Number of times that labels are drawn in each split.
+    probe : classifier or None
+        Classifier of embeddings; None means :func:`make_linear_probe`.
+    scoring : str, callable or None
+        Scorer; None means the ``score`` of the probe.
+    random_state : int, RandomState instance or None
+        Seed of the draws.
 
     Returns
     -------
     scores : dict of str to ndarray of shape (n_fractions, n_splits * n_draws)
-        By method; the draws of one split are neighbours.
+        Scores by method name; all draws of one split stand together.
     majority_score : float
-        Mean score, over the splits, of predicting the commonest class of the training part.
+        Mean score, over the splits, of predicting the most frequent class of the training part.
     """
-    fractions = check_fractions(fractions)
+    shares = check_fractions(fractions)
     check_integer("n_draws", n_draws, 1)
     labeled = labeled_mask(y, -1, "LabelEfficiencyDisplay")
-    y = np.asarray(y)
-    X, y, groups = indexable(X, y, groups)
+    X, labels, groups = indexable(X, np.asarray(y), groups)
     rows = np.flatnonzero(labeled)
-    embeddings = _embed(estimators, X, rows, len(y))
-    y_labeled = y[rows]
+    embeddings = _embed(estimators, X, rows, len(labels))
+    y_labeled = labels[rows]
     splits = list(
-        _splits(X, y, groups, _splitter(cv, groups), rows, fractions, n_draws, random_state)
+        _splits(X, labels, groups, _splitter(cv, groups), rows, shares, n_draws, random_state)
     )
     probe = make_linear_probe() if probe is None else probe
     scorer = check_scoring(probe, scoring)
@@ -81,7 +98,7 @@ def label_efficiency_scores(
     return scores, float(np.mean(majority))
 
 
-def check_fractions(fractions: ArrayLike) -> NDArray[np.float64]:
+def check_fractions(fractions: Sequence[float]) -> NDArray[np.float64]:
     """Return ascending shares of labels in (0, 1] as an array; raise for anything else."""
     values = np.asarray(fractions)
     if values.ndim != 1 or values.size == 0:
@@ -91,14 +108,14 @@ def check_fractions(fractions: ArrayLike) -> NDArray[np.float64]:
     for value in values.tolist():
         check_real("each of fractions", value, 0.0, 1.0, open_minimum=True, open_maximum=False)
     if (np.diff(values) <= 0).any():
-        raise ValueError(f"fractions must ascend, got {fractions}: sort them, each once")
+        raise ValueError(f"fractions must ascend, got {fractions}: sort them and drop repeats")
     return values.astype(float)
 
 
 def _embed(
     estimators: Mapping[str, Any], X: Any, rows: NDArray[np.intp], n_samples: int
 ) -> dict[str, NDArray[Any]]:
-    """Return the embeddings of the labelled rows by method, each computed once."""
+    """Return the embeddings of the labelled rows by method name, each computed once."""
     if not isinstance(estimators, Mapping) or not estimators:
         raise ValueError(
             "estimators must be a dictionary of fitted transformers or embeddings by name, for"
@@ -108,7 +125,7 @@ def _embed(
     for name, estimator in estimators.items():
         if isinstance(estimator, type):
             raise TypeError(f"estimators[{name!r}] is a class: pass a fitted instance of it")
-        if hasattr(estimator, "fit"):  # a data frame has a transform too
+        if hasattr(estimator, "fit"):  # not transform, which a data frame has too
             _check_frozen(name, estimator, X)
             embedding = estimator.transform(_safe_indexing(X, rows))
         else:
@@ -116,7 +133,7 @@ def _embed(
             if len(embedding) != n_samples:
                 raise ValueError(
                     f"estimators[{name!r}] holds {len(embedding)} embeddings for {n_samples}"
-                    " labels in y: pass one embedding a sample"
+                    " labels in y: pass one embedding per sample"
                 )
             embedding = embedding[rows]
         embeddings[name] = check_array(embedding, input_name=f"the embedding of {name!r}")
@@ -124,10 +141,11 @@ def _embed(
 
 
 def _check_frozen(name: str, estimator: Any, X: Any) -> None:
+    """Raise unless the estimator is a fitted transformer and has windows to transform."""
     if not hasattr(estimator, "transform"):
         raise TypeError(
-            f"estimators[{name!r}] has no transform: pass a fitted transformer, for a pipeline"
-            " that ends in a classifier its transforming part, pipeline[:-1]"
+            f"estimators[{name!r}] has no transform: pass a fitted transformer; if it is a pipeline"
+            " that ends in a classifier, pass its other steps, pipeline[:-1]"
         )
     if X is None:
         raise ValueError(
@@ -138,13 +156,13 @@ def _check_frozen(name: str, estimator: Any, X: Any) -> None:
         check_is_fitted(estimator)
     except NotFittedError as error:
         raise NotFittedError(
-            f"estimators[{name!r}] is not fitted, and encoders are used frozen: fit it first, on"
-            " windows of recordings that no test fold holds"
+            f"estimators[{name!r}] is not fitted, and encoders are not fitted here: fit it first,"
+            " on windows of recordings that no test fold holds"
         ) from error
 
 
 def _splitter(cv: Any, groups: Any) -> LabeledTestSplit:
-    """Return the splitter; a number of folds keeps the groups whole if there are any."""
+    """Return the splitter; folds keep groups whole if groups are passed."""
     cv = 5 if cv is None else cv
     if isinstance(cv, Integral) and groups is not None:
         cv = GroupKFold(int(cv))
@@ -163,7 +181,7 @@ def _splits(
 ) -> Iterator[Split]:
     """Yield the splits, with labels drawn on each training part.
 
-    A draw has one seed for all fractions, so that a larger one only adds labels; and all methods
+    A draw has one seed for all fractions, so that a larger fraction only adds labels. All methods
     see the same labels.
     """
     rng = check_random_state(random_state)
@@ -172,7 +190,7 @@ def _splits(
     for train, test in cv.split(y if X is None else X, y, groups):
         train = position[train]
         train = train[train >= 0]  # the probe learns from labelled rows
-        # mask_labels hides integers; what the classes are called does not matter to it.
+        # mask_labels takes integers, so the classes are numbered.
         _, codes = np.unique(y[rows][train], return_inverse=True)
         seeds = rng.randint(np.iinfo(np.int32).max, size=n_draws).tolist()
         draws = [
@@ -187,7 +205,7 @@ def _scores_of_split(
     """Return scores of shape (n_fractions, n_draws)."""
     scores = np.empty((len(split.draws[0]), len(split.draws)))
     test = Z[split.test], y[split.test]
-    known: dict[bytes, float] = {}  # all draws of the whole training part are the same
+    known: dict[bytes, float] = {}  # draws of the same rows, such as all rows, are scored once
     for draw, kept_by_fraction in enumerate(split.draws):
         for i, kept in enumerate(kept_by_fraction):
             key = kept.tobytes()
@@ -201,5 +219,6 @@ def _scores_of_split(
 def _majority_score(
     split: Split, Z: NDArray[Any], y: NDArray[Any], scorer: Callable[..., float]
 ) -> float:
+    """Return the score of predicting the most frequent class of the training part."""
     majority = DummyClassifier(strategy="prior").fit(Z[split.train], y[split.train])
     return scorer(majority, Z[split.test], y[split.test])

@@ -1,4 +1,4 @@
-"""Signal and reconstruction of one window."""
+"""Plot of one window and its reconstruction."""
 
 from __future__ import annotations
 
@@ -15,25 +15,39 @@ from .._data._validation import check_windows
 
 
 class ReconstructionDisplay:
-    """A window and what the decoder makes of its embedding, channel by channel.
+    """A window and its reconstructions from crops, channel by channel.
 
-    Make one with :meth:`from_estimator`.
+    Make a display with :meth:`from_estimator`.
 
     Parameters
     ----------
     signal : ndarray of shape (n_timesteps, n_channels)
-        The window.
+        The window; NaN where it is missing.
     predictions : dict of int to ndarray of shape (n_timesteps, n_channels)
-        By start of the crop: the reconstruction, NaN up to the start and past the crop's end.
-    channel_names : sequence of str or None
-        One name a channel.
+        Reconstruction by start of the crop, in time steps; NaN up to the start and past the end of
+        the crop.
+    channel_names : sequence of str or None, default=None
+        Names of the channels; None draws no names.
 
     Attributes
     ----------
     axes_ : ndarray of matplotlib.axes.Axes
-        One for each channel.
+        Axes of each channel.
     figure_ : matplotlib.figure.Figure
-        Their figure.
+        The figure of `axes_`.
+
+    Examples
+    --------
+    >>> import matplotlib
+    >>> matplotlib.use("Agg")
+    >>> import numpy as np
+    >>> from sklearn_pulse import PulseTransformer
+    >>> from sklearn_pulse.plotting import ReconstructionDisplay
+    >>> X = np.random.default_rng(0).normal(size=(8, 32, 2))
+    >>> pulse = PulseTransformer(embedding_dim=8, max_epochs=1, random_state=0).fit(X)
+    >>> display = ReconstructionDisplay.from_estimator(pulse, X, starts=(16,))
+    >>> len(display.axes_), sorted(display.predictions)
+    (2, [0, 16])
     """
 
     def __init__(
@@ -63,28 +77,31 @@ class ReconstructionDisplay:
         Parameters
         ----------
         estimator : PulseTransformer
-            Fitted.
+            A fitted transformer.
         X : array-like of shape (n_samples, n_timesteps, n_channels)
             Windows of at least two time steps.
         sample : int, default=0
-            Which of them.
+            Position of the window in `X`.
         starts : tuple of int, default=None
-            Where crops start; None takes one, at a quarter of the window. The full window is
-            always drawn.
+            Time steps at which crops start; None takes one crop, which starts at a quarter of the
+            window. The reconstruction of the full window is always drawn.
         channel_names : sequence of str, default=None
-            One name a channel.
+            Names of the channels; None draws no names.
         axes : array-like of matplotlib.axes.Axes, default=None
-            One for each channel; None makes a new figure.
+            Axes to draw on, one per channel; None makes a new figure.
 
         Returns
         -------
         ReconstructionDisplay
-            Drawn.
+            The display, already drawn.
 
         Raises
         ------
+        NotFittedError
+            If the transformer is not fitted.
         ValueError
-            For windows of one step, bags, or a start outside the window.
+            If windows have one time step only, if `X` holds bags, or if a start lies outside the
+            window.
         """
         check_is_fitted(estimator)
         windows = check_windows(estimator, _safe_indexing(X, [sample]), reset=False)
@@ -116,17 +133,22 @@ class ReconstructionDisplay:
         return cls(signal, predictions, channel_names=channel_names).plot(axes=axes)
 
     def plot(self, axes: Any = None) -> ReconstructionDisplay:
-        """Draw, on `axes` or a new figure.
+        """Draw the window and its reconstructions.
 
         Parameters
         ----------
         axes : array-like of matplotlib.axes.Axes, default=None
-            One for each channel; None makes a new figure.
+            Axes to draw on, one per channel; None makes a new figure.
 
         Returns
         -------
         ReconstructionDisplay
-            Itself, with `axes_` and `figure_`.
+            The display itself, with `axes_` and `figure_`.
+
+        Raises
+        ------
+        ValueError
+            If the number of axes is not that of the channels.
         """
         import matplotlib.pyplot as plt
 
@@ -142,7 +164,9 @@ class ReconstructionDisplay:
             )
         axes = np.ravel(axes)
         if len(axes) != n_channels:
-            raise ValueError(f"axes holds {len(axes)} axes for {n_channels} channels")
+            raise ValueError(
+                f"axes holds {len(axes)} axes for {n_channels} channels: pass one per channel"
+            )
         for channel, ax in enumerate(axes):
             ax.plot(self.signal[:, channel], color="0.6", label="signal")
             for i, (start, prediction) in enumerate(sorted(self.predictions.items())):

@@ -1,11 +1,16 @@
-"""What the displays share: axes to draw on, colours that can be told apart, the legend."""
+"""Shared parts of the displays: axes to draw on, distinct colours, the legend."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
-CROWDED = 10  # more legend entries than this stand beside the axes
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from matplotlib.colors import ListedColormap
+
+CROWDED = 10  # above this number, legend entries stand beside the axes
 
 
 def axes_or_new(ax: Any, n_beside: int = 0) -> Any:
@@ -14,14 +19,14 @@ def axes_or_new(ax: Any, n_beside: int = 0) -> Any:
     Parameters
     ----------
     ax : matplotlib.axes.Axes or None
-        Where to draw.
+        Axes to draw on, or None.
     n_beside : int, default=0
-        Entries of a legend that will stand beside the axes, for which a new figure is wider.
+        Number of entries of a legend beside the axes, for which a new figure is made wider.
 
     Returns
     -------
     matplotlib.axes.Axes
-        `ax`, or that of a new figure, which makes room for a legend beside it.
+        `ax`, or the axes of a new figure, which leaves room for a legend beside them.
 
     Raises
     ------
@@ -33,30 +38,33 @@ def axes_or_new(ax: Any, n_beside: int = 0) -> Any:
     try:
         import matplotlib.pyplot as plt
     except ImportError as error:
-        raise ImportError("drawing needs matplotlib: pip install 'sklearn-pulse[plot]'") from error
+        raise ImportError(
+            "sklearn_pulse.plotting needs matplotlib: pip install 'sklearn-pulse[plot]'"
+        ) from error
     width, height = plt.rcParams["figure.figsize"]
     width *= 1 + 0.3 * _legend_columns(n_beside)
     return plt.subplots(layout="constrained", figsize=(width, height))[1]
 
 
 def distinct_colors(n_colors: int) -> list[tuple[float, ...]]:
-    """Return colours that can be told apart.
+    """Return distinct colours.
 
     Parameters
     ----------
     n_colors : int
-        How many; up to ten are those of the map "tab10", which the paper uses, up to twenty
-        those of "tab20", more are spread evenly over "turbo".
+        Number of colours. Up to ten colours come from the map "tab10", which the paper uses, up
+        to twenty from "tab20"; more colours are spread evenly over "turbo".
 
     Returns
     -------
     list of tuple of float
-        RGBA, each once.
+        RGBA values from 0 to 1, all different.
     """
     from matplotlib import colormaps
 
     if n_colors <= 20:
-        return list(colormaps["tab10" if n_colors <= 10 else "tab20"].colors[:n_colors])
+        listed = cast("ListedColormap", colormaps["tab10" if n_colors <= 10 else "tab20"])
+        return list(listed.colors[:n_colors])
     spread = colormaps["turbo"]
     return [spread(i / (n_colors - 1)) for i in range(n_colors)]
 
@@ -67,11 +75,11 @@ def add_legend(ax: Any, *, beside: bool = False, **legend_kw: Any) -> Any:
     Parameters
     ----------
     ax : matplotlib.axes.Axes
-        Where; entries are all artists with a label.
+        Axes of the legend. All artists with a label are entries.
     beside : bool, default=False
-        Whether the legend stands beside the axes; a legend of many entries always does.
-    **legend_kw
-        For :meth:`matplotlib.axes.Axes.legend`.
+        Whether the legend stands beside the axes. A legend of many entries always does.
+    **legend_kw : dict
+        Keyword arguments for :meth:`matplotlib.axes.Axes.legend`.
 
     Returns
     -------
@@ -79,21 +87,24 @@ def add_legend(ax: Any, *, beside: bool = False, **legend_kw: Any) -> Any:
         The legend.
     """
     entries = len(ax.get_legend_handles_labels()[1])
-    style: dict[str, Any] = {"framealpha": 0.85, "edgecolor": "none"}  # legible on top of points
+    style: dict[str, Any] = {"framealpha": 0.85, "edgecolor": "none"}  # readable on top of points
     if beside or entries > CROWDED:
         style |= {"loc": "upper left", "bbox_to_anchor": (1, 1), "fontsize": "small"}
         style |= {"ncols": _legend_columns(entries)}
     legend = ax.legend(**(style | legend_kw))
     for handle in legend.legend_handles:
-        handle.set_alpha(1)  # points drawn nearly transparent would vanish here
+        handle.set_alpha(1)  # nearly transparent points would be invisible in the legend
     return legend
 
 
 def _legend_columns(n_entries: int) -> int:
+    """Return the number of columns of at most 20 entries."""
     return -(-n_entries // 20)
 
 
-def class_names(classes: Sequence[Any], target_names: Sequence[str] | None) -> list[str]:
+def class_names(
+    classes: Sequence[Any] | NDArray[Any], target_names: Sequence[str] | None
+) -> list[str]:
     """Return the name of each class.
 
     Parameters
@@ -101,18 +112,19 @@ def class_names(classes: Sequence[Any], target_names: Sequence[str] | None) -> l
     classes : sequence
         The labels that occur, sorted.
     target_names : sequence of str or None
-        Integer labels that are all positions in `target_names` are looked up there, as in the
-        data sets of scikit-learn; other labels are named in their sorted order.
+        Names of the classes. If all labels are integers and positions in `target_names`, they are
+        looked up by position, as in the data sets of scikit-learn. Else the labels are named in
+        their sorted order. None takes the labels themselves.
 
     Returns
     -------
     list of str
-        One name a class.
+        One name per class.
 
     Raises
     ------
     ValueError
-        If there are neither names for all positions nor as many names as classes.
+        If some position has no name, and the number of names is not that of the classes.
 
     Examples
     --------
@@ -129,6 +141,6 @@ def class_names(classes: Sequence[Any], target_names: Sequence[str] | None) -> l
     if len(names) != len(classes):
         raise ValueError(
             f"target_names has {len(names)} names for the {len(classes)} classes of y: pass one"
-            " name a class, in the order of the sorted labels."
+            " name per class, in the order of the sorted labels."
         )
     return names

@@ -1,4 +1,4 @@
-"""Loss against epoch."""
+"""Plot of loss against epoch."""
 
 from __future__ import annotations
 
@@ -19,42 +19,42 @@ from ._style import add_legend, axes_or_new
 class TrainingCurveDisplay:
     """Training and validation loss against the epoch, with the selected epoch.
 
-    The training loss is the solid line, the validation loss (where there is one) the dashed line
-    of the same colour; a dotted vertical line marks the epoch whose weights were kept. Losses of
-    different methods are different quantities: their curves can be compared in shape only.
+    The training loss is the solid line. The validation loss, if computed, is the dashed line of the
+    same colour. A dotted vertical line marks the epoch whose weights were kept. Losses of different
+    methods are different quantities, so only the shapes of their curves can be compared.
 
-    Make one with :meth:`from_estimator` or :meth:`from_history`; with ``ax=display.ax_`` another
-    estimator joins the picture.
+    Make a display with :meth:`from_estimator` or :meth:`from_history`. Pass ``ax=display.ax_`` to
+    draw another estimator on the same axes.
 
     Parameters
     ----------
     epochs : ndarray of int of shape (n_epochs,)
-        Counted from 1.
+        Numbers of the epochs, counted from 1.
     train_loss : ndarray of shape (n_epochs,)
         Mean loss of the batches of each epoch.
     valid_epochs : ndarray of int of shape (n_validations,)
         Epochs in which the validation loss was computed.
     valid_loss : ndarray of shape (n_validations,)
         Validation losses; empty without a validation part.
-    selected_epoch : int or None
-        Epoch whose weights were kept, counted from 1; None where the last ones were.
-    name : str or None
-        Of the estimator, for the legend.
+    selected_epoch : int or None, default=None
+        Epoch whose weights were kept, counted from 1; None if the last weights were kept.
+    name : str or None, default=None
+        Name of the estimator in the legend; None leaves it out.
 
     Attributes
     ----------
     ax_ : matplotlib.axes.Axes
-        Where it was drawn.
+        Axes with the curves.
     figure_ : matplotlib.figure.Figure
         The figure of `ax_`.
     lines_ : list of matplotlib.lines.Line2D
-        The training loss and, where there is one, the validation loss.
+        The line of the training loss and, if computed, that of the validation loss.
     selected_line_ : matplotlib.lines.Line2D or None
-        The mark of the selected epoch.
+        The vertical line at the selected epoch.
 
     Notes
     -----
-    :class:`~sklearn.model_selection.LearningCurveDisplay` draws something else: a score against
+    This is not :class:`~sklearn.model_selection.LearningCurveDisplay`, which draws a score against
     the number of training samples.
 
     Examples
@@ -106,24 +106,31 @@ class TrainingCurveDisplay:
         Parameters
         ----------
         estimator : estimator
-            Fitted, with a ``history_``; also a :class:`~sklearn.frozen.FrozenEstimator` around
-            one.
+            A fitted estimator with a ``history_``, or a :class:`~sklearn.frozen.FrozenEstimator`
+            around such an estimator.
         name : str, default=None
-            For the legend; None takes the name of the class.
-        log_scale, ax, **line_kw
-            As in :meth:`from_history`.
+            Name of the estimator in the legend; None takes the name of its class.
+        log_scale : bool, default=False
+            Whether the axis of the loss is logarithmic.
+        ax : matplotlib.axes.Axes, default=None
+            Axes to draw on; None makes a new figure.
+        **line_kw : dict
+            Keyword arguments for :meth:`matplotlib.axes.Axes.plot`, for both lines.
 
         Returns
         -------
         TrainingCurveDisplay
-            Drawn.
+            The display, already drawn.
 
         Raises
         ------
         NotFittedError
             If the estimator is not fitted.
         TypeError
-            If it keeps no history: an untrained encoder, or a pipeline, whose step is meant.
+            If the estimator keeps no history, as an untrained encoder or a pipeline. For a
+            pipeline, pass its trained step.
+        ValueError
+            With `log_scale`, if a loss is zero or negative.
         """
         history = _history_of(estimator)
         inner = estimator.estimator if isinstance(estimator, FrozenEstimator) else estimator
@@ -152,30 +159,30 @@ class TrainingCurveDisplay:
         Parameters
         ----------
         history : sequence of dict
-            One dictionary an epoch, as in ``history_``: with "train_loss" and, where there is a
-            validation part, "valid_loss". Where "valid_batch_count" says in which epochs the
-            validation loss was computed, it is drawn for these alone, since the others repeat
-            the last value.
+            One dictionary per epoch, as in ``history_``, with "train_loss" and, if there is a
+            validation part, "valid_loss". If some epochs have "valid_batch_count", the validation
+            loss is drawn for these epochs only, since the others repeat the last value.
         selected_epoch : int, default=None
-            Epoch whose weights were kept, counted from 1.
+            Epoch whose weights were kept, counted from 1; None draws no mark.
         name : str, default=None
-            For the legend.
+            Name of the estimator in the legend; None leaves it out.
         log_scale : bool, default=False
             Whether the axis of the loss is logarithmic.
         ax : matplotlib.axes.Axes, default=None
-            None makes a new figure.
-        **line_kw
-            For :meth:`matplotlib.axes.Axes.plot`.
+            Axes to draw on; None makes a new figure.
+        **line_kw : dict
+            Keyword arguments for :meth:`matplotlib.axes.Axes.plot`, for both lines.
 
         Returns
         -------
         TrainingCurveDisplay
-            Drawn.
+            The display, already drawn.
 
         Raises
         ------
         ValueError
-            For an empty history, one without "train_loss", or a selected epoch outside it.
+            If the history is empty, an epoch has no "train_loss", `selected_epoch` lies outside the
+            history, or a loss is zero or negative with `log_scale`.
         """
         rows = list(history)
         if not rows:
@@ -186,7 +193,8 @@ class TrainingCurveDisplay:
             check_integer("selected_epoch", selected_epoch, 1)
             if selected_epoch > len(rows):
                 raise ValueError(
-                    f"selected_epoch={selected_epoch} lies behind the {len(rows)} epochs of history"
+                    f"selected_epoch={selected_epoch} lies behind the {len(rows)} epochs of"
+                    " history: count epochs from 1"
                 )
         validated = _validated(rows)
         display = cls(
@@ -207,23 +215,23 @@ class TrainingCurveDisplay:
         log_scale: bool = False,
         **line_kw: Any,
     ) -> TrainingCurveDisplay:
-        """Draw, on `ax` or a new figure.
+        """Draw the curves.
 
         Parameters
         ----------
         ax : matplotlib.axes.Axes, default=None
-            None makes a new figure.
+            Axes to draw on; None makes a new figure.
         name : str, default=None
-            For the legend; None takes the display's own.
+            Name of the estimator in the legend; None takes the `name` of the display.
         log_scale : bool, default=False
             Whether the axis of the loss is logarithmic.
-        **line_kw
-            For :meth:`matplotlib.axes.Axes.plot`.
+        **line_kw : dict
+            Keyword arguments for :meth:`matplotlib.axes.Axes.plot`, for both lines.
 
         Returns
         -------
         TrainingCurveDisplay
-            Itself, with the attributes that end in ``_``.
+            The display itself, with the attributes that end in ``_``.
 
         Raises
         ------
@@ -238,7 +246,7 @@ class TrainingCurveDisplay:
         ax = axes_or_new(ax)
         from matplotlib.ticker import LogLocator, MaxNLocator
 
-        # A single epoch makes no line, so few epochs are drawn with their points.
+        # A single epoch makes no line, so few epochs are drawn with markers.
         style = {"marker": "o", "ms": 3} if len(self.epochs) < 30 else {}
         style |= {"label": f"{prefix}training"} | line_kw
         self.lines_ = ax.plot(self.epochs, self.train_loss, **style)
@@ -258,7 +266,7 @@ class TrainingCurveDisplay:
         ax.xaxis.set_major_locator(MaxNLocator(integer=True, steps=[1, 2, 5, 10]))
         if log_scale:
             ax.set_yscale("log")
-            # Losses often stay within a decade, where matplotlib would write powers of ten.
+            # Losses often stay within a decade, which powers of ten would label too coarsely.
             ax.yaxis.set_major_locator(LogLocator(subs=(1, 1.5, 2, 3, 5, 7)))
             ax.yaxis.set_major_formatter("{x:g}")
             ax.yaxis.set_minor_formatter("")
@@ -269,7 +277,7 @@ class TrainingCurveDisplay:
 
 
 def _history_of(estimator: Any) -> list[dict[str, Any]]:
-    """Return the history of a fitted estimator; say what to pass instead of others."""
+    """Return the history of a fitted estimator; raise with directions if it has none."""
     kind = type(estimator).__name__
     if hasattr(estimator, "steps"):
         raise TypeError(
@@ -280,8 +288,8 @@ def _history_of(estimator: Any) -> list[dict[str, Any]]:
         history = estimator.history_
     except AttributeError as error:
         raise TypeError(
-            f"{kind} keeps no history_ of losses by epoch, as an untrained encoder has none: pass"
-            " an estimator that was trained, for example a PulseTransformer"
+            f"{kind} keeps no history_ of losses by epoch: pass an estimator that was trained in"
+            " epochs, for example a PulseTransformer"
         ) from error
     if not history:
         raise NotFittedError(f"the history_ of this {kind} is empty: fit it for one epoch or more")
@@ -289,7 +297,7 @@ def _history_of(estimator: Any) -> list[dict[str, Any]]:
 
 
 def _selected_epoch(estimator: Any) -> int | None:
-    """Return the epoch whose weights were kept, counted from 1; None if the last ones were."""
+    """Return the epoch of the kept weights, counted from 1; None if it is the last epoch."""
     callbacks = dict(getattr(getattr(estimator, "net_", None), "callbacks_", ()))
     selected = getattr(callbacks.get("select_weights"), "epoch_", None)
     return None if selected is None else selected + 1

@@ -1,9 +1,9 @@
-"""Settings by name: per data set, as published, and the grid of the paper's search.
+"""Settings of each method by data set, and the grid of the paper's search.
 
-One file a method; it holds plain tables: ``PARAMS`` (what differs from the estimator's defaults),
-``PUBLISHED`` (what the released code does beyond that), ``WINDOWS`` and ``SEARCH_SPACE``. Some have
-``OFFICIAL`` (what the code of the method's own authors does), ``PUBLISHED_WINDOWS``, or
-``ABLATIONS`` (what the paper takes out of the method).
+Each method has one file of plain tables: ``PARAMS`` (parameters that differ from the estimator's
+defaults), ``PUBLISHED`` (further settings of the released code), ``WINDOWS`` and ``SEARCH_SPACE``.
+Some files also have ``OFFICIAL`` (settings in the code of the method's own authors),
+``PUBLISHED_WINDOWS``, or ``ABLATIONS`` (parts that the paper removes from the method).
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def methods() -> list[str]:
     Returns
     -------
     list of str
-        Sorted.
+        Names, sorted.
 
     Examples
     --------
@@ -48,15 +48,16 @@ def get(
     Parameters
     ----------
     method : str
-        One of :func:`methods`.
+        Name of the method, one of :func:`methods`.
     dataset : {"har", "ecg", "ppg", "eeg", "synthetic", "har-transfer", "eeg-transfer"}
-        The data set; the last two are the pre-training of the transfer experiments.
+        Name of the data set. The last two names stand for the pre-training of the transfer
+        experiments.
     published : bool, default=False
-        Whether to add what the published code does and the defaults do not; for PULSE that is
-        validation with fresh crops and dropout.
+        Whether to add the settings of the published code that differ from the defaults. For PULSE,
+        these are validation with fresh crops and dropout.
     official : bool, default=False
-        Whether to add instead what the code of a baseline's own authors does, for the methods
-        that have such a preset (whose tables hold ``OFFICIAL``).
+        Whether to add the settings of the code of a baseline's own authors instead. Only methods
+        whose tables hold ``OFFICIAL`` have this preset.
 
     Returns
     -------
@@ -66,7 +67,8 @@ def get(
     Raises
     ------
     ValueError
-        For a name that is not known, or a preset that a method does not have.
+        If a name is unknown, if the method does not have the preset, or if both `published` and
+        `official` are set.
 
     Examples
     --------
@@ -81,35 +83,39 @@ def get(
         raise ValueError("published and official are different presets: set one of them to False")
     if official and not hasattr(tables, "OFFICIAL"):
         known = [name for name in methods() if hasattr(_tables(name), "OFFICIAL")]
-        raise ValueError(f"{method!r} has no official preset, {known} have: set official=False")
+        raise ValueError(f"{method!r} has no official preset, only {known} do: set official=False")
     if official:
         return params | _row(tables.OFFICIAL, dataset)
     return params | _row(tables.PUBLISHED, dataset) if published else params
 
 
 def windows(method: str, dataset: str, *, published: bool = False) -> dict[str, Any]:
-    """Return how a method's pre-training windows of a data set are cut.
+    """Return how the pre-training windows of a method are cut from a data set.
 
     Parameters
     ----------
-    method, dataset : str
-        As in :func:`get`.
+    method : str
+        Name of the method, one of :func:`methods`.
+    dataset : {"har", "ecg", "ppg", "eeg", "synthetic", "har-transfer", "eeg-transfer"}
+        Name of the data set. The last two names stand for the pre-training of the transfer
+        experiments.
     published : bool, default=False
-        Whether they are what the published code arrives at, where that differs from what its
-        configurations name (TS2Vec takes its fraction twice).
+        Whether to return the effective values of the published code where they differ from its
+        configurations (TS2Vec applies its fraction twice).
 
     Returns
     -------
     dict
-        ``mode`` ("random": :func:`~sklearn_pulse.windows.random_windows`; "labeled": the windows
-        that carry labels), ``length`` (time steps after ``downsample``), ``stride`` and
-        ``stride_val`` (of random windows, training and validation), ``fraction`` and
-        ``fraction_val`` of the windows that are used, ``n_channels``.
+        Settings: ``mode`` ("random": :func:`~sklearn_pulse.windows.random_windows`; "labeled": the
+        windows that carry labels), ``length`` (in time steps after down-sampling), ``downsample``
+        (factor), ``stride`` and ``stride_val`` (in time steps, of random windows for training and
+        validation), ``fraction`` and ``fraction_val`` (shares of the training and validation
+        windows that are used) and ``n_channels``.
 
     Raises
     ------
     ValueError
-        For a name that is not known.
+        If a name is unknown.
 
     Examples
     --------
@@ -123,25 +129,26 @@ def windows(method: str, dataset: str, *, published: bool = False) -> dict[str, 
 
 
 def search_space(method: str, *, prefix: str = "") -> dict[str, list[Any]]:
-    """Return the grid that the paper searched at random, 30 settings by validation performance.
+    """Return the grid from which the paper drew 30 settings and selected one on validation data.
 
     Parameters
     ----------
     method : str
-        One of :func:`methods`.
+        Name of the method, one of :func:`methods`.
     prefix : str, default=""
-        Put before each name, for a step of a pipeline: ``"pulse__"``.
+        Text before each parameter name, for a step of a pipeline, such as ``"pulse__"``.
 
     Returns
     -------
     dict of str to list
-        ``param_distributions`` of :class:`~sklearn.model_selection.RandomizedSearchCV`: every
-        value is as likely as the others (paper, Appendix G).
+        Values of each parameter, for ``param_distributions`` of
+        :class:`~sklearn.model_selection.RandomizedSearchCV`, which draws all values with the same
+        probability (paper, Appendix G).
 
     Raises
     ------
     ValueError
-        For a name that is not known.
+        If `method` is unknown.
 
     Examples
     --------
@@ -154,23 +161,23 @@ def search_space(method: str, *, prefix: str = "") -> dict[str, list[Any]]:
 
 
 def ablations(method: str) -> dict[str, dict[str, Any]]:
-    """Return what the paper takes out of a method, by name.
+    """Return the ablations of a method in the paper, by name.
 
     Parameters
     ----------
     method : str
-        One of :func:`methods`.
+        Name of the method, one of :func:`methods`.
 
     Returns
     -------
     dict of str to dict
         Parameters to set beside those of :func:`get` (paper, Section 5.4); empty for a method
-        that was not taken apart.
+        without ablations.
 
     Raises
     ------
     ValueError
-        For a name that is not known.
+        If `method` is unknown.
 
     Examples
     --------
@@ -183,12 +190,14 @@ def ablations(method: str) -> dict[str, dict[str, Any]]:
 
 
 def _tables(method: str) -> ModuleType:
+    """Import the file of a method."""
     if method not in methods():
         raise ValueError(f"method must be one of {methods()}, got {method!r}")
     return importlib.import_module(f"._{method}", __name__)
 
 
 def _row(table: dict[str, dict[str, Any]], dataset: str) -> dict[str, Any]:
+    """Return the row of a data set."""
     if dataset not in table:
         raise ValueError(f"dataset must be one of {sorted(table)}, got {dataset!r}")
     return table[dataset]

@@ -1,4 +1,4 @@
-"""What the tables of several methods share: how windows are cut, and REBAR's experiments."""
+"""Shared parts of the tables: rows of window settings, and the settings of REBAR's experiments."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from typing import Any
 
 Presets = dict[str, dict[str, Any]]
 
-# How the authors of REBAR train it and SimCLR: fresh draws and dropout in validation, which is of
-# the weights themselves, where their running average is kept.
+# Training of REBAR and SimCLR by the authors of REBAR. Validation uses fresh draws and dropout. It
+# evaluates the weights themselves, although their running average is kept.
 REBAR_EXPERIMENTS: dict[str, Any] = {
     "layer_norm": "none",
     "representation_dropout": 0.1,
@@ -30,7 +30,7 @@ def cut(
     fraction_val: float | None = None,
     channels: int,
 ) -> dict[str, Any]:
-    """Return a row of a method's `WINDOWS`; the fraction of validation is that of training."""
+    """Return a row of a method's `WINDOWS`; `fraction_val` is `fraction` unless it is passed."""
     return {
         "mode": mode,
         "length": length,

@@ -1,4 +1,4 @@
-"""DSVAE."""
+"""Presets of DSVAE."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ PARAMS: Presets = {
     "eeg-transfer": {"lr": 1e-4, "batch_size": 64},
 }
 
-# Validation draws from the posteriors anew.
+# Validation draws from the posteriors afresh.
 PUBLISHED: Presets = {dataset: {"deterministic_validation": False} for dataset in PARAMS}
 
-# The loss of the implementation that the paper starts from.
+# Loss of the implementation from which the paper starts.
 OFFICIAL: Presets = {dataset: {"loss": "elbo", "kl_weight": 1.0} for dataset in PARAMS}
 
 WINDOWS = {
@@ -32,4 +32,4 @@ WINDOWS = {
     "eeg-transfer": cut("random", 200, stride=200, stride_val=200, fraction=0.1, channels=1),
 }
 
-SEARCH_SPACE: dict[str, list[float]] = {}  # nothing was published beyond what methods share
+SEARCH_SPACE: dict[str, list[float]] = {}  # the paper publishes only the grid of all methods

@@ -1,4 +1,4 @@
-"""LFADS."""
+"""Presets of LFADS."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ PARAMS: Presets = {
     "eeg-transfer": {"lr": 1e-4},
 }
 
-# The learning rate follows the loss of each batch; validation draws from the posteriors anew.
+# The learning rate follows the loss of each batch; validation draws from the posteriors afresh.
 PUBLISHED: Presets = {
     dataset: {"schedule": "plateau", "deterministic_validation": False} for dataset in PARAMS
 }
 
-# The code of LFADS's own authors follows the smoothed reconstruction error of each epoch's
-# validation.
+# In the code of LFADS's own authors, the learning rate follows the smoothed reconstruction error of
+# the validation of each epoch.
 OFFICIAL: Presets = {
     dataset: {"schedule": "validation_plateau", "validation_every": 1} for dataset in PARAMS
 }
@@ -35,4 +35,4 @@ WINDOWS = {
     "eeg-transfer": cut("random", 200, stride=200, stride_val=200, fraction=0.1, channels=1),
 }
 
-SEARCH_SPACE: dict[str, list[float]] = {}  # nothing was published beyond what methods share
+SEARCH_SPACE: dict[str, list[float]] = {}  # the paper publishes only the grid of all methods

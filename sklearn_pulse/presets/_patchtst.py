@@ -1,10 +1,10 @@
-"""PatchTST."""
+"""Presets of PatchTST."""
 
 from __future__ import annotations
 
 from ._cut import Presets, cut
 
-# Data set: steps of a patch, width, learning rate.
+# By data set: time steps of a patch, embedding width, learning rate.
 _SIZES = {
     "har": (12, 64, 1e-5),
     "ecg": (12, 128, 1e-4),
@@ -25,9 +25,9 @@ PARAMS: Presets = {
     for dataset, (length, width, lr) in _SIZES.items()
 }
 
-# The released code builds a one-cycle schedule and never steps it, which leaves its first rate,
-# lr / 25, and its first momentum; its stride is spelled so that a patch starts at every step; it
-# divides the loss once more by the size of the batch, and validates as it trains.
+# The released code builds a one-cycle schedule and never steps it, so the first learning rate,
+# lr / 25, and the first momentum remain. Its spelling of the stride makes a patch start at every
+# step. The loss is divided once more by the batch size, and validation draws as training does.
 PUBLISHED: Presets = {
     dataset: {
         "lr": lr / 25,
@@ -40,7 +40,7 @@ PUBLISHED: Presets = {
     for dataset, (_, _, lr) in _SIZES.items()
 }
 
-# What is listed of the settings of PatchTST's own authors.
+# Listed settings of PatchTST's own authors.
 OFFICIAL: Presets = {
     dataset: {
         "patch_length": 12,
@@ -72,5 +72,5 @@ WINDOWS = {
     "eeg-transfer": cut("random", 200, stride=200, stride_val=200, fraction=0.1, channels=1),
 }
 
-# The paper's grid names no parameter of PatchTST alone.
+# The paper's grid has no parameter that belongs to PatchTST alone.
 SEARCH_SPACE: dict[str, list[float]] = {}

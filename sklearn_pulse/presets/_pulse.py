@@ -1,10 +1,10 @@
-"""PULSE."""
+"""Presets of PULSE."""
 
 from __future__ import annotations
 
 from ._cut import Presets, cut
 
-# Each row: the parameters of PulseTransformer that differ from its defaults (the HAR column).
+# Each row holds the parameters of PulseTransformer that differ from its defaults (HAR's values).
 PARAMS: Presets = {
     "har": {"min_crop_length": 64},
     "ecg": {
@@ -61,7 +61,7 @@ PARAMS: Presets = {
     },
 }
 
-# Validation with fresh crops, and with dropout.
+# Validation uses fresh crops and dropout.
 PUBLISHED: Presets = {dataset: {"deterministic_validation": False} for dataset in PARAMS}
 
 WINDOWS = {

@@ -1,4 +1,4 @@
-"""PULSE's oracles."""
+"""Presets of PULSE's oracles."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from ._pulse import PARAMS as PULSE
 from ._pulse import SEARCH_SPACE as PULSE_SEARCH_SPACE
 from ._pulse import WINDOWS as PULSE_WINDOWS
 
-# Published for synthetic data only; elsewhere PULSE's settings, but for the one pass.
+# Settings were published for synthetic data only. Elsewhere these are PULSE's settings without the
+# number of crops, since an oracle makes a single pass.
 PARAMS: Presets = {
     dataset: {name: value for name, value in params.items() if name != "n_crops"}
     for dataset, params in PULSE.items()
@@ -22,13 +23,13 @@ PARAMS: Presets = {
     }
 }
 
-# The anchor's initial state; validation with fresh pairs and crops. Which of the published
-# configurations, with random starts or without, made the tables is not known.
+# The initial state is that of the anchor; validation uses fresh pairs and crops. Whether the tables
+# were made with or without random starts is unknown: both configurations are published.
 PUBLISHED: Presets = {
     dataset: {"init_source": "anchor", "deterministic_validation": False} for dataset in PARAMS
 }
 
-# Pairs need labels.
+# Pairs need labels, so all windows carry labels.
 WINDOWS: Presets = {
     dataset: row | {"mode": "labeled", "stride": None, "stride_val": None}
     for dataset, row in PULSE_WINDOWS.items()

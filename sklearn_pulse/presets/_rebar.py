@@ -1,10 +1,10 @@
-"""REBAR."""
+"""Presets of REBAR."""
 
 from __future__ import annotations
 
 from ._cut import REBAR_EXPERIMENTS, Presets, cut
 
-# Each row: the parameters of REBARTransformer that differ from its defaults.
+# Each row holds the parameters of REBARTransformer that differ from its defaults.
 PARAMS: Presets = {
     "har": {"batch_size": 64, "mask_length": 15},
     "ecg": {
@@ -47,8 +47,9 @@ PARAMS: Presets = {
     },
 }
 
-# One anchor a recording and epoch; a learning rate that is never stepped, and so stays where one
-# cycle starts, a 25th of its peak; fresh draws, and dropout, in validation.
+# The released code draws one anchor per recording and epoch. Its one-cycle schedule is never
+# stepped, so the learning rate stays at the start of the cycle, a 25th of its peak. Validation uses
+# fresh draws and dropout.
 PUBLISHED: Presets = {
     dataset: {
         "anchors": "recordings",
@@ -61,8 +62,9 @@ PUBLISHED: Presets = {
     for dataset, params in PARAMS.items()
 }
 
-# REBAR's own code and configurations, which know three of the data sets. Its ECG is not
-# down-sampled, and its anchors lie anywhere in a recording: for that, cut windows at a stride of 1.
+# REBAR's own code and configurations, which cover three of the data sets. There ECG is not
+# down-sampled, and anchors lie anywhere in a recording; to repeat this, cut windows at a stride of
+# 1.
 _CONFIGURATIONS: Presets = {
     "har": {"temperature": 0.1, "max_epochs": 1000},
     "ecg": {"temperature": 0.001, "alpha": 0.5, "batch_size": 16},
@@ -79,7 +81,7 @@ OFFICIAL: Presets = {
     for dataset in PARAMS
 }
 
-# The published code reads whole recordings, whatever fraction its configuration names.
+# The published code ignores the fraction of its configuration and reads whole recordings.
 WINDOWS = {
     "har": cut("random", 128, stride=128, stride_val=128, channels=6),
     "ecg": cut("random", 500, downsample=5, stride=128, stride_val=128, channels=2),
@@ -93,4 +95,4 @@ WINDOWS = {
 # The released code takes anchors and candidates from any position of a recording.
 PUBLISHED_WINDOWS: Presets = {dataset: {"stride": 1, "stride_val": 1} for dataset in WINDOWS}
 
-SEARCH_SPACE: dict[str, list[float]] = {}  # nothing was published beyond what methods share
+SEARCH_SPACE: dict[str, list[float]] = {}  # the paper publishes only the grid of all methods

@@ -1,4 +1,4 @@
-"""SimCLR."""
+"""Presets of SimCLR."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ PARAMS: Presets = {
     "eeg-transfer": {"batch_size": 64},
 }
 
-# Validation with fresh augmentations. (The released augmentation itself cannot run on windows.)
+# Validation uses fresh augmentations. (The released augmentation itself cannot run on windows.)
 PUBLISHED: Presets = {dataset: {"deterministic_validation": False} for dataset in PARAMS}
 
-# The code that SimCLR was taken from, that of REBAR's authors, and its configurations, which know
-# three of the data sets. It draws one anchor a recording and epoch; here every window is one.
+# Code and configurations of REBAR's authors, from which SimCLR was taken; they cover three of the
+# data sets. That code draws one anchor per recording and epoch; here every window is an anchor.
 _CONFIGURATIONS: Presets = {"ecg": {"batch_size": 16}, "ppg": {"batch_size": 16, "max_epochs": 200}}
 OFFICIAL: Presets = {
     dataset: {
@@ -41,6 +41,6 @@ WINDOWS = {
     "eeg-transfer": cut("random", 200, stride=200, stride_val=200, fraction=0.1, channels=1),
 }
 
-# The paper's own grid was never released; these are the temperatures of its configurations and
-# of the experiments that they were taken from.
+# The paper's own grid was never released. These are the temperatures of its configurations and of
+# the experiments from which the configurations were taken.
 SEARCH_SPACE = {"temperature": [0.001, 0.1, 1.0]}

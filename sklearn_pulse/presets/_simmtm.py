@@ -1,10 +1,10 @@
-"""SimMTM."""
+"""Presets of SimMTM."""
 
 from __future__ import annotations
 
 from ._cut import Presets, cut
 
-# The paper's code has no SimMTM; these are the sizes of batches that it gives other methods.
+# The paper's code has no SimMTM. These are the batch sizes that it uses for other methods.
 PARAMS: Presets = {
     "har": {"batch_size": 64},
     "ecg": {"batch_size": 64},
@@ -17,7 +17,7 @@ PARAMS: Presets = {
 
 PUBLISHED: Presets = {dataset: {} for dataset in PARAMS}
 
-# The classification code of the method's own authors (with Adam; nothing decays).
+# Classification code of the method's own authors, which uses Adam without weight decay.
 OFFICIAL: Presets = {
     dataset: {
         "batch_size": 32,
@@ -35,7 +35,7 @@ OFFICIAL: Presets = {
     for dataset in PARAMS
 }
 
-# The windows of PULSE, which it is compared with; for HAR's transfer those of the other baselines.
+# The windows of PULSE, to compare both methods. Those of har-transfer are of the other baselines.
 WINDOWS = {
     "har": cut("random", 128, stride=32, stride_val=128, channels=6),
     "ecg": cut("labeled", 500, downsample=5, fraction=0.5, channels=2),
@@ -46,5 +46,5 @@ WINDOWS = {
     "eeg-transfer": cut("random", 200, stride=200, stride_val=200, fraction=0.1, channels=1),
 }
 
-# The paper's grid names no parameter of SimMTM alone.
+# The paper's grid has no parameter that belongs to SimMTM alone.
 SEARCH_SPACE: dict[str, list[float]] = {}

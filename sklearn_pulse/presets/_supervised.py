@@ -1,4 +1,4 @@
-"""The supervised classifier."""
+"""Presets of the supervised classifier."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ PARAMS: Presets = {
     "eeg-transfer": {},
 }
 
-# The released optimiser holds the encoder alone: the head stays as it was initialised.
+# The released optimiser updates only the encoder, so the head stays as it was initialised.
 PUBLISHED: Presets = {dataset: {"train_head": False} for dataset in PARAMS}
 
-# Windows that carry labels; all of them, but for the validation of ECG. Nothing was released for
-# the transfers, whose rows are the labelled windows of the data sets that they start from.
+# All windows that carry labels, except for the validation of ECG, which uses a tenth. Nothing was
+# released for the transfers: their rows are the labelled windows of the source data sets.
 WINDOWS = {
     "har": cut("labeled", 128, channels=6),
     "ecg": cut("labeled", 500, downsample=5, fraction_val=0.1, channels=2),
@@ -29,8 +29,8 @@ WINDOWS = {
     "eeg-transfer": cut("labeled", 1000, downsample=3, channels=1),
 }
 
-# The released configurations read Fpz-Cz alone, where those of the other methods read both.
+# The released configurations read only Fpz-Cz; those of the other methods read both channels.
 PUBLISHED_WINDOWS = {"eeg": {"n_channels": 1}}
 
-# The paper's grid names no parameter of it alone.
+# The paper's grid has no parameter that belongs to this classifier alone.
 SEARCH_SPACE: dict[str, list[float]] = {}

@@ -1,10 +1,10 @@
-"""TimeMAE."""
+"""Presets of TimeMAE."""
 
 from __future__ import annotations
 
 from ._cut import Presets, cut
 
-# Data set: steps of a segment, epochs, windows of a batch.
+# By data set: time steps of a segment, epochs, batch size.
 _SIZES = {
     "har": (8, 200, 128),
     "ecg": (16, 200, 64),
@@ -21,15 +21,15 @@ PARAMS: Presets = {
 }
 PARAMS["eeg-transfer"]["lr"] = 1e-4
 
-# The released code never copies nor moves the momentum encoder, has another number of codes than
-# the method's own, and validates with new masks and codes. (The default keeps the vocabulary of the
-# method's authors beside the widths of the comparison.)
+# The released code neither copies nor updates the momentum encoder, has another number of codes
+# than the method's authors, and validates with fresh masks and codes. (The default combines the
+# vocabulary size of the method's authors with the widths of the comparison.)
 PUBLISHED: Presets = {
     dataset: {"momentum": None, "vocab_size": 256, "deterministic_validation": False}
     for dataset in _SIZES
 }
 
-# Sizes in the code of TimeMAE's own authors.
+# Sizes in the code of the method's own authors.
 OFFICIAL: Presets = {
     dataset: {"embedding_dim": 64, "encoder_hidden_dim": 256, "vocab_size": 192}
     for dataset in _SIZES
@@ -54,5 +54,5 @@ WINDOWS = {
     "eeg-transfer": cut("random", 200, stride=200, stride_val=200, fraction=0.1, channels=1),
 }
 
-# The paper's grid names no parameter of TimeMAE alone.
+# The paper's grid has no parameter that belongs to TimeMAE alone.
 SEARCH_SPACE: dict[str, list[float]] = {}

@@ -1,4 +1,4 @@
-"""TS2Vec."""
+"""Presets of TS2Vec."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ PARAMS: Presets = {
     for dataset, lr in _LR.items()
 }
 
-# The released code builds a one-cycle schedule and never steps it, which leaves its first rate,
-# lr / 25, and its first momentum; it hides the last two windows of a batch instead of steps, and
-# divides the loss once more by the size of the batch.
+# The released code builds a one-cycle schedule and never steps it, so the first learning rate,
+# lr / 25, and the first momentum remain. It hides the last two windows of a batch instead of time
+# steps, and divides the loss once more by the batch size.
 PUBLISHED: Presets = {
     dataset: {
         "lr": lr / 25,
@@ -34,7 +34,7 @@ PUBLISHED: Presets = {
     for dataset, lr in _LR.items()
 }
 
-# TS2Vec's own code, which counts updates, not epochs, by a rule on the size of the data.
+# TS2Vec's own code, which sets a number of updates, not of epochs, from the size of the data.
 OFFICIAL: Presets = {
     dataset: {
         "lr": 1e-3,
@@ -63,7 +63,7 @@ WINDOWS = {
     "eeg-transfer": cut("random", 200, stride=200, stride_val=200, fraction=0.1, channels=1),
 }
 
-# The released code takes the training fraction a second time, of both parts.
+# The released code applies the training fraction a second time, to both parts.
 PUBLISHED_WINDOWS = {
     dataset: {
         "fraction": round(row["fraction"] ** 2, 6),
@@ -72,4 +72,4 @@ PUBLISHED_WINDOWS = {
     for dataset, row in WINDOWS.items()
 }
 
-SEARCH_SPACE: dict[str, list[float]] = {}  # nothing was published beyond what methods share
+SEARCH_SPACE: dict[str, list[float]] = {}  # the paper publishes only the grid of all methods

@@ -126,5 +126,5 @@ def test_scorers_print_and_pickle(blobs):
 
 def test_a_classifier_is_no_clusterer(blobs):
     probe = make_linear_probe().fit(*blobs)
-    with pytest.raises(TypeError, match="LogisticRegression is no clusterer: pass make_cluster"):
+    with pytest.raises(TypeError, match="LogisticRegression has no fit_predict: pass make_cluster"):
         clustering_scores(probe, *blobs)
