@@ -58,7 +58,7 @@ def test_nothing_in_a_file_is_executed(tmp_path):
         (lambda state: {}, "lacks"),
         (
             lambda state: {k: v for k, v in state.items() if "fc2.bias" not in k},
-            "not one of PULSE",
+            "not a checkpoint of PULSE",
         ),
     ],
 )

@@ -1,4 +1,4 @@
-"""Fitted transformers in a folder, from which nothing is ever executed."""
+"""Storage of fitted transformers in folders, from which nothing is ever executed."""
 
 from ._mixin import PretrainedMixin
 

@@ -1,4 +1,4 @@
-"""The model card: what a person who is given the folder should know."""
+"""Model card: a description of the saved transformer for its users."""
 
 from __future__ import annotations
 
@@ -61,14 +61,14 @@ def model_card(cls: type, config: dict[str, Any], width: int) -> str:
     cls : type
         Class of the transformer.
     config : dict
-        What ``config.json`` holds.
+        Content of ``config.json``.
     width : int
         Width of the embedding.
 
     Returns
     -------
     str
-        Markdown.
+        Text of the card, in Markdown.
     """
     fitted = config["fitted"]
     n_timesteps, n_channels = fitted["n_timesteps_in_"], fitted["n_channels_in_"]
@@ -97,6 +97,7 @@ def _training(
     history: list[dict[str, Any]],
     selected_epoch: int | None,
 ) -> str:
+    """Return the section on the training: windows, epochs and last losses."""
     length = "an unknown number of" if n_timesteps is None else n_timesteps
     lines = [f"- Windows of {length} time steps, {n_channels} channel(s)."]
     if not history:
@@ -110,7 +111,7 @@ def _training(
 
 
 def _public_module(cls: type) -> str:
-    """Return the module to import a class from: its own, up to the first private part."""
+    """Return the public module of a class: the path of its module up to the first private part."""
     parts = cls.__module__.split(".")
     private = [part.startswith("_") and part != "__main__" for part in parts]
     return ".".join(parts[: private.index(True)] if True in private else parts)

@@ -1,4 +1,4 @@
-"""The three files of a saved model: written as one, read with suspicion."""
+"""Files of a saved model: written together, and checked before they are read."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ CONFIG, WEIGHTS, CARD = "config.json", "model.safetensors", "README.md"
 FORMAT, FORMAT_VERSION = "sklearn_pulse", 1
 
 _MAX_CONFIG_BYTES = 2**26
-# What values that make no sense can provoke, beside ValueError, on their way into a net.
+# Errors, beside ValueError, that meaningless values can raise while a net is built from them.
 _DAMAGE = (AttributeError, LookupError, MemoryError, OverflowError, RuntimeError, TypeError)
 _SIGNATURES = {
     b"PK\x03\x04": "It is a file of torch.save, which can run code when it is opened: it was not.",
@@ -34,7 +34,7 @@ _SIGNATURES = {
 
 @contextlib.contextmanager
 def blamed(path: Path) -> Iterator[None]:
-    """Turn what the content of `path` provokes into a ValueError that names the file."""
+    """Turn errors that come from the content of `path` into a ValueError that names the file."""
     try:
         yield
     except (ValueError, *_DAMAGE) as error:
@@ -47,18 +47,18 @@ def digest(content: bytes) -> str:
 
 
 def seal(config: dict[str, Any]) -> dict[str, Any]:
-    """Return a configuration with the checksum of what it says, whatever its layout."""
+    """Return a configuration with a checksum of its values, which does not depend on layout."""
     content = {name: value for name, value in config.items() if name != "checksum"}
     canonical = json.dumps(content, sort_keys=True, separators=(",", ":"), allow_nan=False)
     return {**content, "checksum": digest(canonical.encode())}
 
 
 def read_config(folder: Path) -> dict[str, Any]:
-    """Read the configuration of a model, and check that it is whole and of a known format."""
+    """Read the configuration of a model; raise unless it is intact and of a known format."""
     path = folder / CONFIG
     if not folder.is_dir():
         raise FileNotFoundError(
-            f"there is no folder {folder}: name one that save_pretrained has written."
+            f"there is no folder {folder}: pass a folder that save_pretrained has written."
         )
     config = _parse(path)
     version = config.get("format_version")
@@ -80,7 +80,7 @@ def read_config(folder: Path) -> dict[str, Any]:
 
 
 def read_weights(path: Path, n_bytes: Any, checksum: Any) -> dict[str, Tensor]:
-    """Read the weights, which must be those that the configuration was written with."""
+    """Read the weights; raise unless the configuration was written with these weights."""
     size = _regular(path).st_size
     content = path.read_bytes() if size == n_bytes else b""
     if digest(content) != checksum:
@@ -98,7 +98,7 @@ def read_weights(path: Path, n_bytes: Any, checksum: Any) -> dict[str, Tensor]:
 
 
 def check_replaceable(folder: Path) -> None:
-    """Raise unless `folder` is new, empty, or holds an earlier model and nothing else."""
+    """Raise unless `folder` is new, empty, or holds only an earlier model."""
     remedy = "Name a new folder."
     if folder.is_symlink():
         raise FileExistsError(f"{folder} is a symbolic link: name the folder itself.")
@@ -126,7 +126,7 @@ def check_replaceable(folder: Path) -> None:
 
 @contextlib.contextmanager
 def new_folder(folder: Path) -> Iterator[Path]:
-    """Give a sibling to write into, which takes the place of `folder` if nothing goes wrong."""
+    """Yield a sibling folder to write into, which replaces `folder` unless an error occurs."""
     folder = Path(os.path.abspath(folder))
     folder.parent.mkdir(parents=True, exist_ok=True)
     stem = f".{folder.name}.{uuid.uuid4().hex}"
@@ -137,7 +137,7 @@ def new_folder(folder: Path) -> Iterator[Path]:
         if not folder.exists():
             os.rename(partial, folder)
             return
-        # No call swaps two folders everywhere; a kill between these two leaves both, whole.
+        # No portable call swaps two folders. A kill between these two calls leaves both intact.
         os.rename(folder, earlier)
         try:
             os.rename(partial, folder)
@@ -150,9 +150,9 @@ def new_folder(folder: Path) -> Iterator[Path]:
 
 
 def _parse(path: Path) -> dict[str, Any]:
-    """Read JSON that says that it is ours."""
+    """Read JSON; raise unless sklearn_pulse wrote it."""
     if _regular(path).st_size > _MAX_CONFIG_BYTES:
-        raise ValueError(f"{path} is too large: it is no configuration of a model.")
+        raise ValueError(f"{path} is too large for the configuration of a model: copy it again.")
     try:
         config = json.loads(path.read_bytes().decode(), parse_constant=_refuse_constant)
     except (ValueError, RecursionError) as error:
@@ -171,7 +171,7 @@ def _refuse_constant(name: str) -> None:
 
 
 def _regular(path: Path) -> os.stat_result:
-    """Return the status of a regular file; links are not followed out of the folder."""
+    """Return the status of a regular file; raise for a link, which could leave the folder."""
     try:
         status = os.lstat(path)
     except FileNotFoundError as error:
@@ -187,7 +187,7 @@ def _regular(path: Path) -> os.stat_result:
 
 
 def _signature(path: Path) -> str:
-    """Say what a file that is no safetensors file looks like."""
+    """Return a sentence on the kind of a file that is not a safetensors file."""
     with open(path, "rb") as stream:
         head = stream.read(32)
     return "".join(f" {text}" for start, text in _SIGNATURES.items() if head.startswith(start))

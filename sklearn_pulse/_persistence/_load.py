@@ -1,4 +1,4 @@
-"""A folder into a fitted transformer."""
+"""Loading of a fitted transformer from a folder."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from ._files import CONFIG, WEIGHTS, blamed, read_config, read_weights
 from ._values import decode
 
 LOCAL = ("checkpoint_dir", "device")  # parameters of a machine, not of a model
-FITTED = re.compile(r"[a-z]\w*[a-z0-9]_", re.ASCII)  # names of what `fit` learns
+FITTED = re.compile(r"[a-z]\w*[a-z0-9]_", re.ASCII)  # names of fitted attributes
 
 
 def load(cls: type, folder: str | os.PathLike[str], device: Any) -> Any:
@@ -29,7 +29,7 @@ def load(cls: type, folder: str | os.PathLike[str], device: Any) -> Any:
     with blamed(folder / CONFIG):
         estimator = construct(_find_class(cls, _entry(config, "class", str)), config)
     estimator.set_params(device=device)
-    estimator._net_params()  # a device that is not there is not the file's fault
+    estimator._net_params()  # an absent device raises here, where the file is not blamed
     with blamed(folder / CONFIG):
         estimator._check_params()
         history, selected_epoch = _training(_entry(config, "training", dict))
@@ -42,11 +42,11 @@ def load(cls: type, folder: str | os.PathLike[str], device: Any) -> Any:
 
 
 def _find_class(cls: type, name: str) -> type:
-    """Return the class of that name among `cls` and those that inherit from it.
+    """Return the class called `name` among `cls` and its subclasses.
 
     A name from a file is compared with the names of known classes. It is never imported.
     """
-    if hasattr(cls, "_objective_class"):  # a method, and no base of several
+    if hasattr(cls, "_objective_class"):  # a method, not a base class of several methods
         if cls.__name__ != name:
             raise ValueError(
                 f"it is a {name}, not a {cls.__name__}: call {name}.from_pretrained instead."
@@ -77,10 +77,11 @@ def _import_estimators() -> None:
 
 
 def _descendants(cls: type) -> set[type]:
+    """Return a class and all its subclasses."""
     return {cls}.union(*map(_descendants, cls.__subclasses__()))
 
 
-def construct(cls: type, config: dict[str, Any]) -> Any:
+def construct(cls: type[Any], config: dict[str, Any]) -> Any:
     """Return an estimator with the parameters and attributes of a file, without its net."""
     values = {name: decode(value) for name, value in _entry(config, "parameters", dict).items()}
     unknown = sorted(set(values) - (set(cls._get_param_names()) - set(LOCAL)))
@@ -102,10 +103,10 @@ def construct(cls: type, config: dict[str, Any]) -> Any:
 
 
 def _check_fitted(cls: type, fitted: dict[str, Any], on_table: bool) -> None:
-    """Raise unless the fitted attributes are those of windows that go together."""
+    """Raise unless the fitted attributes are known and agree with one another."""
     for name in fitted:
         if not FITTED.fullmatch(name) or name == "net_" or hasattr(cls, name):
-            raise ValueError(f"{name!r} is no attribute that a file may set.")
+            raise ValueError(f"a file may not set the attribute {name!r}: save the model again.")
     n_timesteps, n_channels, n_features = (
         _entry(fitted, f"{name}_in_", int | None)
         for name in ("n_timesteps", "n_channels", "n_features")
@@ -114,7 +115,7 @@ def _check_fitted(cls: type, fitted: dict[str, Any], on_table: bool) -> None:
         raise ValueError(f"windows have {n_timesteps} time steps and {n_channels} channels.")
     if n_features != (n_timesteps if on_table else n_channels) or (on_table and n_channels != 1):
         raise ValueError(f"n_features_in_={n_features} does not go with the shape of its windows.")
-    names = fitted.get("feature_names_in_")
+    names: Any = fitted.get("feature_names_in_")
     if names is None and "feature_names_in_" not in fitted:
         return
     if not on_table or np.shape(names) != (n_features,) or not all(type(x) is str for x in names):
@@ -122,18 +123,18 @@ def _check_fitted(cls: type, fitted: dict[str, Any], on_table: bool) -> None:
 
 
 def _training(training: dict[str, Any]) -> tuple[list[dict[str, Any]], int | None]:
-    """Return the epochs, and the number of the selected one."""
+    """Return the history, and the index of the selected epoch."""
     history = _entry(training, "history", list)
     selected = _entry(training, "selected_epoch", int | None)
     if not all(isinstance(epoch, dict) and "batches" not in epoch for epoch in history):
-        raise ValueError("its history must be a list of one dictionary of scalars an epoch.")
+        raise ValueError("its history must be a list with one dictionary of scalars per epoch.")
     if selected is not None and not 0 <= selected < len(history):
         raise ValueError(f"epoch {selected} is selected out of {len(history)}.")
     return [{k: decode(v) for k, v in epoch.items()} for epoch in history], selected
 
 
 def _check_weights(module: torch.nn.Module, tensors: dict[str, Tensor]) -> None:
-    """Raise unless the weights are exactly as stored, and finite; torch has checked the names."""
+    """Raise unless the weights are finite and exactly as stored; torch has checked the names."""
     for name, value in module.state_dict().items():
         stored = tensors[name]
         if (stored.dtype, stored.shape) != (value.dtype, value.shape):
@@ -150,7 +151,7 @@ def _check_weights(module: torch.nn.Module, tensors: dict[str, Tensor]) -> None:
 
 
 def _entry(mapping: dict[str, Any], name: str, kind: Any) -> Any:
-    """Return an entry of a type; JSON's true is no integer."""
+    """Return an entry; raise unless it is of type `kind`, where a boolean is not an integer."""
     if name not in mapping:
         raise ValueError(f"it lacks {name!r}: save the model again.")
     value = mapping[name]
@@ -160,4 +161,4 @@ def _entry(mapping: dict[str, Any], name: str, kind: Any) -> Any:
 
 
 def _is_count(value: Any) -> bool:
-    return isinstance(value, Integral) and value >= 1
+    return isinstance(value, Integral) and int(value) >= 1

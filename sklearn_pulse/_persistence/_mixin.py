@@ -1,4 +1,4 @@
-"""The two methods that every transformer has."""
+"""Methods to save and load a fitted transformer."""
 
 from __future__ import annotations
 
@@ -10,41 +10,49 @@ from ._save import save
 
 
 class PretrainedMixin:
-    """Save a fitted transformer in a folder, and load it, without ever executing the files."""
+    """Mixin to save a fitted transformer in a folder, and to load it without executing files.
 
-    _earlier_nets: tuple[str, ...] = ()  # not saved: `net_` holds what they have learnt
+    Examples
+    --------
+    >>> from sklearn_pulse import PulseTransformer
+    >>> issubclass(PulseTransformer, PretrainedMixin)
+    True
+    """
+
+    _earlier_nets: tuple[str, ...] = ()  # not saved, since `net_` holds their weights too
 
     def save_pretrained(self, folder: str | os.PathLike[str]) -> None:
         """Write the fitted transformer into a folder that can be shared.
 
-        ``model.safetensors`` holds the weights, ``config.json`` the parameters, what else `fit`
-        learnt, the history without durations and checksums of it all, ``README.md`` a model card
-        with an empty licence. The folder appears whole or not at all.
+        ``model.safetensors`` holds the weights. ``config.json`` holds the parameters, the other
+        fitted attributes, the history without durations, and checksums. ``README.md`` is a model
+        card with an empty licence. The folder is written completely or not at all.
 
         Parameters
         ----------
         folder : path-like
-            A new or empty folder, or one that holds an earlier saved model, which is replaced.
+            A new or empty folder, or a folder with an earlier saved model, which is replaced.
 
         Raises
         ------
         NotFittedError
-            Before `fit`.
+            If the transformer is not fitted.
         FileExistsError
-            If the folder holds anything else, or a model card that was edited.
+            If the folder holds other files than a saved model, or a model card that was edited.
         ValueError
-            If a parameter that shapes the net was changed after `fit`, or a weight is NaN.
+            If a parameter that shapes the net was changed after `fit`, or a weight is NaN or
+            infinite.
 
         Warns
         -----
         UserWarning
-            Names the parameters that a file cannot hold, such as callbacks or a `RandomState`;
-            loaded, they have their defaults.
+            If a parameter cannot be stored in a file, such as callbacks or a `RandomState`. The
+            loaded transformer has the default of this parameter.
 
         Notes
         -----
-        `device` and `checkpoint_dir` belong to a machine and are not written. Nor is what
-        `set_output` and metadata requests said.
+        `device` and `checkpoint_dir` belong to a machine and are not written. The settings of
+        `set_output` and of metadata routing are not written either.
 
         Examples
         --------
@@ -62,27 +70,29 @@ class PretrainedMixin:
 
     @classmethod
     def from_pretrained(cls, folder: str | os.PathLike[str], *, device: Any = "auto") -> Self:
-        """Read a fitted transformer from a folder; nothing in it is imported or executed.
+        """Read a fitted transformer from a folder, without importing or executing its content.
 
         Parameters
         ----------
         folder : path-like
-            Written by :meth:`save_pretrained`.
+            A folder that :meth:`save_pretrained` has written.
         device : str or torch.device, default="auto"
-            Parameter of the loaded transformer, whatever device it was fitted on.
+            Parameter `device` of the loaded transformer, which may differ from the device of its
+            training.
 
         Returns
         -------
         transformer
-            Fitted. It is of this class; called on a base class, of whichever class was saved.
+            Fitted transformer of this class. If the method is called on a base class, the
+            transformer is of the class that was saved.
 
         Raises
         ------
         FileNotFoundError
-            If the folder or a file is not there.
+            If the folder or a file is missing.
         ValueError
-            If a file is damaged, was changed, is of another program, a later format or another
-            class, or does not fit the others.
+            If a file is damaged, was changed, was written by another program, has a later format,
+            belongs to another class, or does not fit the other files.
 
         Examples
         --------

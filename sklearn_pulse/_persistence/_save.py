@@ -1,4 +1,4 @@
-"""A fitted transformer into a folder."""
+"""Saving of a fitted transformer into a folder."""
 
 from __future__ import annotations
 
@@ -55,22 +55,22 @@ def save(estimator: Any, folder: str | os.PathLike[str]) -> None:
 def _weights(module: nn.Module) -> dict[str, Tensor]:
     """Copy the weights to the CPU.
 
-    A weight that two names share is written under both, which safetensors allows for copies only:
-    the net that reads them ties them again.
+    A weight that two names share is copied and written under both names, since safetensors refuses
+    shared memory. The net that reads the weights ties them again.
     """
     weights = {}
     for name, value in module.state_dict().items():
         if not isinstance(value, Tensor):
             raise ValueError(
-                f"the state of the net holds {name!r}, a {type(value).__name__} and no tensor:"
-                " pickle the transformer instead."
+                f"the state of the net holds {name!r}, a {type(value).__name__} instead of a"
+                " tensor: pickle the transformer instead."
             )
         weights[name] = value.detach().cpu().clone(memory_format=torch.contiguous_format)
     return weights
 
 
 def _describe(estimator: Any) -> dict[str, Any]:
-    """Return what is to be known of a transformer beside its weights."""
+    """Return the configuration of a transformer: all that is stored beside its weights."""
     net = estimator.net_
     selected = dict(net.callbacks_).get("select_weights")
     return {
@@ -93,7 +93,7 @@ def _describe(estimator: Any) -> dict[str, Any]:
 
 
 def _parameters(estimator: Any) -> dict[str, Any]:
-    """Return the parameters that a file can hold, and name the others in a warning."""
+    """Return the parameters that a file can hold; name the others in a warning."""
     kept, dropped = {}, []
     for name, value in estimator.get_params(deep=False).items():
         if name in LOCAL:
@@ -112,7 +112,7 @@ def _parameters(estimator: Any) -> dict[str, Any]:
 
 
 def _fitted(estimator: Any) -> dict[str, Any]:
-    """Return what `fit` learnt beside the net."""
+    """Return the fitted attributes except the nets."""
     fitted = {}
     for name, value in vars(estimator).items():
         if name in ("net_", *estimator._earlier_nets) or not FITTED.fullmatch(name):
@@ -121,13 +121,14 @@ def _fitted(estimator: Any) -> dict[str, Any]:
             fitted[name] = encode(value)
         except TypeError as error:
             raise ValueError(
-                f"{type(estimator).__name__} has learnt {name}, and {error}: pickle it instead."
+                f"{type(estimator).__name__} has the attribute {name}, and {error}: pickle the"
+                " transformer instead."
             ) from error
     return fitted
 
 
 def _scalars(epoch: dict[str, Any]) -> dict[str, Any]:
-    """Return the scalars of an epoch that are the same on every machine."""
+    """Return the scalars of an epoch, without its duration, which depends on the machine."""
     scalars = {}
     for name, value in epoch.items():
         if name not in ("batches", "dur") and not isinstance(value, list | tuple):
@@ -139,7 +140,7 @@ def _scalars(epoch: dict[str, Any]) -> dict[str, Any]:
 
 
 def _check_unchanged(estimator: Any, config: dict[str, Any]) -> None:
-    """Raise unless a file would build the net of `fit`: parameters may have been set since."""
+    """Raise unless the stored parameters would build the fitted net; they may have been changed."""
     try:
         twin = construct(type(estimator), config).set_params(device="cpu")
         twin._check_params()
@@ -158,6 +159,7 @@ def _check_unchanged(estimator: Any, config: dict[str, Any]) -> None:
 
 
 def _same(first: Any, second: Any) -> bool:
+    """Return whether two settings are the same object, or equal when stored."""
     if first is second:
         return True
     if isinstance(first, dict) and isinstance(second, dict):
@@ -169,7 +171,7 @@ def _same(first: Any, second: Any) -> bool:
 
 
 def _check_reads_back(estimator: Any, partial: Path, folder: Path) -> None:
-    """Raise unless what was written can be read."""
+    """Raise unless the written files can be loaded."""
     try:
         load(type(estimator), partial, "cpu")
     except ValueError as error:

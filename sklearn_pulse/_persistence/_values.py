@@ -1,4 +1,4 @@
-"""Plain values as JSON, and back to the same type."""
+"""Conversion of plain values to JSON, and back to the same types."""
 
 from __future__ import annotations
 
@@ -8,31 +8,32 @@ from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 _NUMERIC = re.compile(r"[<>|][biuf]\d{1,2}")
-_TEXT = ("U", "O")  # of any length; feature names are strings in an array of objects
+_TEXT = ("U", "O")  # kinds of text of any length; feature names are an array of objects
 
 
 def encode(value: Any) -> Any:
-    """Return what JSON holds of a value.
+    """Return a value of JSON that represents a plain value.
 
-    Numpy's scalars become Python's; tuples, arrays and numbers that are not finite, which JSON
-    does not have, become a dictionary of one entry that says what it is.
+    Numpy scalars become Python scalars. JSON has no tuples, arrays, or numbers that are not finite:
+    they become dictionaries whose keys name the type.
 
     Parameters
     ----------
     value : None, bool, number, str, or list, tuple or array of such
-        The value.
+        Value to convert.
 
     Returns
     -------
     object
-        What :func:`decode` reads.
+        Value of JSON, which :func:`decode` reads.
 
     Raises
     ------
     TypeError
-        For any other type.
+        If the value is of any other type.
 
     Examples
     --------
@@ -71,17 +72,22 @@ def decode(value: Any) -> Any:
     Parameters
     ----------
     value : object
-        Read from JSON.
+        Value that was read from JSON.
 
     Returns
     -------
     object
-        What :func:`encode` was given.
+        The value that was passed to :func:`encode`.
 
     Raises
     ------
     ValueError
-        For a dictionary that :func:`encode` does not write.
+        If :func:`encode` writes no such value.
+
+    Examples
+    --------
+    >>> decode({"tuple": [1, {"float": "nan"}]})
+    (1, nan)
     """
     if isinstance(value, list):
         return [decode(item) for item in value]
@@ -97,7 +103,8 @@ def decode(value: Any) -> Any:
     raise ValueError(f"a value has the unknown entries {sorted(value)}")
 
 
-def _decode_array(items: Any, dtype: str) -> np.ndarray:
+def _decode_array(items: Any, dtype: str) -> NDArray[Any]:
+    """Return an array of numbers or text; raise ValueError if the items do not fit the dtype."""
     try:
         if dtype not in _TEXT and not _NUMERIC.fullmatch(dtype):
             raise TypeError("no dtype of numbers or text")

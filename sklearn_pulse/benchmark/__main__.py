@@ -1,4 +1,4 @@
-"""The command ``python -m sklearn_pulse.benchmark``."""
+"""Command line of the benchmark, ``python -m sklearn_pulse.benchmark``."""
 
 from __future__ import annotations
 
@@ -7,27 +7,27 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from . import BUDGETS, Cell, Execution, Outcome, Results, plan, report, run
 from ._methods import all_methods
 from ._protocols import PROTOCOLS
 
-_DESCRIPTION = __doc__.replace("The command", "Experiments of the paper with controls:")
+_DESCRIPTION = "Experiments of the paper, with controls."
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run protocols, or report what was finished.
+    """Run protocols, or report the finished cells.
 
     Parameters
     ----------
     arguments : sequence of str, default=None
-        Of the command line; None takes those of the process.
+        Arguments of the command line; None takes those of the process.
 
     Returns
     -------
     int
-        0; 1 if a cell failed; 2 for arguments that do not fit.
+        Exit status: 0 for success, 1 if a cell failed, 2 for wrong arguments.
     """
     options = _parser().parse_args(arguments)
     try:
@@ -38,6 +38,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _run(options: argparse.Namespace) -> int:
+    """Run the cells of the chosen protocols."""
     names = list(PROTOCOLS) if options.command == "all" else [options.command]
     cells = plan(
         names,
@@ -49,12 +50,12 @@ def _run(options: argparse.Namespace) -> int:
     )
     if not cells:
         raise ValueError(
-            f"no cell: {options.command} has the data sets {_datasets(names)} and the methods"
-            f" {_methods(names)}."
+            f"there is no cell to run: {options.command} has the data sets {_datasets(names)} and"
+            f" the methods {_methods(names)}. Pass --dataset and --method from these."
         )
     results = Results(options.out)
     if any(cell.split == "test" for cell in cells):
-        print(f"test parts were looked at {len(results.looks())} times so far", file=sys.stderr)
+        print(f"test parts have been scored {len(results.looks())} times so far", file=sys.stderr)
     execution = Execution(
         results.folder, options.data_home, options.download, options.device, options.threads
     )
@@ -64,7 +65,7 @@ def _run(options: argparse.Namespace) -> int:
 
 
 def _summarise(outcomes: list[Outcome]) -> int:
-    """Print how many cells ended how, and what went wrong."""
+    """Print the number of cells by state, and the errors."""
     counts = dict.fromkeys(("finished", "there", "no data", "failed"), 0)
     for outcome in outcomes:
         counts[outcome.state] += 1
@@ -81,6 +82,7 @@ def _summarise(outcomes: list[Outcome]) -> int:
 
 
 def _report(options: argparse.Namespace) -> int:
+    """Print the tables of the finished cells, and write them with their pictures."""
     results = Results(options.out)
     folder = results.folder / "tables"
     print(report(results, folder))
@@ -90,7 +92,7 @@ def _report(options: argparse.Namespace) -> int:
 
 @contextmanager
 def _progress(n_cells: int) -> Iterator[Any]:
-    """Show a bar over cells, with an estimate of the rest."""
+    """Show a progress bar over cells, with an estimate of the remaining time."""
     try:
         from rich.console import Console
         from rich.progress import (
@@ -103,14 +105,14 @@ def _progress(n_cells: int) -> Iterator[Any]:
         )
     except ImportError as error:
         raise ImportError(
-            "the benchmark needs rich: pip install sklearn-pulse[benchmark]"
+            "sklearn_pulse.benchmark needs rich: pip install sklearn-pulse[benchmark]"
         ) from error
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),
         MofNCompleteColumn(),
         TimeElapsedColumn(),
-        TextColumn("rest"),
+        TextColumn("remaining"),
         TimeRemainingColumn(),
     )
     with Progress(*columns, console=Console(stderr=True), speed_estimate_period=3600) as progress:
@@ -123,22 +125,26 @@ def _progress(n_cells: int) -> Iterator[Any]:
 
 
 def _datasets(names: list[str]) -> str:
+    """List the data sets of some protocols."""
     return ", ".join(dict.fromkeys(d for name in names for d in PROTOCOLS[name].datasets))
 
 
 def _methods(names: list[str]) -> str:
+    """List the methods of some protocols."""
     return ", ".join(dict.fromkeys(m.name for name in names for m in PROTOCOLS[name].methods()))
 
 
 class _Parser(argparse.ArgumentParser):
-    """A parser whose errors are one line."""
+    """Parser whose error messages are one line."""
 
-    def error(self, message: str) -> None:
+    def error(self, message: str) -> NoReturn:
+        """Print the message and exit."""
         print(f"error: {message}", file=sys.stderr)
         sys.exit(2)
 
 
 def _parser() -> argparse.ArgumentParser:
+    """Return the parser, with one command per protocol, "all" and "report"."""
     parser = _Parser(prog="python -m sklearn_pulse.benchmark", description=_DESCRIPTION)
     commands = parser.add_subparsers(dest="command", required=True, parser_class=_Parser)
     for name in (*PROTOCOLS, "all"):
@@ -146,31 +152,32 @@ def _parser() -> argparse.ArgumentParser:
         command = commands.add_parser(name, help=title, description=title)
         names = list(PROTOCOLS) if name == "all" else [name]
         _add_arguments(command, names)
-    command = commands.add_parser("report", help="tables and pictures of what was finished")
+    command = commands.add_parser("report", help="tables and pictures of the finished cells")
     _add_out(command)
     return parser
 
 
 def _add_arguments(command: argparse.ArgumentParser, names: list[str]) -> None:
+    """Add the arguments of a command that runs the named protocols."""
     datasets = _datasets(names).split(", ")
     methods = [name for name in all_methods() if name in _methods(names).split(", ")]
     command.add_argument("--dataset", nargs="+", choices=datasets, help="default: all")
     command.add_argument("--method", nargs="+", choices=methods, help="default: all")
     command.add_argument(
-        "--seeds", type=_positive, help="number of seeds, from 0 on; default: the budget's"
+        "--seeds", type=_positive, help="number of seeds, from 0 on; default: by budget"
     )
     command.add_argument("--budget", choices=list(BUDGETS), default="small", help=_budgets())
     command.add_argument(
         "--split",
         choices=["val", "test"],
         default="val",
-        help="part that is scored; looks at the test part are logged",
+        help="part to score; every scoring of the test part is logged",
     )
     command.add_argument("--device", default="auto", help="auto, cpu, cuda or cuda:1")
-    command.add_argument("--n-jobs", type=_positive, default=1, help="processes")
-    command.add_argument("--threads", type=_positive, default=1, help="threads of each process")
+    command.add_argument("--n-jobs", type=_positive, default=1, help="number of processes")
+    command.add_argument("--threads", type=_positive, default=1, help="threads per process")
     command.add_argument("--data-home", help="folder of the data sets")
-    command.add_argument("--download", action="store_true", help="fetch data that is not there")
+    command.add_argument("--download", action="store_true", help="download missing data sets")
     _add_out(command)
 
 
@@ -179,12 +186,14 @@ def _add_out(command: argparse.ArgumentParser) -> None:
 
 
 def _budgets() -> str:
+    """Describe the budgets."""
     return "; ".join(f"{name}: {budget}" for name, budget in BUDGETS.items())
 
 
 def _positive(text: str) -> int:
+    """Return a positive integer; raise in argparse's way for any other text."""
     if not text.isdigit() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"must be a number of at least 1, got {text!r}")
+        raise argparse.ArgumentTypeError(f"must be an integer of at least 1, got {text!r}")
     return int(text)
 
 

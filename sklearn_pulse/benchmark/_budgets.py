@@ -1,4 +1,4 @@
-"""How much of the published training is run."""
+"""Budgets: limits on the published training."""
 
 from __future__ import annotations
 
@@ -8,22 +8,28 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Budget:
-    """Limits on windows, epochs and seeds; methods and data sets are never cut.
+    """Limits on windows, epochs and seeds, for all methods and data sets.
 
     Parameters
     ----------
     max_timesteps : int or None
-        Time steps of the pre-training windows together: a data set gives
-        ``max_timesteps // length`` windows to train on and a quarter of that to validate on, or
-        what it has. None does not cut.
+        Maximum number of time steps in all pre-training windows together: at most
+        ``max_timesteps // length`` windows are used for training, and at most a quarter of that
+        number for validation. None sets no limit.
     max_epochs : int or None
-        Epochs of pre-training, of each of its stages, at most; None leaves the preset's.
+        Maximum number of epochs of each stage of pre-training; None keeps that of the preset.
     finetune_epochs : int
-        Epochs of fine-tuning in the transfer protocol.
+        Number of epochs of fine-tuning in the transfer protocol.
     supervised_epochs : int or None
-        Epochs of the supervised row, at most; None leaves the preset's.
+        Maximum number of epochs of the supervised method; None keeps that of the preset.
     n_seeds : int
-        Seeds of a run that does not name its own number.
+        Number of seeds, unless a run sets its own number.
+
+    Examples
+    --------
+    >>> from sklearn_pulse.benchmark import BUDGETS
+    >>> BUDGETS["small"].n_windows(128, "train")
+    1250
     """
 
     max_timesteps: int | None
@@ -33,19 +39,54 @@ class Budget:
     n_seeds: int
 
     def n_windows(self, length: int, part: str) -> int | None:
-        """Return the largest number of windows of a part, None for all."""
+        """Return the maximum number of windows of a part.
+
+        Parameters
+        ----------
+        length : int
+            Time steps of a window.
+        part : {"train", "val"}
+            Part of the data set.
+
+        Returns
+        -------
+        int or None
+            Number of windows; None means all.
+        """
         if self.max_timesteps is None:
             return None
         n_windows = self.max_timesteps // length
         return max(2, n_windows if part == "train" else n_windows // 4)
 
     def pretraining(self, settings: dict[str, Any]) -> dict[str, Any]:
-        """Return the epochs to pre-train, of each stage, where the settings have so many."""
+        """Return the numbers of epochs of pre-training.
+
+        Parameters
+        ----------
+        settings : dict
+            Parameters of the method.
+
+        Returns
+        -------
+        dict of str to int
+            The parameters that hold numbers of epochs, one per stage, within the limit.
+        """
         names = [name for name in ("max_epochs", "attention_epochs") if name in settings]
         return {name: _at_most(settings[name], self.max_epochs) for name in names}
 
     def supervised(self, settings: dict[str, Any]) -> dict[str, Any]:
-        """Return the epochs of the supervised row."""
+        """Return the number of epochs of the supervised method.
+
+        Parameters
+        ----------
+        settings : dict
+            Parameters of the method.
+
+        Returns
+        -------
+        dict of str to int
+            The parameter `max_epochs`, within the limit.
+        """
         return {"max_epochs": _at_most(settings["max_epochs"], self.supervised_epochs)}
 
     def __str__(self) -> str:
@@ -53,16 +94,23 @@ class Budget:
             return "all windows and epochs of the presets"
         return (
             f"pre-training on windows of at most {self.max_timesteps:,} time steps together, for"
-            f" at most {self.max_epochs} epochs a stage; {self.finetune_epochs} epochs of"
-            f" fine-tuning, {self.supervised_epochs} of the supervised row"
+            f" at most {self.max_epochs} epochs per stage; {self.finetune_epochs} epochs of"
+            f" fine-tuning, {self.supervised_epochs} of the supervised method"
         )
 
     def identity(self) -> dict[str, Any]:
-        """Return what the budget changes in a pre-trained encoder."""
+        """Return the limits on which a pre-trained encoder depends.
+
+        Returns
+        -------
+        dict of str to int or None
+            `max_timesteps` and `max_epochs`.
+        """
         return {"max_timesteps": self.max_timesteps, "max_epochs": self.max_epochs}
 
 
 def _at_most(value: int, limit: int | None) -> int:
+    """Return the value within a limit; None is no limit."""
     return value if limit is None else min(value, limit)
 
 

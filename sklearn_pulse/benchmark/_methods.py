@@ -1,13 +1,12 @@
-"""What is compared: every public method, its ablations, and the controls."""
+"""Methods of the comparison: every public method, its ablations, and the controls."""
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.base import BaseEstimator
 from sklearn.dummy import DummyClassifier
 from sklearn.pipeline import Pipeline
 
@@ -23,52 +22,58 @@ from ._controls import MiniRocketTransformer, StatisticsTransformer
 
 @dataclass(frozen=True)
 class Method:
-    """A row of the tables.
+    """Row of the tables: an estimator, with its name and its parameters.
 
     Parameters
     ----------
     name : str
-        As on the command line.
+        Name on the command line.
     title : str
-        As in the tables.
-    make : callable or None
-        Class of the transformer, or of the supervised classifier; None for a control that looks
-        at labels only.
+        Name in the tables.
+    make : class or None
+        Class of the transformer, or of the supervised classifier; None for a control that uses
+        only the labels.
     params : dict
-        Its parameters beyond the preset's.
-    is_control : bool
-        Whether tables show it always, as what a method has to beat.
+        Parameters beside those of the preset.
+    is_control : bool, default=False
+        Whether the row is a control, which every method has to beat.
     """
 
     name: str
     title: str
-    make: Callable[..., BaseEstimator] | None
+    make: type[Any] | None
     params: dict[str, Any]
     is_control: bool = False
 
     @property
     def is_trained(self) -> bool:
-        """Whether windows train it, before any probe."""
-        return inspect.isclass(self.make) and issubclass(self.make, BaseSSLTransformer)
+        """Whether the transformer is pre-trained on windows."""
+        return self._is_a(BaseSSLTransformer)
 
     @property
     def needs_labels(self) -> bool:
-        """Whether these windows need labels, as an oracle's do."""
-        return self.is_trained and self.make().__sklearn_tags__().target_tags.required
+        """Whether pre-training needs labels, as that of an oracle."""
+        if self.make is None or not self.is_trained:
+            return False
+        return bool(self.make().__sklearn_tags__().target_tags.required)
 
     @property
     def is_encoder(self) -> bool:
-        """Whether it can be fine-tuned."""
-        return inspect.isclass(self.make) and issubclass(self.make, BaseEncoderTransformer)
+        """Whether the transformer can be fine-tuned."""
+        return self._is_a(BaseEncoderTransformer)
 
     @property
     def is_classifier(self) -> bool:
-        """Whether it predicts labels itself, and has no embedding to probe."""
-        return inspect.isclass(self.make) and issubclass(self.make, SupervisedClassifier)
+        """Whether the estimator predicts labels itself, without an embedding to probe."""
+        return self._is_a(SupervisedClassifier)
+
+    def _is_a(self, base: type) -> bool:
+        """Return whether the estimator inherits from a class."""
+        return self.make is not None and issubclass(self.make, base)
 
     @property
     def preset_name(self) -> str:
-        """Name of its presets."""
+        """Name of the presets; empty for a control without an estimator."""
         return "" if self.make is None else method_name(self.make)
 
     def settings(self, preset: str) -> dict[str, Any]:
@@ -77,32 +82,55 @@ class Method:
         return (presets.get(self.preset_name, preset) if known else {}) | self.params
 
     def cut(self, preset: str) -> dict[str, Any]:
-        """Return how its pre-training windows are cut; PULSE's way where it has none of its own."""
+        """Return how pre-training windows are cut; without own presets, as those of PULSE."""
         known = self.preset_name in presets.methods()
         return presets.windows(self.preset_name if known else "pulse", preset)
 
-    def build(self, settings: dict[str, Any], seed: int, **execution: Any) -> TransformerMixin:
-        """Return the unfitted transformer; of `execution` it gets what it knows."""
+    def build(self, settings: dict[str, Any], seed: int, **execution: Any) -> Any:
+        """Return the unfitted estimator.
+
+        Parameters
+        ----------
+        settings : dict
+            Parameters of the estimator.
+        seed : int
+            Value of `random_state`.
+        **execution : dict
+            Further parameters, such as `device`.
+
+        Returns
+        -------
+        estimator
+            The estimator. Values that are not among its parameters are ignored.
+
+        Raises
+        ------
+        TypeError
+            If the method is a control without an estimator.
+        """
+        if self.make is None:
+            raise TypeError(f"{self.name} has no estimator to build: it uses only the labels.")
         names = inspect.signature(self.make).parameters
         settings = settings | {"random_state": seed} | execution
         return self.make(**{name: value for name, value in settings.items() if name in names})
 
     def probe(self) -> Pipeline | BaseEstimator:
-        """Return the unfitted classifier on top."""
+        """Return the unfitted classifier of the embeddings."""
         return DummyClassifier() if self.make is None else make_linear_probe()
 
 
 def method_name(cls: type) -> str:
-    """Return what an estimator's class is called on the command line."""
+    """Return the name of an estimator's class on the command line."""
     return cls.__name__.removesuffix("Transformer").removesuffix("Classifier").lower()
 
 
 def _title(cls: type) -> str:
+    """Return the name of an estimator's class in the tables."""
     return paper.title(method_name(cls)) or cls.__name__.removesuffix("Transformer")
 
 
 def controls() -> list[Method]:
-    """Return what a practitioner would use instead, and what costs nothing."""
+    """Return the controls: simple features, an untrained encoder and the majority class."""
     return [
         Method("majority", "majority class", None, {}, is_control=True),
         Method("statistics", "channel statistics", StatisticsTransformer, {}, is_control=True),
@@ -112,9 +140,10 @@ def controls() -> list[Method]:
 
 
 def trained() -> list[Method]:
-    """Return every public self-supervised method; one that is added appears here by itself.
+    """Return every public self-supervised method, with PULSE first.
 
-    What learns from labels, as the oracles do, is none.
+    New methods are found by their class. Methods that need labels, such as the oracles, are
+    excluded.
     """
     classes = {
         value
@@ -124,7 +153,7 @@ def trained() -> list[Method]:
     }
     every = [Method(method_name(cls), _title(cls), cls, {}) for cls in classes]
     methods = [method for method in every if not method.needs_labels]
-    # PULSE comes first, the others by name.
+    # PULSE comes first; the other methods are sorted by name.
     return sorted(methods, key=lambda method: (method.name != "pulse", method.name))
 
 
@@ -137,12 +166,12 @@ def oracles() -> list[Method]:
 
 
 def supervised() -> Method:
-    """Return what learns from the labels alone."""
+    """Return the supervised method, which learns only from labels."""
     return Method("supervised", _title(SupervisedClassifier), SupervisedClassifier, {})
 
 
 def ablations() -> list[Method]:
-    """Return PULSE and what is left of it without one of its parts."""
+    """Return PULSE and its variants without one of its parts."""
     pulse = trained()[0]
     without = [
         Method(f"pulse-{name}", paper.title(f"pulse-{name}") or name, pulse.make, params)

@@ -1,4 +1,4 @@
-"""The paper's tables, as they were printed (in percent)."""
+"""Tables of the paper, as printed (in percent)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ ORACLES = {
     "oracle-positive": "PULSE-Oracle-Positive",
     "oracle-negative": "PULSE-Oracle-Negative",
 }
-# Ours to theirs.
+# Names of our metrics, and those of the paper.
 _METRICS = {"accuracy": "Accuracy", "auroc": "AUROC", "auprc": "AUPRC"}
 _TRANSFER_METRICS = {"accuracy": "ACC", "auroc": "AUROC"}
 
@@ -41,7 +41,7 @@ def table(name: str) -> tuple[dict[str, str], ...]:
 
 
 def title(method: str) -> str | None:
-    """Return how the paper writes the name of a method, None for one that it has not."""
+    """Return the name of a method in the paper; None if the paper does not have the method."""
     names = {row["method"] for row in table("linear_probe_cv")}
     names |= {row["method"] for row in table("semi_supervised")}
     special = ABLATIONS | ORACLES
@@ -49,18 +49,23 @@ def title(method: str) -> str | None:
 
 
 def value(protocol: str, dataset: str, method: str, metric: str) -> float | None:
-    """Return what the paper reports, as a share of one; None where it reports nothing.
+    """Return a value that the paper reports.
 
     Parameters
     ----------
     protocol : str
-        Of the benchmark.
+        Name of a protocol of the benchmark.
     dataset : str
         Title of a data set or of a transfer.
     method : str
         Name of a method.
     metric : str
-        As in the tables of the benchmark.
+        Metric, as named in the tables of the benchmark.
+
+    Returns
+    -------
+    float or None
+        The value between 0 and 1; None if the paper reports no value.
     """
     wanted, name, column = _address(protocol, dataset, title(method), metric)
     for row in table(name) if name else ():
@@ -72,7 +77,7 @@ def value(protocol: str, dataset: str, method: str, metric: str) -> float | None
 def _address(
     protocol: str, dataset: str, method: str | None, metric: str
 ) -> tuple[dict[str, str | None], str, str]:
-    """Return what a row must say, in which table, and the column of the value."""
+    """Return the required entries of the row, the name of the table, and the value's column."""
     where = {"dataset": dataset, "method": method}
     if protocol == "linear-probe" and metric in _METRICS:
         return where | {"metric": _METRICS[metric]}, "linear_probe", "value"

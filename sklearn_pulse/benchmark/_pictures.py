@@ -1,4 +1,4 @@
-"""A picture a table."""
+"""Pictures of the tables."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ _LABELS = (*FEW_LABELS, "accuracy 100 %")
 
 
 def draw(table: Table, path: Path) -> None:
-    """Draw a table: accuracy against labels or noise where it is about them, else its first metric.
+    """Draw accuracy against the share of labels or the noise level, or else the first metric.
 
     Parameters
     ----------
     table : Table
-        What is drawn.
+        Table to draw.
     path : Path
-        Of the PNG file.
+        Path of the PNG file to write.
     """
     import matplotlib.pyplot as plt
 
@@ -39,21 +39,21 @@ def draw(table: Table, path: Path) -> None:
 
 
 def _label_efficiency(table: Table, curves: list[Method]) -> Any:
-    """Draw accuracy against the share of labels, one point a seed."""
+    """Draw accuracy against the share of labels, with one point per seed."""
     scores = {
         method.title: np.array([table.values[method.name, x].per_seed for x in _LABELS])
         for method in curves
     }
     majority = table.values.get(("majority", _LABELS[-1]))
     display = LabelEfficiencyDisplay.from_scores(
-        scores, (*FRACTIONS, 1.0), majority_score=majority and majority.mean
+        scores, (*FRACTIONS, 1.0), majority_score=None if majority is None else majority.mean
     )
     display.ax_.set_title(f"{table.title}, budget {table.budget}", fontsize="medium", loc="left")
     return display.figure_
 
 
 def _across_columns(table: Table) -> Any:
-    """Draw accuracy across the columns and, on the same seeds, what training adds to it."""
+    """Draw accuracy by column and, on the same seeds, its gain over the untrained encoder."""
     import matplotlib.pyplot as plt
 
     figure, (left, right) = plt.subplots(1, 2, figsize=(13, 6), layout="constrained")
@@ -69,7 +69,7 @@ def _across_columns(table: Table) -> Any:
         line = "--" if method.is_control else "-"
         _bars(left, values, 0.0, label=method.title, linestyle=line, **style)
         gains = [table.difference(method.name, metric, "untrained") for metric in table.metrics]
-        if method.name != "untrained":  # the line at zero
+        if method.name != "untrained":  # whose gain is the line at zero
             _bars(right, gains, 0.7 * ((number + 0.5) / n_methods - 0.5), linestyle="", **style)
     left.set(ylabel="accuracy", title="accuracy")
     right.set(ylabel="points, logarithmic beyond 2", title="minus untrained encoder, same seeds")
@@ -77,7 +77,7 @@ def _across_columns(table: Table) -> Any:
     if right.containers:
         right.set_yscale("symlog", linthresh=0.02)
         right.set_yticks(_GAINS, [f"{100 * gain:+.0f}" if gain else "0" for gain in _GAINS])
-        right.autoscale(axis="y")  # to the new scale
+        right.autoscale(axis="y")  # the limits of the linear scale do not fit
     else:
         right.text(0.5, 0.5, "missing", ha="center", color="0.5", transform=right.transAxes)
     for ax in (left, right):
@@ -90,7 +90,7 @@ def _across_columns(table: Table) -> Any:
 
 
 def _bars(ax: Any, values: list[Value | None], shift: float, **style: Any) -> None:
-    """Draw means over the columns that are there, with their spreads."""
+    """Draw the means of all columns that have a value, with their spreads."""
     there = [(column + shift, value) for column, value in enumerate(values) if value is not None]
     if there:
         means, spreads = zip(*((value.mean, value.spread) for _, value in there), strict=True)
@@ -110,7 +110,7 @@ def _figures(table: Table) -> Any:
         if theirs is not None:
             ax.plot(theirs, height, "D", mfc="none", color="C3")
         if value is None:
-            # A share of the width, and the number of the row.
+            # The coordinates are a fraction of the width and the number of the row.
             where = ax.get_yaxis_transform()
             ax.text(0.01, height, "missing", va="center", color="0.5", transform=where)
             continue

@@ -1,10 +1,10 @@
-"""The protocols of the paper: splitters, estimators and scorers of the library, put together."""
+"""Protocols of the paper, made of splitters, estimators and scorers of the library."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -21,33 +21,39 @@ from ._trial import Execution, Scores, Trial, cross_validated
 FRACTIONS = (0.01, 0.05)
 FEW_LABELS = ("accuracy 1 %", "accuracy 5 %")
 N_DRAWS = 5
+# The kind of draw in the paper's tables, and that of the published code.
+_SMOOTHINGS: tuple[tuple[Literal["per_class", "published"], str], ...] = (
+    ("per_class", ""),
+    ("published", ", published draw"),
+)
 
 
 @dataclass(frozen=True)
 class Protocol:
-    """An experiment of the paper.
+    """Experiment of the paper.
 
     Parameters
     ----------
     name : str
-        As on the command line.
+        Name on the command line.
     title : str
-        Of its tables.
+        Title of the tables.
     run : callable
-        From a `Trial` to its scores.
+        Function of a `Trial` that returns its scores.
     datasets : dict
-        Its data sets or transfers by name.
+        Data sets or transfers by name.
     methods : callable
-        Returns the methods that are compared.
+        Function without arguments that returns the methods to compare.
     make_trial : callable
-        From method, data set, seed, scored part, budget and execution to a `Trial`.
+        Function of method, data set, seed, scored part, budget and execution that returns a
+        `Trial`.
     metrics : tuple of str
-        What its tables show, the first for pictures.
-    has_folds : bool
-        Whether a seed is the number of a fold, whose test part is scored.
-    is_crossed : bool
-        Whether data sets are columns: those with the same title make one table, whose columns are
-        their `column`, and a further table has the means over titles.
+        Metrics of the tables. Pictures show the first metric.
+    has_folds : bool, default=False
+        Whether the seed is the number of a fold, whose test part is scored.
+    is_crossed : bool, default=False
+        Whether data sets are columns. Then data sets with the same title share a table, in which
+        each has the column named by its `column`, and a further table holds the means over titles.
     """
 
     name: str
@@ -64,6 +70,7 @@ class Protocol:
 def _on_paper_split(
     method: Method, dataset: str, seed: int, scored: str, budget: Budget, execution: Execution
 ) -> Trial:
+    """Return a trial on the published division of a data set."""
     source = TASKS[dataset]
     task = execution.load(source.load)
     return Trial(method, dataset, task, source.preset, seed, scored, budget, execution)
@@ -72,6 +79,7 @@ def _on_paper_split(
 def _on_fold(
     method: Method, dataset: str, seed: int, scored: str, budget: Budget, execution: Execution
 ) -> Trial:
+    """Return a trial on the fold whose number is the seed."""
     source = TASKS[dataset]
     task = execution.load(source.load).fold(seed)
     fold = f"fold {seed} of {N_FOLDS}"
@@ -81,7 +89,7 @@ def _on_fold(
 
 
 def linear_probe(trial: Trial) -> Scores:
-    """Score a linear probe, clusters and, where there is one, the reconstruction.
+    """Score a linear probe, clusters and, if the method has a decoder, the reconstruction.
 
     Sources: paper, Section 5.1 and Appendix F.
     """
@@ -99,15 +107,15 @@ def linear_probe(trial: Trial) -> Scores:
 def label_efficiency(trial: Trial) -> Scores:
     """Score linear probes on a few labels, drawn several times (paper, Section 5.2).
 
-    The published way of drawing may find one class only, which no probe can learn from; such
-    draws are left out.
+    The published way of drawing may draw a single class, from which no probe can learn. Such draws
+    are left out.
     """
     if trial.method.is_classifier:
         return supervised_scores(trial, dict(zip(FRACTIONS, FEW_LABELS, strict=True)))
     Z, y, split = trial.embedding, trial.y, trial.split
     scores: Scores = {}
     for fraction, metric in zip(FRACTIONS, FEW_LABELS, strict=True):
-        for smoothing, suffix in (("per_class", ""), ("published", ", published draw")):
+        for smoothing, suffix in _SMOOTHINGS:
             draws = LabelFractionSplit(
                 fraction, smoothing=smoothing, n_draws=N_DRAWS, cv=[split], random_state=trial.seed
             )
@@ -125,14 +133,17 @@ def cross_validation(trial: Trial) -> Scores:
 
 
 def _compared() -> list[Method]:
+    """Return all self-supervised methods and the controls."""
     return [*trained(), *controls()]
 
 
 def _compared_on_few_labels() -> list[Method]:
+    """Return all self-supervised methods, the supervised method and the controls."""
     return [*trained(), supervised(), *controls()]
 
 
 def _compared_on_systems() -> list[Method]:
+    """Return the oracles, PULSE and its ablations, the other methods and the controls."""
     return [*oracles(), *ablations(), *trained()[1:], *controls()]
 
 

@@ -1,4 +1,4 @@
-"""Tables and pictures of what was finished, with the paper's values and the controls."""
+"""Tables and pictures of the finished cells, with the paper's values and the controls."""
 
 from __future__ import annotations
 
@@ -18,24 +18,37 @@ MISSING = "missing"
 
 
 def report(results: Results, folder: Path) -> str:
-    """Write CSV, Markdown and PNG files, and return the Markdown.
+    """Write the tables of the finished cells as CSV, Markdown and PNG files.
 
     Parameters
     ----------
     results : Results
-        The finished cells.
+        Folder of the finished cells.
     folder : Path
-        Where the files go.
+        Folder of the written files, which is created if it does not exist.
 
     Returns
     -------
     str
-        All tables.
+        All tables, in Markdown.
 
     Raises
     ------
     ValueError
-        If nothing is finished.
+        If no cell is finished.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from sklearn_pulse.benchmark import Execution, Results, plan, report, run
+    >>> cells = plan(["synthetic"], datasets=["lorenz-0"], methods=["majority"], budget="smoke")
+    >>> with tempfile.TemporaryDirectory() as name:
+    ...     folder = Path(name)
+    ...     outcomes = run(cells, Execution(folder))
+    ...     text = report(Results(folder), folder / "tables")
+    >>> print(text.splitlines()[0])
+    ### Parameters of chaotic systems, mean over systems, validation part
     """
     found = list(tables(results))
     if not found:
@@ -47,7 +60,7 @@ def report(results: Results, folder: Path) -> str:
     looks = results.looks()
     if looks:
         cells = {tuple(value for key, value in look.items() if key != "time") for look in looks}
-        text += f"\nThe test parts were looked at {len(looks)} times, for {len(cells)} cells.\n"
+        text += f"\nThe test parts were scored {len(looks)} times, for {len(cells)} cells.\n"
     (folder / "tables.md").write_text(text)
     with open(folder / "tables.csv", "w", newline="") as file:
         writer = csv.DictWriter(file, _COLUMNS)
@@ -59,6 +72,7 @@ def report(results: Results, folder: Path) -> str:
 
 
 def _versions(record: dict[str, Any]) -> str:
+    """List the versions with which a cell was run."""
     return ", ".join(f"{name} {version}" for name, version in record.get("versions", {}).items())
 
 
@@ -66,7 +80,7 @@ _COLUMNS = "protocol dataset split budget method control metric n_seeds mean spr
 
 
 def rows(table: Table) -> Iterator[dict[str, Any]]:
-    """Yield one row a method and metric; of what is missing the figures are empty."""
+    """Yield one row per method and metric; missing values are empty."""
     shown = dict.fromkeys([*table.metrics, *(metric for _, metric in table.values)])
     for method in table.methods:
         for metric in shown:
@@ -89,12 +103,12 @@ def rows(table: Table) -> Iterator[dict[str, Any]]:
 
 
 def markdown(table: Table) -> str:
-    """Return a table as text: mean and spread over seeds in percent, the best in bold."""
+    """Return a table in Markdown: mean and spread over seeds in percent, the best in bold."""
     figures = _differences(table) if table.protocol == "ablation" else _figures(table)
     text = [f"### {table.title}", "", *_grid(*figures), ""]
     if PROTOCOLS[table.protocol].is_crossed:
         text += [
-            "Minus the untrained encoder, on the seeds of both:",
+            "Differences from the untrained encoder, on the seeds that both have:",
             "",
             *_grid(*_gains(table)),
             "",
@@ -103,6 +117,7 @@ def markdown(table: Table) -> str:
 
 
 def _figures(table: Table) -> tuple[list[str], list[list[str]]]:
+    """Return header and lines of a table of values, each beside the paper's."""
     header = ["%", "seeds"]
     for metric in table.metrics:
         header += [metric, "paper"]
@@ -118,6 +133,7 @@ def _figures(table: Table) -> tuple[list[str], list[list[str]]]:
 
 
 def _differences(table: Table) -> tuple[list[str], list[list[str]]]:
+    """Return header and lines of a table of differences from PULSE, for the ablation."""
     metric = table.metrics[0]
     header = ["%", "seeds", metric, "paper", "minus PULSE", "paper's difference"]
     lines = []
@@ -138,6 +154,7 @@ def _differences(table: Table) -> tuple[list[str], list[list[str]]]:
 
 
 def _gains(table: Table) -> tuple[list[str], list[list[str]]]:
+    """Return header and lines of a table of differences from the untrained encoder."""
     lines = []
     for method in table.methods:
         gains = [table.difference(method.name, metric, "untrained") for metric in table.metrics]
@@ -149,7 +166,7 @@ def _gains(table: Table) -> tuple[list[str], list[list[str]]]:
 
 
 def _remarks(table: Table) -> list[str]:
-    """Say what the figures are, and whether a control won."""
+    """Return remarks on the values of a table, and on controls that win."""
     remarks = [
         f"Mean ± standard deviation over {_unit(table)}s. Budget {table.budget}:"
         f" {BUDGETS[table.budget]}."
@@ -157,13 +174,13 @@ def _remarks(table: Table) -> list[str]:
     if table.split == "val":
         remarks.append("The paper's values are of the test part, at the full budget.")
     remarks += filter(None, (_of_controls(table, metric) for metric in table.metrics))
-    if table.protocol != "ablation":  # whose rows are differences
+    if table.protocol != "ablation":  # whose table shows differences already
         remarks += filter(None, (_above(table, *pair) for pair in _PAIRS))
     remarks += [f"Note: {note}." for note in table.notes]
     return remarks
 
 
-# What the paper puts above what, and what training has to show.
+# Pairs of methods: the paper ranks the first above the second, or training should do so.
 _PAIRS = (
     ("oracle-positive", "pulse"),
     ("oracle-positive", "oracle-negative"),
@@ -173,7 +190,7 @@ _PAIRS = (
 
 
 def _above(table: Table, upper: str, lower: str) -> str:
-    """Say how far one method is above another, on the seeds that both have."""
+    """Return a remark on how far one method is above another, on the seeds that both have."""
     differences = []
     for metric in table.metrics:
         value = table.difference(upper, metric, lower)
@@ -189,11 +206,12 @@ def _above(table: Table, upper: str, lower: str) -> str:
 
 
 def _unit(table: Table) -> str:
+    """Return the unit of repetition."""
     return "fold" if PROTOCOLS[table.protocol].has_folds else "seed"
 
 
 def _of_controls(table: Table, metric: str) -> str:
-    """Say if no method is better than a control."""
+    """Return a remark if no method is better than a control."""
     best = table.best(metric)
     controls = [method.title for method in best if method.is_control]
     if not controls:
@@ -203,6 +221,7 @@ def _of_controls(table: Table, metric: str) -> str:
 
 
 def _figure(value: Value | None, *, bold: bool = False, sign: str = "") -> str:
+    """Return mean and spread of a value in percent."""
     if value is None:
         return MISSING
     text = f"{100 * value.mean:{sign}.1f}"
@@ -212,15 +231,17 @@ def _figure(value: Value | None, *, bold: bool = False, sign: str = "") -> str:
 
 
 def _n_seeds(values: list[Value | None]) -> str:
-    """Say how many seeds the figures of a row have, from fewest to most where they differ."""
+    """Return the number of seeds of a row, as a range if its values differ in it."""
     counts = sorted({len(value.per_seed) for value in values if value}) or [0]
     return "-".join(map(str, dict.fromkeys((counts[0], counts[-1]))))
 
 
 def _percent(value: float | None, sign: str = "") -> str:
+    """Return a number in percent; None is empty."""
     return "" if value is None else f"{100 * value:{sign}.1f}"
 
 
 def _grid(header: list[str], lines: list[list[str]]) -> list[str]:
+    """Return the lines of a Markdown table."""
     rows = [header, ["---"] * len(header), *lines]
     return ["| " + " | ".join(row) + " |" for row in rows]

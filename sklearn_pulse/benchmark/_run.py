@@ -1,4 +1,4 @@
-"""Run cells: planned, grouped, locked, in processes, with a bar."""
+"""Planning of cells, and their execution in processes that share a folder."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import joblib
 import numpy
@@ -24,21 +24,30 @@ from ._protocols import PROTOCOLS
 from ._tasks import N_FOLDS
 from ._trial import Execution, encoder_identity
 
-_WAIT = 2.0  # seconds between looks at cells that another process is running
+_WAIT = 2.0  # seconds between checks of cells that another process is running
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of a cell.
+    """Outcome of a cell.
 
     Parameters
     ----------
     cell : Cell
-        Which.
+        The cell.
     state : {"finished", "there", "busy", "no data", "failed"}
-        "there": it had been finished before; "busy": another process is at it.
-    message : str
-        What went wrong.
+        State of the cell. "finished": it was run now; "there": it had been finished before;
+        "busy": another process is running it; "no data": its data set is missing; "failed": it
+        raised an error.
+    message : str, default=""
+        The error, if one was raised.
+
+    Examples
+    --------
+    >>> from sklearn_pulse.benchmark import Cell, Outcome
+    >>> cell = Cell("linear-probe", "har", "pulse", seed=0, split="val", budget="small")
+    >>> Outcome(cell, "finished").message
+    ''
     """
 
     cell: Cell
@@ -52,30 +61,40 @@ def plan(
     datasets: Iterable[str] | None = None,
     methods: Iterable[str] | None = None,
     n_seeds: int | None = None,
-    split: str = "val",
-    budget: str = "small",
+    split: Literal["val", "test"] = "val",
+    budget: Literal["smoke", "tiny", "small", "medium", "full"] = "small",
 ) -> list[Cell]:
     """Return the cells of a benchmark.
 
     Parameters
     ----------
     protocols : iterable of str
-        Names of protocols.
-    datasets, methods : iterable of str, default=None
-        Those of a protocol that are run; None means all.
+        Names of the protocols: "linear-probe", "label-efficiency", "transfer", "ablation",
+        "cross-validation" or "synthetic".
+    datasets : iterable of str, default=None
+        Names of the data sets to run; None means all data sets of each protocol.
+    methods : iterable of str, default=None
+        Names of the methods to run; None means all methods of each protocol.
     n_seeds : int, default=None
-        Seeds 0, 1, ...; None is the budget's number.
+        Number of seeds, which are 0, 1, ...; None takes the number of the budget.
     split : {"val", "test"}, default="val"
-        The part that is scored. A cross-validation always scores its test folds.
-    budget : str, default="small"
-        Key of `BUDGETS`: how much is trained.
+        Part of the data that is scored. A cross-validation always scores its test folds.
+    budget : {"smoke", "tiny", "small", "medium", "full"}, default="small"
+        Name of the limits on training, a key of `BUDGETS`.
 
     Returns
     -------
     list of Cell
-        Cheap methods first.
+        The cells. Methods that are not trained come first, since they are cheap.
+
+    Examples
+    --------
+    >>> from sklearn_pulse.benchmark import plan
+    >>> cells = plan(["linear-probe"], datasets=["har"], methods=["pulse", "majority"], n_seeds=1)
+    >>> [str(cell) for cell in cells]
+    ['linear-probe har majority seed 0', 'linear-probe har pulse seed 0']
     """
-    cells = []
+    cells: list[Cell] = []
     for protocol in (PROTOCOLS[name] for name in protocols):
         n_runs = N_FOLDS if protocol.has_folds else n_seeds or BUDGETS[budget].n_seeds
         scored = "test" if protocol.has_folds else split
@@ -91,7 +110,7 @@ def plan(
 
 
 def identity(cell: Cell) -> dict[str, Any]:
-    """Return what the result of a cell depends on, beside the data and the machine."""
+    """Return the settings on which the result of a cell depends, beside data and machine."""
     method = all_methods()[cell.method]
     protocol = PROTOCOLS[cell.protocol]
     budget = BUDGETS[cell.budget]
@@ -115,18 +134,29 @@ def run(
     Parameters
     ----------
     cells : iterable of Cell
-        What is wanted.
+        The cells to run.
     execution : Execution
-        Where and how.
+        Folder of the results, and settings of the execution.
     n_jobs : int, default=1
-        Processes.
-    report : callable
-        Called with the outcome of each cell as it comes.
+        Number of processes.
+    report : callable, optional
+        Function that is called with the outcome of each cell as soon as it is known.
 
     Returns
     -------
     list of Outcome
-        One a cell.
+        One outcome per cell.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from sklearn_pulse.benchmark import Execution, plan, run
+    >>> cells = plan(["synthetic"], datasets=["lorenz-0"], methods=["majority"], budget="smoke")
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     outcomes = run(cells, Execution(Path(folder)))
+    >>> [outcome.state for outcome in outcomes]
+    ['finished']
     """
     waiting = _groups(cells)
     outcomes: list[Outcome] = []
@@ -148,7 +178,7 @@ def run(
 
 
 def _groups(cells: Iterable[Cell]) -> list[list[Cell]]:
-    """Put together what is trained once."""
+    """Group the cells that share a trained encoder."""
     groups: dict[Any, list[Cell]] = defaultdict(list)
     for cell in cells:
         groups[_group_key(cell)].append(cell)
@@ -156,12 +186,13 @@ def _groups(cells: Iterable[Cell]) -> list[list[Cell]]:
 
 
 def _group_key(cell: Cell) -> tuple[Any, ...]:
+    """Return a key that is equal for cells with the same encoder."""
     protocol = PROTOCOLS[cell.protocol]
     return protocol.make_trial, cell.dataset, cell.method, cell.seed, cell.split, cell.budget
 
 
 def _run_group(cells: list[Cell], execution: Execution) -> list[Outcome]:
-    """Run cells that share a trained encoder, unless another process is at it."""
+    """Run cells that share a trained encoder, unless another process is running them."""
     results = Results(execution.folder)
     there = [cell for cell in cells if results.has(cell, identity(cell))]
     wanted = [cell for cell in cells if cell not in there]
@@ -174,7 +205,7 @@ def _run_group(cells: list[Cell], execution: Execution) -> list[Outcome]:
     locks = execution.folder / "locks"
     locks.mkdir(parents=True, exist_ok=True)
     try:
-        # The system lets go of it when the process dies.
+        # The operating system releases the lock when the process dies.
         with FileLock(locks / f"{name.strip('_')}.lock", timeout=0):
             return outcomes + _run_locked(wanted, execution, results)
     except Timeout:
@@ -182,6 +213,7 @@ def _run_group(cells: list[Cell], execution: Execution) -> list[Outcome]:
 
 
 def _run_locked(cells: list[Cell], execution: Execution, results: Results) -> list[Outcome]:
+    """Run the unfinished cells of a group, and store their results."""
     outcomes, trial = [], None
     for cell in cells:
         if results.has(cell, identity(cell)):  # finished while this process waited
@@ -199,7 +231,7 @@ def _run_locked(cells: list[Cell], execution: Execution, results: Results) -> li
                     results.log_look(cell)
                 start = time.perf_counter()
                 scores = protocol.run(trial)
-        except Exception as error:  # one cell must not end the others; the caller reports it
+        except Exception as error:  # must not stop the other cells; the caller reports it
             state = (
                 "no data"
                 if trial is None and isinstance(error, OSError | ImportError)
@@ -222,7 +254,7 @@ def _run_locked(cells: list[Cell], execution: Execution, results: Results) -> li
 
 
 def versions() -> dict[str, str]:
-    """Return the versions of what computes."""
+    """Return the versions of the libraries and the kind of processor."""
     return {
         "sklearn_pulse": __version__,
         "python": platform.python_version(),

@@ -1,6 +1,8 @@
-"""The supervised row of the few-labels tables (paper, Section 5.2): no embedding, no probe."""
+"""Supervised method in the tables of few labels (paper, Section 5.2), without a probe."""
 
 from __future__ import annotations
+
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,27 +11,31 @@ from sklearn.metrics import accuracy_score
 from ..model_selection import LabelFractionSplit
 from ._trial import Scores, Trial
 
-# As the paper's tables draw the labels; none twice, as the published code draws them.
-_SMOOTHINGS = (("per_class", ""), ("none", ", published draw"))
+# The kind of draw in the paper's tables, and that of the published code, which never adds labels.
+_Smoothing = Literal["per_class", "none"]
+_SMOOTHINGS: tuple[tuple[_Smoothing, str], ...] = (
+    ("per_class", ""),
+    ("none", ", published draw"),
+)
 
 
 def supervised_scores(trial: Trial, metrics: dict[float, str]) -> Scores:
-    """Train the supervised classifier on a few labels, and score its head.
+    """Train the supervised classifier on few labels, and score its predictions.
 
-    The labels of a seed are drawn once. All validation windows select the epoch, as published,
-    unless they are what is scored: then a part of the few labels does.
+    Labels are drawn once per seed. As published, all validation windows select the epoch. If the
+    validation windows are scored, a part of the few labels selects it instead.
 
     Parameters
     ----------
     trial : Trial
-        Of the supervised method.
+        Trial of the supervised method.
     metrics : dict of float to str
-        Fractions of the labels, and what their accuracy is called.
+        Name of the accuracy for each fraction of the labels.
 
     Returns
     -------
     dict of str to float
-        Accuracies.
+        Accuracies by name.
     """
     scores: Scores = {}
     for fraction, metric in metrics.items():
@@ -41,9 +47,9 @@ def supervised_scores(trial: Trial, metrics: dict[float, str]) -> Scores:
 
 
 def _draw(
-    trial: Trial, fraction: float, smoothing: str
+    trial: Trial, fraction: float, smoothing: _Smoothing
 ) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Return the windows that are learned from, and those that are scored."""
+    """Return the numbers of the windows for training and for scoring."""
     train, scored = (trial.rows[part] for part in trial.split)
     if smoothing == "none" and int(fraction * len(train)) == 0:
         return train[:0], scored
@@ -55,6 +61,7 @@ def _draw(
 
 
 def _accuracy(trial: Trial, chosen: NDArray[np.intp], scored: NDArray[np.intp]) -> float:
+    """Return the accuracy after training on the chosen windows."""
     task, method = trial.task, trial.method
     settings = method.settings(trial.preset)
     classifier = method.build(

@@ -1,4 +1,4 @@
-"""Parameters of chaotic systems, told apart at four noise levels (paper, Section 4, Table 1)."""
+"""Classification of the parameters of chaotic systems, with noise (paper, Section 4, Table 1)."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ NOISE_LEVELS = (0, 1, 3, 5)
 
 @dataclass(frozen=True)
 class SyntheticSource:
-    """A system at a noise level.
+    """System at a noise level.
 
     Parameters
     ----------
     system : str
-        Key of `SYSTEMS`.
+        Name of the system, a key of `SYSTEMS`.
     noise : int
-        Noise level.
+        Noise level, one of `NOISE_LEVELS`.
     """
 
     system: str
@@ -37,16 +37,16 @@ class SyntheticSource:
 
     @property
     def title(self) -> str:
-        """Name in tables."""
+        """Name of the system in tables."""
         return SYSTEMS[self.system]
 
     @property
     def column(self) -> str:
-        """Where its accuracy stands in the table of its system."""
+        """Column of the accuracy in the table of the system."""
         return f"noise {self.noise}"
 
     def load(self, seed: int) -> Callable[..., Task]:
-        """Return what loads the task of a seed, which draws the parameter values."""
+        """Return a function that loads the task of a seed, which draws the parameter values."""
         return _loader(self.system, self.noise, seed)
 
 
@@ -59,8 +59,10 @@ SYNTHETIC = {
 
 @cache
 def _loader(system: str, noise: int, seed: int) -> Callable[..., Task]:
+    """Return one function per task, so that loaded tasks can be cached by it."""
+
     def load(**home: Any) -> Task:
-        data = make_system_classification(system, noise=float(noise), random_state=seed)
+        data: Any = make_system_classification(system, noise=float(noise), random_state=seed)
         return Task(
             f"{system}-{noise}",
             data.X,
@@ -79,7 +81,7 @@ def _loader(system: str, noise: int, seed: int) -> Callable[..., Task]:
 def on_system(
     method: Method, dataset: str, seed: int, scored: str, budget: Budget, execution: Execution
 ) -> Trial:
-    """Return a trial on the parameter values that the seed draws."""
+    """Return a trial on the task whose parameter values the seed draws."""
     source = SYNTHETIC[dataset]
     task = execution.load(source.load(seed))
     return Trial(method, dataset, task, source.preset, seed, scored, budget, execution)

@@ -1,4 +1,4 @@
-"""From finished cells to the rows of tables."""
+"""Tables of the finished cells."""
 
 from __future__ import annotations
 
@@ -14,25 +14,25 @@ from . import _paper as paper
 from ._methods import Method
 from ._protocols import PROTOCOLS
 
-EVERYTHING = "all"  # the table of means over the titles of a crossed protocol
+EVERYTHING = "all"  # data set of the table of means over the titles of a crossed protocol
 LOWER_IS_BETTER = {"mse", "mae", "davies_bouldin"}
 
 
 @dataclass(frozen=True)
 class Value:
-    """A figure of a table.
+    """Entry of a table.
 
     Parameters
     ----------
     of_seed : dict of int to float
-        One a seed, the mean over draws where there are several.
+        Score of each seed; if there are several draws, their mean.
     """
 
     of_seed: dict[int, float]
 
     @property
     def per_seed(self) -> list[float]:
-        """The figures in the order of their seeds."""
+        """Scores in the order of their seeds."""
         return [self.of_seed[seed] for seed in sorted(self.of_seed)]
 
     @property
@@ -48,16 +48,22 @@ class Value:
 
 @dataclass(frozen=True)
 class Table:
-    """One protocol on one data set, scored on one part at one budget.
+    """Results of one protocol on one part of one data set, with one budget.
 
     Parameters
     ----------
-    protocol, dataset, split, budget : str
-        Names.
+    protocol : str
+        Name of the protocol.
+    dataset : str
+        Name of the data set.
+    split : {"val", "test"}
+        Part of the data set that is scored.
+    budget : str
+        Name of the budget.
     values : dict
-        By method and metric; what is missing is missing here.
+        Values by method and metric; missing results have no entry.
     notes : tuple of str
-        What a reader must know.
+        Notes for the reader.
     """
 
     protocol: str
@@ -69,36 +75,37 @@ class Table:
 
     @property
     def name(self) -> str:
-        """Name of its files."""
+        """Name of the files of the table."""
         return f"{self.protocol}-{self.dataset}-{self.split}-{self.budget}"
 
     @property
     def title(self) -> str:
-        """What it shows."""
+        """Title of the table."""
         part = {"val": "validation part", "test": "test part"}[self.split]
         return f"{PROTOCOLS[self.protocol].title}, {self.dataset_title}, {part}"
 
     @property
     def dataset_title(self) -> str:
-        """Name of its data set as in the paper."""
+        """Name of the data set in the paper."""
         if PROTOCOLS[self.protocol].is_crossed:
             return "mean over systems" if self.dataset == EVERYTHING else self.dataset
         return PROTOCOLS[self.protocol].datasets[self.dataset].title
 
     @property
     def methods(self) -> list[Method]:
-        """Every method that belongs in it, finished or not."""
+        """Every method of the protocol, finished or not."""
         return PROTOCOLS[self.protocol].methods()
 
     @property
     def metrics(self) -> tuple[str, ...]:
-        """Its columns."""
+        """Metrics of the columns."""
         return PROTOCOLS[self.protocol].metrics
 
     def best(self, metric: str) -> list[Method]:
-        """Return the methods with the best mean, controls too: several if they are equal.
+        """Return the methods with the best mean, controls included; several if means are equal.
 
-        Of those with the most seeds, since means over other seeds are of other tasks or draws.
+        Only methods with the largest number of seeds are compared, since the mean over fewer seeds
+        is one of other tasks or draws.
         """
         sign = -1 if metric in LOWER_IS_BETTER else 1
         there = [method for method in self.methods if (method.name, metric) in self.values]
@@ -110,11 +117,11 @@ class Table:
         return [method for method, mean in pairs if np.isclose(mean, highest, 0, 1e-12)]
 
     def paper(self, method: str, metric: str) -> float | None:
-        """Return what the paper reports, None where it reports nothing."""
+        """Return the value in the paper; None if the paper reports no value."""
         return paper.value(self.protocol, self.dataset_title, method, metric)
 
     def difference(self, method: str, metric: str, base: str = "pulse") -> Value | None:
-        """Return the difference from `base`, over the seeds that both have; None without any."""
+        """Return the difference from `base` on the seeds that both have; None without any."""
         ours, theirs = self.values.get((method, metric)), self.values.get((base, metric))
         if ours is None or theirs is None:
             return None
@@ -122,7 +129,7 @@ class Table:
         return Value({s: ours.of_seed[s] - theirs.of_seed[s] for s in both}) if both else None
 
     def paper_difference(self, method: str, metric: str, base: str = "pulse") -> float | None:
-        """Return the same of the paper."""
+        """Return the difference from `base` in the paper; None if a value is not reported."""
         ours, theirs = self.paper(method, metric), self.paper(base, metric)
         return None if ours is None or theirs is None else ours - theirs
 
@@ -133,12 +140,12 @@ def tables(records: Iterable[dict[str, Any]]) -> Iterator[Table]:
     Parameters
     ----------
     records : iterable of dict
-        As of `Results`; those of protocols or data sets that are no more are left out.
+        Records of cells, as in `Results`. Records of unknown protocols or data sets are left out.
 
     Yields
     ------
     Table
-        In the order of the protocols and of their data sets.
+        One table, in the order of the protocols and of their data sets.
     """
     found = defaultdict(list)
     for record in records:
@@ -156,6 +163,7 @@ def tables(records: Iterable[dict[str, Any]]) -> Iterator[Table]:
 def _table(
     protocol: str, dataset: str, split: str, budget: str, records: list[dict[str, Any]]
 ) -> Table:
+    """Return the table of records that share everything but method and seed."""
     per_seed: dict[tuple[str, str], dict[int, float]] = defaultdict(dict)
     for record in records:
         for metric, score in record["scores"].items():
@@ -167,7 +175,7 @@ def _table(
 
 
 def _crossed(of_datasets: list[Table]) -> Iterator[Table]:
-    """Yield the tables whose columns were data sets, and first that of the means over them."""
+    """Yield the tables whose columns are data sets; the table of their means comes first."""
     groups: dict[tuple[str, str], dict[str, list[Table]]] = defaultdict(lambda: defaultdict(list))
     for table in of_datasets:
         title = PROTOCOLS[table.protocol].datasets[table.dataset].title
@@ -179,7 +187,7 @@ def _crossed(of_datasets: list[Table]) -> Iterator[Table]:
 
 
 def _side_by_side(title: str, of_datasets: list[Table]) -> Table:
-    """Return one table whose columns are the accuracies of several."""
+    """Return one table whose columns are the accuracies of several tables."""
     values = {}
     for table in of_datasets:
         column = PROTOCOLS[table.protocol].datasets[table.dataset].column
@@ -191,7 +199,7 @@ def _side_by_side(title: str, of_datasets: list[Table]) -> Table:
 
 
 def _mean_of(of_titles: list[Table]) -> Table:
-    """Return the means over tables, of the seeds that all have of what all have."""
+    """Return the table of means over several tables, on the entries and seeds that all have."""
     first = of_titles[0]
     n_titles = len({source.title for source in PROTOCOLS[first.protocol].datasets.values()})
     values = {}
@@ -205,7 +213,7 @@ def _mean_of(of_titles: list[Table]) -> Table:
 
 
 def _training(record: dict[str, Any]) -> str:
-    """Say what a cell was trained on, where it was."""
+    """Return a note on the pre-training of a cell; empty without pre-training."""
     training = record.get("training", {})
     if "n_epochs" not in training:
         return ""

@@ -1,4 +1,4 @@
-"""The data sets of the benchmark: labelled windows, their parts, and windows to pre-train on."""
+"""Data sets of the benchmark: labelled windows, their parts, and windows for pre-training."""
 
 from __future__ import annotations
 
@@ -24,31 +24,35 @@ from ..datasets import (
 from ..windows import random_windows
 
 N_FOLDS = 5
-_SPLIT_SEED = 1234  # that of the published divisions
+_SPLIT_SEED = 1234  # seed of the published divisions
 
 
 @dataclass(frozen=True)
 class Task:
-    """Labelled windows in parts, and the recordings they were cut from.
+    """Labelled windows in parts, and the recordings from which they were cut.
 
     Parameters
     ----------
     name : str
-        Key of `TASKS`.
+        Name of the data set, a key of `TASKS`.
     X : ndarray of shape (n_windows, n_timesteps, n_channels)
         Labelled windows.
-    y, groups, split : ndarray of shape (n_windows,)
-        Label, recording or subject, and part ("train", "val", "test") of each.
-    recordings : list of ndarray of shape (n_timesteps, n_channels), or None
-        Before down-sampling; None if X has been scaled since.
-    recording_split : ndarray of shape (n_recordings,) or None
-        Part of each.
-    recording_groups : ndarray of shape (n_recordings,) or None
-        Group of each.
-    note : str
-        What a reader of the table must know.
-    group_unit : str
-        What a group is.
+    y : ndarray of shape (n_windows,)
+        Label of each window.
+    groups : ndarray of shape (n_windows,)
+        Recording or subject of each window.
+    split : ndarray of shape (n_windows,)
+        Part of each window: "train", "val" or "test".
+    recordings : list of ndarray of shape (n_timesteps, n_channels), or None, default=None
+        Recordings before down-sampling; None if X was scaled after it was cut.
+    recording_split : ndarray of shape (n_recordings,) or None, default=None
+        Part of each recording; None without recordings.
+    recording_groups : ndarray of shape (n_recordings,) or None, default=None
+        Group of each recording; None without recordings.
+    note : str, default=""
+        Note for the reader of the table.
+    group_unit : str, default="people"
+        Name of the unit that forms a group, in the plural.
     """
 
     name: str
@@ -67,9 +71,9 @@ class Task:
         return np.flatnonzero(self.split == part)
 
     def fold(self, number: int) -> Task:
-        """Return the task divided anew: fold k is the test, the next one the validation part.
+        """Return the task with fold `number` as its test part, and the next fold for validation.
 
-        Folds hold whole groups, which are recordings or, where they are known, people (paper,
+        Folds hold whole groups. Groups are people if these are known, else recordings (paper,
         Appendix E).
         """
         part = np.full(len(self.y), "train", dtype="<U5")
@@ -78,15 +82,15 @@ class Task:
         part[folds[number][1]] = "test"
         part[folds[(number + 1) % N_FOLDS][1]] = "val"
         divided = dataclasses.replace(self, split=part, note=f"folds hold whole {self.group_unit}")
-        if self.recordings is None:
+        if self.recordings is None or self.recording_groups is None:
             return divided
         of_group = dict(zip(self.groups, part, strict=True))
-        # A recording without a labelled window belongs to no fold, and trains none.
+        # A recording without a labelled window belongs to no fold, and is not used for training.
         recording_split = np.array([of_group.get(g, "none") for g in self.recording_groups])
         return dataclasses.replace(divided, recording_split=recording_split)
 
     def with_validation(self) -> Task:
-        """Return the task with a fifth of its training windows to validate on, if it has none."""
+        """Return the task with a validation part, which may be a fifth of the training windows."""
         if np.any(self.split == "val"):
             return self
         train = self.rows("train")
@@ -100,25 +104,25 @@ class Task:
     def pretraining_windows(
         self, cut: dict[str, Any], part: str, seed: int, n_windows: int | None
     ) -> Any:
-        """Return windows to pre-train on, at most `n_windows` of them.
+        """Return at most `n_windows` windows for pre-training.
 
         Parameters
         ----------
         cut : dict
-            As of :func:`sklearn_pulse.presets.windows`.
+            Settings of the windows, as returned by :func:`sklearn_pulse.presets.windows`.
         part : {"train", "val"}
-            Whose recordings.
+            Part of the recordings.
         seed : int
-            Of what is drawn.
+            Seed of the draws.
         n_windows : int or None
-            None means all.
+            Maximum number of windows; None means all.
 
         Returns
         -------
         RecordingWindows, or ndarray of shape (n_windows, n_timesteps, n_channels)
-            Random windows of the recordings, or those that carry labels.
+            Random windows of the recordings, or the windows that carry labels.
         """
-        if cut["mode"] == "labeled" or self.recordings is None:
+        if cut["mode"] == "labeled" or self.recordings is None or self.recording_split is None:
             return self.labeled_windows(cut, part, seed, n_windows)[0]
         suffix = "" if part == "train" else "_val"
         of_part = zip(self.recordings, self.recording_split, strict=True)
@@ -136,7 +140,7 @@ class Task:
     def labeled_windows(
         self, cut: dict[str, Any], part: str, seed: int, n_windows: int | None
     ) -> tuple[NDArray[Any], NDArray[Any]]:
-        """Return windows that carry labels, and the labels, as `pretraining_windows` draws them."""
+        """Return labelled windows and their labels, drawn as by `pretraining_windows`."""
         fraction = cut["fraction" if part == "train" else "fraction_val"]
         rows = np.random.RandomState(seed).permutation(self.rows(part))
         rows = rows[: max(1, int(fraction * len(rows)))]
@@ -145,7 +149,7 @@ class Task:
 
 
 def _some(n: int, n_kept: int | None, seed: int) -> NDArray[np.intp]:
-    """Return which of n to keep, in their order."""
+    """Return the numbers, in ascending order, of at most `n_kept` of n items, drawn at random."""
     if n_kept is None or n_kept >= n:
         return np.arange(n)
     return np.sort(np.random.RandomState(seed).permutation(n)[:n_kept])
@@ -153,16 +157,17 @@ def _some(n: int, n_kept: int | None, seed: int) -> NDArray[np.intp]:
 
 @dataclass(frozen=True)
 class TaskSource:
-    """Where a task comes from.
+    """Source of a task.
 
     Parameters
     ----------
     load : callable
-        From keyword arguments `data_home` and `download_if_missing` to a `Task`.
+        Function of the keyword arguments `data_home` and `download_if_missing` that returns a
+        `Task`.
     preset : str
-        Name of its settings in :mod:`sklearn_pulse.presets`.
+        Name of the data set in :mod:`sklearn_pulse.presets`.
     title : str
-        Name in tables; that of the paper where it has one.
+        Name in tables; if the paper has the data set, its name there.
     """
 
     load: Callable[..., Task]
@@ -172,20 +177,25 @@ class TaskSource:
 
 @dataclass(frozen=True)
 class Scenario:
-    """A transfer: pre-training on one data set, fine-tuning on another.
+    """Transfer: pre-training on one data set, fine-tuning on another.
 
     Parameters
     ----------
-    source, target : callable
-        As `TaskSource.load`.
-    preset, title : str
-        As there.
+    source : callable
+        Function of the keyword arguments `data_home` and `download_if_missing` that returns the
+        `Task` of pre-training.
+    target : callable
+        Function of the same keyword arguments that returns the `Task` of fine-tuning.
+    preset : str
+        Name of the data set in :mod:`sklearn_pulse.presets`.
+    title : str
+        Name in tables.
     batch_size : int
-        Of fine-tuning.
+        Batch size of fine-tuning.
     train_fraction : float
-        Part of the target's training windows that fine-tuning sees.
+        Share of the target's training windows that fine-tuning sees, 0 to 1.
     n_timesteps : int or None
-        Steps of each target window that are embedded for the probe; None means all.
+        Number of time steps of each target window that are embedded; None means all.
     """
 
     source: Callable[..., Task]
@@ -199,11 +209,12 @@ class Scenario:
 
 @functools.lru_cache(maxsize=2)
 def load_once(load: Callable[..., Task], data_home: str | None, download: bool) -> Task:
-    """Load a task; a process runs many trials on it."""
+    """Load a task; it is cached, since a process runs many trials on it."""
     return load(data_home=data_home, download_if_missing=download)
 
 
 def _task(name: str, data: Any, note: str = "", **changes: Any) -> Task:
+    """Return a task of a loaded data set, with changed fields."""
     groups = data.recording_subject
     if groups is None or name == "epilepsy":
         groups = np.arange(len(data.recordings))
@@ -232,7 +243,7 @@ def _ppg(**home: Any) -> Task:
 def _ecg(**home: Any) -> Task:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        data = fetch_mitbih_af(**home)
+        data: Any = fetch_mitbih_af(**home)
     stands_in = any("is read instead" in str(warning.message) for warning in caught)
     note = f"{len(data.recordings)} records of the MIT-BIH Arrhythmia Database stand in"
     return _task("ecg", data, note=note if stands_in else "")
@@ -243,7 +254,7 @@ def _eeg(**home: Any) -> Task:
 
 
 def _eeg_one_channel(**home: Any) -> Task:
-    data = fetch_sleep_edf(**home, stages="published", downsample=1)
+    data: Any = fetch_sleep_edf(**home, stages="published", downsample=1)
     recordings = [recording[:, :1] for recording in data.recordings]
     return _task("eeg", data, X=data.X[..., :1], recordings=recordings)
 

@@ -17,11 +17,10 @@ from ._trial import Execution, Scores, Trial, cross_validated
 def on_transfer(
     method: Method, dataset: str, seed: int, scored: str, budget: Budget, execution: Execution
 ) -> Trial:
-    """Return a trial on the source, or on the target for what cannot be fine-tuned."""
+    """Return a trial on the source; for methods that cannot be fine-tuned, on the target."""
     scenario = SCENARIOS[dataset]
-    task = _target(
-        scenario, scored, execution
-    )  # loaded first: without it nothing is worth training
+    # Load the target first: if it is missing, pre-training would be wasted.
+    task = _target(scenario, scored, execution)
     if method.is_encoder:
         task = execution.load(scenario.source)
     else:
@@ -32,8 +31,8 @@ def on_transfer(
 def transfer(trial: Trial) -> Scores:
     """Fine-tune on the target, and probe the embedding there.
 
-    Fine-tuning sees a part of the target's training windows, and the validation windows where
-    they are not scored; the probe is fitted on all training windows.
+    Fine-tuning sees a share of the target's training windows, and the validation windows unless
+    they are scored. The probe is fitted on all training windows.
     """
     if not trial.method.is_encoder:
         return cross_validated(trial, trial.embedding, trial.y, [trial.split])
@@ -49,11 +48,13 @@ def transfer(trial: Trial) -> Scores:
 
 
 def _target(scenario: Scenario, scored: str, execution: Execution) -> Task:
+    """Return the task of fine-tuning, with a validation part if this is scored."""
     target = execution.load(scenario.target)
     return target.with_validation() if scored == "val" else target
 
 
 def _fine_tune(trial: Trial, scenario: Scenario, target: Task) -> FineTuneClassifier:
+    """Return the classifier, fine-tuned from the encoder of the trial."""
     chosen = np.random.RandomState(trial.seed).permutation(target.rows("train"))
     chosen = chosen[: int(scenario.train_fraction * len(chosen))]
     if trial.scored == "test":

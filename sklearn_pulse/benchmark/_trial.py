@@ -1,4 +1,4 @@
-"""A method trained on a data set with a seed: what several cells share."""
+"""Trial: a method trained on a data set with a seed, which several cells share."""
 
 from __future__ import annotations
 
@@ -32,20 +32,27 @@ Scores = dict[str, float | list[float]]
 
 @dataclass(frozen=True)
 class Execution:
-    """How cells are run; nothing here is part of what is measured.
+    """Settings of the execution of cells, on which results do not depend.
 
     Parameters
     ----------
     folder : Path
-        Of the results; trained encoders are kept there too.
-    data_home : str or None
-        Folder of the data sets.
-    download : bool
-        Whether data sets that are not there are downloaded.
-    device : str
-        As of the estimators.
-    num_threads : int
-        Threads of torch and of the linear algebra.
+        Folder of the results and of trained encoders.
+    data_home : str or None, default=None
+        Folder of the data sets; None means the default folder of :mod:`sklearn_pulse.datasets`.
+    download : bool, default=False
+        Whether missing data sets are downloaded.
+    device : str, default="auto"
+        Parameter `device` of the estimators.
+    num_threads : int, default=1
+        Number of threads of torch and of linear algebra.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from sklearn_pulse.benchmark import Execution
+    >>> Execution(Path("output"), device="cpu").num_threads
+    1
     """
 
     folder: Path
@@ -55,12 +62,30 @@ class Execution:
     num_threads: int = 1
 
     def load(self, load: Callable[..., Task]) -> Task:
-        """Load a data set."""
+        """Load a task.
+
+        Parameters
+        ----------
+        load : callable
+            Function of the keyword arguments `data_home` and `download_if_missing` that returns a
+            task.
+
+        Returns
+        -------
+        Task
+            The task, which is cached.
+        """
         return load_once(load, self.data_home, self.download)
 
     @contextmanager
     def threads(self) -> Iterator[None]:
-        """Run with this number of threads, wherever they come from."""
+        """Limit the threads of torch and of linear algebra inside a ``with`` block.
+
+        Yields
+        ------
+        None
+            Nothing.
+        """
         before = torch.get_num_threads()
         torch.set_num_threads(self.num_threads)
         try:
@@ -71,28 +96,28 @@ class Execution:
 
 
 class Trial:
-    """A method on a task: its trained transformer and the embeddings, each made once.
+    """Method on a task: its trained transformer and the embeddings, each computed once.
 
     Parameters
     ----------
     method : Method
-        What is trained.
+        Method to train.
     dataset : str
         Name of the data set or transfer.
     task : Task
-        On what.
+        Task of the training.
     preset : str
-        Name of the settings.
+        Name of the data set in :mod:`sklearn_pulse.presets`.
     seed : int
-        Of the method and its windows.
+        Seed of the method and of its windows.
     scored : {"val", "test"}
-        The part that is scored.
+        Part of the task that is scored.
     budget : Budget
-        How much is trained.
+        Limits on training.
     execution : Execution
-        How.
+        Folder of the results, and settings of the execution.
     division : str, default="paper"
-        What tells this division of the task from others.
+        Name of the division of the task into parts.
     """
 
     def __init__(
@@ -121,7 +146,7 @@ class Trial:
 
     @functools.cached_property
     def encoder(self) -> Any:
-        """The fitted transformer; trained ones are kept in the results folder."""
+        """The fitted transformer; trained transformers are stored in the results folder."""
         identity = encoder_identity(self.method, self.preset, self.seed, self.budget)
         identity |= {"task": self.task.name, "division": self.division}
         digest = hashlib.blake2b(json.dumps(identity, sort_keys=True).encode(), digest_size=6)
@@ -136,10 +161,12 @@ class Trial:
 
     @staticmethod
     def _load(folder: Path, execution: Execution) -> BaseEncoderTransformer:
+        """Load a trained transformer."""
         encoder = BaseEncoderTransformer.from_pretrained(folder, device=execution.device)
         return encoder.set_params(num_threads=execution.num_threads)
 
     def _fit_control(self) -> Any:
+        """Return the control, fitted on the training windows."""
         control = self.method.build(self.method.settings(self.preset), self.seed, **self._options())
         start = time.perf_counter()
         control.fit(self.task.X[self.task.rows("train")])
@@ -147,7 +174,7 @@ class Trial:
         return control
 
     def _train(self, folder: Path) -> None:
-        """Pre-train; a killed run goes on where its last checkpoint was."""
+        """Pre-train and save; a killed run continues from its last checkpoint."""
         settings = self.method.settings(self.preset)
         transformer = self.method.build(settings, self.seed, **self._options())
         checkpoints = folder.with_suffix(".checkpoints")
@@ -180,30 +207,32 @@ class Trial:
         shutil.rmtree(checkpoints)
 
     def _unlabeled(self, *args: Any) -> tuple[Any, None]:
+        """Return windows for pre-training, and None instead of labels."""
         return self.task.pretraining_windows(*args), None
 
     def _options(self) -> dict[str, Any]:
+        """Return the parameters of estimators that the execution sets."""
         return {"device": self.execution.device, "num_threads": self.execution.num_threads}
 
     @functools.cached_property
     def rows(self) -> NDArray[np.intp]:
-        """Numbers of the labelled windows that train the probe, then of those that are scored."""
+        """Numbers of the labelled windows that train the probe, then of the scored windows."""
         return np.concatenate([self.task.rows("train"), self.task.rows(self.scored)])
 
     @property
     def split(self) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-        """Positions in `rows` of the windows that train the probe and that are scored."""
+        """Positions in `rows` of the windows that train the probe, and of the scored windows."""
         n_train = len(self.task.rows("train"))
         return np.arange(n_train), np.arange(n_train, len(self.rows))
 
     @property
     def y(self) -> NDArray[Any]:
-        """Labels of `rows`."""
+        """Labels of the windows of `rows`."""
         return self.task.y[self.rows]
 
     @functools.cached_property
     def embedding(self) -> NDArray[Any]:
-        """Embeddings of `rows`."""
+        """Embeddings of the windows of `rows`."""
         if self.method.make is None:
             return np.zeros((len(self.rows), 1))
         encoder = self.encoder
@@ -214,12 +243,12 @@ class Trial:
 
     @property
     def probe(self) -> BaseEstimator:
-        """The unfitted classifier on top."""
+        """The unfitted classifier of the embeddings."""
         return self.method.probe()
 
 
 def encoder_identity(method: Method, preset: str, seed: int, budget: Budget) -> dict[str, Any]:
-    """Return what a transformer's weights depend on, beside the data."""
+    """Return the settings on which the weights of a transformer depend, beside the data."""
     return {
         "package": __version__,
         "method": method.name,
@@ -231,9 +260,9 @@ def encoder_identity(method: Method, preset: str, seed: int, budget: Budget) -> 
 
 
 def cross_validated(trial: Trial, Z: NDArray[Any], y: NDArray[Any], cv: Any) -> Scores:
-    """Return each score of the probe: a number for one split, a list for several.
+    """Return each score of the probe: a number for one split, a list for several splits.
 
-    A score that is not defined, as AUROC where one class only is scored, is left out.
+    Undefined scores are left out, such as AUROC if only one class is scored.
     """
     result = cross_validate(trial.probe, Z, y, cv=cv, scoring=probe_scores, error_score="raise")
     values = {

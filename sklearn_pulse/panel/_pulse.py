@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import os
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import torch
@@ -62,7 +62,7 @@ class PulsePanelTransformer(PanelAdapter):
         embedding_dim: int = 320,
         encoder_hidden_dim: int = 64,
         encoder_depth: int = 10,
-        pooling: Literal["max", "mean"] = "max",
+        pooling: str = "max",
         time_varying_dim: int = 1,
         time_varying_pool: int = 1,
         init_kernel_size: int = 3,
@@ -71,15 +71,15 @@ class PulsePanelTransformer(PanelAdapter):
         shared_encoder: bool = False,
         gru_num_layers: int = 2,
         gru_hidden_dim: int = 64,
-        observation: Literal["mlp", "linear"] = "mlp",
+        observation: str = "mlp",
         n_crops: int = 2,
-        crop: Literal["suffix", "fixed"] = "suffix",
+        crop: str = "suffix",
         crop_length: int | float | None = None,
         min_crop_length: int | float = 0.5,
-        pairing: Literal["crops", "random"] = "crops",
-        loss_reduction: Literal["published", "valid"] = "published",
+        pairing: str = "crops",
+        loss_reduction: str = "published",
         dropout: float = 0.1,
-        theta_dropout: Literal["step", "sequence"] = "step",
+        theta_dropout: str = "step",
         max_epochs: int = 100,
         lr: float = 1e-3,
         weight_decay: float = 1e-5,
@@ -88,10 +88,10 @@ class PulsePanelTransformer(PanelAdapter):
         validation_fraction: float = 0.15,
         validation_every: int = 2,
         deterministic_validation: bool = True,
-        select: Literal["trailing_mean", "min_val", "last"] = "trailing_mean",
-        bag_pooling: Literal["mean", "max"] = "mean",
+        select: str = "trailing_mean",
+        bag_pooling: str = "mean",
         checkpoint_dir: str | os.PathLike[str] | None = None,
-        precision: Literal["float32", "bfloat16"] = "float32",
+        precision: str = "float32",
         compile: bool = False,
         device: str | torch.device = "auto",
         num_threads: int | None = None,

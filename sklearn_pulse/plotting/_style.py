@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any
 
 from numpy.typing import NDArray
-
-if TYPE_CHECKING:
-    from matplotlib.colors import ListedColormap
 
 CROWDED = 10  # above this number, legend entries stand beside the axes
 
@@ -63,7 +60,7 @@ def distinct_colors(n_colors: int) -> list[tuple[float, ...]]:
     from matplotlib import colormaps
 
     if n_colors <= 20:
-        listed = cast("ListedColormap", colormaps["tab10" if n_colors <= 10 else "tab20"])
+        listed: Any = colormaps["tab10" if n_colors <= 10 else "tab20"]
         return list(listed.colors[:n_colors])
     spread = colormaps["turbo"]
     return [spread(i / (n_colors - 1)) for i in range(n_colors)]

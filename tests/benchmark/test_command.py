@@ -211,9 +211,9 @@ def test_every_look_at_the_test_part_is_logged(tmp_path, capsys):
     command(*arguments, "--split", "test", out=tmp_path)
     (look,) = Results(tmp_path).looks()
     assert (look["split"], look["method"]) == ("test", "statistics")
-    command(*arguments, "--split", "test", out=tmp_path)  # there already: nothing is looked at
+    command(*arguments, "--split", "test", out=tmp_path)  # finished already, so nothing is scored
     assert len(Results(tmp_path).looks()) == 1
-    assert "looked at 1 times" in capsys.readouterr().err
+    assert "scored 1 times" in capsys.readouterr().err
 
 
 def test_absent_data_is_told_and_the_rest_is_run(tmp_path, capsys):

@@ -197,7 +197,7 @@ def test_every_method_is_told_beside_the_untrained_encoder_on_the_same_seeds(tmp
         finish(tmp_path, dataset, "minirocket", 1, 1.0)
     text = report(Results(tmp_path), tmp_path / "tables")
     (mean, *_) = text.split("### ")[1:]
-    (_, gains) = mean.split("Minus the untrained encoder, on the seeds of both:")
+    (_, gains) = mean.split("Differences from the untrained encoder, on the seeds that both have:")
     assert "| PULSE | 2 |" + " +0.0 ± 10.0 |" * 4 in gains
     assert "| MiniRocket | 1 |" + " +10.0 |" * 4 in gains
     assert "| TS2Vec | 0 |" + " missing |" * 4 in gains

@@ -124,7 +124,7 @@ def test_the_looks_at_test_parts_are_told(tmp_path):
     results.log_look(cell)
     results.log_look(cell)
     finish(results, "linear-probe", "pulse", 0, split="test", accuracy=0.9)
-    assert "looked at 2 times, for 1 cells" in report(results, tmp_path / "tables")
+    assert "scored 2 times, for 1 cells" in report(results, tmp_path / "tables")
 
 
 def test_pictures_and_files(results, tmp_path):

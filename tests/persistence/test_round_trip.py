@@ -216,7 +216,7 @@ def test_what_a_file_cannot_hold_is_named(tmp_path, monkeypatch):
         fitted.save_pretrained(tmp_path / "model")
     del fitted.other_
     monkeypatch.setattr(TiedObjective, "get_extra_state", lambda self: {"state": 1})
-    with pytest.raises(ValueError, match="'_extra_state', a dict and no tensor"):
+    with pytest.raises(ValueError, match="'_extra_state', a dict instead of a tensor"):
         fitted.save_pretrained(tmp_path / "model")
     assert not list(tmp_path.iterdir())
 

@@ -335,7 +335,7 @@ def test_bad_arguments_leave_no_figure(headless, arguments, error, message):
 
 def test_encoders_must_be_fitted():
     X, y = make_windows()
-    with pytest.raises(NotFittedError, match=r"estimators\['PULSE'\] is not fitted.*frozen"):
+    with pytest.raises(NotFittedError, match=r"estimators\['PULSE'\] is not fitted.*fit it first"):
         from_estimators({"PULSE": RandomEncoderTransformer()}, X, y)
 
 
