@@ -281,7 +281,7 @@ def _history_of(estimator: Any) -> list[dict[str, Any]]:
     kind = type(estimator).__name__
     if hasattr(estimator, "steps"):
         raise TypeError(
-            f"a {kind} has no history of its own: pass its step, for example pipeline['pulse']"
+            f"a {kind} has no history itself: pass its trained step, such as pipeline['pulse']"
         )
     check_is_fitted(estimator)
     try:
