@@ -133,7 +133,7 @@ def test_estimators_without_a_history(headless, fitted):
     untrained = RandomEncoderTransformer(**SMALL_ENCODER).fit(X)
     with pytest.raises(TypeError, match="RandomEncoderTransformer keeps no history_"):
         from_estimator(untrained)
-    with pytest.raises(TypeError, match=r"pass its step, for example pipeline\['pulse'\]"):
+    with pytest.raises(TypeError, match=r"pass its trained step, such as pipeline\['pulse'\]"):
         from_estimator(make_pipeline(fitted))
     assert headless.get_fignums() == []
 
