@@ -85,7 +85,7 @@ def from_reference_checkpoint(
     estimator._check_params()
     n_channels = state["encoder.input.weight"].shape[1]
     estimator.n_channels_in_ = estimator.n_features_in_ = n_channels
-    estimator.n_timesteps_in_ = None
+    estimator.n_timesteps_in_ = None  # type: ignore[assignment]  # not in a checkpoint
     estimator._fitted_on_table = False
     try:
         estimator._restore(state)
