@@ -66,6 +66,14 @@ class TrainedEmbedder(WindowEmbedder):
     """Encoder that is trained by epochs.
 
     A subclass divides its input in :meth:`_prepare` and sets the facts below that differ.
+
+    Attributes
+    ----------
+    history_ : list of dict
+        One dictionary per epoch, with ``train_loss``, ``valid_loss`` and ``dur`` (its duration in
+        seconds).
+    n_iter_ : int
+        Number of epochs run.
     """
 
     # Facts about a method.
