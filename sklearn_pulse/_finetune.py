@@ -5,8 +5,7 @@ from __future__ import annotations
 import copy
 import inspect
 import os
-from collections.abc import Mapping
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -29,6 +28,15 @@ from .base import (
     check_integer,
     check_option,
     check_real,
+)
+from .base._typing import (
+    BagPooling,
+    ClassWeight,
+    InputLayout,
+    PathLike,
+    Pooling,
+    Precision,
+    RandomState,
 )
 from .evaluation import make_linear_probe
 from .objectives import Source
@@ -127,32 +135,32 @@ class FineTuneClassifier(BaseWindowClassifier):
 
     def __init__(
         self,
-        pretrained: FrozenEstimator | str | os.PathLike[str] | None = None,
+        pretrained: FrozenEstimator | PathLike | None = None,
         *,
         head_hidden_dim: int | None = 64,
         freeze_epochs: int = 0,
-        select: str = "last",
-        score_with: str = "head",
+        select: Literal["last", "best_val"] = "last",
+        score_with: Literal["head", "probe"] = "head",
         embedding_dim: int = 320,
         encoder_hidden_dim: int = 64,
         encoder_depth: int = 10,
-        pooling: str = "max",
+        pooling: Pooling = "max",
         max_epochs: int = 40,
         lr: float = 3e-4,
         weight_decay: float = 1e-6,
         lr_decay: float = 0.9999,
         batch_size: int = 30,
-        class_weight: str | Mapping[Any, float] | None = None,
+        class_weight: ClassWeight = None,
         validation_fraction: float = 0.0,
         patience: int | None = None,
-        bag_pooling: str = "mean",
-        precision: str = "float32",
+        bag_pooling: BagPooling = "mean",
+        precision: Precision = "float32",
         compile: bool = False,
         device: str | torch.device = "auto",
         num_threads: int | None = None,
-        input_layout: str = "ntc",
+        input_layout: InputLayout = "ntc",
         callbacks: list[Any] | None = None,
-        random_state: int | np.random.RandomState | None = None,
+        random_state: RandomState = None,
         verbose: int = 0,
     ) -> None:
         self.pretrained = pretrained

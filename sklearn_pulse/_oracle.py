@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import warnings
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -25,6 +24,7 @@ from .base import (
     check_real,
 )
 from .base._reconstruction import NETWORK_PARAMS, check_fits, check_reconstruction
+from .base._typing import BagPooling, InputLayout, PathLike, Pooling, Precision, RandomState, Select
 from .objectives import NegativePairs, PairReconstruction, PositivePairs
 
 
@@ -97,14 +97,14 @@ class PulseOracleTransformer(BaseSSLTransformer):
     def __init__(
         self,
         *,
-        kind: str = "positive",
-        init_source: str = "target",
+        kind: Literal["positive", "negative"] = "positive",
+        init_source: Literal["target", "anchor"] = "target",
         sample_init: bool = True,
         mask_probability: float = 0.25,
         embedding_dim: int = 320,
         encoder_hidden_dim: int = 64,
         encoder_depth: int = 10,
-        pooling: str = "max",
+        pooling: Pooling = "max",
         time_varying_dim: int = 1,
         time_varying_pool: int = 1,
         init_kernel_size: int = 3,
@@ -113,9 +113,9 @@ class PulseOracleTransformer(BaseSSLTransformer):
         shared_encoder: bool = False,
         gru_num_layers: int = 2,
         gru_hidden_dim: int = 64,
-        observation: str = "mlp",
+        observation: Literal["mlp", "linear"] = "mlp",
         min_crop_length: int | float = 0.5,
-        loss_reduction: str = "published",
+        loss_reduction: Literal["published", "valid"] = "published",
         max_epochs: int = 100,
         lr: float = 1e-3,
         weight_decay: float = 1e-5,
@@ -124,17 +124,17 @@ class PulseOracleTransformer(BaseSSLTransformer):
         validation_fraction: float = 0.15,
         validation_every: int = 2,
         deterministic_validation: bool = True,
-        select: str = "trailing_mean",
-        bag_pooling: str = "mean",
-        checkpoint_dir: str | os.PathLike[str] | None = None,
-        precision: str = "float32",
+        select: Select = "trailing_mean",
+        bag_pooling: BagPooling = "mean",
+        checkpoint_dir: PathLike | None = None,
+        precision: Precision = "float32",
         compile: bool = False,
         device: str | torch.device = "auto",
         num_threads: int | None = None,
-        input_layout: str = "ntc",
+        input_layout: InputLayout = "ntc",
         callbacks: list[Any] | None = None,
         warm_start: bool = False,
-        random_state: int | np.random.RandomState | None = None,
+        random_state: RandomState = None,
         verbose: int = 0,
     ) -> None:
         self.kind = kind

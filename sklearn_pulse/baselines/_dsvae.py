@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
-import os
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
-import numpy as np
 import torch
 from torch import Tensor
 
 from ..base import BaseSSLTransformer, check_integer, check_option, check_real, complete_docstring
+from ..base._typing import (
+    BagPooling,
+    InputLayout,
+    PathLike,
+    Pooling,
+    Precision,
+    RandomState,
+    Select,
+)
 from ..functional import gaussian_kl
 from ..networks import SequentialLatents, SequentialVAE, SystemEncoder
 from ..objectives import Objective
@@ -81,10 +88,10 @@ class DisentangledSequence(Objective):
         embedding_dim: int = 320,
         encoder_hidden_dim: int = 64,
         encoder_depth: int = 10,
-        pooling: str = "max",
+        pooling: Pooling = "max",
         static_dim: int = 64,
         dynamic_dim: int = 64,
-        loss: str = "weighted",
+        loss: Literal["weighted", "elbo"] = "weighted",
         kl_weight: float | None = None,
         seed: int = 0,
         **model: Any,
@@ -239,13 +246,13 @@ class DSVAETransformer(BaseSSLTransformer):
         embedding_dim: int = 320,
         encoder_hidden_dim: int = 64,
         encoder_depth: int = 10,
-        pooling: str = "max",
+        pooling: Pooling = "max",
         static_dim: int = 64,
         dynamic_dim: int = 64,
         posterior_hidden_dim: int = 64,
         prior_hidden_dim: int = 16,
         decoder_hidden_dim: int = 64,
-        loss: str = "weighted",
+        loss: Literal["weighted", "elbo"] = "weighted",
         kl_weight: float | None = None,
         max_epochs: int = 100,
         lr: float = 1e-3,
@@ -255,17 +262,17 @@ class DSVAETransformer(BaseSSLTransformer):
         validation_fraction: float = 0.15,
         validation_every: int = 2,
         deterministic_validation: bool = True,
-        select: str = "trailing_mean",
-        bag_pooling: str = "mean",
-        checkpoint_dir: str | os.PathLike[str] | None = None,
-        precision: str = "float32",
+        select: Select = "trailing_mean",
+        bag_pooling: BagPooling = "mean",
+        checkpoint_dir: PathLike | None = None,
+        precision: Precision = "float32",
         compile: bool = False,
         device: str | torch.device = "auto",
         num_threads: int | None = None,
-        input_layout: str = "ntc",
+        input_layout: InputLayout = "ntc",
         callbacks: list[Any] | None = None,
         warm_start: bool = False,
-        random_state: int | np.random.RandomState | None = None,
+        random_state: RandomState = None,
         verbose: int = 0,
     ) -> None:
         self.embedding_dim = embedding_dim

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import math
-import os
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
-import numpy as np
 import torch
 from skorch import NeuralNet
 from skorch.callbacks import Callback
@@ -20,6 +18,15 @@ from ..base import (
     check_integer,
     check_real,
     complete_docstring,
+)
+from ..base._typing import (
+    BagPooling,
+    InputLayout,
+    PathLike,
+    Pooling,
+    Precision,
+    RandomState,
+    Select,
 )
 from ..functional import HALF_LOG_2PI, ar1_log_density, gaussian_kl, gaussian_nll
 from ..networks import LatentFactorModel, LatentFactors, SystemEncoder
@@ -107,7 +114,7 @@ class LatentFactorAnalysis(Objective):
         embedding_dim: int = 320,
         encoder_hidden_dim: int = 64,
         encoder_depth: int = 10,
-        pooling: str = "max",
+        pooling: Pooling = "max",
         initial_condition_dim: int = 64,
         inferred_input_dim: int = 64,
         kl_weight: float = 1e-5,
@@ -375,7 +382,7 @@ class LFADSTransformer(BaseSSLTransformer):
         embedding_dim: int = 320,
         encoder_hidden_dim: int = 64,
         encoder_depth: int = 10,
-        pooling: str = "max",
+        pooling: Pooling = "max",
         initial_condition_dim: int = 64,
         generator_dim: int = 64,
         factor_dim: int = 128,
@@ -389,24 +396,24 @@ class LFADSTransformer(BaseSSLTransformer):
         ramp_epochs: int = 10,
         max_epochs: int = 100,
         lr: float = 1e-3,
-        schedule: str = "plateau",
+        schedule: Literal["plateau", "validation_plateau", "one_cycle"] = "plateau",
         weight_decay: float = 1e-3,
         batch_size: int = 128,
         gradient_clip_value: float | None = 1.0,
         validation_fraction: float = 0.15,
         validation_every: int = 2,
         deterministic_validation: bool = True,
-        select: str = "trailing_mean",
-        bag_pooling: str = "mean",
-        checkpoint_dir: str | os.PathLike[str] | None = None,
-        precision: str = "float32",
+        select: Select = "trailing_mean",
+        bag_pooling: BagPooling = "mean",
+        checkpoint_dir: PathLike | None = None,
+        precision: Precision = "float32",
         compile: bool = False,
         device: str | torch.device = "auto",
         num_threads: int | None = None,
-        input_layout: str = "ntc",
+        input_layout: InputLayout = "ntc",
         callbacks: list[Any] | None = None,
         warm_start: bool = False,
-        random_state: int | np.random.RandomState | None = None,
+        random_state: RandomState = None,
         verbose: int = 0,
     ) -> None:
         self.embedding_dim = embedding_dim

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import os
 from numbers import Integral
-from typing import Any
+from typing import Any, Literal
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -18,6 +16,15 @@ from ..base import (
     check_option,
     check_real,
     complete_docstring,
+)
+from ..base._typing import (
+    BagPooling,
+    InputLayout,
+    PathLike,
+    Precision,
+    RandomState,
+    Schedule,
+    Select,
 )
 from ..networks import PatchEncoder
 from ..networks._patches import standardize
@@ -102,7 +109,7 @@ class PatchReconstruction(Objective):
         *,
         dropout: float = 0.0,
         mask_ratio: float = 0.4,
-        loss_reduction: str = "mean",
+        loss_reduction: Literal["mean", "published"] = "mean",
         seed: int = 0,
         **encoder: Any,
     ) -> None:
@@ -251,14 +258,14 @@ class PatchTSTTransformer(BaseSSLTransformer):
         encoder_hidden_dim: int = 512,
         encoder_depth: int = 3,
         n_heads: int = 4,
-        activation: str = "gelu",
+        activation: Literal["gelu", "relu"] = "gelu",
         dropout: float = 0.0,
-        pooling: str = "cls",
+        pooling: Literal["cls", "mean", "max"] = "cls",
         patch_length: int | float = 12,
         patch_stride: int | float = 0.5,
         mask_ratio: float = 0.4,
-        loss_reduction: str = "mean",
-        schedule: str = "one_cycle",
+        loss_reduction: Literal["mean", "published"] = "mean",
+        schedule: Schedule = "one_cycle",
         betas: tuple[float, float] | None = None,
         max_epochs: int = 100,
         lr: float = 1e-3,
@@ -268,17 +275,17 @@ class PatchTSTTransformer(BaseSSLTransformer):
         validation_fraction: float = 0.15,
         validation_every: int = 2,
         deterministic_validation: bool = True,
-        select: str = "trailing_mean",
-        bag_pooling: str = "mean",
-        checkpoint_dir: str | os.PathLike[str] | None = None,
-        precision: str = "float32",
+        select: Select = "trailing_mean",
+        bag_pooling: BagPooling = "mean",
+        checkpoint_dir: PathLike | None = None,
+        precision: Precision = "float32",
         compile: bool = False,
         device: str | torch.device = "auto",
         num_threads: int | None = None,
-        input_layout: str = "ntc",
+        input_layout: InputLayout = "ntc",
         callbacks: list[Any] | None = None,
         warm_start: bool = False,
-        random_state: int | np.random.RandomState | None = None,
+        random_state: RandomState = None,
         verbose: int = 0,
     ) -> None:
         self.embedding_dim = embedding_dim

@@ -11,6 +11,7 @@ from sklearn.utils import check_random_state
 
 from .._data._validation import check_windows
 from ..base import BaseEncoderTransformer, complete_docstring
+from ..base._typing import BagPooling, InputLayout, Pooling, Precision, RandomState
 from ..networks import SystemEncoder
 from ..objectives import Objective
 
@@ -65,14 +66,14 @@ class RandomEncoderTransformer(BaseEncoderTransformer):
         embedding_dim: int = 320,
         encoder_hidden_dim: int = 64,
         encoder_depth: int = 10,
-        pooling: str = "max",
-        bag_pooling: str = "mean",
-        precision: str = "float32",
+        pooling: Pooling = "max",
+        bag_pooling: BagPooling = "mean",
+        precision: Precision = "float32",
         compile: bool = False,
         device: str | torch.device = "auto",
         num_threads: int | None = None,
-        input_layout: str = "ntc",
-        random_state: int | np.random.RandomState | None = None,
+        input_layout: InputLayout = "ntc",
+        random_state: RandomState = None,
     ) -> None:
         self.embedding_dim = embedding_dim
         self.encoder_hidden_dim = encoder_hidden_dim

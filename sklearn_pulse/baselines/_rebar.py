@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import warnings
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -26,6 +25,17 @@ from ..base import (
     check_length,
     check_option,
     check_real,
+)
+from ..base._typing import (
+    BagPooling,
+    InputLayout,
+    LayerNorm,
+    PathLike,
+    Pooling,
+    Precision,
+    RandomState,
+    Schedule,
+    SelectOrAverage,
 )
 from ..objectives import REBARContrast, REBARReconstruction, check_contrastive
 
@@ -187,14 +197,14 @@ default="trailing_mean"
         embedding_dim: int = 320,
         encoder_hidden_dim: int = 64,
         encoder_depth: int = 10,
-        pooling: str = "max",
-        layer_norm: str = "everywhere",
+        pooling: Pooling = "max",
+        layer_norm: LayerNorm = "everywhere",
         representation_dropout: float = 0.0,
         n_candidates: int = 10,
         alpha: float = 0.0,
         temperature: float = 1.0,
-        anchors: str = "windows",
-        loss_reduction: str = "mean",
+        anchors: Literal["windows", "recordings"] = "windows",
+        loss_reduction: Literal["mean", "published"] = "mean",
         mask_length: int | float = 0.12,
         attention_hidden_dim: int = 256,
         attention_kernel_size: int = 15,
@@ -206,7 +216,7 @@ default="trailing_mean"
         attention_batch_size: int = 32,
         max_epochs: int = 100,
         lr: float = 1e-3,
-        schedule: str = "one_cycle",
+        schedule: Schedule = "one_cycle",
         betas: tuple[float, float] | None = None,
         weight_decay: float = 1e-5,
         batch_size: int = 128,
@@ -214,17 +224,17 @@ default="trailing_mean"
         validation_fraction: float = 0.15,
         validation_every: int = 2,
         deterministic_validation: bool = True,
-        select: str = "trailing_mean",
-        bag_pooling: str = "mean",
-        checkpoint_dir: str | os.PathLike[str] | None = None,
-        precision: str = "float32",
+        select: SelectOrAverage = "trailing_mean",
+        bag_pooling: BagPooling = "mean",
+        checkpoint_dir: PathLike | None = None,
+        precision: Precision = "float32",
         compile: bool = False,
         device: str | torch.device = "auto",
         num_threads: int | None = None,
-        input_layout: str = "ntc",
+        input_layout: InputLayout = "ntc",
         callbacks: list[Any] | None = None,
         warm_start: bool = False,
-        random_state: int | np.random.RandomState | None = None,
+        random_state: RandomState = None,
         verbose: int = 0,
     ) -> None:
         self.embedding_dim = embedding_dim

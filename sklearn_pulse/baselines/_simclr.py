@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from typing import Any
 
 import numpy as np
@@ -16,6 +15,17 @@ from .._training._device import resolve_device
 from .._training._iterator import Batch
 from ..augmentations import Jitter, RandomApply, Scale
 from ..base import AVERAGES, BaseSSLTransformer, WindowBatches, check_real, complete_docstring
+from ..base._typing import (
+    BagPooling,
+    InputLayout,
+    LayerNorm,
+    PathLike,
+    Pooling,
+    Precision,
+    RandomState,
+    Schedule,
+    SelectOrAverage,
+)
 from ..functional import info_nce
 from ..objectives import ContrastiveObjective, check_contrastive
 from ..sampling import draw_shifts, observed_span, shift_within, take_steps
@@ -327,8 +337,8 @@ default="trailing_mean"
         embedding_dim: int = 320,
         encoder_hidden_dim: int = 64,
         encoder_depth: int = 10,
-        pooling: str = "max",
-        layer_norm: str = "everywhere",
+        pooling: Pooling = "max",
+        layer_norm: LayerNorm = "everywhere",
         representation_dropout: float = 0.0,
         temperature: float = 1.0,
         max_shift: float = 0.5,
@@ -338,24 +348,24 @@ default="trailing_mean"
         max_epochs: int = 100,
         lr: float = 1e-3,
         weight_decay: float = 1e-5,
-        schedule: str = "one_cycle",
+        schedule: Schedule = "one_cycle",
         betas: tuple[float, float] | None = None,
         batch_size: int = 128,
         gradient_clip_value: float | None = 5.0,
         validation_fraction: float = 0.15,
         validation_every: int = 2,
         deterministic_validation: bool = True,
-        select: str = "trailing_mean",
-        bag_pooling: str = "mean",
-        checkpoint_dir: str | os.PathLike[str] | None = None,
-        precision: str = "float32",
+        select: SelectOrAverage = "trailing_mean",
+        bag_pooling: BagPooling = "mean",
+        checkpoint_dir: PathLike | None = None,
+        precision: Precision = "float32",
         compile: bool = False,
         device: str | torch.device = "auto",
         num_threads: int | None = None,
-        input_layout: str = "ntc",
+        input_layout: InputLayout = "ntc",
         callbacks: list[Any] | None = None,
         warm_start: bool = False,
-        random_state: int | np.random.RandomState | None = None,
+        random_state: RandomState = None,
         verbose: int = 0,
     ) -> None:
         self.embedding_dim = embedding_dim

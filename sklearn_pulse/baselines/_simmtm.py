@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import os
-from typing import Any
+from typing import Any, Literal
 
-import numpy as np
 import torch
 import torch.nn.functional as F
 from skorch.callbacks import LRScheduler
@@ -20,6 +18,15 @@ from ..base import (
     check_option,
     check_real,
     complete_docstring,
+)
+from ..base._typing import (
+    BagPooling,
+    InputLayout,
+    PathLike,
+    Pooling,
+    Precision,
+    RandomState,
+    Select,
 )
 from ..networks import ConvEncoder, SystemEncoder
 from ..networks._time import mask_steps
@@ -109,20 +116,20 @@ class MaskedNeighbors(Objective):
         n_channels: int,
         n_timesteps: int,
         *,
-        backbone: str = "cnn",
+        backbone: Literal["cnn", "dilated"] = "cnn",
         embedding_dim: int = 128,
         encoder_hidden_dim: int = 32,
         encoder_depth: int = 3,
-        pooling: str = "max",
+        pooling: Pooling = "max",
         dropout: float = 0.2,
         projector_hidden_dim: int = 256,
         projector_dim: int = 128,
         n_masks: int = 3,
         mask_ratio: float = 0.5,
         mean_mask_length: float = 3.0,
-        mask_chain: str = "channel",
+        mask_chain: Literal["channel", "batch"] = "channel",
         temperature: float = 0.2,
-        reconstruct: str = "originals",
+        reconstruct: Literal["originals", "inputs"] = "originals",
         seed: int = 0,
     ) -> None:
         super().__init__(seed)
@@ -340,41 +347,41 @@ class SimMTMTransformer(BaseSSLTransformer):
     def __init__(
         self,
         *,
-        backbone: str = "cnn",
+        backbone: Literal["cnn", "dilated"] = "cnn",
         embedding_dim: int = 128,
         encoder_hidden_dim: int = 32,
         encoder_depth: int = 3,
-        pooling: str = "max",
+        pooling: Pooling = "max",
         dropout: float = 0.2,
         projector_hidden_dim: int = 256,
         projector_dim: int = 128,
         n_masks: int = 3,
         mask_ratio: float = 0.5,
         mean_mask_length: float = 3.0,
-        mask_chain: str = "channel",
+        mask_chain: Literal["channel", "batch"] = "channel",
         temperature: float = 0.2,
-        reconstruct: str = "originals",
+        reconstruct: Literal["originals", "inputs"] = "originals",
         max_epochs: int = 100,
         lr: float = 1e-3,
         weight_decay: float = 1e-5,
-        schedule: str = "one_cycle",
+        schedule: Literal["one_cycle", "cosine", "constant"] = "one_cycle",
         betas: tuple[float, float] | None = None,
         batch_size: int = 128,
         gradient_clip_value: float | None = 5.0,
         validation_fraction: float = 0.15,
         validation_every: int = 2,
         deterministic_validation: bool = True,
-        select: str = "trailing_mean",
-        bag_pooling: str = "mean",
-        checkpoint_dir: str | os.PathLike[str] | None = None,
-        precision: str = "float32",
+        select: Select = "trailing_mean",
+        bag_pooling: BagPooling = "mean",
+        checkpoint_dir: PathLike | None = None,
+        precision: Precision = "float32",
         compile: bool = False,
         device: str | torch.device = "auto",
         num_threads: int | None = None,
-        input_layout: str = "ntc",
+        input_layout: InputLayout = "ntc",
         callbacks: list[Any] | None = None,
         warm_start: bool = False,
-        random_state: int | np.random.RandomState | None = None,
+        random_state: RandomState = None,
         verbose: int = 0,
     ) -> None:
         self.backbone = backbone

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -10,6 +9,15 @@ import torch
 from numpy.typing import NDArray
 
 from ..base import BaseWindowClassifier, check_boolean
+from ..base._typing import (
+    BagPooling,
+    ClassWeight,
+    InputLayout,
+    Pooling,
+    Precision,
+    RandomState,
+    Select,
+)
 
 
 class SupervisedClassifier(BaseWindowClassifier):
@@ -66,7 +74,7 @@ class SupervisedClassifier(BaseWindowClassifier):
         embedding_dim: int = 320,
         encoder_hidden_dim: int = 64,
         encoder_depth: int = 10,
-        pooling: str = "max",
+        pooling: Pooling = "max",
         head_hidden_dim: int | None = None,
         train_head: bool = True,
         max_epochs: int = 100,
@@ -74,19 +82,19 @@ class SupervisedClassifier(BaseWindowClassifier):
         weight_decay: float = 1e-5,
         batch_size: int = 64,
         gradient_clip_value: float | None = None,
-        class_weight: str | Mapping[Any, float] | None = None,
+        class_weight: ClassWeight = None,
         validation_fraction: float = 0.15,
         validation_every: int = 2,
-        select: str = "trailing_mean",
+        select: Select = "trailing_mean",
         patience: int | None = None,
-        bag_pooling: str = "mean",
-        precision: str = "float32",
+        bag_pooling: BagPooling = "mean",
+        precision: Precision = "float32",
         compile: bool = False,
         device: str | torch.device = "auto",
         num_threads: int | None = None,
-        input_layout: str = "ntc",
+        input_layout: InputLayout = "ntc",
         callbacks: list[Any] | None = None,
-        random_state: int | np.random.RandomState | None = None,
+        random_state: RandomState = None,
         verbose: int = 0,
     ) -> None:
         self.embedding_dim = embedding_dim

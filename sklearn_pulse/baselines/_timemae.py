@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import os
 from typing import Any
 
-import numpy as np
 import torch
 import torch.nn.functional as F
 from skorch import NeuralNet
@@ -21,6 +19,15 @@ from ..base import (
     check_length,
     check_real,
     complete_docstring,
+)
+from ..base._typing import (
+    BagPooling,
+    InputLayout,
+    PathLike,
+    Pooling,
+    Precision,
+    RandomState,
+    Select,
 )
 from ..networks import SegmentEncoder, SegmentTransformer
 from ..networks._patches import attendable
@@ -357,7 +364,7 @@ class TimeMAETransformer(BaseSSLTransformer):
         encoder_depth: int = 8,
         n_heads: int = 4,
         dropout: float = 0.2,
-        pooling: str = "mean",
+        pooling: Pooling = "mean",
         patch_length: int | float = 8,
         mask_ratio: float = 0.6,
         momentum: float | None = 0.99,
@@ -375,17 +382,17 @@ class TimeMAETransformer(BaseSSLTransformer):
         validation_fraction: float = 0.15,
         validation_every: int = 2,
         deterministic_validation: bool = True,
-        select: str = "trailing_mean",
-        bag_pooling: str = "mean",
-        checkpoint_dir: str | os.PathLike[str] | None = None,
-        precision: str = "float32",
+        select: Select = "trailing_mean",
+        bag_pooling: BagPooling = "mean",
+        checkpoint_dir: PathLike | None = None,
+        precision: Precision = "float32",
         compile: bool = False,
         device: str | torch.device = "auto",
         num_threads: int | None = None,
-        input_layout: str = "ntc",
+        input_layout: InputLayout = "ntc",
         callbacks: list[Any] | None = None,
         warm_start: bool = False,
-        random_state: int | np.random.RandomState | None = None,
+        random_state: RandomState = None,
         verbose: int = 0,
     ) -> None:
         self.embedding_dim = embedding_dim

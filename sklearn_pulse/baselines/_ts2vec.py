@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import os
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -17,6 +15,17 @@ from ..base import (
     check_option,
     check_real,
     complete_docstring,
+)
+from ..base._typing import (
+    BagPooling,
+    InputLayout,
+    LayerNorm,
+    PathLike,
+    Pooling,
+    Precision,
+    RandomState,
+    Schedule,
+    SelectOrAverage,
 )
 from ..functional import hierarchical_contrast, keep_mask
 from ..objectives import ContrastiveObjective, check_contrastive
@@ -97,12 +106,12 @@ class HierarchicalContrast(ContrastiveObjective):
         self,
         n_channels: int,
         *,
-        layer_norm: str = "embedding",
-        mask_mode: str = "binomial",
+        layer_norm: LayerNorm = "embedding",
+        mask_mode: Literal["binomial", "continuous", "none", "last_samples"] = "binomial",
         mask_probability: float = 0.5,
         temporal_unit: int = 0,
         instance_weight: float = 0.5,
-        loss_reduction: str = "mean",
+        loss_reduction: Literal["mean", "published"] = "mean",
         **representation: Any,
     ) -> None:
         super().__init__(n_channels, layer_norm=layer_norm, **representation)
@@ -299,37 +308,37 @@ default="trailing_mean"
         embedding_dim: int = 320,
         encoder_hidden_dim: int = 64,
         encoder_depth: int = 10,
-        pooling: str = "max",
-        layer_norm: str = "embedding",
-        mask_mode: str = "binomial",
+        pooling: Pooling = "max",
+        layer_norm: LayerNorm = "embedding",
+        mask_mode: Literal["binomial", "continuous", "none", "last_samples"] = "binomial",
         mask_probability: float = 0.5,
         temporal_unit: int = 0,
         instance_weight: float = 0.5,
-        loss_reduction: str = "mean",
+        loss_reduction: Literal["mean", "published"] = "mean",
         representation_dropout: float = 0.0,
         max_epochs: int = 100,
-        max_updates: int | str | None = None,
+        max_updates: int | Literal["auto"] | None = None,
         drop_last: bool = False,
         lr: float = 1e-3,
         weight_decay: float = 1e-5,
-        schedule: str = "one_cycle",
+        schedule: Schedule = "one_cycle",
         betas: tuple[float, float] | None = None,
         batch_size: int = 128,
         gradient_clip_value: float | None = None,
         validation_fraction: float = 0.15,
         validation_every: int = 2,
         deterministic_validation: bool = True,
-        select: str = "trailing_mean",
-        bag_pooling: str = "mean",
-        checkpoint_dir: str | os.PathLike[str] | None = None,
-        precision: str = "float32",
+        select: SelectOrAverage = "trailing_mean",
+        bag_pooling: BagPooling = "mean",
+        checkpoint_dir: PathLike | None = None,
+        precision: Precision = "float32",
         compile: bool = False,
         device: str | torch.device = "auto",
         num_threads: int | None = None,
-        input_layout: str = "ntc",
+        input_layout: InputLayout = "ntc",
         callbacks: list[Any] | None = None,
         warm_start: bool = False,
-        random_state: int | np.random.RandomState | None = None,
+        random_state: RandomState = None,
         verbose: int = 0,
     ) -> None:
         self.embedding_dim = embedding_dim
