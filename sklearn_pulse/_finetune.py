@@ -240,8 +240,8 @@ class FineTuneClassifier(BaseWindowClassifier):
             return
         labeled: LabeledWindows = parts.samples
         embedding = self._embed(labeled.windows)[labeled.samples].astype(np.float64)
-        # The probe balances its classes unless told otherwise; by the weights of their samples,
-        # which scikit-learn's own "balanced" leaves out in its older versions.
+        # Without class_weight the probe balances its classes. The weights are computed here, since
+        # "balanced" ignores sample weights in older versions of scikit-learn.
         class_weight = "balanced" if self.class_weight is None else self.class_weight
         by_class = class_weights(class_weight, self.classes_, labeled.y, labeled.weight)
         self.probe_ = _fit_probe(
@@ -281,8 +281,8 @@ def _load_pretrained(pretrained: Any) -> WindowEmbedder:
     if not isinstance(transformer, WindowEmbedder):
         raise TypeError(
             f"pretrained freezes a {type(transformer).__name__}, which has no encoder to"
-            " fine-tune: freeze the fitted transformer of sklearn_pulse alone (for a Pipeline,"
-            " that step of it), and do to X what comes before it."
+            " fine-tune: freeze the fitted transformer of sklearn_pulse alone (of a Pipeline,"
+            " that step alone), and apply the steps before it to X."
         )
     check_is_fitted(
         transformer, msg="pretrained freezes a %(name)s that is not fitted: fit it first."
@@ -300,7 +300,8 @@ def _fit_probe(
     probe = make_linear_probe().set_params(probe__class_weight=class_weight)
     if (weight == 1).all():
         return probe.fit(embedding, y)
-    # Step by step: how a pipeline passes weights on depends on whether routing is switched on.
+    # The steps are fitted one by one: whether a pipeline passes weights on depends on metadata
+    # routing being switched on.
     scale, classifier = (step for _, step in probe.steps)
     scaled = scale.fit(embedding, sample_weight=weight).transform(embedding)
     classifier.fit(scaled, y, sample_weight=weight)

@@ -255,8 +255,8 @@ class PulseOracleTransformer(BaseSSLTransformer):
     def _check_parts(self, parts: Parts) -> None:
         if len(parts.train) > 1 and parts.train.n_windows.max() == 1:
             warnings.warn(
-                "y gives every window to train on a class of its own, so each is its own partner"
-                " and labels teach nothing: pass classes of several windows.",
+                "y gives every window to train on a class of its own, so each window is its own"
+                " partner and labels teach nothing: pass classes of several windows.",
                 stacklevel=4,
             )
 

@@ -141,12 +141,13 @@ class WindowEmbedder(
         Returns
         -------
         ndarray of float32, of shape (n_samples, embedding_dim)
-            One embedding a sample.
+            One embedding per sample.
 
         Raises
         ------
         ValueError
-            For another number of channels, an infinity, or a sample without a finite step.
+            For a number of channels other than that of `fit`, an infinity, or a sample without a
+            finite step.
         """
         return self._embed(self._check_input(X))
 

@@ -33,9 +33,9 @@ from ..networks import LatentFactorModel, LatentFactors, SystemEncoder
 from ..objectives import Objective
 from ..sampling import observed_span
 
-_MIN_VARIANCE = 1e-6  # of the signal, in its likelihood
-_PRIOR_LOGVAR = math.log(0.1)  # of initial conditions, and of the noise in the inputs' prior
-_PRIOR_LOG_TAU = math.log(10.0)  # steps in which the inputs' prior forgets
+_MIN_VARIANCE = 1e-6  # smallest variance of the signal in its likelihood
+_PRIOR_LOGVAR = math.log(0.1)  # in the priors of initial conditions and inputs
+_PRIOR_LOG_TAU = math.log(10.0)  # logarithm of the memory of the inputs' prior, in steps
 
 _WIDTHS = (
     "initial_condition_dim",
@@ -63,8 +63,8 @@ class Noise(NamedTuple):
     """Standard normal draws for the samples of one loss."""
 
     initial: Tensor  # (batch, initial_condition_dim)
-    inputs: Tensor  # (n_timesteps, batch, inferred_input_dim), those that drive the generator
-    divergence: Tensor  # of the same shape, those that the inputs' divergence is estimated by
+    inputs: Tensor  # (n_timesteps, batch, inferred_input_dim), to drive the generator
+    divergence: Tensor  # of the same shape, to estimate the divergence of the inputs
 
 
 @complete_docstring
@@ -105,7 +105,7 @@ class LatentFactorAnalysis(Objective):
     """
 
     encoder: SystemEncoder
-    last_error: Tensor | None = None  # of the last batch: the first term alone, unscaled
+    last_error: Tensor | None = None  # negative log likelihood of the last batch, unscaled
 
     def __init__(
         self,
@@ -475,8 +475,8 @@ class LFADSTransformer(BaseSSLTransformer):
     def _callbacks(self, train: WindowBatches, valid: WindowBatches | None) -> Callbacks:
         if self.schedule == "validation_plateau" and valid is None:
             raise ValueError(
-                "schedule='validation_plateau' follows the error of validation, and there is"
-                " nothing to validate on: pass X_val, raise validation_fraction, or set"
+                "schedule='validation_plateau' follows the validation error, but there is nothing"
+                " to validate on: pass X_val, raise validation_fraction, or set"
                 " schedule='plateau'."
             )
         return super()._callbacks(train, valid)

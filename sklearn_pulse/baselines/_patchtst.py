@@ -245,8 +245,8 @@ class PatchTSTTransformer(BaseSSLTransformer):
         "loss_reduction",
     )
     _one_step = (
-        "which are zero once they are standardised: there is nothing to learn, and every "
-        "embedding is the same"
+        "they are zero once they are standardised, so there is nothing to learn and every embedding"
+        " is the same"
     )
     _variable_length = False
     _poolings = ("cls", "mean", "max")

@@ -186,7 +186,7 @@ default="trailing_mean"
         "temperature",
         "loss_reduction",
     )
-    _one_step = "half of it cannot be reconstructed, so candidates are chosen at random"
+    _one_step = "no part of a step can be reconstructed, so positives are chosen at random"
     _earlier_nets = ("cross_attention_net_",)
     _min_batch_size = 2
     _selections = {**BaseSSLTransformer._selections, **AVERAGES}
@@ -337,13 +337,13 @@ default="trailing_mean"
             if not valid.windows.names_recordings:
                 raise ValueError(
                     "X_val is an array of windows, and nothing says which recordings they are"
-                    " from (groups is of X): pass X_val as bags, one bag per recording, or as"
+                    " from (groups belongs to X): pass X_val as bags, one bag per recording, or as"
                     " lazy windows."
                 )
         if train.n_windows.max() == 1:
             warnings.warn(
-                "X has one window of each recording, so each is its own only candidate and there"
-                " is little to learn: pass more windows of a recording, or no groups.",
+                "X has one window of each recording, so each window is its own only candidate and"
+                " there is little to learn: pass several windows per recording, or no groups.",
                 stacklevel=4,
             )
 

@@ -193,7 +193,7 @@ class AugmentationContrast(ContrastiveObjective):
         shift = self._draw_shifts(lengths, generator, room)
         if observed is None:
             return take_steps(context, margin + shift, n_timesteps), None
-        # A window that a gap of the recording swallows whole stays where it was.
+        # A window stays in its place if the shifted window would hold no observed step.
         seen = take_steps(observed, margin + shift, n_timesteps).any(1)
         start = margin + shift * seen
         return take_steps(context, start, n_timesteps), take_steps(observed, start, n_timesteps)
@@ -450,7 +450,7 @@ def _data_std(windows: CheckedWindows, index: NDArray[np.intp]) -> float:
     for start in range(0, len(index), size):
         block = windows.take(index[start : start + size])
         x = (block.x if block.observed is None else block.x[block.observed]).astype(np.float64)
-        # Chan's update: sums of squares alone would cancel where the mean is large.
+        # Chan's update, since plain sums of squares cancel where the mean is large.
         total, delta = n + x.size, x.mean() - mean
         squares += x.var() * x.size + delta**2 * n * x.size / total
         mean += delta * x.size / total

@@ -146,7 +146,7 @@ class MaskedNeighbors(Objective):
             projected = embedding_dim * self.encoder.n_steps(n_timesteps)
             self.head = nn.Linear(projected, n_channels * n_timesteps)
         else:
-            # Step by step: a head on all steps at once would hold n_timesteps squared weights.
+            # The head reads single steps: on all steps it would hold n_timesteps squared weights.
             self.encoder = SystemEncoder(n_channels, *sizes)
             projected = embedding_dim
             self.head = nn.Linear(embedding_dim, n_channels)
@@ -227,7 +227,7 @@ class MaskedNeighbors(Objective):
 
     def _log_shares(self, projected: Tensor) -> Tensor:
         """Return the logarithm of each view's share in a row's similarity to all other views."""
-        # A bfloat16 cosine over a small temperature has nothing left of its digits.
+        # Divided by a small temperature, a bfloat16 cosine loses all its digits.
         with torch.autocast(projected.device.type, enabled=False):
             rows = F.normalize(projected.float(), dim=1)
             logits = rows @ rows.T / self.temperature
@@ -339,7 +339,7 @@ class SimMTMTransformer(BaseSSLTransformer):
 
     _objective_class = MaskedNeighbors
     _objective_names = _OBJECTIVE_NAMES
-    _one_step = "what is masked leaves nothing to see, so there is little to learn"
+    _one_step = "a masked step leaves no other step to see, so there is little to learn"
     _min_batch_size = 2
     _drop_last = True
     _schedules = ("one_cycle", "cosine", "constant")
@@ -435,7 +435,8 @@ class SimMTMTransformer(BaseSSLTransformer):
         if self.mask_ratio / (1.0 - self.mask_ratio) > self.mean_mask_length:
             raise ValueError(
                 f"mask_ratio={self.mask_ratio} leaves less than one step between two masked runs of"
-                f" mean_mask_length={self.mean_mask_length}: lower the one, or raise the other."
+                f" mean_mask_length={self.mean_mask_length}: lower mask_ratio, or raise"
+                " mean_mask_length."
             )
         check_option("mask_chain", self.mask_chain, ("channel", "batch"))
         check_real("temperature", self.temperature, open_minimum=True)

@@ -159,7 +159,7 @@ class MaskedSegments(Objective):
             The weighted sum of both losses, each a mean over the observed hidden segments.
         """
         encoder = self.encoder
-        if encoder.n_patches == 1:  # what is hidden leaves nothing to see
+        if encoder.n_patches == 1:  # no segment is left to see
             return self.encode(x, observed).sum() * 0.0
         generator = self.generator(x.device)
         if order is None:
@@ -237,7 +237,9 @@ def _visible(
     if seen is None:
         return None, None, None
     readable, target = seen[:, shown], seen[:, hidden]
-    scored = target & readable.any(1, keepdim=True)  # of nothing, nothing is predicted
+    scored = target & readable.any(
+        1, keepdim=True
+    )  # a window without a readable segment counts not at all
     return attendable(readable), attendable(target), scored
 
 
@@ -353,7 +355,7 @@ class TimeMAETransformer(BaseSSLTransformer):
         "dropout",
         "regressor_dropout",
     )
-    _one_step = "what is hidden leaves nothing to see, so the encoder stays as it was initialised"
+    _one_step = "no segment is left to see, so the encoder stays as it was initialised"
     _variable_length = False
 
     def __init__(

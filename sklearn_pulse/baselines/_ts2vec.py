@@ -45,7 +45,7 @@ _OBJECTIVE_NAMES = (
     "representation_dropout",
 )
 _MASK_MODES = ("binomial", "continuous", "none", "last_samples")
-_GAPS, _GAP_LENGTH = 5, 0.1  # of the continuous mask: how many, and what part of the crop each
+_GAPS, _GAP_LENGTH = 5, 0.1  # number and length (fraction of the crop) of hidden gaps
 
 
 class Crops(NamedTuple):

@@ -695,7 +695,7 @@ def test_groups_must_name_every_sample():
 
 
 def test_an_array_to_validate_on_must_say_its_recordings():
-    with pytest.raises(ValueError, match="pass X_val as bags, one a recording, or as lazy"):
+    with pytest.raises(ValueError, match="pass X_val as bags, one bag per recording, or as"):
         rebar().fit(X, groups=GROUPS, X_val=X)
     with pytest.raises(ValueError, match="nothing says which recordings they are"):
         rebar().fit(lazy_windows(), X_val=X)
