@@ -237,9 +237,7 @@ def _visible(
     if seen is None:
         return None, None, None
     readable, target = seen[:, shown], seen[:, hidden]
-    scored = target & readable.any(
-        1, keepdim=True
-    )  # a window without a readable segment counts not at all
+    scored = target & readable.any(1, keepdim=True)  # else nothing is left to predict from
     return attendable(readable), attendable(target), scored
 
 
