@@ -1,12 +1,11 @@
-"""Transfer: a pretrained encoder fine-tuned with labels, as a classifier."""
+"""Fine-tuning of a pretrained encoder with labels, as a classifier."""
 
 from __future__ import annotations
 
 import copy
 import inspect
 import os
-from collections.abc import Mapping
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -30,6 +29,15 @@ from .base import (
     check_option,
     check_real,
 )
+from .base._typing import (
+    BagPooling,
+    ClassWeight,
+    InputLayout,
+    PathLike,
+    Pooling,
+    Precision,
+    RandomState,
+)
 from .evaluation import make_linear_probe
 from .objectives import Source
 
@@ -39,88 +47,72 @@ _ENCODER_PARAMS = ("embedding_dim", "encoder_hidden_dim", "encoder_depth", "pool
 class FineTuneClassifier(BaseWindowClassifier):
     """Classify windows by a pretrained encoder that is fine-tuned with a new head.
 
-    The encoder is copied, so what was passed stays as it is. Where the windows have another
-    number of channels than those of the pretraining, a linear map of each step comes first. A
-    head of two layers with a tanh between them follows, and all is trained together on the
-    cross-entropy. The defaults are the published settings (batches of 30 for Epilepsy; the
-    published ones for Gesture hold 100). Windows may be of another length than in pretraining.
+    The pretrained encoder is copied, so the estimator that was passed stays as it is. If the
+    windows have another number of channels than those of the pretraining, a linear map of each step
+    comes first. A head of two layers with a tanh between them follows, and all parts are trained
+    together on the cross-entropy. The defaults are the published settings for Epilepsy, with
+    batches of 30; the published batches for Gesture hold 100. Windows may be of another length than
+    in pretraining.
 
     Parameters
     ----------
     pretrained : FrozenEstimator, path-like or None, default=None
         The encoder to start from: ``FrozenEstimator(transformer)`` around a fitted transformer of
-        this package, the folder of a saved one, or None, which trains a new encoder from scratch.
-        A bare transformer is refused: scikit-learn's `clone`, and with it every search and
+        this package, the folder of a saved transformer, or None, which trains a new encoder from
+        scratch. A bare transformer is refused: scikit-learn's `clone`, and with it every search and
         cross-validation, would drop its fit.
-    head_hidden_dim : int or None, default=64
-        Width of the head's hidden layer; None is a linear head.
     freeze_epochs : int, default=0
-        For so many epochs only the head, and the map of the channels, are trained.
+        Number of epochs at the start in which only the head, and the map of the channels, are
+        trained.
     select : {"last", "best_val"}, default="last"
-        Which epoch's weights to keep: the last, as the published code does, or those of the
+        Epoch whose weights are kept: the last epoch, as in the published code, or the epoch of the
         lowest validation loss.
     score_with : {"head", "probe"}, default="head"
-        What predicts: the head, or a linear probe fitted on the fine-tuned embeddings of `X` (the
-        published table). Both see the class weights; without any the probe balances its classes.
-    embedding_dim, encoder_hidden_dim, encoder_depth, pooling
-        The new encoder, as in :class:`~sklearn_pulse.PulseTransformer`. With `pretrained`, the
-        encoder is as it was pretrained, and another value here is an error.
+        Classifier that predicts: the head, or a linear probe fitted on the fine-tuned embeddings of
+        `X` (as for the published table). Both use `class_weight`; if it is None, the probe balances
+        its classes.
+    embedding_dim : int, default=320
+        Width of the embedding of a new encoder. With `pretrained` the encoder keeps its width, and
+        another value here is an error.
+    encoder_hidden_dim : int, default=64
+        Width of the residual blocks of a new encoder. With `pretrained` the encoder keeps its
+        width, and another value here is an error.
+    encoder_depth : int, default=10
+        Number of residual blocks of a new encoder before the last block. With `pretrained` the
+        encoder keeps its depth, and another value here is an error.
+    pooling : {"max", "mean"}, default="max"
+        How a new encoder pools its output over time. With `pretrained` the encoder keeps its
+        pooling, and another value here is an error.
     max_epochs : int, default=40
-        Passes through the data.
+        Number of passes through the training samples.
     lr : float, default=3e-4
-        Learning rate of Adam.
+        Learning rate of Adam in the first step; `lr_decay` lowers it.
     weight_decay : float, default=1e-6
-        L2 penalty, added to the gradient before Adam scales it (not decoupled).
+        L2 penalty, which is added to the gradient before Adam scales it (not decoupled).
     lr_decay : float, default=0.9999
-        Factor of the learning rate after each batch; 1 keeps it.
+        Factor that multiplies the learning rate after each batch; 1 keeps it constant.
     batch_size : int, default=30
-        Distinct samples a step.
-    class_weight : None, "balanced" or dict, default=None
-        Weights of the classes, as in scikit-learn.
+        Number of distinct samples per training step.
     validation_fraction : float, default=0.0
-        Part of the samples that is held out to validate on, of every class alike, or whole
-        groups. 0 holds out none, as published: then `select` must be "last" and `patience` None,
-        unless `fit` is given samples to validate on.
-    patience : int or None, default=None
-        Stop when the validation loss has not fallen for so many epochs; None never does.
-    bag_pooling : {"mean", "max"}, default="mean"
-        How the embeddings of a bag's windows are pooled, before the head.
-    precision, compile, device, num_threads, input_layout
-        As in :class:`~sklearn_pulse.PulseTransformer`.
-    callbacks : list of skorch callbacks or None, default=None
-        Copied at `fit`; find them in ``net_.callbacks_``.
-    random_state : int, RandomState instance or None, default=None
-        Seed of the new weights, batches and validation split.
-    verbose : int, default=0
-        1 prints a line an epoch, 2 shows a progress bar too.
+        Fraction of the samples that is held out to validate on, the same fraction of every class,
+        or of the groups if `fit` is given `groups`. 0 holds out none, as published; then `select`
+        must be "last" and `patience` None, unless `fit` is given samples to validate on.
 
     Attributes
     ----------
-    classes_ : ndarray of shape (n_classes,)
-        The labels.
     encoder_ : torch.nn.Module
         The fine-tuned encoder; ``net_.module_.in_head`` is the map of the channels before it.
-    head_ : torch.nn.Module
-        The head, embedding to logits.
     probe_ : sklearn.pipeline.Pipeline
-        The probe on the output of `transform`, where ``score_with="probe"``.
-    net_ : skorch.NeuralNet
-        The fitted net; ``net_.module_`` is the objective.
-    history_ : list of dict
-        One dictionary an epoch, with ``train_loss``, ``valid_loss`` and ``dur`` in seconds.
-    n_iter_ : int
-        Epochs run.
-    n_timesteps_in_, n_channels_in_, n_features_in_, feature_names_in_
-        As in :class:`~sklearn_pulse.PulseTransformer`.
+        The probe on the output of `transform`; only with ``score_with="probe"``.
 
     Notes
     -----
     Source: paper, Section 5.3 and Appendix F. The paper speaks of a weight decay of 1e-5 and of
     the best validation epoch for Epilepsy; the published code uses 1e-6, trains on the training
-    and validation parts together, keeps the last epoch and scores by a linear probe. The
-    defaults are those of the code, but for `score_with`; pass both parts as `X`.
+    and validation parts together, keeps the last epoch and scores by a linear probe. The defaults
+    are those of the code, except for `score_with`. Pass both parts as `X`.
 
-    Samples with the same values and the same label count as one of their summed weight, so
+    Samples with the same values and the same label count as one sample of their summed weight, so
     `sample_weight` and repetition are the same, and the order of samples does not matter.
 
     Examples
@@ -143,32 +135,32 @@ class FineTuneClassifier(BaseWindowClassifier):
 
     def __init__(
         self,
-        pretrained: FrozenEstimator | str | os.PathLike[str] | None = None,
+        pretrained: FrozenEstimator | PathLike | None = None,
         *,
         head_hidden_dim: int | None = 64,
         freeze_epochs: int = 0,
-        select: str = "last",
-        score_with: str = "head",
+        select: Literal["last", "best_val"] = "last",
+        score_with: Literal["head", "probe"] = "head",
         embedding_dim: int = 320,
         encoder_hidden_dim: int = 64,
         encoder_depth: int = 10,
-        pooling: str = "max",
+        pooling: Pooling = "max",
         max_epochs: int = 40,
         lr: float = 3e-4,
         weight_decay: float = 1e-6,
         lr_decay: float = 0.9999,
         batch_size: int = 30,
-        class_weight: str | Mapping[Any, float] | None = None,
+        class_weight: ClassWeight = None,
         validation_fraction: float = 0.0,
         patience: int | None = None,
-        bag_pooling: str = "mean",
-        precision: str = "float32",
+        bag_pooling: BagPooling = "mean",
+        precision: Precision = "float32",
         compile: bool = False,
         device: str | torch.device = "auto",
         num_threads: int | None = None,
-        input_layout: str = "ntc",
+        input_layout: InputLayout = "ntc",
         callbacks: list[Any] | None = None,
-        random_state: int | np.random.RandomState | None = None,
+        random_state: RandomState = None,
         verbose: int = 0,
     ) -> None:
         self.pretrained = pretrained
@@ -248,8 +240,8 @@ class FineTuneClassifier(BaseWindowClassifier):
             return
         labeled: LabeledWindows = parts.samples
         embedding = self._embed(labeled.windows)[labeled.samples].astype(np.float64)
-        # The probe balances its classes unless told otherwise; by the weights of their samples,
-        # which scikit-learn's own "balanced" leaves out in its older versions.
+        # Without class_weight the probe balances its classes. The weights are computed here, since
+        # "balanced" ignores sample weights in older versions of scikit-learn.
         class_weight = "balanced" if self.class_weight is None else self.class_weight
         by_class = class_weights(class_weight, self.classes_, labeled.y, labeled.weight)
         self.probe_ = _fit_probe(
@@ -289,8 +281,8 @@ def _load_pretrained(pretrained: Any) -> WindowEmbedder:
     if not isinstance(transformer, WindowEmbedder):
         raise TypeError(
             f"pretrained freezes a {type(transformer).__name__}, which has no encoder to"
-            " fine-tune: freeze the fitted transformer of sklearn_pulse alone (for a Pipeline,"
-            " that step of it), and do to X what comes before it."
+            " fine-tune: freeze the fitted transformer of sklearn_pulse alone (of a Pipeline,"
+            " that step alone), and apply the steps before it to X."
         )
     check_is_fitted(
         transformer, msg="pretrained freezes a %(name)s that is not fitted: fit it first."
@@ -308,7 +300,8 @@ def _fit_probe(
     probe = make_linear_probe().set_params(probe__class_weight=class_weight)
     if (weight == 1).all():
         return probe.fit(embedding, y)
-    # Step by step: how a pipeline passes weights on depends on whether routing is switched on.
+    # The steps are fitted one by one: whether a pipeline passes weights on depends on metadata
+    # routing being switched on.
     scale, classifier = (step for _, step in probe.steps)
     scaled = scale.fit(embedding, sample_weight=weight).transform(embedding)
     classifier.fit(scaled, y, sample_weight=weight)

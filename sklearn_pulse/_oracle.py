@@ -1,10 +1,9 @@
-"""PULSE's oracles, which know which windows share a system, as a scikit-learn transformer."""
+"""PULSE's oracles, which know the windows that share a system, as a scikit-learn transformer."""
 
 from __future__ import annotations
 
-import os
 import warnings
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -25,76 +24,62 @@ from .base import (
     check_real,
 )
 from .base._reconstruction import NETWORK_PARAMS, check_fits, check_reconstruction
+from .base._typing import BagPooling, InputLayout, PathLike, Pooling, Precision, RandomState, Select
 from .objectives import NegativePairs, PairReconstruction, PositivePairs
 
 
 class PulseOracleTransformer(BaseSSLTransformer):
-    """Embed windows by PULSE's oracles: labels say which windows share a system.
+    """Embed windows by PULSE's oracles: labels tell which windows share a system.
 
-    PULSE makes a pair of a window and its own crop. An oracle pairs windows of the same class,
-    drawn anew for every batch. The positive one reconstructs a window from the system estimate of
-    its partner: what two windows share is kept, what belongs to one of them is dropped. The
-    negative one reads both windows, with time steps masked, and reconstructs both: it may keep
-    what belongs to either. Neither is a method for practice, since they learn from every label;
-    they show what the choice of pairs does (paper, Section 4).
+    PULSE makes a pair of a window and its own crop. An oracle pairs windows of the same class, and
+    draws the pairs anew for every batch. The positive oracle reconstructs a window from the system
+    estimate of its partner, so the estimate keeps what the two windows share and drops what belongs
+    to one of them. The negative oracle reads both windows, with time steps masked, and reconstructs
+    both, so its estimate may keep what belongs to either. The oracles are no methods for practice,
+    since they learn from every label; they show what the choice of pairs does (paper, Section 4).
 
-    A window that is the only one of its class in the training part (or in the validation part)
+    A window that is the only window of its class in the training part (or in the validation part)
     is its own partner: leave such classes out, or add windows to them.
 
     Parameters
     ----------
     kind : {"positive", "negative"}, default="positive"
-        Which oracle.
+        The oracle to train.
     init_source : {"target", "anchor"}, default="target"
-        Whose initial state a pass of the positive oracle starts from: that of the window that is
-        reconstructed (paper, Eq. 2), or that of the one whose system was estimated (published
-        code). Ignored by the negative oracle, which has one state for both.
+        Window whose initial state the positive oracle's decoder starts from: the "target", which is
+        reconstructed (paper, Eq. 2), or the "anchor", whose system was estimated (published code).
+        The negative oracle ignores it, since its two windows share one state.
     sample_init : bool, default=True
-        Whether a pass starts at a random step, as a suffix crop of PULSE does, or at the first.
+        Whether the decoder starts at a random step, as a suffix crop of PULSE does, or at the first
+        step of the window.
     mask_probability : float, default=0.25
-        Probability that the negative oracle zeroes a time step of its input, all channels
-        together; the other steps grow by ``1 / (1 - p)``. Ignored by the positive oracle.
-    embedding_dim, encoder_hidden_dim, encoder_depth, pooling
-        The encoder, as in :class:`~sklearn_pulse.PulseTransformer`.
-    time_varying_dim, time_varying_pool
-        The time-varying part, as there.
-    init_kernel_size, init_dilation, init_hidden_dim, shared_encoder
-        The initial-condition encoder, as there.
-    gru_num_layers, gru_hidden_dim, observation
-        The decoder, as there; no dropout comes before it.
+        Probability that the negative oracle sets a time step of its input to zero, in all channels
+        together; the other steps are multiplied by ``1 / (1 - mask_probability)``. The positive
+        oracle ignores it.
     min_crop_length : int or float, default=0.5
-        The least steps that a pass from a random step predicts, or their fraction of the window.
+        Smallest number of time steps that are predicted from a random step (int), or their fraction
+        of the window (float).
     loss_reduction : {"published", "valid"}, default="published"
-        As there.
-    max_epochs, lr, weight_decay, batch_size, gradient_clip_value
-        As there.
-    validation_fraction, validation_every, select
-        As there; partners of validation windows come from the validation part.
-    deterministic_validation : bool, default=True
-        Whether every validation uses the same partners, crops and masks.
-    bag_pooling, checkpoint_dir, precision, compile, device, num_threads, input_layout
-        As there.
-    callbacks, warm_start, random_state, verbose
-        As there.
+        Entries that the mean squared error is averaged over. "published" includes the zeros past
+        the end of shorter passes, as the published code does; "valid" leaves them out.
+    validation_fraction : float, default=0.15
+        Fraction of the samples that is held out to select the weights, or of the groups if `fit` is
+        given `groups`. 0 holds out none; without validation the last weights are kept. The partners
+        of validation windows come from the validation part.
 
     Attributes
     ----------
     encoder_ : torch.nn.Module
-        The fitted encoder; that of the negative oracle takes twice the channels of a window.
-    net_ : skorch.NeuralNet
-        The fitted net; ``net_.module_`` is the objective.
-    history_, n_iter_ : list of dict, int
-        The epochs.
-    n_timesteps_in_, n_channels_in_, n_features_in_, feature_names_in_
-        As in :class:`~sklearn_pulse.PulseTransformer`.
+        The fitted encoder. The negative oracle's encoder reads two windows, and so takes twice the
+        channels of one window.
 
     Notes
     -----
-    Source: paper, Section 4, Eq. 2 and Theorem 1; what it leaves open is as published in code. Of
-    each class in a batch, twice as many windows are drawn as the batch has of it, without
-    replacement, and its members take them in turn, skipping themselves. The published code pairs
-    validation windows with training windows of unrelated classes; here both are validation
-    windows of one class.
+    Source: paper, Section 4, Eq. 2 and Theorem 1; details that the paper leaves open follow the
+    published code. Of each class in a batch, twice as many windows are drawn as the batch has of
+    it, without replacement, and its members take them in turn, each skipping itself. The published
+    code pairs validation windows with training windows of unrelated classes; here both are
+    validation windows of one class.
 
     Examples
     --------
@@ -112,14 +97,14 @@ class PulseOracleTransformer(BaseSSLTransformer):
     def __init__(
         self,
         *,
-        kind: str = "positive",
-        init_source: str = "target",
+        kind: Literal["positive", "negative"] = "positive",
+        init_source: Literal["target", "anchor"] = "target",
         sample_init: bool = True,
         mask_probability: float = 0.25,
         embedding_dim: int = 320,
         encoder_hidden_dim: int = 64,
         encoder_depth: int = 10,
-        pooling: str = "max",
+        pooling: Pooling = "max",
         time_varying_dim: int = 1,
         time_varying_pool: int = 1,
         init_kernel_size: int = 3,
@@ -128,9 +113,9 @@ class PulseOracleTransformer(BaseSSLTransformer):
         shared_encoder: bool = False,
         gru_num_layers: int = 2,
         gru_hidden_dim: int = 64,
-        observation: str = "mlp",
+        observation: Literal["mlp", "linear"] = "mlp",
         min_crop_length: int | float = 0.5,
-        loss_reduction: str = "published",
+        loss_reduction: Literal["published", "valid"] = "published",
         max_epochs: int = 100,
         lr: float = 1e-3,
         weight_decay: float = 1e-5,
@@ -139,17 +124,17 @@ class PulseOracleTransformer(BaseSSLTransformer):
         validation_fraction: float = 0.15,
         validation_every: int = 2,
         deterministic_validation: bool = True,
-        select: str = "trailing_mean",
-        bag_pooling: str = "mean",
-        checkpoint_dir: str | os.PathLike[str] | None = None,
-        precision: str = "float32",
+        select: Select = "trailing_mean",
+        bag_pooling: BagPooling = "mean",
+        checkpoint_dir: PathLike | None = None,
+        precision: Precision = "float32",
         compile: bool = False,
         device: str | torch.device = "auto",
         num_threads: int | None = None,
-        input_layout: str = "ntc",
+        input_layout: InputLayout = "ntc",
         callbacks: list[Any] | None = None,
         warm_start: bool = False,
-        random_state: int | np.random.RandomState | None = None,
+        random_state: RandomState = None,
         verbose: int = 0,
     ) -> None:
         self.kind = kind
@@ -229,17 +214,12 @@ class PulseOracleTransformer(BaseSSLTransformer):
         Parameters
         ----------
         X : array-like of shape (n_samples, n_timesteps, n_channels)
-            Windows; 2-D data is univariate, 4-D data are bags of windows, of shape (n_samples,
-            n_windows, n_timesteps, n_channels), each with the label of its bag.
+            Windows. 2-D data is univariate, of shape (n_samples, n_timesteps); 4-D data are bags of
+            windows, of shape (n_samples, n_windows, n_timesteps, n_channels), and each window has
+            the label of its bag.
         y : array-like of shape (n_samples,)
-            Labels, numbers or strings; -1 is a class like any other, so leave out what has no
+            Labels, numbers or strings. -1 is a class like any other, so leave out samples without a
             label.
-        groups : array-like of shape (n_samples,), default=None
-            Recording or subject of each sample; none is in both the training and the validation
-            part.
-        X_val, y_val : array-like, default=None
-            Samples to validate on, in the layout of `X`; then `validation_fraction` and `groups`
-            are not used.
 
         Returns
         -------
@@ -257,7 +237,7 @@ class PulseOracleTransformer(BaseSSLTransformer):
         Warns
         -----
         UserWarning
-            If no class has two windows to train on, so that none has a partner.
+            If no class has two windows to train on, so that no window has a partner.
         """
         check_together(X_val, y_val)
         return self._fit(FitData(X, y, groups, X_val, y_val))
@@ -275,8 +255,8 @@ class PulseOracleTransformer(BaseSSLTransformer):
     def _check_parts(self, parts: Parts) -> None:
         if len(parts.train) > 1 and parts.train.n_windows.max() == 1:
             warnings.warn(
-                "y gives every window to train on a class of its own, so each is its own partner"
-                " and labels teach nothing: pass classes of several windows.",
+                "y gives every window to train on a class of its own, so each window is its own"
+                " partner and labels teach nothing: pass classes of several windows.",
                 stacklevel=4,
             )
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import os
 from functools import partial
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -20,6 +19,7 @@ from .base import (
     check_real,
 )
 from .base._reconstruction import NETWORK_PARAMS, check_fits, check_reconstruction
+from .base._typing import BagPooling, InputLayout, PathLike, Pooling, Precision, RandomState, Select
 from .objectives import CrossReconstruction
 
 _OBJECTIVE_NAMES = (
@@ -38,130 +38,38 @@ _OBJECTIVE_NAMES = (
 class PulseTransformer(BaseSSLTransformer):
     """Embed windows of physiological signals by the dynamical system behind them (PULSE).
 
-    An encoder reads a whole window and estimates its system, a vector of `embedding_dim` numbers;
-    a GRU decoder, started from the initial condition of a random crop, must reconstruct the crop
-    from that estimate. What belongs to the system is kept, what belongs to the sample is dropped.
-    Training uses no labels. The defaults are the published settings for human activity
-    recognition; :mod:`sklearn_pulse.presets` has those of the other data sets.
+    An encoder reads a whole window and estimates its system, a vector of `embedding_dim` numbers.
+    A GRU decoder starts from the initial condition of a random crop and must reconstruct the crop
+    from that estimate. So the estimate keeps what belongs to the system, and drops what belongs to
+    the single sample. Training uses no labels. The defaults are the published settings for human
+    activity recognition; :mod:`sklearn_pulse.presets` has those of the other data sets.
 
     Parameters
     ----------
-    embedding_dim : int, default=320
-        Width of the embedding.
-    encoder_hidden_dim : int, default=64
-        Width of the encoder's blocks.
-    encoder_depth : int, default=10
-        Blocks of the encoder before the last, widening one, with dilations 1, 2, 4, ...; 10 means
-        the published eleven residual blocks.
-    pooling : {"max", "mean"}, default="max"
-        How the encoder pools over time.
-    time_varying_dim : int, default=1
-        Width of the time-varying part that the decoder reads beside the embedding; 0 leaves it
-        out. It is not part of the embedding.
-    time_varying_pool : int, default=1
-        Time steps that share a value of the time-varying part.
-    init_kernel_size : int, default=3
-        Kernel of the initial-condition encoder, odd.
-    init_dilation : int, default=1
-        Dilation of its second convolution.
-    init_hidden_dim : int, default=64
-        Its width.
-    shared_encoder : bool, default=False
-        Whether the initial condition is read from the encoder's steps rather than the signal (an
-        ablation of the paper).
-    gru_num_layers : int, default=2
-        Layers of the decoder.
-    gru_hidden_dim : int, default=64
-        Width of the decoder.
-    observation : {"mlp", "linear"}, default="mlp"
-        Map from the decoder's state to the signal: two layers (published code) or one (paper).
     n_crops : int, default=2
-        Crops of each window and step of training; 0 reconstructs the full window only.
+        Number of crops of each window in a training step. Every step reconstructs the full window
+        too; 0 reconstructs nothing else.
     crop : {"suffix", "fixed"}, default="suffix"
-        "suffix" crops run to the window's end (published code), "fixed" ones have a length of
-        `crop_length` (paper).
+        Kind of crop. A "suffix" runs from a random step to the end of the window (published code);
+        a "fixed" crop has a length of `crop_length` (paper).
     crop_length : int, float or None, default=None
-        Time steps of a fixed crop, or its fraction of the window; None means `min_crop_length`.
+        Length of a fixed crop: a number of time steps (int) or a fraction of the window (float).
+        None means `min_crop_length`.
     min_crop_length : int or float, default=0.5
-        The least steps that a suffix crop predicts, or their fraction of the window; a fraction
-        fits windows of any length.
+        Smallest number of time steps that a suffix crop predicts (int), or its fraction of the
+        window (float). A fraction fits windows of any length.
     pairing : {"crops", "random"}, default="crops"
-        "random" reconstructs another window of the batch (an ablation of the paper).
+        Window that is reconstructed from an embedding: "crops" takes crops of the same window,
+        "random" takes another window of the batch (an ablation of the paper).
     loss_reduction : {"published", "valid"}, default="published"
-        Whether the mean squared error counts the zeros past the end of shorter crops, as the
-        published code does, or only valid entries.
+        Entries that the mean squared error is averaged over. "published" includes the zeros past
+        the end of shorter crops, as the published code does; "valid" leaves them out.
     dropout : float, default=0.1
-        On the decoder's input, in training.
+        Dropout probability of the decoder's input in training.
     theta_dropout : {"step", "sequence"}, default="step"
-        Whether the embedding's part of that input is dropped out anew at each time step, as
-        published, or once for a whole crop, which trains faster but is another regularisation:
-        the decoder can no longer average over the steps' masks.
-    max_epochs : int, default=100
-        Passes through the data.
-    lr : float, default=1e-3
-        Peak of the one-cycle learning rate.
-    weight_decay : float, default=1e-5
-        Of AdamW.
-    batch_size : int, default=128
-        Windows a step.
-    gradient_clip_value : float or None, default=5.0
-        Largest absolute value of each element of the gradient.
-    validation_fraction : float, default=0.15
-        Part of the samples that is held out to select weights; 0 holds out none. Without
-        validation the last weights are kept.
-    validation_every : int, default=2
-        Validate every so many epochs.
-    deterministic_validation : bool, default=True
-        Whether every validation uses the same crops and no dropout; False is the published
-        behaviour.
-    select : {"trailing_mean", "min_val", "last"}, default="trailing_mean"
-        Which epoch's weights to keep: the published rule (the mean of the last five validation
-        losses is at most the loss when weights were last kept), the lowest validation loss, or
-        the last.
-    bag_pooling : {"mean", "max"}, default="mean"
-        How the embeddings of a bag's windows are pooled.
-    checkpoint_dir : path-like or None, default=None
-        Where to keep a checkpoint of each epoch, in one subfolder for each combination of
-        parameters and data. An interrupted fit that is started again resumes, to the same bits.
-        Needs an integer `random_state`.
-    precision : {"float32", "bfloat16"}, default="float32"
-        "bfloat16" computes under autocast; weights and embeddings stay float32.
-    compile : bool, default=False
-        Whether to compile the encoder with :func:`torch.compile`, where it is called as a whole:
-        in `transform`, while the training of PULSE reads its steps.
-    device : str or torch.device, default="auto"
-        "cpu", "cuda" or "cuda:1"; "auto" is CUDA where there is one.
-    num_threads : int or None, default=None
-        Torch threads during `fit` and `transform`; None leaves them alone. Results repeat to the
-        bit for the same number of threads.
-    input_layout : {"ntc", "nct"}, default="ntc"
-        Whether time or channels come first in each window; "nct" is that of sktime, aeon and
-        braindecode.
-    callbacks : list of skorch callbacks or None, default=None
-        Copied at `fit`; find them in ``net_.callbacks_``.
-    warm_start : bool, default=False
-        Start from the weights of the last fit, with a new schedule.
-    random_state : int, RandomState instance or None, default=None
-        Seed of initialisation, crops, dropout, batches and validation split.
-    verbose : int, default=0
-        1 prints a line an epoch, 2 shows a progress bar too.
-
-    Attributes
-    ----------
-    encoder_ : torch.nn.Module
-        The fitted encoder, (batch, n_timesteps, n_channels) to (batch, embedding_dim).
-    net_ : skorch.NeuralNet
-        The fitted net; ``net_.module_`` is the objective.
-    history_ : list of dict
-        One dictionary an epoch, with ``train_loss``, ``valid_loss`` and ``dur`` in seconds.
-    n_iter_ : int
-        Epochs run.
-    n_timesteps_in_, n_channels_in_ : int
-        Shape of a window at `fit`.
-    n_features_in_ : int
-        Columns of 2-D data at `fit`, channels of 3-D data.
-    feature_names_in_ : ndarray of str
-        Columns at `fit`, where X was a frame with names.
+        Whether the embedding in the decoder's input is dropped out anew at each time step (as
+        published) or once per crop. "sequence" trains faster, but regularises differently: the
+        decoder can no longer average over the masks of the steps.
 
     References
     ----------
@@ -187,7 +95,7 @@ class PulseTransformer(BaseSSLTransformer):
         embedding_dim: int = 320,
         encoder_hidden_dim: int = 64,
         encoder_depth: int = 10,
-        pooling: str = "max",
+        pooling: Pooling = "max",
         time_varying_dim: int = 1,
         time_varying_pool: int = 1,
         init_kernel_size: int = 3,
@@ -196,15 +104,15 @@ class PulseTransformer(BaseSSLTransformer):
         shared_encoder: bool = False,
         gru_num_layers: int = 2,
         gru_hidden_dim: int = 64,
-        observation: str = "mlp",
+        observation: Literal["mlp", "linear"] = "mlp",
         n_crops: int = 2,
-        crop: str = "suffix",
+        crop: Literal["suffix", "fixed"] = "suffix",
         crop_length: int | float | None = None,
         min_crop_length: int | float = 0.5,
-        pairing: str = "crops",
-        loss_reduction: str = "published",
+        pairing: Literal["crops", "random"] = "crops",
+        loss_reduction: Literal["published", "valid"] = "published",
         dropout: float = 0.1,
-        theta_dropout: str = "step",
+        theta_dropout: Literal["step", "sequence"] = "step",
         max_epochs: int = 100,
         lr: float = 1e-3,
         weight_decay: float = 1e-5,
@@ -213,17 +121,17 @@ class PulseTransformer(BaseSSLTransformer):
         validation_fraction: float = 0.15,
         validation_every: int = 2,
         deterministic_validation: bool = True,
-        select: str = "trailing_mean",
-        bag_pooling: str = "mean",
-        checkpoint_dir: str | os.PathLike[str] | None = None,
-        precision: str = "float32",
+        select: Select = "trailing_mean",
+        bag_pooling: BagPooling = "mean",
+        checkpoint_dir: PathLike | None = None,
+        precision: Precision = "float32",
         compile: bool = False,
         device: str | torch.device = "auto",
         num_threads: int | None = None,
-        input_layout: str = "ntc",
+        input_layout: InputLayout = "ntc",
         callbacks: list[Any] | None = None,
         warm_start: bool = False,
-        random_state: int | np.random.RandomState | None = None,
+        random_state: RandomState = None,
         verbose: int = 0,
     ) -> None:
         self.embedding_dim = embedding_dim
@@ -271,27 +179,28 @@ class PulseTransformer(BaseSSLTransformer):
     def reconstruct(self, X: ArrayLike, start: int = 0) -> NDArray[np.float32]:
         """Reconstruct windows from their embeddings.
 
-        The decoder starts from the initial condition at one step and predicts all that follow,
-        from the embedding of the whole window, whatever `pairing` and `crop` were in training.
+        The decoder starts from the initial condition at the step `start` and predicts all later
+        steps from the embedding of the whole window. `pairing` and `crop` concern the training
+        alone.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_timesteps, n_channels)
             Windows of at least two time steps; 2-D data is univariate.
         start : int, default=0
-            The step that the decoder starts from, at most ``n_timesteps - 2``; in a window where
-            it is missing, the next step that is not.
+            Step that the decoder starts from, at most ``n_timesteps - 2``. In a window that misses
+            this step, the decoder starts from the next step that is not missing.
 
         Returns
         -------
         ndarray of float32, of the shape of `X`
-            The reconstruction: missing steps are filled in; NaN at `start` and before, since these
-            steps are never predicted.
+            The reconstruction. Missing steps are filled in. The steps up to `start` are NaN, since
+            they are never predicted.
 
         Raises
         ------
         TypeError, ValueError
-            For bags, a `start` outside the window, and as for :meth:`transform`.
+            For bags, a `start` outside the window, and inputs that :meth:`transform` refuses.
 
         Notes
         -----

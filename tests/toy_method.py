@@ -40,18 +40,8 @@ class DenoisedMeanTransformer(BaseSSLTransformer):
 
     Parameters
     ----------
-    embedding_dim, encoder_hidden_dim, encoder_depth, pooling
-        The encoder, as in :class:`~sklearn_pulse.PulseTransformer`.
     noise : float, default=1.0
         Standard deviation of the noise.
-    max_epochs, lr, weight_decay, batch_size, gradient_clip_value
-        As there.
-    validation_fraction, validation_every, deterministic_validation, select
-        As there.
-    bag_pooling, checkpoint_dir, precision, compile, device, num_threads, input_layout
-        As there.
-    callbacks, warm_start, random_state, verbose
-        As there.
     """
 
     _objective_class = DenoisedMean

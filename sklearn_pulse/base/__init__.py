@@ -14,6 +14,7 @@ from .._parameters import (
     check_real,
 )
 from ._classifier import BaseWindowClassifier
+from ._docstrings import complete_docstring
 from ._encoder import BaseEncoderTransformer, WindowEmbedder
 from ._self_supervised import BaseSSLTransformer
 from ._tags import WindowTags
@@ -43,4 +44,5 @@ __all__ = [
     "check_option",
     "check_real",
     "check_windows",
+    "complete_docstring",
 ]

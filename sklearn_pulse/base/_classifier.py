@@ -36,6 +36,13 @@ class BaseWindowClassifier(ClassifierMixin, TrainedEmbedder):
 
     A subclass stores its parameters in `__init__` and returns a pretrained encoder in
     `_load_source`.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        The labels of the classes.
+    head_ : torch.nn.Module
+        The fitted head, from embeddings to logits.
     """
 
     _objective_class = Classification
@@ -85,20 +92,11 @@ class BaseWindowClassifier(ClassifierMixin, TrainedEmbedder):
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_timesteps, n_channels)
-            Windows; 2-D data is univariate, 4-D data are bags of windows, of shape (n_samples,
-            n_windows, n_timesteps, n_channels), whose embeddings are pooled before the head.
         y : array-like of shape (n_samples,)
             Labels, numbers or strings; -1 is a class like any other.
-        groups : array-like of shape (n_samples,), default=None
-            Recording or subject of each sample; none is in both the training and the validation
-            part.
-        X_val, y_val : array-like, default=None
-            Samples to validate on, in the layout of `X`; then `validation_fraction` and `groups`
-            are not used.
         sample_weight : array-like of shape (n_samples,), default=None
-            Weight of each sample; a weight of two is the same as the sample twice, zero the same
-            as without it.
+            Weight of each sample. A weight of two counts as the sample twice; a weight of zero
+            leaves the sample out. None weights all samples alike.
 
         Returns
         -------
@@ -109,7 +107,7 @@ class BaseWindowClassifier(ClassifierMixin, TrainedEmbedder):
         ------
         TypeError, ValueError
             For a parameter out of its range, an input outside the data contract, labels that are
-            no classes, or only one class.
+            no classes, or a single class.
         FloatingPointError
             If a loss becomes NaN or infinite.
         """
@@ -222,11 +220,6 @@ class BaseWindowClassifier(ClassifierMixin, TrainedEmbedder):
     def predict_proba(self, X: ArrayLike) -> NDArray[np.float64]:
         """Predict the probability of each class.
 
-        Parameters
-        ----------
-        X : array-like
-            As in :meth:`transform`.
-
         Returns
         -------
         ndarray of float64, of shape (n_samples, n_classes)
@@ -237,11 +230,6 @@ class BaseWindowClassifier(ClassifierMixin, TrainedEmbedder):
 
     def predict(self, X: ArrayLike) -> NDArray[Any]:
         """Predict the class of each sample.
-
-        Parameters
-        ----------
-        X : array-like
-            As in :meth:`transform`.
 
         Returns
         -------

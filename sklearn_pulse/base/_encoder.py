@@ -23,6 +23,7 @@ from .._training._device import resolve_device, threads
 from .._training._net import SSLNet
 from .._training._progress import CallbackSupportMixin
 from ..objectives._base import Objective
+from ._docstrings import complete_docstring
 from ._tags import WindowTags
 
 _BLOCK_STEPS = {"cpu": 2**12, "cuda": 2**18}  # time steps (or tokens) embedded at a time
@@ -36,6 +37,25 @@ class WindowEmbedder(
 
     A subclass stores its parameters in `__init__`, names the class of its objective in
     ``_objective_class`` and the parameters that build the objective in ``_objective_names``.
+    Its docstring describes its own parameters and attributes; :func:`complete_docstring` fills in
+    the shared ones.
+
+    Attributes
+    ----------
+    encoder_ : torch.nn.Module
+        The fitted encoder, from windows of shape (batch, n_timesteps, n_channels) to embeddings of
+        shape (batch, embedding_dim).
+    net_ : skorch.NeuralNet
+        The fitted net; ``net_.module_`` is the objective.
+    n_timesteps_in_ : int or None
+        Number of time steps of a window at `fit`; None if it is not known, as for weights that
+        were converted.
+    n_channels_in_ : int
+        Number of channels at `fit`.
+    n_features_in_ : int
+        Number of columns of 2-D data at `fit`, or of channels of other data.
+    feature_names_in_ : ndarray of str
+        Names of the columns at `fit`, if X was a data frame with names.
     """
 
     _objective_class: type[Objective]
@@ -61,6 +81,10 @@ class WindowEmbedder(
     n_timesteps_in_: int
     n_channels_in_: int
     n_features_in_: int
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        complete_docstring(cls)
 
     def _objective_params(self) -> dict[str, Any]:
         """Return the arguments that build the objective, beside `n_channels` and `seed`."""
@@ -117,12 +141,13 @@ class WindowEmbedder(
         Returns
         -------
         ndarray of float32, of shape (n_samples, embedding_dim)
-            One embedding a sample.
+            One embedding per sample.
 
         Raises
         ------
         ValueError
-            For another number of channels, an infinity, or a sample without a finite step.
+            For a number of channels other than that of `fit`, an infinity, or a sample without a
+            finite step.
         """
         return self._embed(self._check_input(X))
 

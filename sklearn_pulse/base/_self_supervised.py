@@ -41,17 +41,8 @@ class BaseSSLTransformer(TrainedEmbedder, BaseEncoderTransformer):
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_timesteps, n_channels)
-            Windows; 2-D data is univariate, 4-D data are bags of windows, of shape (n_samples,
-            n_windows, n_timesteps, n_channels).
         y : Ignored
             Present for pipelines.
-        groups : array-like of shape (n_samples,), default=None
-            Recording or subject of each sample; none is in both the training and the validation
-            part.
-        X_val : array-like, default=None
-            Windows to validate on, in the layout of `X`; then `validation_fraction` and `groups`
-            are not used.
 
         Returns
         -------

@@ -21,6 +21,19 @@ class WindowTags(Tags):
 
     @classmethod
     def of(cls, tags: Tags, *, variable_length: bool) -> WindowTags:
-        """Return `tags`, extended."""
+        """Extend scikit-learn's tags.
+
+        Parameters
+        ----------
+        tags : Tags
+            Tags of scikit-learn.
+        variable_length : bool
+            Whether windows may be of another length at prediction than at `fit`.
+
+        Returns
+        -------
+        WindowTags
+            The same tags, and `variable_length`.
+        """
         known = {field.name: getattr(tags, field.name) for field in fields(Tags)}
         return cls(**known, variable_length=variable_length)

@@ -43,7 +43,23 @@ Callbacks = list[tuple[str, Callback] | Callback]
 
 
 class FitData(NamedTuple):
-    """Arguments of `fit`; a method reads those that it takes."""
+    """Arguments of `fit`; a method reads those that it takes.
+
+    Parameters
+    ----------
+    X : array-like of shape (n_samples, n_timesteps, n_channels)
+        Windows.
+    y : array-like of shape (n_samples,), default=None
+        Labels.
+    groups : array-like of shape (n_samples,), default=None
+        Recording or subject of each sample.
+    X_val : array-like, default=None
+        Samples to validate on.
+    y_val : array-like, default=None
+        Labels of `X_val`.
+    sample_weight : array-like of shape (n_samples,), default=None
+        Weight of each sample.
+    """
 
     X: ArrayLike
     y: ArrayLike | None = None
@@ -54,7 +70,19 @@ class FitData(NamedTuple):
 
 
 class Parts(NamedTuple):
-    """Checked input of `fit`, divided into batches to train and to validate on."""
+    """Checked input of `fit`, divided into batches to train and to validate on.
+
+    Parameters
+    ----------
+    train : WindowBatches
+        Batches to train on.
+    valid : WindowBatches or None
+        Batches to validate on; None leaves validation out.
+    settings : dict, default={}
+        Settings of the net, in addition to those that the parameters give.
+    samples : object, default=None
+        Checked samples for the work that follows the training.
+    """
 
     train: WindowBatches
     valid: WindowBatches | None
@@ -66,6 +94,14 @@ class TrainedEmbedder(WindowEmbedder):
     """Encoder that is trained by epochs.
 
     A subclass divides its input in :meth:`_prepare` and sets the facts below that differ.
+
+    Attributes
+    ----------
+    history_ : list of dict
+        One dictionary per epoch, with ``train_loss``, ``valid_loss`` and ``dur`` (its duration in
+        seconds).
+    n_iter_ : int
+        Number of epochs run.
     """
 
     # Facts about a method.

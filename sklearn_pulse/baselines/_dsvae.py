@@ -1,15 +1,22 @@
-"""DSVAE: a variational autoencoder with one static latent and one dynamic latent a step."""
+"""DSVAE: variational autoencoder with one static latent and one dynamic latent per step."""
 
 from __future__ import annotations
 
-import os
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
-import numpy as np
 import torch
 from torch import Tensor
 
-from ..base import BaseSSLTransformer, check_integer, check_option, check_real
+from ..base import BaseSSLTransformer, check_integer, check_option, check_real, complete_docstring
+from ..base._typing import (
+    BagPooling,
+    InputLayout,
+    PathLike,
+    Pooling,
+    Precision,
+    RandomState,
+    Select,
+)
 from ..functional import gaussian_kl
 from ..networks import SequentialLatents, SequentialVAE, SystemEncoder
 from ..objectives import Objective
@@ -34,30 +41,32 @@ _OBJECTIVE_NAMES = (
 
 
 class Noise(NamedTuple):
-    """Standard normal draws behind the samples of one loss."""
+    """Standard normal draws for the samples of one loss."""
 
     static: Tensor  # (batch, static_dim)
     dynamic: Tensor  # (n_timesteps, batch, dynamic_dim)
 
 
+@complete_docstring
 class DisentangledSequence(Objective):
     """Loss of DSVAE, its encoder replaced by the dilated convolutions (paper, Appendix C).
 
-    Unobserved steps are left out: the recurrent networks read, and the loss counts, the observed
-    steps of a window as if they followed one another.
+    Unobserved steps are left out: the recurrent networks and the loss read the observed steps of a
+    window as if they followed one another.
 
     Parameters
     ----------
     n_channels : int
-        Channels of the windows.
-    embedding_dim, encoder_hidden_dim, encoder_depth, pooling
-        The encoder.
-    loss, kl_weight
-        As in :class:`DSVAETransformer`.
-    static_dim, dynamic_dim : int, default=64
-        Widths of the latents.
-    seed : int, default=0
-        Of the generator of samples.
+        Number of channels of the windows.
+    static_dim : int, default=64
+        Width of the static latent.
+    dynamic_dim : int, default=64
+        Width of the dynamic latent of each step.
+    loss : {"weighted", "elbo"}, default="weighted"
+        The published loss, or that of the method's authors; see :class:`DSVAETransformer`.
+    kl_weight : float or None, default=None
+        Weight of the divergences of the latents from their priors. None means 1e-5 for "weighted"
+        and 1 for "elbo".
     **model
         Other sizes of :class:`~sklearn_pulse.networks.SequentialVAE`.
 
@@ -79,10 +88,10 @@ class DisentangledSequence(Objective):
         embedding_dim: int = 320,
         encoder_hidden_dim: int = 64,
         encoder_depth: int = 10,
-        pooling: str = "max",
+        pooling: Pooling = "max",
         static_dim: int = 64,
         dynamic_dim: int = 64,
-        loss: str = "weighted",
+        loss: Literal["weighted", "elbo"] = "weighted",
         kl_weight: float | None = None,
         seed: int = 0,
         **model: Any,
@@ -108,10 +117,11 @@ class DisentangledSequence(Objective):
         ----------
         x : Tensor of shape (batch, n_timesteps, n_channels)
             Windows; unobserved steps hold any finite value.
-        observed : Tensor of bool, of shape (batch, n_timesteps), or None
-            None means that every step was observed.
-        noise : Noise or None
-            For the observed steps in their order, then for the others; None draws it.
+        observed : Tensor of bool, of shape (batch, n_timesteps), or None, default=None
+            True where a step was observed; None means that every step was observed.
+        noise : Noise or None, default=None
+            Draws for the observed steps in their order, followed by those for the other steps; None
+            draws them.
 
         Returns
         -------
@@ -138,7 +148,18 @@ class DisentangledSequence(Objective):
         return mean_error + self.kl_weight * (divergence + 0.5 * n_dims)
 
     def draw_noise(self, x: Tensor) -> Noise:
-        """Draw what a loss of `x` needs; the shapes do not depend on what was observed."""
+        """Draw the noise of one loss; its shapes do not depend on the observed steps.
+
+        Parameters
+        ----------
+        x : Tensor of shape (batch, n_timesteps, n_channels)
+            Windows.
+
+        Returns
+        -------
+        Noise
+            Draws for the static and the dynamic latents.
+        """
         batch, n_timesteps, _ = x.shape
         shapes = (batch, self.static_dim), (n_timesteps, batch, self.dynamic_dim)
         generator = self.generator(x.device)
@@ -146,7 +167,20 @@ class DisentangledSequence(Objective):
 
     @staticmethod
     def divergence(latents: SequentialLatents, counts: Tensor) -> Tensor:
-        """KL divergences of both latents from their priors, summed over the batch."""
+        """Sum the KL divergences of both latents from their priors over the batch.
+
+        Parameters
+        ----------
+        latents : SequentialLatents
+            Means and logarithms of the variances of the latents and of the dynamic latents' prior.
+        counts : Tensor of bool, of shape (n_timesteps, batch, 1)
+            Whether a step counts.
+
+        Returns
+        -------
+        Tensor, scalar
+            The sum.
+        """
         zeros = torch.zeros_like(latents.static_mean)
         static = gaussian_kl(latents.static_mean, latents.static_logvar, zeros, zeros)
         dynamic = gaussian_kl(
@@ -156,7 +190,7 @@ class DisentangledSequence(Objective):
 
 
 def _observed_first(x: Tensor, observed: Tensor) -> tuple[Tensor, Tensor]:
-    """Move the unobserved steps of each window to its end, and count the observed ones."""
+    """Move the unobserved steps of each window to its end; count the observed steps."""
     order = torch.sort((~observed).to(torch.int8), dim=1, stable=True).indices
     return x.gather(1, order.unsqueeze(-1).expand_as(x)), observed.sum(1)
 
@@ -164,61 +198,31 @@ def _observed_first(x: Tensor, observed: Tensor) -> tuple[Tensor, Tensor]:
 class DSVAETransformer(BaseSSLTransformer):
     """Embed windows by a disentangled sequential variational autoencoder (DSVAE).
 
-    A window is explained by one static latent, for what does not change within it, and one
-    dynamic latent a step with a learnt autoregressive prior. As in the paper, the encoder of the
-    static latent is PULSE's, whose pooled output is the embedding.
+    A static latent explains what does not change within a window; a dynamic latent per step, with a
+    learnt autoregressive prior, explains the rest. As in the paper, the encoder of the static
+    latent is PULSE's, whose pooled output is the embedding.
 
     Parameters
     ----------
-    embedding_dim, encoder_hidden_dim, encoder_depth, pooling
-        The encoder, as in :class:`~sklearn_pulse.PulseTransformer`.
-    static_dim, dynamic_dim : int, default=64
-        Widths of the latents.
+    static_dim : int, default=64
+        Width of the static latent.
+    dynamic_dim : int, default=64
+        Width of the dynamic latent of each step.
     posterior_hidden_dim : int, default=64
         Width of the recurrent networks that infer the dynamic latents.
     prior_hidden_dim : int, default=16
-        Width of the recurrent network that is their prior.
+        Width of the recurrent network that is the prior of the dynamic latents.
     decoder_hidden_dim : int, default=64
         Width of the decoder's two hidden layers.
     loss : {"weighted", "elbo"}, default="weighted"
-        "weighted" is the mean squared error plus the weighted divergences, summed over the batch
-        and without their constants (published code), so that their weight grows with the batch
-        and the window. "elbo" is the squared error of a window plus its weighted divergences, a
-        mean over windows (the implementation that the paper starts from).
+        "weighted" is the mean squared error plus the weighted divergences of the latents from their
+        priors, summed over the batch and without their constants (published code); so the weight
+        of the divergences grows with the batch and the window. "elbo" is the squared error of a
+        window plus its weighted divergences, averaged over windows (the implementation that the
+        paper starts from).
     kl_weight : float or None, default=None
-        Of the divergences of the latents from their priors. None means 1e-5 for "weighted" and 1
-        for "elbo".
-    max_epochs : int, default=100
-        Passes through the data.
-    lr : float, default=1e-3
-        Peak of the one-cycle learning rate.
-    weight_decay : float, default=1e-5
-        Of AdamW.
-    batch_size : int, default=128
-        Windows a step.
-    gradient_clip_value : float or None, default=5.0
-        Largest absolute value of each element of the gradient.
-    validation_fraction, validation_every, select
-        As in :class:`~sklearn_pulse.PulseTransformer`.
-    deterministic_validation : bool, default=True
-        Whether every validation uses the same draws from the posteriors; False, the published
-        behaviour, draws new ones.
-    bag_pooling, checkpoint_dir, precision, compile, device, num_threads, input_layout, \
-            callbacks, warm_start, random_state, verbose
-        As in :class:`~sklearn_pulse.PulseTransformer`.
-
-    Attributes
-    ----------
-    encoder_ : torch.nn.Module
-        The fitted encoder, (batch, n_timesteps, n_channels) to (batch, embedding_dim).
-    net_ : skorch.NeuralNet
-        The fitted net; ``net_.module_`` is the objective.
-    history_ : list of dict
-        One dictionary an epoch, with ``train_loss``, ``valid_loss`` and ``dur`` in seconds.
-    n_iter_ : int
-        Epochs run.
-    n_timesteps_in_, n_channels_in_, n_features_in_ : int
-        As in :class:`~sklearn_pulse.PulseTransformer`.
+        Weight of the divergences of the latents from their priors. None means 1e-5 for "weighted"
+        and 1 for "elbo".
 
     References
     ----------
@@ -242,13 +246,13 @@ class DSVAETransformer(BaseSSLTransformer):
         embedding_dim: int = 320,
         encoder_hidden_dim: int = 64,
         encoder_depth: int = 10,
-        pooling: str = "max",
+        pooling: Pooling = "max",
         static_dim: int = 64,
         dynamic_dim: int = 64,
         posterior_hidden_dim: int = 64,
         prior_hidden_dim: int = 16,
         decoder_hidden_dim: int = 64,
-        loss: str = "weighted",
+        loss: Literal["weighted", "elbo"] = "weighted",
         kl_weight: float | None = None,
         max_epochs: int = 100,
         lr: float = 1e-3,
@@ -258,17 +262,17 @@ class DSVAETransformer(BaseSSLTransformer):
         validation_fraction: float = 0.15,
         validation_every: int = 2,
         deterministic_validation: bool = True,
-        select: str = "trailing_mean",
-        bag_pooling: str = "mean",
-        checkpoint_dir: str | os.PathLike[str] | None = None,
-        precision: str = "float32",
+        select: Select = "trailing_mean",
+        bag_pooling: BagPooling = "mean",
+        checkpoint_dir: PathLike | None = None,
+        precision: Precision = "float32",
         compile: bool = False,
         device: str | torch.device = "auto",
         num_threads: int | None = None,
-        input_layout: str = "ntc",
+        input_layout: InputLayout = "ntc",
         callbacks: list[Any] | None = None,
         warm_start: bool = False,
-        random_state: int | np.random.RandomState | None = None,
+        random_state: RandomState = None,
         verbose: int = 0,
     ) -> None:
         self.embedding_dim = embedding_dim

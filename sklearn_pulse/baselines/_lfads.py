@@ -1,27 +1,41 @@
-"""LFADS: a variational autoencoder whose decoder is one dynamical system for all windows."""
+"""LFADS: variational autoencoder whose decoder is one dynamical system for all windows."""
 
 from __future__ import annotations
 
 import math
-import os
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
-import numpy as np
 import torch
 from skorch import NeuralNet
 from skorch.callbacks import Callback
 from torch import Tensor, nn
 
 from .._training._schedules import ReduceOnPlateau, ReduceOnValidationPlateau
-from ..base import BaseSSLTransformer, Callbacks, WindowBatches, check_integer, check_real
+from ..base import (
+    BaseSSLTransformer,
+    Callbacks,
+    WindowBatches,
+    check_integer,
+    check_real,
+    complete_docstring,
+)
+from ..base._typing import (
+    BagPooling,
+    InputLayout,
+    PathLike,
+    Pooling,
+    Precision,
+    RandomState,
+    Select,
+)
 from ..functional import HALF_LOG_2PI, ar1_log_density, gaussian_kl, gaussian_nll
 from ..networks import LatentFactorModel, LatentFactors, SystemEncoder
 from ..objectives import Objective
 from ..sampling import observed_span
 
-_MIN_VARIANCE = 1e-6  # of the signal, in its likelihood
-_PRIOR_LOGVAR = math.log(0.1)  # of initial conditions, and of the noise in the inputs' prior
-_PRIOR_LOG_TAU = math.log(10.0)  # steps in which the inputs' prior forgets
+_MIN_VARIANCE = 1e-6  # smallest variance of the signal in its likelihood
+_PRIOR_LOGVAR = math.log(0.1)  # in the priors of initial conditions and inputs
+_PRIOR_LOG_TAU = math.log(10.0)  # logarithm of the memory of the inputs' prior, in steps
 
 _WIDTHS = (
     "initial_condition_dim",
@@ -46,33 +60,40 @@ _OBJECTIVE_NAMES = (
 
 
 class Noise(NamedTuple):
-    """Standard normal draws behind the samples of one loss."""
+    """Standard normal draws for the samples of one loss."""
 
     initial: Tensor  # (batch, initial_condition_dim)
-    inputs: Tensor  # (n_timesteps, batch, inferred_input_dim), those that drive the generator
-    divergence: Tensor  # of the same shape, those that the inputs' divergence is estimated by
+    inputs: Tensor  # (n_timesteps, batch, inferred_input_dim), to drive the generator
+    divergence: Tensor  # of the same shape, to estimate the divergence of the inputs
 
 
+@complete_docstring
 class LatentFactorAnalysis(Objective):
     """Loss of LFADS, its encoder replaced by the dilated convolutions (paper, Appendix C).
 
-    ``loss_scale * (nll + ramp * kl_weight * (divergence of initial conditions + of inputs))``:
-    the mean Gaussian negative log likelihood of the observed entries; the divergence of the
-    initial condition from N(m, 0.1), m learnt; and that of the inferred inputs from a learnt
-    autoregressive process of first order, by one sample of them, up to the last observed step.
+    ``loss_scale * (nll + ramp * kl_weight * (divergence of initial conditions + of inputs))``,
+    where `nll` is the mean Gaussian negative log likelihood of the observed entries. The initial
+    condition diverges from N(m, 0.1) with a learnt m. The inferred inputs diverge from a learnt
+    autoregressive process of first order; one sample of them estimates this divergence, up to the
+    last observed step.
 
     Parameters
     ----------
     n_channels : int
-        Channels of the windows.
-    embedding_dim, encoder_hidden_dim, encoder_depth, pooling
-        The encoder.
-    kl_weight, loss_scale, ramp_epochs
-        The loss, as in :class:`LFADSTransformer`.
-    seed : int, default=0
-        Of the generator of samples.
+        Number of channels of the windows.
+    initial_condition_dim : int, default=64
+        Width of the latent initial condition.
+    inferred_input_dim : int, default=64
+        Width of the inputs that the controller infers.
+    kl_weight : float, default=1e-5
+        Weight of the divergences of the initial condition and of the inferred inputs from their
+        priors.
+    loss_scale : float, default=0.1
+        Factor of the whole loss.
+    ramp_epochs : int, default=10
+        Number of epochs over which the weight of the divergences rises to `kl_weight`.
     **model
-        Sizes of :class:`~sklearn_pulse.networks.LatentFactorModel`.
+        Other sizes of :class:`~sklearn_pulse.networks.LatentFactorModel`.
 
     Examples
     --------
@@ -84,7 +105,7 @@ class LatentFactorAnalysis(Objective):
     """
 
     encoder: SystemEncoder
-    last_error: Tensor | None = None  # of the last batch: the first term alone, unscaled
+    last_error: Tensor | None = None  # negative log likelihood of the last batch, unscaled
 
     def __init__(
         self,
@@ -93,7 +114,7 @@ class LatentFactorAnalysis(Objective):
         embedding_dim: int = 320,
         encoder_hidden_dim: int = 64,
         encoder_depth: int = 10,
-        pooling: str = "max",
+        pooling: Pooling = "max",
         initial_condition_dim: int = 64,
         inferred_input_dim: int = 64,
         kl_weight: float = 1e-5,
@@ -129,10 +150,10 @@ class LatentFactorAnalysis(Objective):
         ----------
         x : Tensor of shape (batch, n_timesteps, n_channels)
             Windows; unobserved steps hold any finite value.
-        observed : Tensor of bool, of shape (batch, n_timesteps), or None
-            None means that every step was observed.
-        noise : Noise or None
-            None draws it.
+        observed : Tensor of bool, of shape (batch, n_timesteps), or None, default=None
+            True where a step was observed; None means that every step was observed.
+        noise : Noise or None, default=None
+            Draws of the samples; None draws them.
 
         Returns
         -------
@@ -148,7 +169,18 @@ class LatentFactorAnalysis(Objective):
         return self.loss_scale * (error + weight * divergence)
 
     def draw_noise(self, x: Tensor) -> Noise:
-        """Draw what a loss of `x` needs; the shapes do not depend on what was observed."""
+        """Draw the noise of one loss; its shapes do not depend on the observed steps.
+
+        Parameters
+        ----------
+        x : Tensor of shape (batch, n_timesteps, n_channels)
+            Windows.
+
+        Returns
+        -------
+        Noise
+            Draws for the initial conditions and the inferred inputs.
+        """
         batch, n_timesteps, _ = x.shape
         steps = (n_timesteps, batch, len(self.prior_log_tau))
         shapes = ((batch, len(self.prior_mean)), steps, steps)
@@ -157,7 +189,22 @@ class LatentFactorAnalysis(Objective):
 
     @staticmethod
     def error(x: Tensor, latent: LatentFactors, observed: Tensor | None) -> Tensor:
-        """Mean negative log likelihood of the observed entries."""
+        """Compute the mean negative log likelihood of the observed entries.
+
+        Parameters
+        ----------
+        x : Tensor of shape (batch, n_timesteps, n_channels)
+            Windows; unobserved steps hold any finite value.
+        latent : LatentFactors
+            Output of the model.
+        observed : Tensor of bool, of shape (batch, n_timesteps), or None
+            True where a step was observed; None means that every step was observed.
+
+        Returns
+        -------
+        Tensor, scalar
+            The mean.
+        """
         errors = gaussian_nll(
             x.transpose(0, 1), latent.signal_mean, latent.signal_logvar, _MIN_VARIANCE
         )
@@ -166,7 +213,18 @@ class LatentFactorAnalysis(Objective):
         return (errors * observed.t().unsqueeze(-1)).sum() / (observed.sum() * x.shape[2])
 
     def initial_kl(self, latent: LatentFactors) -> Tensor:
-        """Divergence of the initial condition from its prior, a mean over windows."""
+        """Compute the divergence of the initial condition from its prior.
+
+        Parameters
+        ----------
+        latent : LatentFactors
+            Output of the model.
+
+        Returns
+        -------
+        Tensor, scalar
+            Mean over windows.
+        """
         prior_logvar = torch.full_like(self.prior_mean, _PRIOR_LOGVAR)
         divergence = gaussian_kl(
             latent.initial_mean, latent.initial_logvar, self.prior_mean, prior_logvar
@@ -174,7 +232,22 @@ class LatentFactorAnalysis(Objective):
         return divergence.sum(1).mean()
 
     def input_kl(self, latent: LatentFactors, noise: Tensor, observed: Tensor | None) -> Tensor:
-        """Divergence of the inferred inputs from their prior by one sample, a mean over windows."""
+        """Estimate the divergence of the inferred inputs from their prior by one sample.
+
+        Parameters
+        ----------
+        latent : LatentFactors
+            Output of the model.
+        noise : Tensor of shape (n_timesteps, batch, inferred_input_dim)
+            Standard normal draws of the sample.
+        observed : Tensor of bool, of shape (batch, n_timesteps), or None
+            True where a step was observed; None means that every step was observed.
+
+        Returns
+        -------
+        Tensor, scalar
+            Mean over windows.
+        """
         mean, logvar = latent.input_mean, latent.input_logvar
         sample = mean + (0.5 * logvar).exp() * noise
         log_posterior = -gaussian_nll(sample, mean, logvar) - HALF_LOG_2PI
@@ -187,7 +260,19 @@ class LatentFactorAnalysis(Objective):
 
 
 def ramp(epoch: int, n_epochs: int) -> float:
-    """Rise linearly over `n_epochs` epochs, to one at epoch number `n_epochs` (from 0).
+    """Compute a factor that rises linearly over `n_epochs` epochs and stays at one from then on.
+
+    Parameters
+    ----------
+    epoch : int
+        Number of the epoch, from 0.
+    n_epochs : int
+        Number of the first epoch whose factor is one.
+
+    Returns
+    -------
+    float
+        The factor.
 
     Examples
     --------
@@ -198,14 +283,14 @@ def ramp(epoch: int, n_epochs: int) -> float:
 
 
 class RampWeightDecay(Callback):
-    """Let the weight decay rise to its value as the divergences do.
+    """Raise the weight decay to its value along with the weight of the divergences.
 
     Parameters
     ----------
     weight_decay : float
-        The value in the end.
+        Weight decay at the end of the rise.
     n_epochs : int
-        Epochs of the rise.
+        Number of epochs of the rise.
     """
 
     def __init__(self, weight_decay: float, n_epochs: int) -> None:
@@ -213,7 +298,15 @@ class RampWeightDecay(Callback):
         self.n_epochs = n_epochs
 
     def on_epoch_begin(self, net: NeuralNet, **kwargs: Any) -> None:
-        """Set the optimizer's weight decay for an epoch."""
+        """Set the optimizer's weight decay for an epoch.
+
+        Parameters
+        ----------
+        net : NeuralNet
+            The net in training.
+        **kwargs
+            Not used.
+        """
         for group in net.optimizer_.param_groups:
             group["weight_decay"] = self.weight_decay * ramp(net.module_.epoch, self.n_epochs)
 
@@ -221,75 +314,49 @@ class RampWeightDecay(Callback):
 class LFADSTransformer(BaseSSLTransformer):
     """Embed windows by latent factor analysis via dynamical systems (LFADS).
 
-    A variational autoencoder: every window is the run of one dynamical system, a GRU, which all
-    windows share, from an initial state of its own and under inputs that a controller infers. As
+    LFADS is a variational autoencoder. Every window is the run of one dynamical system, a GRU that
+    all windows share. A window has its own initial state, and inputs that a controller infers. As
     in the paper, the likelihood is Gaussian and the encoder of the initial state is PULSE's, whose
     pooled output is the embedding.
 
     Parameters
     ----------
-    embedding_dim, encoder_hidden_dim, encoder_depth, pooling
-        The encoder, as in :class:`~sklearn_pulse.PulseTransformer`.
     initial_condition_dim : int, default=64
         Width of the latent initial condition.
     generator_dim : int, default=64
-        Width of the generator, the dynamical system.
+        Width of the generator, the GRU that is the dynamical system.
     factor_dim : int, default=128
         Number of factors that are read from the generator's state.
     controller_dim : int, default=64
-        Width of the controller.
+        Width of the controller, the GRU that infers the inputs.
     controller_encoder_dim : int, default=64
         Width of each direction of the GRU through which the controller reads the window.
     controller_lag : int, default=2
-        Steps to the nearest ones, past and future, that the controller sees.
+        Number of steps between a step and the nearest steps, past and future, that the controller
+        sees there.
     inferred_input_dim : int, default=64
         Width of the inputs that the controller infers.
     state_clip : float, default=1.0
-        Largest absolute value of all GRU states.
+        Largest absolute value of the states of all GRUs; larger values are clipped.
     kl_weight : float, default=1e-5
-        Of the divergences of the initial condition and of the inferred inputs from their priors.
+        Weight of the divergences of the initial condition and of the inferred inputs from their
+        priors.
     loss_scale : float, default=0.1
         Factor of the whole loss.
     ramp_epochs : int, default=10
-        Epochs over which the weight of the divergences and the weight decay rise to their
-        values; 0 has them there from the start.
-    max_epochs : int, default=100
-        Passes through the data.
+        Number of epochs over which the weight of the divergences and the weight decay rise to their
+        values; with 0 they have these values from the start.
     lr : float, default=1e-3
-        Where the learning rate starts, or its peak with "one_cycle".
+        Learning rate of AdamW at the start; with ``schedule="one_cycle"`` its peak.
     schedule : {"plateau", "validation_plateau", "one_cycle"}, default="plateau"
-        "plateau" multiplies the learning rate by 0.95 after 7 batches in a row without a lower
-        training loss, down to 1e-5 (published code). "validation_plateau" does so after 7
-        validations in a row without a lower reconstruction error, which is smoothed: 0.3 of the
-        value before and 0.7 of the new one (the method's authors); it needs a validation part.
-        "one_cycle" is that of :class:`~sklearn_pulse.PulseTransformer`.
+        Schedule of the learning rate. "plateau" multiplies it by 0.95 after 7 batches in a row
+        without a lower training loss, down to 1e-5 (published code). "validation_plateau"
+        multiplies it by 0.95 after 7 validations in a row without a lower reconstruction error,
+        which is smoothed as 0.3 of the value before and 0.7 of the new value (the method's
+        authors); it needs a validation part. "one_cycle" rises to `lr` and falls again, with one
+        step per batch.
     weight_decay : float, default=1e-3
-        Of AdamW, once it has risen.
-    batch_size : int, default=128
-        Windows a step.
-    gradient_clip_value : float or None, default=1.0
-        Largest absolute value of each element of the gradient.
-    validation_fraction, validation_every, select
-        As in :class:`~sklearn_pulse.PulseTransformer`.
-    deterministic_validation : bool, default=True
-        Whether every validation uses the same draws from the posteriors; False, the published
-        behaviour, draws new ones.
-    bag_pooling, checkpoint_dir, precision, compile, device, num_threads, input_layout, \
-            callbacks, warm_start, random_state, verbose
-        As in :class:`~sklearn_pulse.PulseTransformer`.
-
-    Attributes
-    ----------
-    encoder_ : torch.nn.Module
-        The fitted encoder, (batch, n_timesteps, n_channels) to (batch, embedding_dim).
-    net_ : skorch.NeuralNet
-        The fitted net; ``net_.module_`` is the objective.
-    history_ : list of dict
-        One dictionary an epoch, with ``train_loss``, ``valid_loss`` and ``dur`` in seconds.
-    n_iter_ : int
-        Epochs run.
-    n_timesteps_in_, n_channels_in_, n_features_in_ : int
-        As in :class:`~sklearn_pulse.PulseTransformer`.
+        Decoupled weight decay of AdamW at the end of its rise.
 
     References
     ----------
@@ -315,7 +382,7 @@ class LFADSTransformer(BaseSSLTransformer):
         embedding_dim: int = 320,
         encoder_hidden_dim: int = 64,
         encoder_depth: int = 10,
-        pooling: str = "max",
+        pooling: Pooling = "max",
         initial_condition_dim: int = 64,
         generator_dim: int = 64,
         factor_dim: int = 128,
@@ -329,24 +396,24 @@ class LFADSTransformer(BaseSSLTransformer):
         ramp_epochs: int = 10,
         max_epochs: int = 100,
         lr: float = 1e-3,
-        schedule: str = "plateau",
+        schedule: Literal["plateau", "validation_plateau", "one_cycle"] = "plateau",
         weight_decay: float = 1e-3,
         batch_size: int = 128,
         gradient_clip_value: float | None = 1.0,
         validation_fraction: float = 0.15,
         validation_every: int = 2,
         deterministic_validation: bool = True,
-        select: str = "trailing_mean",
-        bag_pooling: str = "mean",
-        checkpoint_dir: str | os.PathLike[str] | None = None,
-        precision: str = "float32",
+        select: Select = "trailing_mean",
+        bag_pooling: BagPooling = "mean",
+        checkpoint_dir: PathLike | None = None,
+        precision: Precision = "float32",
         compile: bool = False,
         device: str | torch.device = "auto",
         num_threads: int | None = None,
-        input_layout: str = "ntc",
+        input_layout: InputLayout = "ntc",
         callbacks: list[Any] | None = None,
         warm_start: bool = False,
-        random_state: int | np.random.RandomState | None = None,
+        random_state: RandomState = None,
         verbose: int = 0,
     ) -> None:
         self.embedding_dim = embedding_dim
@@ -408,8 +475,8 @@ class LFADSTransformer(BaseSSLTransformer):
     def _callbacks(self, train: WindowBatches, valid: WindowBatches | None) -> Callbacks:
         if self.schedule == "validation_plateau" and valid is None:
             raise ValueError(
-                "schedule='validation_plateau' follows the error of validation, and there is"
-                " nothing to validate on: pass X_val, raise validation_fraction, or set"
+                "schedule='validation_plateau' follows the validation error, but there is nothing"
+                " to validate on: pass X_val, raise validation_fraction, or set"
                 " schedule='plateau'."
             )
         return super()._callbacks(train, valid)

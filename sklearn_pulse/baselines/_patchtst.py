@@ -1,12 +1,10 @@
-"""PatchTST: reconstruct hidden patches of each channel from those that are left."""
+"""PatchTST: reconstruction of hidden patches of each channel from the other patches."""
 
 from __future__ import annotations
 
-import os
 from numbers import Integral
-from typing import Any
+from typing import Any, Literal
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -17,6 +15,16 @@ from ..base import (
     check_length,
     check_option,
     check_real,
+    complete_docstring,
+)
+from ..base._typing import (
+    BagPooling,
+    InputLayout,
+    PathLike,
+    Precision,
+    RandomState,
+    Schedule,
+    Select,
 )
 from ..networks import PatchEncoder
 from ..networks._patches import standardize
@@ -38,16 +46,16 @@ def draw_hidden(
     shape : tuple of int
         ``(batch, n_channels, n_patches)``.
     mask_ratio : float
-        Part to hide.
+        Fraction of the patches to hide.
     generator : torch.Generator
         Source of the draws.
-    visible : Tensor of bool, of shape (batch, n_patches), or None
-        The patches that count; None means all. The others are never hidden.
+    visible : Tensor of bool, of shape (batch, n_patches), or None, default=None
+        Patches that may be hidden and that are counted; None means all patches.
 
     Returns
     -------
     Tensor of bool, of shape `shape`
-        The hidden patches.
+        True for the hidden patches.
 
     Examples
     --------
@@ -64,25 +72,24 @@ def draw_hidden(
     return (rank >= n_kept) & visible.unsqueeze(1)
 
 
+@complete_docstring
 class PatchReconstruction(Objective):
     """Mean squared error of the hidden patches, in standardised units (paper, Appendix C).
 
-    The parameters are those of :class:`PatchTSTTransformer`, which describes them.
-
     Parameters
     ----------
-    n_channels, n_timesteps : int
-        Shape of the windows.
+    n_channels : int
+        Number of channels of the windows.
+    n_timesteps : int
+        Number of time steps of the windows.
     dropout : float, default=0.0
-        In training.
+        Dropout probability of the embedded patches and of each block's branches in training.
     mask_ratio : float, default=0.4
-        Part of the patches that is hidden.
+        Fraction of the patches that is hidden.
     loss_reduction : {"mean", "published"}, default="mean"
-        Whether the loss is divided by the batch size once more.
-    seed : int, default=0
-        Of the generator of masks and dropout.
+        "published" divides the mean loss by the batch size once more, as the published code does.
     **encoder
-        Parameters of :class:`~sklearn_pulse.networks.PatchEncoder`.
+        Sizes of :class:`~sklearn_pulse.networks.PatchEncoder`.
 
     Examples
     --------
@@ -102,7 +109,7 @@ class PatchReconstruction(Objective):
         *,
         dropout: float = 0.0,
         mask_ratio: float = 0.4,
-        loss_reduction: str = "mean",
+        loss_reduction: Literal["mean", "published"] = "mean",
         seed: int = 0,
         **encoder: Any,
     ) -> None:
@@ -124,10 +131,10 @@ class PatchReconstruction(Objective):
         ----------
         x : Tensor of shape (batch, n_timesteps, n_channels)
             Windows; unobserved steps hold any finite value.
-        observed : Tensor of bool, of shape (batch, n_timesteps), or None
-            None means that every step was observed.
-        hidden : Tensor of bool, of shape (batch, n_channels, n_patches), or None
-            The patches to hide; None draws them.
+        observed : Tensor of bool, of shape (batch, n_timesteps), or None, default=None
+            True where a step was observed; None means that every step was observed.
+        hidden : Tensor of bool, of shape (batch, n_channels, n_patches), or None, default=None
+            True for the patches to hide; None draws them.
 
         Returns
         -------
@@ -162,63 +169,48 @@ def _initialize(module: nn.Module) -> None:
 class PatchTSTTransformer(BaseSSLTransformer):
     """Embed windows by a transformer that reconstructs hidden patches (PatchTST).
 
-    Every channel is standardised, cut into patches and read by the same transformer; some patches
-    are set to zero and must be reconstructed from the others. Windows at `transform` have the
+    Every channel is standardised, cut into patches and read by the same transformer. Some patches
+    are set to zero and must be reconstructed from the others. Windows at `transform` must have the
     length of those at `fit`.
 
     Parameters
     ----------
     embedding_dim : int, default=64
-        Width of each channel's embedding, a multiple of `n_heads`; the whole one has
-        ``embedding_dim * n_channels`` numbers.
+        Width of the embedding of each channel, a multiple of `n_heads`. The embedding of a window
+        joins those of its channels and has ``embedding_dim * n_channels`` values.
     encoder_hidden_dim : int, default=512
-        Width of the feed-forward layers.
+        Width of the transformer's feed-forward layers.
     encoder_depth : int, default=3
-        Blocks of the transformer.
-    n_heads : int, default=4
-        Attention heads of each block.
+        Number of transformer blocks.
     activation : {"gelu", "relu"}, default="gelu"
-        Of the feed-forward layers.
+        Activation function of the feed-forward layers.
     dropout : float, default=0.0
-        Of the embedded patches and of each block's branches, in training.
+        Dropout probability of the embedded patches and of each block's branches in training.
     pooling : {"cls", "mean", "max"}, default="cls"
-        What embeds a channel: a learnt token that goes before the patches, or the mean or maximum
-        of the patches' tokens.
+        How the tokens of a channel become its embedding: "cls" takes the output of a learnt token
+        that goes before the patches, "mean" and "max" pool over the patches.
     patch_length : int or float, default=12
-        Steps of a patch, or its fraction of the window; half the window where that is shorter.
+        Length of a patch: a number of time steps (int) or a fraction of the window (float). It is
+        at most half the window.
     patch_stride : int or float, default=0.5
-        Steps from one patch to the next, or a fraction of the patch: 1.0 lets none overlap, as
-        the method's authors do, 1 starts a patch at every step, as the published code does.
-        Below 1.0 part of a hidden patch stays visible in its neighbours.
+        Steps from the start of a patch to that of the next (int), or their fraction of the patch
+        (float). With 1.0 patches do not overlap, as in the code of the method's authors; with 1 a
+        patch starts at every step, as in the published code. Below 1.0 a part of each hidden patch
+        stays visible in its neighbours.
     mask_ratio : float, default=0.4
-        Part of the patches that is hidden, in each channel others.
-    loss_reduction : {"mean", "published"}, default="mean"
-        "published" divides the loss by the batch size once more.
-    schedule : {"one_cycle", "constant"}, default="one_cycle"
-        Whether the learning rate runs through one cycle with its peak at `lr`, or stays at `lr`.
-    betas : pair of float or None, default=None
-        Of AdamW, for ``schedule="constant"``; None means (0.9, 0.999). One cycle moves the first.
-    max_epochs, lr, weight_decay, batch_size
-        As in :class:`~sklearn_pulse.PulseTransformer`.
+        Fraction of the patches that is hidden, drawn for each channel by itself.
     gradient_clip_value : float or None, default=None
-        As there; the paper's code clips nothing here.
-    validation_fraction, validation_every, select
-        As there.
+        Largest absolute value of each element of the gradient; larger ones are clipped. None does
+        not clip, as in the published code.
     deterministic_validation : bool, default=True
         Whether every validation hides the same patches, normalises by running statistics and
-        drops nothing out; False is the published behaviour.
-    bag_pooling, checkpoint_dir, precision, compile, device, num_threads, input_layout
-        As there.
-    callbacks, warm_start, random_state, verbose
-        As there.
+        applies no dropout; False is the published behaviour.
 
     Attributes
     ----------
     encoder_ : torch.nn.Module
-        The fitted encoder, (batch, n_timesteps, n_channels) to (batch, embedding_dim *
-        n_channels).
-    net_, history_, n_iter_, n_timesteps_in_, n_channels_in_, n_features_in_, feature_names_in_
-        As in :class:`~sklearn_pulse.PulseTransformer`.
+        The fitted encoder, from windows of shape (batch, n_timesteps, n_channels) to embeddings of
+        shape (batch, embedding_dim * n_channels).
 
     Notes
     -----
@@ -253,8 +245,8 @@ class PatchTSTTransformer(BaseSSLTransformer):
         "loss_reduction",
     )
     _one_step = (
-        "which are zero once they are standardised: there is nothing to learn, and every "
-        "embedding is the same"
+        "they are zero once they are standardised, so there is nothing to learn and every embedding"
+        " is the same"
     )
     _variable_length = False
     _poolings = ("cls", "mean", "max")
@@ -266,14 +258,14 @@ class PatchTSTTransformer(BaseSSLTransformer):
         encoder_hidden_dim: int = 512,
         encoder_depth: int = 3,
         n_heads: int = 4,
-        activation: str = "gelu",
+        activation: Literal["gelu", "relu"] = "gelu",
         dropout: float = 0.0,
-        pooling: str = "cls",
+        pooling: Literal["cls", "mean", "max"] = "cls",
         patch_length: int | float = 12,
         patch_stride: int | float = 0.5,
         mask_ratio: float = 0.4,
-        loss_reduction: str = "mean",
-        schedule: str = "one_cycle",
+        loss_reduction: Literal["mean", "published"] = "mean",
+        schedule: Schedule = "one_cycle",
         betas: tuple[float, float] | None = None,
         max_epochs: int = 100,
         lr: float = 1e-3,
@@ -283,17 +275,17 @@ class PatchTSTTransformer(BaseSSLTransformer):
         validation_fraction: float = 0.15,
         validation_every: int = 2,
         deterministic_validation: bool = True,
-        select: str = "trailing_mean",
-        bag_pooling: str = "mean",
-        checkpoint_dir: str | os.PathLike[str] | None = None,
-        precision: str = "float32",
+        select: Select = "trailing_mean",
+        bag_pooling: BagPooling = "mean",
+        checkpoint_dir: PathLike | None = None,
+        precision: Precision = "float32",
         compile: bool = False,
         device: str | torch.device = "auto",
         num_threads: int | None = None,
-        input_layout: str = "ntc",
+        input_layout: InputLayout = "ntc",
         callbacks: list[Any] | None = None,
         warm_start: bool = False,
-        random_state: int | np.random.RandomState | None = None,
+        random_state: RandomState = None,
         verbose: int = 0,
     ) -> None:
         self.embedding_dim = embedding_dim

@@ -1,4 +1,4 @@
-"""The control that every comparison carries: an encoder that was never trained."""
+"""Untrained encoder: the control of every comparison."""
 
 from __future__ import annotations
 
@@ -10,13 +10,23 @@ from numpy.typing import ArrayLike
 from sklearn.utils import check_random_state
 
 from .._data._validation import check_windows
-from ..base import BaseEncoderTransformer
+from ..base import BaseEncoderTransformer, complete_docstring
+from ..base._typing import BagPooling, InputLayout, Pooling, Precision, RandomState
 from ..networks import SystemEncoder
 from ..objectives import Objective
 
 
+@complete_docstring
 class UntrainedEncoder(Objective):
-    """An encoder without a loss."""
+    """Encoder without a loss.
+
+    Parameters
+    ----------
+    n_channels : int
+        Number of channels of the windows.
+    **encoder
+        Sizes of :class:`~sklearn_pulse.networks.SystemEncoder`.
+    """
 
     def __init__(self, n_channels: int, *, seed: int = 0, **encoder: Any) -> None:
         super().__init__(seed)
@@ -26,27 +36,14 @@ class UntrainedEncoder(Objective):
 class RandomEncoderTransformer(BaseEncoderTransformer):
     """Embed windows by PULSE's encoder as it was initialised.
 
-    A strong baseline: random dilated convolutions with a maximum over time are most of what
-    random-kernel methods are. With the same `random_state` and sizes, the weights are those that
-    :class:`~sklearn_pulse.PulseTransformer` starts from.
+    This is a strong baseline: methods of random kernels are little more than random dilated
+    convolutions with a maximum over time. With the same `random_state` and sizes, the weights are
+    those that :class:`~sklearn_pulse.PulseTransformer` starts from.
 
     Parameters
     ----------
-    embedding_dim, encoder_hidden_dim, encoder_depth, pooling
-        The encoder, as in :class:`~sklearn_pulse.PulseTransformer`.
-    bag_pooling, precision, compile, device, num_threads, input_layout
-        As there.
     random_state : int, RandomState instance or None, default=None
         Seed of the weights.
-
-    Attributes
-    ----------
-    encoder_ : torch.nn.Module
-        The encoder.
-    net_ : skorch.NeuralNet
-        The net that holds it.
-    n_timesteps_in_, n_channels_in_, n_features_in_ : int
-        As in :class:`~sklearn_pulse.PulseTransformer`.
 
     Examples
     --------
@@ -69,14 +66,14 @@ class RandomEncoderTransformer(BaseEncoderTransformer):
         embedding_dim: int = 320,
         encoder_hidden_dim: int = 64,
         encoder_depth: int = 10,
-        pooling: str = "max",
-        bag_pooling: str = "mean",
-        precision: str = "float32",
+        pooling: Pooling = "max",
+        bag_pooling: BagPooling = "mean",
+        precision: Precision = "float32",
         compile: bool = False,
         device: str | torch.device = "auto",
         num_threads: int | None = None,
-        input_layout: str = "ntc",
-        random_state: int | np.random.RandomState | None = None,
+        input_layout: InputLayout = "ntc",
+        random_state: RandomState = None,
     ) -> None:
         self.embedding_dim = embedding_dim
         self.encoder_hidden_dim = encoder_hidden_dim
@@ -95,8 +92,6 @@ class RandomEncoderTransformer(BaseEncoderTransformer):
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_timesteps, n_channels)
-            Windows, also 2-D or 4-D as in :class:`~sklearn_pulse.PulseTransformer`.
         y : Ignored
             Present for pipelines.
 

@@ -1,10 +1,9 @@
-"""REBAR: contrast windows with the one of their recording that reconstructs them best."""
+"""REBAR: contrast with the window of the same recording that reconstructs a window best."""
 
 from __future__ import annotations
 
-import os
 import warnings
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -27,6 +26,17 @@ from ..base import (
     check_option,
     check_real,
 )
+from ..base._typing import (
+    BagPooling,
+    InputLayout,
+    LayerNorm,
+    PathLike,
+    Pooling,
+    Precision,
+    RandomState,
+    Schedule,
+    SelectOrAverage,
+)
 from ..objectives import REBARContrast, REBARReconstruction, check_contrastive
 
 _ATTENTION_PARAMS = {
@@ -40,114 +50,108 @@ _ATTENTION_PARAMS = {
 class REBARTransformer(BaseSSLTransformer):
     """Embed windows by contrast with the window of their recording that explains them best.
 
-    REBAR trains twice. First a cross-attention learns to reconstruct a hidden block of a window
-    from the window itself. Then the encoder learns: of some candidates from an anchor's
-    recording, the one from which the cross-attention best reconstructs the anchor is its
-    positive, and the others are negatives, as are the other anchors of the batch.
+    REBAR trains in two stages. First a cross-attention learns to reconstruct a hidden block of a
+    window from the window itself. Then the encoder learns. Candidates are drawn from the recording
+    of each anchor. The candidate from which the cross-attention best reconstructs the anchor is its
+    positive. The other candidates are negatives, as are the other anchors of the batch.
 
-    Candidates of a window are other windows of `X` from its recording, so pass windows that know
-    it: lazy ones (``sliding_windows(recordings, length, stride, lazy=True).X``, the natural
-    input), bags, one a recording, or any windows with ``groups``, which then names the recording
-    of each. Bare windows without `groups` are taken as one recording: candidates are drawn from
-    all of `X`.
+    Candidates of a window are other windows of `X` from its recording. So pass windows that know
+    their recording: lazy windows (``sliding_windows(recordings, length, stride, lazy=True).X``, the
+    natural input), bags of one recording each, or any windows with ``groups``, which then names the
+    recording of each window. Bare windows without `groups` are taken as one recording: candidates
+    are drawn from all of `X`.
 
     Parameters
     ----------
-    embedding_dim, encoder_hidden_dim, encoder_depth, pooling
-        The encoder, as in :class:`~sklearn_pulse.PulseTransformer`.
     layer_norm : {"everywhere", "embedding", "none"}, default="everywhere"
-        Where the encoder's layer normalisation acts: in loss and embedding, in the embedding
-        alone, where it is never trained, or nowhere (REBAR's own code).
+        Where the encoder's layer normalisation acts: in the loss and the embedding, in the
+        embedding alone (so it is never trained), or nowhere (REBAR's own code).
     representation_dropout : float, default=0.0
-        On the encoder's output, in training; REBAR's own code has 0.1.
+        Dropout probability of the encoder's output in training; 0.1 in REBAR's own code.
     n_candidates : int, default=10
-        Candidates an anchor, drawn with replacement; at least 2. Each is embedded, so a step
-        costs ``n_candidates + 1`` times that of a method without candidates.
+        Number of candidates per anchor, drawn with replacement; at least 2. Each is embedded, so a
+        step costs ``n_candidates + 1`` times that of a method without candidates.
     alpha : float, default=0.0
-        Weight of the contrast with the other anchors; the one with the other candidates has
-        ``1 - alpha``.
+        Weight of the contrast with the other anchors; the contrast with the other candidates has
+        the weight ``1 - alpha``.
     temperature : float, default=1.0
-        Of both contrasts.
+        Divisor of the cosine similarities in both contrasts.
     anchors : {"windows", "recordings"}, default="windows"
-        Whether an epoch takes every window as the anchor once, or one window of each recording,
-        at the same relative position in all recordings of a batch (published code; pass windows
-        at a stride of 1 for its very positions).
-    loss_reduction : {"mean", "published"}, default="mean"
-        "published" divides the mean over the batch by the size of the batch once more.
+        Anchors of an epoch: every window once, or one window of each recording, at the same
+        relative position in all recordings of a batch (published code). For the very positions of
+        the published code, pass windows at a stride of 1.
     mask_length : int or float, default=0.12
-        Steps of the block that is hidden in the first stage, or their fraction of the window. It
-        lies anywhere, the end of the window included, which the published draws never reach.
+        Length of the block that is hidden in the first stage: a number of time steps (int) or a
+        fraction of the window (float). The block may lie at the end of the window too, which the
+        published draws never reach.
     attention_hidden_dim : int, default=256
         Width of the cross-attention.
     attention_kernel_size : int, default=15
-        Of its convolutions, odd.
+        Kernel size of the convolutions of the cross-attention, in steps; odd.
     attention_bottleneck_dim : int, default=32
-        Width that its dilated convolutions read.
+        Width of the input of the cross-attention's dilated convolutions.
     attention_depth : int, default=1
-        Its dilated blocks; each doubles what it sees (``double_receptivefield`` in the code).
+        Number of dilated blocks of the cross-attention. Each doubles the number of steps that it
+        sees (``double_receptivefield`` in REBAR's own code).
     attention_dropout : float, default=0.1
-        On its weights, in the first stage.
+        Dropout probability of the attention weights in the first stage.
     attention_epochs : int, default=300
-        Epochs of the first stage. It reads what lazy windows cover of their recordings, cut anew
-        into windows that do not overlap; all windows, where their starts are not known.
+        Number of epochs of the first stage. It reads the parts of the recordings that lazy windows
+        cover, cut anew into windows that do not overlap. If the starts of the windows are not
+        known, it reads all windows.
     attention_lr : float, default=1e-3
-        Its learning rate: Adam, constant, without weight decay or clipping.
+        Learning rate of the first stage, which trains by Adam without schedule, weight decay or
+        clipping.
     attention_batch_size : int, default=32
-        Its windows a step. It keeps the weights of the lowest validation error, the mean of a
-        hidden entry, summed over batches.
+        Number of windows per training step of the first stage. It keeps the weights of the lowest
+        validation error: the mean over the hidden entries of a batch, summed over batches.
     max_epochs : int, default=100
-        Passes of the second stage.
+        Number of passes through the training windows in the second stage.
     lr : float, default=1e-3
-        Learning rate of the second stage; its peak under ``schedule="one_cycle"``.
+        Learning rate of AdamW in the second stage. The one-cycle schedule rises to this value.
     schedule : {"one_cycle", "constant"}, default="one_cycle"
-        Of the second stage's learning rate; "constant" is what the published code comes to.
-    betas : tuple of two floats or None, default=None
-        Of AdamW under ``schedule="constant"``; None means torch's (0.9, 0.999). One cycle moves
-        the first itself.
-    weight_decay, batch_size
-        Of the second stage, as in :class:`~sklearn_pulse.PulseTransformer`; `batch_size` is at
-        least 2.
+        Schedule of the second stage's learning rate. "one_cycle" rises to `lr` and falls again,
+        with one step per batch. "constant" keeps it at `lr`, which the published code amounts to.
+    weight_decay : float, default=1e-5
+        Decoupled weight decay of AdamW in the second stage.
+    batch_size : int, default=128
+        Number of anchors per training step of the second stage; at least 2.
     gradient_clip_value : float or None, default=None
-        As there, of the second stage; the paper's code clips nothing here.
-    validation_fraction, validation_every
-        As there; `validation_every` is that of the second stage.
-    select : {"trailing_mean", "min_val", "last", "average", "average_min_val"}, \
-default="trailing_mean"
-        As there, of the second stage. "average" takes the mean of the weights after every update,
-        and of the initial ones, whatever the validation loss. "average_min_val" takes that mean
-        as it was after the epoch with the lowest validation loss, which stays that of the weights
-        themselves (REBAR's own code).
+        Largest absolute value of each element of the gradient in the second stage; larger ones are
+        clipped. None does not clip, as in the published code.
+    validation_every : int, default=2
+        Number of epochs of the second stage from one validation to the next.
     deterministic_validation : bool, default=True
         Whether every validation uses the same candidates and hidden steps, and no dropout.
-    bag_pooling : {"mean", "max"}, default="mean"
-        How the embeddings of a bag's windows are pooled.
-    checkpoint_dir : path-like or None, default=None
-        As there; both stages resume.
-    precision, compile, device, num_threads, input_layout
-        As there; `compile` is for the encoder.
+    select : {"trailing_mean", "min_val", "last", "average", "average_min_val"}, \
+default="trailing_mean"
+        Weights that are kept. "trailing_mean" is the published rule: an epoch's weights are kept if
+        the mean of the last five validation losses is at most the validation loss of the epoch kept
+        before. "min_val" keeps those of the lowest validation loss, "last" those of the last epoch.
+        "average" keeps the mean of the initial weights and of the weights after every update, as
+        TS2Vec's own code does. "average_min_val" keeps that mean as it was after the epoch of the
+        lowest validation loss, which is still the loss of the weights themselves, as REBAR's own
+        code does.
     callbacks : list of skorch callbacks or None, default=None
-        Of the second stage; copied at `fit`.
-    warm_start, random_state, verbose
-        As there.
+        Callbacks of the second stage. `fit` uses copies, which are found in ``net_.callbacks_``.
 
     Attributes
     ----------
-    encoder_ : torch.nn.Module
-        The fitted encoder.
     net_ : skorch.NeuralNet
-        The second stage.
+        The net of the second stage; ``net_.module_`` is the objective.
     cross_attention_net_ : skorch.NeuralNet
-        The first stage, with its ``history``.
-    history_, n_iter_ : list of dict, int
-        Epochs of the second stage.
-    n_timesteps_in_, n_channels_in_, n_features_in_, feature_names_in_
-        As in :class:`~sklearn_pulse.PulseTransformer`.
+        The net of the first stage, with its ``history``.
+    history_ : list of dict
+        One dictionary per epoch of the second stage, with ``train_loss``, ``valid_loss`` and
+        ``dur`` (its duration in seconds).
+    n_iter_ : int
+        Number of epochs run in the second stage.
 
     Notes
     -----
-    Candidates are windows of `X`, and another than their anchor. The published code draws them
-    as it draws anchors, at any step of the recording that keeps half a window away from its start
-    and a whole one from its end, so that they may overlap the anchor.
+    The candidates of an anchor are windows of `X` other than the anchor. The published code draws
+    them as it draws anchors, at any step of the recording that keeps half a window away from its
+    start and a whole window from its end, so that they may overlap the anchor.
 
     References
     ----------
@@ -182,7 +186,7 @@ default="trailing_mean"
         "temperature",
         "loss_reduction",
     )
-    _one_step = "half of it cannot be reconstructed, so candidates are chosen at random"
+    _one_step = "no part of a step can be reconstructed, so positives are chosen at random"
     _earlier_nets = ("cross_attention_net_",)
     _min_batch_size = 2
     _selections = {**BaseSSLTransformer._selections, **AVERAGES}
@@ -193,14 +197,14 @@ default="trailing_mean"
         embedding_dim: int = 320,
         encoder_hidden_dim: int = 64,
         encoder_depth: int = 10,
-        pooling: str = "max",
-        layer_norm: str = "everywhere",
+        pooling: Pooling = "max",
+        layer_norm: LayerNorm = "everywhere",
         representation_dropout: float = 0.0,
         n_candidates: int = 10,
         alpha: float = 0.0,
         temperature: float = 1.0,
-        anchors: str = "windows",
-        loss_reduction: str = "mean",
+        anchors: Literal["windows", "recordings"] = "windows",
+        loss_reduction: Literal["mean", "published"] = "mean",
         mask_length: int | float = 0.12,
         attention_hidden_dim: int = 256,
         attention_kernel_size: int = 15,
@@ -212,7 +216,7 @@ default="trailing_mean"
         attention_batch_size: int = 32,
         max_epochs: int = 100,
         lr: float = 1e-3,
-        schedule: str = "one_cycle",
+        schedule: Schedule = "one_cycle",
         betas: tuple[float, float] | None = None,
         weight_decay: float = 1e-5,
         batch_size: int = 128,
@@ -220,17 +224,17 @@ default="trailing_mean"
         validation_fraction: float = 0.15,
         validation_every: int = 2,
         deterministic_validation: bool = True,
-        select: str = "trailing_mean",
-        bag_pooling: str = "mean",
-        checkpoint_dir: str | os.PathLike[str] | None = None,
-        precision: str = "float32",
+        select: SelectOrAverage = "trailing_mean",
+        bag_pooling: BagPooling = "mean",
+        checkpoint_dir: PathLike | None = None,
+        precision: Precision = "float32",
         compile: bool = False,
         device: str | torch.device = "auto",
         num_threads: int | None = None,
-        input_layout: str = "ntc",
+        input_layout: InputLayout = "ntc",
         callbacks: list[Any] | None = None,
         warm_start: bool = False,
-        random_state: int | np.random.RandomState | None = None,
+        random_state: RandomState = None,
         verbose: int = 0,
     ) -> None:
         self.embedding_dim = embedding_dim
@@ -333,13 +337,13 @@ default="trailing_mean"
             if not valid.windows.names_recordings:
                 raise ValueError(
                     "X_val is an array of windows, and nothing says which recordings they are"
-                    " from (groups is of X): pass X_val as bags, one bag per recording, or as"
+                    " from (groups belongs to X): pass X_val as bags, one bag per recording, or as"
                     " lazy windows."
                 )
         if train.n_windows.max() == 1:
             warnings.warn(
-                "X has one window of each recording, so each is its own only candidate and there"
-                " is little to learn: pass more windows of a recording, or no groups.",
+                "X has one window of each recording, so each window is its own only candidate and"
+                " there is little to learn: pass several windows per recording, or no groups.",
                 stacklevel=4,
             )
 
@@ -351,7 +355,7 @@ default="trailing_mean"
         self.cross_attention_net_ = attention
 
     def _attention_net(self, net: SSLNet, validated: bool) -> SSLNet:
-        """Build the first stage, which starts from the weights that the second one holds."""
+        """Build the net of the first stage; it starts from the second stage's cross-attention."""
         seed, objective_seed = np.random.SeedSequence((net.seed, 1)).generate_state(2).tolist()
         callbacks: list[tuple[str, Callback]] = []
         if validated:

@@ -1,8 +1,7 @@
-"""SimCLR: find the augmented copy of a window among the other windows."""
+"""SimCLR: contrast of a window's augmented copy with the other windows."""
 
 from __future__ import annotations
 
-import os
 from typing import Any
 
 import numpy as np
@@ -15,7 +14,18 @@ from .._data._validation import CheckedWindows
 from .._training._device import resolve_device
 from .._training._iterator import Batch
 from ..augmentations import Jitter, RandomApply, Scale
-from ..base import AVERAGES, BaseSSLTransformer, WindowBatches, check_real
+from ..base import AVERAGES, BaseSSLTransformer, WindowBatches, check_real, complete_docstring
+from ..base._typing import (
+    BagPooling,
+    InputLayout,
+    LayerNorm,
+    PathLike,
+    Pooling,
+    Precision,
+    RandomState,
+    Schedule,
+    SelectOrAverage,
+)
 from ..functional import info_nce
 from ..objectives import ContrastiveObjective, check_contrastive
 from ..sampling import draw_shifts, observed_span, shift_within, take_steps
@@ -37,19 +47,31 @@ _OBJECTIVE_NAMES = (
 )
 
 
+@complete_docstring
 class AugmentationContrast(ContrastiveObjective):
     """Loss of SimCLR (paper, Appendix C; one direction, mean over the anchors).
 
-    The anchor is the window as it is; its positive is shifted, scaled and jittered, in this
-    order, each with a probability of `augmentation_probability`. Every other anchor and positive
-    of the batch is a negative.
+    The anchor is the window as it is. Its positive is shifted, scaled and jittered, in this order,
+    each with a probability of `augmentation_probability`. Every other anchor and positive of the
+    batch is a negative.
 
     Parameters
     ----------
     n_channels : int
-        Channels of the windows.
-    temperature, max_shift, scale_range, jitter, augmentation_probability
-        As in :class:`~sklearn_pulse.baselines.SimCLRTransformer`.
+        Number of channels of the windows.
+    temperature : float, default=1.0
+        Divisor of the cosine similarities; the published values are 1 and 0.001 (ECG).
+    max_shift : float, default=0.5
+        Largest shift of the positive along the recording, as a fraction of the window. The
+        published code has half a window (0.5), the paper's text a whole one (1.0); 0 does not
+        shift.
+    scale_range : pair of float, default=(0.5, 1.5)
+        Bounds of the factor that the positive is multiplied by.
+    jitter : float, default=0.2
+        Standard deviation of the noise that is added to the positive, in units of the standard
+        deviation of the training windows (in validation, of the validation windows). 0 adds none.
+    augmentation_probability : float, default=0.5
+        Probability of each augmentation, drawn for each window by itself.
     **representation
         The encoder, its normalisation and dropout, and the seed, as in
         :class:`ContrastiveObjective`.
@@ -95,22 +117,22 @@ class AugmentationContrast(ContrastiveObjective):
         ----------
         x : Tensor of shape (batch, n_timesteps, n_channels)
             Windows; unobserved steps hold any finite value.
-        observed : Tensor of bool, of shape (batch, n_timesteps), or None
-            None means that every step was observed.
-        data_std : Tensor of shape (batch,), or None
+        observed : Tensor of bool, of shape (batch, n_timesteps), or None, default=None
+            True where a step was observed; None means that every step was observed.
+        data_std : Tensor of shape (batch,), or None, default=None
             Standard deviation of the data, the unit of the jitter; None takes that of the batch.
         context : Tensor of shape (batch, n_timesteps + 2 * margin, n_channels), or None
-            The windows and as many steps of their recordings on both sides, where positives are
-            cut from; None shifts within the window.
+            Windows with `margin` steps of their recordings on both sides, from which positives are
+            cut; None shifts within the window.
         context_observed : Tensor of bool, of shape (batch, n_timesteps + 2 * margin), or None
-            None means that every step was observed.
-        room : Tensor of int, of shape (batch, 2), or None
-            Steps of the context that were recorded, before and after the window.
+            True where a step of the context was observed; None means that every step was observed.
+        room : Tensor of int, of shape (batch, 2), or None, default=None
+            Number of recorded steps of the context before and after the window; None means all.
 
         Returns
         -------
         Tensor, scalar
-            The loss; zero for a single window, which has nothing to be told from.
+            The loss; zero for a single window, which has no other window to be told from.
         """
         generator = self.generator(x.device)
         if context is None:
@@ -149,7 +171,7 @@ class AugmentationContrast(ContrastiveObjective):
     def _shift_within(
         self, x: Tensor, observed: Tensor | None, generator: torch.Generator
     ) -> tuple[Tensor, Tensor | None]:
-        """Shift windows without surroundings: their edges are repeated."""
+        """Shift windows without their surroundings; the first or last step is repeated."""
         if observed is None:
             lengths = torch.full((len(x),), x.shape[1], device=x.device)
         else:
@@ -165,13 +187,13 @@ class AugmentationContrast(ContrastiveObjective):
         n_timesteps: int,
         generator: torch.Generator,
     ) -> tuple[Tensor, Tensor | None]:
-        """Shift windows along their recordings, as far as those reach."""
+        """Shift windows along their recordings, up to the ends of these."""
         margin = (context.shape[1] - n_timesteps) // 2
         lengths = torch.full((len(context),), n_timesteps, device=context.device)
         shift = self._draw_shifts(lengths, generator, room)
         if observed is None:
             return take_steps(context, margin + shift, n_timesteps), None
-        # A window that a gap of the recording swallows whole stays where it was.
+        # A window stays in its place if the shifted window would hold no observed step.
         seen = take_steps(observed, margin + shift, n_timesteps).any(1)
         start = margin + shift * seen
         return take_steps(context, start, n_timesteps), take_steps(observed, start, n_timesteps)
@@ -185,14 +207,18 @@ class AugmentationContrast(ContrastiveObjective):
 
 
 class ContrastBatches(WindowBatches):
-    """Windows with the spread of their data and, if they know their recordings, surroundings.
+    """Batches of windows with the spread of the data and, for lazy windows, their surroundings.
 
     Parameters
     ----------
-    windows, index, device
-        As in :class:`~sklearn_pulse._data._batches.WindowBatches`.
+    windows : Windows
+        Checked windows.
+    index : ndarray of int
+        Numbers of the windows that batches are taken from.
+    device : torch.device
+        Device of the batches.
     max_shift : float
-        The margin as a fraction of the window.
+        Largest shift as a fraction of the window; the surroundings reach as far on both sides.
     """
 
     _masks = WindowBatches._masks | {"context_observed": "context"}
@@ -235,59 +261,50 @@ class SimCLRTransformer(BaseSSLTransformer):
     """Embed windows so that an augmented copy of each can be told from all others (SimCLR).
 
     The copy is shifted along the recording, scaled and jittered, each with a probability of one
-    half. Pass a :class:`~sklearn_pulse.windows.RecordingWindows` (``sliding_windows(...,
-    lazy=True)``) and copies are cut from the recording, up to half a window before or after; near
-    an end of the recording the shift goes no farther than the recording does (the published code
-    leaves out windows so near to an end). Windows in an array know nothing of what surrounds them:
-    their first or last step is repeated instead.
+    half. With a :class:`~sklearn_pulse.windows.RecordingWindows` (``sliding_windows(...,
+    lazy=True)``) the copies are cut from the recording, up to half a window before or after. Near
+    an end of the recording the shift goes no farther than the recording does; the published code
+    leaves out windows so near to an end. Windows in an array do not know their surroundings: their
+    first or last step is repeated instead.
 
     Parameters
     ----------
-    embedding_dim, encoder_hidden_dim, encoder_depth, pooling
-        The encoder, as in :class:`~sklearn_pulse.PulseTransformer`.
     layer_norm : {"everywhere", "embedding", "none"}, default="everywhere"
-        Where the encoder's layer normalisation acts: in loss and embedding, in the embedding
-        alone, where it is never trained, or nowhere (the code that SimCLR was taken from).
+        Where the encoder's layer normalisation acts: in the loss and the embedding, in the
+        embedding alone (so it is never trained), or nowhere (the code that this SimCLR was taken
+        from).
     representation_dropout : float, default=0.0
-        On the encoder's output, in training; that code has 0.1.
+        Dropout probability of the encoder's output in training; 0.1 in the code that this SimCLR
+        was taken from.
     temperature : float, default=1.0
-        Divides the cosine similarities; the published ones are 1 and 0.001 (ECG).
+        Divisor of the cosine similarities; the published values are 1 and 0.001 (ECG).
     max_shift : float, default=0.5
-        Largest shift as a fraction of the window: half a window in the published code, a whole
-        one (1.0) in the paper's text. 0 leaves shifts out.
-    scale_range : tuple of two floats, default=(0.5, 1.5)
-        Bounds of the factor of a window.
+        Largest shift of the copy along the recording, as a fraction of the window. The published
+        code has half a window (0.5), the paper's text a whole one (1.0); 0 does not shift.
+    scale_range : pair of float, default=(0.5, 1.5)
+        Bounds of the factor that the copy is multiplied by.
     jitter : float, default=0.2
-        Standard deviation of the added noise, in units of that of the data: the training
-        windows, or the validation windows in validation. 0 leaves it out.
+        Standard deviation of the noise that is added to the copy, in units of the standard
+        deviation of the training windows (in validation, of the validation windows). 0 adds none.
     augmentation_probability : float, default=0.5
-        Probability of each augmentation, window by window.
-    max_epochs, lr, weight_decay, batch_size, gradient_clip_value
-        As in :class:`~sklearn_pulse.PulseTransformer`; a larger batch has more negatives, and a
-        last batch of one window joins the batch before. `batch_size` is at least 2.
-    schedule : {"one_cycle", "constant"}, default="one_cycle"
-        Of the learning rate: one cycle with its peak at `lr`, or `lr` throughout.
-    betas : tuple of two floats or None, default=None
-        Of AdamW, under ``schedule="constant"``; None means (0.9, 0.999).
-    validation_fraction, validation_every, deterministic_validation
-        As there; one window alone cannot be contrasted, so a validation part of one is left out.
-        With `RecordingWindows`, pass `groups` to `fit`: shifted copies reach beyond their window.
+        Probability of each augmentation, drawn for each window by itself.
+    batch_size : int, default=128
+        Number of windows per training step; at least 2. A larger batch has more negatives. A last
+        batch of one window joins the batch before.
+    validation_fraction : float, default=0.15
+        Fraction of the samples that is held out to select the weights, or of the groups if `fit` is
+        given `groups`. 0 holds out none; without validation, or with a single window to validate
+        on, the last weights are kept. With `RecordingWindows`, pass `groups` to `fit`: shifted
+        copies reach beyond their window.
     select : {"trailing_mean", "min_val", "last", "average", "average_min_val"}, \
 default="trailing_mean"
-        As there; "average" takes the mean of the weights after every update, and of the initial
-        ones, whatever the validation loss. "average_min_val" takes that mean as it was after the
-        epoch with the lowest validation loss, which stays that of the weights themselves.
-    bag_pooling, checkpoint_dir, precision, compile, device, num_threads, input_layout
-        As there.
-    callbacks, warm_start, random_state, verbose
-        As there; `random_state` seeds the augmentations too.
-
-    Attributes
-    ----------
-    encoder_, net_, history_, n_iter_
-        As in :class:`~sklearn_pulse.PulseTransformer`.
-    n_timesteps_in_, n_channels_in_, n_features_in_, feature_names_in_
-        As there.
+        Weights that are kept. "trailing_mean" is the published rule: an epoch's weights are kept if
+        the mean of the last five validation losses is at most the validation loss of the epoch kept
+        before. "min_val" keeps those of the lowest validation loss, "last" those of the last epoch.
+        "average" keeps the mean of the initial weights and of the weights after every update, as
+        TS2Vec's own code does. "average_min_val" keeps that mean as it was after the epoch of the
+        lowest validation loss, which is still the loss of the weights themselves, as REBAR's own
+        code does.
 
     References
     ----------
@@ -320,8 +337,8 @@ default="trailing_mean"
         embedding_dim: int = 320,
         encoder_hidden_dim: int = 64,
         encoder_depth: int = 10,
-        pooling: str = "max",
-        layer_norm: str = "everywhere",
+        pooling: Pooling = "max",
+        layer_norm: LayerNorm = "everywhere",
         representation_dropout: float = 0.0,
         temperature: float = 1.0,
         max_shift: float = 0.5,
@@ -331,24 +348,24 @@ default="trailing_mean"
         max_epochs: int = 100,
         lr: float = 1e-3,
         weight_decay: float = 1e-5,
-        schedule: str = "one_cycle",
+        schedule: Schedule = "one_cycle",
         betas: tuple[float, float] | None = None,
         batch_size: int = 128,
         gradient_clip_value: float | None = 5.0,
         validation_fraction: float = 0.15,
         validation_every: int = 2,
         deterministic_validation: bool = True,
-        select: str = "trailing_mean",
-        bag_pooling: str = "mean",
-        checkpoint_dir: str | os.PathLike[str] | None = None,
-        precision: str = "float32",
+        select: SelectOrAverage = "trailing_mean",
+        bag_pooling: BagPooling = "mean",
+        checkpoint_dir: PathLike | None = None,
+        precision: Precision = "float32",
         compile: bool = False,
         device: str | torch.device = "auto",
         num_threads: int | None = None,
-        input_layout: str = "ntc",
+        input_layout: InputLayout = "ntc",
         callbacks: list[Any] | None = None,
         warm_start: bool = False,
-        random_state: int | np.random.RandomState | None = None,
+        random_state: RandomState = None,
         verbose: int = 0,
     ) -> None:
         self.embedding_dim = embedding_dim
@@ -414,7 +431,7 @@ default="trailing_mean"
 
 
 def _standard_deviation(x: Tensor, observed: Tensor | None) -> Tensor:
-    """Return the standard deviation of all observed entries, once a window."""
+    """Return the standard deviation of all observed entries of a batch, once per window."""
     entries = x if observed is None else x[observed]
     return entries.std(correction=0).expand(len(x))
 
@@ -427,13 +444,13 @@ def _context_windows(windows: CheckedWindows, max_shift: float) -> ContextWindow
 
 
 def _data_std(windows: CheckedWindows, index: NDArray[np.intp]) -> float:
-    """Return the standard deviation of all observed entries of some windows, block by block."""
+    """Compute the standard deviation of all observed entries of windows, block by block."""
     n, mean, squares = 0, 0.0, 0.0
     size = max(1, 2**22 // (windows.n_timesteps * windows.n_channels))
     for start in range(0, len(index), size):
         block = windows.take(index[start : start + size])
         x = (block.x if block.observed is None else block.x[block.observed]).astype(np.float64)
-        # Chan's update: sums of squares alone would cancel where the mean is large.
+        # Chan's update, since plain sums of squares cancel where the mean is large.
         total, delta = n + x.size, x.mean() - mean
         squares += x.var() * x.size + delta**2 * n * x.size / total
         mean += delta * x.size / total

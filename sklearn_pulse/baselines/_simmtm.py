@@ -1,11 +1,9 @@
-"""SimMTM: rebuild a window from its masked copies and from the windows that are like it."""
+"""SimMTM: reconstruction of a window from its masked copies and from similar windows."""
 
 from __future__ import annotations
 
-import os
-from typing import Any
+from typing import Any, Literal
 
-import numpy as np
 import torch
 import torch.nn.functional as F
 from skorch.callbacks import LRScheduler
@@ -19,6 +17,16 @@ from ..base import (
     check_integer,
     check_option,
     check_real,
+    complete_docstring,
+)
+from ..base._typing import (
+    BagPooling,
+    InputLayout,
+    PathLike,
+    Pooling,
+    Precision,
+    RandomState,
+    Select,
 )
 from ..networks import ConvEncoder, SystemEncoder
 from ..networks._time import mask_steps
@@ -43,29 +51,54 @@ _OBJECTIVE_NAMES = (
 )
 
 
+@complete_docstring
 class MaskedNeighbors(Objective):
     """Loss of SimMTM: contrast of masked copies, and reconstruction from similar windows.
 
-    Each window has a few masked copies. Those of a window must be like it and like each other,
-    unlike all others (constraint loss); and the encoded steps of all windows and copies but
-    itself, weighted by how like it they are, must rebuild it. Two learnt scales weigh the losses.
-
-    The parameters are those of :class:`SimMTMTransformer`, which describes them.
+    Each window has a few masked copies. The constraint loss asks that a window and its copies are
+    similar to each other, and unlike all others. The reconstruction loss rebuilds a window from the
+    encoded steps of all other windows and copies, weighted by their similarity to it. Two learnt
+    scales weigh the losses.
 
     Parameters
     ----------
-    n_channels, n_timesteps : int
-        Shape of the windows; with ``backbone="dilated"`` they may have any length.
-    backbone, embedding_dim, encoder_hidden_dim, encoder_depth, pooling, dropout
-        The encoder.
-    projector_hidden_dim, projector_dim, temperature
-        What similarity is measured on.
-    n_masks, mask_ratio, mean_mask_length, mask_chain
-        The masked copies.
+    n_channels : int
+        Number of channels of the windows.
+    n_timesteps : int
+        Number of time steps of the windows; with ``backbone="dilated"`` they may have any length.
+    backbone : {"cnn", "dilated"}, default="cnn"
+        The encoder: "cnn" has the strided convolutions of the method's authors, "dilated" is the
+        encoder of :class:`~sklearn_pulse.PulseTransformer`.
+    embedding_dim : int, default=128
+        Width of the embedding: the number of values that represent a window.
+    encoder_hidden_dim : int, default=32
+        Width of the first strided convolution; each further one has twice the width of the one
+        before. For the dilated encoder, the width of all blocks.
+    encoder_depth : int, default=3
+        Number of strided convolutions. For the dilated encoder, the number of residual blocks
+        before the last block.
+    dropout : float, default=0.2
+        Dropout probability after the first strided convolution in training; the dilated encoder has
+        no dropout.
+    projector_hidden_dim : int, default=256
+        Width of the first of the projector's two layers.
+    projector_dim : int, default=128
+        Width of the projector's output, on which similarity is measured.
+    n_masks : int, default=3
+        Number of masked copies of each window.
+    mask_ratio : float, default=0.5
+        Fraction of the values that is masked, on average.
+    mean_mask_length : float, default=3.0
+        Mean length of a masked run, in steps.
+    mask_chain : {"channel", "batch"}, default="channel"
+        Order of values along which masked runs lie. "channel" follows the steps of one channel of
+        one copy. "batch" follows all values of a batch: step after step and, within a step, channel
+        after channel, as in the code of the method's authors.
+    temperature : float, default=0.2
+        Divisor of the cosine similarities.
     reconstruct : {"originals", "inputs"}, default="originals"
-        What is rebuilt.
-    seed : int, default=0
-        Of the generator of masks and dropout.
+        Target of the reconstruction: the windows, or all inputs of the encoder, with the masked
+        copies as masked. "inputs" is the classification code of the method's authors.
 
     Examples
     --------
@@ -83,20 +116,20 @@ class MaskedNeighbors(Objective):
         n_channels: int,
         n_timesteps: int,
         *,
-        backbone: str = "cnn",
+        backbone: Literal["cnn", "dilated"] = "cnn",
         embedding_dim: int = 128,
         encoder_hidden_dim: int = 32,
         encoder_depth: int = 3,
-        pooling: str = "max",
+        pooling: Pooling = "max",
         dropout: float = 0.2,
         projector_hidden_dim: int = 256,
         projector_dim: int = 128,
         n_masks: int = 3,
         mask_ratio: float = 0.5,
         mean_mask_length: float = 3.0,
-        mask_chain: str = "channel",
+        mask_chain: Literal["channel", "batch"] = "channel",
         temperature: float = 0.2,
-        reconstruct: str = "originals",
+        reconstruct: Literal["originals", "inputs"] = "originals",
         seed: int = 0,
     ) -> None:
         super().__init__(seed)
@@ -113,7 +146,7 @@ class MaskedNeighbors(Objective):
             projected = embedding_dim * self.encoder.n_steps(n_timesteps)
             self.head = nn.Linear(projected, n_channels * n_timesteps)
         else:
-            # Step by step: a head on all steps at once would hold n_timesteps squared weights.
+            # The head reads single steps: on all steps it would hold n_timesteps squared weights.
             self.encoder = SystemEncoder(n_channels, *sizes)
             projected = embedding_dim
             self.head = nn.Linear(embedding_dim, n_channels)
@@ -134,17 +167,17 @@ class MaskedNeighbors(Objective):
         ----------
         x : Tensor of shape (batch, n_timesteps, n_channels)
             Windows; unobserved steps hold any finite value.
-        observed : Tensor of bool, of shape (batch, n_timesteps), or None
-            None means that every step was observed.
+        observed : Tensor of bool, of shape (batch, n_timesteps), or None, default=None
+            True where a step was observed; None means that every step was observed.
         masked : Tensor of bool, of shape (n_masks * batch, n_timesteps, n_channels), or None
-            What is hidden of the copies: a first copy of each window, then a second one, ...;
-            None draws it.
+            True for the masked values of the copies: a first copy of each window, then a second
+            copy of each, and so on. None draws them.
 
         Returns
         -------
         Tensor, scalar
-            The constraint and the reconstruction loss, each over ``2 * scale ** 2`` and with
-            ``log(1 + scale ** 2)`` added.
+            Sum of the constraint and the reconstruction loss, each divided by ``2 * scale ** 2``
+            and with ``log(1 + scale ** 2)`` added.
         """
         if masked is None:
             masked = self.draw_masks(x)
@@ -163,7 +196,18 @@ class MaskedNeighbors(Objective):
         return (losses / (2.0 * variances) + torch.log1p(variances)).sum()
 
     def draw_masks(self, x: Tensor) -> Tensor:
-        """Draw what is hidden of the copies of windows, as `forward` takes it."""
+        """Draw the masked values of the copies of windows, as `forward` takes them.
+
+        Parameters
+        ----------
+        x : Tensor of shape (batch, n_timesteps, n_channels)
+            Windows.
+
+        Returns
+        -------
+        Tensor of bool, of shape (n_masks * batch, n_timesteps, n_channels)
+            True for the masked values.
+        """
         shape = self.n_masks * len(x), *x.shape[1:]
         chains = (1, shape[0] * shape[1] * shape[2], 1) if self.mask_chain == "batch" else shape
         masks = geometric_mask(
@@ -182,8 +226,8 @@ class MaskedNeighbors(Objective):
         return mask_steps(steps, seen), self.projector(self.encoder.pool(steps, seen))
 
     def _log_shares(self, projected: Tensor) -> Tensor:
-        """Return the logarithm of each view's share among the views that are like a row's."""
-        # A bfloat16 cosine over a small temperature has nothing left of its digits.
+        """Return the logarithm of each view's share in a row's similarity to all other views."""
+        # Divided by a small temperature, a bfloat16 cosine loses all its digits.
         with torch.autocast(projected.device.type, enabled=False):
             rows = F.normalize(projected.float(), dim=1)
             logits = rows @ rows.T / self.temperature
@@ -191,7 +235,7 @@ class MaskedNeighbors(Objective):
             return logits.masked_fill(itself, -torch.inf).log_softmax(1)
 
     def _constraint(self, shares: Tensor, batch: int) -> Tensor:
-        """Return the loss of telling the other views of a window from all the rest."""
+        """Return the loss of telling a window's own views from those of other windows."""
         window = torch.arange(len(shares), device=shares.device) % batch
         positive = window.unsqueeze(1) == window
         positive.fill_diagonal_(False)
@@ -200,7 +244,7 @@ class MaskedNeighbors(Objective):
     def _reconstruction(
         self, shares: Tensor, steps: Tensor, views: Tensor, seen: Tensor | None, batch: int
     ) -> Tensor:
-        """Return the error of what the other views' steps say of windows (or of all views)."""
+        """Return the error of windows (or all views) rebuilt from the other views' steps."""
         n_rows = batch if self.reconstruct == "originals" else len(views)
         pooled = shares[:n_rows].exp() @ steps.flatten(1).to(shares.dtype)
         if not isinstance(self.encoder, ConvEncoder):
@@ -216,76 +260,67 @@ class MaskedNeighbors(Objective):
 class SimMTMTransformer(BaseSSLTransformer):
     """Embed windows by rebuilding each from its masked copies and from similar windows (SimMTM).
 
-    Copies of a window, with runs of steps masked in each channel by itself, are encoded beside
-    it. How alike two of all these are, by the cosine of their projections, decides how much the
-    encoded steps of the one count when the other is rebuilt; a constraint pulls the copies of a
-    window together and away from those of others.
+    Windows are encoded together with masked copies, in which runs of steps are masked in each
+    channel by itself. The similarity of two of them is the cosine of their projections. It decides
+    how much the encoded steps of the one count when the other is rebuilt. A constraint pulls the
+    copies of a window together and away from those of other windows.
 
     Parameters
     ----------
     backbone : {"cnn", "dilated"}, default="cnn"
-        The encoder: the three strided convolutions of the method's authors, or the encoder of
-        :class:`~sklearn_pulse.PulseTransformer`, for which set ``embedding_dim=320,
-        encoder_hidden_dim=64, encoder_depth=10``.
+        The encoder: "cnn" has the strided convolutions of the method's authors, "dilated" is the
+        encoder of :class:`~sklearn_pulse.PulseTransformer`,
+        which goes with ``embedding_dim=320, encoder_hidden_dim=64, encoder_depth=10``.
     embedding_dim : int, default=128
-        Width of the embedding.
+        Width of the embedding: the number of values that represent a window.
     encoder_hidden_dim : int, default=32
-        Width of the first of the strided convolutions, each of which has twice that of the one
-        before; or of all blocks of the dilated encoder.
+        Width of the first strided convolution; each further one has twice the width of the one
+        before. For the dilated encoder, the width of all blocks.
     encoder_depth : int, default=3
-        Number of the strided convolutions; of the dilated encoder as in
-        :class:`~sklearn_pulse.PulseTransformer`.
-    pooling : {"max", "mean"}, default="max"
-        Over time.
+        Number of strided convolutions. For the dilated encoder, the number of residual blocks
+        before the last block.
     dropout : float, default=0.2
-        After the first of the strided convolutions, in training; the dilated encoder has none.
-    projector_hidden_dim, projector_dim : int, default=256 and 128
-        Widths of the two layers whose output similarity is measured on.
+        Dropout probability after the first strided convolution in training; the dilated encoder has
+        no dropout.
+    projector_hidden_dim : int, default=256
+        Width of the first of the projector's two layers.
+    projector_dim : int, default=128
+        Width of the projector's output, on which similarity is measured.
     n_masks : int, default=3
-        Masked copies of each window.
+        Number of masked copies of each window.
     mask_ratio : float, default=0.5
-        Part of the values that is masked, on average.
+        Fraction of the values that is masked, on average.
     mean_mask_length : float, default=3.0
         Mean length of a masked run, in steps.
     mask_chain : {"channel", "batch"}, default="channel"
-        What runs go along: the steps of a channel of a copy, or all values of a batch, steps
-        and, within a step, channels one after the other, as in the code of the method's authors.
+        Order of values along which masked runs lie. "channel" follows the steps of one channel of
+        one copy. "batch" follows all values of a batch: step after step and, within a step, channel
+        after channel, as in the code of the method's authors.
     temperature : float, default=0.2
-        Divides the cosine similarities.
+        Divisor of the cosine similarities.
     reconstruct : {"originals", "inputs"}, default="originals"
-        What is rebuilt: the windows, or all that the encoder was given, the masked copies as
-        masked, as in the classification code of the method's authors.
-    max_epochs, lr, weight_decay, batch_size, gradient_clip_value
-        As in :class:`~sklearn_pulse.PulseTransformer`; a larger batch has more windows to rebuild
-        from, an epoch leaves out what does not fill a batch, and `batch_size` is at least 2.
+        Target of the reconstruction: the windows, or all inputs of the encoder, with the masked
+        copies as masked. "inputs" is the classification code of the method's authors.
     schedule : {"one_cycle", "cosine", "constant"}, default="one_cycle"
-        Of the learning rate: one cycle, a step a batch; from `lr` down to zero along half a
-        cosine, a step an epoch; or `lr` throughout.
-    betas : tuple of two floats or None, default=None
-        Of AdamW, for a schedule other than "one_cycle"; None means (0.9, 0.999).
-    validation_fraction, validation_every, select
-        As there; one window alone cannot be contrasted, so a validation part of one is left out.
-    deterministic_validation : bool, default=True
-        Whether every validation draws the same masks, and drops nothing out.
-    bag_pooling, checkpoint_dir, precision, compile, device, num_threads, input_layout
-        As there.
-    callbacks, warm_start, random_state, verbose
-        As there; `random_state` seeds the masks too.
-
-    Attributes
-    ----------
-    encoder_ : torch.nn.Module
-        The fitted encoder, (batch, n_timesteps, n_channels) to (batch, embedding_dim).
-    net_, history_, n_iter_, n_timesteps_in_, n_channels_in_, n_features_in_, feature_names_in_
-        As in :class:`~sklearn_pulse.PulseTransformer`.
+        Schedule of the learning rate. "one_cycle" rises to `lr` and falls again, with one step per
+        batch. "cosine" falls from `lr` to zero along half a cosine, with one step per epoch.
+        "constant" keeps the learning rate at `lr`.
+    batch_size : int, default=128
+        Number of windows per training step; at least 2. A larger batch has more windows to rebuild
+        from. An epoch leaves out the windows that do not fill a batch.
+    validation_fraction : float, default=0.15
+        Fraction of the samples that is held out to select the weights, or of the groups if `fit` is
+        given `groups`. 0 holds out none; without validation, or with a single window to validate
+        on, the last weights are kept.
 
     Notes
     -----
-    Windows at `transform` may have another length than at `fit`. Those that ``backbone="cnn"``
-    validates on may not, since its head rebuilds all steps at once.
+    Windows at `transform` may have another length than at `fit`. With ``backbone="cnn"``, windows
+    to validate on must have the length of those at `fit`, since its head rebuilds all steps at
+    once.
 
-    The paper compares with SimMTM but its code has none. ``presets.get("simmtm", dataset,
-    official=True)`` sets what the classification code of the method's authors does.
+    The paper compares with SimMTM, but the published code holds no SimMTM. ``presets.get("simmtm",
+    dataset, official=True)`` has the settings of the classification code of the method's authors.
 
     References
     ----------
@@ -304,7 +339,7 @@ class SimMTMTransformer(BaseSSLTransformer):
 
     _objective_class = MaskedNeighbors
     _objective_names = _OBJECTIVE_NAMES
-    _one_step = "what is masked leaves nothing to see, so there is little to learn"
+    _one_step = "a masked step leaves no other step to see, so there is little to learn"
     _min_batch_size = 2
     _drop_last = True
     _schedules = ("one_cycle", "cosine", "constant")
@@ -312,41 +347,41 @@ class SimMTMTransformer(BaseSSLTransformer):
     def __init__(
         self,
         *,
-        backbone: str = "cnn",
+        backbone: Literal["cnn", "dilated"] = "cnn",
         embedding_dim: int = 128,
         encoder_hidden_dim: int = 32,
         encoder_depth: int = 3,
-        pooling: str = "max",
+        pooling: Pooling = "max",
         dropout: float = 0.2,
         projector_hidden_dim: int = 256,
         projector_dim: int = 128,
         n_masks: int = 3,
         mask_ratio: float = 0.5,
         mean_mask_length: float = 3.0,
-        mask_chain: str = "channel",
+        mask_chain: Literal["channel", "batch"] = "channel",
         temperature: float = 0.2,
-        reconstruct: str = "originals",
+        reconstruct: Literal["originals", "inputs"] = "originals",
         max_epochs: int = 100,
         lr: float = 1e-3,
         weight_decay: float = 1e-5,
-        schedule: str = "one_cycle",
+        schedule: Literal["one_cycle", "cosine", "constant"] = "one_cycle",
         betas: tuple[float, float] | None = None,
         batch_size: int = 128,
         gradient_clip_value: float | None = 5.0,
         validation_fraction: float = 0.15,
         validation_every: int = 2,
         deterministic_validation: bool = True,
-        select: str = "trailing_mean",
-        bag_pooling: str = "mean",
-        checkpoint_dir: str | os.PathLike[str] | None = None,
-        precision: str = "float32",
+        select: Select = "trailing_mean",
+        bag_pooling: BagPooling = "mean",
+        checkpoint_dir: PathLike | None = None,
+        precision: Precision = "float32",
         compile: bool = False,
         device: str | torch.device = "auto",
         num_threads: int | None = None,
-        input_layout: str = "ntc",
+        input_layout: InputLayout = "ntc",
         callbacks: list[Any] | None = None,
         warm_start: bool = False,
-        random_state: int | np.random.RandomState | None = None,
+        random_state: RandomState = None,
         verbose: int = 0,
     ) -> None:
         self.backbone = backbone
@@ -400,7 +435,8 @@ class SimMTMTransformer(BaseSSLTransformer):
         if self.mask_ratio / (1.0 - self.mask_ratio) > self.mean_mask_length:
             raise ValueError(
                 f"mask_ratio={self.mask_ratio} leaves less than one step between two masked runs of"
-                f" mean_mask_length={self.mean_mask_length}: lower the one, or raise the other."
+                f" mean_mask_length={self.mean_mask_length}: lower mask_ratio, or raise"
+                " mean_mask_length."
             )
         check_option("mask_chain", self.mask_chain, ("channel", "batch"))
         check_real("temperature", self.temperature, open_minimum=True)

@@ -1,8 +1,7 @@
-"""The supervised row: encoder and linear head, trained together from scratch."""
+"""Supervised baseline: encoder and linear head, trained together from scratch."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -10,77 +9,47 @@ import torch
 from numpy.typing import NDArray
 
 from ..base import BaseWindowClassifier, check_boolean
+from ..base._typing import (
+    BagPooling,
+    ClassWeight,
+    InputLayout,
+    Pooling,
+    Precision,
+    RandomState,
+    Select,
+)
 
 
 class SupervisedClassifier(BaseWindowClassifier):
     """Classify windows by an encoder and a head that are trained with labels, from scratch.
 
     The encoder is that of :class:`~sklearn_pulse.PulseTransformer`, the head a linear map of its
-    embedding, the loss the cross-entropy. What it learns without a pretraining is what a
-    pretraining has to be worth. Pass few windows for the semi-supervised comparison, and all
-    validation windows as `X_val` and `y_val`, as published.
+    embedding, and the loss the cross-entropy. A pretraining is worth its effort if it does better
+    than this classifier. Pass few windows for the semi-supervised comparison, and all validation
+    windows as `X_val` and `y_val`, as published.
 
     Parameters
     ----------
-    embedding_dim, encoder_hidden_dim, encoder_depth, pooling
-        The encoder, as in :class:`~sklearn_pulse.PulseTransformer`.
-    head_hidden_dim : int or None, default=None
-        Width of a hidden layer of the head; None is a linear head.
     train_head : bool, default=True
-        Whether the head is trained too. False leaves it as it was initialised, and the encoder
-        alone fits it: the published behaviour.
-    max_epochs : int, default=100
-        Passes through the data.
-    lr : float, default=1e-3
-        Largest learning rate of AdamW; it rises and falls in one cycle, a step a batch.
-    weight_decay : float, default=1e-5
-        Decoupled weight decay of AdamW.
+        Whether the head is trained too. False leaves the head as it was initialised, and the
+        encoder alone adapts to it: the published behaviour.
     batch_size : int, default=64
-        Distinct samples a step.
-    gradient_clip_value : float or None, default=None
-        Largest absolute value of a gradient's element; None does not clip, as published.
-    class_weight : None, "balanced" or dict, default=None
-        Weights of the classes, as in scikit-learn.
+        Number of distinct samples per training step.
     validation_fraction : float, default=0.15
-        Part of the samples that is held out to validate on: of each class as near to it as leaves
-        a sample to train on, or whole groups. Where that is none, as for 0, the last weights
-        are kept.
-    validation_every : int, default=2
-        Validate at epochs 0, k, 2k, ...
-    select : {"trailing_mean", "min_val", "last"}, default="trailing_mean"
-        Which epoch's weights to keep, by the validation loss, as in
-        :class:`~sklearn_pulse.PulseTransformer`.
-    patience : int or None, default=None
-        Stop when the validation loss has not fallen for so many epochs; None never does.
-    bag_pooling : {"mean", "max"}, default="mean"
-        How the embeddings of a bag's windows are pooled, before the head.
-    precision, compile, device, num_threads, input_layout
-        As in :class:`~sklearn_pulse.PulseTransformer`.
-    callbacks : list of skorch callbacks or None, default=None
-        Copied at `fit`; find them in ``net_.callbacks_``.
-    random_state : int, RandomState instance or None, default=None
-        Seed of the weights, batches and validation split.
-    verbose : int, default=0
-        1 prints a line an epoch, 2 shows a progress bar too.
-
-    Attributes
-    ----------
-    classes_ : ndarray of shape (n_classes,)
-        The labels.
-    encoder_, head_ : torch.nn.Module
-        The fitted encoder, and the head, embedding to logits.
-    net_, history_, n_iter_, n_timesteps_in_, n_channels_in_, n_features_in_, feature_names_in_
-        As in :class:`~sklearn_pulse.PulseTransformer`.
+        Fraction of the samples that is held out to validate on: of each class as near to it as
+        leaves a sample to train on, or of the groups if `fit` is given `groups`. If no sample is
+        held out, as for 0, the last weights are kept.
 
     Notes
     -----
-    Source: paper, Section 5 and Appendix C. Scores come from the head, no probe is fitted.
+    Source: paper, Section 5 and Appendix C. The head predicts; no probe is fitted.
 
-    A draw of few labels may leave a class out. The classifier then knows nothing of it, and
-    refuses a `y_val` that holds it: leave those samples out of `X_val` and `y_val`, or draw the
-    labels by :func:`~sklearn_pulse.model_selection.mask_labels`, which keeps some of each class.
+    A draw of few labels may leave a class out. The classifier then does not know this class, and
+    refuses a `y_val` that holds it: leave its samples out of `X_val` and `y_val`, or draw the
+    labels by :func:`~sklearn_pulse.model_selection.mask_labels`, which keeps some labels of each
+    class.
 
-    Samples with the same values and the same label count as one of their summed weight, so
+    Samples with the same values and the same label count as one sample of their summed weight, so
     `sample_weight` and repetition are the same, and the order of samples does not matter.
 
     Examples
@@ -105,7 +74,7 @@ class SupervisedClassifier(BaseWindowClassifier):
         embedding_dim: int = 320,
         encoder_hidden_dim: int = 64,
         encoder_depth: int = 10,
-        pooling: str = "max",
+        pooling: Pooling = "max",
         head_hidden_dim: int | None = None,
         train_head: bool = True,
         max_epochs: int = 100,
@@ -113,19 +82,19 @@ class SupervisedClassifier(BaseWindowClassifier):
         weight_decay: float = 1e-5,
         batch_size: int = 64,
         gradient_clip_value: float | None = None,
-        class_weight: str | Mapping[Any, float] | None = None,
+        class_weight: ClassWeight = None,
         validation_fraction: float = 0.15,
         validation_every: int = 2,
-        select: str = "trailing_mean",
+        select: Select = "trailing_mean",
         patience: int | None = None,
-        bag_pooling: str = "mean",
-        precision: str = "float32",
+        bag_pooling: BagPooling = "mean",
+        precision: Precision = "float32",
         compile: bool = False,
         device: str | torch.device = "auto",
         num_threads: int | None = None,
-        input_layout: str = "ntc",
+        input_layout: InputLayout = "ntc",
         callbacks: list[Any] | None = None,
-        random_state: int | np.random.RandomState | None = None,
+        random_state: RandomState = None,
         verbose: int = 0,
     ) -> None:
         self.embedding_dim = embedding_dim

@@ -1,11 +1,9 @@
-"""TimeMAE: predict the codes and the representations of hidden segments."""
+"""TimeMAE: prediction of the codes and the representations of hidden segments."""
 
 from __future__ import annotations
 
-import os
 from typing import Any
 
-import numpy as np
 import torch
 import torch.nn.functional as F
 from skorch import NeuralNet
@@ -20,34 +18,66 @@ from ..base import (
     check_integer,
     check_length,
     check_real,
+    complete_docstring,
+)
+from ..base._typing import (
+    BagPooling,
+    InputLayout,
+    PathLike,
+    Pooling,
+    Precision,
+    RandomState,
+    Select,
 )
 from ..networks import SegmentEncoder, SegmentTransformer
 from ..networks._patches import attendable
 from ..objectives import Objective
 
 
+@complete_docstring
 class MaskedSegments(Objective):
     """Cross-entropy of the hidden segments' codes, and error of their representations.
 
-    The codes are those of a tokeniser, drawn by the Gumbel trick; the representations are those
-    of a slowly following copy of the encoder (paper, Appendix C).
-
-    The parameters are those of :class:`TimeMAETransformer`, which describes them.
+    A tokeniser gives the codes, drawn by the Gumbel trick. A copy of the encoder that follows it
+    slowly gives the representations (paper, Appendix C).
 
     Parameters
     ----------
-    n_channels, n_timesteps : int
-        Shape of the windows.
-    regressor_depth, vocab_size, mask_ratio, momentum
-        The predictor, the tokeniser, the mask and the encoder that follows.
-    regression_weight, classification_weight, label_smoothing
-        The loss.
-    dropout, regressor_dropout : float
-        In training.
-    seed : int, default=0
-        Of the generator of masks, codes and dropout.
+    n_channels : int
+        Number of channels of the windows.
+    n_timesteps : int
+        Number of time steps of the windows.
+    embedding_dim : int, default=128
+        Width of the embedding, a multiple of `n_heads`.
+    hidden_dim : int, default=512
+        Width of the feed-forward layers.
+    depth : int, default=8
+        Number of blocks of the encoder.
+    regressor_depth : int, default=4
+        Number of blocks of the transformer that predicts the hidden segments.
+    vocab_size : int, default=192
+        Number of codes of the tokeniser.
+    mask_ratio : float, default=0.6
+        Fraction of the segments that is hidden. At least one segment is hidden, and at least one
+        is not.
+    momentum : float or None, default=0.99
+        Fraction of its own weights that the copy of the encoder keeps at each update; 0 makes the
+        copy equal to the encoder. None leaves the copy at a random initialisation of its own, as in
+        the published code.
+    regression_weight : float, default=5.0
+        Weight of the loss of the representations.
+    classification_weight : float, default=1.0
+        Weight of the loss of the codes.
+    label_smoothing : float, default=0.2
+        Label smoothing of the cross-entropy of the codes: the probability mass that is spread
+        evenly over all codes.
+    dropout : float, default=0.2
+        Dropout probability in the encoder in training: of attention weights, feed-forward layers
+        and branches.
+    regressor_dropout : float, default=0.1
+        Dropout probability in training in the transformer that predicts the hidden segments.
     **encoder
-        Parameters of :class:`~sklearn_pulse.networks.SegmentEncoder`.
+        Other parameters of :class:`~sklearn_pulse.networks.SegmentEncoder`.
 
     Examples
     --------
@@ -115,12 +145,12 @@ class MaskedSegments(Objective):
         ----------
         x : Tensor of shape (batch, n_timesteps, n_channels)
             Windows; unobserved steps hold any finite value.
-        observed : Tensor of bool, of shape (batch, n_timesteps), or None
-            None means that every step was observed.
-        order : Tensor of int, of shape (n_patches,), or None
-            Segments of all windows in the order that the last of them are hidden in; None draws
-            it.
-        codes : Tensor of int, of shape (batch, n_patches), or None
+        observed : Tensor of bool, of shape (batch, n_timesteps), or None, default=None
+            True where a step was observed; None means that every step was observed.
+        order : Tensor of int, of shape (n_patches,), or None, default=None
+            Order of the segments of all windows, of which the last `n_hidden` are hidden; None
+            draws it.
+        codes : Tensor of int, of shape (batch, n_patches), or None, default=None
             Code of each segment; None draws them.
 
         Returns
@@ -129,7 +159,7 @@ class MaskedSegments(Objective):
             The weighted sum of both losses, each a mean over the observed hidden segments.
         """
         encoder = self.encoder
-        if encoder.n_patches == 1:  # what is hidden leaves nothing to see
+        if encoder.n_patches == 1:  # no segment is left to see
             return self.encode(x, observed).sum() * 0.0
         generator = self.generator(x.device)
         if order is None:
@@ -154,7 +184,7 @@ class MaskedSegments(Objective):
 
     @property
     def n_hidden(self) -> int:
-        """Number of hidden segments: one at least, and one at least is left to see."""
+        """Number of hidden segments: at least one, and at least one is left to see."""
         n_patches = self.encoder.n_patches
         return max(1, min(int(self.mask_ratio * n_patches), n_patches - 1))
 
@@ -177,7 +207,7 @@ class MaskedSegments(Objective):
             return (logits - waits.log()).argmax(-1)
 
     def update_momentum_encoder(self) -> None:
-        """Move the following encoder a step of ``1 - momentum`` towards the trained one."""
+        """Move the copy of the encoder by ``1 - momentum`` of its way to the encoder."""
         if self.momentum is None:
             return
         trained = self.encoder.transformer.parameters()
@@ -203,11 +233,11 @@ class MaskedSegments(Objective):
 def _visible(
     seen: Tensor | None, shown: Tensor, hidden: Tensor
 ) -> tuple[Tensor | None, Tensor | None, Tensor | None]:
-    """Return which shown and which hidden segments may be read, and which hidden ones count."""
+    """Return the shown and the hidden segments that may be read, and the hidden ones that count."""
     if seen is None:
         return None, None, None
     readable, target = seen[:, shown], seen[:, hidden]
-    scored = target & readable.any(1, keepdim=True)  # of nothing, nothing is predicted
+    scored = target & readable.any(1, keepdim=True)  # else nothing is left to predict from
     return attendable(readable), attendable(target), scored
 
 
@@ -218,10 +248,20 @@ def _initialize(module: nn.Module) -> None:
 
 
 class MomentumUpdate(Callback):
-    """Let the objective's momentum encoder follow after each training step."""
+    """Callback that lets the momentum encoder follow the encoder after each update."""
 
     def on_batch_end(self, net: NeuralNet, training: bool, **kwargs: Any) -> None:
-        """Update."""
+        """Update the momentum encoder after a batch of training.
+
+        Parameters
+        ----------
+        net : NeuralNet
+            The net in training.
+        training : bool
+            Whether the batch was a batch of training.
+        **kwargs
+            Not used.
+        """
         if training:
             net.module_.update_momentum_encoder()
 
@@ -230,60 +270,51 @@ class TimeMAETransformer(BaseSSLTransformer):
     """Embed windows by a transformer that predicts hidden segments (TimeMAE).
 
     A convolution makes a token of each segment of a window. Some segments, the same in a whole
-    batch, are hidden; from the encoded others a second transformer predicts which code a
-    tokeniser gives each hidden one, and how a slowly following copy of the encoder represents
-    it. Windows at `transform` have the length of those at `fit`.
+    batch, are hidden; the encoder reads the others. From its output a second transformer predicts
+    two things of each hidden segment: the code that a tokeniser gives it, and its representation by
+    a copy of the encoder that follows it slowly. Windows at `transform` must have the length of
+    those at `fit`.
 
     Parameters
     ----------
     embedding_dim : int, default=128
         Width of the embedding, a multiple of `n_heads`.
     encoder_hidden_dim : int, default=512
-        Width of the feed-forward layers.
+        Width of the transformers' feed-forward layers.
     encoder_depth : int, default=8
-        Blocks of the encoder.
-    n_heads : int, default=4
-        Attention heads of each block.
-    dropout : float, default=0.2
-        In the encoder, in training: of attention weights, feed-forward layers and branches.
+        Number of blocks of the encoder.
     pooling : {"mean", "max"}, default="mean"
-        How the encoder pools over segments.
+        How the encoder pools its output over segments.
     patch_length : int or float, default=8
-        Steps of a segment ("wave length"), or its fraction of the window; half the window where
-        that is shorter.
-    mask_ratio : float, default=0.6
-        Part of the segments that is hidden; one at least, and one at least is not.
-    momentum : float or None, default=0.99
-        How much of itself the copy of the encoder keeps at each step: 0 makes it the encoder. None
-        leaves it as a second random initialisation for ever, as the published code does.
-    vocab_size : int, default=192
-        Codes of the tokeniser.
+        Length of a segment ("wave length" in the paper): a number of time steps (int) or a fraction
+        of the window (float). It is at most half the window.
     regressor_depth : int, default=4
-        Blocks of the transformer that predicts.
-    regressor_dropout : float, default=0.1
-        In the transformer that predicts, in training.
-    regression_weight, classification_weight : float, default=5.0 and 1.0
-        Of the loss of the representations and of the codes.
+        Number of blocks of the transformer that predicts the hidden segments.
+    vocab_size : int, default=192
+        Number of codes of the tokeniser.
+    mask_ratio : float, default=0.6
+        Fraction of the segments that is hidden. At least one segment is hidden, and at least one
+        is not.
+    momentum : float or None, default=0.99
+        Fraction of its own weights that the copy of the encoder keeps at each update; 0 makes the
+        copy equal to the encoder. None leaves the copy at a random initialisation of its own, as in
+        the published code.
+    regression_weight : float, default=5.0
+        Weight of the loss of the representations.
+    classification_weight : float, default=1.0
+        Weight of the loss of the codes.
     label_smoothing : float, default=0.2
-        Of the cross-entropy of the codes.
-    max_epochs, lr, weight_decay, batch_size, gradient_clip_value
-        As in :class:`~sklearn_pulse.PulseTransformer`.
-    validation_fraction, validation_every, select
-        As there.
+        Label smoothing of the cross-entropy of the codes: the probability mass that is spread
+        evenly over all codes.
+    dropout : float, default=0.2
+        Dropout probability in the encoder in training: of attention weights, feed-forward layers
+        and branches.
+    regressor_dropout : float, default=0.1
+        Dropout probability in training in the transformer that predicts the hidden segments.
     deterministic_validation : bool, default=True
-        Whether every validation hides the same segments and draws the same codes; False, the
-        published behaviour, draws new ones. Nothing is dropped out either way.
-    bag_pooling, checkpoint_dir, precision, compile, device, num_threads, input_layout
-        As there.
-    callbacks, warm_start, random_state, verbose
-        As there.
-
-    Attributes
-    ----------
-    encoder_ : torch.nn.Module
-        The fitted encoder, (batch, n_timesteps, n_channels) to (batch, embedding_dim).
-    net_, history_, n_iter_, n_timesteps_in_, n_channels_in_, n_features_in_, feature_names_in_
-        As in :class:`~sklearn_pulse.PulseTransformer`.
+        Whether every validation hides the same segments and draws the same codes, so that losses of
+        different epochs can be compared. False draws anew, as the published code does. Validation
+        never applies dropout.
 
     Notes
     -----
@@ -322,7 +353,7 @@ class TimeMAETransformer(BaseSSLTransformer):
         "dropout",
         "regressor_dropout",
     )
-    _one_step = "what is hidden leaves nothing to see, so the encoder stays as it was initialised"
+    _one_step = "no segment is left to see, so the encoder stays as it was initialised"
     _variable_length = False
 
     def __init__(
@@ -333,7 +364,7 @@ class TimeMAETransformer(BaseSSLTransformer):
         encoder_depth: int = 8,
         n_heads: int = 4,
         dropout: float = 0.2,
-        pooling: str = "mean",
+        pooling: Pooling = "mean",
         patch_length: int | float = 8,
         mask_ratio: float = 0.6,
         momentum: float | None = 0.99,
@@ -351,17 +382,17 @@ class TimeMAETransformer(BaseSSLTransformer):
         validation_fraction: float = 0.15,
         validation_every: int = 2,
         deterministic_validation: bool = True,
-        select: str = "trailing_mean",
-        bag_pooling: str = "mean",
-        checkpoint_dir: str | os.PathLike[str] | None = None,
-        precision: str = "float32",
+        select: Select = "trailing_mean",
+        bag_pooling: BagPooling = "mean",
+        checkpoint_dir: PathLike | None = None,
+        precision: Precision = "float32",
         compile: bool = False,
         device: str | torch.device = "auto",
         num_threads: int | None = None,
-        input_layout: str = "ntc",
+        input_layout: InputLayout = "ntc",
         callbacks: list[Any] | None = None,
         warm_start: bool = False,
-        random_state: int | np.random.RandomState | None = None,
+        random_state: RandomState = None,
         verbose: int = 0,
     ) -> None:
         self.embedding_dim = embedding_dim

@@ -1,11 +1,9 @@
-"""TS2Vec: contrast overlapping crops step by step, at every scale of time."""
+"""TS2Vec: contrast of overlapping crops step by step, at every scale of time."""
 
 from __future__ import annotations
 
-import os
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -16,6 +14,18 @@ from ..base import (
     check_integer,
     check_option,
     check_real,
+    complete_docstring,
+)
+from ..base._typing import (
+    BagPooling,
+    InputLayout,
+    LayerNorm,
+    PathLike,
+    Pooling,
+    Precision,
+    RandomState,
+    Schedule,
+    SelectOrAverage,
 )
 from ..functional import hierarchical_contrast, keep_mask
 from ..objectives import ContrastiveObjective, check_contrastive
@@ -35,14 +45,14 @@ _OBJECTIVE_NAMES = (
     "representation_dropout",
 )
 _MASK_MODES = ("binomial", "continuous", "none", "last_samples")
-_GAPS, _GAP_LENGTH = 5, 0.1  # of the continuous mask: how many, and what part of the crop each
+_GAPS, _GAP_LENGTH = 5, 0.1  # number and length (fraction of the crop) of hidden gaps
 
 
 class Crops(NamedTuple):
     """Two overlapping crops, in steps counted from the start of the window.
 
-    The first runs over ``[outer_left, right)`` and the second over ``[left, outer_right)``;
-    ``[left, right)`` is what they share. Each window of the batch adds its own offset.
+    The first runs over ``[outer_left, right)`` and the second over ``[left, outer_right)``; they
+    share ``[left, right)``. Each window of the batch adds its own offset.
     """
 
     outer_left: int
@@ -52,19 +62,35 @@ class Crops(NamedTuple):
     offset: Tensor  # (batch,)
 
 
+@complete_docstring
 class HierarchicalContrast(ContrastiveObjective):
     """Loss of TS2Vec (paper, Appendix C).
 
     Two overlapping crops of each window are encoded, with random steps hidden after the input
-    layer; the representations of the steps that both hold are contrasted with those of the other
-    windows at the same step, and of the other steps of the same window, at every scale of time.
+    layer. The representation of each step that both crops hold is contrasted with those of the
+    other windows at the same step, and with those of the other steps of the same window, at every
+    scale of time.
 
     Parameters
     ----------
     n_channels : int
-        Channels of the windows.
-    layer_norm, mask_mode, mask_probability, temporal_unit, instance_weight, loss_reduction
-        As in :class:`~sklearn_pulse.baselines.TS2VecTransformer`.
+        Number of channels of the windows.
+    layer_norm : {"embedding", "everywhere", "none"}, default="embedding"
+        Where the encoder's layer normalisation acts: in the embedding alone, so it is never trained
+        (published code), in the loss too, or nowhere (TS2Vec's own code).
+    mask_mode : {"binomial", "continuous", "none", "last_samples"}, default="binomial"
+        Steps that are hidden after the encoder's input layer, in training and validation.
+        "binomial" hides each step with `mask_probability`, "continuous" five gaps of a tenth of the
+        crop each, "none" no step. "last_samples" hides the last two windows of every batch instead
+        of steps, as the published code does by an error.
+    mask_probability : float, default=0.5
+        Probability that a step is hidden under "binomial".
+    temporal_unit : int, default=0
+        First scale at which the steps of a window are contrasted with each other; a step of this
+        scale spans ``2 ** temporal_unit`` steps of the signal.
+    instance_weight : float, default=0.5
+        Weight of the contrast between windows; the contrast between steps has the weight
+        ``1 - instance_weight``.
     **representation
         The encoder, dropout and seed, as in :class:`ContrastiveObjective`.
 
@@ -80,12 +106,12 @@ class HierarchicalContrast(ContrastiveObjective):
         self,
         n_channels: int,
         *,
-        layer_norm: str = "embedding",
-        mask_mode: str = "binomial",
+        layer_norm: LayerNorm = "embedding",
+        mask_mode: Literal["binomial", "continuous", "none", "last_samples"] = "binomial",
         mask_probability: float = 0.5,
         temporal_unit: int = 0,
         instance_weight: float = 0.5,
-        loss_reduction: str = "mean",
+        loss_reduction: Literal["mean", "published"] = "mean",
         **representation: Any,
     ) -> None:
         super().__init__(n_channels, layer_norm=layer_norm, **representation)
@@ -104,10 +130,10 @@ class HierarchicalContrast(ContrastiveObjective):
         ----------
         x : Tensor of shape (batch, n_timesteps, n_channels)
             Windows; unobserved steps hold any finite value.
-        observed : Tensor of bool, of shape (batch, n_timesteps), or None
-            None means that every step was observed.
-        crops : Crops or None
-            What to cut; None draws it.
+        observed : Tensor of bool, of shape (batch, n_timesteps), or None, default=None
+            True where a step was observed; None means that every step was observed.
+        crops : Crops or None, default=None
+            The crops to take; None draws them.
 
         Returns
         -------
@@ -132,7 +158,7 @@ class HierarchicalContrast(ContrastiveObjective):
         return loss / len(x) if self.loss_reduction == "published" else loss
 
     def draw_crops(self, x: Tensor) -> Crops:
-        """Draw two overlapping crops for the batch, and where each window of it is cut.
+        """Draw two overlapping crops for the batch, and their position in each window.
 
         Parameters
         ----------
@@ -142,7 +168,7 @@ class HierarchicalContrast(ContrastiveObjective):
         Returns
         -------
         Crops
-            What they share has at least ``2 ** (temporal_unit + 1)`` steps, or the whole window.
+            Crops that share at least ``2 ** (temporal_unit + 1)`` steps, or the whole window.
         """
         batch, n_timesteps, _ = x.shape
         generator = self.generator(x.device)
@@ -160,7 +186,7 @@ class HierarchicalContrast(ContrastiveObjective):
     def _encode_crop(
         self, x: Tensor, observed: Tensor | None, offset: Tensor, start: int, stop: int
     ) -> Tensor:
-        """Encode every step of a crop, with some of them hidden after the input layer."""
+        """Encode every step of a crop, with some steps hidden after the input layer."""
         x = take_steps(x, offset + start, stop - start)
         if observed is not None:
             observed = take_steps(observed, offset + start, stop - start)
@@ -174,15 +200,17 @@ class HierarchicalContrast(ContrastiveObjective):
 
         Parameters
         ----------
-        batch, n_timesteps : int
-            Shape of the mask.
+        batch : int
+            Number of windows.
+        n_timesteps : int
+            Number of time steps of a crop.
         generator : torch.Generator
             Source of the draws.
 
         Returns
         -------
         Tensor of bool, of shape (batch, n_timesteps)
-            False where the input layer's output is zeroed.
+            False where the input layer's output is set to zero.
         """
         device = generator.device
         if self.mask_mode == "none":
@@ -206,68 +234,51 @@ class HierarchicalContrast(ContrastiveObjective):
 
 
 class TS2VecTransformer(BaseSSLTransformer):
-    """Embed windows so that two crops of one agree wherever they overlap (TS2Vec).
+    """Embed windows so that two crops of a window agree wherever they overlap (TS2Vec).
 
-    Every step that two overlapping crops share must be told from the same step of the other
-    windows and from the other steps of its window, at every scale of time. The embedding is
-    pooled over time, as PULSE's is.
+    Every step that two overlapping crops share must be told from the same step of the other windows
+    and from the other steps of its window, at every scale of time. The embedding is pooled over
+    time, as PULSE's is.
 
     Parameters
     ----------
-    embedding_dim, encoder_hidden_dim, encoder_depth, pooling
-        The encoder, as in :class:`~sklearn_pulse.PulseTransformer`.
     layer_norm : {"embedding", "everywhere", "none"}, default="embedding"
-        Where the encoder's layer normalisation acts: in the embedding alone, where it was never
-        trained (the paper's code), in the loss too, or nowhere (TS2Vec's own code).
+        Where the encoder's layer normalisation acts: in the embedding alone, so it is never trained
+        (published code), in the loss too, or nowhere (TS2Vec's own code).
     mask_mode : {"binomial", "continuous", "none", "last_samples"}, default="binomial"
-        Which steps are hidden after the input layer, in training and validation: each with
-        `mask_probability`; five gaps of a tenth of the crop each; no step; or, instead of steps,
-        the last two windows of every batch whole, as the paper's code does by an error.
+        Steps that are hidden after the encoder's input layer, in training and validation.
+        "binomial" hides each step with `mask_probability`, "continuous" five gaps of a tenth of the
+        crop each, "none" no step. "last_samples" hides the last two windows of every batch instead
+        of steps, as the published code does by an error.
     mask_probability : float, default=0.5
         Probability that a step is hidden under "binomial".
     temporal_unit : int, default=0
-        Steps of a window are contrasted from this scale on, where a step spans
-        ``2 ** temporal_unit`` of the signal's.
+        First scale at which the steps of a window are contrasted with each other; a step of this
+        scale spans ``2 ** temporal_unit`` steps of the signal.
     instance_weight : float, default=0.5
-        Weight of the contrast between windows; that of the one between steps makes it up to 1.
-    loss_reduction : {"mean", "published"}, default="mean"
-        "published" divides the mean once more by the number of windows in the batch.
+        Weight of the contrast between windows; the contrast between steps has the weight
+        ``1 - instance_weight``.
     representation_dropout : float, default=0.0
-        On the encoder's output, in training; TS2Vec's own code has 0.1.
-    max_epochs, lr, weight_decay, batch_size
-        As in :class:`~sklearn_pulse.PulseTransformer`.
+        Dropout probability of the encoder's output in training; 0.1 in TS2Vec's own code.
     max_updates : int, "auto" or None, default=None
-        Updates of the weights, in place of `max_epochs`; the last epoch ends where they do.
-        "auto" is the rule of TS2Vec's own code: 200, or 600 where the windows to train on hold
-        more than 100,000 values. None counts epochs.
+        Number of updates of the weights after which training ends, in place of `max_epochs`; the
+        last epoch may be cut short. "auto" is the rule of TS2Vec's own code: 200 updates, or 600 if
+        the training windows hold more than 100,000 values. None counts epochs.
     drop_last : bool, default=False
-        Whether an epoch leaves out what does not fill a batch, as TS2Vec's own code does. Fewer
-        windows than `batch_size` are one batch all the same.
-    schedule : {"one_cycle", "constant"}, default="one_cycle"
-        Of the learning rate: one cycle with its peak at `lr`, or `lr` throughout.
-    betas : tuple of two floats or None, default=None
-        Of AdamW, under ``schedule="constant"``; None means (0.9, 0.999).
+        Whether an epoch leaves out the windows that do not fill a batch, as TS2Vec's own code does.
+        Fewer windows than `batch_size` form one batch all the same.
     gradient_clip_value : float or None, default=None
-        As there; the paper's code clips nothing here.
-    validation_fraction, validation_every, deterministic_validation
-        As there.
+        Largest absolute value of each element of the gradient; larger ones are clipped. None does
+        not clip, as in the published code.
     select : {"trailing_mean", "min_val", "last", "average", "average_min_val"}, \
 default="trailing_mean"
-        As there; "average" takes the mean of the weights after every update, and of the initial
-        ones, whatever the validation loss (TS2Vec's own code). "average_min_val" takes that mean
-        as it was after the epoch with the lowest validation loss, which stays that of the weights
-        themselves.
-    bag_pooling, checkpoint_dir, precision, compile, device, num_threads, input_layout
-        As there.
-    callbacks, warm_start, random_state, verbose
-        As there; `random_state` seeds crops and masks too.
-
-    Attributes
-    ----------
-    encoder_, net_, history_, n_iter_
-        As in :class:`~sklearn_pulse.PulseTransformer`.
-    n_timesteps_in_, n_channels_in_, n_features_in_, feature_names_in_
-        As there.
+        Weights that are kept. "trailing_mean" is the published rule: an epoch's weights are kept if
+        the mean of the last five validation losses is at most the validation loss of the epoch kept
+        before. "min_val" keeps those of the lowest validation loss, "last" those of the last epoch.
+        "average" keeps the mean of the initial weights and of the weights after every update, as
+        TS2Vec's own code does. "average_min_val" keeps that mean as it was after the epoch of the
+        lowest validation loss, which is still the loss of the weights themselves, as REBAR's own
+        code does.
 
     References
     ----------
@@ -297,37 +308,37 @@ default="trailing_mean"
         embedding_dim: int = 320,
         encoder_hidden_dim: int = 64,
         encoder_depth: int = 10,
-        pooling: str = "max",
-        layer_norm: str = "embedding",
-        mask_mode: str = "binomial",
+        pooling: Pooling = "max",
+        layer_norm: LayerNorm = "embedding",
+        mask_mode: Literal["binomial", "continuous", "none", "last_samples"] = "binomial",
         mask_probability: float = 0.5,
         temporal_unit: int = 0,
         instance_weight: float = 0.5,
-        loss_reduction: str = "mean",
+        loss_reduction: Literal["mean", "published"] = "mean",
         representation_dropout: float = 0.0,
         max_epochs: int = 100,
-        max_updates: int | str | None = None,
+        max_updates: int | Literal["auto"] | None = None,
         drop_last: bool = False,
         lr: float = 1e-3,
         weight_decay: float = 1e-5,
-        schedule: str = "one_cycle",
+        schedule: Schedule = "one_cycle",
         betas: tuple[float, float] | None = None,
         batch_size: int = 128,
         gradient_clip_value: float | None = None,
         validation_fraction: float = 0.15,
         validation_every: int = 2,
         deterministic_validation: bool = True,
-        select: str = "trailing_mean",
-        bag_pooling: str = "mean",
-        checkpoint_dir: str | os.PathLike[str] | None = None,
-        precision: str = "float32",
+        select: SelectOrAverage = "trailing_mean",
+        bag_pooling: BagPooling = "mean",
+        checkpoint_dir: PathLike | None = None,
+        precision: Precision = "float32",
         compile: bool = False,
         device: str | torch.device = "auto",
         num_threads: int | None = None,
-        input_layout: str = "ntc",
+        input_layout: InputLayout = "ntc",
         callbacks: list[Any] | None = None,
         warm_start: bool = False,
-        random_state: int | np.random.RandomState | None = None,
+        random_state: RandomState = None,
         verbose: int = 0,
     ) -> None:
         self.embedding_dim = embedding_dim
