@@ -20,6 +20,7 @@ METHOD = {
     "_data._labels",
     "_parameters",
     "_training",
+    "_warnings",
     "base",
     "functional",
     "networks",
@@ -30,13 +31,14 @@ ALLOWED = {
     "__init__": {"_version"},
     # 1. the ground
     "_version": set(),
+    "_warnings": set(),
     "_parameters": set(),
     "functional": set(),
     "sampling": set(),
     "networks": set(),
-    "windows": set(),
+    "windows": {"_warnings"},
     "presets": set(),
-    "_data._validation": set(),
+    "_data._validation": {"_warnings"},
     "_data._labels": set(),
     "theory": {"_parameters"},
     "augmentations": {"functional"},
@@ -44,8 +46,8 @@ ALLOWED = {
     "_training": set(),
     "_data": {"_data._validation", "_data._labels", "_training"},
     "objectives": {"_parameters", "functional", "networks", "sampling"},
-    "_persistence": {"_version"},
-    "datasets": {"windows"},
+    "_persistence": {"_version", "_warnings"},
+    "datasets": {"_warnings", "windows"},
     "evaluation": {"_data._labels"},
     "model_selection": {"_data._labels", "_parameters"},
     # 3. what a method is built on
@@ -83,6 +85,7 @@ ALLOWED = {
 }
 NO_TORCH = {
     "_parameters",
+    "_warnings",
     "_data._labels",
     "windows",
     "datasets",

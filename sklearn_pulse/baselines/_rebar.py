@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import warnings
 from typing import Any
 
 import numpy as np
@@ -17,6 +16,7 @@ from .._training._callbacks import SelectWeights
 from .._training._checkpoint import Checkpoint
 from .._training._device import resolve_device
 from .._training._net import SSLNet
+from .._warnings import warn_user
 from ..base import (
     AVERAGES,
     BaseSSLTransformer,
@@ -337,10 +337,9 @@ default="trailing_mean"
                     " lazy windows."
                 )
         if train.n_windows.max() == 1:
-            warnings.warn(
+            warn_user(
                 "X has one window of each recording, so each is its own only candidate and there"
-                " is little to learn: pass more windows of a recording, or no groups.",
-                stacklevel=4,
+                " is little to learn: pass more windows of a recording, or no groups."
             )
 
     def _train(self, net: SSLNet, train: CandidateBatches, valid: CandidateBatches | None) -> None:

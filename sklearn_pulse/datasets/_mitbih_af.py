@@ -7,7 +7,6 @@ period of the powerline, both zero-phase, then a z-score per record and lead.
 from __future__ import annotations
 
 import os
-import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -15,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.utils import Bunch
 
+from .._warnings import warn_user
 from ..windows import RecordingWindows, sliding_windows
 from ._checks import check_choice, check_count
 from ._ecg import SAMPLING_RATE, clean_ecg, fill_missing, resample, resampling_ratio
@@ -433,11 +433,9 @@ def _find_folder(data_home: str | os.PathLike[str] | None, download_if_missing: 
     try:
         return ensure("mitbih_af", data_home, download_if_missing=False)
     except OSError:
-        warnings.warn(
+        warn_user(
             f"the MIT-BIH AF database is not in {home}; the MIT-BIH Arrhythmia Database in "
-            f"{stand_in} is read instead. Name that folder with data_home to say that it is meant.",
-            UserWarning,
-            stacklevel=3,
+            f"{stand_in} is read instead. Name that folder with data_home to say that it is meant."
         )
         return stand_in
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import warnings
-
 import numpy as np
 from sklearn.utils import Bunch
 
+from .._warnings import warn_user
 from ._lazy import RecordingWindows
 
 
@@ -26,11 +25,9 @@ def report_short(n_timesteps: np.ndarray, length: int) -> None:
             "smaller length."
         )
     if n_short:
-        warnings.warn(
+        warn_user(
             f"{n_short} of {len(n_timesteps)} recordings are shorter than length={length} steps "
-            "and give no window.",
-            UserWarning,
-            stacklevel=3,
+            "and give no window."
         )
 
 

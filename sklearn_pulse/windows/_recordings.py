@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import numpy as np
 
+from .._warnings import warn_user
 from ._panel import has_multiindex, is_panel_frame, is_table, read_frame, read_frames
 
 _LAYOUTS = ("ntc", "nct")
@@ -68,11 +68,9 @@ def _split_recordings(array: np.ndarray, input_layout: str) -> list[np.ndarray]:
         array = array.swapaxes(1, 2)
     if array.shape[2] > array.shape[1]:
         other = "nct" if input_layout == "ntc" else "ntc"
-        warnings.warn(
+        warn_user(
             f"recordings have more channels ({array.shape[2]}) than time steps ({array.shape[1]}); "
-            f"if its last two axes are the other way round, set input_layout={other!r}.",
-            UserWarning,
-            stacklevel=4,
+            f"if its last two axes are the other way round, set input_layout={other!r}."
         )
     return list(array)
 
