@@ -16,8 +16,8 @@ def warn_user(message: str, category: type[Warning] = UserWarning) -> None:
     """Warn at the innermost line that belongs neither to the package nor to scikit-learn.
 
     The line may lie any number of calls up: a pipeline, a search or a wrapper of a method adds
-    frames, so that no fixed `stacklevel` points at the user's line. The outermost line is taken
-    where every line belongs to a library, as in a thread of joblib's.
+    frames, so that no fixed `stacklevel` points at the user's line. Where every
+    line belongs to a library, the outermost one is taken.
 
     Parameters
     ----------
