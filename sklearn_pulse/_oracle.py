@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any, Literal
 
 import numpy as np
@@ -13,6 +12,7 @@ from ._data._labels import check_labels, check_together
 from ._data._validation import CheckedWindows, as_numeric_array, check_windows
 from ._training._device import resolve_device
 from ._training._progress import with_callbacks
+from ._warnings import warn_user
 from .base import (
     BaseSSLTransformer,
     FitData,
@@ -254,10 +254,9 @@ class PulseOracleTransformer(BaseSSLTransformer):
 
     def _check_parts(self, parts: Parts) -> None:
         if len(parts.train) > 1 and parts.train.n_windows.max() == 1:
-            warnings.warn(
+            warn_user(
                 "y gives every window to train on a class of its own, so each window is its own"
-                " partner and labels teach nothing: pass classes of several windows.",
-                stacklevel=4,
+                " partner and labels teach nothing: pass classes of several windows."
             )
 
     def __sklearn_tags__(self) -> WindowTags:

@@ -6,10 +6,11 @@ import os
 from pathlib import Path
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
-# How long an example takes says nothing on a machine that others use too.
-settings.register_profile("shared", deadline=None)
+# How long an example takes says nothing on a machine that others use too: neither the time to run
+# it nor the time to draw it fails a test.
+settings.register_profile("shared", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("shared")
 
 

@@ -20,6 +20,7 @@ METHOD = {
     "_data._labels",
     "_parameters",
     "_training",
+    "_warnings",
     "base",
     "functional",
     "networks",
@@ -30,22 +31,23 @@ ALLOWED = {
     "__init__": {"_version"},
     # 1. the ground
     "_version": set(),
+    "_warnings": set(),
     "_parameters": set(),
     "functional": set(),
     "sampling": set(),
     "networks": set(),
-    "windows": set(),
+    "windows": {"_warnings"},
     "presets": set(),
     "_data._labels": set(),
-    "_data._validation": {"_data._labels", "windows"},
+    "_data._validation": {"_data._labels", "_warnings", "windows"},
     "theory": {"_parameters"},
     "augmentations": {"functional"},
     # 2. parts
     "_training": set(),
     "_data": {"_data._validation", "_data._labels", "_training"},
     "objectives": {"_parameters", "functional", "networks", "sampling"},
-    "_persistence": {"_version"},
-    "datasets": {"windows"},
+    "_persistence": {"_version", "_warnings"},
+    "datasets": {"_warnings", "windows"},
     "evaluation": {"_data._labels"},
     "model_selection": {"_data._labels", "_parameters"},
     # 3. what a method is built on
@@ -83,6 +85,7 @@ ALLOWED = {
 }
 NO_TORCH = {
     "_parameters",
+    "_warnings",
     "_data._labels",
     "windows",
     "datasets",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
@@ -12,6 +11,7 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import validate_data
 
+from .._warnings import warn_user
 from ..windows import LazyWindows
 from ._labels import check_groups
 
@@ -382,11 +382,10 @@ def _check_shape(shape: tuple[int, ...], name: str) -> None:
 def _warn_if_transposed(windows: CheckedWindows, input_layout: str) -> None:
     if windows.n_channels > windows.n_timesteps:
         other = "nct" if input_layout == "ntc" else "ntc"
-        warnings.warn(
+        warn_user(
             f"X has more channels ({windows.n_channels}) than time steps ({windows.n_timesteps}) in"
             f" input_layout={input_layout!r}, {_AXES[input_layout]}; if its last two axes are the"
-            f" other way round, set input_layout={other!r}.",
-            stacklevel=4,
+            f" other way round, set input_layout={other!r}."
         )
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import warnings
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
 
 from .._version import __version__
+from .._warnings import warn_user
 from ._card import model_card
 from ._files import (
     CARD,
@@ -103,10 +103,9 @@ def _parameters(estimator: Any) -> dict[str, Any]:
         except TypeError:
             dropped.append(f"{name}={value!r}")
     if dropped:
-        warnings.warn(
+        warn_user(
             f"A file cannot hold {', '.join(dropped)}: left out, so the loaded"
-            f" {type(estimator).__name__} has the default. Set it again after loading.",
-            stacklevel=5,
+            f" {type(estimator).__name__} has the default. Set it again after loading."
         )
     return kept
 

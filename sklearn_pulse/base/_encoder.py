@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
@@ -22,6 +21,7 @@ from .._training._callbacks import SelectWeights
 from .._training._device import resolve_device, threads
 from .._training._net import SSLNet
 from .._training._progress import CallbackSupportMixin
+from .._warnings import warn_user
 from ..objectives._base import Objective
 from ._docstrings import complete_docstring
 from ._tags import WindowTags
@@ -225,11 +225,10 @@ class WindowEmbedder(
             )
         longest = max(fitted, self._n_timesteps_before)
         if any(longest <= dilation < n_timesteps for dilation in self.net_.module_.dilations):
-            warnings.warn(
+            warn_user(
                 f"X has windows of {n_timesteps} time steps, more than the {longest} of fit: they"
                 " reach convolution weights that were never trained. Fit on windows at least as"
-                " long, or cut X into shorter ones.",
-                stacklevel=4,
+                " long, or cut X into shorter ones."
             )
 
     def _check_validation_length(self, n_timesteps: int) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping
 from typing import Any
 
@@ -14,6 +13,7 @@ from .._data._batches import WindowBatches
 from .._data._validation import CheckedWindows, check_windows
 from .._training._device import resolve_device
 from .._training._progress import with_callbacks
+from .._warnings import warn_user
 from ._encoder import BaseEncoderTransformer
 from ._training import FitData, Parts, TrainedEmbedder
 
@@ -94,9 +94,8 @@ class BaseSSLTransformer(TrainedEmbedder, BaseEncoderTransformer):
     def _check_window_length(self, n_timesteps: int) -> None:
         """Raise, or warn, where the parameters do not suit the length of the windows."""
         if n_timesteps == 1:
-            warnings.warn(
+            warn_user(
                 f"X has windows of one time step: {self._one_step}. Pass longer windows.",
-                stacklevel=4,
             )
 
     def _check_parts(self, parts: Parts) -> None:
@@ -121,10 +120,9 @@ class BaseSSLTransformer(TrainedEmbedder, BaseEncoderTransformer):
         elif len(np.unique(groups)) > 1:
             splitter = GroupShuffleSplit(1, test_size=self.validation_fraction, random_state=seed)
         else:
-            warnings.warn(
+            warn_user(
                 "groups holds one group only, so nothing is left to validate on: the last weights"
-                " are kept. Pass X_val, or set validation_fraction=0 to say that this is meant.",
-                stacklevel=5,
+                " are kept. Pass X_val, or set validation_fraction=0 to say that this is meant."
             )
             return everything, nothing
         return next(splitter.split(everything, groups=groups))
@@ -132,9 +130,8 @@ class BaseSSLTransformer(TrainedEmbedder, BaseEncoderTransformer):
 
 def _warn_of_shared_steps() -> None:
     """Warn of validation windows that share time steps with training windows."""
-    warnings.warn(
+    warn_user(
         "groups is None, and X holds windows so near to each other that what is read to validate"
         " on shares time steps with what is trained on: pass groups (the recording of each"
-        " window), or X_val.",
-        stacklevel=6,
+        " window), or X_val."
     )

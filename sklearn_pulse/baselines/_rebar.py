@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any, Literal
 
 import numpy as np
@@ -16,6 +15,7 @@ from .._training._callbacks import SelectWeights
 from .._training._checkpoint import Checkpoint
 from .._training._device import resolve_device
 from .._training._net import SSLNet
+from .._warnings import warn_user
 from ..base import (
     AVERAGES,
     BaseSSLTransformer,
@@ -341,10 +341,9 @@ default="trailing_mean"
                     " lazy windows."
                 )
         if train.n_windows.max() == 1:
-            warnings.warn(
+            warn_user(
                 "X has one window of each recording, so each window is its own only candidate and"
-                " there is little to learn: pass several windows per recording, or no groups.",
-                stacklevel=4,
+                " there is little to learn: pass several windows per recording, or no groups."
             )
 
     def _train(self, net: SSLNet, train: CandidateBatches, valid: CandidateBatches | None) -> None:

@@ -7,7 +7,6 @@ period of the powerline, both zero-phase, followed by a z-score per record and l
 from __future__ import annotations
 
 import os
-import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -16,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import Bunch
 
+from .._warnings import warn_user
 from ..windows import RecordingWindows, sliding_windows
 from ._checks import check_choice, check_count
 from ._ecg import SAMPLING_RATE, clean_ecg, fill_missing, resample, resampling_ratio
@@ -456,11 +456,9 @@ def _find_folder(data_home: str | os.PathLike[str] | None, download_if_missing: 
     try:
         return ensure("mitbih_af", data_home, download_if_missing=False)
     except OSError:
-        warnings.warn(
+        warn_user(
             f"the MIT-BIH AF database is not in {home}; the MIT-BIH Arrhythmia Database in "
-            f"{stand_in} is read instead. Name that folder with data_home to say that it is meant.",
-            UserWarning,
-            stacklevel=3,
+            f"{stand_in} is read instead. Name that folder with data_home to say that it is meant."
         )
         return stand_in
 

@@ -67,6 +67,9 @@ def reconstruction_scores(
         )
     prediction = np.asarray(transformer.reconstruct(X), dtype=np.float64)
     target = np.asarray(X, dtype=np.float64)
+    if getattr(transformer, "input_layout", "ntc") == "nct" and target.ndim > 2:
+        # A sum depends on the order of its terms: every layout is summed in the same order.
+        prediction, target = prediction.swapaxes(-1, -2), target.swapaxes(-1, -2)
     known = np.isfinite(target) & np.isfinite(prediction)
     target, prediction = target[known], prediction[known]
     return {

@@ -2,8 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
+
 import torch
 from torch import Tensor
+
+# torch gives every LSTM on a CPU to oneDNN, which has no bfloat16 LSTM below AVX-512 and raises.
+_LSTM_LACKS_BFLOAT16 = (
+    torch.backends.mkldnn.is_available() and not torch.ops.mkldnn._is_mkldnn_bf16_supported()
+)
 
 
 def compute_dtype(x: Tensor) -> torch.dtype:
@@ -31,3 +38,28 @@ def compute_dtype(x: Tensor) -> torch.dtype:
     """
     device = x.device.type
     return torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else x.dtype
+
+
+def lstm_autocast(x: Tensor) -> contextlib.AbstractContextManager[object]:
+    """Return the context to run an LSTM in: without autocast where it would raise.
+
+    Parameters
+    ----------
+    x : Tensor
+        The input of the LSTM.
+
+    Returns
+    -------
+    context manager
+        Leaves autocast as it is, or switches it off on a CPU whose LSTM has no bfloat16.
+
+    Examples
+    --------
+    >>> x, lstm = torch.zeros(5, 1, 2), torch.nn.LSTM(2, 3)
+    >>> with torch.autocast("cpu", dtype=torch.bfloat16), lstm_autocast(x):
+    ...     lstm(x)[0].shape
+    torch.Size([5, 1, 3])
+    """
+    if x.device.type == "cpu" and _LSTM_LACKS_BFLOAT16:
+        return torch.autocast("cpu", enabled=False)
+    return contextlib.nullcontext()

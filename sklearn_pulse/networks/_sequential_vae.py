@@ -9,6 +9,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
+from ._autocast import lstm_autocast
+
 
 class SequentialLatents(NamedTuple):
     """Posteriors and prior of the latents of a batch, and the reconstruction, time first.
@@ -146,7 +148,9 @@ class SequentialVAE(nn.Module):
 
         # The prior of a step reads the latents of earlier steps; at the first step it reads zeros.
         before = F.pad(dynamic[:-1], (0, 0, 0, 0, 1, 0))
-        prior_mean, prior_logvar = self.prior(self.prior_lstm(before)[0]).float().chunk(2, dim=2)
+        with lstm_autocast(before):
+            remembered = self.prior_lstm(before)[0]
+        prior_mean, prior_logvar = self.prior(remembered).float().chunk(2, dim=2)
         reconstruction = self.decoder(torch.cat([repeated, dynamic], dim=2)).float()
         return SequentialLatents(
             reconstruction, static_mean, static_logvar, mean, logvar, prior_mean, prior_logvar
@@ -154,7 +158,8 @@ class SequentialVAE(nn.Module):
 
     def _read(self, inputs: Tensor, lengths: Tensor | None) -> Tensor:
         """Run the LSTM in both directions, backwards from the end of each window."""
-        if lengths is None:
-            return self.lstm(inputs)[0]
-        packed = pack_padded_sequence(inputs, lengths.cpu(), enforce_sorted=False)
-        return pad_packed_sequence(self.lstm(packed)[0], total_length=len(inputs))[0]
+        with lstm_autocast(inputs):
+            if lengths is None:
+                return self.lstm(inputs)[0]
+            packed = pack_padded_sequence(inputs, lengths.cpu(), enforce_sorted=False)
+            return pad_packed_sequence(self.lstm(packed)[0], total_length=len(inputs))[0]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from typing import Any, Literal
 
@@ -12,6 +11,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from .._warnings import warn_user
 from ._checks import check_length, check_stride
 from ._panel import has_multiindex, is_table
 
@@ -121,11 +121,9 @@ class SlidingWindows(TransformerMixin, BaseEstimator):
         series = self._check_series(X, reset=True)
         n_timesteps = max(len(x) for x in series)
         if self.n_channels_in_ > n_timesteps:
-            warnings.warn(
+            warn_user(
                 f"X has more channels ({self.n_channels_in_}) than time steps ({n_timesteps}); "
-                f"if it is transposed, set input_layout (now {self.input_layout!r}).",
-                UserWarning,
-                stacklevel=2,
+                f"if it is transposed, set input_layout (now {self.input_layout!r})."
             )
         return self
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import Bunch
 
+from .._warnings import warn_user
 from ._lazy import RecordingWindows
 
 
@@ -29,11 +29,9 @@ def report_short(n_timesteps: NDArray[np.int64], length: int) -> None:
             "smaller length."
         )
     if n_short:
-        warnings.warn(
+        warn_user(
             f"{n_short} of {len(n_timesteps)} recordings are shorter than length={length} steps "
-            "and give no window.",
-            UserWarning,
-            stacklevel=3,
+            "and give no window."
         )
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numbers
-import warnings
 from collections.abc import Sequence
 from typing import Any, Literal
 
@@ -11,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import Bunch, check_random_state
 
+from .._warnings import warn_user
 from ._checks import check_fraction, check_grid, check_groups
 from ._grid import as_bunch, count_steps, join_starts, report_short
 from ._recordings import as_recordings
@@ -180,8 +180,6 @@ def _report_dropped(
         )
     n_dropped = int((empty & long_enough).sum())
     if n_dropped:
-        warnings.warn(
+        warn_user(
             f"fraction={fraction!r} keeps no window of {n_dropped} of {len(starts)} recordings.",
-            UserWarning,
-            stacklevel=3,
         )

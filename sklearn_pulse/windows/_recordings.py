@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from .._warnings import warn_user
 from ._panel import has_multiindex, is_panel_frame, is_table, read_frame, read_frames
 
 _LAYOUTS = ("ntc", "nct")
@@ -69,11 +69,9 @@ def _split_recordings(array: NDArray[Any], input_layout: str) -> list[NDArray[An
         array = array.swapaxes(1, 2)
     if array.shape[2] > array.shape[1]:
         other = "nct" if input_layout == "ntc" else "ntc"
-        warnings.warn(
+        warn_user(
             f"recordings have more channels ({array.shape[2]}) than time steps ({array.shape[1]}); "
-            f"if its last two axes are the other way round, set input_layout={other!r}.",
-            UserWarning,
-            stacklevel=4,
+            f"if its last two axes are the other way round, set input_layout={other!r}."
         )
     return list(array)
 

@@ -1,4 +1,8 @@
 import copy
+import os
+import subprocess
+import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -233,6 +237,13 @@ def test_bfloat16():
     gaps[::3, 4:7] = np.nan
     for windows in (X, gaps):
         assert np.isfinite(dsvae(precision="bfloat16").fit_transform(windows)).all()
+
+
+def test_bfloat16_on_a_processor_that_has_no_lstm_for_it():
+    """oneDNN is told to pass for a processor without AVX-512, in an interpreter of its own."""
+    code = "from tests.baselines.test_dsvae import test_bfloat16; test_bfloat16()"
+    old = os.environ | {"ONEDNN_MAX_CPU_ISA": "AVX2"}
+    subprocess.run([sys.executable, "-c", code], env=old, check=True, cwd=Path(__file__).parents[2])
 
 
 def test_defaults():

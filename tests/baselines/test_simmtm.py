@@ -12,6 +12,7 @@ from sklearn_pulse import FineTuneClassifier, presets
 from sklearn_pulse._training._checkpoint import Checkpoint
 from sklearn_pulse.baselines import RandomEncoderTransformer, SimMTMTransformer
 from sklearn_pulse.baselines._simmtm import MaskedNeighbors
+from sklearn_pulse.networks import ConvEncoder
 from sklearn_pulse.sampling import geometric_mask
 from tests.helpers import SMALL, make_windows
 from tests.networks.test_conv_encoder import literal_encoder
@@ -340,16 +341,59 @@ def test_the_scales_of_the_losses_are_learnt():
 
 @pytest.mark.parametrize("backbone", BACKBONES)
 def test_bfloat16(backbone):
-    fitted = simmtm(backbone=backbone, precision="bfloat16").fit(X)
-    exact = simmtm(backbone=backbone).fit(X)
-    assert fitted.history_[0]["train_loss"] == pytest.approx(
-        exact.history_[0]["train_loss"], rel=0.05
-    )
     holes = X.copy()
     holes[::2, 5:] = np.nan
-    embedding = simmtm(backbone=backbone, precision="bfloat16").fit_transform(holes)
-    assert embedding.dtype == np.float32
-    assert np.isfinite(embedding).all()
+    for windows in (X, holes):
+        fitted = simmtm(backbone=backbone, precision="bfloat16").fit(windows)
+        exact = simmtm(backbone=backbone).fit(windows)
+        assert fitted.history_[0]["train_loss"] != exact.history_[0]["train_loss"]
+        embedding = fitted.transform(windows)
+        assert embedding.dtype == np.float32
+        assert np.isfinite(embedding).all()
+
+
+def losses_of_encoded(mine, x, steps, projected):
+    """Both losses in float64, and a bound on what bfloat16 changes in the second."""
+    n, batch, unit = len(projected), len(x), 2.0**-9  # half of bfloat16's epsilon
+    rows = projected.double() / projected.double().norm(dim=1, keepdim=True)
+    powers = (rows @ rows.T / mine.temperature).exp().fill_diagonal_(0.0)
+    shares = powers / powers.sum(1, keepdim=True)
+    positive = [(i, (i + k) % n) for i in range(n) for k in range(batch, n, batch)]
+    constraint = -sum(shares[i, j].log() for i, j in positive) / n
+    steps = steps.double()
+    shape = (batch, -1) if isinstance(mine.encoder, ConvEncoder) else (batch, *steps.shape[1:])
+    pooled, size = (
+        (shares[:batch] @ values.flatten(1)).view(shape) for values in (steps, steps.abs())
+    )
+    weight, bias = mine.head.weight.double(), mine.head.bias.double()
+    errors = (pooled @ weight.T + bias).view_as(x) - x
+    # The shares, the pooled steps, the weights, the bias and the output are rounded, each once;
+    # the sixth unit holds the products of these errors and the rounding of the sums in float32.
+    slack = 6 * unit * (size @ weight.abs().T + bias.abs()).view_as(x)
+    bound = (2 * errors.abs() * slack + slack.square()).mean()
+    return constraint, errors.square().mean(), bound
+
+
+@pytest.mark.parametrize("backbone", BACKBONES)
+def test_bfloat16_leaves_the_similarities_exact(backbone):
+    """The loss is compared from the encoded views on: processors round the encoder differently."""
+    mine, x, masked = objective(backbone=backbone), torch.randn(8, 16, 2), draw(24, 16, 2)
+    encode, seen = mine._encode_views, []
+    mine._encode_views = lambda *views: seen.append(encode(*views)) or seen[0]
+    for scale in ([1.0, 1e6], [1e6, 1.0]):  # one of the losses, the other all but off
+        mine.loss_scale.data = torch.tensor(scale)
+        seen.clear()
+        with torch.no_grad(), torch.autocast("cpu", dtype=torch.bfloat16):
+            loss = mine(x=x, masked=masked).item()
+        steps, projected = seen[0]
+        assert projected.dtype == torch.bfloat16
+        constraint, reconstruction, bound = losses_of_encoded(mine, x, steps, projected)
+        offset = math.log(2) + math.log(1 + 1e12)
+        if scale[0] == 1.0:
+            # float32, of sums of 128 products: 128 + 32 roundings of 2**-24 and a few more
+            assert 2 * (loss - offset) == pytest.approx(constraint.item(), rel=1e-4)
+        else:
+            assert 2 * (loss - offset) == pytest.approx(reconstruction.item(), abs=bound.item())
 
 
 class Kill(Callback):

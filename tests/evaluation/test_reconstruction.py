@@ -110,6 +110,17 @@ class Constant(TransformerMixin, BaseEstimator):
         return np.full(X.shape, self.value)
 
 
+@pytest.mark.parametrize("seed", range(20))
+def test_scores_of_the_same_values_have_the_same_bits_in_every_layout(seed):
+    windows = np.random.default_rng(seed).normal(size=(24, 16, 2))
+    expected = reconstruction_scores(Constant(0.5), windows)
+    assert reconstruction_scores(Constant(0.5), np.asfortranarray(windows)) == expected
+    channels_first = Constant(0.5)
+    channels_first.input_layout = "nct"
+    for swapped in (windows.swapaxes(1, 2), np.ascontiguousarray(windows.swapaxes(1, 2))):
+        assert reconstruction_scores(channels_first, swapped) == expected
+
+
 @pytest.mark.parametrize("name", RECONSTRUCTION_SCORERS)
 def test_search_without_labels_takes_the_better_one(name):
     scorer = RECONSTRUCTION_SCORERS[name]

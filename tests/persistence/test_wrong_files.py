@@ -377,7 +377,9 @@ def test_a_pickle_is_not_run(folder, tmp_path, kind, sealed):
 
 
 @settings(
-    max_examples=120, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=120,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 @given(data=st.data())
 def test_damage_gives_the_same_model_or_a_clean_error(saved, embedding, tmp_path, data):
@@ -420,7 +422,9 @@ JSON = st.recursive(
 
 
 @settings(
-    max_examples=120, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=120,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 @given(data=st.data())
 def test_any_value_anywhere_is_a_model_or_a_clean_error(saved, tmp_path, data):

@@ -1,0 +1,223 @@
+"""Every warning of the package points at the line of the user who called it."""
+
+import ast
+import inspect
+from pathlib import Path
+
+import numpy as np
+import pytest
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GridSearchCV, KFold, cross_validate
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from skorch.callbacks import GradientNormClipping
+
+import sklearn_pulse
+from sklearn_pulse import PulseOracleTransformer, PulseTransformer
+from sklearn_pulse.baselines import REBARTransformer
+from sklearn_pulse.datasets import fetch_mitbih_af
+from sklearn_pulse.windows import SlidingWindows, random_windows, sliding_windows
+from tests.helpers import SMALL, SMALL_PULSE, make_windows
+from tests.toy_method import DenoisedMeanTransformer
+
+ROOT = Path(sklearn_pulse.__file__).parent
+X, y = make_windows(12)
+FEW_STEPS = X[:, :3]
+ONE_STEP = X[:, :1, :1]
+MORE_CHANNELS = X.swapaxes(1, 2)
+RAMP = np.arange(60.0)[:, None]
+NOISE = np.random.default_rng(0).normal(size=(80, 2))
+
+
+def small(cls, **params):
+    known = cls._get_param_names()
+    return cls(**{k: v for k, v in SMALL.items() if k in known} | {"max_epochs": 1} | params)
+
+
+def pulse(**params):
+    return small(PulseTransformer, **params)
+
+
+def classifier(*steps):
+    return make_pipeline(*steps, StandardScaler(), LogisticRegression())
+
+
+def search(**settings):
+    settings |= {"refit": False, "cv": KFold(2, shuffle=True, random_state=0)}
+    return GridSearchCV(classifier(pulse()), {"pulsetransformer__n_crops": [1]}, **settings)
+
+
+# --- what makes the package warn; each function calls it in a line of its own ---
+
+
+def more_channels_than_steps(tmp_path):
+    pulse().fit(MORE_CHANNELS)
+
+
+def more_channels_in_fit_transform(tmp_path):
+    pulse().fit_transform(MORE_CHANNELS)
+
+
+def more_channels_with_pandas_output(tmp_path):
+    pulse().set_output(transform="pandas").fit_transform(MORE_CHANNELS)
+
+
+def more_channels_in_a_pipeline(tmp_path):
+    classifier(pulse()).fit(MORE_CHANNELS, y)
+
+
+def more_channels_in_a_search(tmp_path):
+    search().fit(MORE_CHANNELS, y)
+
+
+def more_channels_in_cross_validation(tmp_path):
+    cross_validate(classifier(pulse()), MORE_CHANNELS, y, cv=2)
+
+
+def more_channels_in_a_panel(tmp_path):
+    pytest.importorskip("sktime")
+    from sklearn_pulse.panel import PulsePanelTransformer
+
+    panel = PulsePanelTransformer(**SMALL_PULSE | {"max_epochs": 1})
+    panel.fit_transform(MORE_CHANNELS.swapaxes(1, 2))
+
+
+def more_channels_in_a_method_of_another_package(tmp_path):
+    small(DenoisedMeanTransformer).fit(MORE_CHANNELS)
+
+
+def one_step(tmp_path):
+    pulse().fit(ONE_STEP)
+
+
+def one_step_in_a_pipeline(tmp_path):
+    make_pipeline(pulse()).fit_transform(ONE_STEP)
+
+
+def longer_windows(tmp_path):
+    fitted = pulse().fit(FEW_STEPS)
+    fitted.transform(X)
+
+
+def longer_windows_in_a_pipeline(tmp_path):
+    fitted = classifier(pulse()).fit(FEW_STEPS, y)
+    fitted.predict(X)
+
+
+def one_group(tmp_path):
+    pulse().fit(X, groups=np.zeros(12))
+
+
+def one_group_in_a_pipeline(tmp_path):
+    classifier(pulse()).fit(X, y, pulsetransformer__groups=np.zeros(12))
+
+
+def shared_steps(tmp_path):
+    windows = sliding_windows([NOISE], 16, 8, lazy=True).X
+    pulse().fit(windows)
+
+
+def shared_steps_in_a_pipeline(tmp_path):
+    windows = sliding_windows([NOISE], 16, 8, lazy=True).X
+    make_pipeline(pulse()).fit_transform(windows)
+
+
+def no_partner(tmp_path):
+    small(PulseOracleTransformer).fit(X, np.arange(12))
+
+
+def no_partner_in_a_pipeline(tmp_path):
+    make_pipeline(small(PulseOracleTransformer), StandardScaler()).fit(X, np.arange(12))
+
+
+def one_window_of_each_recording(tmp_path):
+    small(REBARTransformer).fit(X, groups=np.arange(12))
+
+
+def one_window_of_each_recording_in_a_pipeline(tmp_path):
+    make_pipeline(small(REBARTransformer)).fit(X, rebartransformer__groups=np.arange(12))
+
+
+def bags_of_more_channels(tmp_path):
+    SlidingWindows(2).fit(MORE_CHANNELS)
+
+
+def bags_of_more_channels_in_fit_transform(tmp_path):
+    SlidingWindows(2).fit_transform(MORE_CHANNELS)
+
+
+def recordings_of_more_channels(tmp_path):
+    sliding_windows(MORE_CHANNELS, 2)
+
+
+def short_recordings(tmp_path):
+    sliding_windows([RAMP[:5], RAMP], 8)
+
+
+def short_recordings_of_random_windows(tmp_path):
+    random_windows([RAMP[:5], RAMP], 8, 4)
+
+
+def recordings_without_a_window(tmp_path):
+    random_windows([RAMP[:14], RAMP], 8, 2, 0.2)
+
+
+def what_a_file_cannot_hold(tmp_path):
+    fitted = pulse(callbacks=[GradientNormClipping()]).fit(X)
+    fitted.save_pretrained(tmp_path / "model")
+
+
+def a_data_set_in_place_of_another(tmp_path):
+    pytest.importorskip("wfdb")
+    from tests.datasets.test_mitbih_af import RECORDS, write_record
+
+    for name, (n_samples, marks) in RECORDS.items():
+        write_record(tmp_path / "mitdb", name, n_samples, marks)
+    fetch_mitbih_af(tmp_path)
+
+
+TEXTS = {
+    "more_channels": "X has more channels",
+    "one_step": "X has windows of one time step",
+    "longer_windows": "convolution weights that were never trained",
+    "one_group": "groups holds one group only",
+    "shared_steps": "shares time steps with what is trained on",
+    "no_partner": "each is its own partner",
+    "one_window_of_each_recording": "each is its own only candidate",
+    "bags_of_more_channels": "if it is transposed, set input_layout",
+    "recordings_of_more_channels": "recordings have more channels",
+    "short_recordings": "are shorter than length=8 steps",
+    "recordings_without_a_window": "keeps no window of 1 of 2 recordings",
+    "what_a_file_cannot_hold": "A file cannot hold callbacks",
+    "a_data_set_in_place_of_another": "is read instead",
+}
+CASES = [
+    (function, text)
+    for name, function in list(globals().items())
+    for start, text in TEXTS.items()
+    if name.startswith(start)
+]
+
+
+@pytest.mark.parametrize(("function", "text"), CASES, ids=[f.__name__ for f, _ in CASES])
+def test_a_warning_points_at_the_line_of_the_user(function, text, tmp_path):
+    with pytest.warns(UserWarning) as caught:
+        function(tmp_path)
+    lines, first = inspect.getsourcelines(function)
+    last = first + len(lines) - 1  # the call that warns is the last line of the function
+    about = [warning for warning in caught if text in str(warning.message)]
+    assert about
+    assert {(warning.filename, warning.lineno) for warning in caught} == {(__file__, last)}
+
+
+def calls(path, name):
+    """Lines of a module that call a function or method of this name."""
+    nodes = [node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Call)]
+    names = [getattr(node.func, "attr", getattr(node.func, "id", None)) for node in nodes]
+    return [node.lineno for node, called in zip(nodes, names, strict=True) if called == name]
+
+
+def test_every_warning_is_given_through_the_helper_and_tried_above():
+    modules = list(ROOT.rglob("*.py"))
+    assert [path.name for path in modules if calls(path, "warn")] == ["_warnings.py"]
+    assert sum(len(calls(path, "warn_user")) for path in modules) == len(TEXTS)
