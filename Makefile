@@ -9,7 +9,7 @@ TORCH_ARGS ?=
 # One thread a process: the tests run in parallel, and threads that wait burn the others' time.
 TEST_ENV := SCIPY_ARRAY_API=1 OMP_NUM_THREADS=1 MPLBACKEND=Agg
 
-.PHONY: help install demo test test-slow test-gpu test-lowest lint format bench constraints clean
+.PHONY: help install demo test test-slow test-gpu test-lowest coverage lint format hooks bench constraints clean
 
 help:
 	@echo "make demo       install, then pretrain, probe and search on real recordings (minutes)"
@@ -17,8 +17,10 @@ help:
 	@echo "make test-slow  the tests that take long"
 	@echo "make test-lowest the tests, with the oldest versions that are admitted"
 	@echo "make test-gpu   the tests that need CUDA"
+	@echo "make coverage   the tests, and the share of the package's lines and branches that they run"
 	@echo "make bench      speed against the literal published step, every method's cost (docs/)"
 	@echo "make format     reformat the code"
+	@echo "make hooks      lint what is committed, before each commit"
 
 install: $(VENV)/.installed
 
@@ -35,10 +37,15 @@ demo: install
 lint: install
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/codespell
 	$(BIN)/mypy
 
 test: lint
 	$(TEST_ENV) $(BIN)/python -m pytest -q -n auto
+
+# Apart from make test, since counting lines makes the tests slower.
+coverage: install
+	$(TEST_ENV) $(BIN)/python -m pytest -q -n auto --cov
 
 test-slow: install
 	$(TEST_ENV) $(BIN)/python -m pytest -q -n auto -m slow
@@ -67,6 +74,9 @@ bench: install
 format: install
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
+
+hooks: install
+	$(BIN)/pre-commit install
 
 # The pins are those of the present .venv.
 constraints: install

@@ -42,12 +42,17 @@ def histories_match(first, second):
     ]
 
 
-@pytest.mark.parametrize("at", [(1, 3), (2, 1), (4, 3), (6, 1), (7, 4)])
-@pytest.mark.parametrize("select", ["trailing_mean", "min_val", "last"])
-@pytest.mark.parametrize("every", [0.0, 60.0])
-def test_a_killed_run_resumes_to_the_same_bits(tmp_path, monkeypatch, at, select, every):
-    """With a state after each epoch, and with one after each batch."""
-    monkeypatch.setattr(Checkpoint.__init__, "__defaults__", (every,))
+@pytest.mark.parametrize(
+    ("at", "select", "interval"),
+    [
+        *((at, "trailing_mean", 0.0) for at in [(1, 3), (2, 1), (4, 3), (6, 1), (7, 4)]),
+        *(((4, 3), select, 0.0) for select in ("min_val", "last")),
+        *((at, "trailing_mean", 60.0) for at in ((1, 3), (4, 3))),
+    ],
+)
+def test_a_killed_run_resumes_to_the_same_bits(tmp_path, monkeypatch, at, select, interval):
+    """With a state after each batch (`interval` 0), and with states after epochs only."""
+    monkeypatch.setattr(Checkpoint, "interval", interval)
     params = {"select": select, "deterministic_validation": False}
     expected = pulse(**params).fit(X)
     with pytest.raises(KeyboardInterrupt):
@@ -62,7 +67,7 @@ def test_a_killed_run_resumes_to_the_same_bits(tmp_path, monkeypatch, at, select
 
 
 def test_a_run_killed_in_the_middle_of_an_epoch_repeats_no_batch(tmp_path, monkeypatch):
-    monkeypatch.setattr(Checkpoint.__init__, "__defaults__", (0.0,))
+    monkeypatch.setattr(Checkpoint, "interval", 0.0)
 
     class Count(Callback):
         n_batches = 0

@@ -1,37 +1,102 @@
-"""The code of the pages in docs/ runs as it stands, and says what it says."""
+"""The code of every page runs as it stands, and its commands exist."""
 
-import ast
+import importlib.util
 import re
+import runpy
+import sys
 from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parent.parent
-BLOCKS = [
-    pytest.param(code, id=f"{page.stem}-{i}")
-    for page in sorted((ROOT / "docs").glob("*.md"))
-    for i, code in enumerate(re.findall(r"```python\n(.*?)```", page.read_text(), re.DOTALL))
-]
+from tests.pages import PAGES, ROOT, blocks, inline_commands, languages, run_python, shell_commands
+
+README = ROOT / "README.md"  # test_readme.py runs its Python blocks
+WITH_PYTHON = [page for page in PAGES if blocks(page, "python") and page != README]
+WITH_SHELL = [page for page in PAGES if blocks(page, "sh") or inline_commands(page)]
+TARGETS = re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE)
+EXTRAS = (ROOT / "pyproject.toml").read_text().split("[project.optional-dependencies]")[1]
 
 
-@pytest.mark.parametrize("code", BLOCKS)
-def test_a_comment_after_an_expression_is_its_value(code):
-    if "sktime" in code or "sklearn_pulse.panel" in code:
+def name(page):
+    return str(page.relative_to(ROOT))
+
+
+@pytest.mark.parametrize("page", WITH_PYTHON, ids=name)
+def test_python_blocks_run(page, tmp_path, monkeypatch):
+    if "sktime" in "".join(blocks(page, "python")):
         pytest.importorskip("sktime")
-    names = {}
-    lines = code.splitlines()
-    for node in ast.parse(code).body:
-        source = "\n".join(lines[node.lineno - 1 : node.end_lineno])
-        if not isinstance(node, ast.Expr):
-            exec(source, names)
-            continue
-        value = eval(source.split("  #")[0], names)
-        literal = re.search(r"  # (\{.*?\}|True|False|[-\d.]+)(?=$|:)", source)
-        if literal:
-            assert value == ast.literal_eval(literal[1])
+    monkeypatch.chdir(tmp_path)
+    assert run_python(page)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name)
+def test_every_block_is_python_or_shell(page):
+    """A block with another mark would not be run."""
+    assert set(languages(page)) <= {"python", "sh"}
+
+
+def check_python(words, monkeypatch, capsys):
+    """Check that a script or module exists, and that it knows the options."""
+    if words[0] == "-m":
+        module, *arguments = words[1:]
+        spec = importlib.util.find_spec(module)
+        assert spec is not None, module
+        if spec.submodule_search_locations:
+            spec = importlib.util.find_spec(f"{module}.__main__")
+            assert spec is not None, module
+        source = Path(spec.origin)
+        monkeypatch.delitem(sys.modules, spec.name, raising=False)  # runpy warns of it
+    else:
+        source, arguments = ROOT / words[0], words[1:]
+        assert source.is_file(), source
+    if "argparse" not in source.read_text():
+        assert not any(word.startswith("-") for word in arguments)
+        return
+    monkeypatch.setattr(sys, "argv", [str(source), *arguments, "--help"])
+    with pytest.raises(SystemExit) as end:
+        if words[0] == "-m":
+            runpy.run_module(module, run_name="__main__")
+        else:
+            runpy.run_path(str(source), run_name="__main__")
+    printed = capsys.readouterr()
+    assert end.value.code in (0, None), printed.err
+    for word in arguments:
+        if word.startswith("-"):
+            assert re.search(rf"(?<![\w-]){word}(?![\w-])", printed.out), word
+
+
+@pytest.mark.parametrize("page", WITH_SHELL, ids=name)
+def test_commands_exist(page, monkeypatch, capsys):
+    commands = [command for code in blocks(page, "sh") for command in shell_commands(code)]
+    for program, *words in commands + inline_commands(page):
+        if program == "make":
+            assert words[0] in TARGETS
+        elif program == "python":
+            check_python(words, monkeypatch, capsys)
+        else:
+            assert (program, words[0]) == ("pip", "install")
+            assert words[1] in (".", "torch")
+
+
+def test_extras_exist():
+    for extra in re.findall(r"\[([a-z,]+)\](?!\()", README.read_text()):
+        for part in extra.split(","):
+            assert re.search(rf"^{part} = ", EXTRAS, re.MULTILINE), part
+
+
+@pytest.mark.parametrize("code", ["maek test", "make test && cd nowhere", "python -m x $undefined"])
+def test_a_wrong_shell_block_is_noticed(code):
+    with pytest.raises(AssertionError):
+        shell_commands(code)
+
+
+def test_variables_and_loops_are_expanded():
+    code = "for x in a b; do\n  A=1 python -m m $x \\\n    --y 'c d'\ndone\nmake z  # comment"
+    expected = [["python", "-m", "m", x, "--y", "c d"] for x in "ab"]
+    assert shell_commands(code) == [*expected, ["make", "z"]]
 
 
 def test_links_lead_somewhere():
-    for page in [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")]:
+    for page in PAGES:
         for target in re.findall(r"\]\((?!http)([^)#]+)", page.read_text()):
             assert (page.parent / target).exists(), f"{page.name}: {target}"

@@ -58,14 +58,18 @@ class Checkpoint(Callback):
     Parameters
     ----------
     folder : pathlib.Path
-        Of this run alone.
-    every : float, default=60.0
-        Seconds after which a state is written within an epoch; one is written after each epoch.
+        Folder of this run alone.
+
+    Attributes
+    ----------
+    interval : float
+        Seconds between two states within an epoch. After each epoch a state is always written.
     """
 
-    def __init__(self, folder: Path, every: float = 60.0) -> None:
+    interval = 60.0
+
+    def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self.every = every
 
     def on_train_begin(self, net: NeuralNet, **kwargs: Any) -> None:
         """Resume, if there is something to resume."""
@@ -91,7 +95,7 @@ class Checkpoint(Callback):
 
     def on_batch_end(self, net: NeuralNet, training: bool, **kwargs: Any) -> None:
         """Write the state in the middle of an epoch, if the last one is old."""
-        if training and time.monotonic() - self._saved_at >= self.every:
+        if training and time.monotonic() - self._saved_at >= self.interval:
             self._write(net, net.history[:-1])
 
     def on_epoch_end(self, net: NeuralNet, **kwargs: Any) -> None:

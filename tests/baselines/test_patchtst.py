@@ -438,7 +438,7 @@ class Kill(Callback):
 
 
 def test_a_killed_run_resumes_with_the_running_statistics(tmp_path, monkeypatch):
-    monkeypatch.setattr(Checkpoint.__init__, "__defaults__", (0.0,))
+    monkeypatch.setattr(Checkpoint, "interval", 0.0)
     params = {"max_epochs": 5, "dropout": 0.2, "deterministic_validation": False}
     expected = patchtst(**params).fit(X)
     with pytest.raises(KeyboardInterrupt):

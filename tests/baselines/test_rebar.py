@@ -528,10 +528,10 @@ class Kill(Callback):
             raise KeyboardInterrupt
 
 
-@pytest.mark.parametrize("every", [0.0, 60.0])
+@pytest.mark.parametrize("interval", [0.0, 60.0])
 @pytest.mark.parametrize("at", [1, 4])
-def test_a_run_killed_in_the_second_stage_resumes(tmp_path, monkeypatch, at, every):
-    monkeypatch.setattr(Checkpoint.__init__, "__defaults__", (every,))
+def test_a_run_killed_in_the_second_stage_resumes(tmp_path, monkeypatch, at, interval):
+    monkeypatch.setattr(Checkpoint, "interval", interval)
     params = {"max_epochs": 5, "deterministic_validation": False, "alpha": 0.5}
     expected = rebar(**params).fit(X)
     with pytest.raises(KeyboardInterrupt):

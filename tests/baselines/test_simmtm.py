@@ -406,7 +406,7 @@ class Kill(Callback):
 
 @pytest.mark.parametrize("schedule", ["one_cycle", "cosine"])
 def test_a_killed_run_resumes(tmp_path, monkeypatch, schedule):
-    monkeypatch.setattr(Checkpoint.__init__, "__defaults__", (0.0,))
+    monkeypatch.setattr(Checkpoint, "interval", 0.0)
     params = {"max_epochs": 5, "deterministic_validation": False, "lr": 0.01, "schedule": schedule}
     expected = simmtm(**params).fit(X)
     with pytest.raises(KeyboardInterrupt):

@@ -543,7 +543,7 @@ class Kill(Callback):
 
 @pytest.mark.parametrize("select", ["min_val", "last"])
 def test_a_killed_run_resumes_with_the_momentum_encoder(tmp_path, monkeypatch, select):
-    monkeypatch.setattr(Checkpoint.__init__, "__defaults__", (0.0,))
+    monkeypatch.setattr(Checkpoint, "interval", 0.0)
     params = {"max_epochs": 5, "deterministic_validation": False, "select": select, "lr": 0.01}
     expected = timemae(**params).fit(X)
     with pytest.raises(KeyboardInterrupt):

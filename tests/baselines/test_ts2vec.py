@@ -526,7 +526,7 @@ def test_a_run_of_so_many_updates_resumes_in_the_middle_of_an_epoch(tmp_path, mo
             if self.n_updates == at:
                 raise KeyboardInterrupt
 
-    monkeypatch.setattr(Checkpoint.__init__, "__defaults__", (0.0,))
+    monkeypatch.setattr(Checkpoint, "interval", 0.0)
     params = {"max_updates": 8, "select": "average", "drop_last": True, "checkpoint_dir": tmp_path}
     with pytest.raises(KeyboardInterrupt):
         fitted(**params, callbacks=[Kill()])

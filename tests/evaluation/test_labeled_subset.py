@@ -20,7 +20,6 @@ from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
-from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils import get_tags
 
 from sklearn_pulse.evaluation import LabeledSubsetClassifier
@@ -35,17 +34,11 @@ OLD = tuple(map(int, sklearn.__version__.split(".")[:2])) < (1, 7)
 DEFAULT = LogisticRegression(max_iter=1000) if OLD else None
 
 
-# scikit-learn's balanced class weights, and its tree's log probabilities, divide by zero.
+# Balanced class weights of scikit-learn divide by zero.
 @pytest.mark.filterwarnings("ignore:divide by zero:RuntimeWarning")
 @pytest.mark.filterwarnings("ignore:invalid value:RuntimeWarning")
 @pytest.mark.filterwarnings("ignore:lbfgs failed:sklearn.exceptions.ConvergenceWarning")
-@sklearn_suite(
-    [
-        LabeledSubsetClassifier(DEFAULT, unlabeled_label=None),
-        LabeledSubsetClassifier(RidgeClassifier(), unlabeled_label=None),
-        LabeledSubsetClassifier(DecisionTreeClassifier(random_state=0), unlabeled_label=None),
-    ]
-)
+@sklearn_suite([LabeledSubsetClassifier(DEFAULT, unlabeled_label=None)])
 def test_scikit_learn_checks(estimator, check):
     check(estimator)
 

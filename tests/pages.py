@@ -1,0 +1,70 @@
+"""Code blocks of the pages that people read, and how tests run them."""
+
+import ast
+import re
+import subprocess
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").glob("*.md"))]
+
+# Each command prints its arguments instead of running, one line per call, separated by tabs.
+# Any other command is an error, as PATH is empty.
+_STUBS = "".join(
+    f"{name}() {{ local IFS=$'\\t'; echo {name}$'\\t'\"$*\"; }}\n"
+    for name in ("make", "pip", "python")
+)
+
+
+def blocks(page, language):
+    """Return the code blocks of a page that are marked with a language."""
+    return re.findall(rf"^```{language}\n(.*?)^```$", page.read_text(), re.DOTALL | re.MULTILINE)
+
+
+def languages(page):
+    """Return the marks of all code blocks of a page; a block without a mark has an empty one."""
+    return re.findall(r"^```(.*)$", page.read_text(), re.MULTILINE)[::2]
+
+
+def run_python(page):
+    """Run the Python blocks of a page in one namespace, in order, and return the namespace.
+
+    An expression with a comment that begins with a literal must have that value. Functions that
+    are called ``test_...`` are run too.
+    """
+    names = {"__name__": page.stem, "__file__": str(page)}
+    for code in blocks(page, "python"):
+        lines = code.splitlines()
+        for node in ast.parse(code).body:
+            source = "\n".join(lines[node.lineno - 1 : node.end_lineno])
+            if not isinstance(node, ast.Expr):
+                exec(compile(ast.Module([node], []), str(page), "exec"), names)
+                continue
+            value = eval(compile(ast.Expression(node.value), str(page), "eval"), names)
+            literal = re.search(r"  # (\{.*?\}|True|False|[-\d.]+)(?=$|:)", source)
+            if literal:
+                assert value == ast.literal_eval(literal[1]), source
+    for name, value in list(names.items()):
+        if name.startswith("test_"):
+            value()
+    return names
+
+
+def shell_commands(code):
+    """Return the commands of a shell block as lists of words, with variables and loops expanded."""
+    printed = subprocess.run(
+        ["/bin/bash", "-euc", _STUBS + code],
+        env={"PATH": ""},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert printed.returncode == 0, printed.stderr
+    return [line.split("\t") for line in printed.stdout.splitlines()]
+
+
+def inline_commands(page):
+    """Return the commands that the prose of a page quotes, as lists of words."""
+    prose = re.sub(r"^```.*?^```$", "", page.read_text(), flags=re.DOTALL | re.MULTILINE)
+    quoted = re.findall(r"`((?:python|make) [^`]+)`", prose)
+    return [" ".join(command.split()).split(" ") for command in quoted]
