@@ -235,7 +235,7 @@ class FineTuneClassifier(BaseWindowClassifier):
         return [("lr_scheduler", decay)]
 
     def _after_training(self, parts: Parts) -> None:
-        vars(self).pop("probe_", None)
+        self.__dict__.pop("probe_", None)
         if self.score_with == "head":
             return
         labeled: LabeledWindows = parts.samples

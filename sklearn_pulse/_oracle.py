@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import numpy as np
 import torch
@@ -178,7 +178,7 @@ class PulseOracleTransformer(BaseSSLTransformer):
         self.verbose = verbose
 
     @property
-    def _objective_class(self) -> type[PairReconstruction]:
+    def _objective_class(self) -> type[PairReconstruction]:  # type: ignore[override]  # by `kind`
         return PositivePairs if self.kind == "positive" else NegativePairs
 
     @property
@@ -200,7 +200,7 @@ class PulseOracleTransformer(BaseSSLTransformer):
             check_fits("min_crop_length", self.min_crop_length, n_timesteps)
 
     @with_callbacks
-    def fit(
+    def fit(  # type: ignore[override]  # labels are needed
         self,
         X: ArrayLike,
         y: ArrayLike,
@@ -253,7 +253,8 @@ class PulseOracleTransformer(BaseSSLTransformer):
         return PairBatches(windows, index, resolve_device(self.device))
 
     def _check_parts(self, parts: Parts) -> None:
-        if len(parts.train) > 1 and parts.train.n_windows.max() == 1:
+        train = cast(PairBatches, parts.train)
+        if len(train) > 1 and train.n_windows.max() == 1:
             warn_user(
                 "y gives every window to train on a class of its own, so each window is its own"
                 " partner and labels teach nothing: pass classes of several windows."

@@ -46,7 +46,7 @@ class BaseWindowClassifier(ClassifierMixin, TrainedEmbedder):
     """
 
     _objective_class = Classification
-    _objective_names = (
+    _objective_names: tuple[str, ...] = (
         "embedding_dim",
         "encoder_hidden_dim",
         "encoder_depth",

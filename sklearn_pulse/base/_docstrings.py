@@ -233,7 +233,10 @@ def _first_of(sources: Iterable[Mapping[str, str]]) -> dict[str, str]:
 
 def _parameters_of(function: Callable[..., Any]) -> dict[str, inspect.Parameter]:
     """Return the parameters of a class or method by the names that a docstring gives them."""
-    stars = {inspect.Parameter.VAR_POSITIONAL: "*", inspect.Parameter.VAR_KEYWORD: "**"}
+    stars: dict[Any, str] = {
+        inspect.Parameter.VAR_POSITIONAL: "*",
+        inspect.Parameter.VAR_KEYWORD: "**",
+    }
     parameters = inspect.signature(function).parameters
     return {
         stars.get(parameter.kind, "") + name: parameter

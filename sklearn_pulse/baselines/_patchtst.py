@@ -145,9 +145,9 @@ class PatchReconstruction(Objective):
         target = encoder.cut(standardize(x, observed))
         visible = None if observed is None else encoder.visible(observed)
         if hidden is None:
-            hidden = draw_hidden(
-                target.shape[:3], self.mask_ratio, self.generator(x.device), visible
-            )
+            batch, n_channels, n_patches = target.shape[:3]
+            shape = batch, n_channels, n_patches
+            hidden = draw_hidden(shape, self.mask_ratio, self.generator(x.device), visible)
         shown = target.masked_fill(hidden.unsqueeze(-1), 0.0)
         tokens = encoder.encode_patches(shown, visible, self._drop(self.dropout, x.device))
         errors = (self.head(tokens[:, :, 1:]) - target).square()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import numpy as np
 import torch
@@ -21,6 +21,7 @@ from ..base import (
     BaseSSLTransformer,
     CandidateBatches,
     Parts,
+    WindowBatches,
     check_integer,
     check_length,
     check_option,
@@ -331,7 +332,7 @@ default="trailing_mean"
         return windows
 
     def _check_parts(self, parts: Parts) -> None:
-        train, valid = parts.train, parts.valid
+        train, valid = cast(CandidateBatches, parts.train), parts.valid
         names_recordings = train.windows.groups is not None or train.windows.recording.any()
         if valid is not None and valid.windows is not train.windows and names_recordings:
             if not valid.windows.names_recordings:
@@ -346,9 +347,12 @@ default="trailing_mean"
                 " there is little to learn: pass several windows per recording, or no groups."
             )
 
-    def _train(self, net: SSLNet, train: CandidateBatches, valid: CandidateBatches | None) -> None:
+    def _train(self, net: SSLNet, train: WindowBatches, valid: WindowBatches | None) -> None:
         attention = self._attention_net(net, valid is not None)
-        attention.partial_fit((train.apart().resident(), valid and valid.apart().resident()))
+        pieces = [
+            part and cast(CandidateBatches, part).apart().resident() for part in (train, valid)
+        ]
+        attention.partial_fit(tuple(pieces))
         net.module_.cross_attention.load_state_dict(attention.module_.encoder.state_dict())
         super()._train(net, train, valid)
         self.cross_attention_net_ = attention

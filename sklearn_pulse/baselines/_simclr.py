@@ -236,16 +236,19 @@ class ContrastBatches(WindowBatches):
         self.wide = None if context is None else CheckedWindows(context, "ntc")
 
     def __getitem__(self, index: Tensor) -> Batch:
-        batch = super().__getitem__(index) if self.wide is None else self._with_context(index)
+        if self.wide is None:
+            batch = super().__getitem__(index)
+        else:
+            batch = self._with_context(self.wide, index)
         batch["data_std"] = torch.full((len(index),), self.data_std, device=self.device)
         return batch
 
-    def _with_context(self, index: Tensor) -> Batch:
+    def _with_context(self, windows: CheckedWindows, index: Tensor) -> Batch:
         numbers = self.index[index.numpy()]
-        wide = as_batch(self.wide.take(numbers), self.device)
-        margin, n_timesteps = self.wide.data.margin, self.windows.n_timesteps
+        wide = as_batch(windows.take(numbers), self.device)
+        margin, n_timesteps = windows.data.margin, self.windows.n_timesteps
         inner = slice(margin, margin + n_timesteps)
-        room = torch.from_numpy(self.wide.data.room(numbers)).to(self.device)
+        room = torch.from_numpy(windows.data.room(numbers)).to(self.device)
         batch = {"x": wide["x"][:, inner], "context": wide["x"], "room": room}
         if "observed" in wide:
             batch["observed"] = wide["observed"][:, inner]

@@ -180,7 +180,8 @@ class HierarchicalContrast(ContrastiveObjective):
         outer_left = int(uniform[2] * (left + 1))
         outer_right = right + int(uniform[3] * (n_timesteps - right + 1))
         bounds = torch.tensor([[-outer_left], [n_timesteps - outer_right]], device=x.device)
-        offset = random_integers(*bounds.expand(-1, batch), generator)
+        low, high = bounds.expand(-1, batch)
+        offset = random_integers(low, high, generator)
         return Crops(outer_left, left, right, outer_right, offset)
 
     def _encode_crop(
@@ -192,7 +193,8 @@ class HierarchicalContrast(ContrastiveObjective):
             observed = take_steps(observed, offset + start, stop - start)
         generator = self.generator(x.device)
         hidden = self.encoder.input(x)
-        visible = self.draw_visible(*hidden.shape[:2], generator)
+        batch, n_timesteps = hidden.shape[:2]
+        visible = self.draw_visible(batch, n_timesteps, generator)
         return self.represent_steps(hidden * visible.unsqueeze(-1), observed)
 
     def draw_visible(self, batch: int, n_timesteps: int, generator: torch.Generator) -> Tensor:
