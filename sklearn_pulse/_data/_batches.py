@@ -47,7 +47,13 @@ class WindowBatches(Dataset[Batch]):
             yield self[index]
 
     def resident(self) -> BatchDataset:
-        """Move all windows to a GPU that has room for them; elsewhere gather them when needed."""
+        """Move all windows to a GPU that has room for them.
+
+        Returns
+        -------
+        BatchDataset
+            Batches of tensors on the GPU or, without a GPU or room on it, these batches.
+        """
         n_bytes = 4 * self.index.size * self._n_values()
         if self.device.type != "cuda" or n_bytes > torch.cuda.mem_get_info(self.device)[0] // 2:
             return self

@@ -40,11 +40,28 @@ class DrawnBatches(WindowBatches):
         self._source: BatchDataset = WindowBatches(windows, index, device)
 
     def generator(self, index: NDArray[np.intp]) -> np.random.Generator:
-        """Return the generator of a batch, which depends on `stream` and the batch alone."""
+        """Return the generator of a batch, which depends on `stream` and the batch alone.
+
+        Parameters
+        ----------
+        index : array of int of shape (batch,)
+            Numbers of the batch.
+
+        Returns
+        -------
+        numpy.random.Generator
+            A fresh generator.
+        """
         return np.random.default_rng((*self.stream, int(index[0])))
 
     def resident(self) -> DrawnBatches:
-        """Move the windows to a GPU that has room for them."""
+        """Move the windows to a GPU that has room for them.
+
+        Returns
+        -------
+        DrawnBatches
+            Batches that draw as these do.
+        """
         moved = copy.copy(self)
         moved._source = WindowBatches(self.windows, self.index, self.device).resident()
         return moved

@@ -136,6 +136,16 @@ class CheckedWindows:
 
         A window with no observed step comes back with an all-False row in `observed`.
 
+        Parameters
+        ----------
+        index : array of int of shape (n,)
+            Numbers of the windows.
+
+        Returns
+        -------
+        Block
+            The windows, and which of their time steps were observed.
+
         Raises
         ------
         ValueError
@@ -199,18 +209,53 @@ class CheckedWindows:
         return observed
 
     def numbers(self, samples: NDArray[np.intp], usable: NDArray[np.bool_]) -> NDArray[np.intp]:
-        """Return the numbers of the usable windows of `samples`."""
+        """Return the numbers of the usable windows of some samples.
+
+        Parameters
+        ----------
+        samples : array of int of shape (n,)
+            Numbers of the samples.
+        usable : array of bool of shape (n_samples * n_windows,)
+            Windows with an observed step, as :meth:`scan` finds them.
+
+        Returns
+        -------
+        array of int
+            Numbers of the windows, sample by sample.
+        """
         numbers = (samples[:, None] * self.n_windows + np.arange(self.n_windows)).ravel()
         return numbers[usable[numbers]]
 
     def like_input(self, x: NDArray[Any]) -> NDArray[Any]:
-        """Arrange values of shape (n_samples, n_timesteps, n_channels) as the input is."""
+        """Arrange values in the layout of the input.
+
+        Parameters
+        ----------
+        x : array of shape (n_samples, n_timesteps, n_channels)
+            Values in the native layout.
+
+        Returns
+        -------
+        array
+            The values with the axes of the input.
+        """
         if len(self.data.shape) == 2:
             return x[:, :, 0]
         return x.swapaxes(1, 2) if self.channels_first else x
 
     def check_usable(self, usable: NDArray[np.bool_]) -> None:
-        """Raise if a sample has no usable window."""
+        """Raise if a sample has no usable window.
+
+        Parameters
+        ----------
+        usable : array of bool of shape (n_samples * n_windows,)
+            Windows with an observed step.
+
+        Raises
+        ------
+        ValueError
+            If no window of a sample is usable.
+        """
         empty = ~usable.reshape(self.n_samples, self.n_windows).any(1)
         if empty.any():
             raise ValueError(

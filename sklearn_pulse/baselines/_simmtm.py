@@ -341,7 +341,7 @@ class SimMTMTransformer(BaseSSLTransformer):
     _objective_names = _OBJECTIVE_NAMES
     _one_step = "a masked step leaves no other step to see, so there is little to learn"
     _min_batch_size = 2
-    _drop_last = True
+    drop_last = True  # as in the code of its authors
     _schedules = ("one_cycle", "cosine", "constant")
 
     def __init__(
