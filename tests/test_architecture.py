@@ -34,10 +34,10 @@ ALLOWED = {
     "functional": set(),
     "sampling": set(),
     "networks": set(),
-    "windows": set(),
-    "presets": set(),
+    "windows": {"_parameters"},
+    "presets": {"_parameters"},
     "_data._labels": set(),
-    "_data._validation": {"_data._labels", "windows"},
+    "_data._validation": {"_parameters", "windows"},
     "theory": {"_parameters"},
     "augmentations": {"functional"},
     # 2. parts
@@ -45,7 +45,7 @@ ALLOWED = {
     "_data": {"_data._validation", "_data._labels", "_training"},
     "objectives": {"_parameters", "functional", "networks", "sampling"},
     "_persistence": {"_version"},
-    "datasets": {"windows"},
+    "datasets": {"_parameters", "windows"},
     "evaluation": {"_data._labels"},
     "model_selection": {"_data._labels", "_parameters"},
     # 3. what a method is built on

@@ -276,6 +276,13 @@ def test_refit_on_other_data_forgets_the_first(cls, windows):
     np.testing.assert_array_equal(estimator.transform(windows), fit_transform(small(cls), windows))
 
 
+@each
+def test_a_parameter_of_a_wrong_kind_is_named(cls, windows):
+    for name in small(cls).get_params():
+        with pytest.raises(TypeError, match=rf"\b{name} must be"):
+            fit(small(cls).set_params(**{name: object()}), windows)
+
+
 # --- every legal form of the input ---
 
 

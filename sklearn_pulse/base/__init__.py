@@ -9,9 +9,9 @@ from .._parameters import (
     check_boolean,
     check_heads,
     check_integer,
-    check_length,
     check_option,
     check_real,
+    check_steps_or_fraction,
 )
 from ._classifier import BaseWindowClassifier
 from ._encoder import BaseEncoderTransformer, WindowEmbedder
@@ -39,7 +39,7 @@ __all__ = [
     "check_boolean",
     "check_heads",
     "check_integer",
-    "check_length",
+    "check_steps_or_fraction",
     "check_option",
     "check_real",
     "check_windows",

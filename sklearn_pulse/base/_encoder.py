@@ -16,7 +16,7 @@ from torch import Tensor
 
 from .._data._batches import stream_blocks
 from .._data._validation import Block, CheckedWindows, check_windows
-from .._parameters import check_boolean, check_integer, check_option, plain
+from .._parameters import check_boolean, check_integer, check_option, check_seed, plain
 from .._persistence import PretrainedMixin
 from .._training._callbacks import SelectWeights
 from .._training._device import resolve_device, threads
@@ -77,6 +77,7 @@ class WindowEmbedder(
         check_boolean("compile", self.compile)
         if self.num_threads is not None:
             check_integer("num_threads", self.num_threads, 1)
+        check_seed("random_state", self.random_state)
 
     @property
     def encoder_(self) -> torch.nn.Module:

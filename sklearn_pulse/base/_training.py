@@ -21,6 +21,7 @@ from .._parameters import (
     check_boolean,
     check_integer,
     check_option,
+    check_path,
     check_real,
     check_schedule,
 )
@@ -163,7 +164,7 @@ class TrainedEmbedder(WindowEmbedder):
                 f"batch_size={self.batch_size} leaves a window alone in its batch, with nothing to"
                 f" be contrasted with: set batch_size to {self._min_batch_size} or more."
             )
-        check_real("lr", self.lr, open_minimum=True)
+        check_real("lr", self.lr, open_minimum=True, example=1e-3)
         check_real("weight_decay", self.weight_decay)
         check_real("validation_fraction", self.validation_fraction, 0.0, 1.0)
         check_integer("validation_every", self.validation_every, 1)
@@ -174,6 +175,8 @@ class TrainedEmbedder(WindowEmbedder):
         check_boolean("warm_start", self.warm_start)
         if self.gradient_clip_value is not None:
             check_real("gradient_clip_value", self.gradient_clip_value, open_minimum=True)
+        if self.checkpoint_dir is not None:
+            check_path("checkpoint_dir", self.checkpoint_dir)
         if self.patience is not None:
             check_integer("patience", self.patience, 1)
         if not isinstance(self.verbose, bool):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ._checks import check_choice
+from .._parameters import check_option
 
 _GROUPS = ("subject", "recording")
 
@@ -37,5 +37,5 @@ def window_groups(group: str, recording: np.ndarray, subject: np.ndarray) -> np.
 
 
 def check_group(group: str) -> None:
-    """Raise a ValueError unless `group` is a name of what windows can be grouped by."""
-    check_choice(group, "group", _GROUPS)
+    """Raise unless `group` is a name of what windows can be grouped by."""
+    check_option("group", group, _GROUPS)

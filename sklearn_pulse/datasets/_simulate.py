@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from ._checks import check_choice
+from .._parameters import check_option
 from ._integrate import (
     BrownianIncrements,
     Tensor,
@@ -199,7 +199,7 @@ def standardize_trials(trials: np.ndarray) -> np.ndarray:
 
 def check_backend(backend: str) -> None:
     """Refuse an unknown backend, and one whose package is not there."""
-    check_choice(backend, "backend", BACKENDS)
+    check_option("backend", backend, BACKENDS)
     if backend == "torchsde":
         import_torchsde()
 

@@ -10,7 +10,8 @@ from numpy.typing import ArrayLike
 from sklearn.model_selection import BaseCrossValidator
 from sklearn.utils import check_random_state
 
-from ._draw import check_fraction
+from .._parameters import check_option, check_seed
+from ._draw import check_share
 
 
 class GroupHoldout(BaseCrossValidator):
@@ -87,7 +88,8 @@ class GroupHoldout(BaseCrossValidator):
             are too few groups for a part.
         """
         for name in ("train_size", "val_size"):
-            check_fraction(getattr(self, name), name)
+            check_share(name, getattr(self, name))
+        check_seed("random_state", self.random_state)
         if not 0 < self.train_size <= self.train_size + self.val_size < 1:
             raise ValueError(
                 f"train_size={self.train_size!r} and val_size={self.val_size!r} must be positive "
@@ -130,8 +132,7 @@ class GroupHoldout(BaseCrossValidator):
         ValueError
             If `groups` is missing, or as for :meth:`parts`.
         """
-        if self.on not in ("val", "test"):
-            raise ValueError(f"on must be 'val' or 'test', got {self.on!r}.")
+        check_option("on", self.on, ("val", "test"))
         if groups is None:
             raise ValueError(
                 "GroupHoldout needs groups, the recording or the subject of each row: pass groups."

@@ -690,7 +690,7 @@ def test_bad_parameters(params, message):
 
 
 def test_groups_must_name_every_sample():
-    with pytest.raises(ValueError, match=r"groups has shape \(3,\), X has 20 samples"):
+    with pytest.raises(ValueError, match=r"groups has shape \(3,\), but there are 20 samples"):
         rebar().fit(X, groups=[0, 1, 2], X_val=X)
 
 

@@ -547,7 +547,7 @@ def test_one_window_is_enough():
 @pytest.mark.parametrize(
     ("params", "error", "message"),
     [
-        ({"layer_norm": True}, ValueError, "layer_norm must be one of"),
+        ({"layer_norm": "all"}, ValueError, "layer_norm must be one of"),
         ({"mask_mode": "all"}, ValueError, "mask_mode must be one of"),
         ({"mask_probability": 1.0}, ValueError, "mask_probability must be a number in"),
         ({"temporal_unit": -1}, ValueError, "temporal_unit must be an integer"),
