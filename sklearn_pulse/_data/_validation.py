@@ -12,8 +12,8 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import validate_data
 
-from ..windows import LazyWindows
 from .._parameters import check_groups
+from ..windows import LazyWindows
 
 _BLOCK_ELEMENTS = 2**22  # values converted at a time, 16 MiB of float32
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import copy
 import os
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
@@ -17,6 +16,7 @@ from skorch.utils import noop
 
 from .._data._batches import WindowBatches
 from .._data._candidates import DrawnBatches
+from .._data._commit import unchanged_on_failure
 from .._parameters import (
     check_boolean,
     check_integer,
@@ -131,7 +131,7 @@ class TrainedEmbedder(WindowEmbedder):
         # The number of epochs is unknown until the data is split into batches.
         n_epochs = self.max_epochs if self.max_updates is None else None
         context = self._init_callback_context(max_subtasks=n_epochs)
-        with _unchanged_on_failure(self):
+        with unchanged_on_failure(self):
             self._check_params()
             seed = self._draw_seed()
             parts = self._prepare(data, seed)
@@ -291,15 +291,3 @@ class TrainedEmbedder(WindowEmbedder):
 
     def _after_training(self, parts: Parts) -> None:
         """Learn what follows the training, from the samples that `_prepare` kept."""
-
-
-@contextmanager
-def _unchanged_on_failure(estimator: Any) -> Iterator[None]:
-    """Put the attributes back where they were if the block raises or is interrupted."""
-    before = dict(vars(estimator))
-    try:
-        yield
-    except BaseException:
-        vars(estimator).clear()
-        vars(estimator).update(before)
-        raise

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.dummy import DummyClassifier
 from sklearn.pipeline import Pipeline
@@ -15,10 +16,10 @@ import sklearn_pulse
 
 from .. import PulseOracleTransformer, baselines, presets
 from ..base import BaseEncoderTransformer, BaseSSLTransformer
-from ..baselines import RandomEncoderTransformer, SupervisedClassifier
+from ..baselines import MiniRocketTransformer, RandomEncoderTransformer, SupervisedClassifier
 from ..evaluation import make_linear_probe
+from ..features import StatisticsTransformer
 from . import _paper as paper
-from ._controls import MiniRocketTransformer, StatisticsTransformer
 
 
 @dataclass(frozen=True)
@@ -92,6 +93,12 @@ class Method:
         return DummyClassifier() if self.make is None else make_linear_probe()
 
 
+class StatisticsControl(StatisticsTransformer):
+    """Channel statistics in float64, which the published tables were computed with."""
+
+    _dtype = np.float64
+
+
 def method_name(cls: type) -> str:
     """Return what an estimator's class is called on the command line."""
     return cls.__name__.removesuffix("Transformer").removesuffix("Classifier").lower()
@@ -105,7 +112,7 @@ def controls() -> list[Method]:
     """Return what a practitioner would use instead, and what costs nothing."""
     return [
         Method("majority", "majority class", None, {}, is_control=True),
-        Method("statistics", "channel statistics", StatisticsTransformer, {}, is_control=True),
+        Method("statistics", "channel statistics", StatisticsControl, {}, is_control=True),
         Method("minirocket", "MiniRocket", MiniRocketTransformer, {}, is_control=True),
         Method("untrained", "untrained encoder", RandomEncoderTransformer, {}, is_control=True),
     ]
