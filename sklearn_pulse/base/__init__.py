@@ -9,7 +9,9 @@ from .._parameters import (
     check_boolean,
     check_heads,
     check_integer,
+    check_odd,
     check_option,
+    check_pair,
     check_real,
     check_steps_or_fraction,
 )
@@ -40,7 +42,9 @@ __all__ = [
     "check_heads",
     "check_integer",
     "check_steps_or_fraction",
+    "check_odd",
     "check_option",
+    "check_pair",
     "check_real",
     "check_windows",
 ]

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from skorch.callbacks import Callback
 
 from .._data._validation import CheckedWindows
-from .._parameters import check_odd, plain
+from .._parameters import plain
 from .._training._callbacks import SelectWeights
 from .._training._checkpoint import Checkpoint
 from .._training._device import resolve_device
@@ -23,6 +23,7 @@ from ..base import (
     CandidateBatches,
     Parts,
     check_integer,
+    check_odd,
     check_option,
     check_real,
     check_steps_or_fraction,

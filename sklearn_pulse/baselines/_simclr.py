@@ -12,11 +12,10 @@ from torch import Tensor
 
 from .._data._batches import as_batch
 from .._data._validation import CheckedWindows
-from .._parameters import check_pair
 from .._training._device import resolve_device
 from .._training._iterator import Batch
 from ..augmentations import Jitter, RandomApply, Scale
-from ..base import AVERAGES, BaseSSLTransformer, WindowBatches, check_real
+from ..base import AVERAGES, BaseSSLTransformer, WindowBatches, check_pair, check_real
 from ..functional import info_nce
 from ..objectives import ContrastiveObjective, check_contrastive
 from ..sampling import draw_shifts, observed_span, shift_within, take_steps

@@ -104,7 +104,7 @@ class StatisticsTransformer(BaseFeatureTransformer):
             observed &= block.observed[:, None, :]
             signal = _without_gaps(signal, block.observed)
             # A window without an observed step counts nowhere; zeros keep its moments finite.
-            observed |= ~block.observed.any(1)[:, None, None]
+            observed |= ~block.observed.any(1, keepdims=True)[:, None, :]
         features = [_moments(signal, observed), _log_band_powers(signal, self.n_bands_)]
         return np.concatenate(features, axis=-1).reshape(len(signal), -1)
 
