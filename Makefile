@@ -59,7 +59,7 @@ test-lowest:
 		--editable '.[plot,progress,theory]' array-api-strict hypothesis pandas polars pyarrow \
 		pytest pytest-timeout pytest-xdist
 	$(TEST_ENV) .venv-lowest/bin/python -m pytest -q -n auto -W default \
-		--doctest-ignore-import-errors
+		--doctest-ignore-import-errors --ignore sklearn_pulse/baselines/_minirocket.py
 
 test-gpu: install
 	$(BIN)/python -m pytest -q -m gpu

@@ -22,6 +22,7 @@ from sklearn_pulse import PulseTransformer
 from sklearn_pulse.baselines import (
     DSVAETransformer,
     LFADSTransformer,
+    MiniRocketTransformer,
     PatchTSTTransformer,
     RandomEncoderTransformer,
     REBARTransformer,
@@ -30,7 +31,7 @@ from sklearn_pulse.baselines import (
     TimeMAETransformer,
     TS2VecTransformer,
 )
-from sklearn_pulse.benchmark._controls import MiniRocketTransformer, StatisticsTransformer
+from sklearn_pulse.benchmark._methods import StatisticsControl
 from sklearn_pulse.datasets import make_system_classification
 from sklearn_pulse.evaluation import make_linear_probe
 from sklearn_pulse.windows import RecordingWindows
@@ -118,7 +119,7 @@ def control_accuracy(name: str, seed: int) -> float:
     controls = {
         "untrained encoder": RandomEncoderTransformer(**ENCODER, random_state=seed, num_threads=1),
         "MiniRocket": MiniRocketTransformer(random_state=seed),
-        "channel statistics": StatisticsTransformer(),
+        "channel statistics": StatisticsControl(),
     }
     return probe(controls[name].fit(np.asarray(task.train)), task)
 

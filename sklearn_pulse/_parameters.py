@@ -1,22 +1,75 @@
-"""Checks of constructor parameters, with messages that name the parameter and the remedy."""
+"""Checks of parameters: their kind, their range, and messages that name the remedy.
+
+A value of the wrong kind is a `TypeError`, a value out of its range a `ValueError`. Numpy's
+integers and floats count as Python's own; a boolean is not a number; NaN and infinity are refused.
+A check of one value returns it as Python's own.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+import os
+from collections.abc import Iterable, Mapping
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+_LARGEST_SEED = 2**32 - 1
+
+Option = TypeVar("Option")
 
 
-def check_integer(name: str, value: Any, minimum: int) -> None:
-    """Raise unless `value` is an integer of at least `minimum` (a bool is none)."""
-    remedy = f"{name} must be an integer of at least {minimum}, got {value!r}"
-    if not isinstance(value, Integral) or isinstance(value, bool):
-        raise TypeError(f"{remedy}; pass for example {name}={minimum}")
-    if value < minimum:
-        raise ValueError(f"{remedy}; pass for example {name}={minimum}")
+def plain(value: Any) -> Any:
+    """Return a numpy scalar, as a grid made by numpy holds them, as Python's own."""
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def check_integer(
+    name: str, value: Any, minimum: int, maximum: int | None = None, *, meaning: str = ""
+) -> int:
+    """Raise unless `value` is an integer of at least `minimum` and at most `maximum`.
+
+    Parameters
+    ----------
+    name : str
+        Name of the parameter.
+    value : Any
+        Value of the parameter.
+    minimum : int
+        Least value that is allowed.
+    maximum : int or None, default=None
+        Largest value that is allowed; None sets no limit.
+    meaning : str, default=""
+        What the parameter counts, for the message.
+
+    Returns
+    -------
+    int
+        The value.
+
+    Raises
+    ------
+    TypeError
+        If `value` is not an integer.
+    ValueError
+        If `value` is out of range.
+
+    Examples
+    --------
+    >>> check_integer("stride", 0, 1)
+    Traceback (most recent call last):
+    ...
+    ValueError: stride must be an integer of at least 1, got 0; pass for example stride=1
+    """
+    bounds = f"of at least {minimum}" if maximum is None else f"from {minimum} to {maximum}"
+    message = _message(name, f"an integer {bounds}", value, meaning, minimum)
+    if not _is_number(value, Integral):
+        raise TypeError(message)
+    if value < minimum or (maximum is not None and value > maximum):
+        raise ValueError(message)
+    return int(value)
 
 
 def check_real(
@@ -27,41 +80,287 @@ def check_real(
     *,
     open_minimum: bool = False,
     open_maximum: bool = True,
-) -> None:
-    """Raise unless `value` is a finite number between `minimum` and `maximum`."""
+    meaning: str = "",
+    example: float | None = None,
+) -> float:
+    """Raise unless `value` is a finite number between `minimum` and `maximum`.
+
+    Parameters
+    ----------
+    name : str
+        Name of the parameter.
+    value : Any
+        Value of the parameter.
+    minimum : float, default=0.0
+        Lower bound.
+    maximum : float, default=inf
+        Upper bound.
+    open_minimum : bool, default=False
+        Whether the lower bound itself is excluded.
+    open_maximum : bool, default=True
+        Whether the upper bound itself is excluded.
+    meaning : str, default=""
+        What the parameter measures, for the message.
+    example : float or None, default=None
+        A value that the message suggests; None takes the end or the middle of the range.
+
+    Returns
+    -------
+    float
+        The value.
+
+    Raises
+    ------
+    TypeError
+        If `value` is not a number.
+    ValueError
+        If `value` is NaN, infinite or out of range.
+
+    Examples
+    --------
+    >>> check_real("dropout", 1.0, 0.0, 1.0)
+    Traceback (most recent call last):
+    ...
+    ValueError: dropout must be a number in [0, 1), got 1.0; pass for example dropout=0
+    """
     low, high = "(" if open_minimum else "[", ")" if open_maximum else "]"
-    remedy = f"{name} must be a number in {low}{minimum:g}, {maximum:g}{high}, got {value!r}"
-    if not isinstance(value, Real) or isinstance(value, bool):
-        raise TypeError(remedy)
-    below = value <= minimum if open_minimum else value < minimum
-    above = value >= maximum if open_maximum else value > maximum
-    if not math.isfinite(value) or below or above:
-        raise ValueError(remedy)
+    bounded = math.isfinite(minimum) or math.isfinite(maximum)
+    kind = f"a number in {low}{minimum:g}, {maximum:g}{high}" if bounded else "a finite number"
+    if example is None:
+        example = _example(minimum, maximum, open_minimum, open_maximum)
+    message = _message(name, kind, value, meaning, f"{example:g}")
+    if not _is_number(value, Real):
+        raise TypeError(message)
+    number = _as_float(value)
+    below = number <= minimum if open_minimum else number < minimum
+    above = number >= maximum if open_maximum else number > maximum
+    if not math.isfinite(number) or below or above:
+        raise ValueError(message)
+    return number
 
 
-def check_option(name: str, value: Any, options: Iterable[str]) -> None:
-    """Raise unless `value` is one of the strings `options`."""
+def check_option(name: str, value: Any, options: Iterable[Option]) -> Option:
+    """Raise unless `value` is one of `options`.
+
+    Parameters
+    ----------
+    name : str
+        Name of the parameter.
+    value : Any
+        Value of the parameter.
+    options : iterable
+        The values that are allowed: strings, numbers, booleans or None.
+
+    Returns
+    -------
+    object
+        The option.
+
+    Raises
+    ------
+    TypeError
+        If no option is of the kind of `value`.
+    ValueError
+        If an option is of the kind of `value`, and none equals it.
+
+    Examples
+    --------
+    >>> check_option("pooling", "median", ("max", "mean"))
+    Traceback (most recent call last):
+    ...
+    ValueError: pooling must be one of 'max', 'mean', got 'median'; choose one of them
+    """
     options = tuple(options)
-    if not (isinstance(value, str) and value in options):
-        raise ValueError(f"{name} must be one of {', '.join(map(repr, options))}, got {value!r}")
+    # Kinds come first: 1 == True, and an array compares entry by entry.
+    comparable = [option for option in options if _kind(option) is _kind(value)]
+    for option in comparable:
+        if option == value:
+            return option
+    listed = ", ".join(map(repr, options))
+    message = f"{name} must be one of {listed}, got {value!r}; choose one of them"
+    raise ValueError(message) if comparable else TypeError(message)
 
 
-def check_boolean(name: str, value: Any) -> None:
-    """Raise unless `value` is True or False."""
-    if not isinstance(value, bool):
-        raise TypeError(f"{name} must be True or False, got {value!r}")
+def check_boolean(name: str, value: Any) -> bool:
+    """Raise unless `value` is True or False.
+
+    Parameters
+    ----------
+    name : str
+        Name of the parameter.
+    value : Any
+        Value of the parameter.
+
+    Returns
+    -------
+    bool
+        The value.
+
+    Raises
+    ------
+    TypeError
+        If `value` is not a boolean of Python or numpy.
+
+    Examples
+    --------
+    >>> check_boolean("compile", 1)
+    Traceback (most recent call last):
+    ...
+    TypeError: compile must be True or False, got 1; choose one of them
+    """
+    if not isinstance(value, bool | np.bool_):
+        raise TypeError(f"{name} must be True or False, got {value!r}; choose one of them")
+    return bool(value)
 
 
-def check_length(name: str, value: Any) -> None:
-    """Raise unless `value` is a number of steps (int) or a fraction of the window (float)."""
-    if isinstance(value, Integral):
-        check_integer(name, value, 1)
-    else:
-        check_real(name, value, 0.0, 1.0, open_minimum=True)
+def check_steps_or_fraction(name: str, value: Any) -> int | float:
+    """Raise unless `value` is a number of steps (int) or a fraction of the window (float).
+
+    Parameters
+    ----------
+    name : str
+        Name of the parameter.
+    value : Any
+        Value of the parameter.
+
+    Returns
+    -------
+    int or float
+        The value.
+
+    Raises
+    ------
+    TypeError
+        If `value` is not a number.
+    ValueError
+        If an integer is below 1, or a fraction is not between 0 and 1.
+
+    Examples
+    --------
+    >>> check_steps_or_fraction("crop_length", 64), check_steps_or_fraction("crop_length", 0.5)
+    (64, 0.5)
+    """
+    if _is_number(value, Integral):
+        return check_integer(name, value, 1, meaning="an integer counts time steps")
+    meaning = "a fraction of the window, where an integer counts time steps"
+    return check_real(name, value, 0.0, 1.0, open_minimum=True, meaning=meaning)
+
+
+def check_odd(name: str, value: Any) -> int:
+    """Raise unless `value` is an odd positive integer, the width of a kernel with a centre.
+
+    Parameters
+    ----------
+    name : str
+        Name of the parameter.
+    value : Any
+        Value of the parameter.
+
+    Returns
+    -------
+    int
+        The value.
+
+    Raises
+    ------
+    TypeError
+        If `value` is not an integer.
+    ValueError
+        If `value` is even, or below 1.
+
+    Examples
+    --------
+    >>> check_odd("init_kernel_size", 5)
+    5
+    """
+    value = check_integer(name, value, 1)
+    if value % 2 == 0:
+        raise ValueError(
+            f"{name} must be odd, got {value}: an even kernel has no centre; take {value + 1}"
+        )
+    return value
+
+
+def check_pair(name: str, value: Any, example: tuple[float, float]) -> None:
+    """Raise unless `value` is a tuple or list of two entries."""
+    message = f"{name} must be a pair of numbers, got {value!r}; pass for example {name}={example}"
+    if not isinstance(value, tuple | list):
+        raise TypeError(message)
+    if len(value) != 2:
+        raise ValueError(message)
+
+
+def check_mapping(name: str, value: Any, content: str, example: str) -> None:
+    """Raise unless `value` is a dictionary with an entry; `content` says what it holds."""
+    message = _message(name, f"a dictionary of {content}", value, "", example)
+    if not isinstance(value, Mapping):
+        raise TypeError(message)
+    if not value:
+        raise ValueError(message)
+
+
+def check_seed(name: str, value: Any) -> None:
+    """Raise unless `value` seeds numpy: an integer, a RandomState, or None for the global one.
+
+    Examples
+    --------
+    >>> check_seed("random_state", -1)
+    Traceback (most recent call last):
+    ...
+    ValueError: random_state must be an integer from 0 to 4294967295, a numpy.random.RandomState
+    or None, got -1; pass for example random_state=0
+    """
+    if value is None or value is np.random or isinstance(value, np.random.RandomState):
+        return
+    kind = f"an integer from 0 to {_LARGEST_SEED}, a numpy.random.RandomState or None"
+    message = _message(name, kind, value, "", 0)
+    if not _is_number(value, Integral):
+        raise TypeError(message)
+    if not 0 <= value <= _LARGEST_SEED:
+        raise ValueError(message)
+
+
+def check_path(name: str, value: Any) -> None:
+    """Raise a TypeError unless `value` is a path.
+
+    Examples
+    --------
+    >>> check_path("data_home", 3)
+    Traceback (most recent call last):
+    ...
+    TypeError: data_home must be a path (str or os.PathLike) or None, got 3; pass for example
+    data_home='folder'
+    """
+    if not isinstance(value, str | os.PathLike) or isinstance(os.fspath(value), bytes):
+        kind = "a path (str or os.PathLike) or None"
+        raise TypeError(_message(name, kind, value, "", "'folder'"))
 
 
 def check_heads(embedding_dim: int, n_heads: Any) -> None:
-    """Raise unless `n_heads` is a number of attention heads that divides `embedding_dim`."""
+    """Raise unless `n_heads` is a number of attention heads that divides `embedding_dim`.
+
+    Parameters
+    ----------
+    embedding_dim : int
+        Width of the embedding.
+    n_heads : Any
+        Value of the parameter of that name.
+
+    Raises
+    ------
+    TypeError
+        If `n_heads` is not an integer.
+    ValueError
+        If `n_heads` is below 1, or does not divide `embedding_dim`.
+
+    Examples
+    --------
+    >>> check_heads(320, 3)
+    Traceback (most recent call last):
+    ...
+    ValueError: embedding_dim=320 must be a multiple of n_heads=3: every head has the same width.
+    Change one of them.
+    """
     check_integer("n_heads", n_heads, 1)
     if embedding_dim % n_heads:
         raise ValueError(
@@ -70,19 +369,13 @@ def check_heads(embedding_dim: int, n_heads: Any) -> None:
         )
 
 
-def plain(value: Any) -> Any:
-    """Return a numpy scalar, as a grid made by numpy holds them, as Python's own."""
-    return value.item() if isinstance(value, np.generic) else value
-
-
 def check_schedule(schedule: Any, options: Iterable[str], betas: Any) -> None:
     """Raise unless the learning rate's schedule and AdamW's `betas` are known and go together."""
     options = tuple(options)
     check_option("schedule", schedule, options)
     if betas is None:
         return
-    if not (isinstance(betas, tuple | list) and len(betas) == 2):
-        raise TypeError(f"betas must be a pair of numbers such as (0.9, 0.999), got {betas!r}")
+    check_pair("betas", betas, (0.9, 0.999))
     for beta in betas:
         check_real("each of betas", beta, 0.0, 1.0)
     if schedule == "one_cycle":
@@ -91,3 +384,90 @@ def check_schedule(schedule: Any, options: Iterable[str], betas: Any) -> None:
             f"betas={betas!r} goes with schedule={others} only: one cycle moves the first of them"
             f" itself. Set betas=None, or schedule={others}."
         )
+
+
+def check_groups(
+    groups: ArrayLike | None, n_samples: int, *, unit: str = "sample"
+) -> NDArray[Any] | None:
+    """Return the groups as an array; raise unless `groups` holds one entry per sample.
+
+    Parameters
+    ----------
+    groups : array-like of shape (n_samples,) or None
+        Recording or subject of each sample.
+    n_samples : int
+        Number of samples.
+    unit : {"sample", "recording"}, default="sample"
+        What a sample is called in the message.
+
+    Returns
+    -------
+    ndarray of shape (n_samples,) or None
+        The groups; None if `groups` is None.
+
+    Raises
+    ------
+    ValueError
+        If `groups` has another shape.
+
+    Examples
+    --------
+    >>> check_groups(["anna", "ben"], 3)
+    Traceback (most recent call last):
+    ...
+    ValueError: groups has shape (2,), but there are 3 samples: pass one group per sample, for
+    example its subject
+    """
+    if groups is None:
+        return None
+    groups = np.asarray(groups)
+    if groups.shape != (n_samples,):
+        raise ValueError(
+            f"groups has shape {groups.shape}, but there are {n_samples} {unit}s: pass one group"
+            f" per {unit}, for example its subject"
+        )
+    return groups
+
+
+def _message(name: str, kind: str, value: Any, meaning: str, example: Any) -> str:
+    """Say what a parameter must be, what it is, and what to pass instead."""
+    meaning = f" ({meaning})" if meaning else ""
+    # "each of betas" is no name that can be assigned to.
+    remedy = f"{name}={example}" if name.isidentifier() else f"{example}"
+    return f"{name} must be {kind}, got {value!r}{meaning}; pass for example {remedy}"
+
+
+def _example(minimum: float, maximum: float, open_minimum: bool, open_maximum: bool) -> float:
+    """Return a number in a range: a closed end, the middle, or one from the only open end."""
+    if math.isinf(minimum) and math.isinf(maximum):
+        return 0.0
+    if not open_minimum and math.isfinite(minimum):
+        return minimum
+    if not open_maximum and math.isfinite(maximum):
+        return maximum
+    if math.isinf(maximum):
+        return minimum + 1
+    return maximum - 1 if math.isinf(minimum) else (minimum + maximum) / 2
+
+
+def _is_number(value: Any, kind: type) -> bool:
+    """Tell numbers from booleans, and from numpy's durations, which it counts among integers."""
+    return isinstance(value, kind) and not isinstance(value, bool | np.timedelta64)
+
+
+def _as_float(value: Any) -> float:
+    """Return a number as a float; an integer beyond the largest float becomes infinite."""
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf if value > 0 else -math.inf
+
+
+def _kind(value: Any) -> type:
+    """Return the type by which options are told apart."""
+    if isinstance(value, bool | np.bool_):
+        return bool
+    for kind in (str, Integral, Real):
+        if isinstance(value, kind):
+            return kind
+    return type(value)

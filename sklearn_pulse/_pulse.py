@@ -14,9 +14,9 @@ from ._data._validation import check_windows
 from .base import (
     BaseSSLTransformer,
     check_integer,
-    check_length,
     check_option,
     check_real,
+    check_steps_or_fraction,
 )
 from .base._reconstruction import NETWORK_PARAMS, check_fits, check_reconstruction
 from .base._typing import BagPooling, InputLayout, PathLike, Pooling, Precision, RandomState, Select
@@ -241,7 +241,7 @@ class PulseTransformer(BaseSSLTransformer):
         check_option("crop", self.crop, ("suffix", "fixed"))
         check_option("pairing", self.pairing, ("crops", "random"))
         if self.crop_length is not None:
-            check_length("crop_length", self.crop_length)
+            check_steps_or_fraction("crop_length", self.crop_length)
         check_real("dropout", self.dropout, 0.0, 1.0)
         check_option("theta_dropout", self.theta_dropout, ("step", "sequence"))
 

@@ -5,6 +5,7 @@ adds joins them, so that what is said there is true.
 """
 
 import copy
+import importlib.util
 import inspect
 import pickle
 
@@ -21,9 +22,12 @@ from sklearn.exceptions import NotFittedError
 
 import sklearn_pulse
 import sklearn_pulse.baselines
+import sklearn_pulse.features
 import tests.toy_method
 from sklearn_pulse import PulseTransformer
 from sklearn_pulse.base import BaseEncoderTransformer, BaseSSLTransformer
+from sklearn_pulse.features._base import BaseFeatureTransformer
+from sklearn_pulse.windows import RecordingWindows
 from tests.helpers import SMALL, make_windows, sklearn_suite
 
 CLASSES = sorted(
@@ -34,6 +38,16 @@ CLASSES = sorted(
         if inspect.isclass(value)
         and issubclass(value, BaseEncoderTransformer)
         and not value.__name__.startswith("Base")
+    },
+    key=lambda cls: cls.__name__,
+)
+# Transformers that compute fixed features: the contract of the input holds for them too.
+FEATURES = sorted(
+    {
+        value
+        for module in (sklearn_pulse.baselines, sklearn_pulse.features)
+        for value in vars(module).values()
+        if inspect.isclass(value) and issubclass(value, BaseFeatureTransformer)
     },
     key=lambda cls: cls.__name__,
 )
@@ -83,6 +97,19 @@ def fresh_states():
 
 
 each = pytest.mark.parametrize("cls", CLASSES, ids=lambda cls: cls.__name__)
+without_sktime = pytest.mark.skipif(
+    not all(importlib.util.find_spec(name) for name in ("numba", "sktime")),
+    reason="needs sktime and numba",
+)
+needs = {"MiniRocketTransformer": without_sktime}  # what a class needs beside the dependencies
+each_input = pytest.mark.parametrize(
+    "cls",
+    [*CLASSES, *(pytest.param(cls, marks=needs.get(cls.__name__, ())) for cls in FEATURES)],
+    ids=lambda cls: cls.__name__,
+)
+each_with_gaps = pytest.mark.parametrize(
+    "cls", [*CLASSES, *(cls for cls in FEATURES if cls._allow_nan)], ids=lambda cls: cls.__name__
+)
 each_fixed = pytest.mark.parametrize("cls", FIXED_LENGTH, ids=lambda cls: cls.__name__)
 each_variable = pytest.mark.parametrize(
     "cls", [cls for cls in CLASSES if cls not in FIXED_LENGTH], ids=lambda cls: cls.__name__
@@ -124,13 +151,13 @@ def windows():
     return make_windows()[0]
 
 
-@each
+@each_input
 def test_unfitted(cls, windows):
     with pytest.raises(NotFittedError):
         small(cls).transform(windows)
 
 
-@each
+@each_input
 def test_fit_returns_self_and_changes_no_parameter(cls, windows):
     estimator = small(cls)
     before = copy.deepcopy(estimator.get_params())
@@ -143,7 +170,7 @@ def test_fit_returns_self_and_changes_no_parameter(cls, windows):
     ]
 
 
-@each
+@each_input
 def test_fit_transform_is_fit_then_transform(cls, windows):
     together = fit_transform(small(cls), windows)
     apart = fit(small(cls), windows).transform(windows)
@@ -159,7 +186,7 @@ def test_same_seed_same_bits_and_another_seed_others(cls, windows):
     assert not np.array_equal(first, fit_transform(small(cls, random_state=1), windows))
 
 
-@each
+@each_input
 def test_global_random_state_neither_matters_nor_moves(cls, windows):
     results = []
     for seed in (1, 2):
@@ -189,7 +216,7 @@ def test_threads_are_left_as_they_were(cls, windows):
     assert torch.get_num_threads() == before
 
 
-@each
+@each_input
 def test_a_row_does_not_depend_on_the_others(cls):
     X = make_windows(300, 16)[0]
     estimator = fit(small(cls), X[:20])
@@ -197,13 +224,13 @@ def test_a_row_does_not_depend_on_the_others(cls):
     order = np.random.default_rng(0).permutation(300)
     np.testing.assert_array_equal(estimator.transform(X[order]), embedding[order])
     np.testing.assert_array_equal(estimator.transform(X[[7]])[0], embedding[7])
-    X[8, 3:] = np.nan
-    np.testing.assert_array_equal(
-        np.delete(estimator.transform(X), 8, 0), np.delete(embedding, 8, 0)
-    )
+    if estimator.__sklearn_tags__().input_tags.allow_nan:
+        X[8, 3:] = np.nan
+        others = np.delete(estimator.transform(X), 8, 0)
+        np.testing.assert_array_equal(others, np.delete(embedding, 8, 0))
 
 
-@each
+@each_input
 def test_clone_and_pickle(cls, windows):
     estimator = fit(small(cls), windows)
     embedding = estimator.transform(windows)
@@ -223,7 +250,7 @@ def test_saved_and_loaded(cls, windows, tmp_path):
     np.testing.assert_array_equal(restored.transform(windows), estimator.transform(windows))
 
 
-@each
+@each_input
 def test_numbers_of_numpy_are_as_good_as_those_of_python(cls, windows):
     params = small(cls).get_params()
     grid = {
@@ -247,12 +274,13 @@ def test_set_output_and_feature_names(cls, windows):
     assert estimator.set_output(transform="polars").transform(windows).columns == names
 
 
-@each
+@each_input
 def test_fitted_attributes(cls, windows):
     estimator = fit(small(cls), windows)
     assert (estimator.n_timesteps_in_, estimator.n_channels_in_) == (16, 2)
     assert estimator.n_features_in_ == 2
-    assert estimator.encoder_ is estimator.net_.module_.encoder
+    if cls in CLASSES:
+        assert estimator.encoder_ is estimator.net_.module_.encoder
     table = fit(small(cls), windows[:, :, 0])
     assert (table.n_features_in_, table.n_timesteps_in_, table.n_channels_in_) == (16, 16, 1)
 
@@ -266,7 +294,7 @@ def test_parameters_set_after_fit_wait_for_the_next(cls, windows):
     assert fit_transform(estimator, windows).shape[1] < embedding.shape[1]
 
 
-@each
+@each_input
 def test_refit_on_other_data_forgets_the_first(cls, windows):
     frame = pd.DataFrame(windows[:, :, 0]).rename(columns=str)
     estimator = fit(small(cls), frame)
@@ -274,6 +302,13 @@ def test_refit_on_other_data_forgets_the_first(cls, windows):
     fit(estimator, windows)
     assert not hasattr(estimator, "feature_names_in_")
     np.testing.assert_array_equal(estimator.transform(windows), fit_transform(small(cls), windows))
+
+
+@each_input
+def test_a_parameter_of_a_wrong_kind_is_named(cls, windows):
+    for name in small(cls).get_params():
+        with pytest.raises(TypeError, match=rf"\b{name} must be"):
+            fit(small(cls).set_params(**{name: object()}), windows)
 
 
 # --- every legal form of the input ---
@@ -313,21 +348,21 @@ def test_every_form_of_the_input_gives_the_same_bits(form, windows, tmp_path):
     check_forms(PulseTransformer, windows, FORMS[form](windows, tmp_path))
 
 
-@each
+@each_input
 def test_no_class_reads_the_input_before_it_is_converted(cls, windows, tmp_path):
     """A list has no attributes of an array; a read-only map of float64 needs every conversion."""
     reordered = np.asfortranarray(windows, dtype=np.float64)
     check_forms(cls, windows, windows.tolist(), memory_map(reordered, tmp_path))
 
 
-@each
+@each_input
 def test_channels_first(cls, windows):
     swapped = windows.swapaxes(1, 2)
     estimator = fit(small(cls, input_layout="nct"), swapped)
     np.testing.assert_array_equal(estimator.transform(swapped), fit_transform(small(cls), windows))
 
 
-@each
+@each_input
 @pytest.mark.parametrize(
     "shape", [(1, 16, 2), (5, 2, 2), (5, 16, 1), (5, 16), (1, 2), (3, 2, 16, 2)]
 )
@@ -342,7 +377,7 @@ def test_small_shapes(cls, shape):
     assert np.isfinite(embedding).all()
 
 
-@each
+@each_input
 def test_one_step(cls):
     estimator = small(cls)
     X = np.random.default_rng(0).normal(size=(5, 1, 1))
@@ -354,7 +389,7 @@ def test_one_step(cls):
     assert np.isfinite(estimator.transform(X)).all()
 
 
-@each
+@each_input
 def test_constant_channels(cls, windows):
     X = windows.copy()
     X[:, :, 1] = 3.0
@@ -387,7 +422,7 @@ def test_validation_on_windows_of_another_length(cls, length, windows):
     assert np.isfinite(fit(estimator, windows, X_val=X_val).history_[-1]["valid_loss"])
 
 
-@each
+@each_with_gaps
 @settings(max_examples=15, deadline=None)
 @given(
     X=st.tuples(st.integers(1, 4), st.integers(2, 6)).flatmap(
@@ -400,6 +435,33 @@ def test_any_finite_values_and_any_missing_steps(cls, X):
     X[:, 0] = np.nan_to_num(X[:, 0])  # one observed step at least
     X = np.concatenate([X] * least(cls))
     assert np.isfinite(fit_transform(small(cls, max_epochs=1), X)).all()
+
+
+@each_input
+def test_lazy_windows_are_windows(cls, windows):
+    recording, start = np.divmod(np.arange(20), 2)
+    lazy = RecordingWindows(windows.reshape(10, 32, 2), recording, 16 * start, length=16)
+    estimator = fit(small(cls), windows)
+    np.testing.assert_array_equal(estimator.transform(lazy), estimator.transform(windows))
+    assert fit(small(cls, validation_fraction=0), lazy).n_timesteps_in_ == 16
+
+
+@each_input
+def test_windows_that_are_refused(cls, windows):
+    estimator = fit(small(cls), windows)
+    infinite = windows.copy()
+    infinite[3, 4, 1] = np.inf
+    for X, message in [
+        (infinite, "Input X contains infinity.*sample 3.*replace it"),
+        (windows[..., :1], "X has 1 channels.* expecting 2 channels"),
+        (windows.swapaxes(1, 2), "X looks transposed"),
+        (windows[:, :0], "at least one time step and one channel"),
+        (windows[None, None], "5 dimensions"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            estimator.transform(X)
+    with pytest.raises(ValueError, match="Input X contains infinity"):
+        fit(small(cls), infinite)
 
 
 # --- missing values ---
@@ -417,7 +479,7 @@ def test_padding_with_missing_steps_changes_nothing(cls, windows, pooling):
     np.testing.assert_allclose(embedding, estimator.transform(short), atol=1e-6)
 
 
-@each
+@each_with_gaps
 def test_a_step_is_missing_if_any_channel_is(cls, windows):
     estimator = fit(small(cls), windows)
     partly, wholly = windows.copy(), windows.copy()
@@ -427,7 +489,7 @@ def test_a_step_is_missing_if_any_channel_is(cls, windows):
     assert not np.allclose(estimator.transform(partly), estimator.transform(windows))
 
 
-@each
+@each_with_gaps
 def test_fit_with_missing_steps(cls, windows):
     X = windows.copy()
     X[::2, 10:] = np.nan
@@ -441,7 +503,7 @@ def test_fit_with_missing_steps(cls, windows):
 # --- bags ---
 
 
-@each
+@each_input
 @pytest.mark.parametrize("pooling", ["mean", "max"])
 def test_a_bag_is_pooled_over_its_windows(cls, windows, pooling):
     bags = windows.reshape(5, 4, 16, 2)
@@ -452,7 +514,7 @@ def test_a_bag_is_pooled_over_its_windows(cls, windows, pooling):
     )
 
 
-@each
+@each_input
 def test_windows_that_pad_a_bag_do_not_count(cls, windows):
     bags = windows.reshape(5, 4, 16, 2).copy()
     bags[2, 1:] = np.nan

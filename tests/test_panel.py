@@ -21,6 +21,7 @@ from sklearn_pulse import (
     PulseTransformer,
     RandomEncoderTransformer,
 )
+from sklearn_pulse.base import BaseEncoderTransformer
 from sklearn_pulse.baselines import PatchTSTTransformer, SupervisedClassifier
 from tests.helpers import SMALL, SMALL_ENCODER, SMALL_PULSE, make_windows
 
@@ -222,8 +223,11 @@ def test_nested_cells_may_be_arrays_and_dates_are_times(encoder):
 
 @pytest.mark.parametrize(
     "method",
-    [PulseTransformer]
-    + [getattr(baselines, name) for name in baselines.__all__ if name.endswith("Transformer")],
+    [
+        cls
+        for cls in (PulseTransformer, *(getattr(baselines, name) for name in baselines.__all__))
+        if issubclass(cls, BaseEncoderTransformer)
+    ],
 )
 def test_every_transformer_can_be_wrapped(method):
     known = inspect.signature(method).parameters
@@ -271,6 +275,7 @@ def test_output_of_the_wrapped_one_does_not_matter(encoder):
             make_pipeline(StandardScaler(), PulseTransformer()),
             "got Pipeline: wrap only the transformer",
         ),
+        (baselines.MiniRocketTransformer(), "with an encoder.*got MiniRocketTransformer: wrap"),
         (PulseTransformer, "got type: wrap"),
     ],
 )

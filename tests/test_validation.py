@@ -123,7 +123,7 @@ def test_longer_windows_at_transform_warn():
 
 
 def test_groups_of_another_length():
-    with pytest.raises(ValueError, match=r"groups has shape \(3,\), X has 20 samples"):
+    with pytest.raises(ValueError, match=r"groups has shape \(3,\), but there are 20 samples"):
         small().fit(X, groups=[1, 2, 3])
 
 
@@ -144,98 +144,35 @@ def test_a_table_for_an_estimator_of_several_channels(fitted):
 
 # --- parameters ---
 
-INTEGERS = [
-    "embedding_dim",
-    "encoder_hidden_dim",
-    "encoder_depth",
-    "time_varying_pool",
-    "init_kernel_size",
-    "init_dilation",
-    "init_hidden_dim",
-    "gru_num_layers",
-    "gru_hidden_dim",
-    "max_epochs",
-    "batch_size",
-    "validation_every",
-    "num_threads",
+SIZES = """embedding_dim encoder_hidden_dim encoder_depth time_varying_pool init_kernel_size
+    init_dilation init_hidden_dim gru_num_layers gru_hidden_dim max_epochs batch_size
+    validation_every num_threads min_crop_length crop_length"""
+OPTIONS = """pooling observation crop pairing loss_reduction theta_dropout select bag_pooling
+    precision input_layout"""
+OUT_OF_RANGE = [
+    (SIZES, 0, "an integer of at least 1, got 0"),
+    ("n_crops time_varying_dim verbose", -1, "an integer of at least 0, got -1"),
+    (OPTIONS, "unheard of", "one of '.*, got 'unheard of'"),
+    ("lr gradient_clip_value", 0.0, r"a number in \(0, inf\), got 0.0"),
+    ("weight_decay", -1.0, r"a number in \[0, inf\), got -1.0"),
+    ("dropout validation_fraction", 1.0, r"a number in \[0, 1\), got 1.0"),
+    ("min_crop_length crop_length", 1.0, r"a number in \(0, 1\), got 1.0"),
+    ("init_kernel_size", 4, "odd, got 4.*take 5"),
+    ("random_state", -1, "an integer from 0 to 4294967295"),
+    ("device", "gpu", "'auto', 'cpu', 'cuda' or 'cuda:<number>', got 'gpu'"),
 ]
-OPTIONS = [
-    "pooling",
-    "observation",
-    "crop",
-    "pairing",
-    "loss_reduction",
-    "theta_dropout",
-    "select",
-    "bag_pooling",
-    "precision",
-    "input_layout",
-]
-BOOLEANS = ["shared_encoder", "deterministic_validation", "compile", "warm_start"]
 
 
-@pytest.mark.parametrize("name", INTEGERS)
-@pytest.mark.parametrize("value", [0, -3, 2.5, "4", True, np.nan])
-def test_sizes(name, value):
-    with pytest.raises((ValueError, TypeError), match=rf"{name} must be an integer of at least 1"):
+@pytest.mark.parametrize(
+    ("name", "value", "message"),
+    [(name, value, message) for names, value, message in OUT_OF_RANGE for name in names.split()],
+)
+def test_parameters_out_of_range(name, value, message):
+    with pytest.raises(ValueError, match=f"^{name} must be {message}"):
         small(**{name: value}).fit(X)
 
 
-@pytest.mark.parametrize("name", ["n_crops", "time_varying_dim"])
-@pytest.mark.parametrize("value", [-1, 0.5, "1", None])
-def test_counts(name, value):
-    with pytest.raises((ValueError, TypeError), match=rf"{name} must be an integer of at least 0"):
-        small(**{name: value}).fit(X)
-
-
-@pytest.mark.parametrize("name", OPTIONS)
-@pytest.mark.parametrize("value", ["unheard of", 3, None])
-def test_options(name, value):
-    with pytest.raises(ValueError, match=rf"{name} must be one of '"):
-        small(**{name: value}).fit(X)
-
-
-@pytest.mark.parametrize("name", BOOLEANS)
-@pytest.mark.parametrize("value", ["yes", 1, None])
-def test_switches(name, value):
-    with pytest.raises(TypeError, match=rf"{name} must be True or False"):
-        small(**{name: value}).fit(X)
-
-
-@pytest.mark.parametrize("name", ["lr", "gradient_clip_value"])
-@pytest.mark.parametrize("value", [0.0, -1.0, np.nan, np.inf, "1e-3"])
-def test_rates(name, value):
-    with pytest.raises((ValueError, TypeError), match=rf"{name} must be a number in \(0, inf\)"):
-        small(**{name: value}).fit(X)
-
-
-@pytest.mark.parametrize("value", [-1.0, np.nan, np.inf, "1e-3"])
-def test_weight_decay(value):
-    with pytest.raises((ValueError, TypeError), match=r"weight_decay must be a number in \[0, inf"):
-        small(weight_decay=value).fit(X)
-
-
-@pytest.mark.parametrize("name", ["dropout", "validation_fraction"])
-@pytest.mark.parametrize("value", [-0.1, 1.0, 1.5, np.nan, "0.1", None])
-def test_fractions(name, value):
-    with pytest.raises((ValueError, TypeError), match=rf"{name} must be a number in \[0, 1\)"):
-        small(**{name: value}).fit(X)
-
-
-@pytest.mark.parametrize("name", ["min_crop_length", "crop_length"])
-@pytest.mark.parametrize("value", [0, -2, 0.0, 1.0, 1.5, np.nan, "8"])
-def test_crop_lengths(name, value):
-    with pytest.raises((ValueError, TypeError), match=rf"{name} must be"):
-        small(**{name: value}).fit(X)
-
-
-@pytest.mark.parametrize("size", [2, 4])
-def test_even_kernels(size):
-    with pytest.raises(ValueError, match=f"init_kernel_size must be odd.*{size + 1}"):
-        small(init_kernel_size=size).fit(X)
-
-
-@pytest.mark.parametrize("device", ["gpu", "tpu:0", 3.5, "meta", "cuda:x"])
+@pytest.mark.parametrize("device", ["tpu:0", "meta", "cuda:x"])
 def test_unknown_device(device):
     with pytest.raises(ValueError, match="device must be 'auto', 'cpu', 'cuda'"):
         small(device=device).fit(X)

@@ -3,7 +3,7 @@
 from torch import nn, randn
 from torch.nn.functional import mse_loss
 
-from sklearn_pulse.base import BaseSSLTransformer
+from sklearn_pulse.base import BaseSSLTransformer, check_real
 from sklearn_pulse.networks import SystemEncoder, pool_steps
 from sklearn_pulse.objectives import Objective
 
@@ -107,3 +107,7 @@ class DenoisedMeanTransformer(BaseSSLTransformer):
         self.warm_start = warm_start
         self.random_state = random_state
         self.verbose = verbose
+
+    def _check_params(self):
+        super()._check_params()
+        check_real("noise", self.noise)

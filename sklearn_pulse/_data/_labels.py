@@ -115,19 +115,6 @@ def class_weights(
     return compute_class_weight(class_weight, classes=classes, y=classes[y])
 
 
-def check_groups(groups: ArrayLike | None, n_samples: int) -> NDArray[Any] | None:
-    """Return the groups as an array; raise unless there is one a sample."""
-    if groups is None:
-        return None
-    groups = np.asarray(groups)
-    if groups.shape != (n_samples,):
-        raise ValueError(
-            f"groups has shape {groups.shape}, X has {n_samples} samples: pass one group"
-            " a sample, for example its recording."
-        )
-    return groups
-
-
 def labeled_mask(y: Any, unlabeled_label: Any, caller: str) -> NDArray[np.bool_]:
     """Return a boolean mask of the labelled rows.
 

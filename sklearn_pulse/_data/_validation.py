@@ -11,9 +11,9 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import validate_data
 
+from .._parameters import check_groups
 from .._warnings import warn_user
 from ..windows import LazyWindows
-from ._labels import check_groups
 
 _BLOCK_ELEMENTS = 2**22  # values converted at a time, 16 MiB of float32
 

@@ -16,7 +16,8 @@ def resolve_device(device: Any) -> torch.device:
     try:
         resolved = torch.device(device)
     except (RuntimeError, TypeError) as error:
-        raise ValueError(
+        kind = TypeError if isinstance(error, TypeError) else ValueError
+        raise kind(
             f"device must be 'auto', 'cpu', 'cuda' or 'cuda:<number>', got {device!r}"
         ) from error
     if resolved.type not in ("cpu", "cuda"):

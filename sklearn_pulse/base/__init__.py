@@ -9,9 +9,11 @@ from .._parameters import (
     check_boolean,
     check_heads,
     check_integer,
-    check_length,
+    check_odd,
     check_option,
+    check_pair,
     check_real,
+    check_steps_or_fraction,
 )
 from ._classifier import BaseWindowClassifier
 from ._docstrings import complete_docstring
@@ -40,8 +42,10 @@ __all__ = [
     "check_boolean",
     "check_heads",
     "check_integer",
-    "check_length",
+    "check_steps_or_fraction",
+    "check_odd",
     "check_option",
+    "check_pair",
     "check_real",
     "check_windows",
     "complete_docstring",

@@ -14,8 +14,9 @@ from skorch.callbacks import Callback
 from torch import Tensor
 
 from .._data._batches import stream_blocks
+from .._data._pooling import pool_bags
 from .._data._validation import Block, CheckedWindows, check_windows
-from .._parameters import check_boolean, check_integer, check_option, plain
+from .._parameters import check_boolean, check_integer, check_option, check_seed, plain
 from .._persistence import PretrainedMixin
 from .._training._callbacks import SelectWeights
 from .._training._device import resolve_device, threads
@@ -101,6 +102,7 @@ class WindowEmbedder(
         check_boolean("compile", self.compile)
         if self.num_threads is not None:
             check_integer("num_threads", self.num_threads, 1)
+        check_seed("random_state", self.random_state)
 
     @property
     def encoder_(self) -> torch.nn.Module:
@@ -162,7 +164,9 @@ class WindowEmbedder(
         """Embed every sample, a bag as one."""
         shape = (self._n_features_out,)
         embedding, usable = self._compute(windows, self.net_.module_.encode, shape)
-        return self._pool_bags(embedding, usable, windows) if windows.is_bag else embedding
+        if not windows.is_bag:
+            return embedding
+        return pool_bags(embedding, usable, windows.n_windows, self.bag_pooling)
 
     def _compute(
         self, windows: CheckedWindows, compute: Callable[..., torch.Tensor], shape: tuple[int, ...]
@@ -201,16 +205,6 @@ class WindowEmbedder(
             before = index, block, rows
         if before is not None:
             yield _fetched(*before)
-
-    def _pool_bags(
-        self, embedding: NDArray[np.float32], usable: NDArray[np.bool_], windows: CheckedWindows
-    ) -> NDArray[np.float32]:
-        """Pool the windows of each bag, leaving out those without a finite step."""
-        bags = embedding.reshape(windows.n_samples, windows.n_windows, -1)
-        keep = usable.reshape(windows.n_samples, windows.n_windows, 1)
-        if self.bag_pooling == "max":
-            return np.max(bags, axis=1, where=keep, initial=-np.inf)
-        return np.mean(bags, axis=1, where=keep)
 
     def _check_input_length(self, n_timesteps: int) -> None:
         """Raise, or warn, where windows are of another length than those of fit."""

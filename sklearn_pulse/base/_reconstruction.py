@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from .._parameters import check_boolean, check_integer, check_length, check_option
+from .._parameters import (
+    check_boolean,
+    check_integer,
+    check_odd,
+    check_option,
+    check_steps_or_fraction,
+)
 
 NETWORK_PARAMS = (
     "embedding_dim",
@@ -27,7 +33,6 @@ def check_reconstruction(estimator: Any) -> None:
     """Raise if a parameter that PULSE and its oracles share is out of its range."""
     for name in (
         "time_varying_pool",
-        "init_kernel_size",
         "init_dilation",
         "init_hidden_dim",
         "gru_num_layers",
@@ -35,15 +40,11 @@ def check_reconstruction(estimator: Any) -> None:
     ):
         check_integer(name, getattr(estimator, name), 1)
     check_integer("time_varying_dim", estimator.time_varying_dim, 0)
-    if estimator.init_kernel_size % 2 == 0:
-        raise ValueError(
-            f"init_kernel_size must be odd, got {estimator.init_kernel_size}: an even kernel has no"
-            f" centre; take {estimator.init_kernel_size + 1}"
-        )
+    check_odd("init_kernel_size", estimator.init_kernel_size)
     check_boolean("shared_encoder", estimator.shared_encoder)
     check_option("observation", estimator.observation, ("mlp", "linear"))
     check_option("loss_reduction", estimator.loss_reduction, ("published", "valid"))
-    check_length("min_crop_length", estimator.min_crop_length)
+    check_steps_or_fraction("min_crop_length", estimator.min_crop_length)
 
 
 def check_fits(name: str, length: int | float | None, n_timesteps: int) -> None:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import copy
 import os
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
@@ -17,10 +16,12 @@ from skorch.utils import noop
 
 from .._data._batches import WindowBatches
 from .._data._candidates import DrawnBatches
+from .._data._commit import unchanged_on_failure
 from .._parameters import (
     check_boolean,
     check_integer,
     check_option,
+    check_path,
     check_real,
     check_schedule,
 )
@@ -166,7 +167,7 @@ class TrainedEmbedder(WindowEmbedder):
         # The number of epochs is unknown until the data is split into batches.
         n_epochs = self.max_epochs if self.max_updates is None else None
         context = self._init_callback_context(max_subtasks=n_epochs)
-        with _unchanged_on_failure(self):
+        with unchanged_on_failure(self):
             self._check_params()
             seed = self._draw_seed()
             parts = self._prepare(data, seed)
@@ -199,7 +200,7 @@ class TrainedEmbedder(WindowEmbedder):
                 f"batch_size={self.batch_size} leaves a window alone in its batch, with nothing to"
                 f" be contrasted with: set batch_size to {self._min_batch_size} or more."
             )
-        check_real("lr", self.lr, open_minimum=True)
+        check_real("lr", self.lr, open_minimum=True, example=1e-3)
         check_real("weight_decay", self.weight_decay)
         check_real("validation_fraction", self.validation_fraction, 0.0, 1.0)
         check_integer("validation_every", self.validation_every, 1)
@@ -210,6 +211,8 @@ class TrainedEmbedder(WindowEmbedder):
         check_boolean("warm_start", self.warm_start)
         if self.gradient_clip_value is not None:
             check_real("gradient_clip_value", self.gradient_clip_value, open_minimum=True)
+        if self.checkpoint_dir is not None:
+            check_path("checkpoint_dir", self.checkpoint_dir)
         if self.patience is not None:
             check_integer("patience", self.patience, 1)
         if not isinstance(self.verbose, bool):
@@ -324,15 +327,3 @@ class TrainedEmbedder(WindowEmbedder):
 
     def _after_training(self, parts: Parts) -> None:
         """Learn what follows the training, from the samples that `_prepare` kept."""
-
-
-@contextmanager
-def _unchanged_on_failure(estimator: Any) -> Iterator[None]:
-    """Put the attributes back where they were if the block raises or is interrupted."""
-    before = dict(vars(estimator))
-    try:
-        yield
-    except BaseException:
-        vars(estimator).clear()
-        vars(estimator).update(before)
-        raise

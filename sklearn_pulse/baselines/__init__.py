@@ -2,6 +2,7 @@
 
 from ._dsvae import DSVAETransformer
 from ._lfads import LFADSTransformer
+from ._minirocket import MiniRocketTransformer
 from ._patchtst import PatchTSTTransformer
 from ._random_encoder import RandomEncoderTransformer
 from ._rebar import REBARTransformer
@@ -14,6 +15,7 @@ from ._ts2vec import TS2VecTransformer
 __all__ = [
     "DSVAETransformer",
     "LFADSTransformer",
+    "MiniRocketTransformer",
     "PatchTSTTransformer",
     "RandomEncoderTransformer",
     "REBARTransformer",

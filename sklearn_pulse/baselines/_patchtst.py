@@ -12,9 +12,9 @@ from ..base import (
     BaseSSLTransformer,
     check_heads,
     check_integer,
-    check_length,
     check_option,
     check_real,
+    check_steps_or_fraction,
     complete_docstring,
 )
 from ..base._typing import (
@@ -335,7 +335,7 @@ class PatchTSTTransformer(BaseSSLTransformer):
         check_heads(self.embedding_dim, self.n_heads)
         check_option("activation", self.activation, ("gelu", "relu"))
         check_real("dropout", self.dropout, 0.0, 1.0)
-        check_length("patch_length", self.patch_length)
+        check_steps_or_fraction("patch_length", self.patch_length)
         self._check_stride()
         check_real("mask_ratio", self.mask_ratio, 0.0, 1.0, open_minimum=True, open_maximum=False)
         check_option("loss_reduction", self.loss_reduction, ("mean", "published"))

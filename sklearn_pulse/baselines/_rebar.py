@@ -23,9 +23,10 @@ from ..base import (
     Parts,
     WindowBatches,
     check_integer,
-    check_length,
+    check_odd,
     check_option,
     check_real,
+    check_steps_or_fraction,
 )
 from ..base._typing import (
     BagPooling,
@@ -295,17 +296,13 @@ default="trailing_mean"
         check_real("temperature", self.temperature, open_minimum=True)
         check_option("anchors", self.anchors, ("windows", "recordings"))
         check_option("loss_reduction", self.loss_reduction, ("mean", "published"))
-        check_length("mask_length", self.mask_length)
-        for name in ("hidden_dim", "kernel_size", "bottleneck_dim", "epochs", "batch_size"):
+        check_steps_or_fraction("mask_length", self.mask_length)
+        for name in ("hidden_dim", "bottleneck_dim", "epochs", "batch_size"):
             check_integer(f"attention_{name}", getattr(self, f"attention_{name}"), 1)
+        check_odd("attention_kernel_size", self.attention_kernel_size)
         check_integer("attention_depth", self.attention_depth, 0)
         check_real("attention_dropout", self.attention_dropout, 0.0, 1.0)
-        check_real("attention_lr", self.attention_lr, open_minimum=True)
-        if self.attention_kernel_size % 2 == 0:
-            raise ValueError(
-                f"attention_kernel_size must be odd, got {self.attention_kernel_size}: an even"
-                f" kernel has no centre; take {self.attention_kernel_size + 1}"
-            )
+        check_real("attention_lr", self.attention_lr, open_minimum=True, example=1e-3)
 
     def _check_window_length(self, n_timesteps: int) -> None:
         super()._check_window_length(n_timesteps)

@@ -14,7 +14,14 @@ from .._data._validation import CheckedWindows
 from .._training._device import resolve_device
 from .._training._iterator import Batch
 from ..augmentations import Jitter, RandomApply, Scale
-from ..base import AVERAGES, BaseSSLTransformer, WindowBatches, check_real, complete_docstring
+from ..base import (
+    AVERAGES,
+    BaseSSLTransformer,
+    WindowBatches,
+    check_pair,
+    check_real,
+    complete_docstring,
+)
 from ..base._typing import (
     BagPooling,
     InputLayout,
@@ -421,10 +428,7 @@ default="trailing_mean"
         check_real(
             "augmentation_probability", self.augmentation_probability, 0.0, 1.0, open_maximum=False
         )
-        if not isinstance(self.scale_range, tuple | list) or len(self.scale_range) != 2:
-            raise TypeError(
-                f"scale_range must be a pair such as (0.5, 1.5), got {self.scale_range!r}"
-            )
+        check_pair("scale_range", self.scale_range, (0.5, 1.5))
         for bound in self.scale_range:
             check_real("each bound of scale_range", bound)
         if self.scale_range[0] > self.scale_range[1]:

@@ -16,8 +16,8 @@ from ..base import (
     WindowBatches,
     check_heads,
     check_integer,
-    check_length,
     check_real,
+    check_steps_or_fraction,
     complete_docstring,
 )
 from ..base._typing import (
@@ -443,7 +443,7 @@ class TimeMAETransformer(BaseSSLTransformer):
         for name in ("vocab_size", "regressor_depth"):
             check_integer(name, getattr(self, name), 1)
         check_heads(self.embedding_dim, self.n_heads)
-        check_length("patch_length", self.patch_length)
+        check_steps_or_fraction("patch_length", self.patch_length)
         check_real("mask_ratio", self.mask_ratio, 0.0, 1.0, open_minimum=True)
         if self.momentum is not None:
             check_real("momentum", self.momentum, 0.0, 1.0, open_maximum=False)

@@ -6,6 +6,7 @@ import inspect
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.dummy import DummyClassifier
 from sklearn.pipeline import Pipeline
@@ -14,10 +15,10 @@ import sklearn_pulse
 
 from .. import PulseOracleTransformer, baselines, presets
 from ..base import BaseEncoderTransformer, BaseSSLTransformer
-from ..baselines import RandomEncoderTransformer, SupervisedClassifier
+from ..baselines import MiniRocketTransformer, RandomEncoderTransformer, SupervisedClassifier
 from ..evaluation import make_linear_probe
+from ..features import StatisticsTransformer
 from . import _paper as paper
-from ._controls import MiniRocketTransformer, StatisticsTransformer
 
 
 @dataclass(frozen=True)
@@ -119,6 +120,12 @@ class Method:
         return DummyClassifier() if self.make is None else make_linear_probe()
 
 
+class StatisticsControl(StatisticsTransformer):
+    """Channel statistics in float64, which the published tables were computed with."""
+
+    _dtype = np.float64
+
+
 def method_name(cls: type) -> str:
     """Return the name of an estimator's class on the command line."""
     return cls.__name__.removesuffix("Transformer").removesuffix("Classifier").lower()
@@ -133,7 +140,7 @@ def controls() -> list[Method]:
     """Return the controls: simple features, an untrained encoder and the majority class."""
     return [
         Method("majority", "majority class", None, {}, is_control=True),
-        Method("statistics", "channel statistics", StatisticsTransformer, {}, is_control=True),
+        Method("statistics", "channel statistics", StatisticsControl, {}, is_control=True),
         Method("minirocket", "MiniRocket", MiniRocketTransformer, {}, is_control=True),
         Method("untrained", "untrained encoder", RandomEncoderTransformer, {}, is_control=True),
     ]

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Literal
 
-from ._generators import check_number
+from .._parameters import check_real
 from ._integrate import integrate_torchsde
 from ._simulate import (
     BACKENDS,
@@ -162,17 +162,17 @@ def _lines(name: str, total: int) -> Callable[[int], None]:
 def _level(text: str) -> float:
     """Parse a noise level."""
     try:
-        return check_number(float(text), "noise", minimum=0.0)
+        return check_real("noise", float(text))
     except ValueError as error:
         raise argparse.ArgumentTypeError(str(error)) from error
 
 
 def _sample(text: str) -> float:
     """Parse a fraction in (0, 1]."""
-    part = float(text)
-    if not 0 < part <= 1:
-        raise argparse.ArgumentTypeError(f"must be in (0, 1], got {text}.")
-    return part
+    try:
+        return check_real("sample", float(text), 0.0, 1.0, open_minimum=True, open_maximum=False)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from error
 
 
 if __name__ == "__main__":

@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import Bunch
 
+from .._parameters import check_option
 from . import _tfc
-from ._checks import check_choice
 from ._groups import check_group, window_groups
 from ._remote import ensure, locate, resolve_data_home
 
@@ -213,7 +213,7 @@ def fetch_epilepsy(
     (8050, 178, 1)
     """
     check_group(group)
-    check_choice(split, "split", ("published", "segment"))
+    check_option("split", split, ("published", "segment"))
     home = resolve_data_home(data_home)
     folders = (home, home / "epilepsy", home / "bonn_epilepsy")
     bonn = locate(folders, _BONN_LANDMARKS)

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import Bunch, check_random_state
 
+from .._parameters import check_integer, check_option, check_real, check_seed
 from ..windows import sliding_windows
-from ._checks import check_choice
 from ._simulate import (
     N_TIMESTEPS,
     N_TRIALS,
@@ -506,11 +506,12 @@ def make_system_classification(
     >>> data.X[data.split == "train"].shape  # doctest: +SKIP
     (7000, 100, 3)
     """
-    check_choice(system, "system", sorted(SYSTEMS))
+    check_option("system", system, sorted(SYSTEMS))
     facts = SYSTEMS[system]
-    noise = check_number(noise, "noise", minimum=0.0)
-    n_classes = check_integer(n_classes, "n_classes", 2, len(facts.sweep))
+    noise = check_real("noise", noise)
+    n_classes = check_integer("n_classes", n_classes, 2, len(facts.sweep))
     check_backend(backend)
+    check_seed("random_state", random_state)
     classes = check_random_state(random_state).permutation(len(facts.sweep))[:n_classes].tolist()
     store: TrialStore | dict[Key, NDArray[np.float32]]
     store = TrialStore(data_home, facts, backend) if cache else {}
@@ -531,10 +532,10 @@ def _make_trials(
 ) -> NDArray[np.float32]:
     """Simulate trials at one parameter value and noise level."""
     system = SYSTEMS[name]
-    value = check_number(value, system.parameter)
-    noise = check_number(noise, "noise", minimum=0.0)
-    n_trials = check_integer(n_trials, "n_trials", 1)
-    n_timesteps = check_integer(n_timesteps, "n_timesteps", 1)
+    value = check_real(system.parameter, value, -np.inf)
+    noise = check_real("noise", noise)
+    n_trials = check_integer("n_trials", n_trials, 1)
+    n_timesteps = check_integer("n_timesteps", n_timesteps, 1)
     check_backend(backend)
     size = {"n_trials": n_trials, "n_timesteps": n_timesteps}
     seed = _as_seed(random_state)
@@ -599,27 +600,7 @@ def _describe(facts: System, noise: float, data: Bunch) -> str:
 
 def _as_seed(random_state: Any) -> int:
     """Return an int as it is, so that published seeds keep their meaning; else draw a seed."""
-    rng = check_random_state(random_state)
+    check_seed("random_state", random_state)
     if isinstance(random_state, numbers.Integral):
         return int(random_state)
-    return int(rng.randint(2**31 - 1))
-
-
-def check_number(value: Any, name: str, minimum: float = -np.inf) -> float:
-    """Return a finite number as a float."""
-    if not isinstance(value, numbers.Real) or isinstance(value, (bool, np.bool_)):
-        raise TypeError(f"{name} must be a number, got {value!r}.")
-    if not np.isfinite(value) or value < minimum:
-        bound = "" if minimum == -np.inf else f" of at least {minimum:g}"
-        raise ValueError(f"{name} must be a finite number{bound}, got {value!r}.")
-    return float(value)
-
-
-def check_integer(value: Any, name: str, minimum: int, maximum: int | None = None) -> int:
-    """Return a whole number within bounds as an int."""
-    if not isinstance(value, numbers.Integral) or isinstance(value, (bool, np.bool_)):
-        raise TypeError(f"{name} must be an integer, got {value!r}.")
-    if value < minimum or (maximum is not None and value > maximum):
-        bounds = f"at least {minimum}" if maximum is None else f"from {minimum} to {maximum}"
-        raise ValueError(f"{name} must be {bounds}, got {value!r}.")
-    return int(value)
+    return int(check_random_state(random_state).randint(2**31 - 1))

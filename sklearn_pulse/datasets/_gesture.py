@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import Bunch
 
+from .._parameters import check_integer, check_option
 from . import _tfc
-from ._checks import check_choice, check_count
 from ._groups import check_group
 from ._remote import ensure, locate, resolve_data_home
 
@@ -187,12 +187,12 @@ def fetch_gesture(
     (440, 206, 3)
     """
     _check_group(group)
-    check_choice(split, "split", tuple(_PART_OF_FILE))
+    check_option("split", split, tuple(_PART_OF_FILE))
     parts = _read(data_home, download_if_missing, split)
     X = parts.X.astype(np.float32)
     if n_timesteps is not None:
-        n_timesteps = check_count(
-            n_timesteps, "n_timesteps", X.shape[1], "None keeps all steps of a gesture"
+        n_timesteps = check_integer(
+            "n_timesteps", n_timesteps, 1, X.shape[1], meaning="None keeps all steps of a gesture"
         )
     windows = X[:, :n_timesteps]
     if return_X_y:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ._checks import check_choice
+from .._parameters import check_option
 
 _GROUPS = ("subject", "recording")
 
@@ -42,5 +42,5 @@ def window_groups(
 
 
 def check_group(group: str) -> None:
-    """Raise a ValueError unless `group` is a name of what windows can be grouped by."""
-    check_choice(group, "group", _GROUPS)
+    """Raise unless `group` is a name of what windows can be grouped by."""
+    check_option("group", group, _GROUPS)

@@ -15,9 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import Bunch
 
+from .._parameters import check_integer, check_option
 from .._warnings import warn_user
 from ..windows import RecordingWindows, sliding_windows
-from ._checks import check_choice, check_count
 from ._ecg import SAMPLING_RATE, clean_ecg, fill_missing, resample, resampling_ratio
 from ._groups import check_group, window_groups
 from ._har import shuffled_split
@@ -226,8 +226,10 @@ def fetch_mitbih_af(
     (500, 2)
     """
     check_group(group)
-    check_choice(label, "label", ("majority", "pure"))
-    downsample = check_count(downsample, "downsample", WINDOW_LENGTH, "1 keeps every step")
+    check_option("label", label, ("majority", "pure"))
+    downsample = check_integer(
+        "downsample", downsample, 1, WINDOW_LENGTH, meaning="1 keeps every step"
+    )
     wfdb = _import_wfdb()
     folder = _find_folder(data_home, download_if_missing)
     ordered = ordered_names(record_names(folder), record_order)
@@ -271,8 +273,9 @@ def ordered_names(names: list[str], record_order: Sequence[str] | None) -> list[
     """Return the names in the order `record_order`; raise unless it holds each name once."""
     if record_order is None:
         return names
-    if isinstance(record_order, str) or sorted(map(str, record_order)) != names:
-        raise ValueError(
+    is_text = isinstance(record_order, str)
+    if is_text or sorted(map(str, record_order)) != names:
+        raise (TypeError if is_text else ValueError)(
             f"record_order must hold each of the {len(names)} records once, got "
             f"{record_order!r}; the records are {', '.join(names)}."
         )

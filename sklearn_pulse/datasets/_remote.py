@@ -13,6 +13,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+from .._parameters import check_path
 from ._archive import DamagedArchiveError, extract
 from ._download import DownloadError, check_file, download, import_pooch, read_json
 
@@ -162,10 +163,7 @@ def resolve_data_home(data_home: str | os.PathLike[str] | None) -> Path:
     """Return the path of the data folder without creating it."""
     if data_home is None:
         data_home = os.environ.get("SKLEARN_PULSE_DATA") or "~/sklearn_pulse_data"
-    if not isinstance(data_home, (str, os.PathLike)) or isinstance(os.fspath(data_home), bytes):
-        raise TypeError(
-            f"data_home must be a path (str or os.PathLike) or None, got {data_home!r}."
-        )
+    check_path("data_home", data_home)
     return Path(data_home).expanduser()
 
 

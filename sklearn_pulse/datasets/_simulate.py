@@ -11,7 +11,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ._checks import check_choice
+from .._parameters import check_option
 from ._integrate import (
     BrownianIncrements,
     Tensor,
@@ -205,7 +205,7 @@ def standardize_trials(trials: NDArray[Any]) -> NDArray[np.float32]:
 
 def check_backend(backend: str) -> None:
     """Raise if the backend is unknown or its package is not installed."""
-    check_choice(backend, "backend", BACKENDS)
+    check_option("backend", backend, BACKENDS)
     if backend == "torchsde":
         import_torchsde()
 

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import Bunch
 
-from ._checks import check_choice, check_count
+from .._parameters import check_integer, check_option
 from ._groups import check_group, window_groups
 from ._har import shuffled_split
 from ._remote import ensure, locate, resolve_data_home
@@ -253,8 +253,10 @@ def fetch_sleep_edf(
     ['W', 'N1', 'N2', 'N3', 'REM']
     """
     check_group(group)
-    check_choice(stages, "stages", tuple(_STAGES))
-    downsample = check_count(downsample, "downsample", EPOCH_LENGTH, "1 keeps every step")
+    check_option("stages", stages, tuple(_STAGES))
+    downsample = check_integer(
+        "downsample", downsample, 1, EPOCH_LENGTH, meaning="1 keeps every step"
+    )
     names, codes = _STAGES[stages]
     mne = _import_mne()
     nights = find_nights(_find_folder(data_home, download_if_missing))

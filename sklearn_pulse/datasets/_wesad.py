@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import Bunch
 
+from .._parameters import check_integer, check_option
 from ..windows import RecordingWindows
-from ._checks import check_choice, check_count
 from ._groups import check_group, window_groups
 from ._ppg import SAMPLING_RATE, denoise
 from ._remote import REMOTES, ensure, locate, resolve_data_home
@@ -225,8 +225,10 @@ def fetch_wesad(
     (714, 960, 1)
     """
     check_group(group)
-    check_choice(windows, "windows", ("published", "onset"))
-    downsample = check_count(downsample, "downsample", WINDOW_LENGTH, "1 keeps every step")
+    check_option("windows", windows, ("published", "onset"))
+    downsample = check_integer(
+        "downsample", downsample, 1, WINDOW_LENGTH, meaning="1 keeps every step"
+    )
     subjects = _read_subjects(resolve_data_home(data_home), download_if_missing)
     recordings = _denoise_all(subjects, aligned=windows == "onset")
     rows = [

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from numbers import Real
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import check_random_state
+
+from .._parameters import check_real
 
 
 def own_permutation(n: int, random_state: Any) -> NDArray[np.intp]:
@@ -21,15 +22,10 @@ def own_permutation(n: int, random_state: Any) -> NDArray[np.intp]:
     return np.random.RandomState(seed).permutation(n)
 
 
-def check_fraction(fraction, name: str = "fraction") -> None:
-    """Refuse what is no share between 0 and 1."""
-    if isinstance(fraction, (bool, np.bool_)) or not isinstance(fraction, Real):
-        raise TypeError(f"{name} must be a number between 0 and 1, got {fraction!r}.")
-    if not 0 <= fraction <= 1:
-        raise ValueError(
-            f"{name} must lie between 0 and 1, got {fraction!r}; it is a share, "
-            "not a number of rows."
-        )
+def check_share(name: str, value: Any) -> float:
+    """Raise unless `value` is a share between 0 and 1, both included."""
+    meaning = "it is a share, not a number of rows"
+    return check_real(name, value, 0.0, 1.0, open_maximum=False, meaning=meaning)
 
 
 def one_more_of_each_class(

@@ -10,7 +10,8 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.model_selection import BaseCrossValidator
 from sklearn.utils import check_random_state
 
-from ._draw import check_fraction
+from .._parameters import check_option, check_seed
+from ._draw import check_share
 
 
 class GroupHoldout(BaseCrossValidator):
@@ -91,7 +92,8 @@ class GroupHoldout(BaseCrossValidator):
             If a share is not a number.
         """
         for name in ("train_size", "val_size"):
-            check_fraction(getattr(self, name), name)
+            check_share(name, getattr(self, name))
+        check_seed("random_state", self.random_state)
         if not 0 < self.train_size <= self.train_size + self.val_size < 1:
             raise ValueError(
                 f"train_size={self.train_size!r} and val_size={self.val_size!r} must be positive "
@@ -141,8 +143,7 @@ class GroupHoldout(BaseCrossValidator):
         TypeError
             If a share is not a number.
         """
-        if self.on not in ("val", "test"):
-            raise ValueError(f"on must be 'val' or 'test', got {self.on!r}.")
+        check_option("on", self.on, ("val", "test"))
         if groups is None:
             raise ValueError(
                 "GroupHoldout needs groups, the recording or the subject of each row: pass groups."

@@ -13,8 +13,8 @@ from sklearn.utils import check_random_state
 from sklearn.utils.metadata_routing import MetadataRequest, get_routing_for_object
 
 from .._data._labels import labeled_mask
-from .._parameters import check_integer, check_option
-from ._draw import check_fraction, one_more_of_each_class, own_permutation
+from .._parameters import check_integer, check_option, check_seed
+from ._draw import check_share, one_more_of_each_class, own_permutation
 
 
 class LabelFractionSplit(BaseCrossValidator):
@@ -126,9 +126,10 @@ class LabelFractionSplit(BaseCrossValidator):
             If a parameter is out of its range, ``y`` is missing or not one-dimensional, or no row
             is left to learn from.
         """
-        check_fraction(self.fraction)
+        check_share("fraction", self.fraction)
         check_option("smoothing", self.smoothing, ("per_class", "published", "none"))
         check_integer("n_draws", self.n_draws, 1)
+        check_seed("random_state", self.random_state)
         labeled = labeled_mask(y, self.unlabeled_label, "LabelFractionSplit")
         labels = _as_labels(y)
         seed = self._first_seed()

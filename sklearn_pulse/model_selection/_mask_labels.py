@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ._draw import check_fraction, one_more_of_each_class, own_permutation
+from .._parameters import check_seed
+from ._draw import check_share, one_more_of_each_class, own_permutation
 
 
 def mask_labels(
@@ -66,7 +67,8 @@ def mask_labels(
     >>> mask_labels([0, 0, 0, 0, 0, 0, 1, 1], 0.25, random_state=0)
     array([-1,  0, -1, -1, -1,  0,  1,  1])
     """
-    check_fraction(fraction)
+    check_share("fraction", fraction)
+    check_seed("random_state", random_state)
     labels = np.asarray(y)
     if labels.ndim != 1:
         raise ValueError(

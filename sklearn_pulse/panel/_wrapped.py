@@ -119,9 +119,9 @@ def _check_estimator(estimator: Any) -> None:
     name = type(inner).__name__
     if not isinstance(inner, WindowEmbedder):
         raise TypeError(
-            f"estimator must be a transformer of sklearn_pulse, such as PulseTransformer(), got"
-            f" {name}: wrap only the transformer, and put the steps after it into a pipeline,"
-            " as_panel_transformer(...) * LogisticRegression()."
+            "estimator must be a transformer of sklearn_pulse with an encoder, such as"
+            f" PulseTransformer(), got {name}: wrap only the transformer, and put the steps after"
+            " it into a pipeline, as_panel_transformer(...) * LogisticRegression()."
         )
     if get_tags(inner).target_tags.required:
         raise TypeError(

@@ -9,7 +9,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .._parameters import check_boolean, check_option
+from .._parameters import check_boolean, check_mapping, check_option
 from ._label_scores import check_fractions, label_efficiency_scores
 from ._style import CROWDED, add_legend, axes_or_new, distinct_colors
 
@@ -338,11 +338,7 @@ def _check_scores(
     scores: Mapping[str, ArrayLike], n_fractions: int
 ) -> dict[str, NDArray[np.float64]]:
     """Return one array of shape (n_fractions, n_repeats) per method."""
-    if not isinstance(scores, Mapping) or not scores:
-        raise ValueError(
-            f"scores must be a dictionary of arrays by method, for example {{'PULSE': array}},"
-            f" got {scores!r}"
-        )
+    check_mapping("scores", scores, "arrays by method", "{'PULSE': array}")
     checked = {}
     for name, values in scores.items():
         array = np.asarray(values, dtype=float)

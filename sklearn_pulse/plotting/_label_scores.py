@@ -17,7 +17,7 @@ from sklearn.utils import _safe_indexing, check_array, check_random_state, index
 from sklearn.utils.validation import check_is_fitted
 
 from .._data._labels import labeled_mask
-from .._parameters import check_integer, check_real
+from .._parameters import check_integer, check_mapping, check_real, check_seed
 from ..evaluation import make_linear_probe
 from ..model_selection import LabeledTestSplit, mask_labels
 
@@ -77,6 +77,7 @@ def label_efficiency_scores(
     """
     shares = check_fractions(fractions)
     check_integer("n_draws", n_draws, 1)
+    check_seed("random_state", random_state)
     labeled = labeled_mask(y, -1, "LabelEfficiencyDisplay")
     X, labels, groups = indexable(X, np.asarray(y), groups)
     rows = np.flatnonzero(labeled)
@@ -102,8 +103,10 @@ def check_fractions(fractions: Sequence[float]) -> NDArray[np.float64]:
     """Return ascending shares of labels in (0, 1] as an array; raise for anything else."""
     values = np.asarray(fractions)
     if values.ndim != 1 or values.size == 0:
-        raise ValueError(
-            f"fractions must be a sequence of shares, for example (0.01, 0.1, 1.0), got {fractions}"
+        kind = TypeError if values.ndim == 0 else ValueError
+        raise kind(
+            "fractions must be a sequence of shares, for example (0.01, 0.1, 1.0), got"
+            f" {fractions!r}"
         )
     for value in values.tolist():
         check_real("each of fractions", value, 0.0, 1.0, open_minimum=True, open_maximum=False)
@@ -116,11 +119,8 @@ def _embed(
     estimators: Mapping[str, Any], X: Any, rows: NDArray[np.intp], n_samples: int
 ) -> dict[str, NDArray[Any]]:
     """Return the embeddings of the labelled rows by method name, each computed once."""
-    if not isinstance(estimators, Mapping) or not estimators:
-        raise ValueError(
-            "estimators must be a dictionary of fitted transformers or embeddings by name, for"
-            f" example {{'PULSE': transformer}}, got {estimators!r}"
-        )
+    content = "fitted transformers or embeddings by name"
+    check_mapping("estimators", estimators, content, "{'PULSE': transformer}")
     embeddings = {}
     for name, estimator in estimators.items():
         if isinstance(estimator, type):

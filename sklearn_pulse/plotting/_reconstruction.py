@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._data._batches import as_batch
 from .._data._validation import check_windows
+from .._parameters import check_integer
 
 
 class ReconstructionDisplay:
@@ -110,8 +111,8 @@ class ReconstructionDisplay:
             raise ValueError("X must hold single windows of at least two time steps")
         if starts is None:
             starts = (n_timesteps // 4,)
-        if not all(0 <= start < n_timesteps - 1 for start in starts):
-            raise ValueError(f"starts must lie in 0..{n_timesteps - 2}, got {starts}")
+        for start in starts:
+            check_integer("each of starts", start, 0, n_timesteps - 2)
         block = windows.take(np.arange(1))
         net = estimator.net_
         net.module_.eval()

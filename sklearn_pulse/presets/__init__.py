@@ -13,6 +13,8 @@ import pkgutil
 from types import ModuleType
 from typing import Any
 
+from .._parameters import check_option
+
 __all__ = ["ablations", "get", "methods", "search_space", "windows"]
 
 _COMMON_SEARCH_SPACE = {
@@ -191,13 +193,10 @@ def ablations(method: str) -> dict[str, dict[str, Any]]:
 
 def _tables(method: str) -> ModuleType:
     """Import the file of a method."""
-    if method not in methods():
-        raise ValueError(f"method must be one of {methods()}, got {method!r}")
+    check_option("method", method, methods())
     return importlib.import_module(f"._{method}", __name__)
 
 
 def _row(table: dict[str, dict[str, Any]], dataset: str) -> dict[str, Any]:
     """Return the row of a data set."""
-    if dataset not in table:
-        raise ValueError(f"dataset must be one of {sorted(table)}, got {dataset!r}")
-    return table[dataset]
+    return table[check_option("dataset", dataset, sorted(table))]

@@ -11,8 +11,9 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from .._parameters import check_option
 from .._warnings import warn_user
-from ._checks import check_length, check_stride
+from ._checks import check_grid
 from ._panel import has_multiindex, is_table
 
 
@@ -165,13 +166,8 @@ class SlidingWindows(TransformerMixin, BaseEstimator):
         return np.moveaxis(windows, -1, 2)
 
     def _check_parameters(self) -> tuple[int, int]:
-        if not isinstance(self.input_layout, str) or self.input_layout not in ("ntc", "nct"):
-            raise ValueError(
-                f"input_layout must be 'ntc' or 'nct', got {self.input_layout!r}; 'ntc' is "
-                "(n_samples, n_timesteps, n_channels)."
-            )
-        length = check_length(self.length)
-        return length, check_stride(self.stride, length)
+        check_option("input_layout", self.input_layout, ("ntc", "nct"))
+        return check_grid(self.length, self.stride)[:2]
 
     def _check_series(
         self, X: Any, *, reset: bool

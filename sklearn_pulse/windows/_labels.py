@@ -9,7 +9,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ._checks import check_fraction
+from .._parameters import check_option, check_real
 
 UNLABELED = -1
 """Label of an unlabelled step or window, as in scikit-learn's semi-supervised estimators."""
@@ -18,10 +18,9 @@ _RULES = ("majority", "pure")
 
 
 def check_label_rule(label: str, min_labeled: float) -> None:
-    """Raise a ValueError unless these are parameters of `window_labels`."""
-    if not isinstance(label, str) or label not in _RULES:
-        raise ValueError(f"label must be 'majority' or 'pure', got {label!r}; choose one of them.")
-    check_fraction(min_labeled, "min_labeled")
+    """Raise unless these are parameters of `window_labels`."""
+    check_option("label", label, _RULES)
+    check_real("min_labeled", min_labeled, 0.0, 1.0, open_minimum=True, open_maximum=False)
 
 
 def _unbox(array: NDArray[Any], name: str) -> NDArray[Any]:

@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
+from .._parameters import check_integer
 from ._base import LazyWindows
-from ._checks import check_positive_int
+from ._checks import check_downsample
 from ._recordings import as_recordings
 
 _SCAN_BLOCK_SIZE = 2**22  # number of values of a recording that are scanned at a time
@@ -120,8 +121,8 @@ class RecordingWindows(LazyWindows):
         downsample: int = 1,
     ) -> None:
         self.recordings = tuple(as_recordings(recordings))
-        self.length = check_positive_int(length, "length", "it counts time steps")
-        self.downsample = check_positive_int(downsample, "downsample", "1 keeps every step")
+        self.length = check_integer("length", length, 1, meaning="it counts time steps")
+        self.downsample = check_downsample(downsample)
         self.recording = _as_positions(recording, "recording")
         self.start = _as_positions(start, "start")
         self._check_positions()

@@ -10,8 +10,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import Bunch, check_random_state
 
+from .._parameters import check_real, check_seed
 from .._warnings import warn_user
-from ._checks import check_fraction, check_grid, check_groups
+from ._checks import check_grid, recording_groups
 from ._grid import as_bunch, count_steps, join_starts, report_short
 from ._recordings import as_recordings
 
@@ -112,9 +113,12 @@ def random_windows(
     (466, 128, 6)
     """
     length, stride, downsample = check_grid(length, stride, downsample)
-    check_fraction(fraction, "fraction")
+    meaning = "1.0 keeps all of them"
+    check_real(
+        "fraction", fraction, 0.0, 1.0, open_minimum=True, open_maximum=False, meaning=meaning
+    )
     arrays = as_recordings(recordings, input_layout)
-    group_of = check_groups(groups, len(arrays), recordings)
+    group_of = recording_groups(groups, len(arrays), recordings)
     n_timesteps = count_steps(arrays, downsample)
     report_short(n_timesteps, length)
 
@@ -139,19 +143,9 @@ def random_windows(
 
 def _draw_seed(random_state: Any) -> int:
     """Return an integer seed as it is; from any other random state draw a seed of 31 bits."""
-    is_integer = isinstance(random_state, numbers.Integral)
-    if is_integer and not isinstance(random_state, (bool, np.bool_)):
-        if not 0 <= random_state < 2**32:
-            raise ValueError(
-                f"random_state must be an integer from 0 to 2**32 - 1, got {random_state}; or "
-                "pass a RandomState or None."
-            )
+    check_seed("random_state", random_state)
+    if isinstance(random_state, numbers.Integral):
         return int(random_state)
-    if random_state is not None and not isinstance(random_state, np.random.RandomState):
-        raise ValueError(
-            f"random_state must be an integer, a numpy.random.RandomState or None, got "
-            f"{random_state!r}; pass an integer to draw the same windows again."
-        )
     return int(check_random_state(random_state).randint(2**31, dtype=np.int64))
 
 

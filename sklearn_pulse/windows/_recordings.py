@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .._parameters import check_option
 from .._warnings import warn_user
 from ._panel import has_multiindex, is_panel_frame, is_table, read_frame, read_frames
 
@@ -105,11 +106,7 @@ def as_recordings(recordings: Any, input_layout: str = "ntc") -> list[NDArray[An
     >>> [x.shape for x in as_recordings([np.zeros((5, 2)), np.zeros((7, 2))])]
     [(5, 2), (7, 2)]
     """
-    if not isinstance(input_layout, str) or input_layout not in _LAYOUTS:
-        raise ValueError(
-            f"input_layout must be 'ntc' or 'nct', got {input_layout!r}; 'nct' is sktime's layout "
-            "of 3-D arrays."
-        )
+    check_option("input_layout", input_layout, _LAYOUTS)
     if is_panel_frame(recordings):
         recordings = list(read_frame(recordings, "recordings").arrays)
     if is_table(recordings):

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import Bunch
 
-from ._checks import check_grid, check_groups
+from ._checks import check_grid, recording_groups
 from ._grid import as_bunch, join_starts
 from ._labels import as_label_array
 from ._panel import is_table
@@ -99,7 +99,7 @@ def segment_windows(
     """
     length, stride, downsample = check_grid(length, stride, downsample)
     arrays = as_recordings(recordings, input_layout)
-    group_of = check_groups(groups, len(arrays), recordings)
+    group_of = recording_groups(groups, len(arrays), recordings)
     intervals, labels = _parse_segments(segments, [len(x) for x in arrays])
     # Kept step k is step k * downsample of the recording, so both bounds are rounded up.
     bounds = -(-intervals[:, 1:] // downsample)

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils import Bunch
 
-from ._checks import check_grid, check_groups
+from ._checks import check_grid, recording_groups
 from ._grid import as_bunch, count_steps, join_starts, report_short
 from ._labels import check_label_rule, parse_labels, window_labels
 from ._panel import align
@@ -135,7 +135,7 @@ def sliding_windows(
     length, stride, downsample = check_grid(length, stride, downsample)
     check_label_rule(label, min_labeled)
     arrays = as_recordings(recordings, input_layout)
-    group_of = check_groups(groups, len(arrays), recordings)
+    group_of = recording_groups(groups, len(arrays), recordings)
     y = align(y, recordings, "y")
     labels = None if y is None else parse_labels(y, [len(x) for x in arrays])
     n_timesteps = count_steps(arrays, downsample)

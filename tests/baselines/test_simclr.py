@@ -339,7 +339,6 @@ def test_a_validation_part_of_one_window_is_left_out():
         ({"max_shift": 1.5}, ValueError, "max_shift must be a number in \\[0, 1\\]"),
         ({"jitter": -1.0}, ValueError, "jitter must be"),
         ({"augmentation_probability": 2}, ValueError, "augmentation_probability must be"),
-        ({"scale_range": 0.5}, TypeError, "scale_range must be a pair"),
         ({"scale_range": (1.5, 0.5)}, ValueError, "larger bound first: swap them"),
         ({"scale_range": (0.5, "1")}, TypeError, "each bound of scale_range"),
         ({"select": "mean"}, ValueError, "select must be one of"),

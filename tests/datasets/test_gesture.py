@@ -140,9 +140,7 @@ def test_subjects_are_not_known(folder):
 
 @pytest.mark.parametrize(
     "parameters",
-    [{"n_timesteps": v} for v in (0, -1, 2.0, True, "206", 316)]
-    + [{"split": v} for v in ("random", None)]
-    + [{"group": v} for v in ("gesture", None)],
+    [{"n_timesteps": 0}, {"n_timesteps": 316}, {"split": "random"}, {"group": "gesture"}],
     ids=str,
 )
 def test_bad_parameters(folder, parameters):

@@ -387,12 +387,9 @@ def test_archive_by_hand(made, tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"windows": "minute"}, "windows must be 'published' or 'onset'"),
-        ({"windows": None}, "windows must be"),
+        ({"windows": "minute"}, "windows must be one of 'published', 'onset'"),
         ({"group": "person"}, "group must be"),
         ({"downsample": 0}, "downsample must be an integer from 1"),
-        ({"downsample": 2.0}, "downsample must be an integer"),
-        ({"downsample": True}, "downsample must be an integer"),
         ({"downsample": 4000}, "downsample must be an integer"),
     ],
 )

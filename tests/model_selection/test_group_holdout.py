@@ -52,9 +52,9 @@ def test_holdout_in_a_search():
 @pytest.mark.parametrize(
     ("params", "groups", "message"),
     [
-        ({"on": "train"}, np.arange(20), "on must be 'val' or 'test'"),
+        ({"on": "train"}, np.arange(20), "on must be one of 'val', 'test'"),
         ({"train_size": 0.9, "val_size": 0.2}, np.arange(20), "leave a part for the test"),
-        ({"train_size": 1.5}, np.arange(20), "train_size must lie between 0 and 1"),
+        ({"train_size": 1.5}, np.arange(20), r"train_size must be a number in \[0, 1\]"),
         ({}, np.arange(3), "too few"),
         ({}, None, "needs groups"),
     ],
@@ -67,3 +67,5 @@ def test_holdout_bad_input(params, groups, message):
 def test_holdout_type_errors():
     with pytest.raises(TypeError, match="val_size must be a number"):
         GroupHoldout(val_size="15 %").parts(np.arange(20))
+    with pytest.raises(TypeError, match="random_state must be an integer"):
+        GroupHoldout(random_state="a").parts(np.arange(20))

@@ -89,9 +89,9 @@ def test_reconstruction_of_a_window_with_missing_steps(fitted):
     assert np.isfinite(display.signal[:10]).all()
 
 
-@pytest.mark.parametrize("starts", [(-1,), (15,), (99,)])
+@pytest.mark.parametrize("starts", [(-1,), (3, 15)])
 def test_starts_outside_the_window(fitted, starts):
-    with pytest.raises(ValueError, match=r"starts must lie in 0\.\.14"):
+    with pytest.raises(ValueError, match="each of starts must be an integer from 0 to 14"):
         ReconstructionDisplay.from_estimator(fitted, X, starts=starts)
 
 

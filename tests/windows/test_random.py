@@ -89,10 +89,9 @@ def test_random_state_forms():
         np.random.set_state(state)
 
 
-@pytest.mark.parametrize("value", [-1, 2**32, True, "seed", np.random.default_rng(0), 0.5])
-def test_unusable_random_state(value):
-    with pytest.raises(ValueError, match="random_state must be an integer"):
-        random_windows([ramp(9)], 2, 1, random_state=value)
+def test_unusable_random_state():
+    with pytest.raises(ValueError, match="random_state must be an integer from 0 to 4294967295"):
+        random_windows([ramp(9)], 2, 1, random_state=-1)
 
 
 def test_the_largest_seed_serves_many_recordings():

@@ -203,7 +203,7 @@ def test_positions_are_read_only_copies():
         ([0], [2], {"downsample": 3}, r"start\[0\] is 2"),
         ([0.0], [0], {}, "recording must be a 1-D array of integers"),
         ([0], [[0]], {}, "start must be a 1-D array of integers"),
-        ([0], [0], {"downsample": 0}, "downsample must be a positive integer"),
+        ([0], [0], {"downsample": 0}, "downsample must be an integer of at least 1"),
     ],
 )
 def test_windows_must_lie_inside_their_recording(recording, start, options, message):

@@ -116,18 +116,13 @@ def test_unusable_labels(y, message):
         sliding_windows([ramp(6), ramp(6)], 3, y=y)
 
 
-@pytest.mark.parametrize("label", ["mode", None, 1])
-def test_unknown_label_rule(label):
-    with pytest.raises(ValueError, match="label must be 'majority' or 'pure'"):
-        sliding_windows([ramp(6)], 3, label=label)
-
-
-@pytest.mark.parametrize("value", [0, -0.5, 1.5, float("nan"), True, "all", None])
-def test_fractions_are_checked(value):
+def test_bad_parameters():
+    with pytest.raises(ValueError, match="label must be one of 'majority', 'pure'"):
+        sliding_windows([ramp(6)], 3, label="mode")
     with pytest.raises(ValueError, match=r"min_labeled must be a number in \(0, 1\]"):
-        sliding_windows([ramp(6)], 3, min_labeled=value)
-    with pytest.raises(ValueError, match=r"fraction must be a number in \(0, 1\]"):
-        random_windows([ramp(6)], 3, 1, fraction=value)
+        sliding_windows([ramp(6)], 3, min_labeled=0)
+    with pytest.raises(ValueError, match=r"^fraction must be a number in \(0, 1\]"):
+        random_windows([ramp(6)], 3, 1, fraction=0)
 
 
 def test_labels_and_recordings_are_left_as_they_were():

@@ -1,0 +1,164 @@
+"""Features of random convolutions by MiniRocket, through sktime."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils import check_random_state
+
+from .._data._validation import Block, CheckedWindows
+from .._parameters import check_integer, check_seed
+from ..features._base import BaseFeatureTransformer
+
+_KERNEL_LENGTH = 9  # time steps; a shorter window is filled up by its last value
+
+
+class MiniRocketTransformer(BaseFeatureTransformer):
+    """Embed windows by the random convolutions of MiniRocket, through sktime.
+
+    A strong control that trains no encoder: fixed kernels of nine steps at many dilations, whose
+    biases are drawn from the windows of `fit`, and the share of positive values that each leaves.
+
+    Parameters
+    ----------
+    num_kernels : int, default=10_000
+        Number of features, at least 84; it is rounded down to a multiple of 84.
+    bag_pooling : {"mean", "max"}, default="mean"
+        How the features of the windows of a bag are pooled.
+    input_layout : {"ntc", "nct"}, default="ntc"
+        Order of the axes of 3-D and 4-D data: channels last ("ntc") or channels first ("nct").
+    random_state : int, RandomState instance or None, default=None
+        Seed of the windows, and of the channel subsets, that the biases are taken from.
+
+    Attributes
+    ----------
+    rocket_ : object
+        The fitted transformer of sktime: ``MiniRocket``, or ``MiniRocketMultivariate`` for
+        several channels.
+    n_timesteps_in_ : int
+        Number of time steps of a window at `fit`.
+    n_channels_in_ : int
+        Number of channels of a window at `fit`.
+    n_features_in_ : int
+        Number of columns of 2-D data at `fit`, or of channels of 3-D and 4-D data.
+    feature_names_in_ : ndarray of str of shape (n_features_in_,)
+        Names of the columns at `fit`. Only present if `X` was a frame with names.
+
+    See Also
+    --------
+    RandomEncoderTransformer : An untrained encoder, the other control of random convolutions.
+    sklearn_pulse.features.StatisticsTransformer : Moments and band powers of each channel.
+
+    Notes
+    -----
+    MiniRocket knows no missing values: a window with some missing steps is an error. A window of
+    a bag without an observed step is left out. All windows must have the length of those at
+    `fit`.
+
+    `fit` needs sktime and numba, and raises an ImportError that names the extra to install.
+
+    References
+    ----------
+    Dempster, Schmidt and Webb, "MiniRocket", KDD 2021.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn_pulse.baselines import MiniRocketTransformer
+    >>> X = np.random.default_rng(0).normal(size=(20, 64, 3))
+    >>> MiniRocketTransformer(num_kernels=200, random_state=0).fit_transform(X).shape
+    (20, 168)
+    """
+
+    _allow_nan = False
+
+    def __init__(
+        self,
+        *,
+        num_kernels: int = 10_000,
+        bag_pooling: str = "mean",
+        input_layout: str = "ntc",
+        random_state: int | np.random.RandomState | None = None,
+    ) -> None:
+        self.num_kernels = num_kernels
+        self.bag_pooling = bag_pooling
+        self.input_layout = input_layout
+        self.random_state = random_state
+
+    def _check_params(self) -> None:
+        super()._check_params()
+        check_integer("num_kernels", self.num_kernels, 84)
+        check_seed("random_state", self.random_state)
+
+    def _fit(self, windows: CheckedWindows) -> None:
+        univariate, multivariate = _import_minirocket()
+        rocket = univariate if windows.n_channels == 1 else multivariate
+        X = np.concatenate([_complete(block) for _, block in windows.blocks()])
+        seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
+        fitted = rocket(int(self.num_kernels), n_jobs=1, random_state=int(seed))
+        # sktime seeds numpy's global generator, which must stay as the user left it.
+        state = np.random.get_state()
+        try:
+            fitted.fit(X)
+        finally:
+            np.random.set_state(state)
+        self.rocket_ = fitted
+
+    def _check_input_length(self, n_timesteps: int) -> None:
+        if n_timesteps != self.n_timesteps_in_:
+            raise ValueError(
+                f"X has windows of {n_timesteps} time steps, but MiniRocketTransformer was fitted"
+                f" on windows of {self.n_timesteps_in_} and takes no other length: cut X into"
+                f" windows of {self.n_timesteps_in_} steps, or fit again."
+            )
+
+    def _features(self, block: Block) -> NDArray[np.float32]:
+        features = np.zeros((len(block.x), self._n_features_out), dtype=np.float32)
+        X = _complete(block)
+        if len(X):
+            usable = slice(None) if block.observed is None else block.observed.any(1)
+            features[usable] = self.rocket_.transform(X).to_numpy(dtype=np.float32)
+        return features
+
+    @property
+    def _n_features_out(self) -> int:
+        return self.rocket_.num_kernels_
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)
+        if "rocket_" in state:
+            # numba compiles for writable arrays, and joblib's memory maps are read-only.
+            writable = (np.require(array, requirements="W") for array in self.rocket_.parameters)
+            self.rocket_.parameters = tuple(writable)
+
+
+def _complete(block: Block) -> NDArray[np.float32]:
+    """Return the windows with an observed step, channels first, at least as long as a kernel."""
+    x = block.x
+    if block.observed is not None:
+        usable = block.observed.any(1)
+        if not block.observed[usable].all():
+            raise ValueError(
+                "Input X contains NaN, and MiniRocketTransformer knows no missing values: drop the"
+                " windows with missing time steps, or fill the steps, for example by"
+                " interpolation."
+            )
+        x = x[usable]
+    n_lacking = max(0, _KERNEL_LENGTH - x.shape[1])
+    if n_lacking:
+        x = np.pad(x, [(0, 0), (0, n_lacking), (0, 0)], mode="edge")
+    return np.ascontiguousarray(x.swapaxes(1, 2), dtype=np.float32)
+
+
+def _import_minirocket() -> tuple[Any, Any]:
+    """Return sktime's transformers of one and of several channels."""
+    try:
+        import numba  # noqa: F401
+        from sktime.transformations.rocket import MiniRocket, MiniRocketMultivariate
+    except ImportError as error:
+        raise ImportError(
+            "MiniRocketTransformer needs sktime and numba: pip install sklearn-pulse[benchmark]"
+        ) from error
+    return MiniRocket, MiniRocketMultivariate

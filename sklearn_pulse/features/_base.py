@@ -1,0 +1,129 @@
+"""Base of transformers that compute fixed features of windows."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils import Tags
+from sklearn.utils.validation import check_is_fitted
+
+from .._data._commit import unchanged_on_failure
+from .._data._pooling import pool_bags
+from .._data._validation import Block, CheckedWindows, check_windows
+from .._parameters import check_option
+
+
+class BaseFeatureTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, ABC):
+    """Windows to features, with the input contract of the estimators that train an encoder.
+
+    A subclass stores its parameters, among them `bag_pooling` and `input_layout`, checks them in
+    `_check_params`, learns in `_fit` what it must know of the windows, and computes the features
+    of a few windows in `_features`.
+    """
+
+    bag_pooling: str
+    input_layout: str
+    n_timesteps_in_: int
+    n_channels_in_: int
+    _allow_nan = True  # whether a window may have missing time steps
+    _dtype: type[np.floating[Any]] = np.float32  # of the features
+
+    def _check_params(self) -> None:
+        """Raise if a parameter is out of its range."""
+        check_option("bag_pooling", self.bag_pooling, ("mean", "max"))
+        check_option("input_layout", self.input_layout, ("ntc", "nct"))
+
+    @abstractmethod
+    def _fit(self, windows: CheckedWindows) -> None:
+        """Learn from checked windows what the features depend on."""
+
+    @abstractmethod
+    def _features(self, block: Block) -> NDArray[np.floating[Any]]:
+        """Return the features of a few windows, shape (n, n_features)."""
+
+    def _check_input_length(self, n_timesteps: int) -> None:
+        """Raise if windows of this length have other features than those of `fit`."""
+
+    @property
+    @abstractmethod
+    def _n_features_out(self) -> int:
+        """Number of features."""
+
+    def fit(self, X: ArrayLike, y: None = None) -> BaseFeatureTransformer:
+        """Learn the shape of the windows, and what else the features depend on.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_timesteps, n_channels)
+            Windows. 2-D data of shape (n_samples, n_timesteps) is univariate; 4-D data of shape
+            (n_samples, n_windows, n_timesteps, n_channels) are bags of windows.
+        y : None
+            Ignored; present for pipelines.
+
+        Returns
+        -------
+        self : BaseFeatureTransformer
+            The fitted transformer.
+
+        Raises
+        ------
+        TypeError
+            If a parameter or `X` is of a wrong kind.
+        ValueError
+            If a parameter is out of its range, or `X` holds an infinity, a sample without an
+            observed time step, or no windows at all.
+        """
+        self._check_params()
+        with unchanged_on_failure(self):
+            windows = check_windows(self, X, reset=True)
+            windows.scan()
+            self._fit(windows)
+        return self
+
+    def transform(self, X: ArrayLike) -> NDArray[np.float32]:
+        """Compute the features of windows.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_timesteps, n_channels)
+            Windows, also 2-D or 4-D as in `fit`. The features of a bag are those of its windows,
+            pooled.
+
+        Returns
+        -------
+        features : ndarray of float32, of shape (n_samples, n_features)
+            One row per sample, which depends on no other sample.
+
+        Raises
+        ------
+        TypeError
+            If `X` is of a wrong kind.
+        ValueError
+            If `X` holds windows of another number of channels, or of a length that has other
+            features; an infinity, or a sample without an observed time step.
+        """
+        check_is_fitted(self)
+        windows = check_windows(self, X, reset=False)
+        self._check_input_length(windows.n_timesteps)
+        features = np.empty((len(windows), self._n_features_out), dtype=self._dtype)
+        usable = np.ones(len(windows), dtype=bool)
+        for index, block in windows.blocks():
+            features[index] = self._features(block)
+            if block.observed is not None:
+                usable[index] = block.observed.any(1)
+        windows.check_usable(usable)
+        if not windows.is_bag:
+            return features
+        return pool_bags(features, usable, windows.n_windows, self.bag_pooling)
+
+    def __sklearn_tags__(self) -> Tags:
+        """Return scikit-learn's tags: 2-D and 3-D input, float32 out."""
+        tags = super().__sklearn_tags__()
+        tags.input_tags.three_d_array = True
+        tags.input_tags.allow_nan = self._allow_nan
+        tags.transformer_tags.preserves_dtype = ["float32"]
+        return tags

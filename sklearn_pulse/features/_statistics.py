@@ -1,0 +1,181 @@
+"""Moments and log band powers of each channel."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.signal import welch
+
+from .._data._validation import Block, CheckedWindows
+from .._parameters import check_integer
+from ._base import BaseFeatureTransformer
+
+_MOMENTS = ("mean", "std", "skewness", "kurtosis", "min", "max")
+_LONGEST_SEGMENT = 256  # time steps of a segment of the spectrum
+_NO_POWER = 1e-20  # stands for the power of a constant channel, whose logarithm is not finite
+
+
+class StatisticsTransformer(BaseFeatureTransformer):
+    """Moments and log band powers of each channel.
+
+    The features are the mean, standard deviation, skewness, excess kurtosis, minimum and maximum
+    of the observed values, and the logarithm of the power in octave bands: from a quarter of the
+    sampling rate up to half of it, from an eighth up to a quarter, and so on down to the lowest
+    octave that the window resolves.
+
+    Parameters
+    ----------
+    max_bands : int, default=6
+        Largest number of octaves. Shorter windows have fewer octaves; windows of one time step
+        have none.
+    bag_pooling : {"mean", "max"}, default="mean"
+        How the features of the windows of a bag are pooled.
+    input_layout : {"ntc", "nct"}, default="ntc"
+        Order of the axes of 3-D and 4-D data: channels last ("ntc") or channels first ("nct").
+
+    Attributes
+    ----------
+    n_bands_ : int
+        Number of octaves of the windows at `fit`.
+    n_timesteps_in_ : int
+        Number of time steps of a window at `fit`.
+    n_channels_in_ : int
+        Number of channels of a window at `fit`.
+    n_features_in_ : int
+        Number of columns of 2-D data at `fit`, or of channels of 3-D and 4-D data.
+    feature_names_in_ : ndarray of str of shape (n_features_in_,)
+        Names of the columns at `fit`. Only present if `X` was a frame with names.
+
+    See Also
+    --------
+    sklearn_pulse.baselines.MiniRocketTransformer : Features of random convolutions.
+
+    Notes
+    -----
+    A time step counts as missing if any of its channels is NaN. Missing steps are left out of the
+    moments and bridged by straight lines for the spectrum. The skewness and kurtosis of a
+    constant channel are zero here.
+
+    The spectrum is Welch's, over segments of at most 256 steps, in squared units of the signal.
+    The features are computed in float64.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn_pulse.features import StatisticsTransformer
+    >>> X = np.random.default_rng(0).normal(size=(20, 64, 3))
+    >>> statistics = StatisticsTransformer().fit(X)
+    >>> statistics.transform(X).shape
+    (20, 36)
+    >>> statistics.get_feature_names_out()[[0, 6, -1]].tolist()
+    ['channel0_mean', 'channel0_octave0', 'channel2_octave5']
+    """
+
+    def __init__(
+        self, max_bands: int = 6, *, bag_pooling: str = "mean", input_layout: str = "ntc"
+    ) -> None:
+        self.max_bands = max_bands
+        self.bag_pooling = bag_pooling
+        self.input_layout = input_layout
+
+    def _check_params(self) -> None:
+        super()._check_params()
+        check_integer("max_bands", self.max_bands, 0)
+
+    def _fit(self, windows: CheckedWindows) -> None:
+        resolved = int(np.log2(min(windows.n_timesteps, _LONGEST_SEGMENT)))
+        self.n_bands_ = min(int(self.max_bands), resolved)
+
+    def _check_input_length(self, n_timesteps: int) -> None:
+        if n_timesteps < 2**self.n_bands_:
+            raise ValueError(
+                f"X has windows of {n_timesteps} time steps, too short for the {self.n_bands_}"
+                f" octaves of fit: pass at least {2**self.n_bands_} steps, or set max_bands."
+            )
+
+    def _features(self, block: Block) -> NDArray[np.float64]:
+        # (n, n_channels, n_timesteps): time last and contiguous, so that a row is summed the same
+        # way in every block.
+        signal = np.ascontiguousarray(block.x.swapaxes(1, 2), dtype=np.float64)
+        observed = np.ones(signal.shape, dtype=bool)
+        if block.observed is not None:
+            observed &= block.observed[:, None, :]
+            signal = _without_gaps(signal, block.observed)
+            # A window without an observed step counts nowhere; zeros keep its moments finite.
+            observed |= ~np.asarray(block.observed.any(1, keepdims=True))[:, None, :]
+        features = [_moments(signal, observed), _log_band_powers(signal, self.n_bands_)]
+        return np.concatenate(features, axis=-1).reshape(len(signal), -1)
+
+    @property
+    def _n_features_out(self) -> int:
+        return self.n_channels_in_ * (len(_MOMENTS) + self.n_bands_)
+
+    def get_feature_names_out(self, input_features: ArrayLike | None = None) -> NDArray[Any]:
+        """Return names such as "channel0_mean" and "channel2_octave1" (octave 0 is the highest).
+
+        Parameters
+        ----------
+        input_features : array-like of str or None, default=None
+            Ignored; present for pipelines.
+
+        Returns
+        -------
+        names : ndarray of str of shape (n_features,)
+            One name per feature.
+        """
+        super().get_feature_names_out(input_features)
+        names = [*_MOMENTS, *(f"octave{band}" for band in range(self.n_bands_))]
+        channels = range(self.n_channels_in_)
+        return np.asarray([f"channel{c}_{name}" for c in channels for name in names], dtype=object)
+
+
+def _without_gaps(signal: NDArray[np.float64], observed: NDArray[np.bool_]) -> NDArray[np.float64]:
+    """Bridge the missing steps of each window by straight lines.
+
+    `signal` has the shape (n, n_channels, n_timesteps) and `observed` (n, n_timesteps). A window
+    without an observed step stays as it is.
+    """
+    signal = signal.copy()
+    time = np.arange(signal.shape[-1])
+    for row in np.flatnonzero(~observed.all(1) & observed.any(1)):
+        known = observed[row]
+        for values in signal[row]:
+            values[~known] = np.interp(time[~known], time[known], values[known])
+    return signal
+
+
+def _moments(signal: NDArray[np.float64], observed: NDArray[np.bool_]) -> NDArray[np.float64]:
+    """Moments over the observed values of the last axis, in the order of ``_MOMENTS``."""
+    n = observed.sum(-1)
+    mean = np.sum(signal, -1, where=observed) / n
+    centred = np.where(observed, signal - mean[..., None], 0.0)
+    second, third, fourth = (np.sum(centred**power, -1) / n for power in (2, 3, 4))
+    std = np.sqrt(second)
+    # What rounding leaves of a constant is no spread.
+    varies = std > 1e-12 * np.abs(mean)
+    unit = np.where(varies, std, 1.0)
+    return np.stack(
+        [
+            mean,
+            std,
+            np.where(varies, third / unit**3, 0.0),
+            np.where(varies, fourth / unit**4 - 3.0, 0.0),
+            np.min(signal, -1, where=observed, initial=np.inf),
+            np.max(signal, -1, where=observed, initial=-np.inf),
+        ],
+        axis=-1,
+    )
+
+
+def _log_band_powers(signal: NDArray[np.float64], n_bands: int) -> NDArray[np.float64]:
+    """Logarithm of the power in octave bands along the last axis, the highest first."""
+    if n_bands == 0:
+        return np.empty((*signal.shape[:-1], 0))
+    n_segment = min(signal.shape[-1], _LONGEST_SEGMENT)
+    frequency, power = welch(signal, nperseg=n_segment, scaling="spectrum", axis=-1)
+    octave = np.full(len(frequency), -1)
+    octave[1:] = np.floor(-np.log2(2.0 * frequency[1:]))  # half the sampling rate is octave 0
+    bands = [power[..., octave == band].sum(-1) for band in range(n_bands)]
+    return np.log(np.stack(bands, axis=-1) + _NO_POWER)

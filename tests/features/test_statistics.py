@@ -1,0 +1,148 @@
+"""Moments and band powers of each channel."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+from scipy.stats import kurtosis, skew
+from sklearn.model_selection import cross_val_score
+from sklearn.pipeline import make_pipeline
+
+from sklearn_pulse.benchmark._methods import StatisticsControl
+from sklearn_pulse.evaluation import make_linear_probe
+from sklearn_pulse.features import StatisticsTransformer
+from tests.helpers import make_windows, sklearn_suite
+
+
+@pytest.mark.filterwarnings("ignore:X has more channels")  # tables of the suite wider than long
+@sklearn_suite([StatisticsTransformer()])
+def test_sklearn_suite(estimator, check):
+    check(estimator)
+
+
+def periodogram_bands(x, n_bands):
+    """Power in octave bands by a literal Fourier sum, for a window of one segment."""
+    n = len(x)
+    time = np.arange(n)
+    taper = 0.5 - 0.5 * np.cos(2 * np.pi * time / n)
+    tapered = (x - x.mean()) * taper
+    bands = np.zeros(n_bands)
+    for k in range(1, n // 2 + 1):
+        power = abs(np.sum(tapered * np.exp(-2j * np.pi * k * time / n))) ** 2 / taper.sum() ** 2
+        power *= 1 if 2 * k == n else 2  # both signs of the frequency
+        for band in range(n_bands):
+            if 2.0 ** -(band + 2) < k / n <= 2.0 ** -(band + 1):
+                bands[band] += power
+    return bands
+
+
+@pytest.mark.parametrize("n_timesteps", [2, 5, 16, 37, 128])
+def test_features_literally(n_timesteps):
+    X = np.random.default_rng(0).gamma(2.0, size=(4, n_timesteps, 2)).astype(np.float32)
+    statistics = StatisticsControl().fit(X)  # the same in float64
+    n_bands = min(6, int(np.log2(n_timesteps)))
+    assert statistics.n_bands_ == n_bands
+    features = statistics.transform(X).reshape(4, 2, -1)
+    assert features.shape[2] == 6 + n_bands
+    for i in range(4):
+        for c in range(2):
+            x = X[i, :, c].astype(np.float64)
+            expected = [x.mean(), x.std(), skew(x), kurtosis(x), x.min(), x.max()]
+            np.testing.assert_allclose(features[i, c, :6], expected, rtol=1e-9, atol=1e-9)
+            bands = periodogram_bands(x, n_bands)
+            np.testing.assert_allclose(np.exp(features[i, c, 6:]), bands, rtol=1e-6, atol=1e-18)
+    single = StatisticsTransformer().fit(X).transform(X)
+    assert single.dtype == np.float32
+    np.testing.assert_array_equal(single, features.reshape(4, -1).astype(np.float32))
+
+
+@pytest.mark.parametrize("period", [3.0, 6.0, 12.0, 24.0])
+def test_a_sine_is_strongest_in_its_octave(period):
+    time = np.arange(512)
+    X = np.sin(2 * np.pi * time / period)[None, :, None]
+    statistics = StatisticsTransformer().fit(X)
+    bands = statistics.transform(X)[0, 6:]
+    assert bands.argmax() == int(np.floor(np.log2(period / 2)))
+    assert np.exp(bands.max()) == pytest.approx(0.5 * 1.5, rel=0.05)  # 1.5: the taper's leakage
+
+
+def test_names_follow_the_columns():
+    X = np.zeros((3, 16, 2))
+    X[:, :, 1] = np.arange(16)
+    statistics = StatisticsTransformer(max_bands=2).fit(X)
+    names = statistics.get_feature_names_out().tolist()
+    assert names[:8] == [
+        *("channel0_mean", "channel0_std", "channel0_skewness", "channel0_kurtosis"),
+        *("channel0_min", "channel0_max", "channel0_octave0", "channel0_octave1"),
+    ]
+    row = dict(zip(names, statistics.transform(X)[0].tolist(), strict=True))
+    assert row["channel1_mean"] == 7.5 and row["channel1_max"] == 15.0
+    assert row["channel0_mean"] == row["channel0_max"] == 0.0
+    frame = statistics.set_output(transform="pandas").transform(X)
+    assert frame.columns.tolist() == names
+
+
+def test_missing_values():
+    """Moments are those of what is left; the spectrum that of straight lines between."""
+    rng = np.random.default_rng(0)
+    X = (rng.normal(size=(3, 20, 2)) + 5).astype(np.float32)
+    holes = X.copy()
+    holes[0, 4:7] = np.nan
+    holes[1, 15:] = np.nan
+    before = holes.copy()
+    statistics = StatisticsControl().fit(holes)
+    features = statistics.transform(holes).reshape(3, 2, -1)
+    np.testing.assert_array_equal(holes, before)
+    left = np.delete(X[0, :, 1], [4, 5, 6]).astype(np.float64)
+    expected = [left.mean(), left.std(), skew(left), kurtosis(left), left.min(), left.max()]
+    np.testing.assert_allclose(features[0, 1, :6], expected)
+    bridged = X[0, :, 1].astype(np.float64)
+    bridged[3:8] = np.linspace(bridged[3], bridged[7], 5)
+    np.testing.assert_allclose(np.exp(features[0, 1, 6:]), periodogram_bands(bridged, 4))
+    np.testing.assert_allclose(features[1, 0, 0], X[1, :15, 0].mean(dtype=np.float64))
+    np.testing.assert_array_equal(features[2], statistics.transform(X).reshape(3, 2, -1)[2])
+
+
+@given(arrays(np.float32, (3, 9, 2), elements=st.floats(-1e6, 1e6, width=32) | st.just(np.nan)))
+@settings(max_examples=50, deadline=None)
+def test_always_finite(X):
+    X[:, 0] = np.nan_to_num(X[:, 0])  # one observed step at least
+    features = StatisticsTransformer().fit(X).transform(X)
+    assert np.isfinite(features).all()
+
+
+def test_constant_channels():
+    X = np.full((2, 32, 1), 0.1, dtype=np.float32)
+    row = StatisticsTransformer().fit(X).transform(X)[0]
+    np.testing.assert_allclose(row[:6], [0.1, 0, 0, 0, 0.1, 0.1], rtol=1e-6, atol=1e-12)
+    assert (row[6:] < -40).all()
+
+
+def test_rows_do_not_depend_on_one_another():
+    X = np.random.default_rng(0).normal(size=(2000, 640, 2)).astype(np.float32)  # two batches
+    statistics = StatisticsTransformer().fit(X)
+    whole = statistics.transform(X)
+    for rows in (slice(0, 1), slice(1999, None), slice(None, None, -400)):
+        np.testing.assert_array_equal(statistics.transform(X[rows]), whole[rows])
+
+
+def test_other_lengths():
+    X, _ = make_windows(6, 40, 2)
+    statistics = StatisticsTransformer().fit(X)
+    assert statistics.transform(X[:, :32]).shape == statistics.transform(X).shape
+    with pytest.raises(ValueError, match="windows of 31 time steps, too short for the 5 octaves"):
+        statistics.transform(X[:, :31])
+
+
+def test_probe_on_statistics():
+    X, y = make_windows(60, 64)
+    pipeline = make_pipeline(StatisticsTransformer(), make_linear_probe())
+    assert cross_val_score(pipeline, X, y, cv=3).mean() > 0.95
+
+
+def test_parameters():
+    X, _ = make_windows(6, 16, 2)
+    assert StatisticsTransformer(max_bands=np.int64(0)).fit_transform(X).shape == (6, 12)
+    with pytest.raises(ValueError, match="max_bands must be an integer of at least 0"):
+        StatisticsTransformer(max_bands=-1).fit(X)
