@@ -282,7 +282,28 @@ def check_odd(name: str, value: Any) -> int:
 
 
 def check_pair(name: str, value: Any, example: tuple[float, float]) -> None:
-    """Raise unless `value` is a tuple or list of two entries."""
+    """Raise unless `value` is a tuple or list of two entries.
+
+    Parameters
+    ----------
+    name : str
+        Name of the parameter.
+    value : Any
+        Value of the parameter.
+    example : tuple of two floats
+        Value that the message proposes.
+
+    Raises
+    ------
+    TypeError
+        If `value` is neither a tuple nor a list.
+    ValueError
+        If `value` does not hold two entries.
+
+    Examples
+    --------
+    >>> check_pair("scale_range", (0.5, 1.5), (0.5, 1.5))
+    """
     message = f"{name} must be a pair of numbers, got {value!r}; pass for example {name}={example}"
     if not isinstance(value, tuple | list):
         raise TypeError(message)

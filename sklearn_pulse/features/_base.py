@@ -66,7 +66,7 @@ class BaseFeatureTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
 
         Returns
         -------
-        self : BaseFeatureTransformer
+        BaseFeatureTransformer
             The fitted transformer.
 
         Raises
@@ -95,7 +95,7 @@ class BaseFeatureTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
 
         Returns
         -------
-        features : ndarray of float32, of shape (n_samples, n_features)
+        ndarray of float32, of shape (n_samples, n_features)
             One row per sample, which depends on no other sample.
 
         Raises

@@ -122,7 +122,7 @@ class StatisticsTransformer(BaseFeatureTransformer):
 
         Returns
         -------
-        names : ndarray of str of shape (n_features,)
+        ndarray of str of shape (n_features,)
             One name per feature.
         """
         super().get_feature_names_out(input_features)

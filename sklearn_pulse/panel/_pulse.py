@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import inspect
-import os
-from typing import Any
+from typing import Any, Literal
 
-import numpy as np
 import torch
 
 from .._pulse import PulseTransformer
+from ..base._typing import BagPooling, PathLike, Pooling, Precision, RandomState, Select
 from ._adapter import SMALL, PanelAdapter
 
 
@@ -62,7 +61,7 @@ class PulsePanelTransformer(PanelAdapter):
         embedding_dim: int = 320,
         encoder_hidden_dim: int = 64,
         encoder_depth: int = 10,
-        pooling: str = "max",
+        pooling: Pooling = "max",
         time_varying_dim: int = 1,
         time_varying_pool: int = 1,
         init_kernel_size: int = 3,
@@ -71,15 +70,15 @@ class PulsePanelTransformer(PanelAdapter):
         shared_encoder: bool = False,
         gru_num_layers: int = 2,
         gru_hidden_dim: int = 64,
-        observation: str = "mlp",
+        observation: Literal["mlp", "linear"] = "mlp",
         n_crops: int = 2,
-        crop: str = "suffix",
+        crop: Literal["suffix", "fixed"] = "suffix",
         crop_length: int | float | None = None,
         min_crop_length: int | float = 0.5,
-        pairing: str = "crops",
-        loss_reduction: str = "published",
+        pairing: Literal["crops", "random"] = "crops",
+        loss_reduction: Literal["published", "valid"] = "published",
         dropout: float = 0.1,
-        theta_dropout: str = "step",
+        theta_dropout: Literal["step", "sequence"] = "step",
         max_epochs: int = 100,
         lr: float = 1e-3,
         weight_decay: float = 1e-5,
@@ -88,15 +87,15 @@ class PulsePanelTransformer(PanelAdapter):
         validation_fraction: float = 0.15,
         validation_every: int = 2,
         deterministic_validation: bool = True,
-        select: str = "trailing_mean",
-        bag_pooling: str = "mean",
-        checkpoint_dir: str | os.PathLike[str] | None = None,
-        precision: str = "float32",
+        select: Select = "trailing_mean",
+        bag_pooling: BagPooling = "mean",
+        checkpoint_dir: PathLike | None = None,
+        precision: Precision = "float32",
         compile: bool = False,
         device: str | torch.device = "auto",
         num_threads: int | None = None,
         callbacks: list[Any] | None = None,
-        random_state: int | np.random.RandomState | None = None,
+        random_state: RandomState = None,
         verbose: int = 0,
     ) -> None:
         self.embedding_dim = embedding_dim
