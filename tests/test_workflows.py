@@ -171,13 +171,13 @@ def test_groups_are_routed_through_a_search(monkeypatch):
     signals, labels = recordings()
     w = sliding_windows(signals, 16, 16, y=labels)
     seen = []
-    original = PulseTransformer._split_samples
+    original = PulseTransformer.fit
 
-    def split_samples(self, n_samples, groups, seed):
+    def fit(self, X, y=None, *, groups=None, X_val=None):
         seen.append(np.asarray(groups))
-        return original(self, n_samples, groups, seed)
+        return original(self, X, y, groups=groups, X_val=X_val)
 
-    monkeypatch.setattr(PulseTransformer, "_split_samples", split_samples)
+    monkeypatch.setattr(PulseTransformer, "fit", fit)
     with config_context(enable_metadata_routing=True):
         model = pipeline()
         model["pulse"].set_fit_request(groups=True)

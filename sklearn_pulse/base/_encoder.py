@@ -61,6 +61,7 @@ class WindowEmbedder(
 
     _objective_class: type[Objective]
     _objective_names: tuple[str, ...] = ("embedding_dim",)  # parameters passed to the objective
+    _min_batch_size = 1  # a method that contrasts windows sets 2
     _variable_length = True  # whether `transform` takes windows of another length than `fit`
     _poolings: tuple[str, ...] = ("max", "mean")  # what `pooling` may be
     _n_timesteps_before = 0  # the longest windows that an earlier training has seen

@@ -106,7 +106,6 @@ class TrainedEmbedder(WindowEmbedder):
     """
 
     # Facts about a method.
-    _min_batch_size: ClassVar[int] = 1  # a method that contrasts windows sets 2
     _optimizer: ClassVar[type[torch.optim.Optimizer]] = torch.optim.AdamW
     _selections: Mapping[str, str | None] = {}  # values of `select` -> rule of SelectWeights
     _schedules: tuple[str, ...] = ("one_cycle", "constant")  # values of `schedule`
