@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 # Extra arguments for torch alone, for example an index with CPU or CUDA builds.
 TORCH_ARGS ?=
-# One thread a process: the tests run in parallel, and threads that wait burn the others' time.
+# One thread per process: the tests run in parallel, and waiting threads slow the others.
 TEST_ENV := SCIPY_ARRAY_API=1 OMP_NUM_THREADS=1 MPLBACKEND=Agg
 
 .PHONY: help install demo test test-slow test-gpu test-lowest coverage lint format hooks bench constraints clean

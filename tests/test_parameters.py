@@ -28,7 +28,7 @@ from sklearn_pulse._parameters import (
 )
 
 NOT_NUMBERS = [
-    *("8", "", b"8", None, [8], (8,), {}, object(), 8 + 0j, np.complex64(8), decimal.Decimal(8)),
+    *("8", "", b"8", None, [8], (8,), {}, ..., 8 + 0j, np.complex64(8), decimal.Decimal(8)),
     *(True, False, np.True_, np.False_, np.timedelta64(8, "s"), np.array(8), np.array([8.0])),
 ]
 INTEGER_TYPES = [int, *(np.dtype(code).type for code in np.typecodes["AllInteger"])]

@@ -181,7 +181,7 @@ TEXTS = {
     "one_step": "X has windows of one time step",
     "longer_windows": "convolution weights that were never trained",
     "one_group": "groups holds one group only",
-    "shared_steps": "shares time steps with what is trained on",
+    "shared_steps": "validation shares time steps with training",
     "no_partner": "each window is its own partner",
     "one_window_of_each_recording": "each window is its own only candidate",
     "bags_of_more_channels": "if it is transposed, set input_layout",

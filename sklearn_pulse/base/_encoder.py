@@ -193,7 +193,7 @@ class WindowEmbedder(
         """
         net = self.net_
         device = torch.device(net.device)
-        # A transformer may read more tokens than there are steps: one a channel and step, say.
+        # A transformer may read several tokens per time step, such as one per channel.
         n_steps = windows.n_timesteps * net.module_.tokens_per_step
         size = max(1, min(_BLOCK_STEPS[device.type] // n_steps, _MAX_BLOCK[device.type]))
         net.module_.eval()

@@ -106,7 +106,7 @@ class BaseSSLTransformer(TrainedEmbedder, BaseEncoderTransformer):
         return WindowBatches(windows, index, resolve_device(self.device))
 
     def _shares_steps(self, windows: CheckedWindows) -> bool:
-        """Whether what is read of one window belongs to another window too."""
+        """Whether time steps that are read for one window belong to another window too."""
         return windows.overlaps
 
     def _hold_out(
@@ -131,7 +131,6 @@ class BaseSSLTransformer(TrainedEmbedder, BaseEncoderTransformer):
 def _warn_of_shared_steps() -> None:
     """Warn of validation windows that share time steps with training windows."""
     warn_user(
-        "groups is None, and X holds windows so near to each other that what is read to validate"
-        " on shares time steps with what is trained on: pass groups (the recording of each"
-        " window), or X_val."
+        "groups is None, and windows of X lie so close together that validation shares time steps"
+        " with training: pass groups (the recording of each window), or X_val."
     )

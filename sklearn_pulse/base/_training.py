@@ -152,7 +152,7 @@ class TrainedEmbedder(WindowEmbedder):
         return self._selections[self.select]
 
     def _prepare(self, data: FitData, seed: int) -> Parts:
-        """Check the input of `fit` and divide it into what is trained and validated on."""
+        """Check the input of `fit` and divide it into training and validation parts."""
         raise NotImplementedError(f"{type(self).__name__} must override _prepare")
 
     def _hold_out(

@@ -296,7 +296,7 @@ def test_shifted_copies_that_reach_the_next_window_are_warned_of(stride, shift):
     recordings = np.random.default_rng(0).normal(size=(3, 200, 2)).astype(np.float32)
     windows = sliding_windows(recordings, length=16, stride=stride, lazy=True)
     simclr = SimCLRTransformer(**SIMCLR | {"max_epochs": 1, "max_shift": shift})
-    with pytest.warns(UserWarning, match="shares time steps with what is trained on"):
+    with pytest.warns(UserWarning, match="validation shares time steps with training"):
         simclr.fit(windows.X)
     simclr.fit(windows.X, groups=windows.recording)
     simclr.set_params(max_shift=0.0).fit(windows.X)
