@@ -444,6 +444,16 @@ def test_any_labels(pulse, windows, labels, fitted):
     )
 
 
+def test_the_probe_learns_any_labels(pulse, windows):
+    X, y = windows
+    names = np.array(["left", "right"])
+    classifier = tuned(pulse, score_with="probe").fit(X, names[y])
+    np.testing.assert_array_equal(classifier.probe_.classes_, names)
+    numbered = tuned(pulse, score_with="probe").fit(X, y)
+    np.testing.assert_array_equal(classifier.predict_proba(X), numbered.predict_proba(X))
+    np.testing.assert_array_equal(classifier.predict(X), names[numbered.predict(X)])
+
+
 def test_probabilities_are_the_softmax_of_the_head(fitted, windows):
     X, y = windows
     embedding = torch.from_numpy(fitted.transform(X))
