@@ -1,4 +1,4 @@
-"""Checks of labels, sample weights and groups."""
+"""Checks of labels and sample weights."""
 
 from __future__ import annotations
 
