@@ -256,7 +256,7 @@ def test_lazy_windows_are_gathered_batch_by_batch():
 def test_overlapping_windows_without_groups_warn():
     recordings = [np.random.default_rng(0).normal(size=(200, 2))]
     overlapping = sliding_windows(recordings, 16, 8, lazy=True)
-    with pytest.warns(UserWarning, match="so near to each other.*pass groups"):
+    with pytest.warns(UserWarning, match="so close together.*pass groups"):
         small(max_epochs=1).fit(overlapping.X)
     apart = sliding_windows(recordings, 16, 16, lazy=True)
     small(max_epochs=1).fit(apart.X)

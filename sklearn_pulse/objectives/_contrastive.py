@@ -147,7 +147,7 @@ def check_contrastive(estimator: Any) -> None:
     >>> check_contrastive(SimpleNamespace(layer_norm="input", representation_dropout=0.0))
     Traceback (most recent call last):
         ...
-    ValueError: layer_norm must be one of 'embedding', 'everywhere', 'none', got 'input'
+    ValueError: layer_norm must be one of 'embedding', 'everywhere', 'none', got 'input'...
     """
     check_option("layer_norm", estimator.layer_norm, ("embedding", "everywhere", "none"))
     check_real("representation_dropout", estimator.representation_dropout, 0.0, 1.0)
