@@ -38,6 +38,7 @@ lint: install
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/codespell
+	$(BIN)/numpydoc lint $$(find sklearn_pulse -name '*.py')
 	$(BIN)/mypy
 
 test: lint
