@@ -1,5 +1,6 @@
 """Fixed features of windows, which no training changes."""
 
+from ._autocorrelation import AutocorrelationTransformer
 from ._statistics import StatisticsTransformer
 
-__all__ = ["StatisticsTransformer"]
+__all__ = ["AutocorrelationTransformer", "StatisticsTransformer"]
