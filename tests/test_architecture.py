@@ -46,7 +46,7 @@ ALLOWED = {
     "_training": set(),
     "_data": {"_data._validation", "_data._labels", "_training"},
     "objectives": {"_parameters", "functional", "networks", "sampling"},
-    "features": {"_data", "_data._validation", "_parameters"},
+    "features": {"_data", "_data._validation", "_parameters", "_training"},
     "_persistence": {"_version", "_warnings"},
     "datasets": {"_parameters", "_warnings", "windows"},
     "evaluation": {"_data._labels"},
