@@ -29,6 +29,8 @@ SMALL = SMALL_PULSE | {
     "controller_encoder_dim": 8,
     "static_dim": 8,
     "dynamic_dim": 8,
+    "num_kernels": 84,
+    "n_components": 8,
     "posterior_hidden_dim": 8,
     "prior_hidden_dim": 8,
     "decoder_hidden_dim": 8,

@@ -1,0 +1,172 @@
+"""Autocorrelation of each channel and of its speed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.fft import irfft, next_fast_len, rfft
+
+from .._data._validation import Block, CheckedWindows
+from .._parameters import check_integer
+from ._base import BaseFeatureTransformer
+
+_LANES = 16  # signals that a Fourier transform may compute side by side
+
+
+class AutocorrelationTransformer(BaseFeatureTransformer):
+    """Autocorrelation of each channel and of its speed.
+
+    The autocorrelation shows rhythm and regularity, whatever the phase and the amplitude. It is
+    computed for each channel and for the absolute difference of neighbouring steps (the speed),
+    at lags from one step to two thirds of the window, and averaged over neighbouring lags.
+
+    Parameters
+    ----------
+    max_bins : int, default=40
+        Largest number of bins that the lags are divided into. Windows with fewer lags have one
+        bin per lag.
+    bag_pooling : {"mean", "max"}, default="mean"
+        How the features of the windows of a bag are pooled.
+    input_layout : {"ntc", "nct"}, default="ntc"
+        Order of the axes of 3-D and 4-D data: channels last ("ntc") or channels first ("nct").
+
+    Attributes
+    ----------
+    bin_edges_ : ndarray of int of shape (n_bins + 1,)
+        First lag of each bin, in time steps, and the lag after the last bin.
+    n_timesteps_in_ : int
+        Number of time steps of a window at `fit`.
+    n_channels_in_ : int
+        Number of channels of a window at `fit`.
+    n_features_in_ : int
+        Number of columns of 2-D data at `fit`, or of channels of 3-D and 4-D data.
+    feature_names_in_ : ndarray of str of shape (n_features_in_,)
+        Names of the columns at `fit`. Only present if `X` was a frame with names.
+
+    See Also
+    --------
+    StatisticsTransformer : Moments and log band powers of each channel.
+
+    Notes
+    -----
+    The signal is centred. The sum of the products of all steps that are a lag apart is divided
+    by the sum of the squares, so that values lie between -1 and 1 and shrink towards long lags,
+    which have fewer pairs. A constant channel has zeros.
+
+    A time step counts as missing if any of its channels is NaN. The sums run over pairs of
+    observed steps, and a speed is observed where both of its steps are. The features are computed
+    in float64.
+
+    Windows at `transform` may have another length than those at `fit` if they are longer than
+    the longest lag.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn_pulse.features import AutocorrelationTransformer
+    >>> X = np.sin(np.arange(60) * 2 * np.pi / 10).reshape(1, 60, 1)
+    >>> autocorrelation = AutocorrelationTransformer().fit(X)
+    >>> features = autocorrelation.transform(X)
+    >>> features.shape
+    (1, 80)
+    >>> [f"{x:.2f}" for x in features[0, [4, 9]]]  # half a period and a period
+    ['-0.92', '0.83']
+    >>> autocorrelation.get_feature_names_out()[[0, 40]].tolist()
+    ['channel0_lag1', 'channel0_speed_lag1']
+    """
+
+    def __init__(
+        self, max_bins: int = 40, *, bag_pooling: str = "mean", input_layout: str = "ntc"
+    ) -> None:
+        self.max_bins = max_bins
+        self.bag_pooling = bag_pooling
+        self.input_layout = input_layout
+
+    def _check_params(self) -> None:
+        super()._check_params()
+        check_integer("max_bins", self.max_bins, 1)
+
+    def _fit(self, windows: CheckedWindows) -> None:
+        longest = max(1, 2 * windows.n_timesteps // 3)  # a lag that no pair has gives zero
+        bins = np.array_split(np.arange(1, longest + 1), min(int(self.max_bins), longest))
+        self.bin_edges_ = np.array([*(lags[0] for lags in bins), longest + 1])
+
+    def _check_input_length(self, n_timesteps: int) -> None:
+        longest = int(self.bin_edges_[-1]) - 1
+        if n_timesteps <= longest and n_timesteps != self.n_timesteps_in_:
+            raise ValueError(
+                f"X has windows of {n_timesteps} time steps, but the lags of fit reach up to"
+                f" {longest} steps: pass at least {longest + 1} steps, or fit on shorter windows."
+            )
+
+    def _features(self, block: Block) -> NDArray[np.float64]:
+        signal = np.ascontiguousarray(block.x.swapaxes(1, 2), dtype=np.float64)
+        observed = np.ones((len(signal), 1, signal.shape[2]), dtype=bool)
+        if block.observed is not None:
+            observed = block.observed[:, None, :]
+        speed = np.abs(np.diff(signal))
+        moved = observed[..., 1:] & observed[..., :-1]
+        # (n, n_channels, 2, n_bins)
+        features = [
+            _binned(_autocorrelation(values, seen, int(self.bin_edges_[-1])), self.bin_edges_)
+            for values, seen in ((signal, observed), (speed, moved))
+        ]
+        return np.stack(features, axis=2).reshape(len(signal), -1)
+
+    @property
+    def _n_features_out(self) -> int:
+        return self.n_channels_in_ * 2 * (len(self.bin_edges_) - 1)
+
+    def get_feature_names_out(self, input_features: ArrayLike | None = None) -> NDArray[Any]:
+        """Return names such as "channel0_lag1" and "channel2_speed_lag5", by the first lag.
+
+        Parameters
+        ----------
+        input_features : array-like of str or None, default=None
+            Ignored; present for pipelines.
+
+        Returns
+        -------
+        names : ndarray of str of shape (n_features,)
+            One name per feature.
+        """
+        super().get_feature_names_out(input_features)
+        names = [
+            f"channel{c}{speed}_lag{lag}"
+            for c in range(self.n_channels_in_)
+            for speed in ("", "_speed")
+            for lag in self.bin_edges_[:-1]
+        ]
+        return np.asarray(names, dtype=object)
+
+
+def _autocorrelation(
+    signal: NDArray[np.float64], observed: NDArray[np.bool_], n_lags: int
+) -> NDArray[np.float64]:
+    """Autocorrelation at the lags 0 to ``n_lags - 1`` along the last axis.
+
+    `signal` has the shape (n, n_channels, n_timesteps), `observed` (n, 1, n_timesteps).
+    """
+    n, n_channels, n_timesteps = signal.shape
+    count = np.maximum(observed.sum(-1, keepdims=True), 1)
+    mean = np.sum(signal, -1, where=observed, keepdims=True) / count
+    centred = np.where(observed, signal - mean, 0.0)
+    n_fft = next_fast_len(n_timesteps + n_lags, real=True)  # products of the two ends never meet
+    # The transform treats full groups of signals and the remaining signals by different code.
+    # Zeros fill the last group, so that a row does not depend on the number of rows.
+    rows = np.zeros((-(-n * n_channels // _LANES) * _LANES, n_fft))
+    rows[: n * n_channels, :n_timesteps] = centred.reshape(n * n_channels, n_timesteps)
+    spectrum = rfft(rows)
+    power = spectrum.real**2 + spectrum.imag**2
+    products = irfft(power, n_fft)[: n * n_channels, :n_lags].reshape(n, n_channels, n_lags)
+    energy = np.sum(centred**2, -1, keepdims=True)
+    # What rounding leaves of a constant is no signal.
+    varies = energy > 1e-24 * count * mean**2
+    return np.where(varies, products / np.where(varies, energy, 1.0), 0.0)
+
+
+def _binned(values: NDArray[np.float64], edges: NDArray[np.intp]) -> NDArray[np.float64]:
+    """Mean of the last axis over each bin of its entries."""
+    return np.add.reduceat(values, edges[:-1], axis=-1) / np.diff(edges)

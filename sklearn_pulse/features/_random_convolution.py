@@ -1,0 +1,343 @@
+"""Features of random convolutions: MiniRocket and MultiRocket, with missing steps."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from sklearn.utils import check_random_state
+from torch import Tensor
+
+from .._data._validation import Block, CheckedWindows
+from .._parameters import check_boolean, check_integer, check_option, check_seed
+from .._training._device import resolve_device, threads
+from ._base import BaseFeatureTransformer
+from ._convolutions import (
+    KERNEL_LENGTH,
+    KERNELS,
+    N_KERNELS,
+    POOLINGS,
+    ConvolutionBank,
+    convolve,
+    is_padded,
+    pool_outputs,
+    spread_dilations,
+)
+
+_MAX_CHANNELS = 9  # channels that a kernel adds up
+_GOLDEN = (np.sqrt(5.0) + 1.0) / 2.0
+# Outputs of half the kernels computed at a time: few enough for the cache of a processor.
+_BLOCK_OUTPUTS = {"cpu": 2**18, "cuda": 2**26}
+
+
+class RandomConvolutionTransformer(BaseFeatureTransformer):
+    """Features of random convolutions: MiniRocket and MultiRocket, with missing steps.
+
+    The 84 kernels of nine places have the weights -1 and 2. They are applied at dilations up to
+    the length of the window, each to a random subset of the channels. The biases are quantiles of
+    the outputs for random windows of `fit`. Nothing else is learned.
+
+    Parameters
+    ----------
+    num_kernels : int, default=10_000
+        Number of pairs of a kernel and a bias, at least 84; it is rounded down to a multiple of
+        84. Each pair gives one feature per pooling.
+    poolings : sequence of {"ppv", "mean", "position", "stretch"}, default=("ppv",)
+        What is pooled from the outputs: the share that is above the bias ("ppv", MiniRocket), the
+        mean excess of these positive outputs over the bias, their mean place in the window, and
+        the longest stretch of successive positive outputs (all four: MultiRocket). Places and
+        stretches are shares of the window; a window without a positive output has the place -1.
+    difference : bool, default=False
+        Whether the differences of neighbouring steps get as many features as the window itself.
+    bag_pooling : {"mean", "max"}, default="mean"
+        How the features of the windows of a bag are pooled.
+    device : str or torch.device, default="auto"
+        Device of the computation; "auto" is CUDA where PyTorch finds a device.
+    num_threads : int or None, default=None
+        Number of threads of PyTorch. None keeps the present number.
+    input_layout : {"ntc", "nct"}, default="ntc"
+        Order of the axes of 3-D and 4-D data: channels last ("ntc") or channels first ("nct").
+    random_state : int, RandomState instance or None, default=None
+        Seed of the channel subsets, and of the windows that the biases are taken from.
+
+    Attributes
+    ----------
+    banks_ : tuple of ConvolutionBank
+        Dilations, biases and channels of the convolutions of the windows, and of their
+        differences if `difference` is set.
+    n_timesteps_in_ : int
+        Number of time steps of a window at `fit`.
+    n_channels_in_ : int
+        Number of channels of a window at `fit`.
+    n_features_in_ : int
+        Number of columns of 2-D data at `fit`, or of channels of 3-D and 4-D data.
+    feature_names_in_ : ndarray of str of shape (n_features_in_,)
+        Names of the columns at `fit`. Only present if `X` was a frame with names.
+
+    See Also
+    --------
+    sklearn_pulse.baselines.MiniRocketTransformer : MiniRocket of sktime.
+
+    Notes
+    -----
+    On complete windows, MiniRocket's features are those of sktime for the same dilations,
+    channels and biases.
+
+    A time step counts as missing if any of its channels is NaN. A missing step is treated like
+    the outside of a window: its value is zero, no output is centred on it, and the kernels
+    without padding skip every output that reads it. A window that is padded with missing steps
+    therefore has the features of the window before padding.
+
+    Windows at `transform` may be longer than those at `fit`, and shorter if the kernels of the
+    largest dilation still fit.
+
+    References
+    ----------
+    Dempster, Schmidt and Webb, "MiniRocket", KDD 2021.
+
+    Tan, Dempster, Bergmeir and Webb, "MultiRocket", Data Mining and Knowledge Discovery 2022.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn_pulse.features import RandomConvolutionTransformer
+    >>> X = np.random.default_rng(0).normal(size=(20, 64, 3))
+    >>> RandomConvolutionTransformer(num_kernels=200, random_state=0).fit_transform(X).shape
+    (20, 168)
+    >>> multirocket = RandomConvolutionTransformer(
+    ...     num_kernels=200,
+    ...     poolings=("ppv", "mean", "position", "stretch"),
+    ...     difference=True,
+    ...     random_state=0,
+    ... )
+    >>> multirocket.fit_transform(X).shape
+    (20, 1344)
+    """
+
+    def __init__(
+        self,
+        num_kernels: int = 10_000,
+        *,
+        poolings: Sequence[str] = ("ppv",),
+        difference: bool = False,
+        bag_pooling: str = "mean",
+        device: str | torch.device = "auto",
+        num_threads: int | None = None,
+        input_layout: str = "ntc",
+        random_state: int | np.random.RandomState | None = None,
+    ) -> None:
+        self.num_kernels = num_kernels
+        self.poolings = poolings
+        self.difference = difference
+        self.bag_pooling = bag_pooling
+        self.device = device
+        self.num_threads = num_threads
+        self.input_layout = input_layout
+        self.random_state = random_state
+
+    def _check_params(self) -> None:
+        super()._check_params()
+        check_integer("num_kernels", self.num_kernels, N_KERNELS)
+        _check_poolings(self.poolings)
+        check_boolean("difference", self.difference)
+        resolve_device(self.device)
+        if self.num_threads is not None:
+            check_integer("num_threads", self.num_threads, 1)
+        check_seed("random_state", self.random_state)
+
+    def _fit(self, windows: CheckedWindows) -> None:
+        rng = check_random_state(self.random_state)
+        usable = np.arange(len(windows))
+        if windows.is_bag:  # elsewhere every window has an observed step
+            usable = usable[windows.observed_windows()]
+        n_per_kernel = int(self.num_kernels) // N_KERNELS
+        self._poolings = tuple(self.poolings)
+        with threads(self.num_threads):
+            self.banks_ = tuple(
+                _draw_bank(windows, usable, n_per_kernel, bool(differenced), rng)
+                for differenced in range(1 + bool(self.difference))
+            )
+
+    def _check_input_length(self, n_timesteps: int) -> None:
+        longest = int(max(bank.dilations[-1] for bank in self.banks_))
+        needed = longest * (KERNEL_LENGTH - 1) + len(self.banks_)
+        if n_timesteps < min(needed, self.n_timesteps_in_):
+            raise ValueError(
+                f"X has windows of {n_timesteps} time steps, but the kernels of fit span {needed}:"
+                f" pass at least {min(needed, self.n_timesteps_in_)} steps, or fit on shorter"
+                " windows."
+            )
+
+    def _features(self, block: Block) -> NDArray[np.float32]:
+        device = resolve_device(self.device)
+        size = self._block_size(block.x.shape[1], device)
+        features = np.empty((len(block.x), self._n_features_out), dtype=np.float32)
+        with threads(self.num_threads), torch.inference_mode():
+            for start in range(0, len(block.x), size):
+                rows = slice(start, start + size)
+                x = torch.from_numpy(block.x[rows]).to(device)
+                observed = None
+                if block.observed is not None and not block.observed[rows].all():
+                    observed = torch.from_numpy(block.observed[rows]).to(device)
+                # Kernels of PyTorch round differently for different shapes; zeros fill up the
+                # last rows, so that a row does not depend on the number of rows.
+                seen = None if observed is None else _filled(observed, size)
+                features[rows] = self._convolutions(_filled(x, size), seen)[: len(x)].cpu().numpy()
+        return features
+
+    def _convolutions(self, x: Tensor, observed: Tensor | None) -> Tensor:
+        """Return all features of windows of shape (n, n_timesteps, n_channels)."""
+        features = []
+        for differenced, bank in enumerate(self.banks_):
+            signal, seen = _represent(x, observed, bool(differenced))
+            fitted = self.n_timesteps_in_ - differenced
+            features += _pool_bank(signal, seen, bank, self._poolings, fitted)
+        return torch.cat(features, dim=1)
+
+    def _block_size(self, n_timesteps: int, device: torch.device) -> int:
+        """Return the number of windows that are convolved at a time."""
+        return max(1, _BLOCK_OUTPUTS[device.type] // (N_KERNELS // 2 * n_timesteps))
+
+    @property
+    def _n_features_out(self) -> int:
+        n_biases = sum(biases.size for bank in self.banks_ for biases in bank.biases)
+        return n_biases * len(self._poolings)
+
+
+def _check_poolings(poolings: Any) -> None:
+    """Raise unless `poolings` is a sequence of distinct names of poolings."""
+    if isinstance(poolings, str) or not isinstance(poolings, Sequence):
+        raise TypeError(
+            f"poolings must be a sequence of names, got {poolings!r}; pass for example"
+            ' poolings=("ppv",)'
+        )
+    if not poolings or len(set(poolings)) < len(poolings):
+        raise ValueError(
+            f"poolings must name one pooling or more, and each only once, got {poolings!r}; pass"
+            ' for example poolings=("ppv",)'
+        )
+    for pooling in poolings:
+        check_option("each of poolings", pooling, POOLINGS)
+
+
+def _filled(x: Tensor, size: int) -> Tensor:
+    """Append zeros up to `size` rows."""
+    if len(x) == size:
+        return x
+    return torch.cat([x, x.new_zeros(size - len(x), *x.shape[1:])])
+
+
+def _represent(
+    x: Tensor, observed: Tensor | None, differenced: bool
+) -> tuple[Tensor, Tensor | None]:
+    """Return windows or their differences, channels first, and which steps are observed."""
+    signal = x.mT.contiguous()
+    if not differenced or x.shape[1] == 1:  # one step has no difference
+        return (signal, observed) if not differenced else (torch.zeros_like(signal), observed)
+    signal = signal.diff()
+    if observed is None:
+        return signal, None
+    observed = observed[:, 1:] & observed[:, :-1]
+    return signal * observed.unsqueeze(1), observed
+
+
+def _weights(channels: NDArray[np.bool_]) -> NDArray[np.float32]:
+    """Weights of the kernels of one dilation, shape (84, n_channels * 9)."""
+    return (channels[:, :, None] * KERNELS[:, None, :]).reshape(N_KERNELS, -1).astype(np.float32)
+
+
+def _pool_bank(
+    signal: Tensor,
+    observed: Tensor | None,
+    bank: ConvolutionBank,
+    poolings: tuple[str, ...],
+    n_timesteps_fitted: int,
+) -> list[Tensor]:
+    """Return the features of each pooling, shape (n, 84 * number of biases)."""
+    n, _, n_timesteps = signal.shape
+    device = signal.device
+    features: list[list[Tensor]] = [[] for _ in poolings]
+    for level, dilation in enumerate(bank.dilations.tolist()):
+        weight = torch.from_numpy(_weights(bank.channels[level])).to(device)
+        biases = torch.from_numpy(bank.biases[level]).to(device)
+        pooled = [weight.new_empty(n, *biases.shape) for _ in poolings]
+        in_padded = torch.from_numpy(is_padded(level, n_timesteps_fitted)).to(device)
+        for padded, kernels in ((True, in_padded), (False, ~in_padded)):
+            if not kernels.any():
+                continue
+            outputs = convolve(signal, weight[kernels], dilation, padded=padded)
+            counted = _counted(observed, dilation, padded)
+            if counted is None:
+                counted = torch.ones(1, outputs.shape[2], dtype=torch.bool, device=device)
+            else:
+                outputs.masked_fill_(~counted, -torch.inf)
+            parts = pool_outputs(outputs, biases[kernels], counted, poolings)
+            for whole, part in zip(pooled, parts, strict=True):
+                whole[:, kernels] = part
+        for blocks, block in zip(features, pooled, strict=True):
+            blocks.append(block.flatten(1))
+    return [torch.cat(blocks, dim=1) for blocks in features]
+
+
+def _counted(observed: Tensor | None, dilation: int, padded: bool) -> Tensor | None:
+    """Tell which outputs count: those at observed steps or, without padding, of observed steps."""
+    if observed is None or padded:
+        return observed
+    n_outputs = observed.shape[1] - dilation * (KERNEL_LENGTH - 1)
+    return observed.unfold(1, n_outputs, dilation).all(1)  # (n, 9, n_outputs) before
+
+
+def _draw_bank(
+    windows: CheckedWindows,
+    usable: NDArray[np.intp],
+    n_per_kernel: int,
+    differenced: bool,
+    rng: np.random.RandomState,
+) -> ConvolutionBank:
+    """Draw the channels of each kernel, and the windows whose outputs have the biases."""
+    n_timesteps = windows.n_timesteps - differenced
+    dilations, n_biases = spread_dilations(n_timesteps, n_per_kernel)
+    shares = np.arange(1, N_KERNELS * n_per_kernel + 1) * _GOLDEN % 1  # spread evenly over [0, 1]
+    biases, channels, first = [], [], 0
+    for dilation, n in zip(dilations.tolist(), n_biases, strict=True):
+        channels.append(np.stack([_draw_channels(windows.n_channels, rng) for _ in KERNELS]))
+        block = windows.take(rng.choice(usable, N_KERNELS))
+        quantiles = shares[first : first + N_KERNELS * n].reshape(N_KERNELS, n)
+        biases.append(_quantiles_of_outputs(block, channels[-1], dilation, quantiles, differenced))
+        first += N_KERNELS * n
+    return ConvolutionBank(dilations, biases, channels)
+
+
+def _draw_channels(n_channels: int, rng: np.random.RandomState) -> NDArray[np.bool_]:
+    """Draw a subset of the channels, more often a small subset than a large one."""
+    most = min(n_channels, _MAX_CHANNELS)
+    number = int(2.0 ** rng.uniform(0.0, np.log2(most + 1)))
+    chosen = np.zeros(n_channels, dtype=bool)
+    chosen[rng.choice(n_channels, number, replace=False)] = True
+    return chosen
+
+
+def _quantiles_of_outputs(
+    block: Block,
+    channels: NDArray[np.bool_],
+    dilation: int,
+    quantiles: NDArray[np.float64],
+    differenced: bool,
+) -> NDArray[np.float32]:
+    """Quantiles of the output of each kernel for its own window; `block` has one per kernel."""
+    x = torch.from_numpy(block.x)
+    seen = None if block.observed is None else torch.from_numpy(block.observed)
+    signal, seen = _represent(x, seen, differenced)
+    weights = torch.from_numpy(_weights(channels))
+    biases = np.zeros(quantiles.shape, dtype=np.float32)
+    for kernel, own in enumerate(biases):
+        row = slice(kernel, kernel + 1)
+        outputs = convolve(signal[row], weights[row], dilation)[0, 0].numpy()
+        if seen is not None:
+            outputs = outputs[seen[kernel].numpy()]
+        if len(outputs):
+            own[:] = np.quantile(outputs, quantiles[kernel])
+    return biases

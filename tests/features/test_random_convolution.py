@@ -1,0 +1,222 @@
+"""Random convolutions of MiniRocket and MultiRocket."""
+
+import math
+
+import numpy as np
+import pytest
+from sklearn.model_selection import cross_val_score
+from sklearn.pipeline import make_pipeline
+
+from sklearn_pulse.evaluation import make_linear_probe
+from sklearn_pulse.features import ConvolutionBank, RandomConvolutionTransformer
+from tests.helpers import make_windows, sklearn_suite
+
+POOLINGS = ("ppv", "mean", "position", "stretch")
+
+
+@pytest.mark.filterwarnings("ignore:X has more channels")  # tables of the suite wider than long
+@sklearn_suite([RandomConvolutionTransformer(84, poolings=POOLINGS, difference=True)])
+def test_sklearn_suite(estimator, check):
+    check(estimator)
+
+
+def bank_of(sktimes, n_channels):
+    """Convolutions of a fitted transformer of sktime."""
+    *combinations, dilations, n_biases, biases = sktimes.parameters
+    n_pairs = 84 * len(dilations)
+    sizes, members = combinations or (np.ones(n_pairs, int), np.zeros(n_pairs, int))
+    channels = np.zeros((n_pairs, n_channels), dtype=bool)
+    for row, chosen in zip(channels, np.split(members, np.cumsum(sizes)[:-1]), strict=True):
+        row[chosen] = True
+    thresholds = np.split(biases, 84 * np.cumsum(n_biases)[:-1])
+    return ConvolutionBank(
+        dilations,
+        [part.reshape(84, -1) for part in thresholds],
+        list(channels.reshape(-1, 84, n_channels)),
+    )
+
+
+@pytest.mark.parametrize("n_timesteps", [9, 24, 150])
+@pytest.mark.parametrize("n_channels", [1, 6])
+def test_minirocket_is_sktimes(n_channels, n_timesteps):
+    """Windows of whole numbers, so that no sum is rounded and no threshold missed by rounding."""
+    pytest.importorskip("numba")
+    pytest.importorskip("sktime")
+    from sktime.transformations.rocket import MiniRocket, MiniRocketMultivariate
+
+    X = np.random.default_rng(0).integers(-50, 50, (30, n_timesteps, n_channels))
+    X = X.astype(np.float32)
+    channels_first = np.ascontiguousarray(X.swapaxes(1, 2))
+    state = np.random.get_state()
+    cls = MiniRocket if n_channels == 1 else MiniRocketMultivariate
+    theirs = cls(2000, n_jobs=1, random_state=0).fit(channels_first[:10])
+    np.random.set_state(state)
+    ours = RandomConvolutionTransformer(2000, random_state=0).fit(X[:10])
+    np.testing.assert_array_equal(ours.banks_[0].dilations, theirs.parameters[-3])
+    assert [b.shape[1] for b in ours.banks_[0].biases] == theirs.parameters[-2].tolist()
+    ours.banks_ = (bank_of(theirs, n_channels),)
+    expected = theirs.transform(channels_first).to_numpy()
+    np.testing.assert_allclose(ours.transform(X), expected, atol=1e-6)
+
+
+def literal(x, observed, bank, level, kernel, bias, n_timesteps_fitted):
+    """Four poolings of one kernel and bias, step by step."""
+    places = [(i, j, k) for i in range(9) for j in range(i + 1, 9) for k in range(j + 1, 9)]
+    weights = [2.0 if place in places[kernel] else -1.0 for place in range(9)]
+    dilation = bank.dilations[level]
+    padded = n_timesteps_fitted < 9 or (level + kernel) % 2 == 0
+    signal = x[:, bank.channels[level][kernel]].sum(1)
+    outputs = []
+    for t in range(len(x)):
+        taps = [t + (place - 4) * dilation for place in range(9)]
+        inside = [0 <= tap < len(x) and observed[tap] for tap in taps]
+        if (padded and observed[t]) or all(inside):
+            pairs = zip(weights, taps, inside, strict=True)
+            outputs.append(sum(w * signal[tap] for w, tap, seen in pairs if seen))
+    positive = [i for i, output in enumerate(outputs) if output > bias]
+    if not outputs:
+        return [0.0, 0.0, 0.0, 0.0]
+    if not positive:
+        return [0.0, 0.0, -1.0, 0.0]
+    return [
+        len(positive) / len(outputs),
+        np.mean([outputs[i] - bias for i in positive]),
+        np.mean(positive) / len(outputs),
+        None if not observed.all() else longest(positive) / len(outputs),
+    ]
+
+
+def longest(positive):
+    best = run = 1
+    for before, after in zip(positive[:-1], positive[1:], strict=True):
+        run = run + 1 if after == before + 1 else 1
+        best = max(best, run)
+    return best
+
+
+@pytest.mark.parametrize("n_timesteps", [2, 8, 9, 20, 50])
+def test_features_literally(n_timesteps):
+    rng = np.random.default_rng(0)
+    X = rng.integers(-50, 50, (4, n_timesteps, 2)).astype(np.float32)
+    rocket = RandomConvolutionTransformer(
+        168, poolings=POOLINGS, difference=True, random_state=0
+    ).fit(X)
+    X[1, n_timesteps // 2 :] = np.nan
+    X[2, 1::4] = np.nan
+    features = np.split(rocket.transform(X), 8, axis=1)
+    observed = np.isfinite(X).all(2)
+    for differenced, bank in enumerate(rocket.banks_):
+        own = features[4 * differenced :][:4]
+        for i in range(4):
+            x, seen = np.nan_to_num(X[i].astype(np.float64)), observed[i]
+            if differenced:
+                seen = seen[1:] & seen[:-1]
+                x = np.diff(x, axis=0) * seen[:, None]
+            column = 0
+            for level, biases in enumerate(bank.biases):
+                for kernel in range(84):
+                    for bias in biases[kernel]:
+                        expected = literal(
+                            x, seen, bank, level, kernel, bias, n_timesteps - differenced
+                        )
+                        for part, value in zip(own, expected, strict=True):
+                            if value is not None:
+                                assert math.isclose(
+                                    part[i, column], value, rel_tol=1e-5, abs_tol=1e-6
+                                )
+                        column += 1
+
+
+def test_biases_are_quantiles_of_outputs():
+    """A kernel's share of positive outputs, over the one window of fit, is 1 minus the quantile."""
+    X = np.random.default_rng(0).normal(size=(1, 1000, 1))
+    rocket = RandomConvolutionTransformer(84 * 20, random_state=0).fit(X)
+    shares = rocket.transform(X)[0]
+    quantiles = np.arange(1, 84 * 20 + 1) * (np.sqrt(5) + 1) / 2 % 1
+    padded = np.concatenate(
+        [
+            np.repeat((np.arange(84) + level) % 2 == 0, biases.shape[1])
+            for level, biases in enumerate(rocket.banks_[0].biases)
+        ]
+    )
+    np.testing.assert_allclose(shares[padded], 1 - quantiles[padded], atol=2e-3)
+
+
+def test_rows_do_not_depend_on_one_another():
+    X = np.random.default_rng(0).normal(size=(150, 200, 3)).astype(np.float32)  # many blocks
+    rocket = RandomConvolutionTransformer(
+        420, poolings=POOLINGS, difference=True, random_state=0
+    ).fit(X)
+    whole = rocket.transform(X)
+    for rows in (slice(0, 1), slice(149, None), slice(None, None, -40)):
+        np.testing.assert_array_equal(rocket.transform(X[rows]), whole[rows])
+
+
+def test_padding_with_missing_steps_changes_nothing():
+    X, _ = make_windows(5, 40, 2)
+    rocket = RandomConvolutionTransformer(
+        420, poolings=POOLINGS, difference=True, random_state=0
+    ).fit(X)
+    padded = np.concatenate([X, np.full((5, 23, 2), np.nan, np.float32)], axis=1)
+    np.testing.assert_allclose(rocket.transform(padded), rocket.transform(X), atol=1e-5)
+
+
+def test_other_lengths():
+    X, _ = make_windows(6, 40, 2)
+    rocket = RandomConvolutionTransformer(840, random_state=0).fit(X)
+    assert rocket.banks_[0].dilations[-1] == 4
+    assert rocket.transform(X[:, :33]).shape == rocket.transform(X).shape
+    with pytest.raises(ValueError, match="of 32 time steps, but the kernels of fit span 33"):
+        rocket.transform(X[:, :32])
+
+
+def test_seed_and_names():
+    X, _ = make_windows(6, 20, 2)
+    first = RandomConvolutionTransformer(84, random_state=0).fit(X)
+    again = RandomConvolutionTransformer(84, random_state=0).fit(X)
+    other = RandomConvolutionTransformer(84, random_state=1).fit(X)
+    np.testing.assert_array_equal(first.transform(X), again.transform(X))
+    assert not np.array_equal(first.transform(X), other.transform(X))
+    assert first.get_feature_names_out()[-1] == "randomconvolutiontransformer83"
+    assert first.set_output(transform="pandas").transform(X).shape == (6, 84)
+
+
+def test_poolings_keep_their_order():
+    X, _ = make_windows(6, 20, 2)
+    whole = RandomConvolutionTransformer(84, poolings=POOLINGS, random_state=0).fit_transform(X)
+    two = RandomConvolutionTransformer(84, poolings=["stretch", "ppv"], random_state=0)
+    expected = np.hstack([whole[:, 252:], whole[:, :84]])
+    np.testing.assert_array_equal(two.fit_transform(X), expected)
+
+
+def test_probe_on_convolutions():
+    X, y = make_windows(60, 64)
+    pipeline = make_pipeline(RandomConvolutionTransformer(840, random_state=0), make_linear_probe())
+    assert cross_val_score(pipeline, X, y, cv=3).mean() > 0.95
+
+
+@pytest.mark.parametrize(
+    ("params", "message"),
+    [
+        ({"num_kernels": 83}, "num_kernels must be an integer of at least 84"),
+        ({"poolings": ()}, "poolings must name one pooling or more"),
+        ({"poolings": ("ppv", "ppv")}, "each only once"),
+        ({"poolings": ("max",)}, "each of poolings must be"),
+        ({"num_threads": 0}, "num_threads must be an integer of at least 1"),
+    ],
+)
+def test_parameters(params, message):
+    X, _ = make_windows(6, 16, 2)
+    with pytest.raises(ValueError, match=message):
+        RandomConvolutionTransformer(**params).fit(X)
+
+
+@pytest.mark.gpu
+def test_a_gpu_gives_the_same_features():
+    X, _ = make_windows(30, 64, 3)
+    params = {"poolings": POOLINGS, "difference": True, "random_state": 0}
+    cpu = RandomConvolutionTransformer(840, device="cpu", **params).fit(X)
+    gpu = RandomConvolutionTransformer(840, device="cuda", **params).fit(X)
+    # Rounding moves few outputs across a threshold, each by one step.
+    close = np.isclose(gpu.transform(X), cpu.transform(X), rtol=1e-3, atol=1e-4)
+    assert close.mean() > 0.999
