@@ -203,7 +203,7 @@ class CrossPredictionTransformer(BaseFeatureTransformer):
 
         Returns
         -------
-        self : CrossPredictionTransformer
+        CrossPredictionTransformer
             The fitted transformer.
 
         Raises

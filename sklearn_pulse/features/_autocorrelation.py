@@ -129,7 +129,7 @@ class AutocorrelationTransformer(BaseFeatureTransformer):
 
         Returns
         -------
-        names : ndarray of str of shape (n_features,)
+        ndarray of str of shape (n_features,)
             One name per feature.
         """
         super().get_feature_names_out(input_features)

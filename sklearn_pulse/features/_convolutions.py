@@ -51,7 +51,7 @@ def spread_dilations(n_timesteps: int, n_per_kernel: int) -> tuple[NDArray[np.in
 
     Returns
     -------
-    dilations : ndarray of int32, of shape (n_dilations,)
+    ndarray of int32, of shape (n_dilations,)
         Distinct dilations in increasing order.
     n_biases : list of int
         Number of biases at each dilation.
