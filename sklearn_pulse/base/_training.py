@@ -153,12 +153,14 @@ class TrainedEmbedder(WindowEmbedder):
 
     def _prepare(self, data: FitData, seed: int) -> Parts:
         """Check the input of `fit` and divide it into training and validation parts."""
+        # Reached only if a subclass forgets to override this.
         raise NotImplementedError(f"{type(self).__name__} must override _prepare")
 
     def _hold_out(
         self, y: NDArray[np.intp], groups: NDArray[Any] | None, seed: int
     ) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
         """Divide rows of classes `y` into those to train and to validate on; groups stay whole."""
+        # Reached only if a subclass forgets to override this.
         raise NotImplementedError(f"{type(self).__name__} must override _hold_out")
 
     def _fit(self, data: FitData) -> Self:

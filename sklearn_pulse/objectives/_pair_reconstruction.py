@@ -121,6 +121,7 @@ class PairReconstruction(CrossReconstruction):
         partner_observed: Tensor | None,
     ) -> Reconstruction:
         """Reconstruct the target windows of the pairs; a subclass must override this."""
+        # Reached only if a subclass forgets to override this.
         raise NotImplementedError(
             f"{type(self).__name__} must define _reconstruct_pairs: use PositivePairs or"
             " NegativePairs, or derive from one of them."
