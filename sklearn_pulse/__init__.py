@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 from ._version import __version__
 
 if TYPE_CHECKING:
+    from ._cross_prediction import CrossPredictionTransformer
     from ._finetune import FineTuneClassifier
     from ._oracle import PulseOracleTransformer
     from ._pulse import PulseTransformer
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
 # Public names and the modules that define them. They are resolved at their first use, so that
 # the rooms without torch (windows, datasets, evaluation, ...) load none.
 _HOMES = {
+    "CrossPredictionTransformer": "._cross_prediction",
     "FineTuneClassifier": "._finetune",
     "PulseOracleTransformer": "._oracle",
     "PulseTransformer": "._pulse",
@@ -21,6 +23,7 @@ _HOMES = {
 }
 
 __all__ = [
+    "CrossPredictionTransformer",
     "FineTuneClassifier",
     "PulseOracleTransformer",
     "PulseTransformer",

@@ -30,6 +30,7 @@ SMALL = SMALL_PULSE | {
     "static_dim": 8,
     "dynamic_dim": 8,
     "num_kernels": 84,
+    "n_components": 8,
     "posterior_hidden_dim": 8,
     "prior_hidden_dim": 8,
     "decoder_hidden_dim": 8,

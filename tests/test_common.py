@@ -45,8 +45,8 @@ CLASSES = sorted(
 FEATURES = sorted(
     {
         value
-        for module in (sklearn_pulse.baselines, sklearn_pulse.features)
-        for value in vars(module).values()
+        for module in (sklearn_pulse, sklearn_pulse.baselines, sklearn_pulse.features)
+        for value in [getattr(module, name) for name in module.__all__]
         if inspect.isclass(value) and issubclass(value, BaseFeatureTransformer)
     },
     key=lambda cls: cls.__name__,

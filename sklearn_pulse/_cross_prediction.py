@@ -1,0 +1,434 @@
+"""Features that predict another view of the same recording, in closed form."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils import check_random_state
+
+from ._data._commit import unchanged_on_failure
+from ._data._validation import Block, CheckedWindows, check_windows
+from ._parameters import check_integer, check_option, check_real, check_seed
+from ._training._device import threads
+from .features._autocorrelation import AutocorrelationTransformer
+from .features._base import BaseFeatureTransformer
+from .features._convolutions import N_KERNELS, POOLINGS
+from .features._moments import predictive_map, recording_moments, ridge_inverse
+from .features._random_convolution import RandomConvolutionTransformer
+from .features._stack import FeatureStack, PartOfWindows, fixed_shape_product
+from .features._statistics import StatisticsTransformer
+
+_SAMPLE = 5000  # windows that the scales and the principal components come from
+_HALF_COMPONENTS = 800  # largest number of principal components of half a window
+_BLOCKS = ("statistics", "autocorrelation", "minirocket", "multirocket")
+
+
+class CrossPredictionTransformer(BaseFeatureTransformer):
+    """Features that predict another view of the same recording, in closed form.
+
+    Four blocks of fixed features (statistics, autocorrelation, MiniRocket and MultiRocket) are
+    stacked and reduced to their principal components. A linear map keeps what predicts the next
+    window of the recording, or the other half of the window, and removes a share of what stays
+    constant through a recording. No network is trained, and no label is used.
+
+    Parameters
+    ----------
+    alpha : "auto" or float, default="auto"
+        Share of the recording's constant part that is removed, from 0 to 1. The constant part
+        tells who was recorded if recordings visit several states, and the state itself if a
+        recording is one state. "auto" removes half of it, and more where windows differ more
+        within a recording than between recordings (``max(1/2, kappa_)``). Halves of windows have
+        no constant part, and `alpha` has no effect.
+    views : {"auto", "adjacent", "halves"}, default="auto"
+        What predicts each other: adjacent windows of a recording, or the halves of a window.
+        "auto" takes adjacent windows where the recordings are known and hold any.
+    n_components : int, default=1200
+        Largest number of principal components of the stacked features.
+    embedding_dim : int, default=4096
+        Number of features. Fewer than `n_components` keep the leading directions only.
+    num_kernels : int, default=10_000
+        Number of pairs of a kernel and a bias of MiniRocket, at least 84. MultiRocket has an
+        eighth of it, with four poolings each of the windows and of their differences.
+    block_weights : sequence of four floats, default=(0.1, 0.05, 0.6, 0.25)
+        Shares of the variance of the blocks: statistics, autocorrelation, MiniRocket and
+        MultiRocket. A block of share 0 is left out.
+    rho : float, default=1.5e-4
+        Ridge of the regressions, as a share of the total variance.
+    bag_pooling : {"mean", "max"}, default="mean"
+        How the features of the windows of a bag are pooled.
+    num_threads : int or None, default=None
+        Number of threads of PyTorch. None keeps the present number.
+    input_layout : {"ntc", "nct"}, default="ntc"
+        Order of the axes of 3-D and 4-D data: channels last ("ntc") or channels first ("nct").
+    random_state : int, RandomState instance or None, default=None
+        Seed of the kernels, of the sample of windows, and of the rotation.
+    verbose : int, default=0
+        Whether to print progress.
+
+    Attributes
+    ----------
+    alpha_ : float
+        Share of the constant part that was removed.
+    blocks_ : dict of str to transformer
+        The fitted blocks.
+    kappa_ : float
+        Share of what adjacent windows have in common that other windows of the recording lack.
+        NaN for halves of windows.
+    n_pairs_ : int
+        Number of pairs of views.
+    predictability_ : dict
+        Share of the variance that the other view predicts (R2 of a ridge regression on the
+        windows of `fit`, not on held-out windows):
+        ``"blocks"`` holds a number per block, ``"directions"`` an array of the leading directions
+        of the embedding.
+    views_ : {"adjacent", "halves"}
+        The views that were used.
+    n_timesteps_in_ : int
+        Number of time steps of a window at `fit`.
+    n_channels_in_ : int
+        Number of channels of a window at `fit`.
+    n_features_in_ : int
+        Number of columns of 2-D data at `fit`, or of channels of 3-D and 4-D data.
+    feature_names_in_ : ndarray of str of shape (n_features_in_,)
+        Names of the columns at `fit`. Only present if `X` was a frame with names.
+
+    See Also
+    --------
+    PulseTransformer : The trained encoder that keeps what predicts another crop.
+
+    Notes
+    -----
+    Let f be the principal components of a window, V their second moments, C those of adjacent
+    windows, and B those of all pairs of windows of a recording, weighted by the recording's
+    number of windows. Then ``S = (1 - alpha) (C + B) / 2 + alpha (C - B)``,
+    ``M = (V + rho tr V I)^-1 S`` and ``N = (V + rho tr V I)^-1 (V - alpha B)``, each scaled to
+    unit variance of f M and f N. The embedding is ``f R Q`` with ``R R' = 0.9 M M' + 0.1 N N'``
+    and a random rotation Q, so that scaling its columns does not whiten it.
+
+    Without two observed halves in any window, nothing predicts a window but the window itself: the
+    embedding then holds the principal components, and `n_pairs_` is 0.
+
+    The scales and principal components come from at most 5,000 windows; the moments from one
+    pass over all windows. Memory does not grow with the number of windows.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn_pulse import CrossPredictionTransformer
+    >>> X = np.random.default_rng(0).normal(size=(40, 64, 3))
+    >>> cross = CrossPredictionTransformer(num_kernels=84, embedding_dim=32, random_state=0)
+    >>> cross.fit(X, groups=np.arange(40) // 10).views_
+    'adjacent'
+    >>> cross.n_pairs_
+    36
+    >>> cross.transform(X).shape
+    (40, 32)
+    """
+
+    __metadata_request__fit = {"groups": None, "start": None}
+
+    def __init__(
+        self,
+        alpha: str | float = "auto",
+        *,
+        views: str = "auto",
+        n_components: int = 1200,
+        embedding_dim: int = 4096,
+        num_kernels: int = 10_000,
+        block_weights: Sequence[float] = (0.1, 0.05, 0.6, 0.25),
+        rho: float = 1.5e-4,
+        bag_pooling: str = "mean",
+        num_threads: int | None = None,
+        input_layout: str = "ntc",
+        random_state: int | np.random.RandomState | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.alpha = alpha
+        self.views = views
+        self.n_components = n_components
+        self.embedding_dim = embedding_dim
+        self.num_kernels = num_kernels
+        self.block_weights = block_weights
+        self.rho = rho
+        self.bag_pooling = bag_pooling
+        self.num_threads = num_threads
+        self.input_layout = input_layout
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def _check_params(self) -> None:
+        super()._check_params()
+        if isinstance(self.alpha, str):
+            check_option("alpha", self.alpha, ("auto",))
+        else:
+            check_real("alpha", self.alpha, 0.0, 1.0, open_maximum=False)
+        check_option("views", self.views, ("auto", "adjacent", "halves"))
+        check_integer("n_components", self.n_components, 1)
+        check_integer("embedding_dim", self.embedding_dim, 1)
+        check_integer("num_kernels", self.num_kernels, N_KERNELS)
+        _check_weights(self.block_weights)
+        check_real("rho", self.rho, open_minimum=True, example=1.5e-4)
+        if self.num_threads is not None:
+            check_integer("num_threads", self.num_threads, 1)
+        check_seed("random_state", self.random_state)
+        if not isinstance(self.verbose, bool):
+            check_integer("verbose", self.verbose, 0)
+
+    def fit(
+        self,
+        X: ArrayLike,
+        y: None = None,
+        *,
+        groups: ArrayLike | None = None,
+        start: ArrayLike | None = None,
+    ) -> CrossPredictionTransformer:
+        """Fit the blocks, and the map to what predicts the other view.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_timesteps, n_channels)
+            Windows. 2-D data of shape (n_samples, n_timesteps) is univariate; 4-D data of shape
+            (n_samples, n_windows, n_timesteps, n_channels) are bags of windows, each a recording.
+        y : None
+            Ignored; present for pipelines.
+        groups : array-like of shape (n_samples,) or None, default=None
+            Recording of each window. Lazy windows and bags know their recordings.
+        start : array-like of shape (n_samples,) or None, default=None
+            Time of each window in its recording. Windows that are more than one and a half times
+            the usual distance apart are not adjacent. None means that the windows of a recording
+            are given in order, without gaps.
+
+        Returns
+        -------
+        CrossPredictionTransformer
+            The fitted transformer.
+
+        Raises
+        ------
+        TypeError
+            If a parameter or `X` is of a wrong kind.
+        ValueError
+            If a parameter is out of its range, or `X` holds an infinity, a sample without an
+            observed time step, or no windows at all; or if `start` has another length than `X`.
+        """
+        self._check_params()
+        with unchanged_on_failure(self):
+            windows = check_windows(self, X, reset=True, groups=groups)
+            usable = np.flatnonzero(windows.scan())
+            times = _check_start(start, windows)
+            known = windows.names_recordings or windows.groups is not None
+            index, recording, follows = _in_order(windows, times, usable)
+            self.views_ = str(self.views)
+            if self.views == "auto":
+                self.views_ = "adjacent" if known and follows.any() else "halves"
+            with threads(self.num_threads):
+                self._fit_map(windows, index, recording, follows)
+        return self
+
+    def _fit(self, windows: CheckedWindows) -> None:
+        raise NotImplementedError("fit is overridden")
+
+    def _fit_map(
+        self,
+        windows: CheckedWindows,
+        index: NDArray[np.intp],
+        recording: NDArray[np.intp],
+        follows: NDArray[np.bool_],
+    ) -> None:
+        """Fit the map on the windows of `index`, ordered by recording and time."""
+        rng = check_random_state(self.random_state)
+        seed = int(rng.randint(np.iinfo(np.int32).max))
+        sample = _drawn(index, rng)
+        stack = self._stack(seed, int(self.n_components)).fit(windows, sample)
+        rho = float(self.rho)
+        self.kappa_, self.alpha_ = float("nan"), 0.0
+        if self.views_ == "adjacent":
+            chunks = self._progress(stack.chunks(windows, index), len(index))
+            moments = recording_moments(chunks, recording, follows)
+            variance, adjacent, constant, paired = moments
+            self.n_pairs_ = int(follows.sum())
+            common = np.trace(adjacent)
+            self.kappa_ = float(1.0 - np.trace(constant) / common) if common > 0 else 0.0
+            automatic = min(max(0.5, self.kappa_), 1.0)
+            self.alpha_ = automatic if self.alpha == "auto" else float(self.alpha)
+            shared = (1 - self.alpha_) * (adjacent + constant) / 2
+            shared += self.alpha_ * (adjacent - constant)
+            kept = variance - self.alpha_ * constant
+            predicted = adjacent @ ridge_inverse(paired, rho, adjacent)
+        else:
+            variance, shared, self.n_pairs_ = self._half_moments(
+                stack, windows, sample, index, seed
+            )
+            kept, predicted, paired = variance, shared, variance
+        width = int(self.embedding_dim)
+        directions = predictive_map(variance, shared, kept, rho, width)
+        names = [name for name, w in zip(_BLOCKS, self.block_weights, strict=True) if w > 0]
+        self.predictability_ = {
+            "blocks": dict(zip(names, _block_shares(stack, predicted, paired), strict=True)),
+            "directions": _shares(directions[:, :20], predicted, paired),
+        }
+        rotation = _rotation(directions.shape[1], width, seed)
+        self._map = (np.sqrt(width) * directions @ rotation).astype(np.float32)
+        self._stack_ = stack
+        self.blocks_ = dict(zip(names, (block for block, *_ in stack.blocks), strict=True))
+
+    def _half_moments(
+        self,
+        stack: FeatureStack,
+        windows: CheckedWindows,
+        sample: NDArray[np.intp],
+        index: NDArray[np.intp],
+        seed: int,
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64], int]:
+        """Return V, the covariance that halves of windows predict, and the number of windows."""
+        all_index = index
+        variance: Any
+        middle = windows.n_timesteps // 2
+        halves = [
+            PartOfWindows(windows, 0, middle),
+            PartOfWindows(windows, windows.n_timesteps - middle, windows.n_timesteps),
+        ]
+        if middle:  # one step has no halves
+            seen = np.logical_and(*(half.observed_windows() for half in halves))
+            index, sample = index[seen[index]], sample[seen[sample]]
+        if not middle or not len(sample):  # nothing predicts a window but the window itself
+            chunks = stack.chunks(windows, all_index)
+            variance = sum(f.T @ f for f in chunks) / len(all_index)
+            return variance, variance, 0
+        number = min(int(self.n_components), _HALF_COMPONENTS)
+        stacks = [self._stack(seed, number).fit(half, sample) for half in halves]
+        own: list[Any] = [0.0, 0.0]
+        cross: list[Any] = [0.0, 0.0]
+        variance, n = 0.0, 0
+        for first in self._progress(range(0, len(index), 256), len(index)):
+            block = windows.take(index[first : first + 256])
+            f = stack.project(block).astype(np.float64)
+            variance, n = variance + f.T @ f, n + len(f)
+            for i, (half, own_stack) in enumerate(zip(halves, stacks, strict=True)):
+                psi = own_stack.project(half.cut(block)).astype(np.float64)
+                own[i], cross[i] = own[i] + psi.T @ psi, cross[i] + f.T @ psi
+        rho = float(self.rho)
+        shared = sum(
+            k @ ridge_inverse(v, rho, k.T) / (2 * n) for k, v in zip(cross, own, strict=True)
+        )
+        return variance / n, np.asarray(shared), n
+
+    def _stack(self, seed: int, n_components: int) -> FeatureStack:
+        """Return the unfitted stack of blocks."""
+        further = max(N_KERNELS, int(self.num_kernels) // 8)
+        blocks: list[tuple[BaseFeatureTransformer, float]] = [
+            (StatisticsTransformer(), 0.0),
+            (AutocorrelationTransformer(), 0.0),
+            (RandomConvolutionTransformer(self.num_kernels, random_state=seed), 0.05),
+            (
+                RandomConvolutionTransformer(
+                    further, poolings=POOLINGS, difference=True, random_state=seed
+                ),
+                0.0,
+            ),
+        ]
+        weighted = zip(blocks, self.block_weights, strict=True)
+        kept = [(block, float(w), floor) for (block, floor), w in weighted if w > 0]
+        return FeatureStack(kept, n_components)
+
+    def _progress(self, chunks: Any, n: int) -> Iterator[Any]:
+        """Yield the chunks, and print how many windows are done under `verbose`."""
+        for i, chunk in enumerate(chunks):
+            if self.verbose:
+                print(f"windows {min(256 * i, n)} of {n}")
+            yield chunk
+
+    def _check_input_length(self, n_timesteps: int) -> None:
+        for block in self.blocks_.values():
+            block._check_input_length(n_timesteps)
+
+    def _features(self, block: Block) -> NDArray[np.float32]:
+        features = np.empty((len(block.x), self._n_features_out), dtype=np.float32)
+        with threads(self.num_threads):
+            for first in range(0, len(features), 256):
+                part = slice(first, first + 256)
+                seen = None if block.observed is None else block.observed[part]
+                f = self._stack_.project(Block(block.x[part], seen))
+                features[part] = fixed_shape_product(f, self._map)
+        return features
+
+    @property
+    def _n_features_out(self) -> int:
+        return int(self._map.shape[1])
+
+
+def _check_weights(weights: Any) -> None:
+    """Raise unless `weights` are four numbers of at least 0, with a positive sum."""
+    example = "pass for example block_weights=(0.1, 0.05, 0.6, 0.25)"
+    if isinstance(weights, str) or not isinstance(weights, Sequence | np.ndarray):
+        raise TypeError(f"block_weights must be a sequence of numbers, got {weights!r}; {example}")
+    if len(weights) != len(_BLOCKS):
+        raise ValueError(f"block_weights must be four numbers, got {weights!r}; {example}")
+    for weight in weights:
+        check_real("each of block_weights", weight)
+    if not any(weights):
+        raise ValueError(f"block_weights must not all be 0, got {weights!r}; {example}")
+
+
+def _check_start(start: ArrayLike | None, windows: CheckedWindows) -> NDArray[Any]:
+    """Return the time of each window: from `start`, lazy windows, or the order of the rows."""
+    if start is None:
+        return windows.start
+    times = np.asarray(start)
+    if times.shape != (len(windows),) or times.dtype.kind not in "iuf":
+        raise ValueError(
+            f"start must hold one number per window, shape ({len(windows)},), got shape"
+            f" {times.shape} and dtype {times.dtype}."
+        )
+    return times
+
+
+def _in_order(
+    windows: CheckedWindows, times: NDArray[Any], usable: NDArray[np.intp]
+) -> tuple[NDArray[np.intp], NDArray[np.intp], NDArray[np.bool_]]:
+    """Order windows by recording and time; number their recordings, and find adjacent windows."""
+    recording, times = windows.recording[usable], times[usable]
+    order = np.lexsort((times, recording))
+    recording = np.unique(recording[order], return_inverse=True)[1]
+    same = np.diff(recording) == 0
+    steps = np.diff(times[order])
+    usual = np.median(steps[same]) if same.any() else 0.0
+    follows = np.concatenate([[False], same & (steps <= 1.5 * usual)])
+    return usable[order], recording, follows
+
+
+def _drawn(index: NDArray[np.intp], rng: np.random.RandomState) -> NDArray[np.intp]:
+    """Draw the windows that scales and components come from, in the order of `index`."""
+    if len(index) <= _SAMPLE:
+        return index
+    return index[np.sort(rng.choice(len(index), _SAMPLE, replace=False))]
+
+
+def _rotation(n_directions: int, width: int, seed: int) -> NDArray[np.float64]:
+    """Draw orthonormal rows, shape (n_directions, width)."""
+    draws = np.random.RandomState(seed).normal(size=(width, n_directions))
+    return np.asarray(np.linalg.qr(draws)[0].T)
+
+
+def _block_shares(
+    stack: FeatureStack, predicted: NDArray[np.float64], variance: NDArray[np.float64]
+) -> list[float]:
+    """Share of the variance of each block that the other view predicts."""
+    shares = []
+    for part in stack.parts:
+        gram = (stack.components[part].T @ stack.components[part]).astype(np.float64)
+        total = np.sum(gram * variance)
+        shares.append(float(np.sum(gram * predicted) / total) if total > 0 else 0.0)
+    return shares
+
+
+def _shares(
+    directions: NDArray[np.float64], predicted: NDArray[np.float64], variance: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Share of the variance of each direction that the other view predicts."""
+    explained = np.sum(directions * (predicted @ directions), axis=0)
+    total = np.sum(directions * (variance @ directions), axis=0)
+    return np.divide(explained, total, out=np.zeros_like(total), where=total > 0)

@@ -1,0 +1,189 @@
+"""Cross-prediction in closed form."""
+
+import pickle
+
+import numpy as np
+import pytest
+from scipy.linalg import inv
+from sklearn.base import clone
+
+from sklearn_pulse import CrossPredictionTransformer
+from sklearn_pulse.evaluation import make_linear_probe
+from sklearn_pulse.features import StatisticsTransformer
+from sklearn_pulse.windows import RecordingWindows
+from tests.helpers import make_windows, sklearn_suite
+
+SMALL = {"num_kernels": 84, "n_components": 12, "embedding_dim": 16, "random_state": 0}
+
+
+@pytest.mark.filterwarnings("ignore:X has more channels")  # tables of the suite wider than long
+@sklearn_suite([CrossPredictionTransformer(num_kernels=84, embedding_dim=16)])
+def test_sklearn_suite(estimator, check):
+    check(estimator)
+
+
+def literal_similarities(phi, recording, follows, alpha, rho, ceiling):
+    """Scalar products of embeddings, by loops over windows and pairs."""
+    f = phi - phi.mean(0)
+    n, r = f.shape
+    V, C, B, n_pairs = np.zeros((r, r)), np.zeros((r, r)), np.zeros((r, r)), 0
+    for i in range(n):
+        V += np.outer(f[i], f[i]) / n
+        others = [j for j in range(n) if j != i and recording[j] == recording[i]]
+        for j in others:
+            B += np.outer(f[i], f[j]) / len(others) / n
+        if follows[i]:
+            C += (np.outer(f[i - 1], f[i]) + np.outer(f[i], f[i - 1])) / 2
+            n_pairs += 1
+    C /= n_pairs
+    kappa = 1 - np.trace(B) / np.trace(C)
+    alpha = max(0.5, kappa) if alpha == "auto" else alpha
+    S = (1 - alpha) * (C + B) / 2 + alpha * (C - B)
+    inverse = inv(V + rho * np.trace(V) * np.eye(r))
+    maps = [inverse @ S, inverse @ (V - alpha * B)]
+    maps = [m / np.sqrt(np.mean(np.sum((f @ m) ** 2, axis=1))) for m in maps]
+    gram = 0.9 * maps[0] @ maps[0].T + 0.1 * maps[1] @ maps[1].T
+    return kappa, alpha, ceiling * f @ gram @ f.T
+
+
+def scaled_statistics(X):
+    """Channel statistics, scaled as a block that has the whole variance."""
+    phi = StatisticsTransformer().fit_transform(X).astype(np.float64)
+    deviation = phi.std(0)
+    varies = deviation > 0
+    deviation = np.maximum(deviation, 0.01 * np.median(deviation[varies]))[varies]
+    phi = phi[:, varies] / deviation
+    return phi / np.sqrt(phi.var(0).sum())
+
+
+@pytest.mark.parametrize("alpha", ["auto", 0.0, 0.5, 1.0])
+def test_embedding_literally(alpha):
+    """Scalar products of the embedding, which no rotation changes, for one block of features."""
+    X = np.random.default_rng(0).normal(size=(40, 32, 2)).cumsum(1).astype(np.float32)
+    recording = np.array([0] * 9 + [1] + [2] * 14 + [3] * 16)
+    follows = np.concatenate([[False], np.diff(recording) == 0])
+    follows[15] = False  # a gap in time
+    start = np.arange(40) + 5 * (np.arange(40) >= 15)
+    phi = scaled_statistics(X)
+    cross = CrossPredictionTransformer(
+        alpha, block_weights=(1, 0, 0, 0), embedding_dim=64, rho=0.01, random_state=0
+    ).fit(X, groups=recording, start=start)
+    kappa, expected_alpha, expected = literal_similarities(phi, recording, follows, alpha, 0.01, 64)
+    assert cross.n_pairs_ == follows.sum() and list(cross.blocks_) == ["statistics"]
+    assert cross.kappa_ == pytest.approx(kappa, abs=1e-4)
+    assert cross.alpha_ == pytest.approx(min(expected_alpha, 1.0), abs=1e-4)
+    embedding = cross.transform(X).astype(np.float64)
+    if kappa <= 1 or alpha != "auto":
+        scale = np.abs(expected).max()
+        np.testing.assert_allclose(embedding @ embedding.T, expected, atol=2e-3 * scale)
+    # The order of the rows says nothing where the start of each window is known.
+    order = np.random.default_rng(1).permutation(40)
+    shuffled = clone(cross).fit(X[order], groups=recording[order], start=start[order])
+    assert shuffled.n_pairs_ == cross.n_pairs_
+    assert shuffled.kappa_ == pytest.approx(cross.kappa_, abs=1e-4)
+
+
+def test_what_stays_constant_is_removed():
+    """The level tells the recording, the frequency the state: alpha decides which is kept."""
+    rng = np.random.default_rng(0)
+    n = 240
+    recording = np.arange(n) // 40
+    state = np.arange(n) // 8 % 2
+    t = np.arange(64)
+    X = np.sin((0.3 + 0.5 * state[:, None]) * t + rng.uniform(0, 6, (n, 1)))
+    X = X + 0.3 * rng.normal(size=X.shape) + 2.0 * rng.normal(size=6)[recording, None]
+    X = X[..., None].astype(np.float32)
+
+    def spread(alpha, label):
+        cross = CrossPredictionTransformer(alpha, **SMALL).fit(X, groups=recording)
+        theta = cross.transform(X)
+        means = np.stack([theta[label == value].mean(0) for value in np.unique(label)])
+        return means.var(0).sum() / theta.var(0).sum()
+
+    assert spread(1.0, recording) < 0.5 * spread(0.0, recording)
+    assert spread(1.0, state) > spread(0.0, state)
+
+
+def test_views_and_recordings():
+    X, y = make_windows(60, 64)
+    groups = np.arange(60) // 20
+    adjacent = CrossPredictionTransformer(**SMALL).fit(X, groups=groups)
+    assert (adjacent.views_, adjacent.n_pairs_) == ("adjacent", 57)
+    assert 0.5 <= adjacent.alpha_ <= 1
+    halves = CrossPredictionTransformer(**SMALL).fit(X)
+    assert (halves.views_, halves.n_pairs_, halves.alpha_) == ("halves", 60, 0.0)
+    assert np.isnan(halves.kappa_)
+    one = CrossPredictionTransformer(views="adjacent", **SMALL).fit(X)  # a single recording
+    assert one.n_pairs_ == 59
+    for fitted in (adjacent, halves, one):
+        assert list(fitted.predictability_["blocks"]) == [
+            *("statistics", "autocorrelation", "minirocket", "multirocket")
+        ]
+        assert fitted.predictability_["directions"].shape == (12,)
+        shares = [*fitted.predictability_["blocks"].values()]
+        shares += fitted.predictability_["directions"].tolist()
+        assert all(-1e-6 <= share <= 1 for share in shares)
+    probe = make_linear_probe().fit(halves.transform(X[:40]), y[:40])
+    assert probe.score(halves.transform(X[40:]), y[40:]) > 0.95
+    lazy = RecordingWindows(X.reshape(3, -1, 2), groups, 64 * (np.arange(60) % 20), length=64)
+    own = CrossPredictionTransformer(**SMALL).fit(lazy)
+    np.testing.assert_array_equal(own.transform(X), adjacent.transform(X))
+    bags = CrossPredictionTransformer(**SMALL).fit(X.reshape(3, 20, 64, 2))
+    np.testing.assert_array_equal(bags.transform(X), adjacent.transform(X))
+
+
+def test_total_variance_is_the_width():
+    X, _ = make_windows(60, 64)
+    cross = CrossPredictionTransformer(**SMALL | {"embedding_dim": 400, "n_components": 100})
+    total = cross.fit(X, groups=np.arange(60) // 20).transform(X).var(0).sum()
+    assert total == pytest.approx(400, rel=1e-3)
+
+
+def test_pickle_and_seed():
+    X, _ = make_windows(30, 32)
+    cross = CrossPredictionTransformer(**SMALL).fit(X)
+    embedding = cross.transform(X)
+    np.testing.assert_array_equal(clone(cross).fit_transform(X), embedding)
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(cross)).transform(X), embedding)
+    other = clone(cross).set_params(random_state=1).fit_transform(X)
+    assert not np.array_equal(other, embedding)
+    assert cross.set_output(transform="pandas").transform(X).shape == (30, 16)
+
+
+def test_other_lengths():
+    X, _ = make_windows(30, 40)
+    cross = CrossPredictionTransformer(**SMALL).fit(X)
+    assert cross.transform(np.concatenate([X, X], axis=1)).shape == (30, 16)
+    with pytest.raises(ValueError, match="of 12 time steps"):
+        cross.transform(X[:, :12])
+
+
+@pytest.mark.parametrize(
+    ("params", "message"),
+    [
+        ({"alpha": 1.5}, "alpha must be"),
+        ({"alpha": "half"}, "alpha must be"),
+        ({"views": "both"}, "views must be"),
+        ({"block_weights": (1, 1)}, "block_weights must be four numbers"),
+        ({"block_weights": (0, 0, 0, 0)}, "must not all be 0"),
+        ({"block_weights": (1, -1, 0, 0)}, "each of block_weights must be"),
+        ({"rho": 0.0}, "rho must be"),
+        ({"num_kernels": 83}, "num_kernels must be an integer of at least 84"),
+    ],
+)
+def test_parameters(params, message):
+    X, _ = make_windows(6, 16, 2)
+    with pytest.raises(ValueError, match=message):
+        CrossPredictionTransformer(**params).fit(X)
+
+
+def test_start_is_one_number_per_window():
+    X, _ = make_windows(6, 16, 2)
+    with pytest.raises(ValueError, match="start must hold one number per window, shape \\(6,\\)"):
+        CrossPredictionTransformer(**SMALL).fit(X, start=[0, 1])
+
+
+def test_progress_is_printed(capsys):
+    X, _ = make_windows(6, 16, 2)
+    CrossPredictionTransformer(verbose=1, **SMALL).fit(X)
+    assert "of 6" in capsys.readouterr().out
