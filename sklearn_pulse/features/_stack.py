@@ -131,6 +131,7 @@ def _chunks(windows: Any, index: NDArray[np.intp]) -> Iterator[Block]:
 def _scales(columns: NDArray[np.float32], share: float, floor: float) -> NDArray[np.float32]:
     """Factors of the columns of a block, after which their variances add up to `share`."""
     variance = np.mean(np.square(columns, dtype=np.float64), axis=0)
+    variance[variance < np.finfo(np.float32).tiny] = 0.0  # its factor has no float32
     deviation = np.sqrt(variance + floor**2)
     if not variance.any():
         return np.zeros(len(variance), dtype=np.float32)
