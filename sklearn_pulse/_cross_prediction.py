@@ -2,27 +2,49 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
 from typing import Any
 
 import numpy as np
+import torch
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_random_state
+from threadpoolctl import threadpool_limits
+from torch import Tensor
 
 from ._data._commit import unchanged_on_failure
 from ._data._validation import Block, CheckedWindows, check_windows
 from ._parameters import check_integer, check_option, check_real, check_seed
-from ._training._device import threads
+from ._persistence import stored_array
+from ._progress import progress_bar
+from ._training._device import resolve_device, threads
 from .features._autocorrelation import AutocorrelationTransformer
 from .features._base import BaseFeatureTransformer
 from .features._convolutions import N_KERNELS, POOLINGS
-from .features._moments import predictive_map, recording_moments, ridge_inverse
+from .features._moments import (
+    Fold,
+    half_moments,
+    held_out_prediction,
+    predictive_map,
+    recording_moments,
+    share_explained,
+    share_of_change,
+)
 from .features._random_convolution import RandomConvolutionTransformer
-from .features._stack import FeatureStack, PartOfWindows, fixed_shape_product
+from .features._stack import (
+    CHUNK,
+    FeatureStack,
+    PartOfWindows,
+    StackedBlock,
+    fixed_shape_product,
+    halves_of,
+)
 from .features._statistics import StatisticsTransformer
 
 _SAMPLE = 5000  # windows that the scales and the principal components come from
 _HALF_COMPONENTS = 800  # largest number of principal components of half a window
+_N_REPORTED = 20  # leading directions whose predictability is reported
 _BLOCKS = ("statistics", "autocorrelation", "minirocket", "multirocket")
 
 
@@ -59,14 +81,17 @@ class CrossPredictionTransformer(BaseFeatureTransformer):
         Ridge of the regressions, as a share of the total variance.
     bag_pooling : {"mean", "max"}, default="mean"
         How the features of the windows of a bag are pooled.
+    device : str or torch.device, default="auto"
+        Device of the convolutions; "auto" is CUDA where PyTorch finds a device.
     num_threads : int or None, default=None
-        Number of threads of PyTorch. None keeps the present number.
+        Number of threads of PyTorch and of the linear algebra. None keeps the present number.
     input_layout : {"ntc", "nct"}, default="ntc"
         Order of the axes of 3-D and 4-D data: channels last ("ntc") or channels first ("nct").
     random_state : int, RandomState instance or None, default=None
         Seed of the kernels, of the sample of windows, and of the rotation.
     verbose : int, default=0
-        Whether to print progress.
+        Whether to show a progress bar of the pass over the windows, where these are more than
+        5,000.
 
     Attributes
     ----------
@@ -80,10 +105,11 @@ class CrossPredictionTransformer(BaseFeatureTransformer):
     n_pairs_ : int
         Number of pairs of views.
     predictability_ : dict
-        Share of the variance that the other view predicts (R2 of a ridge regression on the
-        windows of `fit`, not on held-out windows):
-        ``"blocks"`` holds a number per block, ``"directions"`` an array of the leading directions
-        of the embedding.
+        Share of the variance that the other view predicts: R2 of ridge regressions on half of the
+        recordings, scored on the other half (a single recording is cut in the middle). It is
+        negative where the mean would predict better, and NaN where nothing can be held out.
+        ``"blocks"`` holds a number per block, ``"directions"`` an array of the 20 leading
+        directions of the embedding.
     views_ : {"adjacent", "halves"}
         The views that were used.
     n_timesteps_in_ : int
@@ -128,6 +154,7 @@ class CrossPredictionTransformer(BaseFeatureTransformer):
     (40, 32)
     """
 
+    _unstored = ("blocks_",)
     __metadata_request__fit = {"groups": None, "start": None}
 
     def __init__(
@@ -141,6 +168,7 @@ class CrossPredictionTransformer(BaseFeatureTransformer):
         block_weights: Sequence[float] = (0.1, 0.05, 0.6, 0.25),
         rho: float = 1.5e-4,
         bag_pooling: str = "mean",
+        device: str | torch.device = "auto",
         num_threads: int | None = None,
         input_layout: str = "ntc",
         random_state: int | np.random.RandomState | None = None,
@@ -154,6 +182,7 @@ class CrossPredictionTransformer(BaseFeatureTransformer):
         self.block_weights = block_weights
         self.rho = rho
         self.bag_pooling = bag_pooling
+        self.device = device
         self.num_threads = num_threads
         self.input_layout = input_layout
         self.random_state = random_state
@@ -171,6 +200,7 @@ class CrossPredictionTransformer(BaseFeatureTransformer):
         check_integer("num_kernels", self.num_kernels, N_KERNELS)
         _check_weights(self.block_weights)
         check_real("rho", self.rho, open_minimum=True, example=1.5e-4)
+        resolve_device(self.device)
         if self.num_threads is not None:
             check_integer("num_threads", self.num_threads, 1)
         check_seed("random_state", self.random_state)
@@ -215,7 +245,7 @@ class CrossPredictionTransformer(BaseFeatureTransformer):
             observed time step, or no windows at all; or if `start` has another length than `X`.
         """
         self._check_params()
-        with unchanged_on_failure(self):
+        with unchanged_on_failure(self), self._threads():
             windows = check_windows(self, X, reset=True, groups=groups)
             usable = np.flatnonzero(windows.scan())
             times = _check_start(start, windows)
@@ -224,122 +254,157 @@ class CrossPredictionTransformer(BaseFeatureTransformer):
             self.views_ = str(self.views)
             if self.views == "auto":
                 self.views_ = "adjacent" if known and follows.any() else "halves"
-            with threads(self.num_threads):
-                self._fit_map(windows, index, recording, follows)
+            rng = check_random_state(self.random_state)
+            self._seed = int(rng.randint(np.iinfo(np.int32).max))
+            if self.views_ == "adjacent":
+                self._fit_adjacent(windows, index, recording, follows)
+            else:
+                self._fit_halves(windows, index)
+            self.blocks_ = self._stack.by_name()
+            self._note_params()
         return self
 
-    def _fit(self, windows: CheckedWindows) -> None:
-        raise NotImplementedError("fit is overridden")
-
-    def _fit_map(
+    def _fit_adjacent(
         self,
         windows: CheckedWindows,
         index: NDArray[np.intp],
         recording: NDArray[np.intp],
         follows: NDArray[np.bool_],
     ) -> None:
-        """Fit the map on the windows of `index`, ordered by recording and time."""
-        rng = check_random_state(self.random_state)
-        seed = int(rng.randint(np.iinfo(np.int32).max))
-        sample = _drawn(index, rng)
-        stack = self._stack(seed, int(self.n_components)).fit(windows, sample)
-        rho = float(self.rho)
+        """Fit the map to what predicts the next window of a recording."""
+        views = self._fit_stacks([windows], index)
+        moments = recording_moments((f for (f,) in views), recording, follows)
+        self.n_pairs_ = int(follows.sum())
+        self.kappa_ = share_of_change(moments)
+        automatic = min(max(0.5, self.kappa_), 1.0)
+        self.alpha_ = automatic if self.alpha == "auto" else float(self.alpha)
+        removed = self.alpha_ * moments.constant
+        shared = (1 - self.alpha_) * (moments.adjacent + moments.constant) / 2
+        shared += self.alpha_ * moments.adjacent - removed
+        kept = moments.variance - removed
+        self._set_map(moments.variance, shared, kept, [moments.folds])
+
+    def _fit_halves(self, windows: CheckedWindows, index: NDArray[np.intp]) -> None:
+        """Fit the map to what the halves of a window predict."""
+        halves = halves_of(windows)
+        seen = np.ones(len(windows), dtype=bool)
+        for half in halves:
+            seen &= half.observed_windows()
+        if seen[index].any():
+            index = index[seen[index]]
+        else:  # nothing predicts a window but the window itself
+            halves = []
+        views = self._fit_stacks([windows, *halves], index)
+        moments = half_moments(views, len(index), float(self.rho))
+        self.n_pairs_ = len(index) if halves else 0
         self.kappa_, self.alpha_ = float("nan"), 0.0
-        if self.views_ == "adjacent":
-            chunks = self._progress(stack.chunks(windows, index), len(index))
-            moments = recording_moments(chunks, recording, follows)
-            variance, adjacent, constant, paired = moments
-            self.n_pairs_ = int(follows.sum())
-            common = np.trace(adjacent)
-            self.kappa_ = float(1.0 - np.trace(constant) / common) if common > 0 else 0.0
-            automatic = min(max(0.5, self.kappa_), 1.0)
-            self.alpha_ = automatic if self.alpha == "auto" else float(self.alpha)
-            shared = (1 - self.alpha_) * (adjacent + constant) / 2
-            shared += self.alpha_ * (adjacent - constant)
-            kept = variance - self.alpha_ * constant
-            predicted = adjacent @ ridge_inverse(paired, rho, adjacent)
-        else:
-            variance, shared, self.n_pairs_ = self._half_moments(
-                stack, windows, sample, index, seed
-            )
-            kept, predicted, paired = variance, shared, variance
-        width = int(self.embedding_dim)
-        directions = predictive_map(variance, shared, kept, rho, width)
-        names = [name for name, w in zip(_BLOCKS, self.block_weights, strict=True) if w > 0]
-        self.predictability_ = {
-            "blocks": dict(zip(names, _block_shares(stack, predicted, paired), strict=True)),
-            "directions": _shares(directions[:, :20], predicted, paired),
-        }
-        rotation = _rotation(directions.shape[1], width, seed)
-        self._map = (np.sqrt(width) * directions @ rotation).astype(np.float32)
-        self._stack_ = stack
-        self.blocks_ = dict(zip(names, (block for block, *_ in stack.blocks), strict=True))
+        self._set_map(moments.variance, moments.shared, moments.variance, moments.predictors)
 
-    def _half_moments(
+    def _fit_stacks(
+        self, parts: Sequence[CheckedWindows | PartOfWindows], index: NDArray[np.intp]
+    ) -> Iterator[tuple[NDArray[np.float64], ...]]:
+        """Fit a stack on each part of the windows, and yield the features of `index`.
+
+        The first stack becomes that of the transformer.
+        """
+        sample = _drawn(index, self._seed)
+        numbers = [int(self.n_components)] + [_HALF_COMPONENTS] * (len(parts) - 1)
+        stacks = [self._new_stack(min(number, int(self.n_components))) for number in numbers]
+        rows = [stack.fit(part, sample) for stack, part in zip(stacks, parts, strict=True)]
+        self._stack = stacks[0]
+        if len(sample) == len(index):
+            return iter([tuple(row.astype(np.float64) for row in rows)])
+        return self._streamed(stacks, parts, index)
+
+    def _streamed(
         self,
-        stack: FeatureStack,
-        windows: CheckedWindows,
-        sample: NDArray[np.intp],
+        stacks: Sequence[FeatureStack],
+        parts: Sequence[CheckedWindows | PartOfWindows],
         index: NDArray[np.intp],
-        seed: int,
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64], int]:
-        """Return V, the covariance that halves of windows predict, and the number of windows."""
-        all_index = index
-        variance: Any
-        middle = windows.n_timesteps // 2
-        halves = [
-            PartOfWindows(windows, 0, middle),
-            PartOfWindows(windows, windows.n_timesteps - middle, windows.n_timesteps),
-        ]
-        if middle:  # one step has no halves
-            seen = np.logical_and(*(half.observed_windows() for half in halves))
-            index, sample = index[seen[index]], sample[seen[sample]]
-        if not middle or not len(sample):  # nothing predicts a window but the window itself
-            chunks = stack.chunks(windows, all_index)
-            variance = sum(f.T @ f for f in chunks) / len(all_index)
-            return variance, variance, 0
-        number = min(int(self.n_components), _HALF_COMPONENTS)
-        stacks = [self._stack(seed, number).fit(half, sample) for half in halves]
-        own: list[Any] = [0.0, 0.0]
-        cross: list[Any] = [0.0, 0.0]
-        variance, n = 0.0, 0
-        for first in self._progress(range(0, len(index), 256), len(index)):
-            block = windows.take(index[first : first + 256])
-            f = stack.project(block).astype(np.float64)
-            variance, n = variance + f.T @ f, n + len(f)
-            for i, (half, own_stack) in enumerate(zip(halves, stacks, strict=True)):
-                psi = own_stack.project(half.cut(block)).astype(np.float64)
-                own[i], cross[i] = own[i] + psi.T @ psi, cross[i] + f.T @ psi
-        rho = float(self.rho)
-        shared = sum(
-            k @ ridge_inverse(v, rho, k.T) / (2 * n) for k, v in zip(cross, own, strict=True)
-        )
-        return variance / n, np.asarray(shared), n
+    ) -> Iterator[tuple[NDArray[np.float64], ...]]:
+        """Yield the features of a few windows at a time, under a progress bar if `verbose`."""
+        shown = progress_bar("cross-prediction", len(index), "window")
+        with shown if self.verbose else nullcontext(lambda n: None) as advance:
+            for first in range(0, len(index), CHUNK):
+                rows = index[first : first + CHUNK]
+                yield tuple(
+                    stack.project(part.take(rows)).astype(np.float64)
+                    for stack, part in zip(stacks, parts, strict=True)
+                )
+                advance(len(rows))
 
-    def _stack(self, seed: int, n_components: int) -> FeatureStack:
+    def _new_stack(self, n_components: int) -> FeatureStack:
         """Return the unfitted stack of blocks."""
+        convolutions: dict[str, Any] = {"device": self.device, "random_state": self._seed}
         further = max(N_KERNELS, int(self.num_kernels) // 8)
         blocks: list[tuple[BaseFeatureTransformer, float]] = [
             (StatisticsTransformer(), 0.0),
             (AutocorrelationTransformer(), 0.0),
-            (RandomConvolutionTransformer(self.num_kernels, random_state=seed), 0.05),
+            (RandomConvolutionTransformer(self.num_kernels, **convolutions), 0.05),
             (
                 RandomConvolutionTransformer(
-                    further, poolings=POOLINGS, difference=True, random_state=seed
+                    further, poolings=POOLINGS, difference=True, **convolutions
                 ),
                 0.0,
             ),
         ]
-        weighted = zip(blocks, self.block_weights, strict=True)
-        kept = [(block, float(w), floor) for (block, floor), w in weighted if w > 0]
-        return FeatureStack(kept, n_components)
+        stacked = [
+            StackedBlock(name, *block, float(share))
+            for name, block, share in zip(_BLOCKS, blocks, self.block_weights, strict=True)
+            if share > 0
+        ]
+        return FeatureStack(stacked, n_components)
 
-    def _progress(self, chunks: Any, n: int) -> Iterator[Any]:
-        """Yield the chunks, and print how many windows are done under `verbose`."""
-        for i, chunk in enumerate(chunks):
-            if self.verbose:
-                print(f"windows {min(256 * i, n)} of {n}")
-            yield chunk
+    def _set_map(
+        self,
+        variance: NDArray[np.float64],
+        shared: NDArray[np.float64],
+        kept: NDArray[np.float64],
+        predictors: list[list[Fold]],
+    ) -> None:
+        """Derive the map from principal components to the embedding, and what it predicts."""
+        rho, width = float(self.rho), int(self.embedding_dim)
+        directions = predictive_map(variance, shared, kept, rho, width)
+        rotation = _rotation(directions.shape[1], width, self._seed)
+        self._map = (np.sqrt(width) * directions @ rotation).astype(np.float32)
+        explained, total = held_out_prediction(predictors, rho, len(variance))
+        self.predictability_ = {
+            "blocks": {
+                name: float(share_explained(columns, explained, total, whole=True))
+                for name, columns in self._stack.columns_of_blocks()
+            },
+            "directions": share_explained(directions[:, :_N_REPORTED], explained, total),
+        }
+
+    @contextmanager
+    def _threads(self) -> Iterator[None]:
+        """Compute on `num_threads` threads, in PyTorch and in the linear algebra of numpy."""
+        number = None if self.num_threads is None else int(self.num_threads)
+        with threads(number), threadpool_limits(number, user_api="blas"):
+            yield
+
+    def _weights(self) -> dict[str, Tensor]:
+        arrays = {"map": self._map, "seed": np.array(self._seed)} | self._stack.arrays()
+        blocks = {
+            f"{name}.{weight}": value
+            for name, block in self.blocks_.items()
+            for weight, value in block._weights().items()
+        }
+        return {name: torch.from_numpy(value) for name, value in arrays.items()} | blocks
+
+    def _restore(
+        self,
+        weights: Mapping[str, Tensor],
+        history: Iterable[dict[str, Any]] = (),
+        selected_epoch: int | None = None,
+    ) -> None:
+        self._seed = int(stored_array(weights, "seed", np.int64, ()))
+        self._stack = self._new_stack(int(self.n_components))
+        self._stack.restore(weights, self.n_timesteps_in_, self.n_channels_in_)
+        shape = (self._stack.components.shape[1], int(self.embedding_dim))
+        self._map = stored_array(weights, "map", np.float32, shape)
+        self.blocks_ = self._stack.by_name()
+        self._note_params()
 
     def _check_input_length(self, n_timesteps: int) -> None:
         for block in self.blocks_.values():
@@ -347,11 +412,11 @@ class CrossPredictionTransformer(BaseFeatureTransformer):
 
     def _features(self, block: Block) -> NDArray[np.float32]:
         features = np.empty((len(block.x), self._n_features_out), dtype=np.float32)
-        with threads(self.num_threads):
-            for first in range(0, len(features), 256):
-                part = slice(first, first + 256)
+        with self._threads():
+            for first in range(0, len(features), CHUNK):
+                part = slice(first, first + CHUNK)
                 seen = None if block.observed is None else block.observed[part]
-                f = self._stack_.project(Block(block.x[part], seen))
+                f = self._stack.project(Block(block.x[part], seen))
                 features[part] = fixed_shape_product(f, self._map)
         return features
 
@@ -400,10 +465,11 @@ def _in_order(
     return usable[order], recording, follows
 
 
-def _drawn(index: NDArray[np.intp], rng: np.random.RandomState) -> NDArray[np.intp]:
+def _drawn(index: NDArray[np.intp], seed: int) -> NDArray[np.intp]:
     """Draw the windows that scales and components come from, in the order of `index`."""
     if len(index) <= _SAMPLE:
         return index
+    rng = np.random.RandomState(seed)
     return index[np.sort(rng.choice(len(index), _SAMPLE, replace=False))]
 
 
@@ -411,24 +477,3 @@ def _rotation(n_directions: int, width: int, seed: int) -> NDArray[np.float64]:
     """Draw orthonormal rows, shape (n_directions, width)."""
     draws = np.random.RandomState(seed).normal(size=(width, n_directions))
     return np.asarray(np.linalg.qr(draws)[0].T)
-
-
-def _block_shares(
-    stack: FeatureStack, predicted: NDArray[np.float64], variance: NDArray[np.float64]
-) -> list[float]:
-    """Share of the variance of each block that the other view predicts."""
-    shares = []
-    for part in stack.parts:
-        gram = (stack.components[part].T @ stack.components[part]).astype(np.float64)
-        total = np.sum(gram * variance)
-        shares.append(float(np.sum(gram * predicted) / total) if total > 0 else 0.0)
-    return shares
-
-
-def _shares(
-    directions: NDArray[np.float64], predicted: NDArray[np.float64], variance: NDArray[np.float64]
-) -> NDArray[np.float64]:
-    """Share of the variance of each direction that the other view predicts."""
-    explained = np.sum(directions * (predicted @ directions), axis=0)
-    total = np.sum(directions * (variance @ directions), axis=0)
-    return np.divide(explained, total, out=np.zeros_like(total), where=total > 0)

@@ -33,6 +33,7 @@ ALLOWED = {
     "_version": set(),
     "_warnings": set(),
     "_parameters": set(),
+    "_progress": set(),
     "functional": set(),
     "sampling": set(),
     "networks": set(),
@@ -46,9 +47,9 @@ ALLOWED = {
     "_training": set(),
     "_data": {"_data._validation", "_data._labels", "_training"},
     "objectives": {"_parameters", "functional", "networks", "sampling"},
-    "features": {"_data", "_data._validation", "_parameters", "_training"},
-    "_persistence": {"_version", "_warnings"},
-    "datasets": {"_parameters", "_warnings", "windows"},
+    "features": {"_data", "_data._validation", "_parameters", "_persistence", "_training"},
+    "_persistence": {"_training", "_version", "_warnings"},
+    "datasets": {"_parameters", "_progress", "_warnings", "windows"},
     "evaluation": {"_data._labels"},
     "model_selection": {"_data._labels", "_parameters"},
     # 3. what a method is built on
@@ -61,6 +62,8 @@ ALLOWED = {
         "_data",
         "_data._validation",
         "_parameters",
+        "_persistence",
+        "_progress",
         "_training",
         "features",
     },
@@ -94,6 +97,7 @@ ALLOWED = {
 }
 NO_TORCH = {
     "_parameters",
+    "_progress",
     "_warnings",
     "_data._labels",
     "windows",

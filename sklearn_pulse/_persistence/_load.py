@@ -5,15 +5,18 @@ from __future__ import annotations
 import importlib
 import os
 import re
+from collections.abc import Iterable, Mapping
 from numbers import Integral
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 from torch import Tensor
 
+from .._training._device import resolve_device
 from .._version import __version__
 from ._files import CONFIG, WEIGHTS, blamed, read_config, read_weights
 from ._values import decode
@@ -28,8 +31,7 @@ def load(cls: type, folder: str | os.PathLike[str], device: Any) -> Any:
     config = read_config(folder)
     with blamed(folder / CONFIG):
         estimator = construct(_find_class(cls, _entry(config, "class", str)), config)
-    estimator.set_params(device=device)
-    estimator._net_params()  # an absent device raises here, where the file is not blamed
+    place(estimator, device)  # an absent device raises here, where the file is not blamed
     with blamed(folder / CONFIG):
         estimator._check_params()
         history, selected_epoch = _training(_entry(config, "training", dict))
@@ -37,8 +39,15 @@ def load(cls: type, folder: str | os.PathLike[str], device: Any) -> Any:
     tensors = read_weights(folder / WEIGHTS, weights.get("n_bytes"), weights.get("sha256"))
     with blamed(folder):
         estimator._restore(tensors, history, selected_epoch)
-        _check_weights(estimator.net_.module_, tensors)
+        _check_stored(estimator._weights(), tensors)
     return estimator
+
+
+def place(estimator: Any, device: Any) -> None:
+    """Set the device of an estimator that has one; raise if the device is absent."""
+    if "device" in estimator._get_param_names():
+        resolve_device(device)
+        estimator.set_params(device=device)
 
 
 def _find_class(cls: type, name: str) -> type:
@@ -46,14 +55,14 @@ def _find_class(cls: type, name: str) -> type:
 
     A name from a file is compared with the names of known classes. It is never imported.
     """
-    if hasattr(cls, "_objective_class"):  # a method, not a base class of several methods
+    if _is_method(cls):
         if cls.__name__ != name:
             raise ValueError(
                 f"it is a {name}, not a {cls.__name__}: call {name}.from_pretrained instead."
             )
         return cls
     _import_estimators()
-    known = {sub for sub in _descendants(cls) if hasattr(sub, "_objective_class")}
+    known = set(filter(_is_method, _descendants(cls)))
     found = [sub for sub in known if sub.__name__ == name]
     if len(found) == 1:
         return found[0]
@@ -68,10 +77,16 @@ def _find_class(cls: type, name: str) -> type:
     )
 
 
+def _is_method(cls: Any) -> bool:
+    """Return whether a class is a method, not a base of several methods, which has no parameter."""
+    return bool(cls._get_param_names())
+
+
 def _import_estimators() -> None:
     """Import the estimators of the package, which it loads lazily, so that they are known."""
     package = importlib.import_module(__name__.partition(".")[0])
-    importlib.import_module(f"{package.__name__}.baselines")
+    for room in ("baselines", "features"):
+        importlib.import_module(f"{package.__name__}.{room}")
     for name in package.__all__:
         getattr(package, name)
 
@@ -102,10 +117,10 @@ def construct(cls: type[Any], config: dict[str, Any]) -> Any:
     return estimator
 
 
-def _check_fitted(cls: type, fitted: dict[str, Any], on_table: bool) -> None:
+def _check_fitted(cls: type[Any], fitted: dict[str, Any], on_table: bool) -> None:
     """Raise unless the fitted attributes are known and agree with one another."""
     for name in fitted:
-        if not FITTED.fullmatch(name) or name == "net_" or hasattr(cls, name):
+        if not FITTED.fullmatch(name) or name in cls._unstored or hasattr(cls, name):
             raise ValueError(f"a file may not set the attribute {name!r}: save the model again.")
     n_timesteps, n_channels, n_features = (
         _entry(fitted, f"{name}_in_", int | None)
@@ -133,21 +148,81 @@ def _training(training: dict[str, Any]) -> tuple[list[dict[str, Any]], int | Non
     return [{k: decode(v) for k, v in epoch.items()} for epoch in history], selected
 
 
-def _check_weights(module: torch.nn.Module, tensors: dict[str, Tensor]) -> None:
-    """Raise unless the weights are finite and exactly as stored; torch has checked the names."""
-    for name, value in module.state_dict().items():
+def _check_stored(restored: dict[str, Tensor], tensors: dict[str, Tensor]) -> None:
+    """Raise unless the weights are exactly as stored."""
+    unknown = sorted(tensors.keys() - restored.keys())
+    if unknown:
+        raise ValueError(f"the model has no weights named {unknown[0]!r}: save it again.")
+    for name, value in restored.items():
         stored = tensors[name]
         if (stored.dtype, stored.shape) != (value.dtype, value.shape):
             raise ValueError(
-                f"{name!r} is {stored.dtype} of shape {tuple(stored.shape)}, but the net has"
+                f"{name!r} is {stored.dtype} of shape {tuple(stored.shape)}, but the model has"
                 f" {value.dtype} of shape {tuple(value.shape)}: save the model again."
             )
-    for name, value in module.named_parameters():
+
+
+def check_finite(weights: Iterable[tuple[str, Tensor]]) -> None:
+    """Raise if a weight is not finite.
+
+    Parameters
+    ----------
+    weights : iterable of (str, Tensor)
+        Names and values.
+
+    Raises
+    ------
+    ValueError
+        If a weight is NaN or infinite.
+    """
+    for name, value in weights:
         if not torch.isfinite(value).all():
             raise ValueError(
                 f"{name!r} holds NaN or infinite weights, which embed nothing: fit again, with a"
                 " lower lr, and save that."
             )
+
+
+def stored_array(
+    weights: Mapping[str, Tensor], name: str, dtype: Any, shape: tuple[int | None, ...]
+) -> NDArray[Any]:
+    """Return an array of a file of weights.
+
+    Parameters
+    ----------
+    weights : mapping of str to Tensor
+        Content of the file.
+    name : str
+        Name of the array.
+    dtype : dtype
+        What the array holds.
+    shape : tuple of int or None
+        Shape of the array; None is any number of at least 1.
+
+    Returns
+    -------
+    ndarray
+        The array.
+
+    Raises
+    ------
+    ValueError
+        If the file holds no such array, or a value is NaN or infinite.
+    """
+    if name not in weights:
+        raise ValueError(f"it lacks {name!r}: save the model again.")
+    array = weights[name].numpy()
+    fits = array.ndim == len(shape) and all(
+        size == n if n is not None else size >= 1
+        for size, n in zip(array.shape, shape, strict=True)
+    )
+    if array.dtype != dtype or not fits:
+        raise ValueError(
+            f"{name!r} is {array.dtype} of shape {array.shape}, but the model has"
+            f" {np.dtype(dtype)} of shape {shape}: save the model again."
+        )
+    check_finite([(name, weights[name])])
+    return array
 
 
 def _entry(mapping: dict[str, Any], name: str, kind: Any) -> Any:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable, Mapping
 from typing import Any, Self
+
+from torch import Tensor
 
 from ._load import load
 from ._save import save
@@ -19,7 +22,33 @@ class PretrainedMixin:
     True
     """
 
-    _earlier_nets: tuple[str, ...] = ()  # not saved, since `net_` holds their weights too
+    _unstored: tuple[str, ...] = ()  # fitted attributes that :meth:`_restore` makes from weights
+
+    def _weights(self) -> dict[str, Tensor]:
+        """Return what a file of weights holds: tensors on the CPU, by name."""
+        raise NotImplementedError(f"{type(self).__name__} names no weights to store.")
+
+    def _restore(
+        self,
+        weights: Mapping[str, Tensor],
+        history: Iterable[dict[str, Any]] = (),
+        selected_epoch: int | None = None,
+    ) -> None:
+        """Become fitted by stored weights; ValueError or RuntimeError if they do not fit."""
+        raise NotImplementedError(f"{type(self).__name__} restores no weights.")
+
+    def _training_record(self) -> tuple[list[dict[str, Any]], int | None]:
+        """Return the history of the training, and the index of the selected epoch."""
+        return [], None
+
+    def _check_unchanged(self, twin: Any) -> None:
+        """Raise unless the parameters are those of `fit`, and those of `twin` equal them.
+
+        Parameters
+        ----------
+        twin : transformer
+            The unfitted transformer whose parameters are those that a file holds.
+        """
 
     def save_pretrained(self, folder: str | os.PathLike[str]) -> None:
         """Write the fitted transformer into a folder that can be shared.
@@ -78,7 +107,7 @@ class PretrainedMixin:
             A folder that :meth:`save_pretrained` has written.
         device : str or torch.device, default="auto"
             Parameter `device` of the loaded transformer, which may differ from the device of its
-            training.
+            training. A transformer without this parameter computes on the CPU.
 
         Returns
         -------

@@ -11,7 +11,6 @@ import sklearn
 import torch
 from safetensors.torch import save as to_safetensors
 from sklearn.utils.validation import check_is_fitted
-from torch import Tensor, nn
 
 from .._version import __version__
 from .._warnings import warn_user
@@ -27,7 +26,7 @@ from ._files import (
     new_folder,
     seal,
 )
-from ._load import FITTED, LOCAL, construct, load
+from ._load import FITTED, LOCAL, construct, load, place
 from ._values import encode
 
 
@@ -36,7 +35,7 @@ def save(estimator: Any, folder: str | os.PathLike[str]) -> None:
     check_is_fitted(estimator)
     folder = Path(folder)
     check_replaceable(folder)
-    weights = to_safetensors(_weights(estimator.net_.module_), {"format": "pt"})
+    weights = to_safetensors(estimator._weights(), {"format": "pt"})
     config = {
         **_describe(estimator),
         "weights": {"n_bytes": len(weights), "sha256": digest(weights)},
@@ -52,27 +51,9 @@ def save(estimator: Any, folder: str | os.PathLike[str]) -> None:
         _check_reads_back(estimator, partial, folder)
 
 
-def _weights(module: nn.Module) -> dict[str, Tensor]:
-    """Copy the weights to the CPU.
-
-    A weight that two names share is copied and written under both names, since safetensors refuses
-    shared memory. The net that reads the weights ties them again.
-    """
-    weights = {}
-    for name, value in module.state_dict().items():
-        if not isinstance(value, Tensor):
-            raise ValueError(
-                f"the state of the net holds {name!r}, a {type(value).__name__} instead of a"
-                " tensor: pickle the transformer instead."
-            )
-        weights[name] = value.detach().cpu().clone(memory_format=torch.contiguous_format)
-    return weights
-
-
 def _describe(estimator: Any) -> dict[str, Any]:
     """Return the configuration of a transformer: all that is stored beside its weights."""
-    net = estimator.net_
-    selected = dict(net.callbacks_).get("select_weights")
+    history, selected_epoch = estimator._training_record()
     return {
         "format": FORMAT,
         "format_version": FORMAT_VERSION,
@@ -86,8 +67,8 @@ def _describe(estimator: Any) -> dict[str, Any]:
         "fitted_on_table": bool(estimator._fitted_on_table),
         "fitted": _fitted(estimator),
         "training": {
-            "selected_epoch": getattr(selected, "epoch_", None),
-            "history": [_scalars(epoch) for epoch in net.history],
+            "selected_epoch": selected_epoch,
+            "history": [_scalars(epoch) for epoch in history],
         },
     }
 
@@ -111,10 +92,10 @@ def _parameters(estimator: Any) -> dict[str, Any]:
 
 
 def _fitted(estimator: Any) -> dict[str, Any]:
-    """Return the fitted attributes except the nets."""
+    """Return the fitted attributes that a file of weights does not hold."""
     fitted = {}
     for name, value in vars(estimator).items():
-        if name in ("net_", *estimator._earlier_nets) or not FITTED.fullmatch(name):
+        if name in estimator._unstored or not FITTED.fullmatch(name):
             continue
         try:
             fitted[name] = encode(value)
@@ -139,34 +120,14 @@ def _scalars(epoch: dict[str, Any]) -> dict[str, Any]:
 
 
 def _check_unchanged(estimator: Any, config: dict[str, Any]) -> None:
-    """Raise unless the stored parameters would build the fitted net; they may have been changed."""
+    """Raise unless the stored parameters are those of the fit; they may have been changed."""
     try:
-        twin = construct(type(estimator), config).set_params(device="cpu")
+        twin = construct(type(estimator), config)
+        place(twin, "cpu")
         twin._check_params()
-        settings = twin._build_net(seed=0).get_params(deep=False)
+        estimator._check_unchanged(twin)
     except (TypeError, ValueError) as error:
         raise ValueError(f"this {type(estimator).__name__} cannot be saved: {error}") from error
-    for key, fitted in estimator.net_.get_params(deep=False).items():
-        if key == "module__seed" or not (key.startswith("module__") or key == "precision"):
-            continue
-        if not _same(fitted, settings[key]):
-            raise ValueError(
-                f"this {type(estimator).__name__} cannot be saved: its net was fitted with"
-                f" {key.removeprefix('module__')}={fitted!r}, and the parameters that a file holds"
-                f" would build it with {settings[key]!r}. Set the parameter back, or fit again."
-            )
-
-
-def _same(first: Any, second: Any) -> bool:
-    """Return whether two settings are the same object, or equal when stored."""
-    if first is second:
-        return True
-    if isinstance(first, dict) and isinstance(second, dict):
-        return first.keys() == second.keys() and all(_same(first[k], second[k]) for k in first)
-    try:
-        return encode(first) == encode(second)
-    except TypeError:
-        return False
 
 
 def _check_reads_back(estimator: Any, partial: Path, folder: Path) -> None:

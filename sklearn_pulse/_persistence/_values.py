@@ -18,11 +18,11 @@ def encode(value: Any) -> Any:
     """Return a value of JSON that represents a plain value.
 
     Numpy scalars become Python scalars. JSON has no tuples, arrays, or numbers that are not finite:
-    they become dictionaries whose keys name the type.
+    they become dictionaries whose keys name the type, and so do dictionaries.
 
     Parameters
     ----------
-    value : None, bool, number, str, or list, tuple or array of such
+    value : None, bool, number, str, or list, tuple, array or dictionary with names of such
         Value to convert.
 
     Returns
@@ -55,6 +55,8 @@ def encode(value: Any) -> Any:
         return str(value)
     if isinstance(value, list):
         return [encode(item) for item in value]
+    if isinstance(value, dict) and all(type(name) is str for name in value):
+        return {"dict": {name: encode(item) for name, item in value.items()}}
     if isinstance(value, tuple):
         return {"tuple": [encode(item) for item in value]}
     if isinstance(value, np.ndarray):
@@ -96,6 +98,8 @@ def decode(value: Any) -> Any:
     match value:
         case {"tuple": list(items)} if len(value) == 1:
             return tuple(decode(items))
+        case {"dict": dict(items)} if len(value) == 1:
+            return {name: decode(item) for name, item in items.items()}
         case {"float": "inf" | "-inf" | "nan" as number} if len(value) == 1:
             return float(number)
         case {"array": items, "dtype": str(dtype)} if len(value) == 2:
@@ -111,3 +115,32 @@ def _decode_array(items: Any, dtype: str) -> NDArray[Any]:
         return np.array(items, dtype=dtype)
     except (OverflowError, TypeError) as error:
         raise ValueError(f"some values are no array of dtype {dtype!r}: {error}") from error
+
+
+def same_when_stored(first: Any, second: Any) -> bool:
+    """Return whether two settings are the same object, or equal when stored.
+
+    Parameters
+    ----------
+    first, second : object
+        The settings; dictionaries of settings are compared entry by entry.
+
+    Returns
+    -------
+    bool
+        False also if a file cannot hold one of two different objects.
+
+    Examples
+    --------
+    >>> same_when_stored({"alpha": np.float32(0.5)}, {"alpha": 0.5})
+    True
+    """
+    if first is second:
+        return True
+    if isinstance(first, dict) and isinstance(second, dict):
+        keys = first.keys()
+        return keys == second.keys() and all(same_when_stored(first[k], second[k]) for k in keys)
+    try:
+        return bool(encode(first) == encode(second))
+    except TypeError:
+        return False

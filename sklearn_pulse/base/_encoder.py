@@ -17,7 +17,7 @@ from .._data._batches import stream_blocks
 from .._data._pooling import pool_bags
 from .._data._validation import Block, CheckedWindows, check_windows
 from .._parameters import check_boolean, check_integer, check_option, check_seed, plain
-from .._persistence import PretrainedMixin
+from .._persistence import PretrainedMixin, check_finite, same_when_stored
 from .._training._callbacks import SelectWeights
 from .._training._device import resolve_device, threads
 from .._training._net import SSLNet
@@ -251,10 +251,44 @@ def _fetched(
 class BaseEncoderTransformer(PretrainedMixin, WindowEmbedder):
     """Windows to embeddings through an encoder that needs no labels, trained or not."""
 
+    _unstored: tuple[str, ...] = ("net_",)
+
     @property
     def _select_rule(self) -> str | None:
         """Rule of :class:`SelectWeights` that the training follows."""
         return None
+
+    def _weights(self) -> dict[str, Tensor]:
+        """Copy the weights of the net to the CPU.
+
+        A weight that two names share is copied and written under both names, since safetensors
+        refuses shared memory. The net that reads the weights ties them again.
+        """
+        weights = {}
+        for name, value in self.net_.module_.state_dict().items():
+            if not isinstance(value, Tensor):
+                raise ValueError(
+                    f"the state of the net holds {name!r}, a {type(value).__name__} instead of a"
+                    " tensor: pickle the transformer instead."
+                )
+            weights[name] = value.detach().cpu().clone(memory_format=torch.contiguous_format)
+        return weights
+
+    def _training_record(self) -> tuple[list[dict[str, Any]], int | None]:
+        selected = dict(self.net_.callbacks_).get("select_weights")
+        return list(self.net_.history), getattr(selected, "epoch_", None)
+
+    def _check_unchanged(self, twin: Any) -> None:
+        settings = twin._build_net(seed=0).get_params(deep=False)
+        for key, fitted in self.net_.get_params(deep=False).items():
+            if key == "module__seed" or not (key.startswith("module__") or key == "precision"):
+                continue
+            if not same_when_stored(fitted, settings[key]):
+                raise ValueError(
+                    f"its net was fitted with {key.removeprefix('module__')}={fitted!r}, and the"
+                    f" parameters that a file holds would build it with {settings[key]!r}. Set the"
+                    " parameter back, or fit again."
+                )
 
     def _restore(
         self,
@@ -270,6 +304,7 @@ class BaseEncoderTransformer(PretrainedMixin, WindowEmbedder):
             callbacks = [("select_weights", selection)]
         net = self._build_net(seed=0, verbose=0, callbacks=callbacks).initialize()
         net.module_.load_state_dict(weights)
+        check_finite(net.module_.named_parameters())
         for epoch in history:
             net.history.new_epoch()
             for name, value in epoch.items():

@@ -189,7 +189,7 @@ default="trailing_mean"
         "loss_reduction",
     )
     _one_step = "no part of a step can be reconstructed, so positives are chosen at random"
-    _earlier_nets = ("cross_attention_net_",)
+    _unstored = ("net_", "cross_attention_net_")
     _min_batch_size = 2
     _selections = {**BaseSSLTransformer._selections, **AVERAGES}
 

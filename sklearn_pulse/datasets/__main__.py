@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import argparse
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from typing import Literal
 
 from .._parameters import check_real
+from .._progress import progress_bar
 from ._integrate import integrate_torchsde
 from ._simulate import (
     BACKENDS,
@@ -85,7 +85,7 @@ def generate(
         n_existing = sum((index, level) in store for index in indices for level in levels)
         batches = missing_batches(store, indices, levels)
         if batches:
-            with _progress_bar(system.name, count_steps(system, batches)) as progress:
+            with progress_bar(system.name, count_steps(system, batches), "step") as progress:
                 fill(store, system, indices, levels, backend=backend, progress=progress)
         n_made = sum(map(len, batches))
         print(f"{system.name}: {n_made} sets made, {n_existing} were there, in {store.folder}")
@@ -132,31 +132,6 @@ def _time_torchsde(system: System, n_timesteps: int) -> float:
     begin = time.perf_counter()
     integrate_torchsde(drift, y0, t_out, diffusion=0.1, seed=index)
     return time.perf_counter() - begin
-
-
-@contextmanager
-def _progress_bar(name: str, total: int) -> Iterator[Callable[[int], None]]:
-    """Yield a function that advances a progress bar, or prints one line per tenth without tqdm."""
-    try:
-        from tqdm import tqdm
-    except ImportError:
-        yield _lines(name, total)
-        return
-    with tqdm(total=total, desc=name, unit="step", unit_scale=True) as bar:
-        yield bar.update
-
-
-def _lines(name: str, total: int) -> Callable[[int], None]:
-    """Return a function that counts steps and prints a line when another tenth is done."""
-    done = 0
-
-    def advance(n: int) -> None:
-        nonlocal done
-        before, done = done, done + n
-        if 10 * done // total > 10 * before // total:
-            print(f"{name}: {100 * done // total} %", flush=True)
-
-    return advance
 
 
 def _level(text: str) -> float:

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.fft import irfft, next_fast_len, rfft
 
-from .._data._validation import Block, CheckedWindows
+from .._data._validation import Block
 from .._parameters import check_integer
 from ._base import BaseFeatureTransformer
 
@@ -77,6 +77,8 @@ class AutocorrelationTransformer(BaseFeatureTransformer):
     ['channel0_lag1', 'channel0_speed_lag1']
     """
 
+    _unstored = ("bin_edges_",)
+
     def __init__(
         self, max_bins: int = 40, *, bag_pooling: str = "mean", input_layout: str = "ntc"
     ) -> None:
@@ -88,8 +90,8 @@ class AutocorrelationTransformer(BaseFeatureTransformer):
         super()._check_params()
         check_integer("max_bins", self.max_bins, 1)
 
-    def _fit(self, windows: CheckedWindows) -> None:
-        longest = max(1, 2 * windows.n_timesteps // 3)  # a lag that no pair has gives zero
+    def _fit_shape(self) -> None:
+        longest = max(1, 2 * self.n_timesteps_in_ // 3)  # a lag that no pair has gives zero
         bins = np.array_split(np.arange(1, longest + 1), min(int(self.max_bins), longest))
         self.bin_edges_ = np.array([*(lags[0] for lags in bins), longest + 1])
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping
+from copy import deepcopy
 from typing import Any
 
 import numpy as np
@@ -10,25 +12,35 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
+from torch import Tensor
 
 from .._data._commit import unchanged_on_failure
 from .._data._pooling import pool_bags
 from .._data._validation import Block, CheckedWindows, check_windows
 from .._parameters import check_option
+from .._persistence import PretrainedMixin, same_when_stored
+
+# Parameters that act at `transform`, on this machine, or only while something is drawn.
+_NOT_LEARNT = ("bag_pooling", "device", "input_layout", "num_threads", "random_state", "verbose")
 
 
-class BaseFeatureTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, ABC):
+class BaseFeatureTransformer(
+    PretrainedMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, ABC
+):
     """Windows to features, with the input contract of the estimators that train an encoder.
 
     A subclass stores its parameters, among them `bag_pooling` and `input_layout`, checks them in
-    `_check_params`, learns in `_fit` what it must know of the windows, and computes the features
-    of a few windows in `_features`.
+    `_check_params`, and computes the features of a few windows in `_features`. What depends only
+    on the shape of the windows it derives in `_fit_shape`. A subclass that learns more overrides
+    `_fit`, `_weights` and `_restore`.
     """
 
     bag_pooling: str
     input_layout: str
     n_timesteps_in_: int
     n_channels_in_: int
+    n_features_in_: int
+    _fitted_on_table: bool
     _allow_nan = True  # whether a window may have missing time steps
     _dtype: type[np.floating[Any]] = np.float32  # of the features
 
@@ -37,9 +49,50 @@ class BaseFeatureTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
         check_option("bag_pooling", self.bag_pooling, ("mean", "max"))
         check_option("input_layout", self.input_layout, ("ntc", "nct"))
 
-    @abstractmethod
+    def _fit_shape(self) -> None:
+        """Derive what depends only on the number of time steps and channels."""
+
     def _fit(self, windows: CheckedWindows) -> None:
         """Learn from checked windows what the features depend on."""
+        self._fit_shape()
+
+    def _fit_part(self, windows: CheckedWindows) -> BaseFeatureTransformer:
+        """Fit on windows that another estimator, which this transformer is a part of, checked."""
+        self._check_params()
+        self.n_timesteps_in_ = windows.n_timesteps
+        self.n_channels_in_ = self.n_features_in_ = windows.n_channels
+        self._fitted_on_table = False
+        self._fit(windows)
+        self._note_params()
+        return self
+
+    def _note_params(self) -> None:
+        """Note the parameters that the fitted state depends on."""
+        params = self.get_params(deep=False).items()
+        self._fit_params = {
+            name: deepcopy(value) for name, value in params if name not in _NOT_LEARNT
+        }
+
+    def _weights(self) -> dict[str, Tensor]:
+        return {}
+
+    def _restore(
+        self,
+        weights: Mapping[str, Tensor],
+        history: Iterable[dict[str, Any]] = (),
+        selected_epoch: int | None = None,
+    ) -> None:
+        self._fit_shape()
+        self._note_params()
+
+    def _check_unchanged(self, twin: Any) -> None:
+        present = twin.get_params(deep=False)
+        for name, fitted in self._fit_params.items():
+            if not same_when_stored(fitted, present[name]):
+                raise ValueError(
+                    f"it was fitted with {name}={fitted!r}, and a file would hold"
+                    f" {present[name]!r}. Set the parameter back, or fit again."
+                )
 
     @abstractmethod
     def _features(self, block: Block) -> NDArray[np.floating[Any]]:
@@ -82,6 +135,7 @@ class BaseFeatureTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
             windows = check_windows(self, X, reset=True)
             windows.scan()
             self._fit(windows)
+            self._note_params()
         return self
 
     def transform(self, X: ArrayLike) -> NDArray[np.float32]:

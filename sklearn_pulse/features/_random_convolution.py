@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,7 @@ from torch import Tensor
 
 from .._data._validation import Block, CheckedWindows
 from .._parameters import check_boolean, check_integer, check_option, check_seed
+from .._persistence import stored_array
 from .._training._device import resolve_device, threads
 from ._base import BaseFeatureTransformer
 from ._convolutions import (
@@ -117,6 +118,8 @@ class RandomConvolutionTransformer(BaseFeatureTransformer):
     (20, 1344)
     """
 
+    _unstored = ("banks_",)
+
     def __init__(
         self,
         num_kernels: int = 10_000,
@@ -160,6 +163,38 @@ class RandomConvolutionTransformer(BaseFeatureTransformer):
                 _draw_bank(windows, usable, n_per_kernel, bool(differenced), rng)
                 for differenced in range(1 + bool(self.difference))
             )
+
+    def _weights(self) -> dict[str, Tensor]:
+        return {
+            f"banks.{i}.{level}.{name}": torch.from_numpy(values[level])
+            for i, bank in enumerate(self.banks_)
+            for level in range(len(bank.dilations))
+            for name, values in (("biases", bank.biases), ("channels", bank.channels))
+        }
+
+    def _restore(
+        self,
+        weights: Mapping[str, Tensor],
+        history: Iterable[dict[str, Any]] = (),
+        selected_epoch: int | None = None,
+    ) -> None:
+        super()._restore(weights)
+        n_per_kernel = int(self.num_kernels) // N_KERNELS
+        self._poolings = tuple(self.poolings)
+        banks = []
+        for i in range(1 + bool(self.difference)):
+            dilations, n_biases = spread_dilations(self.n_timesteps_in_ - i, n_per_kernel)
+            biases = [
+                stored_array(weights, f"banks.{i}.{level}.biases", np.float32, (N_KERNELS, n))
+                for level, n in enumerate(n_biases)
+            ]
+            shape = (N_KERNELS, self.n_channels_in_)
+            channels = [
+                stored_array(weights, f"banks.{i}.{level}.channels", np.bool_, shape)
+                for level in range(len(n_biases))
+            ]
+            banks.append(ConvolutionBank(dilations, biases, channels))
+        self.banks_ = tuple(banks)
 
     def _check_input_length(self, n_timesteps: int) -> None:
         longest = int(max(bank.dilations[-1] for bank in self.banks_))

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import eigh
+from torch import Tensor
 
 from .._data._validation import Block, CheckedWindows
+from .._persistence import stored_array
 from ._base import BaseFeatureTransformer
 
-_CHUNK = 256  # windows whose features are in memory at once
+CHUNK = 256  # windows whose features are in memory at once
 _FLOOR = 0.01  # smallest scale of a column, as a share of its block's median
 
 
@@ -50,12 +53,43 @@ class PartOfWindows:
     def observed_windows(self) -> NDArray[np.bool_]:
         """Find the windows whose part has an observed step."""
         observed = np.ones(len(self), dtype=bool)
-        for first in range(0, len(self), _CHUNK):
-            index = np.arange(first, min(first + _CHUNK, len(self)))
+        for first in range(0, len(self), CHUNK):
+            index = np.arange(first, min(first + CHUNK, len(self)))
             block = self.take(index)
             if block.observed is not None:
                 observed[index] = block.observed.any(1)
         return observed
+
+
+def halves_of(windows: CheckedWindows) -> list[PartOfWindows]:
+    """Return the first and the last half of windows; an empty list for windows of one step."""
+    n_timesteps = windows.n_timesteps
+    middle = n_timesteps // 2
+    if not middle:
+        return []
+    ranges = ((0, middle), (n_timesteps - middle, n_timesteps))
+    return [PartOfWindows(windows, first, last) for first, last in ranges]
+
+
+class StackedBlock(NamedTuple):
+    """Block of features in a stack.
+
+    Parameters
+    ----------
+    name : str
+        Name of the block.
+    transformer : BaseFeatureTransformer
+        What computes the features.
+    floor : float
+        Constant that is added to the standard deviation of each column, in squares.
+    share : float
+        Share of the variance of the stack.
+    """
+
+    name: str
+    transformer: BaseFeatureTransformer
+    floor: float
+    share: float
 
 
 class FeatureStack:
@@ -63,54 +97,99 @@ class FeatureStack:
 
     Parameters
     ----------
-    blocks : sequence of (BaseFeatureTransformer, share, floor)
-        Unfitted transformers, the share of the total variance that each gets, and a constant that
-        is added to the standard deviation of its columns in squares.
+    blocks : sequence of StackedBlock
+        The blocks, whose transformers are not fitted yet.
     n_components : int
         Largest number of principal components.
     """
 
-    def __init__(
-        self, blocks: Sequence[tuple[BaseFeatureTransformer, float, float]], n_components: int
-    ) -> None:
+    mean: NDArray[np.float32]
+    scale: NDArray[np.float32]
+    components: NDArray[np.float32]
+
+    def __init__(self, blocks: Sequence[StackedBlock], n_components: int) -> None:
         self.blocks, self.n_components = blocks, n_components
 
-    def fit(self, windows: Any, index: NDArray[np.intp]) -> FeatureStack:
-        """Fit the blocks on all windows, the scales and components on those of `index`."""
-        for transformer, *_ in self.blocks:
-            transformer.n_timesteps_in_ = windows.n_timesteps
-            transformer.n_channels_in_ = windows.n_channels
-            transformer._check_params()
-            transformer._fit(windows)
-        columns = np.concatenate([self._stack(block) for block in _chunks(windows, index)])
+    def by_name(self) -> dict[str, BaseFeatureTransformer]:
+        """Return the transformer of each block."""
+        return {block.name: block.transformer for block in self.blocks}
+
+    def columns_of_blocks(self) -> Iterator[tuple[str, NDArray[np.float64]]]:
+        """Yield the name of each block, and its columns as directions of principal components."""
+        for block, part in zip(self.blocks, self.parts, strict=True):
+            yield block.name, self.components[part].T.astype(np.float64)
+
+    def arrays(self) -> dict[str, NDArray[np.float32]]:
+        """Return what `fit` learnt, beside the transformers."""
+        return {"mean": self.mean, "scale": self.scale, "components": self.components}
+
+    def restore(self, weights: Mapping[str, Tensor], n_timesteps: int, n_channels: int) -> None:
+        """Take over stored weights; ValueError if they do not fit windows of this shape."""
+        for block in self.blocks:
+            transformer, prefix = block.transformer, f"{block.name}."
+            transformer.n_timesteps_in_ = n_timesteps
+            transformer.n_channels_in_ = transformer.n_features_in_ = n_channels
+            transformer._fitted_on_table = False
+            own = {
+                name.removeprefix(prefix): value
+                for name, value in weights.items()
+                if name.startswith(prefix)
+            }
+            transformer._restore(own)
+        width = self.parts[-1].stop
+        self.mean, self.scale = (
+            stored_array(weights, name, np.float32, (width,)) for name in ("mean", "scale")
+        )
+        self.components = stored_array(weights, "components", np.float32, (width, None))
+
+    @property
+    def parts(self) -> list[slice]:
+        """Columns of each block."""
+        ends = np.cumsum([block.transformer._n_features_out for block in self.blocks]).tolist()
+        return [slice(first, end) for first, end in pairwise([0, *ends])]
+
+    def fit(self, windows: Any, index: NDArray[np.intp]) -> NDArray[np.float32]:
+        """Fit the blocks on all windows, the scales and components on those of `index`.
+
+        Parameters
+        ----------
+        windows : CheckedWindows or PartOfWindows
+            The windows.
+        index : ndarray of int of shape (n,)
+            Numbers of windows whose features fit into memory together.
+
+        Returns
+        -------
+        ndarray of shape (n, n_components)
+            Principal components of the windows of `index`.
+        """
+        for block in self.blocks:
+            block.transformer._fit_part(windows)
+        columns = np.empty((len(index), self.parts[-1].stop), dtype=np.float32)
+        for first in range(0, len(index), CHUNK):
+            rows = slice(first, first + CHUNK)
+            columns[rows] = self._stack(windows.take(index[rows]))
         self.mean = columns.mean(0, dtype=np.float64).astype(np.float32)
         columns -= self.mean
-        widths = [transformer._n_features_out for transformer, *_ in self.blocks]
-        self.parts = np.split(np.arange(sum(widths)), np.cumsum(widths)[:-1])
-        self.scale = np.empty(sum(widths), dtype=np.float32)
-        for part, (_, share, floor) in zip(self.parts, self.blocks, strict=True):
-            self.scale[part] = _scales(columns[:, part], share, floor)
+        self.scale = np.empty_like(self.mean)
+        for part, block in zip(self.parts, self.blocks, strict=True):
+            self.scale[part] = _scales(columns[:, part], block.share, block.floor)
         columns *= self.scale
         self.components = _components(columns, self.n_components)
-        return self
+        return columns @ self.components
 
     def project(self, block: Block) -> NDArray[np.float32]:
         """Return the principal components of a few windows, shape (n, n_components)."""
         rows = np.empty((len(block.x), self.components.shape[1]), dtype=np.float32)
-        for first in range(0, len(rows), _CHUNK):
-            part = slice(first, first + _CHUNK)
+        for first in range(0, len(rows), CHUNK):
+            part = slice(first, first + CHUNK)
             seen = None if block.observed is None else block.observed[part]
             columns = (self._stack(Block(block.x[part], seen)) - self.mean) * self.scale
             rows[part] = fixed_shape_product(columns, self.components)
         return rows
 
-    def chunks(self, windows: Any, index: NDArray[np.intp]) -> Iterator[NDArray[np.float64]]:
-        """Yield the principal components of windows in the order of `index`."""
-        for block in _chunks(windows, index):
-            yield self.project(block).astype(np.float64)
-
     def _stack(self, block: Block) -> NDArray[np.float32]:
-        features = [transformer._features(block) for transformer, *_ in self.blocks]
+        features = [stacked.transformer._features(block) for stacked in self.blocks]
         return np.concatenate([part.astype(np.float32) for part in features], axis=1)
 
 
@@ -118,14 +197,9 @@ def fixed_shape_product(
     rows: NDArray[np.float32], matrix: NDArray[np.float32]
 ) -> NDArray[np.float32]:
     """Multiply at most 256 rows, filled up with zeros: the shape decides how sums are rounded."""
-    filled = np.zeros((_CHUNK, rows.shape[1]), dtype=np.float32)
+    filled = np.zeros((CHUNK, rows.shape[1]), dtype=np.float32)
     filled[: len(rows)] = rows
     return (filled @ matrix)[: len(rows)]
-
-
-def _chunks(windows: Any, index: NDArray[np.intp]) -> Iterator[Block]:
-    for first in range(0, len(index), _CHUNK):
-        yield windows.take(index[first : first + _CHUNK])
 
 
 def _scales(columns: NDArray[np.float32], share: float, floor: float) -> NDArray[np.float32]:

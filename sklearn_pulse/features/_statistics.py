@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.signal import welch
 
-from .._data._validation import Block, CheckedWindows
+from .._data._validation import Block
 from .._parameters import check_integer
 from ._base import BaseFeatureTransformer
 
@@ -73,6 +73,8 @@ class StatisticsTransformer(BaseFeatureTransformer):
     ['channel0_mean', 'channel0_octave0', 'channel2_octave5']
     """
 
+    _unstored = ("n_bands_",)
+
     def __init__(
         self, max_bands: int = 6, *, bag_pooling: str = "mean", input_layout: str = "ntc"
     ) -> None:
@@ -84,8 +86,8 @@ class StatisticsTransformer(BaseFeatureTransformer):
         super()._check_params()
         check_integer("max_bands", self.max_bands, 0)
 
-    def _fit(self, windows: CheckedWindows) -> None:
-        resolved = int(np.log2(min(windows.n_timesteps, _LONGEST_SEGMENT)))
+    def _fit_shape(self) -> None:
+        resolved = int(np.log2(min(self.n_timesteps_in_, _LONGEST_SEGMENT)))
         self.n_bands_ = min(int(self.max_bands), resolved)
 
     def _check_input_length(self, n_timesteps: int) -> None:

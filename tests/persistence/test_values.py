@@ -10,7 +10,11 @@ from sklearn_pulse._persistence._values import decode, encode
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
-    lambda inner: st.lists(inner, max_size=3) | st.lists(inner, max_size=3).map(tuple),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.lists(inner, max_size=3).map(tuple)
+        | st.dictionaries(st.text(), inner, max_size=3)
+    ),
     max_leaves=8,
 )
 
@@ -40,7 +44,7 @@ def test_arrays_come_back(value):
 
 
 @pytest.mark.parametrize(
-    "value", [object(), {"a": 1}, {1}, 1j, b"x", np.array([1j]), np.array([object()]), len]
+    "value", [object(), {1: 1}, {1}, 1j, b"x", np.array([1j]), np.array([object()]), len]
 )
 def test_everything_else_is_refused(value):
     with pytest.raises(TypeError, match="a file cannot hold a"):

@@ -1,0 +1,41 @@
+"""Progress bars of long computations."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+
+@contextmanager
+def progress_bar(name: str, total: int, unit: str) -> Iterator[Callable[[int], None]]:
+    """Yield a function that advances a bar, or prints a line per tenth if tqdm is missing.
+
+    Parameters
+    ----------
+    name : str
+        Text before the bar.
+    total : int
+        Number of units at the end.
+    unit : str
+        What is counted.
+    """
+    try:
+        from tqdm import tqdm
+    except ImportError:
+        yield _lines(name, total)
+        return
+    with tqdm(total=total, desc=name, unit=unit, unit_scale=True) as bar:
+        yield bar.update
+
+
+def _lines(name: str, total: int) -> Callable[[int], None]:
+    """Return a function that counts units and prints a line when another tenth is done."""
+    done = 0
+
+    def advance(n: int) -> None:
+        nonlocal done
+        before, done = done, done + n
+        if 10 * done // total > 10 * before // total:
+            print(f"{name}: {100 * done // total} %", flush=True)
+
+    return advance
