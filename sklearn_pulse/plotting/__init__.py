@@ -2,12 +2,14 @@
 
 from ._embedding import EmbeddingDisplay
 from ._label_efficiency import LabelEfficiencyDisplay
+from ._predictability import PredictabilityDisplay
 from ._reconstruction import ReconstructionDisplay
 from ._training_curve import TrainingCurveDisplay
 
 __all__ = [
     "EmbeddingDisplay",
     "LabelEfficiencyDisplay",
+    "PredictabilityDisplay",
     "ReconstructionDisplay",
     "TrainingCurveDisplay",
 ]

@@ -1,0 +1,132 @@
+"""Picture of what one view tells about the other."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils.validation import check_is_fitted
+
+from ._style import axes_or_new, distinct_colors
+
+
+class PredictabilityDisplay:
+    """Share of the variance of features that the other view predicts.
+
+    Make a display with :meth:`from_estimator`.
+
+    Parameters
+    ----------
+    blocks : mapping of str to float
+        R2 of each block of features.
+    directions : array-like of shape (n_directions,)
+        R2 of the leading directions of the embedding, the strongest first.
+    name : str or None, default=None
+        Title of the axes, for example the name of the data set; None draws no title.
+
+    Attributes
+    ----------
+    ax_ : matplotlib.axes.Axes
+        Axes with the bars.
+    figure_ : matplotlib.figure.Figure
+        The figure of `ax_`.
+    bars_ : list of matplotlib.container.BarContainer
+        The bars of the blocks, then those of the directions.
+
+    Examples
+    --------
+    >>> import matplotlib
+    >>> matplotlib.use("Agg")
+    >>> import numpy as np
+    >>> from sklearn_pulse import CrossPredictionTransformer
+    >>> from sklearn_pulse.plotting import PredictabilityDisplay
+    >>> X = np.random.default_rng(0).normal(size=(40, 64, 3))
+    >>> cross = CrossPredictionTransformer(num_kernels=84, n_components=6, random_state=0)
+    >>> display = PredictabilityDisplay.from_estimator(cross.fit(X, groups=np.arange(40) // 10))
+    >>> [len(bars) for bars in display.bars_]
+    [4, 6]
+    >>> display.figure_.savefig("predictability.png")  # doctest: +SKIP
+    """
+
+    def __init__(
+        self, blocks: Mapping[str, float], directions: ArrayLike, *, name: str | None = None
+    ) -> None:
+        self.blocks = blocks
+        self.directions = directions
+        self.name = name
+
+    @classmethod
+    def from_estimator(
+        cls, estimator: Any, *, name: str | None = None, ax: Any = None, **bar_kw: Any
+    ) -> PredictabilityDisplay:
+        """Draw the predictability that a fitted transformer found.
+
+        Parameters
+        ----------
+        estimator : CrossPredictionTransformer
+            A fitted transformer with the attribute `predictability_`.
+        name : str or None, default=None
+            Title of the axes; None draws no title.
+        ax : matplotlib.axes.Axes, default=None
+            Axes to draw on; None makes a new figure.
+        **bar_kw : dict
+            Keyword arguments for :meth:`matplotlib.axes.Axes.bar`.
+
+        Returns
+        -------
+        PredictabilityDisplay
+            The display, already drawn.
+
+        Raises
+        ------
+        NotFittedError
+            If the estimator is not fitted.
+        """
+        check_is_fitted(estimator, "predictability_")
+        found = estimator.predictability_
+        return cls(found["blocks"], found["directions"], name=name).plot(ax=ax, **bar_kw)
+
+    def plot(
+        self, ax: Any = None, *, name: str | None = None, **bar_kw: Any
+    ) -> PredictabilityDisplay:
+        """Draw the bars.
+
+        Parameters
+        ----------
+        ax : matplotlib.axes.Axes, default=None
+            Axes to draw on; None makes a new figure.
+        name : str or None, default=None
+            Title of the axes; None takes the `name` of the display.
+        **bar_kw : dict
+            Keyword arguments for :meth:`matplotlib.axes.Axes.bar`.
+
+        Returns
+        -------
+        PredictabilityDisplay
+            The display itself, with `ax_`, `figure_` and `bars_`.
+        """
+        self.ax_ = axes_or_new(ax)
+        self.figure_ = self.ax_.figure
+        directions: NDArray[Any] = np.asarray(self.directions)
+        first = len(self.blocks) + 1  # a gap between blocks and directions
+        places = np.arange(first, first + len(directions))
+        colors = distinct_colors(2)
+        self.bars_ = [
+            self.ax_.bar(
+                range(len(self.blocks)), list(self.blocks.values()), **{"color": colors[0]} | bar_kw
+            ),
+            self.ax_.bar(places, directions, **{"color": colors[1]} | bar_kw),
+        ]
+        named = [*self.blocks, *(f"direction {i}" for i in (1, len(directions)))]
+        self.ax_.set_xticks(
+            [*range(len(self.blocks)), places[0], places[-1]], named, rotation=30, ha="right"
+        )
+        self.ax_.axhline(0.0, color="black", linewidth=0.8)
+        self.ax_.set_ylabel("share predicted by the other view (R2)")
+        self.ax_.set_ylim(min(-0.05, np.nanmin([0.0, *directions])), 1.0)
+        title = self.name if name is None else name
+        if title is not None:
+            self.ax_.set_title(title)
+        return self

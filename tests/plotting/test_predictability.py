@@ -1,0 +1,42 @@
+import numpy as np
+import pytest
+from sklearn.exceptions import NotFittedError
+
+from sklearn_pulse import CrossPredictionTransformer
+from sklearn_pulse.plotting import PredictabilityDisplay
+from tests.helpers import make_windows
+
+
+@pytest.fixture(scope="module")
+def cross():
+    X, _ = make_windows(40, 32)
+    params = {"num_kernels": 84, "n_components": 8, "embedding_dim": 16, "random_state": 0}
+    return CrossPredictionTransformer(**params).fit(X, groups=np.arange(40) // 10)
+
+
+def test_bars_are_the_attribute(cross, headless):
+    figure, ax = headless.subplots()
+    display = PredictabilityDisplay.from_estimator(cross, name="sines", ax=ax, alpha=0.5)
+    assert display.ax_ is ax and display.figure_ is figure
+    heights = [[bar.get_height() for bar in bars] for bars in display.bars_]
+    assert heights[0] == list(cross.predictability_["blocks"].values())
+    assert heights[1] == cross.predictability_["directions"].tolist()
+    names = [label.get_text() for label in ax.get_xticklabels()]
+    assert names == [*cross.blocks_, "direction 1", "direction 8"]
+    assert ax.get_title() == "sines"
+    lowest, highest = ax.get_ylim()
+    assert highest == 1 and all(lowest <= height for height in heights[1])
+    assert {bar.get_alpha() for bars in display.bars_ for bar in bars} == {0.5}
+
+
+def test_nothing_held_out():
+    X, _ = make_windows(3, 16)
+    cross = CrossPredictionTransformer(num_kernels=84, random_state=0).fit(X, groups=[0, 0, 1])
+    display = PredictabilityDisplay.from_estimator(cross)
+    assert np.isnan([bar.get_height() for bar in display.bars_[1]]).all()
+    display.figure_.canvas.draw()
+
+
+def test_not_fitted():
+    with pytest.raises(NotFittedError):
+        PredictabilityDisplay.from_estimator(CrossPredictionTransformer())
