@@ -2,9 +2,9 @@
 
     python -m perf.cross_prediction [--windows 1000000] [--kernels 10000]
 
-`fit` reads recordings of 100 windows of 128 steps and 6 channels. The program fits on a tenth of the
-windows first, and prints the time per window of both fits, and the memory of the process that no
-file backs, at each tenth of the second fit.
+`fit` reads recordings of 100 windows of 128 steps and 6 channels. The program fits on a tenth of
+the windows, then on all, and prints the time per window, and the memory of the process that no file
+backs at each tenth of the time.
 """
 
 from __future__ import annotations

@@ -61,9 +61,10 @@ class CrossPredictionTransformer(BaseFeatureTransformer):
     alpha : "auto" or float, default="auto"
         Share of the recording's constant part that is removed, from 0 to 1. The constant part
         tells who was recorded if recordings visit several states, and the state itself if a
-        recording is one state. "auto" removes half of it, and more where windows differ more
-        within a recording than between recordings (``max(1/2, kappa_)``). Halves of windows have
-        no constant part, and `alpha` has no effect.
+        recording is one state. "auto" removes half of it; more if adjacent windows share much more
+        than the constant part (`kappa_` above 1/2), and less if they share hardly more
+        (``sqrt(kappa_)``, with `kappa_` below 1/4). Halves of windows have no constant part, and
+        `alpha` has no effect.
     views : {"auto", "adjacent", "halves"}, default="auto"
         What predicts each other: adjacent windows of a recording, or the halves of a window.
         "auto" takes adjacent windows where the recordings are known and hold any.
@@ -276,8 +277,7 @@ class CrossPredictionTransformer(BaseFeatureTransformer):
         moments = recording_moments((f for (f,) in views), recording, follows)
         self.n_pairs_ = int(follows.sum())
         self.kappa_ = share_of_change(moments)
-        automatic = min(max(0.5, self.kappa_), 1.0)
-        self.alpha_ = automatic if self.alpha == "auto" else float(self.alpha)
+        self.alpha_ = _automatic(self.kappa_) if self.alpha == "auto" else float(self.alpha)
         removed = self.alpha_ * moments.constant
         shared = (1 - self.alpha_) * (moments.adjacent + moments.constant) / 2
         shared += self.alpha_ * moments.adjacent - removed
@@ -423,6 +423,15 @@ class CrossPredictionTransformer(BaseFeatureTransformer):
     @property
     def _n_features_out(self) -> int:
         return int(self._map.shape[1])
+
+
+def _automatic(kappa: float) -> float:
+    """Return the share of the constant part to remove.
+
+    If adjacent windows share nothing beyond the constant part (`kappa` is 0), the constant part is
+    all that can be kept.
+    """
+    return min(max(min(0.5, max(kappa, 0.0) ** 0.5), kappa), 1.0)
 
 
 def _check_weights(weights: Any) -> None:

@@ -70,7 +70,7 @@ ALLOWED = {
     "baselines": METHOD | {"augmentations", "features", "windows"},
     # 5. on top
     "interop": {"_pulse"},
-    "panel": {"_pulse", "_training", "base", "baselines", "windows"},
+    "panel": {"_pulse", "_training", "base", "baselines", "features", "windows"},
     "plotting": {
         "_data",
         "_data._labels",

@@ -4,14 +4,21 @@ import pickle
 import sys
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 from scipy.linalg import inv
+from sklearn import config_context
 from sklearn.base import clone
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GridSearchCV, GroupKFold, cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 from sklearn_pulse import CrossPredictionTransformer
-from sklearn_pulse.evaluation import make_linear_probe
+from sklearn_pulse.evaluation import LabeledSubsetClassifier, make_linear_probe
 from sklearn_pulse.features import StatisticsTransformer
+from sklearn_pulse.plotting import EmbeddingDisplay
 from sklearn_pulse.windows import RecordingWindows
 from tests.helpers import make_windows, sklearn_suite
 
@@ -39,7 +46,8 @@ def literal_similarities(phi, recording, follows, alpha, rho, ceiling):
             n_pairs += 1
     C /= n_pairs
     kappa = 1 - np.trace(B) / np.trace(C)
-    alpha = max(0.5, kappa) if alpha == "auto" else alpha
+    if alpha == "auto":
+        alpha = min(kappa, 1) if kappa > 0.5 else 0.5 if kappa > 0.25 else np.sqrt(max(kappa, 0))
     S = (1 - alpha) * (C + B) / 2 + alpha * (C - B)
     inverse = inv(V + rho * np.trace(V) * np.eye(r))
     maps = [inverse @ S, inverse @ (V - alpha * B)]
@@ -73,16 +81,26 @@ def test_embedding_literally(alpha):
     kappa, expected_alpha, expected = literal_similarities(phi, recording, follows, alpha, 0.01, 64)
     assert cross.n_pairs_ == follows.sum() and list(cross.blocks_) == ["statistics"]
     assert cross.kappa_ == pytest.approx(kappa, abs=1e-5)
-    assert cross.alpha_ == pytest.approx(min(expected_alpha, 1.0), abs=1e-4)
+    assert cross.alpha_ == pytest.approx(expected_alpha, abs=1e-5)
     embedding = cross.transform(X).astype(np.float64)
-    if kappa <= 1 or alpha != "auto":
-        scale = np.abs(expected).max()
-        np.testing.assert_allclose(embedding @ embedding.T, expected, atol=2e-5 * scale)
+    scale = np.abs(expected).max()
+    np.testing.assert_allclose(embedding @ embedding.T, expected, atol=2e-5 * scale)
     # The order of the rows says nothing where the start of each window is known.
     order = np.random.default_rng(1).permutation(40)
     shuffled = clone(cross).fit(X[order], groups=recording[order], start=start[order])
     assert shuffled.n_pairs_ == cross.n_pairs_
     assert shuffled.kappa_ == pytest.approx(cross.kappa_, abs=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("kappa", "alpha"),
+    [(-0.2, 0.0), (0.0, 0.0), (0.04, 0.2), (0.25, 0.5), (0.4, 0.5), (0.7, 0.7), (1.3, 1.0)],
+)
+def test_automatic_alpha(monkeypatch, kappa, alpha):
+    monkeypatch.setattr("sklearn_pulse._cross_prediction.share_of_change", lambda moments: kappa)
+    X, _ = make_windows(12, 16)
+    cross = CrossPredictionTransformer(**SMALL).fit(X, groups=np.arange(12) // 6)
+    assert cross.alpha_ == pytest.approx(alpha)
 
 
 def test_what_stays_constant_is_removed():
@@ -111,7 +129,7 @@ def test_views_and_recordings():
     groups = np.arange(60) // 20
     adjacent = CrossPredictionTransformer(**SMALL).fit(X, groups=groups)
     assert (adjacent.views_, adjacent.n_pairs_) == ("adjacent", 57)
-    assert 0.5 <= adjacent.alpha_ <= 1
+    assert 0 <= adjacent.alpha_ <= 1
     halves = CrossPredictionTransformer(**SMALL).fit(X)
     assert (halves.views_, halves.n_pairs_, halves.alpha_) == ("halves", 60, 0.0)
     assert np.isnan(halves.kappa_)
@@ -329,3 +347,44 @@ def test_blocks_are_transformers():
     for block in cross.blocks_.values():
         features = block.transform(X[:, :, 0])
         assert features.shape == (12, len(block.get_feature_names_out()))
+
+
+def test_panels():
+    """A panel of series of different lengths, as sktime passes it."""
+    pytest.importorskip("sktime")
+    from sklearn_pulse.panel import as_panel_transformer
+
+    X, _ = make_windows(12, 40)
+    frames = [pd.DataFrame(x[: 40 - i]) for i, x in enumerate(X)]
+    panel = as_panel_transformer(CrossPredictionTransformer(**SMALL))
+    embedding = panel.fit_transform(frames)
+    assert embedding.shape == (12, 16)
+    padded = X.copy()
+    for i, x in enumerate(padded):
+        x[40 - i :] = np.nan
+    expected = CrossPredictionTransformer(**SMALL).fit(padded).transform(padded)
+    np.testing.assert_array_equal(embedding, expected)
+
+
+def test_pipelines_and_searches():
+    """Recordings are routed to the transformer; unlabelled windows help to fit it."""
+    X, y = make_windows(48, 32)
+    groups = np.arange(48) // 8
+    with config_context(enable_metadata_routing=True):
+        cross = CrossPredictionTransformer(**SMALL).set_fit_request(groups=True)
+        pipe = make_pipeline(cross, StandardScaler(), LabeledSubsetClassifier(LogisticRegression()))
+        grid = {"crosspredictiontransformer__alpha": [0.0, 1.0]}
+        search = GridSearchCV(pipe, grid, cv=GroupKFold(3), error_score="raise")
+        partly = np.where(np.arange(48) % 8 < 4, y, -1)
+        search.fit(X, partly, groups=groups)
+    best = search.best_estimator_[0]
+    assert best.views_ == "adjacent" and best.n_pairs_ == 42
+    assert search.best_estimator_.score(X, y) > 0.9
+    assert EmbeddingDisplay.from_estimator(best, X, partly).coordinates.shape == (48, 2)
+
+
+def test_two_workers_give_the_bits_of_one():
+    X, y = make_windows(40, 32)
+    probe = make_pipeline(CrossPredictionTransformer(**SMALL, num_threads=1), LogisticRegression())
+    one, two = (cross_val_score(probe, X, y, cv=4, n_jobs=n) for n in (1, 2))
+    np.testing.assert_array_equal(one, two)

@@ -275,7 +275,7 @@ def test_output_of_the_wrapped_one_does_not_matter(encoder):
             make_pipeline(StandardScaler(), PulseTransformer()),
             "got Pipeline: wrap only the transformer",
         ),
-        (baselines.MiniRocketTransformer(), "with an encoder.*got MiniRocketTransformer: wrap"),
+        (StandardScaler(), "transformer of windows.*got StandardScaler: wrap"),
         (PulseTransformer, "got type: wrap"),
     ],
 )

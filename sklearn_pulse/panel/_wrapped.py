@@ -11,6 +11,7 @@ from sklearn.utils import get_tags
 from .._pulse import PulseTransformer
 from ..base import WindowEmbedder
 from ..baselines import RandomEncoderTransformer
+from ..features._base import BaseFeatureTransformer
 from ._adapter import SMALL, PanelAdapter
 
 
@@ -117,9 +118,9 @@ def _check_estimator(estimator: Any) -> None:
     """Raise unless `estimator` is a transformer of the package that needs no labels."""
     inner = estimator.estimator if isinstance(estimator, FrozenEstimator) else estimator
     name = type(inner).__name__
-    if not isinstance(inner, WindowEmbedder):
+    if not isinstance(inner, WindowEmbedder | BaseFeatureTransformer):
         raise TypeError(
-            "estimator must be a transformer of sklearn_pulse with an encoder, such as"
+            "estimator must be a transformer of windows of sklearn_pulse, such as"
             f" PulseTransformer(), got {name}: wrap only the transformer, and put the steps after"
             " it into a pipeline, as_panel_transformer(...) * LogisticRegression()."
         )

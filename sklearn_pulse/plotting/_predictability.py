@@ -120,9 +120,7 @@ class PredictabilityDisplay:
             self.ax_.bar(places, directions, **{"color": colors[1]} | bar_kw),
         ]
         named = [*self.blocks, *(f"direction {i}" for i in (1, len(directions)))]
-        self.ax_.set_xticks(
-            [*range(len(self.blocks)), places[0], places[-1]], named, rotation=30, ha="right"
-        )
+        self.ax_.set_xticks([*range(len(self.blocks)), places[0], places[-1]], named, rotation=90)
         self.ax_.axhline(0.0, color="black", linewidth=0.8)
         self.ax_.set_ylabel("share predicted by the other view (R2)")
         self.ax_.set_ylim(min(-0.05, np.nanmin([0.0, *directions])), 1.0)
