@@ -18,7 +18,7 @@ that the environment variable SKLEARN_PULSE_DATA names.
 # -----------
 # A window comes with its recording and its start. In HAR a recording is a person who sits, stands
 # and walks; in Bonn it is a segment of 24 seconds of one of five kinds of EEG. Half of the one and
-# a quarter of the other make a run of about a minute.
+# a quarter of the other make a run of about two minutes.
 
 import os
 from pathlib import Path
