@@ -13,12 +13,15 @@ from sklearn.pipeline import Pipeline
 
 import sklearn_pulse
 
-from .. import PulseOracleTransformer, baselines, presets
+from .. import CrossPredictionTransformer, PulseOracleTransformer, baselines, presets
 from ..base import BaseEncoderTransformer, BaseSSLTransformer
 from ..baselines import MiniRocketTransformer, RandomEncoderTransformer, SupervisedClassifier
 from ..evaluation import make_linear_probe
 from ..features import StatisticsTransformer
 from . import _paper as paper
+from ._aeon import MultiRocketHydraTransformer, QuantTransformer
+
+_ROOMS = (sklearn_pulse, baselines)  # whose public names are looked through for methods
 
 
 @dataclass(frozen=True)
@@ -67,6 +70,11 @@ class Method:
     def is_classifier(self) -> bool:
         """Whether the estimator predicts labels itself, without an embedding to probe."""
         return self._is_a(SupervisedClassifier)
+
+    @property
+    def knows_recordings(self) -> bool:
+        """Whether `fit` takes the recording and the start of each window."""
+        return self.make is not None and "start" in inspect.signature(self.make.fit).parameters
 
     def _is_a(self, base: type) -> bool:
         """Return whether the estimator inherits from a class."""
@@ -146,16 +154,35 @@ def controls() -> list[Method]:
     ]
 
 
+def aeon_controls() -> list[Method]:
+    """Return the controls whose features come from aeon."""
+    return [
+        Method(
+            "multirocket-hydra",
+            "MultiRocket-Hydra",
+            MultiRocketHydraTransformer,
+            {},
+            is_control=True,
+        ),
+        Method("quant", "QUANT", QuantTransformer, {}, is_control=True),
+    ]
+
+
+def cross_prediction() -> Method:
+    """Return the method in closed form, which trains no network."""
+    return Method("cross-prediction", "cross-prediction", CrossPredictionTransformer, {})
+
+
 def trained() -> list[Method]:
     """Return every public self-supervised method, with PULSE first.
 
     New methods are found by their class. Methods that need labels, such as the oracles, are
     excluded.
     """
+    public = [getattr(module, name) for module in _ROOMS for name in module.__all__]
     classes = {
         value
-        for module in (sklearn_pulse, baselines)
-        for value in vars(module).values()
+        for value in public
         if inspect.isclass(value) and issubclass(value, BaseSSLTransformer)
     }
     every = [Method(method_name(cls), _title(cls), cls, {}) for cls in classes]
@@ -189,5 +216,13 @@ def ablations() -> list[Method]:
 
 def all_methods() -> dict[str, Method]:
     """Return every method by name."""
-    every = [*trained(), supervised(), *oracles(), *ablations(), *controls()]
+    every = [
+        cross_prediction(),
+        *trained(),
+        supervised(),
+        *oracles(),
+        *ablations(),
+        *controls(),
+        *aeon_controls(),
+    ]
     return {method.name: method for method in every}

@@ -30,7 +30,7 @@ def draw(table: Table, path: Path) -> None:
 
     complete = [m for m in table.methods if all((m.name, x) in table.values for x in _LABELS)]
     curves = [method for method in complete if method.make is not None]
-    if PROTOCOLS[table.protocol].is_crossed:
+    if PROTOCOLS[table.protocol].is_crossed or PROTOCOLS[table.protocol].is_wide:
         figure = _across_columns(table)
     else:
         figure = _label_efficiency(table, curves) if curves else _figures(table)
@@ -81,7 +81,8 @@ def _across_columns(table: Table) -> Any:
     else:
         right.text(0.5, 0.5, "missing", ha="center", color="0.5", transform=right.transAxes)
     for ax in (left, right):
-        ax.set_xticks(range(len(table.metrics)), table.metrics)
+        is_wide = PROTOCOLS[table.protocol].is_wide
+        ax.set_xticks(range(len(table.metrics)), table.metrics, rotation=90 if is_wide else 0)
         ax.grid(alpha=0.3)
     figure.suptitle(f"{table.title}, budget {table.budget}", x=0.01, ha="left", fontsize="medium")
     if left.containers:

@@ -11,7 +11,17 @@ import numpy as np
 from ..evaluation import clustering_scores, make_cluster_probe, reconstruction_scores
 from ..model_selection import LabelFractionSplit
 from ._budgets import Budget
-from ._methods import Method, ablations, controls, oracles, supervised, trained
+from ._comparison import COLUMNS, SOURCES, compare, on_division
+from ._methods import (
+    Method,
+    ablations,
+    aeon_controls,
+    controls,
+    cross_prediction,
+    oracles,
+    supervised,
+    trained,
+)
 from ._supervised import supervised_scores
 from ._synthetic import SYNTHETIC, on_system, synthetic
 from ._tasks import N_FOLDS, SCENARIOS, TASKS
@@ -54,6 +64,9 @@ class Protocol:
     is_crossed : bool, default=False
         Whether data sets are columns. Then data sets with the same title share a table, in which
         each has the column named by its `column`, and a further table holds the means over titles.
+    is_wide : bool, default=False
+        Whether each amount of labels and each probe has a table, whose columns are data sets. Then
+        the data sets state how often they are run.
     """
 
     name: str
@@ -65,6 +78,15 @@ class Protocol:
     metrics: tuple[str, ...]
     has_folds: bool = False
     is_crossed: bool = False
+    is_wide: bool = False
+
+    def n_runs(self, dataset: str, n_seeds: int | None, budget: Budget) -> int:
+        """Return the number of seeds, folds or divisions of a data set."""
+        if self.has_folds:
+            return N_FOLDS
+        if self.is_wide:
+            return min(self.datasets[dataset].n_runs, n_seeds or N_FOLDS)
+        return n_seeds or budget.n_seeds
 
 
 def _on_paper_split(
@@ -137,6 +159,11 @@ def _compared() -> list[Method]:
     return [*trained(), *controls()]
 
 
+def _compared_on_all_sources() -> list[Method]:
+    """Return the method in closed form, all self-supervised methods and all controls."""
+    return [cross_prediction(), *trained(), *controls(), *aeon_controls()]
+
+
 def _compared_on_few_labels() -> list[Method]:
     """Return all self-supervised methods, the supervised method and the controls."""
     return [*trained(), supervised(), *controls()]
@@ -207,6 +234,16 @@ PROTOCOLS = {
             on_system,
             tuple(dict.fromkeys(source.column for source in SYNTHETIC.values())),
             is_crossed=True,
+        ),
+        Protocol(
+            "comparison",
+            "Comparison",
+            compare,
+            SOURCES,
+            _compared_on_all_sources,
+            on_division,
+            COLUMNS,
+            is_wide=True,
         ),
     )
 }

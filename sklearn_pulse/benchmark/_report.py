@@ -54,7 +54,8 @@ def report(results: Results, folder: Path) -> str:
     if not found:
         raise ValueError(f"{results.folder} holds no finished cell: run a protocol first.")
     folder.mkdir(parents=True, exist_ok=True)
-    text = "\n".join(markdown(table) for table in found)
+    wide = [table for table in found if PROTOCOLS[table.protocol].is_wide]
+    text = "\n".join([*_summaries(wide), *(markdown(table) for table in found)])
     ran_with = sorted({_versions(record) for record in results} - {""})
     text += "".join(f"\nRun with {versions}.\n" for versions in ran_with)
     looks = results.looks()
@@ -104,6 +105,9 @@ def rows(table: Table) -> Iterator[dict[str, Any]]:
 
 def markdown(table: Table) -> str:
     """Return a table in Markdown: mean and spread over seeds in percent, the best in bold."""
+    if PROTOCOLS[table.protocol].is_wide:
+        text = [f"### {table.title}", "", *_grid(*_columns(table)), ""]
+        return "\n".join([*text, *(f"- {remark}" for remark in _wide_remarks(table)), ""])
     figures = _differences(table) if table.protocol == "ablation" else _figures(table)
     text = [f"### {table.title}", "", *_grid(*figures), ""]
     if PROTOCOLS[table.protocol].is_crossed:
@@ -130,6 +134,56 @@ def _figures(table: Table) -> tuple[list[str], list[list[str]]]:
             line += [_figure(value, bold=wins), _percent(table.paper(method.name, metric))]
         lines.append(line)
     return header, lines
+
+
+_HERO = "cross-prediction"  # whose lost cells a comparison names
+
+
+def _columns(table: Table) -> tuple[list[str], list[list[str]]]:
+    """Return header and lines of a table whose columns are data sets; lost cells are marked."""
+    lines = []
+    for method in table.methods:
+        line = [method.title + (" (control)" if method.is_control else "")]
+        for metric in table.metrics:
+            wins = method.name in [best.name for best in table.best(metric)]
+            figure = _figure(table.values.get((method.name, metric)), bold=wins)
+            lost = method.name == _HERO and table.better(_HERO, metric)
+            line.append(figure + (" (lost)" if lost else ""))
+        lines.append(line)
+    return ["%", *table.metrics], lines
+
+
+def _wide_remarks(table: Table) -> list[str]:
+    """Return remarks on a table whose columns are data sets."""
+    titles = {method.name: method.title for method in table.methods}
+    remarks = [
+        "Mean ± standard deviation over divisions and draws of the labels. Budget"
+        f" {table.budget}: {BUDGETS[table.budget]}."
+    ]
+    for metric in table.metrics:
+        better = table.better(_HERO, metric)
+        if better:
+            names = ", ".join(
+                f"{titles[name]} {_figure(v, sign='+')}" for name, v in better.items()
+            )
+            remarks.append(f"**Lost by {titles[_HERO]}: {metric}**, to {names}.")
+    return [*remarks, *(f"Note: {note}." for note in table.notes)]
+
+
+def _summaries(wide: list[Table]) -> Iterator[str]:
+    """Yield the numbers of cells that are won and lost, one table per part and budget."""
+    parts = dict.fromkeys((table.split, table.budget) for table in wide)
+    for part in parts:
+        of_part = [table for table in wide if (table.split, table.budget) == part]
+        lines = []
+        for table in of_part:
+            there = [metric for metric in table.metrics if (_HERO, metric) in table.values]
+            lost = [metric for metric in there if table.better(_HERO, metric)]
+            won = f"{len(there) - len(lost)} of {len(there)}"
+            lines.append([table.dataset, won, "; ".join(lost) or "none"])
+        title = f"### Cells that {_HERO} wins against every other row, {part[0]}, budget {part[1]}"
+        grid = _grid(["measure", "won", "lost"], lines)
+        yield "\n".join([title, "", *grid, ""])
 
 
 def _differences(table: Table) -> tuple[list[str], list[list[str]]]:

@@ -19,9 +19,9 @@ from filelock import FileLock, Timeout
 from .._version import __version__
 from ._budgets import BUDGETS
 from ._cells import Cell, Results
+from ._comparison import settings as comparison_settings
 from ._methods import all_methods
 from ._protocols import PROTOCOLS
-from ._tasks import N_FOLDS
 from ._trial import Execution, encoder_identity
 
 _WAIT = 2.0  # seconds between checks of cells that another process is running
@@ -70,13 +70,14 @@ def plan(
     ----------
     protocols : iterable of str
         Names of the protocols: "linear-probe", "label-efficiency", "transfer", "ablation",
-        "cross-validation" or "synthetic".
+        "cross-validation", "synthetic" or "comparison".
     datasets : iterable of str, default=None
         Names of the data sets to run; None means all data sets of each protocol.
     methods : iterable of str, default=None
         Names of the methods to run; None means all methods of each protocol.
     n_seeds : int, default=None
-        Number of seeds, which are 0, 1, ...; None takes the number of the budget.
+        Number of seeds, which are 0, 1, ...; None takes the number of the budget, or in the
+        comparison all divisions of each source.
     split : {"val", "test"}, default="val"
         Part of the data that is scored. A cross-validation always scores its test folds.
     budget : {"smoke", "tiny", "small", "medium", "full"}, default="small"
@@ -96,13 +97,12 @@ def plan(
     """
     cells: list[Cell] = []
     for protocol in (PROTOCOLS[name] for name in protocols):
-        n_runs = N_FOLDS if protocol.has_folds else n_seeds or BUDGETS[budget].n_seeds
         scored = "test" if protocol.has_folds else split
         cells += [
             Cell(protocol.name, dataset, method.name, seed, scored, budget)
             for dataset in protocol.datasets
             for method in protocol.methods()
-            for seed in range(n_runs)
+            for seed in range(protocol.n_runs(dataset, n_seeds, BUDGETS[budget]))
             if (datasets is None or dataset in datasets)
             and (methods is None or method.name in methods)
         ]
@@ -115,6 +115,8 @@ def identity(cell: Cell) -> dict[str, Any]:
     protocol = PROTOCOLS[cell.protocol]
     budget = BUDGETS[cell.budget]
     settings = encoder_identity(method, protocol.datasets[cell.dataset].preset, cell.seed, budget)
+    if protocol.is_wide:
+        settings["comparison"] = comparison_settings()
     if cell.protocol == "transfer":
         settings["finetune_epochs"] = budget.finetune_epochs
     if method.is_classifier:

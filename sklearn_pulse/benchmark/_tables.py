@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -11,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from . import _paper as paper
+from ._comparison import MEASURES
 from ._methods import Method
 from ._protocols import PROTOCOLS
 
@@ -24,11 +26,12 @@ class Value:
 
     Parameters
     ----------
-    of_seed : dict of int to float
-        Score of each seed; if there are several draws, their mean.
+    of_seed : dict to float
+        Score of each seed; if there are several draws, their mean. In a comparison, the score of
+        each data set, division and draw.
     """
 
-    of_seed: dict[int, float]
+    of_seed: dict[Any, float]
 
     @property
     def per_seed(self) -> list[float]:
@@ -76,7 +79,8 @@ class Table:
     @property
     def name(self) -> str:
         """Name of the files of the table."""
-        return f"{self.protocol}-{self.dataset}-{self.split}-{self.budget}"
+        dataset = re.sub(r"[^\w>-]+", "-", self.dataset)
+        return f"{self.protocol}-{dataset}-{self.split}-{self.budget}"
 
     @property
     def title(self) -> str:
@@ -89,6 +93,8 @@ class Table:
         """Name of the data set in the paper."""
         if PROTOCOLS[self.protocol].is_crossed:
             return "mean over systems" if self.dataset == EVERYTHING else self.dataset
+        if PROTOCOLS[self.protocol].is_wide:
+            return self.dataset
         return PROTOCOLS[self.protocol].datasets[self.dataset].title
 
     @property
@@ -115,6 +121,15 @@ class Table:
         highest = max(means, default=np.nan)
         pairs = zip(there, means, strict=True)
         return [method for method, mean in pairs if np.isclose(mean, highest, 0, 1e-12)]
+
+    def better(self, method: str, metric: str) -> dict[str, Value]:
+        """Return by how much other methods are better on the seeds that both have, by name."""
+        found = {}
+        for other in self.methods:
+            value = self.difference(other.name, metric, method)
+            if value is not None and other.name != method and value.mean > 1e-12:
+                found[other.name] = value
+        return dict(sorted(found.items(), key=lambda pair: -pair[1].mean))
 
     def paper(self, method: str, metric: str) -> float | None:
         """Return the value in the paper; None if the paper reports no value."""
@@ -152,6 +167,9 @@ def tables(records: Iterable[dict[str, Any]]) -> Iterator[Table]:
         cell = record["cell"]
         found[cell["protocol"], cell["dataset"], cell["split"], cell["budget"]].append(record)
     for protocol in PROTOCOLS.values():
+        if protocol.is_wide:
+            yield from _wide(protocol.name, found)
+            continue
         of_protocol = [
             _table(*key, found[key])
             for dataset in protocol.datasets
@@ -172,6 +190,29 @@ def _table(
     values = {key: Value(of_seed) for key, of_seed in per_seed.items()}
     notes = {record["note"] for record in records} | {_training(record) for record in records}
     return Table(protocol, dataset, split, budget, values, tuple(sorted(notes - {""})))
+
+
+def _wide(name: str, found: dict[Any, list[dict[str, Any]]]) -> Iterator[Table]:
+    """Yield one table per measure, whose columns are those of the data sets of a protocol."""
+    sources = PROTOCOLS[name].datasets
+    keys = sorted({key[2:] for key in found if key[0] == name})
+    for split, budget in keys:
+        records = [r for dataset in sources for r in found.get((name, dataset, split, budget), [])]
+        notes = tuple(dict.fromkeys(_note_of(r, sources) for r in records if r["note"]))
+        for measure in MEASURES:
+            of_draw: dict[tuple[str, str], dict[Any, float]] = defaultdict(dict)
+            for record in records:
+                cell = record["cell"]
+                key = cell["method"], sources[cell["dataset"]].column
+                for draw, score in enumerate(record["scores"].get(measure, [])):
+                    of_draw[key][cell["dataset"], cell["seed"], draw] = score
+            values = {key: Value(scores) for key, scores in of_draw.items()}
+            yield Table(name, measure, split, budget, values, notes)
+
+
+def _note_of(record: dict[str, Any], sources: dict[str, Any]) -> str:
+    """Return the note of a cell, after the name of its column."""
+    return f"{sources[record['cell']['dataset']].column}: {record['note']}"
 
 
 def _crossed(of_datasets: list[Table]) -> Iterator[Table]:

@@ -25,6 +25,7 @@ from ..windows import random_windows
 
 N_FOLDS = 5
 _SPLIT_SEED = 1234  # seed of the published divisions
+_N_SHUFFLES = 50  # divisions among which that with most classes per fold is chosen
 
 
 @dataclass(frozen=True)
@@ -53,6 +54,10 @@ class Task:
         Note for the reader of the table.
     group_unit : str, default="people"
         Name of the unit that forms a group, in the plural.
+    recording : ndarray of shape (n_windows,) or None, default=None
+        Number of the recording of each window; None if it is not known.
+    start : ndarray of shape (n_windows,) or None, default=None
+        First time step of each window in its recording; None if it is not known.
     """
 
     name: str
@@ -65,6 +70,8 @@ class Task:
     recording_groups: NDArray[Any] | None = None
     note: str = ""
     group_unit: str = "people"
+    recording: NDArray[Any] | None = None
+    start: NDArray[Any] | None = None
 
     def rows(self, part: str) -> NDArray[np.intp]:
         """Return the numbers of the windows of a part."""
@@ -76,12 +83,32 @@ class Task:
         Folds hold whole groups. Groups are people if these are known, else recordings (paper,
         Appendix E).
         """
-        part = np.full(len(self.y), "train", dtype="<U5")
         splitter = GroupKFold(N_FOLDS, shuffle=True, random_state=_SPLIT_SEED)
-        folds = list(splitter.split(self.X, self.y, self.groups))
-        part[folds[number][1]] = "test"
-        part[folds[(number + 1) % N_FOLDS][1]] = "val"
-        divided = dataclasses.replace(self, split=part, note=f"folds hold whole {self.group_unit}")
+        folds = [held_out for _, held_out in splitter.split(self.X, self.y, self.groups)]
+        return self._divided(folds, number, f"folds hold whole {self.group_unit}")
+
+    def stratified_fold(self, number: int) -> Task:
+        """Return the task with one of `N_FOLDS` stratified folds as its test part.
+
+        The next fold is the validation part. Folds hold whole groups, and every class as far as
+        the groups allow; the note names the classes that a part lacks.
+        """
+        folds = _stratified_folds(self.y, self.groups)
+        note = f"folds hold whole {self.group_unit}"
+        divided = self._divided(folds, number, note)
+        lacking = {
+            part: sorted(set(self.y.tolist()) - set(self.y[divided.rows(part)].tolist()))
+            for part in ("train", "val", "test")
+        }
+        note += "".join(f"; {part} lacks {labels}" for part, labels in lacking.items() if labels)
+        return dataclasses.replace(divided, note=note)
+
+    def _divided(self, folds: list[NDArray[np.intp]], number: int, note: str) -> Task:
+        """Return the task with fold `number` as its test part, and the next for validation."""
+        part = np.full(len(self.y), "train", dtype="<U5")
+        part[folds[number]] = "test"
+        part[folds[(number + 1) % N_FOLDS]] = "val"
+        divided = dataclasses.replace(self, split=part, note=note)
         if self.recordings is None or self.recording_groups is None:
             return divided
         of_group = dict(zip(self.groups, part, strict=True))
@@ -89,13 +116,13 @@ class Task:
         recording_split = np.array([of_group.get(g, "none") for g in self.recording_groups])
         return dataclasses.replace(divided, recording_split=recording_split)
 
-    def with_validation(self) -> Task:
-        """Return the task with a validation part, which may be a fifth of the training windows."""
+    def with_validation(self, number: int = 0) -> Task:
+        """Return the task with a validation part, which may be a fold of the training windows."""
         if np.any(self.split == "val"):
             return self
         train = self.rows("train")
         splitter = StratifiedGroupKFold(N_FOLDS, shuffle=True, random_state=_SPLIT_SEED)
-        _, held_out = next(splitter.split(train, self.y[train], self.groups[train]))
+        _, held_out = list(splitter.split(train, self.y[train], self.groups[train]))[number]
         part = self.split.copy()
         part[train[held_out]] = "val"
         note = "a fifth of the training windows is the validation part"
@@ -146,6 +173,21 @@ class Task:
         rows = rows[: max(1, int(fraction * len(rows)))]
         rows = rows[_some(len(rows), n_windows, seed)]
         return self.X[rows], self.y[rows]
+
+
+def _stratified_folds(y: NDArray[Any], groups: NDArray[Any]) -> list[NDArray[np.intp]]:
+    """Return folds of whole groups; of several shuffles, the one whose folds show most classes."""
+    best: list[NDArray[np.intp]] = []
+    most = 0
+    for seed in range(_SPLIT_SEED, _SPLIT_SEED + _N_SHUFFLES):
+        splitter = StratifiedGroupKFold(N_FOLDS, shuffle=True, random_state=seed)
+        folds = [held_out for _, held_out in splitter.split(y, y, groups)]
+        n_shown = sum(len(np.unique(y[fold])) for fold in folds)
+        if n_shown > most:
+            best, most = folds, n_shown
+        if most == N_FOLDS * len(np.unique(y)):
+            break
+    return best
 
 
 def _some(n: int, n_kept: int | None, seed: int) -> NDArray[np.intp]:
@@ -226,6 +268,8 @@ def _task(name: str, data: Any, note: str = "", **changes: Any) -> Task:
         "recordings": data.recordings,
         "recording_split": data.recording_split,
         "recording_groups": groups,
+        "recording": data.recording,
+        "start": data.start,
     }
     return Task(name, note=note, **(content | changes))
 

@@ -145,18 +145,22 @@ class Trial:
         self.record: dict[str, Any] = {}
 
     @functools.cached_property
-    def encoder(self) -> Any:
-        """The fitted transformer; trained transformers are stored in the results folder."""
+    def name(self) -> str:
+        """Name of the files of the transformer, which differs between tasks and settings."""
         identity = encoder_identity(self.method, self.preset, self.seed, self.budget)
         identity |= {"task": self.task.name, "division": self.division}
         digest = hashlib.blake2b(json.dumps(identity, sort_keys=True).encode(), digest_size=6)
-        name = f"{self.task.name}-{self.method.name}-{self.seed}-{digest.hexdigest()}"
-        folder = self.execution.folder / "encoders" / name
+        return f"{self.task.name}-{self.method.name}-{self.seed}-{digest.hexdigest()}"
+
+    @functools.cached_property
+    def encoder(self) -> Any:
+        """The fitted transformer; trained transformers are stored in the results folder."""
+        folder = self.execution.folder / "encoders" / self.name
         if not self.method.is_trained:
             return self._fit_control()
         if not folder.exists():
             self._train(folder)
-        self.record |= json.loads((folder.parent / f"{name}.json").read_text())
+        self.record |= json.loads((folder.parent / f"{self.name}.json").read_text())
         return type(self)._load(folder, self.execution)
 
     @staticmethod
@@ -166,10 +170,15 @@ class Trial:
         return encoder.set_params(num_threads=execution.num_threads)
 
     def _fit_control(self) -> Any:
-        """Return the control, fitted on the training windows."""
+        """Return the control, or the method in closed form, fitted on the training windows."""
         control = self.method.build(self.method.settings(self.preset), self.seed, **self._options())
+        rows = self.task.rows("train")
+        known: dict[str, Any] = {}
+        if self.method.knows_recordings and self.task.recording is not None:
+            known["groups"] = self.task.recording[rows]
+            known["start"] = None if self.task.start is None else self.task.start[rows]
         start = time.perf_counter()
-        control.fit(self.task.X[self.task.rows("train")])
+        control.fit(self.task.X[rows], **known)
         self.record["fit_seconds"] = time.perf_counter() - start
         return control
 

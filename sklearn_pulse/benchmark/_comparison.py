@@ -1,0 +1,279 @@
+"""Comparison of all methods on all sources, with many, few and grouped labels, by two probes."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import tempfile
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.dummy import DummyClassifier
+from sklearn.metrics import accuracy_score
+
+from ..datasets import fetch_gesture
+from ..evaluation import macro_auroc
+from ..model_selection import LabelFractionSplit
+from ._budgets import Budget
+from ._methods import Method
+from ._probes import CS, FIXED_C, N_SEARCHED, SEARCH_ITER, LabelledRows
+from ._synthetic import SYNTHETIC
+from ._tasks import N_FOLDS, TASKS, Task, _task
+from ._trial import Execution, Scores, Trial
+
+N_DRAWS = 5
+_FRACTIONS = {"5 %": 0.05, "1 %": 0.01}
+_PEOPLE = {"2 people": 2, "1 person": 1}
+LABELS = ("100 %", *_FRACTIONS, *_PEOPLE)
+PROBES = {"": "C = 1", ", C chosen": "C chosen by cross-validation"}
+MEASURES = tuple(f"accuracy {labels}{probe}" for probe in PROBES for labels in LABELS)
+
+
+@dataclass(frozen=True)
+class ComparisonSource:
+    """Column of the comparison: a data set, and how it is divided.
+
+    Parameters
+    ----------
+    load : callable
+        Function of a seed that returns a loader, a function of the keyword arguments `data_home`
+        and `download_if_missing` that returns a `Task`.
+    preset : str
+        Name of the data set in :mod:`sklearn_pulse.presets`.
+    column : str
+        Name of the column. Sources of one column are averaged.
+    n_runs : int
+        Number of divisions or repetitions.
+    divide : callable
+        Function of a `Task` and the number of the run that returns the divided `Task`.
+    relabel : callable or None, default=None
+        Function from the labels to those that are scored; None keeps them.
+    """
+
+    load: Callable[[int], Callable[..., Task]]
+    preset: str
+    column: str
+    n_runs: int
+    divide: Callable[[Task, int], Task]
+    relabel: Callable[[NDArray[Any]], NDArray[Any]] | None = None
+
+    @property
+    def title(self) -> str:
+        """Name in tables."""
+        return self.column
+
+
+def _same(load: Callable[..., Task]) -> Callable[[int], Callable[..., Task]]:
+    """Return a function that returns one loader for all seeds."""
+    return lambda seed: load
+
+
+def _bonn(**home: Any) -> Task:
+    """Return the Bonn windows with five classes, the sets of the segments."""
+    task = TASKS["epilepsy"].load(**home)
+    if task.recording is None:
+        raise OSError("the Bonn text files are missing: only they tell the sets of the segments")
+    n_segments = task.recording.max() + 1  # in order of set, the same number of each
+    return dataclasses.replace(task, name="bonn", y=task.recording * 5 // n_segments)
+
+
+def _is_seizure(y: NDArray[Any]) -> NDArray[np.intp]:
+    """Return 1 for the set of seizures, which is the last, and 0 for the others."""
+    return (y == 4).astype(np.intp)
+
+
+def _gesture(**home: Any) -> Task:
+    """Return the gestures with the archive's split."""
+    data = fetch_gesture(**home, split="archive")
+    return _task("gesture-archive", data, recordings=None, group_unit="gestures")
+
+
+def _published(task: Task, number: int) -> Task:
+    """Keep the published division."""
+    return task
+
+
+SOURCES = {
+    "har": ComparisonSource(_same(TASKS["har"].load), "har", "HAR, recordings", 3, _published),
+    "har-people": ComparisonSource(
+        _same(TASKS["har"].load), "har", "HAR, people", N_FOLDS, Task.stratified_fold
+    ),
+    "wesad": ComparisonSource(
+        _same(TASKS["ppg"].load), "ppg", "WESAD", N_FOLDS, Task.stratified_fold
+    ),
+    "mitbih": ComparisonSource(
+        _same(TASKS["ecg"].load), "ecg", "MIT-BIH rhythm", N_FOLDS, Task.stratified_fold
+    ),
+    "bonn-2": ComparisonSource(
+        _same(_bonn), "eeg-transfer", "Bonn, 2 classes", N_FOLDS, Task.stratified_fold, _is_seizure
+    ),
+    "bonn-5": ComparisonSource(
+        _same(_bonn), "eeg-transfer", "Bonn, 5 classes", N_FOLDS, Task.stratified_fold
+    ),
+    "gesture": ComparisonSource(
+        _same(_gesture), "har-transfer", "UWave", N_FOLDS, Task.with_validation
+    ),
+    **{
+        name: ComparisonSource(source.load, source.preset, f"chaos, {source.column}", 1, _published)
+        for name, source in SYNTHETIC.items()
+        if source.noise in (3, 5)
+    },
+}
+COLUMNS = tuple(dict.fromkeys(source.column for source in SOURCES.values()))
+
+
+def on_division(
+    method: Method, dataset: str, seed: int, scored: str, budget: Budget, execution: Execution
+) -> Trial:
+    """Return a trial on the division whose number is the seed."""
+    source = SOURCES[dataset]
+    task = execution.load(source.load(seed))
+    divide_test = scored == "val" or source.divide is not Task.with_validation
+    task = source.divide(task, seed) if divide_test else task
+    division = f"{source.column} {seed}"
+    if source.relabel is not None:
+        task = dataclasses.replace(task, y=source.relabel(task.y))
+        division = division.replace("2 classes", "5 classes")  # the encoder is the same
+    return Trial(
+        method, dataset, task, source.preset, seed, scored, budget, execution, division=division
+    )
+
+
+def compare(trial: Trial) -> Scores:
+    """Score both probes with all labels, few labels, and the labels of few people.
+
+    With the labels of one person, people are drawn in random order until each class is shown by
+    one of them; a person who adds no class is passed over. With those of two, until each class is
+    shown by two. A person is a segment of Bonn, a gesture of UWave, a trial of a chaotic system.
+    """
+    train, scored = trial.split
+    rows = LabelledRows(_embedding(trial), trial.y, trial.task.groups[trial.rows])
+    scores: dict[str, list[float]] = defaultdict(list)
+    for labels, drawn in _draws(trial.y, rows.groups, train, trial.seed):
+        for name, value in _probed(trial, rows, drawn, scored, labels):
+            scores[name].append(value)
+    return {name: values for name, values in scores.items() if np.isfinite(values).all()}
+
+
+def settings() -> dict[str, Any]:
+    """Return the settings on which the scores of a comparison depend, beside the encoder."""
+    search = {"Cs": CS, "n_searched": N_SEARCHED, "search_iter": SEARCH_ITER}
+    return {"labels": LABELS, "n_draws": N_DRAWS, **search}
+
+
+def _draws(
+    y: NDArray[Any], groups: NDArray[Any], train: NDArray[np.intp], seed: int
+) -> Iterator[tuple[str, NDArray[np.intp]]]:
+    """Yield each draw of labelled rows with the name of its amount of labels."""
+    yield "100 %", train
+    for name, fraction in _FRACTIONS.items():
+        splitter = LabelFractionSplit(
+            fraction, n_draws=N_DRAWS, cv=[(train, train)], random_state=seed
+        )
+        for drawn, _ in splitter.split(y, y):
+            yield name, drawn
+    for name, n_people in _PEOPLE.items():
+        for draw in range(N_DRAWS):
+            chosen = people_of_each_class(y[train], groups[train], n_people, seed, draw)
+            yield name, train[chosen]
+
+
+def people_of_each_class(
+    y: NDArray[Any], groups: NDArray[Any], n_people: int, seed: int, draw: int
+) -> NDArray[np.intp]:
+    """Return the rows of random people, so that each class is shown by a number of them.
+
+    Parameters
+    ----------
+    y : ndarray of shape (n_windows,)
+        Labels.
+    groups : ndarray of shape (n_windows,)
+        Person of each window.
+    n_people : int
+        Number of people per class, if there are as many.
+    seed : int
+        Seed of the order of the people.
+    draw : int
+        Number of the draw, from 0 to `N_DRAWS` - 1. Each begins with other people.
+
+    Returns
+    -------
+    ndarray of int
+        Rows of the people who add a class that fewer people show so far.
+    """
+    people = np.random.RandomState(seed).permutation(np.unique(groups))
+    shown: Counter[Any] = Counter()
+    chosen = []
+    for person in np.roll(people, -(draw * len(people) // N_DRAWS)):
+        classes = np.unique(y[groups == person]).tolist()
+        if any(shown[label] < n_people for label in classes):
+            chosen.append(person)
+            shown.update(classes)
+    return np.flatnonzero(np.isin(groups, chosen))
+
+
+def _probed(
+    trial: Trial,
+    rows: LabelledRows,
+    drawn: NDArray[np.intp],
+    scored: NDArray[np.intp],
+    labels: str,
+) -> Iterator[tuple[str, float]]:
+    """Yield the scores of both probes that are fitted on the drawn rows."""
+    y = rows.y[scored]
+    if trial.method.make is None:
+        probe = DummyClassifier().fit(rows.Z[drawn], rows.y[drawn])
+        for suffix in PROBES:
+            yield from _scores(probe, rows.Z[scored], y, labels + suffix)
+        return
+    X, S = rows.standardised(drawn, scored)
+    C, n_capped = rows.choose_C(drawn, trial.seed)
+    fixed = rows.fit(drawn, FIXED_C, X)
+    chosen = fixed if C == FIXED_C else rows.fit(drawn, C, X)
+    for suffix, probe in zip(PROBES, (fixed, chosen), strict=True):
+        yield from _scores(probe, S, y, labels + suffix)
+        capped = float(probe.n_iter_.max() >= probe.max_iter)
+        yield f"stopped early {labels}{suffix}", capped
+    yield f"C {labels}", C
+    yield f"search fits stopped early {labels}", float(n_capped)
+
+
+def _scores(probe: Any, X: NDArray[Any], y: NDArray[Any], name: str) -> Iterator[tuple[str, float]]:
+    """Yield the scores of a fitted probe by name."""
+    predicted = probe.predict(X)
+    yield f"accuracy {name}", float(accuracy_score(y, predicted))
+    # The mean recall of the classes that are scored; a class that is only predicted has none.
+    recalls = [np.mean(predicted[y == label] == label) for label in np.unique(y)]
+    yield f"balanced accuracy {name}", float(np.mean(recalls))
+    auroc = float("nan")
+    if len(np.unique(y)) > 1:
+        auroc = macro_auroc(y, probe.predict_proba(X), classes=probe.classes_)
+    yield f"auroc {name}", auroc
+
+
+def _embedding(trial: Trial) -> NDArray[Any]:
+    """Return the embeddings of a trial, which are stored so that probes can be repeated."""
+    if trial.method.make is None:
+        return trial.embedding
+    path = trial.execution.folder / "embeddings" / f"{trial.name}-{trial.scored}.npy"
+    if not path.exists():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        embedding = trial.embedding
+        path.with_suffix(".json").write_text(json.dumps(trial.record))
+        _save(path, embedding)
+    trial.record |= json.loads(path.with_suffix(".json").read_text())
+    return np.load(path, mmap_mode="r")
+
+
+def _save(path: Path, values: NDArray[Any]) -> None:
+    """Store an array; its file is written completely or not at all."""
+    handle, partial = tempfile.mkstemp(dir=path.parent, suffix=".partial")
+    with os.fdopen(handle, "wb") as file:
+        np.save(file, values)
+    os.replace(partial, path)
