@@ -9,7 +9,7 @@ TORCH_ARGS ?=
 # One thread per process: the tests run in parallel, and waiting threads slow the others.
 TEST_ENV := SCIPY_ARRAY_API=1 OMP_NUM_THREADS=1 MPLBACKEND=Agg
 
-.PHONY: help install demo test test-slow test-gpu test-lowest coverage lint format hooks bench constraints clean
+.PHONY: help install controls demo test test-slow test-gpu test-lowest coverage lint format hooks bench constraints clean
 
 help:
 	@echo "make demo       install, then pretrain, probe and search on real recordings (minutes)"
@@ -18,6 +18,7 @@ help:
 	@echo "make test-lowest the tests, with the oldest versions that are admitted"
 	@echo "make test-gpu   the tests that need CUDA"
 	@echo "make coverage   the tests, and the share of the package's lines and branches that they run"
+	@echo "make controls   aeon, for MultiRocket-Hydra and QUANT in the comparison"
 	@echo "make bench      speed against the literal published step, every method's cost (docs/)"
 	@echo "make format     reformat the code"
 	@echo "make hooks      lint what is committed, before each commit"
@@ -30,6 +31,10 @@ $(VENV)/.installed: pyproject.toml constraints.txt
 	$(PIP) install --quiet --constraint constraints.txt $(TORCH_ARGS) torch
 	$(PIP) install --quiet --constraint constraints.txt --editable '.[test]'
 	@touch $@
+
+# aeon forbids the numba that the pinned numpy needs, and runs with it: hence without dependencies.
+controls: install
+	$(PIP) install --quiet --no-deps --constraint constraints.txt aeon Deprecated wrapt
 
 demo: install
 	$(BIN)/python examples/plot_quickstart.py

@@ -81,6 +81,7 @@ ALLOWED = {
     },
     "benchmark": {
         "__init__",
+        "_data._validation",
         "_finetune",
         "_parameters",
         "_version",
@@ -109,7 +110,7 @@ NO_TORCH = {
 }
 NO_SKLEARN = {"networks", "functional", "sampling", "augmentations"}
 HEAVY = tuple(
-    "sktime matplotlib wfdb mne pooch requests torchsde networkx dask rich tqdm pandas".split()
+    "aeon sktime matplotlib wfdb mne pooch requests torchsde networkx dask rich tqdm pandas".split()
 )
 
 

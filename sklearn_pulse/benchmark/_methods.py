@@ -179,7 +179,7 @@ def trained() -> list[Method]:
     New methods are found by their class. Methods that need labels, such as the oracles, are
     excluded.
     """
-    public = [getattr(module, name) for module in _ROOMS for name in module.__all__]
+    public = [getattr(module, name) for module in _ROOMS for name in dir(module)]
     classes = {
         value
         for value in public

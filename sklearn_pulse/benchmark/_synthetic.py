@@ -73,8 +73,8 @@ def _loader(system: str, noise: int, seed: int) -> Callable[..., Task]:
             data.recording_split,
             np.arange(len(data.recordings)),
             group_unit="trials",
-            recording=data.recording,
-            start=data.start,
+            recording=data.get("recording"),
+            start=data.get("start"),
         )
 
     return load

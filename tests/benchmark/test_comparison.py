@@ -1,0 +1,188 @@
+"""The comparison: sources, divisions, draws of labels and of people, and its wide tables."""
+
+import dataclasses
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from sklearn_pulse import CrossPredictionTransformer, presets
+from sklearn_pulse.benchmark import Cell, Results, plan, report
+from sklearn_pulse.benchmark.__main__ import main
+from sklearn_pulse.benchmark._comparison import (
+    LABELS,
+    MEASURES,
+    N_DRAWS,
+    SOURCES,
+    ComparisonSource,
+    people_of_each_class,
+)
+from sklearn_pulse.benchmark._tables import tables
+from sklearn_pulse.benchmark._tasks import N_FOLDS, TASKS, Task
+from sklearn_pulse.model_selection import LabelFractionSplit
+
+from .toy import load_toy
+
+
+def load_known(**home):
+    """The toy, with the recording and the start of each window."""
+    task = load_toy()
+    return dataclasses.replace(task, recording=task.groups, start=np.tile(np.arange(10) * 20, 10))
+
+
+@pytest.fixture
+def toy(monkeypatch):
+    source = ComparisonSource(lambda seed: load_known, "har", "UWave", 2, Task.stratified_fold)
+    monkeypatch.setitem(SOURCES, "gesture", source)
+
+
+def compare(folder, *methods, extra=()):
+    arguments = ["comparison", "--dataset", "gesture", "--method", *methods, *extra]
+    return main([*arguments, "--budget", "smoke", "--out", str(folder)])
+
+
+def test_a_cell_has_every_amount_of_labels_under_both_probes(toy, tmp_path):
+    assert compare(tmp_path, "statistics", "majority") == 0
+    records = {(r["cell"]["method"], r["cell"]["seed"]): r for r in Results(tmp_path)}
+    assert set(records) == {(m, s) for m in ("statistics", "majority") for s in (0, 1)}
+    for record in records.values():
+        assert set(MEASURES) <= set(record["scores"])
+        for measure in MEASURES:
+            values = record["scores"][measure]
+            assert len(values) == (1 if "100 %" in measure else N_DRAWS)
+            assert all(0 <= value <= 1 for value in values)
+    assert {f"C {labels}" for labels in LABELS} <= set(records["statistics", 0]["scores"])
+    assert records["majority", 0]["scores"]["accuracy 100 %"] == [0.5]
+    assert records["statistics", 0]["scores"]["accuracy 100 %"][0] > 0.9
+    assert records["statistics", 0]["parts"] == {"train": 60, "val": 20, "test": 20}
+
+
+def test_probes_are_repeated_on_stored_embeddings_with_equal_scores(toy, tmp_path, monkeypatch):
+    assert compare(tmp_path, "untrained", extra=("--seeds", "1")) == 0
+    (first,) = Results(tmp_path)
+    (path,) = (tmp_path / "embeddings").glob("*.npy")
+    assert np.load(path).shape == (80, 320)
+    (tmp_path / "cells" / Cell(**first["cell"]).path).unlink()
+    monkeypatch.setattr("sklearn_pulse.benchmark._trial.Trial._fit_control", None)
+    assert compare(tmp_path, "untrained", extra=("--seeds", "1")) == 0
+    (again,) = Results(tmp_path)
+    assert again["scores"] == first["scores"]
+    assert again["training"] == first["training"]
+
+
+def test_cross_prediction_is_told_the_recordings_of_the_training_part(toy, tmp_path, monkeypatch):
+    seen = {}
+
+    def fit(self, X, y=None, *, groups=None, start=None):
+        seen.update(n=len(X), groups=groups, start=start)
+        return self
+
+    monkeypatch.setattr(CrossPredictionTransformer, "fit", fit)
+    monkeypatch.setattr(CrossPredictionTransformer, "transform", lambda self, X: X[:, 0, :3])
+    assert compare(tmp_path, "cross-prediction", extra=("--seeds", "1")) == 0
+    task = load_known().stratified_fold(0)
+    rows = task.rows("train")
+    assert seen["n"] == len(rows) == 60
+    np.testing.assert_array_equal(seen["groups"], task.recording[rows])
+    np.testing.assert_array_equal(seen["start"], task.start[rows])
+
+
+def test_looks_at_test_parts_are_logged(toy, tmp_path):
+    assert compare(tmp_path, "majority", extra=("--split", "test")) == 0
+    assert [look["split"] for look in Results(tmp_path).looks()] == ["test", "test"]
+
+
+def test_stratified_folds_are_whole_groups_that_take_turns():
+    task = load_toy()
+    tested = []
+    for number in range(N_FOLDS):
+        fold = task.stratified_fold(number)
+        assert fold.note == "folds hold whole people"
+        parts = [set(fold.groups[fold.rows(part)]) for part in ("train", "val", "test")]
+        assert not parts[0] & parts[1] and not parts[1] & parts[2] and not parts[0] & parts[2]
+        tested.append(fold.rows("test"))
+    np.testing.assert_array_equal(np.sort(np.concatenate(tested)), np.arange(len(task.y)))
+
+
+def test_a_class_that_a_part_lacks_is_named():
+    task = load_toy()
+    rare = dataclasses.replace(task, y=np.where(task.groups == 3, 2, task.y))
+    notes = [rare.stratified_fold(number).note for number in range(N_FOLDS)]
+    lacking = {part: sum(f"{part} lacks [2]" in note for note in notes) for part in ("val", "test")}
+    assert lacking == {"val": N_FOLDS - 1, "test": N_FOLDS - 1}
+    assert any("train lacks [2]" in note for note in notes)
+
+
+def test_labels_of_few_people_show_every_class():
+    groups = np.repeat(np.arange(10), 4)
+    every = np.tile([0, 0, 1, 1], 10)
+    draws = [people_of_each_class(every, groups, 1, 0, draw) for draw in range(N_DRAWS)]
+    assert [len(np.unique(groups[rows])) for rows in draws] == [1] * N_DRAWS
+    assert len({groups[rows][0] for rows in draws}) == N_DRAWS  # each draw has another person
+    assert len(np.unique(groups[people_of_each_class(every, groups, 2, 0, 0)])) == 2
+    single = np.repeat(np.arange(10) % 3, 4)  # each person shows one of three classes
+    rows = people_of_each_class(single, groups, 2, 0, 0)
+    assert np.unique(single[rows], return_counts=True)[1].tolist() == [8, 8, 8]
+    rows = people_of_each_class(single, groups, 99, 0, 0)  # more people than there are
+    assert len(rows) == 40
+
+
+def test_sources_have_their_runs_and_the_two_problems_of_bonn_one_division(data_home):
+    cells = plan(["comparison"], methods=["majority"])
+    runs = {name: sum(cell.dataset == name for cell in cells) for name in SOURCES}
+    assert runs == {name: source.n_runs for name, source in SOURCES.items()}
+    assert min(runs[name] for name in ("wesad", "mitbih", "har-people", "bonn-2", "bonn-5")) >= 5
+    task = SOURCES["bonn-5"].load(0)(data_home=data_home, download_if_missing=False)
+    assert np.unique(task.y, return_counts=True)[1].tolist() == [2300] * 5
+    np.testing.assert_array_equal(SOURCES["bonn-2"].relabel(task.y), 1 - TASKS["epilepsy"].load().y)
+    fold = task.stratified_fold(0)
+    assert all(len(np.unique(fold.y[fold.rows(part)])) == 5 for part in ("train", "val", "test"))
+
+
+def finish(folder, dataset, method, seed, **scores):
+    scores = {name.replace("_", " ") + " %": value for name, value in scores.items()}
+    cell = Cell("comparison", dataset, method, seed, "val", "small")
+    Results(folder).write(cell, {}, {"scores": scores, "note": "a note"})
+
+
+def test_a_wide_table_names_the_cells_that_are_lost(tmp_path):
+    for seed in range(2):
+        finish(tmp_path, "wesad", "cross-prediction", seed, accuracy_5=[0.6, 0.8])
+        finish(tmp_path, "wesad", "minirocket", seed, accuracy_5=[0.7, 0.8])
+        finish(tmp_path, "lorenz-3", "cross-prediction", seed, accuracy_5=[0.9])
+        finish(tmp_path, "thomas-3", "cross-prediction", seed, accuracy_5=[0.7])
+        finish(tmp_path, "lorenz-3", "quant", seed, accuracy_5=[0.8])
+    (table,) = [t for t in tables(Results(tmp_path)) if t.dataset == "accuracy 5 %"]
+    assert table.values["cross-prediction", "WESAD"].per_seed == [0.6, 0.8, 0.6, 0.8]
+    assert table.values["cross-prediction", "chaos, noise 3"].mean == pytest.approx(0.8)
+    text = report(Results(tmp_path), tmp_path / "tables")
+    (line,) = [x for x in text.splitlines() if x.startswith("| cross-pred") and "70.0" in x]
+    assert "| missing | missing | 70.0 ± 10.0 (lost) | missing |" in line
+    assert "| **80.0 ± 10.0** |" in line
+    assert "**Lost by cross-prediction: WESAD**, to MiniRocket +5.0 ± 5.0." in text
+    assert "| accuracy 5 % | 1 of 2 | WESAD |" in text
+    assert "| accuracy 1 % | 0 of 0 | none |" in text
+    assert "- Note: WESAD: a note." in text
+    assert (tmp_path / "tables" / "comparison-accuracy-5-C-chosen-val-small.png").exists()
+
+
+def test_few_labels_are_those_of_the_other_protocols():
+    y = np.arange(60) % 2
+    splitter = LabelFractionSplit(0.05, n_draws=N_DRAWS, cv=[(np.arange(60), np.arange(60))])
+    from sklearn_pulse.benchmark._comparison import _draws
+
+    drawn = [rows for name, rows in _draws(y, y, np.arange(60), 0) if name == "5 %"]
+    for ours, (theirs, _) in zip(drawn, splitter.split(y, y), strict=True):
+        np.testing.assert_array_equal(ours, theirs)
+
+
+def test_a_fresh_process_knows_pulse():
+    code = "from sklearn_pulse.benchmark._methods import trained; print(trained()[0].name)"
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert found.stdout.strip() == "pulse"
+
+
+def test_every_source_has_presets():
+    for source in SOURCES.values():
+        assert presets.windows("pulse", source.preset)["length"] > 0
