@@ -196,10 +196,12 @@ class Trial:
             for part in ("train", "val")
         )
         start = time.perf_counter()
+        # Without a validation part, the transformer takes a part of the training windows.
+        known = {"X_val": val} if len(val) else {}
         if self.method.needs_labels:
-            transformer.fit(train, y, X_val=val, y_val=y_val)
+            transformer.fit(train, y, **known, **({"y_val": y_val} if known else {}))
         else:
-            transformer.fit(train, X_val=val)
+            transformer.fit(train, **known)
         selected = dict(transformer.net_.callbacks_).get("select_weights")
         record = {
             "fit_seconds": time.perf_counter() - start,

@@ -22,6 +22,7 @@ from sklearn_pulse.benchmark._tables import tables
 from sklearn_pulse.benchmark._tasks import N_FOLDS, TASKS, Task
 from sklearn_pulse.model_selection import LabelFractionSplit
 
+from .test_command import SMALL_SETTINGS
 from .toy import load_toy
 
 
@@ -91,6 +92,25 @@ def test_cross_prediction_is_told_the_recordings_of_the_training_part(toy, tmp_p
 def test_looks_at_test_parts_are_logged(toy, tmp_path):
     assert compare(tmp_path, "majority", extra=("--split", "test")) == 0
     assert [look["split"] for look in Results(tmp_path).looks()] == ["test", "test"]
+
+
+def test_a_split_without_validation_part_trains_on_all_its_windows(tmp_path, monkeypatch):
+    task = load_known()
+    published = dataclasses.replace(task, split=np.where(task.split == "val", "train", task.split))
+    source = ComparisonSource(
+        lambda seed: lambda **home: published, "har", "UWave", 1, Task.with_validation
+    )
+    monkeypatch.setitem(SOURCES, "gesture", source)
+    small = presets.get("pulse", "har") | SMALL_SETTINGS
+    monkeypatch.setattr(presets, "get", lambda *args, **kwargs: small)
+    cut = presets.windows("pulse", "har") | {"mode": "labeled", "length": 20}
+    monkeypatch.setattr(presets, "windows", lambda *args: cut)
+    for split in ("val", "test"):
+        assert compare(tmp_path, "pulse", extra=("--split", split)) == 0
+    parts = {r["cell"]["split"]: r["parts"] for r in Results(tmp_path)}
+    assert parts["test"] == {"train": 80, "val": 0, "test": 20}
+    assert parts["val"]["train"] + parts["val"]["val"] == 80
+    assert len(list((tmp_path / "encoders").glob("*.json"))) == 2
 
 
 def test_stratified_folds_are_whole_groups_that_take_turns():
