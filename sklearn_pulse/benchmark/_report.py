@@ -181,7 +181,8 @@ def _summaries(wide: list[Table]) -> Iterator[str]:
             lost = [metric for metric in there if table.better(_HERO, metric)]
             won = f"{len(there) - len(lost)} of {len(there)}"
             lines.append([table.dataset, won, "; ".join(lost) or "none"])
-        title = f"### Cells that {_HERO} wins against every other row, {part[0]}, budget {part[1]}"
+        where = f"{part[0]}, budget {part[1]}"
+        title = f"### Cells that {_HERO} wins against every other finished row, {where}"
         grid = _grid(["measure", "won", "lost"], lines)
         yield "\n".join([title, "", *grid, ""])
 
