@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from functools import partial
 from typing import Any, Literal
 
 import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
+from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from ._data._validation import check_windows
+from ._data._batches import as_batch
+from ._data._validation import CheckedWindows, check_windows
+from ._parameters import check_seed
+from ._training._device import threads
 from .base import (
     BaseSSLTransformer,
     check_integer,
@@ -217,22 +222,98 @@ class PulseTransformer(BaseSSLTransformer):
         """
         check_is_fitted(self)
         check_integer("start", start, 0)
+        windows = self._check_reconstructed(X)
+        if start > windows.n_timesteps - 2:
+            raise ValueError(
+                f"start={start} leaves no step to predict in windows of {windows.n_timesteps} time"
+                f" steps: pass at most start={windows.n_timesteps - 2}."
+            )
+        shape = windows.n_timesteps, windows.n_channels
+        complete = partial(self.net_.module_.complete, start=start)
+        reconstruction, _ = self._compute(windows, complete, shape)
+        return windows.like_input(reconstruction)
+
+    def decoder_reliance(
+        self, X: ArrayLike, *, n_repeats: int = 5, random_state: RandomState = None
+    ) -> dict[str, float]:
+        """Measure how much the reconstruction relies on each input of the decoder.
+
+        The decoder reads the embedding, the time-varying drive and the initial condition. An input
+        is exchanged between windows, and the training loss is computed again. An embedding that
+        the decoder does not need has a reliance near 0: then the waveform reaches the decoder by
+        the other inputs, or the decoder predicts the same for all windows.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_timesteps, n_channels)
+            Windows of at least two time steps, best of recordings that were held out of `fit`;
+            2-D data is univariate.
+        n_repeats : int, default=5
+            Number of random exchanges, over which the losses are averaged.
+        random_state : int, RandomState instance or None, default=None
+            Seed of the exchanges and of the crops.
+
+        Returns
+        -------
+        dict of str to float
+            Relative increase of the loss when ``"embedding"``, ``"time_varying"`` or
+            ``"initial_condition"`` is exchanged: 0 for an input without effect, 1 where the loss
+            doubles. ``"time_varying"`` is missing if `time_varying_dim` is 0.
+
+        Raises
+        ------
+        TypeError, ValueError
+            For bags, fewer than two windows, and inputs that :meth:`transform` refuses.
+
+        See Also
+        --------
+        sklearn.inspection.permutation_importance : The same for the columns of a table.
+
+        Notes
+        -----
+        Source: the model reliance of Fisher, Rudin and Dominici (2019), Journal of Machine Learning
+        Research 20(177), minus 1.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from sklearn_pulse import PulseTransformer
+        >>> X = np.random.default_rng(0).normal(size=(20, 32, 2))
+        >>> pulse = PulseTransformer(embedding_dim=8, max_epochs=1, random_state=0).fit(X)
+        >>> sorted(pulse.decoder_reliance(X, random_state=0))
+        ['embedding', 'initial_condition', 'time_varying']
+        """
+        check_integer("n_repeats", n_repeats, 1)
+        check_seed("random_state", random_state)
+        windows = self._check_reconstructed(X)
+        if len(windows) < 2:
+            raise ValueError("n_samples=1 leaves no other window to exchange with: pass more windows.")
+        windows.scan()
+        rng = check_random_state(random_state)
+        net, objective = self.net_, self.net_.module_.eval()
+        totals: Counter[str] = Counter()
+        with threads(self.num_threads), torch.inference_mode(), net.autocast():
+            for _ in range(n_repeats):
+                order = rng.permutation(len(windows))
+                with objective.seeded(int(rng.randint(np.iinfo(np.int32).max))):
+                    for index in np.array_split(order, -(-len(order) // 256)):
+                        batch = as_batch(windows.take(index), torch.device(net.device))
+                        for name, loss in objective.exchanged_losses(**batch).items():
+                            totals[name] += len(index) * loss.item()
+        own = totals.pop("own")
+        return {name: total / own - 1.0 for name, total in totals.items()}
+
+    def _check_reconstructed(self, X: ArrayLike) -> CheckedWindows:
+        """Check windows that are to be reconstructed."""
+        check_is_fitted(self)
         windows = check_windows(self, X, reset=False)
         if windows.is_bag or windows.n_timesteps < 2:
             raise ValueError(
                 "X must hold single windows of at least two time steps to reconstruct: pass the"
                 " windows of a bag one by one."
             )
-        if start > windows.n_timesteps - 2:
-            raise ValueError(
-                f"start={start} leaves no step to predict in windows of {windows.n_timesteps} time"
-                f" steps: pass at most start={windows.n_timesteps - 2}."
-            )
         self._check_input_length(windows.n_timesteps)
-        shape = windows.n_timesteps, windows.n_channels
-        complete = partial(self.net_.module_.complete, start=start)
-        reconstruction, _ = self._compute(windows, complete, shape)
-        return windows.like_input(reconstruction)
+        return windows
 
     def _check_params(self) -> None:
         super()._check_params()

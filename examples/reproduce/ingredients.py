@@ -196,6 +196,8 @@ class Ingredients:
         gate starts at `gate`, or the closed form alone.
     gate : float
         Gate of the learnt embedding at the start.
+    params : dict
+        Parameters of PulseTransformer that differ from the preset of the source.
     """
 
     updates: int | None = None
@@ -209,6 +211,7 @@ class Ingredients:
     rich_pooling: bool = False
     closed_form: str = ""
     gate: float = 0.0
+    params: dict = field(default_factory=dict)
 
     @property
     def needs_pairs(self):
@@ -235,6 +238,11 @@ ROWS = {
     "decoder on the closed form": replace(NEXT, closed_form="alone"),
     "gate from 0": replace(NEXT, closed_form="joined"),
     "gate from 1": replace(NEXT, closed_form="joined", gate=1.0),
+    "mean pooling": Ingredients(params={"pooling": "mean"}),
+    "mean pooling, untrained": Ingredients(updates=0, params={"pooling": "mean"}),
+    "wide": Ingredients(params={"embedding_dim": 1280}),
+    "wide, untrained": Ingredients(updates=0, params={"embedding_dim": 1280}),
+    "wide, mean pooling": Ingredients(params={"embedding_dim": 1280, "pooling": "mean"}),
 }
 
 
@@ -242,15 +250,12 @@ class Member(CrossReconstruction):
     """Member of the PULSE family with some ingredients."""
 
     def __init__(self, source, row, seed):
-        n_channels, width = source.X.shape[2], 320
+        n_channels = source.X.shape[2]
+        params = {"n_crops": 1, "theta_dropout": "sequence"} | source.preset | row.params
         super().__init__(
-            n_channels,
-            **source.preset,
-            n_crops=1,
-            theta_dropout="sequence",
-            time_varying_dim=int(row.time_varying),
-            seed=seed,
+            n_channels, **params, time_varying_dim=int(row.time_varying), seed=seed
         )
+        width = self.encoder.embedding_dim
         self.row = row
         if row.rich_pooling:
             width = 8 * width

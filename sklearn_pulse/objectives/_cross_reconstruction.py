@@ -342,6 +342,42 @@ class CrossReconstruction(Objective):
         condition = self.initial_condition.at(starts, init_input, observed)
         return self._run_passes(embedding, drive, condition, starts, x, observed)
 
+    def exchanged_losses(self, x: Tensor, observed: Tensor | None = None) -> dict[str, Tensor]:
+        """Compute the loss with each input of the decoder taken from another window.
+
+        Window i + 1 of the batch lends its input to window i, and the first window to the last.
+
+        Parameters
+        ----------
+        x : Tensor of shape (batch, n_timesteps, n_channels)
+            Windows of at least two steps; unobserved steps hold any finite value.
+        observed : Tensor of bool, of shape (batch, n_timesteps), or None, default=None
+            Which steps were observed; None means all.
+
+        Returns
+        -------
+        dict of str to Tensor
+            Scalar losses. ``"own"`` is the loss with every window's own inputs; ``"embedding"``,
+            ``"time_varying"`` and ``"initial_condition"`` name the input that is exchanged. Without
+            a time-varying drive, ``"time_varying"`` is missing.
+        """
+        embedding, drive, init_input = self.encode_window(x, observed)
+        starts = self._draw_starts(x, observed)
+        starts = torch.cat([starts, self._first_step(x, observed).unsqueeze(0)])
+        condition = self.initial_condition.at(starts, init_input, observed)
+        variants = {
+            "own": (embedding, drive, condition),
+            "embedding": (embedding.roll(-1, 0), drive, condition),
+            "time_varying": (embedding, drive.roll(-1, 0), condition),
+            "initial_condition": (embedding, drive, condition.roll(-1, 1)),
+        }
+        if self.time_varying is None:
+            del variants["time_varying"]
+        return {
+            name: self.total(self.pass_losses(self._run_passes(*inputs, starts, x, observed)))
+            for name, inputs in variants.items()
+        }
+
     def _run_passes(
         self,
         embedding: Tensor,
