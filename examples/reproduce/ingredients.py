@@ -182,9 +182,10 @@ class Ingredients:
         Weight of the reconstruction.
     spectral : float
         Weight of the distance of log magnitudes in four short-time spectra.
-    predict : {"", "closed form", "rest", "rhythm"}
-        What a linear map of the embedding predicts of the next window: the closed form, what the
-        best linear map of this window's closed form misses of it, or the autocorrelation.
+    predict : {"", "own closed form", "closed form", "rest", "rhythm"}
+        What a linear map of the embedding predicts: the closed form of the window itself; or of the
+        next window the closed form, what the best linear map of this window's closed form misses of
+        it, or the autocorrelation.
     standardise : bool
         Whether the encoder reads standardised windows, with mean, log spread and log mean step
         joined to the embedding.
@@ -216,7 +217,7 @@ class Ingredients:
     @property
     def needs_pairs(self):
         """Whether the row reads the next window."""
-        return self.next_window or bool(self.predict)
+        return self.next_window or self.predict in ("closed form", "rest", "rhythm")
 
 
 NEXT = Ingredients(next_window=True)
@@ -230,6 +231,11 @@ ROWS = {
     "next window, no initial state": replace(NEXT, initial=False),
     "closed form predicted": replace(NO_DECODER, predict="closed form"),
     "closed form predicted, next window": replace(NEXT, predict="closed form"),
+    "own closed form predicted": Ingredients(predict="own closed form"),
+    "own closed form predicted, no decoder": replace(NO_DECODER, predict="own closed form"),
+    "own closed form predicted, rich pooling": Ingredients(
+        predict="own closed form", rich_pooling=True
+    ),
     "rest predicted": replace(NO_DECODER, predict="rest"),
     "rhythm predicted": replace(NO_DECODER, predict="rhythm"),
     "spectra, next window": replace(NEXT, reconstruct=0.1, spectral=1.0),
@@ -339,6 +345,8 @@ def predicted(source, row, anchor, partner):
     """Return what the embedding must predict of the partner."""
     if row.predict == "rhythm":
         return source.rhythm[partner] / np.sqrt(source.rhythm.shape[1])
+    if row.predict == "own closed form":
+        return source.target[anchor]
     if row.predict == "closed form":
         return source.target[partner]
     return source.target[partner] - linear_prediction(source)[anchor]
@@ -467,12 +475,18 @@ def reliance(source, member):
     return error / variance, {name: changed / error - 1 for name, changed in errors.items()}
 
 
-def combined(source, Z):
-    """Return the sum of the closed form and an embedding, rotated into the same columns."""
+def joined(source, member, Z):
+    """Return the sum of the closed form and the learnt embedding, with the gate that was learnt."""
+    variance = float(member.gate) ** 2 * Z[source.train].var(0).sum()
+    return combined(source, Z, variance / (variance + closed_scale(source) ** 2))
+
+
+def combined(source, Z, share):
+    """Return the sum of the closed form and an embedding, which gets a share of the variance."""
     closed, learnt = source.theta.numpy(), scaled(Z, source.train)
     draws = np.random.RandomState(0).normal(size=(closed.shape[1], learnt.shape[1]))
     rotation = np.linalg.qr(draws)[0].T.astype(np.float32)  # orthonormal rows
-    return np.sqrt(1 - SHARE) * closed + np.sqrt(SHARE) * (learnt @ rotation)
+    return np.sqrt(1 - share) * closed + np.sqrt(share) * (learnt @ rotation)
 
 
 def measure(source, row, seed, updates):
@@ -481,13 +495,16 @@ def measure(source, row, seed, updates):
     member = train(source, row, seed, updates)
     scores = {"seconds": time.perf_counter() - started}
     Z = embed(source, member)
+    if row.closed_form:
+        Z = joined(source, member, Z)
     scores["accuracy"] = accuracies(source, Z)
     scores["r2"] = cross_view_r2(source, Z)
     if row.reconstruct:
         scores["error"], scores["reliance"] = reliance(source, member)
-    if row.closed_form == "joined":
+    if row.closed_form:
         scores["gate"] = float(member.gate.detach())
-    scores["beside closed form"] = accuracies(source, combined(source, Z))
+    else:
+        scores["beside closed form"] = accuracies(source, combined(source, Z, SHARE))
     return scores
 
 
