@@ -321,7 +321,9 @@ class PulseTransformer(BaseSSLTransformer):
         check_seed("random_state", random_state)
         windows = self._check_reconstructed(X)
         if len(windows) < 2:
-            raise ValueError("n_samples=1 leaves no other window to exchange with: pass more windows.")
+            raise ValueError(
+                "n_samples=1 leaves no other window to exchange with: pass more windows."
+            )
         windows.scan()
         rng = check_random_state(random_state)
         net, objective = self.net_, self.net_.module_.eval()

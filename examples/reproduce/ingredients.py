@@ -258,9 +258,7 @@ class Member(CrossReconstruction):
     def __init__(self, source, row, seed):
         n_channels = source.X.shape[2]
         params = {"n_crops": 1, "theta_dropout": "sequence"} | source.preset | row.params
-        super().__init__(
-            n_channels, **params, time_varying_dim=int(row.time_varying), seed=seed
-        )
+        super().__init__(n_channels, **params, time_varying_dim=int(row.time_varying), seed=seed)
         width = self.encoder.embedding_dim
         self.row = row
         if row.rich_pooling:
@@ -484,8 +482,10 @@ def joined(source, member, Z):
 def combined(source, Z, share):
     """Return the sum of the closed form and an embedding, which gets a share of the variance."""
     closed, learnt = source.theta.numpy(), scaled(Z, source.train)
-    draws = np.random.RandomState(0).normal(size=(closed.shape[1], learnt.shape[1]))
-    rotation = np.linalg.qr(draws)[0].T.astype(np.float32)  # orthonormal rows
+    sizes = learnt.shape[1], closed.shape[1]
+    draws = np.random.RandomState(0).normal(size=(max(sizes), min(sizes)))
+    rotation = np.linalg.qr(draws)[0].astype(np.float32)  # orthonormal on its narrow side
+    rotation = rotation if sizes[0] > sizes[1] else rotation.T
     return np.sqrt(1 - share) * closed + np.sqrt(share) * (learnt @ rotation)
 
 
