@@ -475,7 +475,7 @@ def reliance(source, member):
 
 def joined(source, member, Z):
     """Return the sum of the closed form and the learnt embedding, with the gate that was learnt."""
-    variance = float(member.gate) ** 2 * Z[source.train].var(0).sum()
+    variance = float(member.gate.detach()) ** 2 * Z[source.train].var(0).sum()
     return combined(source, Z, variance / (variance + closed_scale(source) ** 2))
 
 

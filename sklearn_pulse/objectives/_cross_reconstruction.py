@@ -301,9 +301,7 @@ class CrossReconstruction(Objective):
         crops, full = pass_losses[:-1], pass_losses[-1]
         return 0.5 * (crops.mean() + full) if len(crops) else 0.5 * full
 
-    def encode_window(
-        self, x: Tensor, observed: Tensor | None = None, embedding: Tensor | None = None
-    ) -> Encoding:
+    def encode_window(self, x: Tensor, observed: Tensor | None = None) -> Encoding:
         """Run the networks that read the whole window, once.
 
         Parameters
@@ -312,8 +310,6 @@ class CrossReconstruction(Objective):
             Windows; unobserved steps hold any finite value.
         observed : Tensor of bool, of shape (batch, n_timesteps), or None, default=None
             Which steps were observed; None means all.
-        embedding : Tensor of shape (batch, embedding_dim), or None, default=None
-            Embedding of each window by a fixed encoder, if it is known; None computes it.
 
         Returns
         -------
@@ -321,8 +317,7 @@ class CrossReconstruction(Objective):
             Embedding, time-varying drive and input of the initial-condition encoder.
         """
         if isinstance(self.encoder, FixedEncoder):
-            known = self.encode(x, observed) if embedding is None else embedding
-            return Encoding(known, x[..., :0], x)
+            return _without_drive(self.encode(x, observed), x)
         parts = [self._encode_chunk(*chunk) for chunk in chunks(x, observed)]
         embedding, time_varying, init_input = map(torch.cat, zip(*parts, strict=True))
         return Encoding(embedding, time_varying, init_input)
@@ -365,7 +360,10 @@ class CrossReconstruction(Objective):
             Predictions, targets and mask of the scored steps, time first.
         """
         batch = len(x)
-        embedding, drive, init_input = self.encode_window(x, observed, embedding)
+        encoding = (
+            self.encode_window(x, observed) if embedding is None else _without_drive(embedding, x)
+        )
+        embedding, drive, init_input = encoding
         if self.pairing == "random":  # everything except the embedding comes from another window
             partner = torch.randperm(batch, generator=self.generator(x.device), device=x.device)
             x, drive, init_input = x[partner], drive[partner], init_input[partner]
@@ -533,3 +531,8 @@ class CrossReconstruction(Objective):
         if self.crop == "fixed":
             lengths[:-1] = length_in_steps(self.crop_length, n_timesteps)
         return lengths
+
+
+def _without_drive(embedding: Tensor, x: Tensor) -> Encoding:
+    """Return the encoding of windows `x` by a fixed encoder, which has no time-varying drive."""
+    return Encoding(embedding, time_varying=x[..., :0], init_input=x)
