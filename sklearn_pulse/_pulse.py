@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
+from torch import Tensor
 
 from ._data._batches import WindowBatches, as_batch
 from ._data._embedded import EmbeddedBatches
@@ -377,11 +378,12 @@ class PulseTransformer(BaseSSLTransformer):
         width = len(self.encoder.get_feature_names_out())
         return FixedEncoder(partial(_frozen_features, self.encoder), width)
 
-    @property
-    def _cannot_save(self) -> str | None:  # type: ignore[override]
-        if self.encoder is None:
-            return None
-        return f"a file cannot hold encoder={self.encoder!r}"
+    def _weights(self) -> dict[str, Tensor]:
+        if self.encoder is not None:
+            raise ValueError(
+                f"a file cannot hold encoder={self.encoder!r}: pickle the transformer instead."
+            )
+        return super()._weights()
 
     def _batches(self, windows: CheckedWindows, index: NDArray[np.intp]) -> WindowBatches:
         if self.encoder is None:
