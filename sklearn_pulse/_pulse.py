@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
+import inspect
+from collections import Counter
 from functools import partial
 from typing import Any, Literal
 
 import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
+from sklearn.frozen import FrozenEstimator
+from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
+from torch import Tensor
 
-from ._data._validation import check_windows
+from ._data._batches import WindowBatches, as_batch
+from ._data._embedded import EmbeddedBatches
+from ._data._pooling import pool_bags
+from ._data._validation import Block, CheckedWindows, check_windows
+from ._parameters import check_seed
+from ._training._device import resolve_device, threads
 from .base import (
     BaseSSLTransformer,
     check_integer,
@@ -20,6 +30,7 @@ from .base import (
 )
 from .base._reconstruction import NETWORK_PARAMS, check_fits, check_reconstruction
 from .base._typing import BagPooling, InputLayout, PathLike, Pooling, Precision, RandomState, Select
+from .networks import FixedEncoder
 from .objectives import CrossReconstruction
 
 _OBJECTIVE_NAMES = (
@@ -32,6 +43,16 @@ _OBJECTIVE_NAMES = (
     "loss_reduction",
     "dropout",
     "theta_dropout",
+)
+# Parameters of the encoder that is trained, and of the drive that reads its steps.
+_OF_TRAINED_ENCODER = (
+    "embedding_dim",
+    "encoder_hidden_dim",
+    "encoder_depth",
+    "pooling",
+    "time_varying_dim",
+    "time_varying_pool",
+    "shared_encoder",
 )
 
 
@@ -70,6 +91,14 @@ class PulseTransformer(BaseSSLTransformer):
         Whether the embedding in the decoder's input is dropped out anew at each time step (as
         published) or once per crop. "sequence" trains faster, but regularises differently: the
         decoder can no longer average over the masks of the steps.
+    encoder : FrozenEstimator or None, default=None
+        Encoder to train the decoder on: ``FrozenEstimator(transformer)`` around a fitted
+        transformer of windows, such as :class:`~sklearn_pulse.CrossPredictionTransformer`. The
+        embedding is then that of the transformer, the decoder reads no time-varying drive, and
+        training changes the decoder alone. `embedding_dim`, `encoder_hidden_dim`, `encoder_depth`,
+        `pooling`, `time_varying_dim`, `time_varying_pool` and `shared_encoder` belong to an encoder
+        that is trained: another value than the default is an error. The embeddings of all windows
+        are computed once and stay in memory. None trains an encoder.
 
     References
     ----------
@@ -83,6 +112,15 @@ class PulseTransformer(BaseSSLTransformer):
     >>> pulse = PulseTransformer(embedding_dim=16, max_epochs=2, random_state=0)
     >>> pulse.fit_transform(X).shape
     (20, 16)
+
+    A decoder of the closed form, whose reconstructions show what the closed form knows of a window:
+
+    >>> from sklearn.frozen import FrozenEstimator
+    >>> from sklearn_pulse import CrossPredictionTransformer
+    >>> cross = CrossPredictionTransformer(num_kernels=84, embedding_dim=16, random_state=0).fit(X)
+    >>> decoder = PulseTransformer(encoder=FrozenEstimator(cross), max_epochs=2, random_state=0)
+    >>> decoder.fit(X).reconstruct(X).shape
+    (20, 64, 3)
     """
 
     _objective_class = CrossReconstruction
@@ -113,6 +151,7 @@ class PulseTransformer(BaseSSLTransformer):
         loss_reduction: Literal["published", "valid"] = "published",
         dropout: float = 0.1,
         theta_dropout: Literal["step", "sequence"] = "step",
+        encoder: FrozenEstimator | None = None,
         max_epochs: int = 100,
         lr: float = 1e-3,
         weight_decay: float = 1e-5,
@@ -155,6 +194,7 @@ class PulseTransformer(BaseSSLTransformer):
         self.loss_reduction = loss_reduction
         self.dropout = dropout
         self.theta_dropout = theta_dropout
+        self.encoder = encoder
         self.max_epochs = max_epochs
         self.lr = lr
         self.weight_decay = weight_decay
@@ -217,22 +257,100 @@ class PulseTransformer(BaseSSLTransformer):
         """
         check_is_fitted(self)
         check_integer("start", start, 0)
+        windows = self._check_reconstructed(X)
+        if start > windows.n_timesteps - 2:
+            raise ValueError(
+                f"start={start} leaves no step to predict in windows of {windows.n_timesteps} time"
+                f" steps: pass at most start={windows.n_timesteps - 2}."
+            )
+        shape = windows.n_timesteps, windows.n_channels
+        complete = partial(self.net_.module_.complete, start=start)
+        reconstruction, _ = self._compute(windows, complete, shape)
+        return windows.like_input(reconstruction)
+
+    def decoder_reliance(
+        self, X: ArrayLike, *, n_repeats: int = 5, random_state: RandomState = None
+    ) -> dict[str, float]:
+        """Measure how much the reconstruction relies on each input of the decoder.
+
+        The decoder reads the embedding, the time-varying drive and the initial condition. An input
+        is exchanged between windows, and the training loss is computed again. An embedding that
+        the decoder does not need has a reliance near 0: then the waveform reaches the decoder by
+        the other inputs, or the decoder predicts the same for all windows.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_timesteps, n_channels)
+            Windows of at least two time steps, best of recordings that were held out of `fit`;
+            2-D data is univariate.
+        n_repeats : int, default=5
+            Number of random exchanges, over which the losses are averaged.
+        random_state : int, RandomState instance or None, default=None
+            Seed of the exchanges and of the crops.
+
+        Returns
+        -------
+        dict of str to float
+            Relative increase of the loss when ``"embedding"``, ``"time_varying"`` or
+            ``"initial_condition"`` is exchanged: 0 for an input without effect, 1 where the loss
+            doubles. ``"time_varying"`` is missing if `time_varying_dim` is 0.
+
+        Raises
+        ------
+        TypeError, ValueError
+            For bags, fewer than two windows, and inputs that :meth:`transform` refuses.
+
+        See Also
+        --------
+        sklearn.inspection.permutation_importance : The same for the columns of a table.
+
+        Notes
+        -----
+        Source: the model reliance of Fisher, Rudin and Dominici (2019), Journal of Machine Learning
+        Research 20(177), minus 1.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from sklearn_pulse import PulseTransformer
+        >>> X = np.random.default_rng(0).normal(size=(20, 32, 2))
+        >>> pulse = PulseTransformer(embedding_dim=8, max_epochs=1, random_state=0).fit(X)
+        >>> sorted(pulse.decoder_reliance(X, random_state=0))
+        ['embedding', 'initial_condition', 'time_varying']
+        """
+        check_integer("n_repeats", n_repeats, 1)
+        check_seed("random_state", random_state)
+        windows = self._check_reconstructed(X)
+        if len(windows) < 2:
+            raise ValueError(
+                "n_samples=1 leaves no other window to exchange with: pass more windows."
+            )
+        windows.scan()
+        rng = check_random_state(random_state)
+        net, objective = self.net_, self.net_.module_.eval()
+        totals: Counter[str] = Counter()
+        with threads(self.num_threads), torch.inference_mode(), net.autocast():
+            for _ in range(n_repeats):
+                order = rng.permutation(len(windows))
+                with objective.seeded(int(rng.randint(np.iinfo(np.int32).max))):
+                    for index in np.array_split(order, -(-len(order) // 256)):
+                        batch = as_batch(windows.take(index), torch.device(net.device))
+                        for name, loss in objective.exchanged_losses(**batch).items():
+                            totals[name] += len(index) * loss.item()
+        own = totals.pop("own")
+        return {name: total / own - 1.0 for name, total in totals.items()}
+
+    def _check_reconstructed(self, X: ArrayLike) -> CheckedWindows:
+        """Check windows that are to be reconstructed."""
+        check_is_fitted(self)
         windows = check_windows(self, X, reset=False)
         if windows.is_bag or windows.n_timesteps < 2:
             raise ValueError(
                 "X must hold single windows of at least two time steps to reconstruct: pass the"
                 " windows of a bag one by one."
             )
-        if start > windows.n_timesteps - 2:
-            raise ValueError(
-                f"start={start} leaves no step to predict in windows of {windows.n_timesteps} time"
-                f" steps: pass at most start={windows.n_timesteps - 2}."
-            )
         self._check_input_length(windows.n_timesteps)
-        shape = windows.n_timesteps, windows.n_channels
-        complete = partial(self.net_.module_.complete, start=start)
-        reconstruction, _ = self._compute(windows, complete, shape)
-        return windows.like_input(reconstruction)
+        return windows
 
     def _check_params(self) -> None:
         super()._check_params()
@@ -244,9 +362,79 @@ class PulseTransformer(BaseSSLTransformer):
             check_steps_or_fraction("crop_length", self.crop_length)
         check_real("dropout", self.dropout, 0.0, 1.0)
         check_option("theta_dropout", self.theta_dropout, ("step", "sequence"))
+        if self.encoder is not None:
+            _check_encoder(self)
+
+    def _objective_params(self) -> dict[str, Any]:
+        params = super()._objective_params()
+        if self.encoder is None:
+            return params
+        return params | {"fixed_encoder": self._fixed_encoder}
+
+    @property
+    def _fixed_encoder(self) -> FixedEncoder:
+        """The frozen transformer as an encoder."""
+        assert self.encoder is not None
+        width = len(self.encoder.get_feature_names_out())
+        return FixedEncoder(partial(_frozen_features, self.encoder), width)
+
+    def _weights(self) -> dict[str, Tensor]:
+        if self.encoder is not None:
+            raise ValueError(
+                f"a file cannot hold encoder={self.encoder!r}: pickle the transformer instead."
+            )
+        return super()._weights()
+
+    def _batches(self, windows: CheckedWindows, index: NDArray[np.intp]) -> WindowBatches:
+        if self.encoder is None:
+            return super()._batches(windows, index)
+        return EmbeddedBatches(windows, index, resolve_device(self.device), self._features)
+
+    def _features(self, block: Block) -> NDArray[np.float32]:
+        """Embed a few windows by the frozen encoder."""
+        return self._fixed_encoder.features(block.x, block.observed)
+
+    def _embed(self, windows: CheckedWindows) -> NDArray[np.float32]:
+        if self.encoder is None:
+            return super()._embed(windows)
+        embedding = np.empty((len(windows), self._n_features_out), dtype=np.float32)
+        usable = np.ones(len(windows), dtype=bool)
+        for index, block in windows.blocks():
+            embedding[index] = self._features(block)
+            if block.observed is not None:
+                usable[index] = block.observed.any(1)
+        windows.check_usable(usable)
+        if not windows.is_bag:
+            return embedding
+        return pool_bags(embedding, usable, windows.n_windows, self.bag_pooling)
 
     def _check_window_length(self, n_timesteps: int) -> None:
         super()._check_window_length(n_timesteps)
         names = ("min_crop_length", "crop_length") if self.crop == "fixed" else ("min_crop_length",)
         for name in names:
             check_fits(name, getattr(self, name), n_timesteps)
+
+
+def _check_encoder(estimator: PulseTransformer) -> None:
+    """Raise unless `encoder` freezes a fitted transformer, and no parameter asks for another."""
+    encoder = estimator.encoder
+    if not isinstance(encoder, FrozenEstimator):
+        raise TypeError(
+            "encoder must be a FrozenEstimator around a fitted transformer of windows, or None, got"
+            f" {encoder!r}: pass sklearn.frozen.FrozenEstimator(transformer)."
+        )
+    check_is_fitted(encoder.estimator, msg="encoder freezes a %(name)s that is not fitted.")
+    signature = inspect.signature(type(estimator).__init__).parameters
+    for name in _OF_TRAINED_ENCODER:
+        if getattr(estimator, name) != signature[name].default:
+            raise ValueError(
+                f"{name}={getattr(estimator, name)!r} belongs to an encoder that is trained: leave"
+                f" {name} at its default, or set encoder=None."
+            )
+
+
+def _frozen_features(encoder: FrozenEstimator, X: NDArray[np.float32]) -> Any:
+    """Compute a frozen transformer's features of windows, channels last."""
+    if getattr(encoder.estimator, "input_layout", "ntc") == "nct":
+        X = X.swapaxes(1, 2)
+    return encoder.transform(X)

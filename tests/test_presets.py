@@ -1,11 +1,12 @@
 """The published settings, table by table."""
 
 import pytest
+from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import RandomizedSearchCV
 from sklearn.pipeline import Pipeline
 
-from sklearn_pulse import PulseTransformer, presets
+from sklearn_pulse import CrossPredictionTransformer, PulseTransformer, presets
 from sklearn_pulse.sampling import length_in_steps
 from tests.helpers import SMALL_PULSE, make_windows
 
@@ -127,3 +128,15 @@ def test_methods_without_an_official_preset_name_those_that_have_one():
     assert all(repr(name) in str(error.value) for name in official)
     for name in official:
         assert presets.get(name, "har", official=True) != presets.get(name, "har")
+
+
+def test_a_decoder_of_a_frozen_encoder():
+    """Add the frozen encoder to the strong preset; nothing of it was published."""
+    X, _ = make_windows()
+    cross = CrossPredictionTransformer(num_kernels=84, embedding_dim=8, random_state=0).fit(X)
+    params = presets.get("pulse", "strong") | {"max_epochs": 1, "random_state": 0}
+    pulse = PulseTransformer(encoder=FrozenEstimator(cross), **params).fit(X)
+    assert pulse.reconstruct(X).shape == X.shape
+    for function in (presets.windows, lambda *names: presets.get(*names, published=True)):
+        with pytest.raises(ValueError, match="dataset must be one of"):
+            function("pulse", "strong")

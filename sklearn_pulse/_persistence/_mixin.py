@@ -69,8 +69,8 @@ class PretrainedMixin:
         FileExistsError
             If the folder holds other files than a saved model, or a model card that was edited.
         ValueError
-            If a parameter that shapes the net was changed after `fit`, or a weight is NaN or
-            infinite.
+            If a parameter that shapes the net was changed after `fit`, a weight is NaN or infinite,
+            or the encoder is another transformer, which only a pickle can hold.
 
         Warns
         -----

@@ -5,6 +5,7 @@ from ._conv_encoder import ConvEncoder
 from ._cross_attention import CrossAttention
 from ._decoder import GRUDecoder
 from ._encoder import SystemEncoder, chunks
+from ._fixed_encoder import FixedEncoder
 from ._heads import ClassificationHead
 from ._initial_condition import InitialConditionEncoder
 from ._latent_factors import LatentFactorModel, LatentFactors
@@ -20,6 +21,7 @@ __all__ = [
     "ConvEncoder",
     "CrossAttention",
     "Encoder",
+    "FixedEncoder",
     "GRUDecoder",
     "InitialConditionEncoder",
     "LatentFactorModel",

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from ..functional import dropout, keep_bits, keep_scale, pass_errors
 from ..networks import (
+    FixedEncoder,
     GRUDecoder,
     InitialConditionEncoder,
     SeededDropout,
@@ -141,6 +142,10 @@ class CrossReconstruction(Objective):
     theta_dropout : {"step", "sequence"}, default="step"
         Whether the embedding's part of the decoder's input has a new dropout mask at each time step
         ("step", as published), or one mask per crop ("sequence").
+    fixed_encoder : FixedEncoder or None, default=None
+        Encoder that is not trained and takes the place of the system encoder. Its embedding is all
+        that the decoder reads beside the initial condition: there is no time-varying drive, and
+        the parameters of the system encoder and of the drive are ignored.
     seed : int, default=0
         Seed of the generator of crops, pairs and dropout.
 
@@ -157,7 +162,7 @@ class CrossReconstruction(Objective):
     True
     """
 
-    encoder: SystemEncoder
+    encoder: SystemEncoder | FixedEncoder
 
     def __init__(
         self,
@@ -184,6 +189,7 @@ class CrossReconstruction(Objective):
         loss_reduction: Literal["published", "valid"] = "published",
         dropout: float = 0.1,
         theta_dropout: Literal["step", "sequence"] = "step",
+        fixed_encoder: FixedEncoder | None = None,
         seed: int = 0,
     ) -> None:
         super().__init__(seed)
@@ -195,8 +201,11 @@ class CrossReconstruction(Objective):
         self.loss_reduction = loss_reduction
         self.dropout = dropout
         self.theta_dropout = theta_dropout
+        if fixed_encoder is not None:  # without encoded steps
+            shared_encoder, time_varying_dim = False, 0
+            embedding_dim = fixed_encoder.embedding_dim
         self.shared_encoder = shared_encoder
-        self.encoder = SystemEncoder(
+        self.encoder = fixed_encoder or SystemEncoder(
             n_channels, encoder_hidden_dim, embedding_dim, encoder_depth, pooling
         )
         self.initial_condition = InitialConditionEncoder(
@@ -220,7 +229,11 @@ class CrossReconstruction(Objective):
         )
 
     def forward(
-        self, x: Tensor, observed: Tensor | None = None, starts: Tensor | None = None
+        self,
+        x: Tensor,
+        observed: Tensor | None = None,
+        starts: Tensor | None = None,
+        embedding: Tensor | None = None,
     ) -> Tensor:
         """Compute the loss of a batch.
 
@@ -232,6 +245,8 @@ class CrossReconstruction(Objective):
             Which steps were observed; None means all.
         starts : Tensor of int, of shape (n_crops, batch), or None, default=None
             Start of each crop; None draws the starts.
+        embedding : Tensor of shape (batch, embedding_dim), or None, default=None
+            Embedding of each window by a fixed encoder, if it is known; None computes it.
 
         Returns
         -------
@@ -239,8 +254,14 @@ class CrossReconstruction(Objective):
             Total loss; zero for windows of one step.
         """
         if x.shape[1] == 1:  # no step is left to predict
-            return self.encode(x, observed).sum() * 0.0
-        return self.total(self.pass_losses(self.reconstruct(x, observed, starts)))
+            return self._zero(x, observed)
+        return self.total(self.pass_losses(self.reconstruct(x, observed, starts, embedding)))
+
+    def _zero(self, x: Tensor, observed: Tensor | None) -> Tensor:
+        """Return a loss of zero that has a gradient."""
+        if isinstance(self.encoder, FixedEncoder):
+            return sum((weight.sum() for weight in self.parameters()), x.new_zeros(())) * 0.0
+        return self.encode(x, observed).sum() * 0.0
 
     def pass_losses(self, reconstruction: Reconstruction) -> Tensor:
         """Compute the mean squared error of each pass.
@@ -295,12 +316,15 @@ class CrossReconstruction(Objective):
         Encoding
             Embedding, time-varying drive and input of the initial-condition encoder.
         """
+        if isinstance(self.encoder, FixedEncoder):
+            return _without_drive(self.encode(x, observed), x)
         parts = [self._encode_chunk(*chunk) for chunk in chunks(x, observed)]
         embedding, time_varying, init_input = map(torch.cat, zip(*parts, strict=True))
         return Encoding(embedding, time_varying, init_input)
 
     def _encode_chunk(self, x: Tensor, observed: Tensor | None) -> Encoding:
         """Encode the windows of one chunk of the batch."""
+        assert isinstance(self.encoder, SystemEncoder)
         steps = self.encoder.encode_steps(x, observed)
         return Encoding(
             embedding=self.encoder.pool(steps, observed),
@@ -311,7 +335,11 @@ class CrossReconstruction(Objective):
         )
 
     def reconstruct(
-        self, x: Tensor, observed: Tensor | None = None, starts: Tensor | None = None
+        self,
+        x: Tensor,
+        observed: Tensor | None = None,
+        starts: Tensor | None = None,
+        embedding: Tensor | None = None,
     ) -> Reconstruction:
         """Reconstruct each crop, and the full window, from the embedding of the whole window.
 
@@ -323,6 +351,8 @@ class CrossReconstruction(Objective):
             Which steps were observed; None means all.
         starts : Tensor of int, of shape (n_crops, batch), or None, default=None
             Start of each crop; None draws the starts.
+        embedding : Tensor of shape (batch, embedding_dim), or None, default=None
+            Embedding of each window by a fixed encoder, if it is known; None computes it.
 
         Returns
         -------
@@ -330,7 +360,10 @@ class CrossReconstruction(Objective):
             Predictions, targets and mask of the scored steps, time first.
         """
         batch = len(x)
-        embedding, drive, init_input = self.encode_window(x, observed)
+        encoding = (
+            self.encode_window(x, observed) if embedding is None else _without_drive(embedding, x)
+        )
+        embedding, drive, init_input = encoding
         if self.pairing == "random":  # everything except the embedding comes from another window
             partner = torch.randperm(batch, generator=self.generator(x.device), device=x.device)
             x, drive, init_input = x[partner], drive[partner], init_input[partner]
@@ -341,6 +374,42 @@ class CrossReconstruction(Objective):
         # (n_passes, batch, gru_hidden_dim)
         condition = self.initial_condition.at(starts, init_input, observed)
         return self._run_passes(embedding, drive, condition, starts, x, observed)
+
+    def exchanged_losses(self, x: Tensor, observed: Tensor | None = None) -> dict[str, Tensor]:
+        """Compute the loss with each input of the decoder taken from another window.
+
+        Window i + 1 of the batch lends its input to window i, and the first window to the last.
+
+        Parameters
+        ----------
+        x : Tensor of shape (batch, n_timesteps, n_channels)
+            Windows of at least two steps; unobserved steps hold any finite value.
+        observed : Tensor of bool, of shape (batch, n_timesteps), or None, default=None
+            Which steps were observed; None means all.
+
+        Returns
+        -------
+        dict of str to Tensor
+            Scalar losses. ``"own"`` is the loss with every window's own inputs; ``"embedding"``,
+            ``"time_varying"`` and ``"initial_condition"`` name the input that is exchanged. Without
+            a time-varying drive, ``"time_varying"`` is missing.
+        """
+        embedding, drive, init_input = self.encode_window(x, observed)
+        starts = self._draw_starts(x, observed)
+        starts = torch.cat([starts, self._first_step(x, observed).unsqueeze(0)])
+        condition = self.initial_condition.at(starts, init_input, observed)
+        variants = {
+            "own": (embedding, drive, condition),
+            "embedding": (embedding.roll(-1, 0), drive, condition),
+            "time_varying": (embedding, drive.roll(-1, 0), condition),
+            "initial_condition": (embedding, drive, condition.roll(-1, 1)),
+        }
+        if self.time_varying is None:
+            del variants["time_varying"]
+        return {
+            name: self.total(self.pass_losses(self._run_passes(*inputs, starts, x, observed)))
+            for name, inputs in variants.items()
+        }
 
     def _run_passes(
         self,
@@ -462,3 +531,8 @@ class CrossReconstruction(Objective):
         if self.crop == "fixed":
             lengths[:-1] = length_in_steps(self.crop_length, n_timesteps)
         return lengths
+
+
+def _without_drive(embedding: Tensor, x: Tensor) -> Encoding:
+    """Return the encoding of windows `x` by a fixed encoder, which has no time-varying drive."""
+    return Encoding(embedding, time_varying=x[..., :0], init_input=x)

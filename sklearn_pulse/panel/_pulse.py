@@ -39,8 +39,9 @@ class PulsePanelTransformer(PanelAdapter):
     Notes
     -----
     The parameters are those of :class:`~sklearn_pulse.PulseTransformer`, with its defaults, except
-    for two. There is no `input_layout`, since sktime's containers define their layout, and no
-    `warm_start`, since sktime's `fit` always starts afresh.
+    for three. There is no `input_layout`, since sktime's containers define their layout, no
+    `warm_start`, since sktime's `fit` always starts afresh, and no `encoder`, since another
+    transformer of the package is adapted by :class:`PanelTransformer`.
 
     Examples
     --------
@@ -177,5 +178,6 @@ def _documented_parameters(cls: type, left_out: tuple[str, ...]) -> str:
 if PulsePanelTransformer.__doc__:  # python -OO drops docstrings
     # Fill in the descriptions of the shared parameters, so that they are written only once.
     PulsePanelTransformer.__doc__ = inspect.cleandoc(PulsePanelTransformer.__doc__).replace(
-        "{parameters}", _documented_parameters(PulseTransformer, ("input_layout", "warm_start"))
+        "{parameters}",
+        _documented_parameters(PulseTransformer, ("encoder", "input_layout", "warm_start")),
     )

@@ -53,7 +53,8 @@ def get(
         Name of the method, one of :func:`methods`.
     dataset : {"har", "ecg", "ppg", "eeg", "synthetic", "har-transfer", "eeg-transfer"}
         Name of the data set. The last two names stand for the pre-training of the transfer
-        experiments.
+        experiments. PULSE has ``"strong"`` too: the settings with which its decoder was trained on
+        the closed form (`encoder` of :class:`~sklearn_pulse.PulseTransformer`).
     published : bool, default=False
         Whether to add the settings of the published code that differ from the defaults. For PULSE,
         these are validation with fresh crops and dropout.

@@ -1,0 +1,128 @@
+"""PulseTransformer whose encoder is another fitted transformer, and whose decoder is trained."""
+
+import pickle
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.frozen import FrozenEstimator
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from sklearn_pulse import CrossPredictionTransformer, PulseTransformer
+from sklearn_pulse.features import StatisticsTransformer
+from sklearn_pulse.networks import FixedEncoder
+from sklearn_pulse.objectives import CrossReconstruction
+from tests.helpers import SMALL_ENCODER, SMALL_PULSE, make_windows
+
+X, _ = make_windows(24)
+HOLES = X.copy()
+HOLES[::3, 4:7] = np.nan
+SMALL = {name: value for name, value in SMALL_PULSE.items() if name not in SMALL_ENCODER}
+STATISTICS = FrozenEstimator(StatisticsTransformer().fit(X))
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    return PulseTransformer(encoder=STATISTICS, **SMALL).fit(X)
+
+
+@pytest.mark.parametrize("data", [X, HOLES, X.astype(np.float64)], ids=["whole", "holes", "double"])
+def test_embeds_as_the_transformer_does(fitted, data):
+    np.testing.assert_allclose(fitted.transform(data), STATISTICS.transform(data), rtol=1e-6)
+
+
+def test_closed_form():
+    cross = CrossPredictionTransformer(num_kernels=84, embedding_dim=8, random_state=0).fit(HOLES)
+    pulse = PulseTransformer(encoder=FrozenEstimator(cross), **SMALL).fit(HOLES)
+    np.testing.assert_allclose(pulse.transform(HOLES), cross.transform(HOLES), atol=1e-5)
+    got = pulse.reconstruct(HOLES)
+    assert np.isnan(got[:, 0]).all() and np.isfinite(got[:, 1:]).all()
+    assert set(pulse.decoder_reliance(HOLES)) == {"embedding", "initial_condition"}
+
+
+def test_pipeline():
+    pipeline = make_pipeline(StatisticsTransformer(), StandardScaler()).fit(X)
+    pulse = PulseTransformer(encoder=FrozenEstimator(pipeline), **SMALL).fit(X)
+    np.testing.assert_allclose(pulse.transform(X), pipeline.transform(X), rtol=1e-5, atol=1e-6)
+
+
+def test_bags_and_layouts(fitted):
+    bags = X.reshape(6, 4, *X.shape[1:])
+    bags = np.concatenate([bags, np.full_like(bags[:, :1], np.nan)], axis=1)
+    expected = STATISTICS.transform(X).reshape(6, 4, -1).mean(1)
+    np.testing.assert_allclose(fitted.transform(bags), expected, rtol=1e-5, atol=1e-6)
+    turned = X.swapaxes(1, 2)
+    frozen = FrozenEstimator(StatisticsTransformer(input_layout="nct").fit(turned))
+    first = PulseTransformer(encoder=frozen, input_layout="nct", **SMALL).fit(turned)
+    np.testing.assert_array_equal(first.transform(turned), fitted.transform(X))
+    got = first.reconstruct(turned).swapaxes(1, 2)
+    np.testing.assert_array_equal(got, fitted.reconstruct(X))
+
+
+def test_only_the_decoder_is_trained(fitted):
+    objective = fitted.net_.module_
+    assert isinstance(objective.encoder, FixedEncoder)
+    assert objective.time_varying is None and not list(objective.encoder.parameters())
+    params = SMALL | {"max_epochs": 30, "lr": 1e-2}
+    longer = PulseTransformer(encoder=STATISTICS, **params).fit(X)
+    assert longer.history_[-1]["train_loss"] < 0.9 * longer.history_[0]["train_loss"]
+
+
+def test_the_embedding_may_be_given():
+    """The loss with a known embedding is that of PULSE whose encoder returns the embedding."""
+    encoder = FixedEncoder(lambda windows: np.nanmean(windows, axis=1), embedding_dim=2)
+    objective = CrossReconstruction(2, fixed_encoder=encoder, gru_hidden_dim=6).eval()
+    x = torch.randn(5, 12, 2)
+    observed = torch.ones(5, 12).bool()
+    observed[0, 3:5] = False
+    starts = torch.tensor([[0, 1, 2, 3, 4]] * 2)
+    mean = torch.stack([row[seen].mean(0) for row, seen in zip(x, observed, strict=True)])
+    torch.testing.assert_close(objective.encode(x, observed), mean)
+    computed = objective(x, observed, starts)
+    torch.testing.assert_close(objective(x, observed, starts, mean), computed)
+    other = objective(x, observed, starts, mean + 1.0)
+    assert abs(other.item() - computed.item()) > 1e-6
+    assert objective(x[:, :1]).item() == 0.0
+    objective(x[:, :1]).backward()
+
+
+def test_clone_pickle_and_seed(fitted):
+    again = clone(fitted).fit(X)
+    np.testing.assert_array_equal(again.reconstruct(X), fitted.reconstruct(X))
+    copy = pickle.loads(pickle.dumps(fitted))
+    np.testing.assert_array_equal(copy.reconstruct(X), fitted.reconstruct(X))
+
+
+def test_resumes_only_with_the_same_embeddings(tmp_path):
+    params = SMALL | {"checkpoint_dir": str(tmp_path)}
+    first = PulseTransformer(encoder=STATISTICS, **params).fit(X)
+    again = PulseTransformer(encoder=STATISTICS, **params).fit(X)
+    np.testing.assert_array_equal(again.reconstruct(X), first.reconstruct(X))
+    scaled = FrozenEstimator(make_pipeline(StatisticsTransformer(), StandardScaler()).fit(X))
+    PulseTransformer(encoder=scaled, **params).fit(X)
+    assert len(list(tmp_path.iterdir())) == 2
+
+
+def test_names_and_frames(fitted):
+    pulse = clone(fitted).set_output(transform="pandas").fit(X)
+    frame = pulse.transform(X)
+    assert isinstance(frame, pd.DataFrame)
+    assert list(frame.columns) == list(pulse.get_feature_names_out())
+
+
+def test_bad_encoders(tmp_path, fitted):
+    with pytest.raises(TypeError, match="must be a FrozenEstimator"):
+        PulseTransformer(encoder=StatisticsTransformer().fit(X)).fit(X)
+    with pytest.raises(NotFittedError, match="StatisticsTransformer that is not fitted"):
+        PulseTransformer(encoder=FrozenEstimator(StatisticsTransformer())).fit(X)
+    with pytest.raises(ValueError, match="embedding_dim=8 belongs to an encoder that is trained"):
+        PulseTransformer(encoder=STATISTICS, embedding_dim=8).fit(X)
+    with pytest.raises(ValueError, match="a file cannot hold encoder=.*pickle"):
+        fitted.save_pretrained(tmp_path / "folder")
+    assert not (tmp_path / "folder").exists()
+    with pytest.raises(ValueError):
+        PulseTransformer(encoder=STATISTICS, **SMALL).fit(X[..., :1])  # another number of channels
