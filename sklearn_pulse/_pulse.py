@@ -18,7 +18,7 @@ from torch import Tensor
 from ._data._batches import WindowBatches, as_batch
 from ._data._embedded import EmbeddedBatches
 from ._data._pooling import pool_bags
-from ._data._validation import Block, CheckedWindows, check_windows
+from ._data._validation import CheckedWindows, check_windows
 from ._parameters import check_seed
 from ._training._device import resolve_device, threads
 from .base import (
@@ -369,14 +369,7 @@ class PulseTransformer(BaseSSLTransformer):
         params = super()._objective_params()
         if self.encoder is None:
             return params
-        return params | {"fixed_encoder": self._fixed_encoder}
-
-    @property
-    def _fixed_encoder(self) -> FixedEncoder:
-        """The frozen transformer as an encoder."""
-        assert self.encoder is not None
-        width = len(self.encoder.get_feature_names_out())
-        return FixedEncoder(partial(_frozen_features, self.encoder), width)
+        return params | {"fixed_encoder": _as_encoder(self.encoder)}
 
     def _weights(self) -> dict[str, Tensor]:
         if self.encoder is not None:
@@ -388,19 +381,17 @@ class PulseTransformer(BaseSSLTransformer):
     def _batches(self, windows: CheckedWindows, index: NDArray[np.intp]) -> WindowBatches:
         if self.encoder is None:
             return super()._batches(windows, index)
-        return EmbeddedBatches(windows, index, resolve_device(self.device), self._features)
-
-    def _features(self, block: Block) -> NDArray[np.float32]:
-        """Embed a few windows by the frozen encoder."""
-        return self._fixed_encoder.features(block.x, block.observed)
+        device, features = resolve_device(self.device), _as_encoder(self.encoder).features
+        return EmbeddedBatches(windows, index, device, lambda block: features(*block))
 
     def _embed(self, windows: CheckedWindows) -> NDArray[np.float32]:
         if self.encoder is None:
             return super()._embed(windows)
         embedding = np.empty((len(windows), self._n_features_out), dtype=np.float32)
         usable = np.ones(len(windows), dtype=bool)
+        encoder = _as_encoder(self.encoder)
         for index, block in windows.blocks():
-            embedding[index] = self._features(block)
+            embedding[index] = encoder.features(*block)
             if block.observed is not None:
                 usable[index] = block.observed.any(1)
         windows.check_usable(usable)
@@ -431,6 +422,12 @@ def _check_encoder(estimator: PulseTransformer) -> None:
                 f"{name}={getattr(estimator, name)!r} belongs to an encoder that is trained: leave"
                 f" {name} at its default, or set encoder=None."
             )
+
+
+def _as_encoder(transformer: FrozenEstimator) -> FixedEncoder:
+    """Return a frozen transformer as an encoder of a network."""
+    width = len(transformer.get_feature_names_out())
+    return FixedEncoder(partial(_frozen_features, transformer), width)
 
 
 def _frozen_features(encoder: FrozenEstimator, X: NDArray[np.float32]) -> Any:
