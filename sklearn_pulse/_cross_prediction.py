@@ -19,6 +19,7 @@ from ._parameters import check_integer, check_option, check_real, check_seed
 from ._persistence import stored_array
 from ._progress import progress_bar
 from ._training._device import resolve_device, threads
+from ._warnings import warn_user
 from .features._autocorrelation import AutocorrelationTransformer
 from .features._base import BaseFeatureTransformer
 from .features._convolutions import N_KERNELS, POOLINGS
@@ -136,7 +137,7 @@ class CrossPredictionTransformer(BaseFeatureTransformer):
     and a random rotation Q, so that scaling its columns does not whiten it.
 
     Without two observed halves in any window, nothing predicts a window but the window itself: the
-    embedding then holds the principal components, and `n_pairs_` is 0.
+    embedding then holds the principal components, `n_pairs_` is 0, and a warning says so.
 
     The scales and principal components come from at most 5,000 windows; the moments from one
     pass over all windows. Memory does not grow with the number of windows.
@@ -228,9 +229,10 @@ class CrossPredictionTransformer(BaseFeatureTransformer):
         groups : array-like of shape (n_samples,) or None, default=None
             Recording of each window. Lazy windows and bags know their recordings.
         start : array-like of shape (n_samples,) or None, default=None
-            Time of each window in its recording. Windows that are more than one and a half times
-            the usual distance apart are not adjacent. None means that the windows of a recording
-            are given in order, without gaps.
+            Time of each window in its recording, numbers or `datetime64`; of shape
+            (n_samples, n_windows) for bags. Windows that are more than one and a half times the
+            usual distance apart are not adjacent. None means that the windows of a recording are
+            given in order, without gaps.
 
         Returns
         -------
@@ -243,7 +245,13 @@ class CrossPredictionTransformer(BaseFeatureTransformer):
             If a parameter or `X` is of a wrong kind.
         ValueError
             If a parameter is out of its range, or `X` holds an infinity, a sample without an
-            observed time step, or no windows at all; or if `start` has another length than `X`.
+            observed time step, or no windows at all; if `groups` or `start` does not fit `X`; or
+            if no two windows are adjacent under ``views="adjacent"``.
+
+        Warns
+        -----
+        UserWarning
+            If no window has two observed halves under ``views="halves"``.
         """
         self._check_params()
         with unchanged_on_failure(self), self._threads():
@@ -258,6 +266,12 @@ class CrossPredictionTransformer(BaseFeatureTransformer):
             rng = check_random_state(self.random_state)
             self._seed = int(rng.randint(np.iinfo(np.int32).max))
             if self.views_ == "adjacent":
+                if not follows.any():
+                    raise ValueError(
+                        "views='adjacent' finds no two adjacent windows of one recording: pass the"
+                        " recording of each window as groups and its time as start, or set"
+                        " views='halves'."
+                    )
                 self._fit_adjacent(windows, index, recording, follows)
             else:
                 self._fit_halves(windows, index)
@@ -290,10 +304,15 @@ class CrossPredictionTransformer(BaseFeatureTransformer):
         seen = np.ones(len(windows), dtype=bool)
         for half in halves:
             seen &= half.observed_windows()
-        if seen[index].any():
+        if halves and seen[index].any():
             index = index[seen[index]]
-        else:  # nothing predicts a window but the window itself
+        else:
             halves = []
+            warn_user(
+                "No window of X has an observed time step in both halves: nothing predicts a window"
+                " but itself, and the embedding holds the principal components of the features."
+                " Pass longer windows, or groups."
+            )
         views = self._fit_stacks([windows, *halves], index)
         moments = half_moments(views, len(index), float(self.rho))
         self.n_pairs_ = len(index) if halves else 0
@@ -452,12 +471,21 @@ def _check_start(start: ArrayLike | None, windows: CheckedWindows) -> NDArray[An
     if start is None:
         return windows.start
     times = np.asarray(start)
-    if times.shape != (len(windows),) or times.dtype.kind not in "iuf":
+    shape = (windows.n_samples, windows.n_windows)[: 1 + windows.is_bag]
+    if times.shape != shape or times.dtype.kind not in "iufmM":
         raise ValueError(
-            f"start must hold one number per window, shape ({len(windows)},), got shape"
+            f"start must hold one number or time per window, shape {shape}, got shape"
             f" {times.shape} and dtype {times.dtype}."
         )
-    return times
+    unknown = np.isnat(times) if times.dtype.kind in "mM" else ~np.isfinite(times)
+    if unknown.any():
+        raise ValueError(
+            f"start is unknown or infinite for {int(unknown.sum())} windows: pass the time of every"
+            " window, or leave these windows out."
+        )
+    if times.dtype.kind in "mM":
+        times = times.astype(np.int64)
+    return times.ravel()
 
 
 def _in_order(
@@ -469,6 +497,7 @@ def _in_order(
     recording = np.unique(recording[order], return_inverse=True)[1]
     same = np.diff(recording) == 0
     steps = np.diff(times[order])
+    same &= steps > 0  # windows with the same start are copies, not neighbours
     usual = np.median(steps[same]) if same.any() else 0.0
     follows = np.concatenate([[False], same & (steps <= 1.5 * usual)])
     return usable[order], recording, follows

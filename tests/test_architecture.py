@@ -65,6 +65,7 @@ ALLOWED = {
         "_persistence",
         "_progress",
         "_training",
+        "_warnings",
         "features",
     },
     "baselines": METHOD | {"augmentations", "features", "windows"},

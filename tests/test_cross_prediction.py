@@ -25,7 +25,9 @@ from tests.helpers import make_windows, sklearn_suite
 SMALL = {"num_kernels": 84, "n_components": 12, "embedding_dim": 16, "random_state": 0}
 
 
-@pytest.mark.filterwarnings("ignore:X has more channels")  # tables of the suite wider than long
+@pytest.mark.filterwarnings(  # tables of the suite are wider than long, or one step long
+    "ignore:X has more channels", "ignore:No window of X has an observed"
+)
 @sklearn_suite([CrossPredictionTransformer(num_kernels=84, embedding_dim=16)])
 def test_sklearn_suite(estimator, check):
     check(estimator)
@@ -246,10 +248,57 @@ def test_parameters(params, message):
         CrossPredictionTransformer(**params).fit(X)
 
 
-def test_start_is_one_number_per_window():
+@pytest.mark.parametrize(
+    ("start", "message"),
+    [
+        ([0, 1], "start must hold one number or time per window, shape \\(6,\\)"),
+        (list("abcdef"), "start must hold one number or time per window"),
+        ([0, 1, 2, np.nan, 4, np.inf], "start is unknown or infinite for 2 windows"),
+        (np.array(["2026-01-01"] * 5 + ["NaT"], "datetime64[s]"), "unknown or infinite for 1 win"),
+    ],
+)
+def test_starts_that_do_not_fit(start, message):
     X, _ = make_windows(6, 16, 2)
-    with pytest.raises(ValueError, match="start must hold one number per window, shape \\(6,\\)"):
-        CrossPredictionTransformer(**SMALL).fit(X, start=[0, 1])
+    with pytest.raises(ValueError, match=message):
+        CrossPredictionTransformer(**SMALL).fit(X, start=start)
+
+
+def test_starts_as_times_and_of_bags():
+    X, _ = make_windows(12, 16)
+    groups, steps = np.arange(12) // 6, np.array([0, 1, 2, 7, 8, 9] * 2)
+    numbers = CrossPredictionTransformer(**SMALL).fit(X, groups=groups, start=steps)
+    assert numbers.n_pairs_ == 8
+    times = np.datetime64("2026-01-01") + 10 * steps.astype("timedelta64[s]")
+    dated = CrossPredictionTransformer(**SMALL).fit(X, groups=groups, start=times)
+    bags = CrossPredictionTransformer(**SMALL).fit(
+        X.reshape(2, 6, 16, 2), start=steps.reshape(2, 6)
+    )
+    for other in (dated, bags):
+        np.testing.assert_array_equal(other.transform(X), numbers.transform(X))
+
+
+def test_copies_are_no_neighbours():
+    X, _ = make_windows(6, 16)
+    twice = np.concatenate([X, X])
+    cross = CrossPredictionTransformer(**SMALL)
+    assert cross.fit(twice, groups=np.zeros(12), start=[0] * 12).views_ == "halves"
+    assert cross.fit(twice, groups=np.zeros(12), start=[*range(6), *range(6)]).n_pairs_ == 5
+
+
+def test_nothing_adjacent():
+    X, _ = make_windows(6, 16)
+    with pytest.raises(ValueError, match="views='adjacent' finds no two adjacent windows"):
+        CrossPredictionTransformer(views="adjacent", **SMALL).fit(X, groups=np.arange(6))
+
+
+def test_nothing_predicts_a_window():
+    X, _ = make_windows(6, 16)
+    with pytest.warns(UserWarning, match="No window of X has an observed time step in both"):
+        assert CrossPredictionTransformer(**SMALL).fit(X[:, :1, :1]).n_pairs_ == 0
+    X[:, :8] = np.nan
+    with pytest.warns(UserWarning, match="No window of X has an observed time step in both"):
+        cross = CrossPredictionTransformer(**SMALL).fit(X)
+    assert np.isfinite(cross.transform(X)).all()
 
 
 @pytest.fixture

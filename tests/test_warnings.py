@@ -13,7 +13,7 @@ from sklearn.preprocessing import StandardScaler
 from skorch.callbacks import GradientNormClipping
 
 import sklearn_pulse
-from sklearn_pulse import PulseOracleTransformer, PulseTransformer
+from sklearn_pulse import CrossPredictionTransformer, PulseOracleTransformer, PulseTransformer
 from sklearn_pulse.baselines import REBARTransformer
 from sklearn_pulse.datasets import fetch_mitbih_af
 from sklearn_pulse.windows import SlidingWindows, random_windows, sliding_windows
@@ -31,7 +31,8 @@ NOISE = np.random.default_rng(0).normal(size=(80, 2))
 
 def small(cls, **params):
     known = cls._get_param_names()
-    return cls(**{k: v for k, v in SMALL.items() if k in known} | {"max_epochs": 1} | params)
+    settings = SMALL | {"max_epochs": 1}
+    return cls(**{k: v for k, v in settings.items() if k in known} | params)
 
 
 def pulse(**params):
@@ -92,6 +93,10 @@ def one_step(tmp_path):
 
 def one_step_in_a_pipeline(tmp_path):
     make_pipeline(pulse()).fit_transform(ONE_STEP)
+
+
+def no_halves(tmp_path):
+    small(CrossPredictionTransformer).fit(ONE_STEP)
 
 
 def longer_windows(tmp_path):
@@ -180,6 +185,7 @@ TEXTS = {
     "more_channels": "X has more channels",
     "one_step": "X has windows of one time step",
     "longer_windows": "convolution weights that were never trained",
+    "no_halves": "No window of X has an observed time step in both halves",
     "one_group": "groups holds one group only",
     "shared_steps": "validation shares time steps with training",
     "no_partner": "each window is its own partner",

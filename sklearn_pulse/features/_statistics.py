@@ -94,7 +94,8 @@ class StatisticsTransformer(BaseFeatureTransformer):
         if n_timesteps < 2**self.n_bands_:
             raise ValueError(
                 f"X has windows of {n_timesteps} time steps, too short for the {self.n_bands_}"
-                f" octaves of fit: pass at least {2**self.n_bands_} steps, or set max_bands."
+                f" octaves of fit: pass at least {2**self.n_bands_} steps, or fit on shorter"
+                " windows."
             )
 
     def _features(self, block: Block) -> NDArray[np.float64]:
