@@ -403,7 +403,8 @@ class CrossPredictionTransformer(BaseFeatureTransformer):
             yield
 
     def _weights(self) -> dict[str, Tensor]:
-        arrays = {"map": self._map, "seed": np.array(self._seed)} | self._stack.arrays()
+        seed = np.array(self._seed, dtype=np.int64)
+        arrays = {"map": self._map, "seed": seed} | self._stack.arrays()
         blocks = {
             f"{name}.{weight}": value
             for name, block in self.blocks_.items()
