@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -210,17 +211,21 @@ class RandomConvolutionTransformer(BaseFeatureTransformer):
         device = resolve_device(self.device)
         size = self._block_size(block.x.shape[1], device)
         features = np.empty((len(block.x), self._n_features_out), dtype=np.float32)
-        with threads(self.num_threads), torch.inference_mode():
-            for start in range(0, len(block.x), size):
-                rows = slice(start, start + size)
-                x = torch.from_numpy(block.x[rows]).to(device)
-                observed = None
-                if block.observed is not None and not block.observed[rows].all():
-                    observed = torch.from_numpy(block.observed[rows]).to(device)
-                # Kernels of PyTorch round differently for different shapes; zeros fill up the
-                # last rows, so that a row does not depend on the number of rows.
-                seen = None if observed is None else _filled(observed, size)
+
+        def compute(start: int) -> None:
+            rows = slice(start, start + size)
+            x = torch.from_numpy(block.x[rows]).to(device)
+            observed = None
+            if block.observed is not None and not block.observed[rows].all():
+                observed = torch.from_numpy(block.observed[rows]).to(device)
+            # Kernels of PyTorch round differently for different shapes; zeros fill up the
+            # last rows, so that a row does not depend on the number of rows.
+            seen = None if observed is None else _filled(observed, size)
+            with torch.inference_mode():
                 features[rows] = self._convolutions(_filled(x, size), seen)[: len(x)].cpu().numpy()
+
+        with threads(self.num_threads):
+            _for_each(compute, range(0, len(block.x), size), parallel=device.type == "cpu")
         return features
 
     def _convolutions(self, x: Tensor, observed: Tensor | None) -> Tensor:
@@ -256,6 +261,22 @@ def _check_poolings(poolings: Any) -> None:
         )
     for pooling in poolings:
         check_option("each of poolings", pooling, POOLINGS)
+
+
+def _for_each(compute: Callable[[int], None], starts: range, parallel: bool) -> None:
+    """Compute blocks of windows, on a CPU side by side on the present number of threads.
+
+    A thread per block uses the cores better than threads within the short operations on a block.
+    """
+    number = min(torch.get_num_threads(), len(starts)) if parallel else 1
+    if number <= 1:
+        for start in starts:
+            compute(start)
+        return
+    # A new thread does not inherit the number of threads of PyTorch.
+    pool = ThreadPoolExecutor(number, initializer=torch.set_num_threads, initargs=(1,))
+    with threads(1), pool:
+        list(pool.map(compute, starts))
 
 
 def _filled(x: Tensor, size: int) -> Tensor:

@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pytest
+import torch
 from sklearn.model_selection import cross_val_score
 from sklearn.pipeline import make_pipeline
 
@@ -220,3 +221,18 @@ def test_a_gpu_gives_the_same_features():
     # Rounding moves few outputs across a threshold, each by one step.
     close = np.isclose(gpu.transform(X), cpu.transform(X), rtol=1e-3, atol=1e-4)
     assert close.mean() > 0.999
+
+
+@pytest.mark.parametrize("n_timesteps", [20, 300])
+def test_threads_change_no_bit(n_timesteps):
+    """Blocks of windows are computed side by side, each by one thread."""
+    X = np.random.default_rng(0).normal(size=(700, n_timesteps, 2)).astype(np.float32)
+    X[5, 3:9] = np.nan
+    before = torch.get_num_threads()
+    features = [
+        RandomConvolutionTransformer(168, num_threads=number, random_state=0).fit_transform(X)
+        for number in (1, 2, 3)
+    ]
+    np.testing.assert_array_equal(features[1], features[0])
+    np.testing.assert_array_equal(features[2], features[0])
+    assert torch.get_num_threads() == before
