@@ -32,6 +32,7 @@ from .features._moments import (
     share_explained,
     share_of_change,
 )
+from .features._neighbours import check_start, in_order
 from .features._random_convolution import RandomConvolutionTransformer
 from .features._stack import (
     CHUNK,
@@ -257,9 +258,9 @@ class CrossPredictionTransformer(BaseFeatureTransformer):
         with unchanged_on_failure(self), self._threads():
             windows = check_windows(self, X, reset=True, groups=groups)
             usable = np.flatnonzero(windows.scan())
-            times = _check_start(start, windows)
+            times = check_start(start, windows)
             known = windows.names_recordings or windows.groups is not None
-            index, recording, follows = _in_order(windows, times, usable)
+            index, recording, follows = in_order(windows, times, usable)
             self.views_ = str(self.views)
             if self.views == "auto":
                 self.views_ = "adjacent" if known and follows.any() else "halves"
@@ -465,43 +466,6 @@ def _check_weights(weights: Any) -> None:
         check_real("each of block_weights", weight)
     if not any(weights):
         raise ValueError(f"block_weights must not all be 0, got {weights!r}; {example}")
-
-
-def _check_start(start: ArrayLike | None, windows: CheckedWindows) -> NDArray[Any]:
-    """Return the time of each window: from `start`, lazy windows, or the order of the rows."""
-    if start is None:
-        return windows.start
-    times = np.asarray(start)
-    shape = (windows.n_samples, windows.n_windows)[: 1 + windows.is_bag]
-    if times.shape != shape or times.dtype.kind not in "iufmM":
-        raise ValueError(
-            f"start must hold one number or time per window, shape {shape}, got shape"
-            f" {times.shape} and dtype {times.dtype}."
-        )
-    unknown = np.isnat(times) if times.dtype.kind in "mM" else ~np.isfinite(times)
-    if unknown.any():
-        raise ValueError(
-            f"start is unknown or infinite for {int(unknown.sum())} windows: pass the time of every"
-            " window, or leave these windows out."
-        )
-    if times.dtype.kind in "mM":
-        times = times.astype(np.int64)
-    return times.ravel()
-
-
-def _in_order(
-    windows: CheckedWindows, times: NDArray[Any], usable: NDArray[np.intp]
-) -> tuple[NDArray[np.intp], NDArray[np.intp], NDArray[np.bool_]]:
-    """Order windows by recording and time; number their recordings, and find adjacent windows."""
-    recording, times = windows.recording[usable], times[usable]
-    order = np.lexsort((times, recording))
-    recording = np.unique(recording[order], return_inverse=True)[1]
-    same = np.diff(recording) == 0
-    steps = np.diff(times[order])
-    same &= steps > 0  # windows with the same start are copies, not neighbours
-    usual = np.median(steps[same]) if same.any() else 0.0
-    follows = np.concatenate([[False], same & (steps <= 1.5 * usual)])
-    return usable[order], recording, follows
 
 
 def _drawn(index: NDArray[np.intp], seed: int) -> NDArray[np.intp]:

@@ -26,6 +26,7 @@ class PretrainedMixin:
 
     def _weights(self) -> dict[str, Tensor]:
         """Return what a file of weights holds: tensors on the CPU, by name."""
+        # Reached only if a subclass forgets to override this.
         raise NotImplementedError(f"{type(self).__name__} names no weights to store.")
 
     def _restore(
@@ -35,6 +36,7 @@ class PretrainedMixin:
         selected_epoch: int | None = None,
     ) -> None:
         """Become fitted by stored weights; ValueError or RuntimeError if they do not fit."""
+        # Reached only if a subclass forgets to override this.
         raise NotImplementedError(f"{type(self).__name__} restores no weights.")
 
     def _training_record(self) -> tuple[list[dict[str, Any]], int | None]:

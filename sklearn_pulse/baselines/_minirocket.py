@@ -73,6 +73,7 @@ class MiniRocketTransformer(BaseFeatureTransformer):
     """
 
     _allow_nan = False
+    _variable_length = False
 
     def __init__(
         self,
@@ -95,7 +96,7 @@ class MiniRocketTransformer(BaseFeatureTransformer):
     def _fit(self, windows: CheckedWindows) -> None:
         univariate, multivariate = _import_minirocket()
         rocket = univariate if windows.n_channels == 1 else multivariate
-        X = np.concatenate([_complete(block) for _, block in windows.blocks()])
+        X = np.concatenate([self._complete(block) for _, block in windows.blocks()])
         seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
         fitted = rocket(int(self.num_kernels), n_jobs=1, random_state=int(seed))
         # sktime seeds numpy's global generator, which must stay as the user left it.
@@ -106,21 +107,25 @@ class MiniRocketTransformer(BaseFeatureTransformer):
             np.random.set_state(state)
         self.rocket_ = fitted
 
-    def _check_input_length(self, n_timesteps: int) -> None:
-        if n_timesteps != self.n_timesteps_in_:
-            raise ValueError(
-                f"X has windows of {n_timesteps} time steps, but MiniRocketTransformer was fitted"
-                f" on windows of {self.n_timesteps_in_} and takes no other length: cut X into"
-                f" windows of {self.n_timesteps_in_} steps, or fit again."
-            )
-
     def _features(self, block: Block) -> NDArray[np.float32]:
         features = np.zeros((len(block.x), self._n_features_out), dtype=np.float32)
-        X = _complete(block)
+        X = self._complete(block)
         if len(X):
             usable = slice(None) if block.observed is None else block.observed.any(1)
             features[usable] = self.rocket_.transform(X).to_numpy(dtype=np.float32)
         return features
+
+    def _complete(self, block: Block) -> NDArray[np.float32]:
+        """Return the windows with an observed step, channels first, at least one kernel long."""
+        x = block.x
+        if block.observed is not None:
+            usable = block.observed.any(1)
+            self._check_complete(block.observed[usable])
+            x = x[usable]
+        n_lacking = max(0, _KERNEL_LENGTH - x.shape[1])
+        if n_lacking:
+            x = np.pad(x, [(0, 0), (0, n_lacking), (0, 0)], mode="edge")
+        return np.ascontiguousarray(x.swapaxes(1, 2), dtype=np.float32)
 
     @property
     def _n_features_out(self) -> int:
@@ -132,24 +137,6 @@ class MiniRocketTransformer(BaseFeatureTransformer):
             # numba compiles for writable arrays, and joblib's memory maps are read-only.
             writable = (np.require(array, requirements="W") for array in self.rocket_.parameters)
             self.rocket_.parameters = tuple(writable)
-
-
-def _complete(block: Block) -> NDArray[np.float32]:
-    """Return the windows with an observed step, channels first, at least as long as a kernel."""
-    x = block.x
-    if block.observed is not None:
-        usable = block.observed.any(1)
-        if not block.observed[usable].all():
-            raise ValueError(
-                "Input X contains NaN, and MiniRocketTransformer knows no missing values: drop the"
-                " windows with missing time steps, or fill the steps, for example by"
-                " interpolation."
-            )
-        x = x[usable]
-    n_lacking = max(0, _KERNEL_LENGTH - x.shape[1])
-    if n_lacking:
-        x = np.pad(x, [(0, 0), (0, n_lacking), (0, 0)], mode="edge")
-    return np.ascontiguousarray(x.swapaxes(1, 2), dtype=np.float32)
 
 
 def _import_minirocket() -> tuple[Any, Any]:

@@ -25,6 +25,7 @@ class _AeonTransformer(BaseFeatureTransformer):
     """
 
     _allow_nan = False
+    _variable_length = False
     _shortest = 1
 
     def __init__(
@@ -68,25 +69,12 @@ class _AeonTransformer(BaseFeatureTransformer):
     def _compute(self, X: NDArray[np.float32]) -> NDArray[np.float32]:
         """Return the features of windows of shape (n, n_channels, n_timesteps)."""
 
-    def _check_input_length(self, n_timesteps: int) -> None:
-        if n_timesteps != self.n_timesteps_in_:
-            raise ValueError(
-                f"X has windows of {n_timesteps} time steps, but {type(self).__name__} was fitted"
-                f" on windows of {self.n_timesteps_in_} and takes no other length: cut X into"
-                f" windows of {self.n_timesteps_in_} steps, or fit again."
-            )
-
     def _features(self, block: Block) -> NDArray[np.float32]:
         return self._compute(self._complete(block))
 
     def _complete(self, block: Block) -> NDArray[np.float32]:
         """Return the windows, channels first; raise if a time step is missing."""
-        if block.observed is not None and not block.observed.all():
-            raise ValueError(
-                f"Input X contains NaN, and {type(self).__name__} knows no missing values: drop"
-                " the windows with missing time steps, or fill the steps, for example by"
-                " interpolation."
-            )
+        self._check_complete(block.observed)
         return np.ascontiguousarray(block.x.swapaxes(1, 2))
 
     @property

@@ -42,6 +42,7 @@ class BaseFeatureTransformer(
     n_features_in_: int
     _fitted_on_table: bool
     _allow_nan = True  # whether a window may have missing time steps
+    _variable_length = True  # whether `transform` takes windows of another length than `fit`
     _dtype: type[np.floating[Any]] = np.float32  # of the features
 
     def _check_params(self) -> None:
@@ -100,6 +101,22 @@ class BaseFeatureTransformer(
 
     def _check_input_length(self, n_timesteps: int) -> None:
         """Raise if windows of this length have other features than those of `fit`."""
+        fitted = self.n_timesteps_in_
+        if not self._variable_length and n_timesteps != fitted:
+            raise ValueError(
+                f"X has windows of {n_timesteps} time steps, but {type(self).__name__} was fitted"
+                f" on windows of {fitted} and takes no other length: cut X into windows of"
+                f" {fitted} steps, or fit again."
+            )
+
+    def _check_complete(self, observed: NDArray[np.bool_] | None) -> None:
+        """Raise if a time step is missing; for methods that know no missing values."""
+        if observed is not None and not observed.all():
+            raise ValueError(
+                f"Input X contains NaN, and {type(self).__name__} knows no missing values: drop"
+                " the windows with missing time steps, or fill the steps, for example by"
+                " interpolation."
+            )
 
     @property
     @abstractmethod
