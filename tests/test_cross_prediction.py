@@ -437,3 +437,12 @@ def test_two_workers_give_the_bits_of_one():
     probe = make_pipeline(CrossPredictionTransformer(**SMALL, num_threads=1), LogisticRegression())
     one, two = (cross_val_score(probe, X, y, cv=4, n_jobs=n) for n in (1, 2))
     np.testing.assert_array_equal(one, two)
+
+
+@pytest.mark.parametrize("scale", [4e-41, 1e-30, 1e30])
+def test_values_near_the_ends_of_float32(scale):
+    X, _ = make_windows(12, 16)
+    X = (X * np.float64(scale)).astype(np.float32)
+    params = SMALL | {"block_weights": (1, 0, 0, 0)}
+    assert np.isfinite(CrossPredictionTransformer(**params).fit_transform(X)).all()
+    assert np.isfinite(CrossPredictionTransformer(**SMALL).fit_transform(X)).all()
