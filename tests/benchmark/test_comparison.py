@@ -153,9 +153,11 @@ def test_sources_have_their_runs_and_the_two_problems_of_bonn_one_division(data_
     runs = {name: sum(cell.dataset == name for cell in cells) for name in SOURCES}
     assert runs == {name: source.n_runs for name, source in SOURCES.items()}
     assert min(runs[name] for name in ("wesad", "mitbih", "har-people", "bonn-2", "bonn-5")) >= 5
-    task = SOURCES["bonn-5"].load(0)(data_home=data_home, download_if_missing=False)
+    home = {"data_home": data_home, "download_if_missing": False}
+    task = SOURCES["bonn-5"].load(0)(**home)
     assert np.unique(task.y, return_counts=True)[1].tolist() == [2300] * 5
-    np.testing.assert_array_equal(SOURCES["bonn-2"].relabel(task.y), 1 - TASKS["epilepsy"].load().y)
+    seizures = 1 - TASKS["epilepsy"].load(**home).y
+    np.testing.assert_array_equal(SOURCES["bonn-2"].relabel(task.y), seizures)
     fold = task.stratified_fold(0)
     assert all(len(np.unique(fold.y[fold.rows(part)])) == 5 for part in ("train", "val", "test"))
 
