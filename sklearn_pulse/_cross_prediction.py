@@ -13,7 +13,7 @@ from sklearn.utils import check_random_state
 from threadpoolctl import threadpool_limits
 from torch import Tensor
 
-from ._data._commit import unchanged_on_failure
+from ._commit import unchanged_on_failure
 from ._data._validation import Block, CheckedWindows, check_windows
 from ._parameters import check_integer, check_option, check_real, check_seed
 from ._persistence import stored_array

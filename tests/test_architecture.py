@@ -15,6 +15,7 @@ MODULES = sorted(ROOT.rglob("*.py"))
 # Rooms that a room may import from, beside itself. A file named here is a room of its own, so that
 # the torch-free leaves of `_data` can be read by the rooms that load no torch.
 METHOD = {
+    "_commit",
     "_data",
     "_data._validation",
     "_data._labels",
@@ -32,12 +33,13 @@ ALLOWED = {
     # 1. the ground
     "_version": set(),
     "_warnings": set(),
+    "_commit": set(),
     "_parameters": set(),
     "_progress": set(),
     "functional": set(),
     "sampling": set(),
     "networks": set(),
-    "windows": {"_parameters", "_warnings"},
+    "windows": {"_commit", "_parameters", "_warnings"},
     "presets": {"_parameters"},
     "_data._labels": set(),
     "_data._validation": {"_parameters", "_warnings", "windows"},
@@ -47,7 +49,7 @@ ALLOWED = {
     "_training": set(),
     "_data": {"_data._validation", "_data._labels", "_training"},
     "objectives": {"_parameters", "functional", "networks", "sampling"},
-    "features": {"_data", "_data._validation", "_parameters", "_persistence", "_training"},
+    "features": {"_commit", "_data", "_data._validation", "_parameters", "_persistence", "_training"},
     "_persistence": {"_training", "_version", "_warnings"},
     "datasets": {"_parameters", "_progress", "_warnings", "windows"},
     "evaluation": {"_data._labels"},
@@ -59,6 +61,7 @@ ALLOWED = {
     "_oracle": METHOD,
     "_finetune": METHOD | {"evaluation"},
     "_cross_prediction": {
+        "_commit",
         "_data",
         "_data._validation",
         "_parameters",
@@ -71,7 +74,7 @@ ALLOWED = {
     "baselines": METHOD | {"augmentations", "features", "windows"},
     # 5. on top
     "interop": {"_pulse"},
-    "panel": {"_pulse", "_training", "base", "baselines", "features", "windows"},
+    "panel": {"_commit", "_pulse", "_training", "base", "baselines", "features", "windows"},
     "plotting": {
         "_data",
         "_data._labels",
@@ -98,6 +101,7 @@ ALLOWED = {
     },
 }
 NO_TORCH = {
+    "_commit",
     "_parameters",
     "_progress",
     "_warnings",

@@ -310,6 +310,19 @@ def test_refit_on_other_data_forgets_the_first(cls, windows):
 
 
 @each_input
+def test_a_refused_refit_leaves_the_first(cls, windows):
+    estimator = fit(small(cls), windows)
+    before, embedding = dict(vars(estimator)), estimator.transform(windows)
+    other = np.repeat(windows[:, :, :1], 3, axis=2)
+    other[-1, 0, 0] = np.inf
+    with pytest.raises(ValueError, match="infinity"):
+        fit(estimator, other)
+    assert vars(estimator).keys() == before.keys()
+    assert all(vars(estimator)[name] is value for name, value in before.items())
+    np.testing.assert_array_equal(estimator.transform(windows), embedding)
+
+
+@each_input
 def test_a_parameter_of_a_wrong_kind_is_named(cls, windows):
     for name in small(cls).get_params():
         with pytest.raises(TypeError, match=rf"\b{name} must be"):
@@ -450,6 +463,24 @@ def test_lazy_windows_are_windows(cls, windows):
     estimator = fit(small(cls), windows)
     np.testing.assert_array_equal(estimator.transform(lazy), estimator.transform(windows))
     assert fit(small(cls, validation_fraction=0), lazy).n_timesteps_in_ == 16
+
+
+@each_input
+@pytest.mark.filterwarnings("ignore:(overflow|invalid value) encountered:RuntimeWarning")
+def test_a_spike_gives_finite_numbers_or_an_error_that_names_its_sample(cls, windows):
+    estimator = fit(small(cls), windows)
+    spiked = windows.copy()
+    for spike in (1e10, 1e20, 1e25, 3e38):
+        spiked[3, 4, 1] = spike
+        try:
+            assert np.isfinite(estimator.transform(spiked)).all()
+        except ValueError as error:
+            assert "not finite in 1 sample(s) (3); the first reaches" in str(error)
+            assert "replace outliers by NaN" in str(error)
+            assert spike > 1e10
+    spiked[3, 4, 1] = np.nan
+    if getattr(cls, "_allow_nan", True):
+        assert np.isfinite(estimator.transform(spiked)).all()
 
 
 @each_input

@@ -264,6 +264,34 @@ class CheckedWindows:
                 " samples."
             )
 
+    def check_computed(self, finite: NDArray[np.bool_], usable: NDArray[np.bool_]) -> None:
+        """Raise if what was computed from a usable window is not finite.
+
+        Parameters
+        ----------
+        finite : array of bool of shape (n_samples * n_windows,)
+            Windows whose results are finite.
+        usable : array of bool of shape (n_samples * n_windows,)
+            Windows with an observed step; the others do not count.
+
+        Raises
+        ------
+        ValueError
+            If the result for a sample is not finite.
+        """
+        wrong = np.flatnonzero(usable & ~finite)
+        if not len(wrong):
+            return
+        samples = np.unique(wrong // self.n_windows)
+        largest = np.abs(self.take(wrong[:1]).x).max()
+        more = ", ..." if len(samples) > 5 else ""
+        raise ValueError(
+            f"The values of X lead to results that are not finite in {len(samples)} sample(s)"
+            f" ({', '.join(map(str, samples[:5]))}{more}); the first reaches {largest:.3g} in"
+            " magnitude. Scale X, or replace outliers by NaN, which masks their time steps. If X"
+            " has the scale of fit, fit again with a smaller lr."
+        )
+
     def _gather(self, index: NDArray[np.intp]) -> Any:
         if self.lazy is not None:
             x: Any = self.lazy.take(index)

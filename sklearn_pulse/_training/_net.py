@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import math
-import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -13,9 +12,8 @@ from skorch import NeuralNet
 from skorch.callbacks import Callback, EarlyStopping, EpochTimer, PrintLog
 from torch import Tensor, nn
 
+from ._draws import OwnDraws
 from ._iterator import Batch, BatchIterator
-
-_INITIALIZATION = threading.Lock()  # torch's global generator is shared by threads
 
 
 class SSLNet(NeuralNet):
@@ -84,8 +82,7 @@ class SSLNet(NeuralNet):
 
     def initialize(self) -> SSLNet:
         """Build every component; weights depend on the seed alone, whatever ran before."""
-        with _INITIALIZATION, torch.random.fork_rng(devices=[]):
-            torch.manual_seed(self.seed)
+        with OwnDraws(self.seed):
             return super().initialize()
 
     def torch_compile(self, module: nn.Module, name: str) -> nn.Module:

@@ -149,8 +149,8 @@ class WindowEmbedder(
         Raises
         ------
         ValueError
-            For a number of channels other than that of `fit`, an infinity, or a sample without a
-            finite step.
+            For a number of channels other than that of `fit`, an infinity, a sample without a
+            finite step, or values so large that an embedding is not finite.
         """
         return self._embed(self._check_input(X))
 
@@ -175,12 +175,15 @@ class WindowEmbedder(
         """Compute something of `shape` for each window, and find those with a finite step."""
         result = np.empty((len(windows), *shape), dtype=np.float32)
         usable = np.ones(len(windows), dtype=bool)
+        finite = np.ones(len(windows), dtype=bool)
         with threads(self.num_threads):
             for index, block, rows in self._blocks(windows, compute):
                 result[index] = rows
+                finite[index] = np.isfinite(rows).reshape(len(rows), -1).all(1)
                 if block.observed is not None:
                     usable[index] = block.observed.any(1)
         windows.check_usable(usable)
+        windows.check_computed(finite, usable)
         return result, usable
 
     def _blocks(

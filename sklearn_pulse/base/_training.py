@@ -16,7 +16,7 @@ from skorch.utils import noop
 
 from .._data._batches import WindowBatches
 from .._data._candidates import DrawnBatches
-from .._data._commit import unchanged_on_failure
+from .._commit import unchanged_on_failure
 from .._parameters import (
     check_boolean,
     check_integer,

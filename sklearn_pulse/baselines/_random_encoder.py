@@ -9,6 +9,7 @@ import torch
 from numpy.typing import ArrayLike
 from sklearn.utils import check_random_state
 
+from .._commit import unchanged_on_failure
 from .._data._validation import check_windows
 from ..base import BaseEncoderTransformer, complete_docstring
 from ..base._typing import BagPooling, InputLayout, Pooling, Precision, RandomState
@@ -101,9 +102,10 @@ class RandomEncoderTransformer(BaseEncoderTransformer):
             The fitted estimator.
         """
         self._check_params()
-        check_windows(self, X, reset=True).scan()
-        seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
-        self.net_ = self._build_net(seed, verbose=0).initialize()
+        with unchanged_on_failure(self):
+            check_windows(self, X, reset=True).scan()
+            seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
+            self.net_ = self._build_net(seed, verbose=0).initialize()
         return self
 
     def _objective_params(self) -> dict[str, Any]:

@@ -139,8 +139,9 @@ class LabeledSubsetClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator
                     "class, or set unlabeled_label=None if this value is a class."
                 )
             X, y, fit_params = _take_rows(X, y, labeled, fit_params)
-        self.estimator_ = estimator.fit(X, y, **fit_params)
+        estimator.fit(X, y, **fit_params)
         self.classes_ = _classes_of(estimator, y)
+        self.estimator_ = estimator
         for name in ("n_features_in_", "feature_names_in_"):
             if hasattr(estimator, name):
                 setattr(self, name, getattr(estimator, name))

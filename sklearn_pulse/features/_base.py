@@ -14,7 +14,7 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
-from .._data._commit import unchanged_on_failure
+from .._commit import unchanged_on_failure
 from .._data._pooling import pool_bags
 from .._data._validation import Block, CheckedWindows, check_windows
 from .._parameters import check_option
@@ -175,18 +175,22 @@ class BaseFeatureTransformer(
             If `X` is of a wrong kind.
         ValueError
             If `X` holds windows of another number of channels, or of a length that has other
-            features; an infinity, or a sample without an observed time step.
+            features; an infinity, a sample without an observed time step, or values so large that
+            a feature is not finite.
         """
         check_is_fitted(self)
         windows = check_windows(self, X, reset=False)
         self._check_input_length(windows.n_timesteps)
         features = np.empty((len(windows), self._n_features_out), dtype=self._dtype)
         usable = np.ones(len(windows), dtype=bool)
+        finite = np.ones(len(windows), dtype=bool)
         for index, block in windows.blocks():
             features[index] = self._features(block)
+            finite[index] = np.isfinite(features[index]).all(1)
             if block.observed is not None:
                 usable[index] = block.observed.any(1)
         windows.check_usable(usable)
+        windows.check_computed(finite, usable)
         if not windows.is_bag:
             return features
         return pool_bags(features, usable, windows.n_windows, self.bag_pooling)

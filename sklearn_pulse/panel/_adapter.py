@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sktime.transformations.base import BaseTransformer
 
+from .._commit import unchanged_on_failure
 from .._training._progress import CallbackSupportMixin, with_callbacks
 from ..windows._panel import Panel, is_panel_frame, read_frame, read_frames
 
@@ -91,7 +92,8 @@ class PanelAdapter(CallbackSupportMixin, BaseTransformer):
             the names of their channels, a value is infinite, or an instance has no finite step.
         """
         self._init_callback_context(max_subtasks=1)
-        return super().fit(X, y)
+        with unchanged_on_failure(self):
+            return super().fit(X, y)
 
     def reset(self) -> PanelAdapter:
         """Drop all fitted attributes, but keep those of scikit-learn's callbacks.

@@ -11,6 +11,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from .._commit import unchanged_on_failure
 from .._parameters import check_option
 from .._warnings import warn_user
 from ._checks import check_grid
@@ -119,7 +120,8 @@ class SlidingWindows(TransformerMixin, BaseEstimator):
         3
         """
         self._check_parameters()
-        series = self._check_series(X, reset=True)
+        with unchanged_on_failure(self):
+            series = self._check_series(X, reset=True)
         n_timesteps = max(len(x) for x in series)
         if self.n_channels_in_ > n_timesteps:
             warn_user(
