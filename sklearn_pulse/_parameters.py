@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 _LARGEST_SEED = 2**32 - 1
+_LARGEST = 2**31 - 1  # of every integer that has no bound of its own
 
 Option = TypeVar("Option")
 
@@ -40,7 +41,7 @@ def check_integer(
     minimum : int
         Least value that is allowed.
     maximum : int or None, default=None
-        Largest value that is allowed; None sets no limit.
+        Largest value that is allowed; None allows what 32 bits hold.
     meaning : str, default=""
         What the parameter counts, for the message.
 
@@ -63,6 +64,8 @@ def check_integer(
     ...
     ValueError: stride must be an integer of at least 1, got 0; pass for example stride=1
     """
+    too_large = _is_number(value, Integral) and value > _LARGEST
+    maximum = _LARGEST if maximum is None and too_large else maximum
     bounds = f"of at least {minimum}" if maximum is None else f"from {minimum} to {maximum}"
     message = _message(name, f"an integer {bounds}", value, meaning, minimum)
     if not _is_number(value, Integral):

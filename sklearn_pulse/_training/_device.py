@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import os
+import threading
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 
@@ -30,15 +32,62 @@ def resolve_device(device: Any) -> torch.device:
     return resolved
 
 
+class _Limit(NamedTuple):
+    """Number of torch threads that a thread has asked for, and the number it had before."""
+
+    thread: int
+    number: int
+    before: int
+
+
+_limits: list[_Limit] = []  # of all threads, while they last
+_LOCK = threading.Lock()
+if hasattr(os, "register_at_fork"):  # a child forked by one thread would wait for the others
+    os.register_at_fork(
+        before=_LOCK.acquire, after_in_parent=_LOCK.release, after_in_child=_LOCK.release
+    )
+
+
 @contextlib.contextmanager
 def threads(number: int | None) -> Iterator[None]:
     """Run with this number of torch threads; None keeps the present number."""
     if number is None:
         yield
         return
-    before = torch.get_num_threads()
-    torch.set_num_threads(number)
+    with _LOCK:
+        limit = _Limit(threading.get_ident(), number, _threads_before())
+        _limits.append(limit)
+        torch.set_num_threads(number)
     try:
         yield
     finally:
-        torch.set_num_threads(before)
+        with _LOCK:
+            _limits.remove(limit)
+            torch.set_num_threads(limit.before)
+
+
+def _threads_before() -> int:
+    """Return the number of torch threads that this thread had before any limit.
+
+    torch gives a new thread the number that was set last, wherever it was set. So a thread that
+    began under the limit of another has that limit, which must not outlast it.
+    """
+    present, thread = torch.get_num_threads(), threading.get_ident()
+    if any(limit.thread == thread for limit in _limits):
+        return present
+    return next((limit.before for limit in _limits if limit.number == present), present)
+
+
+@contextlib.contextmanager
+def memory_errors(remedy: str) -> Iterator[None]:
+    """Add a remedy to the error of a device, or of the computer, that is out of memory."""
+    try:
+        yield
+    except torch.OutOfMemoryError as error:
+        raise torch.OutOfMemoryError(f"{remedy} {error}") from error
+    except MemoryError as error:
+        raise MemoryError(f"{remedy} {error}") from error
+    except RuntimeError as error:
+        if "DefaultCPUAllocator" not in str(error):
+            raise
+        raise MemoryError(f"{remedy} {error}") from error

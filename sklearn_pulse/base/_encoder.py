@@ -19,7 +19,7 @@ from .._data._validation import Block, CheckedWindows, check_windows
 from .._parameters import check_boolean, check_integer, check_option, check_seed, plain
 from .._persistence import PretrainedMixin, check_finite, same_when_stored
 from .._training._callbacks import SelectWeights
-from .._training._device import resolve_device, threads
+from .._training._device import memory_errors, resolve_device, threads
 from .._training._net import SSLNet
 from .._training._progress import CallbackSupportMixin
 from .._warnings import warn_user
@@ -28,6 +28,7 @@ from ._docstrings import complete_docstring
 from ._tags import WindowTags
 
 _BLOCK_STEPS = {"cpu": 2**12, "cuda": 2**18}  # time steps (or tokens) embedded at a time
+_TOO_MUCH = "The windows need too much memory: cut them shorter, or set device='cpu'."
 _MAX_BLOCK = {"cpu": 256, "cuda": 4096}  # windows embedded at a time
 
 
@@ -176,7 +177,7 @@ class WindowEmbedder(
         result = np.empty((len(windows), *shape), dtype=np.float32)
         usable = np.ones(len(windows), dtype=bool)
         finite = np.ones(len(windows), dtype=bool)
-        with threads(self.num_threads):
+        with threads(self.num_threads), memory_errors(_TOO_MUCH):
             for index, block, rows in self._blocks(windows, compute):
                 result[index] = rows
                 finite[index] = np.isfinite(rows).reshape(len(rows), -1).all(1)

@@ -14,9 +14,9 @@ from sklearn.utils import check_random_state
 from skorch.callbacks import Callback, EarlyStopping, ProgressBar
 from skorch.utils import noop
 
+from .._commit import unchanged_on_failure
 from .._data._batches import WindowBatches
 from .._data._candidates import DrawnBatches
-from .._commit import unchanged_on_failure
 from .._parameters import (
     check_boolean,
     check_integer,
@@ -27,7 +27,7 @@ from .._parameters import (
 )
 from .._training._callbacks import AverageWeights, ClipGradientValue, SeedDraws, SelectWeights
 from .._training._checkpoint import Checkpoint, run_folder
-from .._training._device import threads
+from .._training._device import memory_errors, threads
 from .._training._iterator import BatchIterator
 from .._training._net import SSLNet
 from .._training._progress import ReportEpochs
@@ -39,6 +39,9 @@ AVERAGES: Mapping[str, str | None] = {"average": None, "average_min_val": "min_v
 
 # Parameters that leave the result of a training as it is.
 _WITHOUT_EFFECT = ("callbacks", "checkpoint_dir", "verbose", "random_state", "bag_pooling")
+
+# Parameters on which the memory of a training depends most.
+_HUNGRY = ("batch_size", "n_crops", "embedding_dim", "encoder_hidden_dim", "gru_hidden_dim")
 
 Callbacks = list[tuple[str, Callback] | Callback]
 
@@ -179,7 +182,7 @@ class TrainedEmbedder(WindowEmbedder):
                 callbacks.append(("report_epochs", ReportEpochs(self, context, seen)))
             # The checkpoint comes last: it stores what the other callbacks have done.
             callbacks += self._checkpoint(seed, parts)
-            with threads(self.num_threads):
+            with threads(self.num_threads), memory_errors(self._memory_remedy()):
                 settings = self._training_params(parts.train) | parts.settings
                 net = self._build_net(seed, callbacks=callbacks, **settings).initialize()
                 self._load_earlier_weights(net)
@@ -321,6 +324,12 @@ class TrainedEmbedder(WindowEmbedder):
                 " set warm_start=False, or keep X's channels and its number of time steps, and the"
                 f" parameters. {error}"
             ) from error
+
+    def _memory_remedy(self) -> str:
+        """Return what to do if the training runs out of memory."""
+        names = [name for name in _HUNGRY if name in self._get_param_names()]
+        settings = ", ".join(f"{name}={getattr(self, name)!r}" for name in names)
+        return f"The training needs too much memory: lower one of {settings}, or cut windows short."
 
     def _train(self, net: SSLNet, train: WindowBatches, valid: WindowBatches | None) -> None:
         """Run the net; a method of several stages runs the earlier ones first."""

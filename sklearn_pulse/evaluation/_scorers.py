@@ -194,4 +194,4 @@ def _macro_average(
         )
         for label in np.unique(labels).tolist()
     ]
-    return float(np.mean(values))
+    return float(np.minimum(np.mean(values), 1.0))  # rounding may pass the largest value

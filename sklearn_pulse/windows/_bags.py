@@ -266,7 +266,14 @@ def _padded_bag(
 ) -> NDArray[np.float32]:
     """Return windows of unequal or short series; missing steps and windows are NaN."""
     counts = [max(len(x) - length, 0) // stride + 1 for x in series]
-    bag = np.full((len(series), max(counts), length, series[0].shape[1]), np.nan, np.float32)
+    shape = len(series), max(counts), length, series[0].shape[1]
+    try:
+        bag = np.full(shape, np.nan, np.float32)
+    except (MemoryError, ValueError) as error:  # NumPy raises ValueError beyond its largest shape
+        raise MemoryError(
+            f"windows of shape {shape} do not fit into memory: choose a smaller length or a larger"
+            " stride, or cut them by sliding_windows(..., lazy=True)."
+        ) from error
     for windows, x, count in zip(bag, series, counts, strict=True):
         if len(x) < length:
             windows[0, : len(x)] = x

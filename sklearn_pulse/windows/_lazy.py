@@ -209,11 +209,12 @@ class RecordingWindows(LazyWindows):
         array([ True, False,  True])
         """
         observed = np.empty(len(self), dtype=bool)
-        for r in np.unique(self.recording).tolist():
+        order = np.argsort(self.recording, kind="stable")
+        names, first = np.unique(self.recording[order], return_index=True)
+        for r, own in zip(names.tolist(), np.split(order, first[1:]), strict=True):
             finite = _finite_steps(np.asarray(self.recordings[r]))
             if finite is None:
                 return None
-            own = self.recording == r
             observed[own] = _any_in_windows(finite, self.start[own], self.length, self.downsample)
         return observed
 

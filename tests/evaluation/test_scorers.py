@@ -233,3 +233,11 @@ def test_bad_input():
         macro_auroc([0, 1, 1], np.full((3, 2), np.nan), classes=[0, 1])
     accuracy = PROBE_SCORERS["accuracy"]
     assert accuracy(LogisticRegression().fit(X, y), X, y) > 0.5
+
+
+def test_no_score_passes_one():
+    rng = np.random.default_rng(6)  # whose steps of precision sum to 1.0000000000000002
+    y = rng.integers(0, 3, 12)
+    scores = 2 * np.eye(3)[y] + rng.random((12, 3))
+    assert max(average_precision_score(y == label, scores[:, label]) for label in range(3)) > 1
+    assert macro_auprc(y, scores, classes=[0, 1, 2]) <= 1.0

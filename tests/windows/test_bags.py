@@ -203,3 +203,9 @@ def test_no_torch_is_imported():
         "assert 'torch' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+@pytest.mark.parametrize("length", [10**14, 2**70])
+def test_windows_beyond_memory_are_named(length):
+    with pytest.raises((MemoryError, ValueError), match="length"):
+        SlidingWindows(length=length).fit_transform(np.zeros((2, 20, 1)))

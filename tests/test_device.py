@@ -1,0 +1,108 @@
+"""Numbers of threads and errors of memory: what a fit leaves behind, and what it says."""
+
+import threading
+
+import numpy as np
+import pytest
+import torch
+
+from sklearn_pulse import CrossPredictionTransformer, PulseTransformer
+from sklearn_pulse._training._device import threads
+from tests.helpers import SMALL_PULSE, make_windows
+
+X = make_windows()[0]
+
+
+def in_new_thread(function):
+    results = []
+    thread = threading.Thread(target=lambda: results.append(function()))
+    thread.start()
+    thread.join()
+    return results[0]
+
+
+def test_limits_of_threads_that_overlap_leave_no_trace():
+    before = torch.get_num_threads()
+    torch.set_num_threads(3)
+    entered, leave = threading.Event(), threading.Event()
+
+    def limited():
+        with threads(1):
+            entered.set()
+            leave.wait(60)
+            inside = torch.get_num_threads()
+        return inside, torch.get_num_threads()
+
+    try:
+        results = []
+        with threads(1):
+            # This thread begins under the limit of the other one, and ends after it.
+            second = threading.Thread(target=lambda: results.append(limited()))
+            second.start()
+            entered.wait(60)
+        assert torch.get_num_threads() == 3
+        leave.set()
+        second.join()
+        assert results == [(1, 3)]
+        assert torch.get_num_threads() == 3
+        assert in_new_thread(torch.get_num_threads) == 3
+    finally:
+        torch.set_num_threads(before)
+
+
+def test_limits_nest():
+    before = torch.get_num_threads()
+    with threads(before + 1):
+        with threads(before + 2):
+            with threads(before + 1):
+                assert torch.get_num_threads() == before + 1
+            assert torch.get_num_threads() == before + 2
+        assert torch.get_num_threads() == before + 1
+    assert torch.get_num_threads() == before
+
+
+def out_of_memory(kind, message):
+    def fail(*args, **kwargs):
+        raise kind(message)
+
+    return fail
+
+
+@pytest.mark.parametrize(
+    ("kind", "message", "expected"),
+    [
+        (torch.OutOfMemoryError, "CUDA out of memory.", torch.OutOfMemoryError),
+        (RuntimeError, "DefaultCPUAllocator: can't allocate memory", MemoryError),
+        (MemoryError, "Unable to allocate 9 GiB", MemoryError),
+    ],
+)
+def test_running_out_of_memory_names_what_to_lower(kind, message, expected, monkeypatch):
+    pulse = PulseTransformer(**SMALL_PULSE).fit(X)
+    embedding = pulse.transform(X)
+    with monkeypatch.context() as patch:
+        patch.setattr("torch.Tensor.backward", out_of_memory(kind, message))
+        with pytest.raises(expected, match=f"lower one of batch_size=.*n_crops=.*{message[:9]}"):
+            pulse.fit(X)
+        patch.setattr(type(pulse.net_.module_), "encode", out_of_memory(kind, message))
+        with pytest.raises(expected, match=r"cut them shorter, or set device='cpu'"):
+            pulse.transform(X)
+    np.testing.assert_array_equal(pulse.transform(X), embedding)
+
+
+def test_other_errors_of_torch_stay_as_they_are(monkeypatch):
+    monkeypatch.setattr("torch.Tensor.backward", out_of_memory(RuntimeError, "another"))
+    with pytest.raises(RuntimeError, match=r"^another$"):
+        PulseTransformer(**SMALL_PULSE).fit(X)
+
+
+@pytest.mark.parametrize(
+    "name", ["init_dilation", "embedding_dim", "n_crops", "batch_size", "num_threads"]
+)
+def test_integers_beyond_32_bits_are_refused_by_name(name):
+    with pytest.raises(ValueError, match=rf"{name} must be an integer from . to 2147483647"):
+        PulseTransformer(**SMALL_PULSE | {name: 2**70}).fit(X)
+
+
+def test_integers_of_features_beyond_32_bits_are_refused_by_name():
+    with pytest.raises(ValueError, match="n_components must be an integer from 1 to 2147483647"):
+        CrossPredictionTransformer(n_components=2**70).fit(X)
