@@ -45,10 +45,11 @@ class PulseOracleTransformer(BaseSSLTransformer):
     ----------
     kind : {"positive", "negative"}, default="positive"
         The oracle to train.
-    init_source : {"target", "anchor"}, default="target"
+    init_source : {"target", "anchor", "published"}, default="target"
         Window whose initial state the positive oracle's decoder starts from: the "target", which is
-        reconstructed (paper, Eq. 2), or the "anchor", whose system was estimated (published code).
-        The negative oracle ignores it, since its two windows share one state.
+        reconstructed (paper, Eq. 2), or the "anchor", whose system was estimated. "published" is
+        what the published code does: "target" with `shared_encoder`, and "anchor" without. The
+        negative oracle ignores it, since its two windows share one state.
     sample_init : bool, default=True
         Whether the decoder starts at a random step, as a suffix crop of PULSE does, or at the first
         step of the window.
@@ -98,7 +99,7 @@ class PulseOracleTransformer(BaseSSLTransformer):
         self,
         *,
         kind: Literal["positive", "negative"] = "positive",
-        init_source: Literal["target", "anchor"] = "target",
+        init_source: Literal["target", "anchor", "published"] = "target",
         sample_init: bool = True,
         mask_probability: float = 0.25,
         embedding_dim: int = 320,
@@ -189,7 +190,7 @@ class PulseOracleTransformer(BaseSSLTransformer):
     def _check_params(self) -> None:
         super()._check_params()
         check_option("kind", self.kind, ("positive", "negative"))
-        check_option("init_source", self.init_source, ("target", "anchor"))
+        check_option("init_source", self.init_source, ("target", "anchor", "published"))
         check_boolean("sample_init", self.sample_init)
         check_real("mask_probability", self.mask_probability, 0.0, 1.0)
         check_reconstruction(self)

@@ -265,7 +265,7 @@ class PulseTransformer(BaseSSLTransformer):
             )
         shape = windows.n_timesteps, windows.n_channels
         complete = partial(self.net_.module_.complete, start=start)
-        reconstruction, _ = self._compute(windows, complete, shape)
+        reconstruction, _ = self._compute(windows, complete, shape, nan_allowed=True)
         return windows.like_input(reconstruction)
 
     def decoder_reliance(

@@ -86,7 +86,8 @@ def encoded(objective, x, observed):
     steps = objective.encoder.encode_steps(x, observed)
     theta = objective.encoder.pool(steps, observed)[0]
     drive = objective.time_varying(steps, observed)[0]
-    return theta, drive, objective.initial_condition(x, observed)[0]
+    init_input = steps if objective.shared_encoder else x
+    return theta, drive, objective.initial_condition(init_input, observed)[0]
 
 
 def literal_pass(objective, theta, drive, condition, t0, target):
@@ -104,13 +105,13 @@ def mean_error(errors, scored, starts, n_timesteps, reduction):
     return total / (counted * errors[0].shape[1])
 
 
-def literal_positive(objective, x, observed, partner, partner_observed, starts):
+def literal_positive(objective, source, x, observed, partner, partner_observed, starts):
     errors, scored = [], []
     for i, t0 in enumerate(starts.tolist()):
         theta, _, from_anchor = encoded(objective, x[i], observed[i])
         _, drive, conditions = encoded(objective, partner[i], partner_observed[i])
         condition = conditions[t0]
-        if objective.init_source == "anchor":
+        if source == "anchor":
             steps = observed[i].nonzero().ravel().tolist()
             condition = from_anchor[max(min(t0, steps[-1]), steps[0])]
         errors.append(literal_pass(objective, theta, drive, condition, t0, partner[i]))
@@ -175,13 +176,24 @@ each_reduction = pytest.mark.parametrize("reduction", ["published", "valid"])
 @each_pass
 @each_missing
 @each_reduction
-@pytest.mark.parametrize("init_source", ["target", "anchor"])
-def test_the_positive_loss_is_the_literal_one(init_source, reduction, missing, sample_init):
+@pytest.mark.parametrize(
+    ("init_source", "shared_encoder", "source"),
+    [
+        ("target", False, "target"),
+        ("anchor", False, "anchor"),
+        ("published", False, "anchor"),
+        ("published", True, "target"),
+    ],
+)
+def test_the_positive_loss_is_the_literal_one(
+    init_source, shared_encoder, source, reduction, missing, sample_init
+):
     torch.manual_seed(0)
     objective = PositivePairs(
         3,
         **NETWORKS,
         time_varying_dim=2,
+        shared_encoder=shared_encoder,
         init_source=init_source,
         loss_reduction=reduction,
         sample_init=sample_init,
@@ -191,7 +203,7 @@ def test_the_positive_loss_is_the_literal_one(init_source, reduction, missing, s
     given = {"starts": starts.unsqueeze(0)} if sample_init else {}
     loss = objective.train()(**arguments(*data, missing), **given)
     torch.testing.assert_close(
-        loss, literal_positive(objective, *data, starts), rtol=1e-6, atol=1e-6
+        loss, literal_positive(objective, source, *data, starts), rtol=1e-6, atol=1e-6
     )
 
 
@@ -280,7 +292,7 @@ def test_twenty_updates_are_those_of_a_plain_loop(batches, monkeypatch):
     every = torch.ones(10, 16, dtype=torch.bool)
     for (_, x, partner), starts in zip(batches, drawn, strict=True):
         optimizer.zero_grad()
-        literal_positive(objective, x, every, partner, every, starts).backward()
+        literal_positive(objective, "target", x, every, partner, every, starts).backward()
         torch.nn.utils.clip_grad_value_(objective.parameters(), 1e-3)
         optimizer.step()
         schedule.step()
@@ -500,7 +512,7 @@ def test_a_class_for_each_window_teaches_nothing():
     ("params", "message"),
     [
         ({"kind": "neutral"}, "kind must be one of 'positive', 'negative'"),
-        ({"init_source": "partner"}, "init_source must be one of 'target', 'anchor'"),
+        ({"init_source": "partner"}, "init_source must be one of 'target', 'anchor', 'published'"),
         ({"sample_init": 1}, "sample_init must be True or False"),
         ({"mask_probability": 1.0}, r"mask_probability must be a number in \[0, 1\)"),
         ({"init_kernel_size": 4}, "init_kernel_size must be odd"),
@@ -566,7 +578,7 @@ def test_published_settings():
     cut = presets.windows("pulseoracle", "synthetic")
     assert (cut["mode"], cut["length"], cut["n_channels"]) == ("labeled", 100, 3)
     published = presets.get("pulseoracle", "synthetic", published=True)
-    assert published == settings | {"init_source": "anchor", "deterministic_validation": False}
+    assert published == settings | {"init_source": "published", "deterministic_validation": False}
     for dataset in ("har", "ecg", "ppg", "eeg", "har-transfer", "eeg-transfer"):
         PulseOracleTransformer(**presets.get("pulseoracle", dataset))
         assert presets.windows("pulseoracle", dataset)["mode"] == "labeled"

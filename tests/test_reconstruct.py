@@ -23,6 +23,16 @@ def fitted():
     return PulseTransformer(**SMALL).fit(X)
 
 
+def test_a_spike_is_an_error_and_what_is_not_predicted_is_not(fitted):
+    spiked = X.copy()
+    spiked[5, 3] = 1e25
+    with pytest.raises(ValueError, match=r"not finite in 1 sample\(s\) \(5\)"):
+        fitted.reconstruct(spiked)
+    ended = X.copy()
+    ended[5, 2:] = np.nan  # no step to predict after the start
+    assert np.isnan(fitted.reconstruct(ended, start=2)[5]).all()
+
+
 def literal(estimator, x, start):
     """Run the parts of the model on one complete window, one step of the decoder at a time."""
     objective = estimator.net_.module_.eval()

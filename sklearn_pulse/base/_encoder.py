@@ -171,16 +171,22 @@ class WindowEmbedder(
         return pool_bags(embedding, usable, windows.n_windows, self.bag_pooling)
 
     def _compute(
-        self, windows: CheckedWindows, compute: Callable[..., torch.Tensor], shape: tuple[int, ...]
+        self,
+        windows: CheckedWindows,
+        compute: Callable[..., torch.Tensor],
+        shape: tuple[int, ...],
+        *,
+        nan_allowed: bool = False,
     ) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
         """Compute something of `shape` for each window, and find those with a finite step."""
+        wrong = np.isinf if nan_allowed else _is_not_finite
         result = np.empty((len(windows), *shape), dtype=np.float32)
         usable = np.ones(len(windows), dtype=bool)
         finite = np.ones(len(windows), dtype=bool)
         with threads(self.num_threads), memory_errors(_TOO_MUCH):
             for index, block, rows in self._blocks(windows, compute):
                 result[index] = rows
-                finite[index] = np.isfinite(rows).reshape(len(rows), -1).all(1)
+                finite[index] = ~wrong(rows).reshape(len(rows), -1).any(1)
                 if block.observed is not None:
                     usable[index] = block.observed.any(1)
         windows.check_usable(usable)
@@ -244,6 +250,10 @@ class WindowEmbedder(
         tags.input_tags.allow_nan = True
         tags.transformer_tags.preserves_dtype = ["float32"]
         return tags
+
+
+def _is_not_finite(rows: NDArray[np.float32]) -> NDArray[np.bool_]:
+    return ~np.isfinite(rows)
 
 
 def _fetched(

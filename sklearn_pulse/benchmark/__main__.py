@@ -47,6 +47,7 @@ def _run(options: argparse.Namespace) -> int:
         n_seeds=options.seeds,
         split=options.split,
         budget=options.budget,
+        published=options.published,
     )
     if not cells:
         raise ValueError(
@@ -172,6 +173,11 @@ def _add_arguments(command: argparse.ArgumentParser, names: list[str]) -> None:
         choices=["val", "test"],
         default="val",
         help="part to score; every scoring of the test part is logged",
+    )
+    command.add_argument(
+        "--published",
+        action="store_true",
+        help="settings of the released code, whose errors are mended otherwise",
     )
     command.add_argument("--device", default="auto", help="auto, cpu, cuda or cuda:1")
     command.add_argument("--n-jobs", type=_positive, default=1, help="number of processes")

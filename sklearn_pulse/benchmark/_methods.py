@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import inspect
 from dataclasses import dataclass
 from typing import Any
@@ -24,6 +25,9 @@ from ._aeon import MultiRocketHydraTransformer, QuantTransformer
 _ROOMS = (sklearn_pulse, baselines)  # whose public names are looked through for methods
 
 
+PUBLISHED_SUFFIX = "-published"  # of the names of methods with the settings of the released code
+
+
 @dataclass(frozen=True)
 class Method:
     """Row of the tables: an estimator, with its name and its parameters.
@@ -41,6 +45,9 @@ class Method:
         Parameters beside those of the preset.
     is_control : bool, default=False
         Whether the row is a control, which every method has to beat.
+    published : bool, default=False
+        Whether the settings are those of the released code, with its errors, which the presets
+        mend elsewhere.
     """
 
     name: str
@@ -48,6 +55,7 @@ class Method:
     make: type[Any] | None
     params: dict[str, Any]
     is_control: bool = False
+    published: bool = False
 
     @property
     def is_trained(self) -> bool:
@@ -88,12 +96,21 @@ class Method:
     def settings(self, preset: str) -> dict[str, Any]:
         """Return the parameters for a data set."""
         known = self.preset_name in presets.methods()
-        return (presets.get(self.preset_name, preset) if known else {}) | self.params
+        found = presets.get(self.preset_name, preset, published=self.published) if known else {}
+        return found | self.params
 
     def cut(self, preset: str) -> dict[str, Any]:
         """Return how pre-training windows are cut; without own presets, as those of PULSE."""
         known = self.preset_name in presets.methods()
-        return presets.windows(self.preset_name if known else "pulse", preset)
+        name = self.preset_name if known else "pulse"
+        return presets.windows(name, preset, published=self.published)
+
+    def as_published(self) -> Method:
+        """Return the method with the settings of the released code; itself if none was released."""
+        if self.preset_name not in presets.methods() or self.published:
+            return self
+        name, title = self.name + PUBLISHED_SUFFIX, f"{self.title} (released code)"
+        return dataclasses.replace(self, name=name, title=title, published=True)
 
     def build(self, settings: dict[str, Any], seed: int, **execution: Any) -> Any:
         """Return the unfitted estimator.
@@ -225,4 +242,5 @@ def all_methods() -> dict[str, Method]:
         *controls(),
         *aeon_controls(),
     ]
+    every += [method.as_published() for method in every]
     return {method.name: method for method in every}

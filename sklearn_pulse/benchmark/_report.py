@@ -228,6 +228,11 @@ def _remarks(table: Table) -> list[str]:
     ]
     if table.split == "val":
         remarks.append("The paper's values are of the test part, at the full budget.")
+    if any(method.is_trained and not method.published for method in table.methods):
+        remarks.append(
+            "The paper's values come from the released code. Rows without '(released code)' mend"
+            " its errors; --published runs it as it is."
+        )
     remarks += filter(None, (_of_controls(table, metric) for metric in table.metrics))
     if table.protocol != "ablation":  # whose table shows differences already
         remarks += filter(None, (_above(table, *pair) for pair in _PAIRS))

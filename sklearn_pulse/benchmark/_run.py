@@ -20,7 +20,7 @@ from .._version import __version__
 from ._budgets import BUDGETS
 from ._cells import Cell, Results
 from ._comparison import settings as comparison_settings
-from ._methods import all_methods
+from ._methods import Method, all_methods
 from ._protocols import PROTOCOLS
 from ._trial import Execution, encoder_identity
 
@@ -63,6 +63,7 @@ def plan(
     n_seeds: int | None = None,
     split: Literal["val", "test"] = "val",
     budget: Literal["smoke", "tiny", "small", "medium", "full"] = "small",
+    published: bool = False,
 ) -> list[Cell]:
     """Return the cells of a benchmark.
 
@@ -82,6 +83,10 @@ def plan(
         Part of the data that is scored. A cross-validation always scores its test folds.
     budget : {"smoke", "tiny", "small", "medium", "full"}, default="small"
         Name of the limits on training, a key of `BUDGETS`.
+    published : bool, default=False
+        Whether methods have the settings of the released code, with its errors, which are mended
+        otherwise. Their rows are named "pulse-published" and so on. Methods of which nothing was
+        released stay as they are.
 
     Returns
     -------
@@ -99,7 +104,7 @@ def plan(
     for protocol in (PROTOCOLS[name] for name in protocols):
         scored = "test" if protocol.has_folds else split
         cells += [
-            Cell(protocol.name, dataset, method.name, seed, scored, budget)
+            Cell(protocol.name, dataset, _named(method, published), seed, scored, budget)
             for dataset in protocol.datasets
             for method in protocol.methods()
             for seed in range(protocol.n_runs(dataset, n_seeds, BUDGETS[budget]))
@@ -107,6 +112,11 @@ def plan(
             and (methods is None or method.name in methods)
         ]
     return sorted(cells, key=lambda cell: all_methods()[cell.method].is_trained)
+
+
+def _named(method: Method, published: bool) -> str:
+    """Return the name of the row of a method."""
+    return method.as_published().name if published else method.name
 
 
 def identity(cell: Cell) -> dict[str, Any]:

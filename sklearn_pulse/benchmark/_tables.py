@@ -13,7 +13,7 @@ import numpy as np
 
 from . import _paper as paper
 from ._comparison import MEASURES
-from ._methods import Method
+from ._methods import PUBLISHED_SUFFIX, Method
 from ._protocols import PROTOCOLS
 
 EVERYTHING = "all"  # data set of the table of means over the titles of a crossed protocol
@@ -99,8 +99,15 @@ class Table:
 
     @property
     def methods(self) -> list[Method]:
-        """Every method of the protocol, finished or not."""
-        return PROTOCOLS[self.protocol].methods()
+        """Every method of the protocol, finished or not, and its released code if that ran."""
+        finished = {name for name, _ in self.values}
+        methods = []
+        for method in PROTOCOLS[self.protocol].methods():
+            released = method.as_published()
+            methods.append(method)
+            if released is not method and released.name in finished:
+                methods.append(released)
+        return methods
 
     @property
     def metrics(self) -> tuple[str, ...]:
@@ -133,7 +140,8 @@ class Table:
 
     def paper(self, method: str, metric: str) -> float | None:
         """Return the value in the paper; None if the paper reports no value."""
-        return paper.value(self.protocol, self.dataset_title, method, metric)
+        name = method.removesuffix(PUBLISHED_SUFFIX)
+        return paper.value(self.protocol, self.dataset_title, name, metric)
 
     def difference(self, method: str, metric: str, base: str = "pulse") -> Value | None:
         """Return the difference from `base` on the seeds that both have; None without any."""

@@ -456,7 +456,8 @@ class CrossReconstruction(Objective):
         Returns
         -------
         Tensor of shape (batch, n_timesteps, n_channels)
-            Predictions, missing steps included; NaN up to and including t0.
+            Predictions, missing steps included; NaN up to and including t0, and infinite where a
+            prediction is not finite.
         """
         batch, n_timesteps, _ = x.shape
         embedding, drive, init_input = self.encode_window(x, observed)
@@ -475,6 +476,7 @@ class CrossReconstruction(Objective):
         # other windows of the batch.
         lengths = torch.full_like(starts, n_timesteps - 1)
         prediction = self._decode(embedding, drive, condition, index, lengths)[:, 0]
+        prediction = prediction.masked_fill(prediction.isnan(), torch.inf)
         completed = torch.full_like(x, torch.nan)
         step, row = inside[:, 0].nonzero(as_tuple=True)
         completed[row, index[step, 0, row]] = prediction[step, row].to(x.dtype)

@@ -144,10 +144,11 @@ class PositivePairs(PairReconstruction):
     ----------
     n_channels : int
         Channels of the windows.
-    init_source : {"target", "anchor"}, default="target"
-        Window that the initial condition is read from: the partner (paper) or the anchor (published
-        code). The anchor is read at the same step; if this step lies in its padding, at the nearest
-        observed step.
+    init_source : {"target", "anchor", "published"}, default="target"
+        Window that the initial condition is read from: the partner (paper) or the anchor.
+        "published" is what the published code does: the partner with `shared_encoder`, the anchor
+        without. The anchor is read at the same step; if this step lies in its padding, at the
+        nearest observed step.
     **params : dict
         Further parameters of :class:`PairReconstruction` and :class:`CrossReconstruction`.
 
@@ -161,9 +162,15 @@ class PositivePairs(PairReconstruction):
     """
 
     def __init__(
-        self, n_channels: int, *, init_source: Literal["target", "anchor"] = "target", **params: Any
+        self,
+        n_channels: int,
+        *,
+        init_source: Literal["target", "anchor", "published"] = "target",
+        **params: Any,
     ) -> None:
         super().__init__(n_channels, **params)
+        if init_source == "published":
+            init_source = "target" if self.shared_encoder else "anchor"
         self.init_source = init_source
 
     def _reconstruct_pairs(

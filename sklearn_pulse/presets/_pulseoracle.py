@@ -23,10 +23,11 @@ PARAMS: Presets = {
     }
 }
 
-# The initial state is that of the anchor; validation uses fresh pairs and crops. Whether the tables
+# The initial state is that of the anchor, or with a shared encoder that of the partner; validation
+# uses fresh pairs and crops. Whether the tables
 # were made with or without random starts is unknown: both configurations are published.
 PUBLISHED: Presets = {
-    dataset: {"init_source": "anchor", "deterministic_validation": False} for dataset in PARAMS
+    dataset: {"init_source": "published", "deterministic_validation": False} for dataset in PARAMS
 }
 
 # Pairs need labels, so all windows carry labels.

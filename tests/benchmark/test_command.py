@@ -33,6 +33,8 @@ SMALL_SETTINGS = {
     "min_crop_length": 10,
 }
 
+SETTINGS = presets.get("pulse", "har") | SMALL_SETTINGS
+
 
 @pytest.fixture(autouse=True)
 def toy(monkeypatch):
@@ -40,10 +42,9 @@ def toy(monkeypatch):
     monkeypatch.setitem(TASKS, "absent", ABSENT)
     scenario = Scenario(load_toy, load_toy, "har", "toy to toy", 16, 0.5, 15)
     monkeypatch.setitem(SCENARIOS, "toy-toy", scenario)
-    settings = presets.get("pulse", "har") | SMALL_SETTINGS
-    monkeypatch.setattr(presets, "get", lambda *args, **kwargs: settings)
+    monkeypatch.setattr(presets, "get", lambda *args, **kwargs: SETTINGS)
     cut = presets.windows("pulse", "har") | {"length": 20, "stride": 5, "stride_val": 10}
-    monkeypatch.setattr(presets, "windows", lambda *args: cut)
+    monkeypatch.setattr(presets, "windows", lambda *args, **kwargs: cut)
 
 
 def command(*arguments, out):
@@ -247,6 +248,42 @@ def test_a_method_that_is_added_appears_by_itself(monkeypatch):
     )
     assert "newcomer" in {cell.method for cell in plan(["linear-probe", "transfer"])}
     assert all_methods()["newcomer"].title == "Newcomer"
+
+
+def test_published_runs_the_settings_of_the_released_code_in_a_row_of_its_own(
+    tmp_path, monkeypatch, capsys
+):
+    asked = []
+
+    def get(method, dataset, published=False):
+        asked.append((method, published))
+        return SETTINGS | ({"deterministic_validation": False} if published else {})
+
+    monkeypatch.setattr(presets, "get", get)
+    arguments = ("ablation", "--dataset", "toy", "--method", "pulse", "--seeds", "1")
+    assert command(*arguments, out=tmp_path) == 0
+    assert command(*arguments, "--published", out=tmp_path) == 0
+    assert set(asked) == {("pulse", False), ("pulse", True)}
+    by_row = records(tmp_path)
+    assert set(by_row) == {("pulse", 0), ("pulse-published", 0)}
+    ours, theirs = (
+        by_row[name, 0]["identity"]["settings"] for name in ("pulse", "pulse-published")
+    )
+    assert theirs == ours | {"deterministic_validation": False}
+    assert main(["report", "--out", str(tmp_path)]) == 0
+    printed = capsys.readouterr().out
+    assert "| PULSE (released code) | 1 |" in printed
+    assert "Rows without '(released code)' mend its errors" in printed
+
+
+def test_every_method_with_a_released_code_has_a_row_for_it():
+    for name in presets.methods():
+        (method, *_) = (m for m in all_methods().values() if m.preset_name == name)
+        released = all_methods()[f"{method.name}-published"]
+        settings = presets.get(name, "har", published=True) | method.params
+        assert released.settings("har") == settings
+        assert released.as_published() is released
+    assert "minirocket-published" not in all_methods()
 
 
 def test_every_method_runs_with_few_labels_too(tmp_path, monkeypatch):

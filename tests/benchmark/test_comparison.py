@@ -104,7 +104,7 @@ def test_a_split_without_validation_part_trains_on_all_its_windows(tmp_path, mon
     small = presets.get("pulse", "har") | SMALL_SETTINGS
     monkeypatch.setattr(presets, "get", lambda *args, **kwargs: small)
     cut = presets.windows("pulse", "har") | {"mode": "labeled", "length": 20}
-    monkeypatch.setattr(presets, "windows", lambda *args: cut)
+    monkeypatch.setattr(presets, "windows", lambda *args, **kwargs: cut)
     for split in ("val", "test"):
         assert compare(tmp_path, "pulse", extra=("--split", split)) == 0
     parts = {r["cell"]["split"]: r["parts"] for r in Results(tmp_path)}

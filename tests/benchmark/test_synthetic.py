@@ -55,7 +55,9 @@ def toy(monkeypatch):
     labeled = presets.windows("pulseoracle", "synthetic") | {"length": 20}
     monkeypatch.setattr(presets, "get", lambda *args, **kwargs: dict(SMALL))
     monkeypatch.setattr(
-        presets, "windows", lambda method, _: labeled if method == "pulseoracle" else cut
+        presets,
+        "windows",
+        lambda method, _, **kwargs: labeled if method == "pulseoracle" else cut,
     )
     yield
     _synthetic._loader.cache_clear()
