@@ -9,7 +9,7 @@ TORCH_ARGS ?=
 # One thread per process: the tests run in parallel, and waiting threads slow the others.
 TEST_ENV := SCIPY_ARRAY_API=1 OMP_NUM_THREADS=1 MPLBACKEND=Agg
 
-.PHONY: help install controls demo test test-slow test-gpu test-lowest coverage lint format hooks bench constraints clean
+.PHONY: help install controls demo test test-slow test-gpu test-lowest coverage lint format hooks bench constraints audit tools clean
 
 help:
 	@echo "make demo       install, then pretrain, probe and search on real recordings (minutes)"
@@ -20,21 +20,24 @@ help:
 	@echo "make coverage   the tests, and the share of the package's lines and branches that they run"
 	@echo "make controls   aeon, for MultiRocket-Hydra and QUANT in the comparison"
 	@echo "make bench      speed against the literal published step, every method's cost (docs/)"
+	@echo "make audit      known vulnerabilities of the pinned packages"
 	@echo "make format     reformat the code"
 	@echo "make hooks      lint what is committed, before each commit"
 
 install: $(VENV)/.installed
 
-# torch first: another package would pull the newest build of it, whatever is pinned.
-$(VENV)/.installed: pyproject.toml constraints.txt
+# Nothing but the pins, whose hashes pip compares; then torch, which another package would pull in
+# its newest build; then what the pins lack, on another system.
+$(VENV)/.installed: pyproject.toml constraints.txt constraints-torch.txt
 	$(PYTHON) -m venv $(VENV)
-	$(PIP) install --quiet --constraint constraints.txt $(TORCH_ARGS) torch
-	$(PIP) install --quiet --constraint constraints.txt --editable '.[test]'
+	$(PIP) install --quiet --no-deps --require-hashes --requirement constraints.txt
+	$(PIP) install --quiet $(TORCH_ARGS) --requirement constraints-torch.txt
+	$(PIP) install --quiet --editable '.[test]'
 	@touch $@
 
 # aeon forbids the numba that the pinned numpy needs, and runs with it: hence without dependencies.
 controls: install
-	$(PIP) install --quiet --no-deps --constraint constraints.txt aeon Deprecated wrapt
+	$(PIP) install --quiet --no-deps --require-hashes --requirement constraints-controls.txt
 
 demo: install
 	$(BIN)/python examples/plot_quickstart.py
@@ -85,9 +88,21 @@ hooks: install
 	$(BIN)/pre-commit install
 
 # The pins are those of the present .venv.
-constraints: install
-	@echo "# Exact versions of everything that make install puts into .venv; regenerate with make constraints." > constraints.txt
-	$(PIP) freeze --exclude-editable | sed 's/+cpu//' >> constraints.txt
+LOCK = .venv-tools/bin/uv pip compile --quiet --no-deps --universal --generate-hashes --no-annotate \
+	--custom-compile-command "make constraints"
+constraints: install tools
+	$(PIP) freeze --exclude-editable | grep -v -i -E '^(torch|aeon|deprecated|wrapt)==' \
+		| $(LOCK) --output-file constraints.txt -
+	printf 'aeon\nDeprecated\nwrapt\n' | $(LOCK) --output-file constraints-controls.txt -
+
+# Known vulnerabilities of the pinned versions; needs the network.
+audit: tools
+	.venv-tools/bin/pip-audit --disable-pip --require-hashes --requirement constraints.txt
+	.venv-tools/bin/pip-audit --disable-pip --no-deps --requirement constraints-torch.txt
+
+tools:
+	$(PYTHON) -m venv .venv-tools
+	.venv-tools/bin/pip install --quiet uv pip-audit
 
 clean:
 	rm -rf $(VENV) output
