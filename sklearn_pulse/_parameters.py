@@ -432,7 +432,7 @@ def check_groups(
     Raises
     ------
     ValueError
-        If `groups` has another shape.
+        If `groups` has another shape, or a group is missing (None, NaN or NaT).
 
     Examples
     --------
@@ -450,7 +450,22 @@ def check_groups(
             f"groups has shape {groups.shape}, but there are {n_samples} {unit}s: pass one group"
             f" per {unit}, for example its subject"
         )
+    is_object = groups.dtype == object
+    is_missing = np.array([_is_missing(g) for g in groups]) if is_object else groups != groups
+    if is_missing.any():
+        raise ValueError(
+            f"groups is missing for {int(is_missing.sum())} {unit}(s) (first {unit}"
+            f" {int(is_missing.argmax())}): give every {unit} a group, one of its own if need be"
+        )
     return groups
+
+
+def _is_missing(value: Any) -> bool:
+    """Return whether a value of an array of objects is None, NaN, NaT or pandas' NA."""
+    try:
+        return value is None or not bool(value == value)
+    except TypeError:  # pandas' NA is neither equal to itself nor different
+        return True
 
 
 def _message(name: str, kind: str, value: Any, meaning: str, example: Any) -> str:

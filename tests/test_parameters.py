@@ -6,6 +6,7 @@ import pathlib
 import re
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -324,6 +325,23 @@ def test_groups():
         check_groups(["a", "b"], 3)
     with pytest.raises(ValueError, match=r"\(1, 2\), but there are 2 recordings: .* per recording"):
         check_groups([["a", "b"]], 2, unit="recording")
+
+
+@pytest.mark.parametrize(
+    "groups",
+    [
+        ["a", None, None],
+        [1.0, np.nan, np.nan],
+        np.array(["2020-01-01", "NaT", "NaT"], "datetime64[D]"),
+        pd.array(["a", pd.NA, pd.NA]),
+        pd.Series([1, None, None], dtype="Int64"),
+    ],
+    ids=["None", "NaN", "NaT", "NA", "Int64"],
+)
+def test_a_missing_group_is_no_group(groups):
+    with pytest.raises(ValueError, match=r"groups is missing for 2 sample\(s\) \(first sample 1\)"):
+        check_groups(groups, 3)
+    assert len(check_groups(groups[:1], 1)) == 1
 
 
 @pytest.mark.parametrize("value", [np.int8(3), np.float32(0.5), np.True_, np.str_("max"), 3, None])
