@@ -26,6 +26,7 @@ import sklearn_pulse.features
 import tests.toy_method
 from sklearn_pulse import CrossPredictionTransformer, PulseTransformer
 from sklearn_pulse.base import BaseEncoderTransformer, BaseSSLTransformer
+from sklearn_pulse.features import RandomConvolutionTransformer
 from sklearn_pulse.features._base import BaseFeatureTransformer
 from sklearn_pulse.windows import RecordingWindows
 from tests.helpers import SMALL, make_windows, sklearn_suite
@@ -454,6 +455,16 @@ def test_any_finite_values_and_any_missing_steps(cls, X):
     X[:, 0] = np.nan_to_num(X[:, 0])  # one observed step at least
     X = np.concatenate([X] * least(cls))
     assert np.isfinite(fit_transform(small(cls, max_epochs=1), X)).all()
+
+
+@pytest.mark.parametrize("shape", [(1, 5), (1, 5, 1), (3, 1), (1, 1, 5, 2)])
+def test_axes_of_length_one_may_be_reversed(shape):
+    X = np.random.default_rng(0).normal(size=shape).astype(np.float32)
+    estimator = RandomConvolutionTransformer(num_kernels=84, random_state=0)
+    expected = estimator.fit_transform(X)
+    for axis, size in enumerate(shape):
+        if size == 1:
+            np.testing.assert_array_equal(estimator.transform(np.flip(X, axis)), expected)
 
 
 @each_input

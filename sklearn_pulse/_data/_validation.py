@@ -153,6 +153,8 @@ class CheckedWindows:
         """
         with np.errstate(over="ignore"):
             x = np.ascontiguousarray(self._gather(index), dtype=np.float32)
+        if min(x.strides) < 0:  # an axis of length 1, which NumPy counts as contiguous
+            x = x.copy()
         finite = np.isfinite(x)
         if finite.all():
             return Block(x if x.flags.writeable else x.copy(), None)  # torch wants it writable
