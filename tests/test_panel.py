@@ -60,6 +60,24 @@ def encoder():
     return as_panel_transformer(RandomEncoderTransformer(**SMALL_ENCODER, random_state=0))
 
 
+def test_an_interrupted_refit_leaves_the_first(monkeypatch):
+    panel = make_panel()
+    transformer = as_panel_transformer(RandomEncoderTransformer(**SMALL_ENCODER, random_state=0))
+    before = transformer.fit(panel).transform(panel)
+
+    def interrupt(*args, **kwargs):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(RandomEncoderTransformer, "fit", interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            transformer.fit(panel[:, :1])
+        assert transformer.is_fitted
+        with pytest.raises(KeyboardInterrupt):
+            transformer.clone().fit(panel)
+    pd.testing.assert_frame_equal(transformer.transform(panel), before)
+
+
 # sktime's suite
 
 

@@ -209,3 +209,14 @@ def test_no_torch_is_imported():
 def test_windows_beyond_memory_are_named(length):
     with pytest.raises((MemoryError, ValueError), match="length"):
         SlidingWindows(length=length).fit_transform(np.zeros((2, 20, 1)))
+
+
+def test_a_refused_refit_leaves_the_first():
+    sliding = SlidingWindows(length=5).fit(np.zeros((4, 20, 2)))
+    before = dict(vars(sliding))
+    infinite = np.zeros((4, 20, 3))
+    infinite[-1, -1, -1] = np.inf
+    with pytest.raises(ValueError, match="infinit"):
+        sliding.fit(infinite)
+    assert vars(sliding) == before
+    assert sliding.transform(np.ones((1, 20, 2))).shape == (1, 4, 5, 2)
