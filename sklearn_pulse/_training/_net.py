@@ -101,9 +101,10 @@ class SSLNet(NeuralNet):
             self.initialize()
         self.stop_training_ = False
         self.losses_ = torch.empty(0)  # of the batches that the current epoch has done
-        self.notify("on_train_begin", X=X, y=y)
+        train, _ = self.get_split_datasets(X)
+        self.notify("on_train_begin", X=train, y=y)
         self.fit_loop(X)
-        self.notify("on_train_end", X=X, y=y)
+        self.notify("on_train_end", X=train, y=y)
         return self
 
     def get_split_datasets(self, X: Any, y: None = None, **kwargs: Any) -> Any:
