@@ -246,11 +246,16 @@ def _assigned(callback: Callback) -> frozenset[str]:
     names = set(vars(callback))
     for class_ in type(callback).__mro__:
         for member in vars(class_).values():
-            for function in (getattr(member, "fget", None), getattr(member, "fset", None), member):
-                code = getattr(inspect.unwrap(function), "__code__", None)
+            # A property has functions of its own.
+            for function in (member, getattr(member, "fget", None), getattr(member, "fset", None)):
+                code = getattr(_unwrapped(function), "__code__", None)
                 if isinstance(code, CodeType):
                     names |= _stored_names(code)
     return frozenset(names - _library_parameters(callback))
+
+
+def _unwrapped(function: Any) -> Any:
+    return inspect.unwrap(function) if callable(function) else function
 
 
 def _stored_names(code: CodeType) -> set[str]:
@@ -266,7 +271,7 @@ def _library_parameters(callback: Callback) -> set[str]:
     names: set[str] = set()
     for class_ in type(callback).__mro__:
         if class_.__module__.partition(".")[0] in _LIBRARIES and "__init__" in vars(class_):
-            names |= set(inspect.signature(class_.__init__).parameters)
+            names |= set(inspect.signature(vars(class_)["__init__"]).parameters)
     return names - {"self", "args", "kwargs"}
 
 

@@ -176,7 +176,7 @@ class Checkpoint(Callback):
             "epoch": None if current is None else _encoded_records(encoder, current),
             "callbacks": self._states.encode(encoder),
         }
-        # All is plain by construction; the first state of a training is read back whole all the same.
+        # All is plain by construction. Still, torch reads the first state of a training back.
         check = None if self._is_verified else lambda stored: self._checked(net, stored)
         store_state(self.folder, state, check, rotate=self._last_is_good)
         self._saved_at, self._last_is_good, self._is_verified = time.monotonic(), True, True

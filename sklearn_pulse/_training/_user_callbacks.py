@@ -87,14 +87,16 @@ def check_callbacks(callbacks: Any) -> None:
             )
         for kind, reason in _REFUSED.items():
             if issubclass(_class(callback), kind):
-                raise ValueError(f"callbacks[{i}] is a {_class(callback).__name__}, which {reason}.")
+                raise ValueError(
+                    f"callbacks[{i}] is a {_class(callback).__name__}, which {reason}."
+                )
         if isinstance(callback, EpochScoring):
             _check_scoring(f"callbacks[{i}]", callback.scoring)
 
 
 def _check_scoring(name: str, scoring: Any) -> None:
     """Raise unless `scoring` can be called with the net."""
-    is_metric = getattr(scoring, "__module__", "").startswith("sklearn.")
+    is_metric = str(getattr(scoring, "__module__", "")).startswith("sklearn.")
     if not callable(scoring) or isinstance(scoring, _BaseScorer) or is_metric:
         raise ValueError(
             f"{name} is an EpochScoring with scoring={scoring!r}, which scores predictions, and"
