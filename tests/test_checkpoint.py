@@ -1,8 +1,4 @@
-import os
 import signal
-import subprocess
-import sys
-import textwrap
 
 import numpy as np
 import pytest
@@ -12,6 +8,7 @@ from skorch.callbacks import EarlyStopping
 from sklearn_pulse import PulseTransformer
 from sklearn_pulse._training._checkpoint import Checkpoint
 from sklearn_pulse._training._net import SSLNet
+from tests.deep.runs import RUNS, kills, outcome
 from tests.helpers import SMALL_PULSE, make_windows
 from tests.kills import killed
 
@@ -122,26 +119,9 @@ def test_an_interrupted_warm_run_resumes(tmp_path, monkeypatch):
     assert len(list(tmp_path.iterdir())) == 1
 
 
-def test_a_process_killed_outright_resumes(tmp_path):
-    script = textwrap.dedent(
-        """
-        import os, signal, sys
-        from sklearn_pulse._training._net import SSLNet
-        from tests.test_checkpoint import X, pulse
-
-        train_step = SSLNet.train_step
-
-        def step(net, *args, **kwargs):
-            if len(net.history) == 4:
-                os.kill(os.getpid(), signal.SIGKILL)
-            return train_step(net, *args, **kwargs)
-
-        SSLNet.train_step = step
-        pulse(checkpoint_dir=sys.argv[1]).fit(X)
-        """
-    )
-    env = os.environ | {"PYTHONPATH": os.getcwd()}
-    killed = subprocess.run([sys.executable, "-c", script, str(tmp_path)], env=env, check=False)
-    assert killed.returncode == -signal.SIGKILL
-    resumed = pulse(checkpoint_dir=tmp_path).fit(X)
-    np.testing.assert_array_equal(resumed.transform(X), pulse().fit_transform(X))
+def test_a_process_killed_at_any_moment_resumes(tmp_path):
+    """A part of tests/deep/test_kills.py."""
+    expected = outcome(RUNS["pulse"](None))
+    for folder, code in kills("pulse", tmp_path, 2, (0.0,)):
+        assert code in (0, -signal.SIGKILL)
+        assert outcome(RUNS["pulse"](folder)) == expected
