@@ -5,6 +5,7 @@ import time
 
 import numpy as np
 import torch
+import torch._dynamo  # noqa: F401  (else a large part of a fit is this import, at its first step)
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV
