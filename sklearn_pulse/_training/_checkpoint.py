@@ -184,7 +184,7 @@ class Checkpoint(Callback):
     def _checked(self, net: NeuralNet, state: dict[str, Any]) -> dict[str, Any]:
         """Return what a file holds, decoded; DamagedError if it does not fit the net."""
         try:
-            decoder = Decoder()
+            decoder = Decoder(net.device)
             module = {
                 name: value if isinstance(value, Tensor) else decoder.decode(value)
                 for name, value in state["module"].items()

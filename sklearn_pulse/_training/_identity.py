@@ -50,6 +50,8 @@ def fingerprint(value: Any) -> bytes:
         return _digest(value, ())
     except RecursionError as error:
         raise TypeError("values nested so deeply cannot be told from others") from error
+    except ValueError as error:  # a function encloses a name that has no value yet
+        raise TypeError(f"it cannot be told from others ({error})") from error
 
 
 def _digest(value: Any, above: tuple[int, ...]) -> bytes:

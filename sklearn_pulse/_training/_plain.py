@@ -73,11 +73,13 @@ class Encoder:
         if kind is bytes:
             return ["bytes", value.hex()]
         if kind is Tensor:
+            if value.layout is not torch.strided:
+                raise TypeError(f"a {value.layout} tensor cannot be stored")
             if value.grad_fn is not None:
                 raise TypeError("a tensor with a graph of gradients cannot be stored: detach it")
             if value.untyped_storage().data_ptr() in self._weights:
                 raise TypeError("a tensor in the memory of a weight cannot be stored: clone it")
-            return ["tensor", value, str(value.device)]
+            return ["tensor", value, value.device.type]
         if isinstance(value, np.generic) and value.dtype.kind in "biufcmMSU":
             return ["scalar", value.dtype.str, value.tobytes().hex()]
         if kind is np.ndarray and value.dtype.kind in "biufcmMSU":
@@ -103,14 +105,21 @@ class Encoder:
             if state["bit_generator"] in _BIT_GENERATORS:
                 return ["Generator", state["bit_generator"], self.encode(state)]
         if kind is torch.Generator:
-            return ["torch.Generator", str(value.device), value.get_state()]
+            return ["torch.Generator", value.device.type, value.get_state()]
         raise TypeError(f"a {kind.__name__} cannot be stored")
 
 
 class Decoder:
-    """Decode what an :class:`Encoder` has encoded; ValueError for anything else."""
+    """Decode what an :class:`Encoder` has encoded; ValueError for anything else.
 
-    def __init__(self) -> None:
+    Parameters
+    ----------
+    device : str or torch.device, default="cpu"
+        Device of the tensors that were not on the CPU.
+    """
+
+    def __init__(self, device: Any = "cpu") -> None:
+        self._device = device
         self._known: dict[int, Any] = {}
 
     def decode(self, encoded: Any) -> Any:
@@ -136,7 +145,7 @@ class Decoder:
         if kind == "bytes":
             return bytes.fromhex(parts[0])
         if kind == "tensor":
-            return parts[0].to(parts[1])
+            return parts[0].to(self._device_of(parts[1]))
         if kind == "scalar":
             return np.frombuffer(bytes.fromhex(parts[1]), _dtype(parts[0]))[0]
         if kind == "array":
@@ -167,10 +176,13 @@ class Decoder:
             bits.state = self.decode(parts[1])
             return np.random.Generator(bits)
         if kind == "torch.Generator":
-            own = torch.Generator(parts[0])
+            own = torch.Generator(self._device_of(parts[0]))
             own.set_state(parts[1])
             return own
         raise ValueError(f"no value is of the kind {kind!r}")
+
+    def _device_of(self, kind: str) -> Any:
+        return "cpu" if kind == "cpu" else self._device
 
 
 def _dtype(name: str) -> np.dtype[Any]:
