@@ -118,6 +118,20 @@ def test_frozen_weights_are_resumed(tmp_path, monkeypatch, at, interval):
     assert resumed.n_iter_ > untrained.n_iter_
 
 
+class Counts(standard.PrintLog):
+    n = 0
+
+    def on_epoch_end(self, net, **kwargs):
+        self.n += 1
+
+
+def test_a_subclass_of_what_learns_nothing_may_learn(tmp_path):
+    with killed(3):
+        pulse(Counts(), checkpoint_dir=tmp_path).fit(X)
+    (count,) = copies(pulse(Counts(), checkpoint_dir=tmp_path).fit(X), Counts)
+    assert count.n == 4
+
+
 class Records(Callback):
     def on_epoch_end(self, net, **kwargs):
         self.last = np.float32(0.25)

@@ -92,9 +92,7 @@ class CallbackStates:
 
     def __init__(self, net: NeuralNet, callbacks: Entries) -> None:
         self._callbacks = {
-            name: callback
-            for name, callback in callbacks
-            if not isinstance(callback, _WITHOUT_STATE)
+            name: callback for name, callback in callbacks if type(callback) not in _WITHOUT_STATE
         }
         self._live = _live(net)
         self.weights = _memory_of_weights(net)
