@@ -215,7 +215,8 @@ def test_threads_share_a_run(tmp_path, expected, monkeypatch):
         read_state(path)
 
 
-def test_a_threaded_search_over_the_probe(tmp_path):
+def test_a_threaded_search_over_the_probe(tmp_path, monkeypatch):
+    monkeypatch.setattr(Checkpoint, "interval", 0.0)
     model = make_pipeline(pulse(checkpoint_dir=tmp_path), LogisticRegression())
     grid = {"logisticregression__C": [0.1, 1.0, 10.0]}
     with joblib.parallel_backend("threading", n_jobs=3):
