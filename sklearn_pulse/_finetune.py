@@ -154,6 +154,7 @@ class FineTuneClassifier(BaseWindowClassifier):
         validation_fraction: float = 0.0,
         patience: int | None = None,
         bag_pooling: BagPooling = "mean",
+        checkpoint_dir: PathLike | None = None,
         precision: Precision = "float32",
         compile: bool = False,
         device: str | torch.device = "auto",
@@ -181,6 +182,7 @@ class FineTuneClassifier(BaseWindowClassifier):
         self.validation_fraction = validation_fraction
         self.patience = patience
         self.bag_pooling = bag_pooling
+        self.checkpoint_dir = checkpoint_dir
         self.precision = precision
         self.compile = compile
         self.device = device
@@ -229,6 +231,14 @@ class FineTuneClassifier(BaseWindowClassifier):
                     f" {getattr(transformer, name)!r}: leave {name} at its default, or set"
                     " pretrained=None to train a new encoder."
                 )
+
+    def _identity(self) -> dict[str, Any]:
+        identity = super()._identity()
+        if self.pretrained is not None:
+            # Its weights are among those that the run starts from, wherever they were loaded from.
+            source = _load_pretrained(self.pretrained)
+            identity["pretrained"] = (type(source), source._objective_params())
+        return identity
 
     def _schedule(self, train: WindowBatches) -> Callbacks:
         decay = LRScheduler(ExponentialLR, step_every="batch", gamma=self.lr_decay)

@@ -46,7 +46,7 @@ ALLOWED = {
     "theory": {"_parameters"},
     "augmentations": {"functional"},
     # 2. parts
-    "_training": set(),
+    "_training": {"_warnings"},
     "_data": {"_data._validation", "_data._labels", "_training"},
     "objectives": {"_parameters", "functional", "networks", "sampling"},
     "features": {

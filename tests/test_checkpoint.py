@@ -1,34 +1,18 @@
-import os
 import signal
-import subprocess
-import sys
-import textwrap
 
 import numpy as np
 import pytest
 import torch
-from skorch.callbacks import Callback, EarlyStopping
+from skorch.callbacks import EarlyStopping
 
 from sklearn_pulse import PulseTransformer
 from sklearn_pulse._training._checkpoint import Checkpoint
+from sklearn_pulse._training._net import SSLNet
+from tests.deep.runs import RUNS, kills, outcome
 from tests.helpers import SMALL_PULSE, make_windows
+from tests.kills import killed
 
 X = make_windows()[0]
-
-
-class Kill(Callback):
-    """Raise at one batch of one epoch, as a kill would end a run."""
-
-    def __init__(self, epoch, batch):
-        self.epoch = epoch
-        self.batch = batch
-
-    def on_batch_begin(self, net, training, **kwargs):
-        if training and (len(net.history), len(net.history[-1, "batches"])) == (
-            self.epoch,
-            self.batch,
-        ):
-            raise KeyboardInterrupt
 
 
 def pulse(**params):
@@ -55,8 +39,8 @@ def test_a_killed_run_resumes_to_the_same_bits(tmp_path, monkeypatch, at, select
     monkeypatch.setattr(Checkpoint, "interval", interval)
     params = {"select": select, "deterministic_validation": False}
     expected = pulse(**params).fit(X)
-    with pytest.raises(KeyboardInterrupt):
-        pulse(**params, checkpoint_dir=tmp_path, callbacks=[Kill(*at)]).fit(X)
+    with killed(*at):
+        pulse(**params, checkpoint_dir=tmp_path).fit(X)
     resumed = pulse(**params, checkpoint_dir=tmp_path).fit(X)
     assert histories_match(resumed.history_, expected.history_)
     np.testing.assert_array_equal(resumed.transform(X), expected.transform(X))
@@ -69,28 +53,20 @@ def test_a_killed_run_resumes_to_the_same_bits(tmp_path, monkeypatch, at, select
 def test_a_run_killed_in_the_middle_of_an_epoch_repeats_no_batch(tmp_path, monkeypatch):
     monkeypatch.setattr(Checkpoint, "interval", 0.0)
 
-    class Count(Callback):
-        n_batches = 0
-
-        def on_batch_end(self, net, training, **kwargs):
-            self.n_batches += training
-
-    with pytest.raises(KeyboardInterrupt):
-        pulse(checkpoint_dir=tmp_path, callbacks=[Kill(3, 3)]).fit(X)
-    resumed = pulse(checkpoint_dir=tmp_path, callbacks=[Count()]).fit(X)
-    (count,) = [cb for _, cb in resumed.net_.callbacks_ if isinstance(cb, Count)]
+    with killed(3, 3):
+        pulse(checkpoint_dir=tmp_path).fit(X)
+    train_step, steps = SSLNet.train_step, []
+    monkeypatch.setattr(SSLNet, "train_step", lambda *a: (steps.append(1), train_step(*a))[1])
+    resumed = pulse(checkpoint_dir=tmp_path).fit(X)
     batches_an_epoch = 5  # 17 windows in batches of 4
-    assert count.n_batches == 7 * batches_an_epoch - (2 * batches_an_epoch + 2)
+    assert len(steps) == 7 * batches_an_epoch - (2 * batches_an_epoch + 2)
     assert resumed.history_[2]["train_batch_count"] == batches_an_epoch
 
 
-def test_a_finished_run_is_not_run_again(tmp_path):
-    class Count(Callback):
-        def on_batch_begin(self, net, **kwargs):
-            raise AssertionError("trained again")
-
+def test_a_finished_run_is_not_run_again(tmp_path, monkeypatch):
     first = pulse(checkpoint_dir=tmp_path).fit(X)
-    again = pulse(checkpoint_dir=tmp_path, callbacks=[Count()]).fit(X)
+    monkeypatch.delattr(SSLNet, "train_step_single")
+    again = pulse(checkpoint_dir=tmp_path).fit(X)
     np.testing.assert_array_equal(first.transform(X), again.transform(X))
 
 
@@ -112,34 +88,40 @@ def test_every_combination_of_parameters_and_data_has_its_folder(tmp_path):
     pulse(checkpoint_dir=tmp_path, max_epochs=1).fit(X + 1e-3)
     pulse(checkpoint_dir=tmp_path, max_epochs=1).fit(X, groups=np.arange(20) // 2)
     assert len(list(tmp_path.iterdir())) == 5
-    assert not list(tmp_path.rglob("*.partial"))
 
 
-def test_a_damaged_checkpoint_is_named(tmp_path):
-    pulse(checkpoint_dir=tmp_path, max_epochs=1).fit(X)
-    (path,) = tmp_path.rglob("checkpoint.pt")
-    path.write_bytes(path.read_bytes()[:100])
-    with pytest.raises(OSError, match=f"{path.name} is no checkpoint.*delete"):
-        pulse(checkpoint_dir=tmp_path, max_epochs=1).fit(X)
+def test_a_warm_run_is_another_run(tmp_path):
+    """It starts from other weights than a cold run, and than a warm run from other weights."""
+    stored = pulse(max_epochs=2, warm_start=True, checkpoint_dir=tmp_path)
+    plain = pulse(max_epochs=2, warm_start=True)
+    for n_folders in (1, 2, 3):
+        embeddings = [estimator.fit_transform(X) for estimator in (stored, plain)]
+        np.testing.assert_array_equal(*embeddings)
+        assert len(list(tmp_path.iterdir())) == n_folders
 
 
-def test_a_process_killed_outright_resumes(tmp_path):
-    script = textwrap.dedent(
-        """
-        import os, signal, sys
-        from skorch.callbacks import Callback
-        from tests.test_checkpoint import X, pulse
+def test_a_cold_run_on_other_data_is_not_returned_for_a_warm_one(tmp_path):
+    other = X[::-1] * 2
+    warm = pulse(max_epochs=1, warm_start=True)
+    expected = warm.fit(other).fit_transform(X)
+    pulse(max_epochs=1, warm_start=True, checkpoint_dir=tmp_path).fit(X)
+    stored = pulse(max_epochs=1, warm_start=True).fit(other).set_params(checkpoint_dir=tmp_path)
+    np.testing.assert_array_equal(stored.fit_transform(X), expected)
 
-        class Die(Callback):
-            def on_batch_begin(self, net, training, **kwargs):
-                if len(net.history) == 4:
-                    os.kill(os.getpid(), signal.SIGKILL)
 
-        pulse(checkpoint_dir=sys.argv[1], callbacks=[Die()]).fit(X)
-        """
-    )
-    env = os.environ | {"PYTHONPATH": os.getcwd()}
-    killed = subprocess.run([sys.executable, "-c", script, str(tmp_path)], env=env, check=False)
-    assert killed.returncode == -signal.SIGKILL
-    resumed = pulse(checkpoint_dir=tmp_path).fit(X)
-    np.testing.assert_array_equal(resumed.transform(X), pulse().fit_transform(X))
+def test_an_interrupted_warm_run_resumes(tmp_path, monkeypatch):
+    monkeypatch.setattr(Checkpoint, "interval", 0.0)
+    first = pulse(max_epochs=2, warm_start=True).fit(X)
+    expected = pulse(max_epochs=2, warm_start=True).fit(X).fit_transform(X)
+    with killed(2, 2):
+        first.set_params(checkpoint_dir=tmp_path).fit(X)
+    np.testing.assert_array_equal(first.fit_transform(X), expected)
+    assert len(list(tmp_path.iterdir())) == 1
+
+
+def test_a_process_killed_at_any_moment_resumes(tmp_path):
+    """A part of tests/deep/test_kills.py."""
+    expected = outcome(RUNS["pulse"](None))
+    for folder, code in kills("pulse", tmp_path, 2, (0.0,)):
+        assert code in (0, -signal.SIGKILL)
+        assert outcome(RUNS["pulse"](folder)) == expected

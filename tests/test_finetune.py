@@ -21,6 +21,7 @@ from sklearn.preprocessing import FunctionTransformer
 from skorch.callbacks import Callback
 
 from sklearn_pulse import FineTuneClassifier, PulseTransformer, RandomEncoderTransformer
+from sklearn_pulse._training._checkpoint import Checkpoint
 from sklearn_pulse.base import BaseSSLTransformer
 from sklearn_pulse.datasets import fetch_gesture, fetch_har
 from sklearn_pulse.evaluation import LabeledSubsetClassifier, make_linear_probe
@@ -28,6 +29,7 @@ from sklearn_pulse.networks import SystemEncoder
 from sklearn_pulse.objectives import Classification, Objective, Source
 from tests.helpers import SMALL_ENCODER, make_windows, sklearn_suite
 from tests.helpers import SMALL_PULSE as SMALL
+from tests.kills import killed
 
 TINY = {"max_epochs": 2, "batch_size": 8, "lr": 1e-2, "num_threads": 1, "random_state": 0}
 STILL = {"max_epochs": 1, "lr": 1e-12, "weight_decay": 0.0}
@@ -64,6 +66,71 @@ def windows():
 @pytest.fixture(scope="module")
 def fitted(pulse, windows):
     return tuned(pulse).fit(*windows)
+
+
+# --- resume ---
+
+
+class Steps(Callback):
+    def on_batch_end(self, net, training, loss, **kwargs):
+        self.losses_ = [*getattr(self, "losses_", []), loss.item()]
+
+
+@pytest.mark.parametrize(
+    ("params", "interval", "at"),
+    [
+        ({}, 0.0, (2, 2)),
+        ({"freeze_epochs": 1}, 60.0, (2, 1)),
+        ({"freeze_epochs": 2, "score_with": "probe", "lr_decay": 0.9}, 0.0, (2, 1)),
+        ({"validation_fraction": 0.25, "select": "best_val", "patience": 2}, 0.0, (3, 2)),
+    ],
+)
+def test_a_killed_run_resumes_to_the_same_bits(
+    pulse, windows, tmp_path, monkeypatch, params, interval, at
+):
+    monkeypatch.setattr(Checkpoint, "interval", interval)
+    settings = params | {"max_epochs": 3, "callbacks": [Steps()]}
+    expected = tuned(pulse, **settings).fit(*windows)
+    with killed(*at):
+        tuned(pulse, **settings, checkpoint_dir=tmp_path).fit(*windows)
+    resumed = tuned(pulse, **settings, checkpoint_dir=tmp_path).fit(*windows)
+    assert same(state(resumed.net_.module_), state(expected.net_.module_))
+    np.testing.assert_array_equal(
+        resumed.predict_proba(windows[0]), expected.predict_proba(windows[0])
+    )
+    losses = [dict(fit.net_.callbacks_)["Steps"].losses_ for fit in (resumed, expected)]
+    assert losses[0] == losses[1]
+    assert len(list(tmp_path.iterdir())) == 1
+
+
+def test_a_run_is_known_by_the_encoder_that_it_starts_from(pulse, windows, tmp_path):
+    """By its weights and by what they are the weights of, wherever it was loaded from."""
+    pulse.save_pretrained(tmp_path / "saved")
+    other = PulseTransformer(**SMALL | {"random_state": 1}).fit(make_windows(24, 32, 6, seed=1)[0])
+    mean = copy.deepcopy(pulse).set_params(pooling="mean")
+    mean.net_.module_.encoder.pooling = "mean"
+    stored = TINY | {"max_epochs": 1, "checkpoint_dir": tmp_path / "runs"}
+    runs = []
+    for source in (
+        FrozenEstimator(pulse),
+        tmp_path / "saved",
+        FrozenEstimator(other),
+        FrozenEstimator(mean),
+        FrozenEstimator(pulse),
+    ):
+        classifier = FineTuneClassifier(source, **stored).fit(*windows)
+        plain = clone(classifier).set_params(checkpoint_dir=None).fit(*windows)
+        assert same(state(classifier.net_.module_), state(plain.net_.module_))
+        runs.append(len(list((tmp_path / "runs").iterdir())))
+    assert runs == [1, 1, 2, 3, 3]
+
+
+def test_the_pooling_of_bags_is_another_training(tmp_path):
+    X, _ = make_windows(16)
+    bags, y = X.reshape(8, 2, 16, 2), np.arange(8) % 2
+    for pooling in ("mean", "max"):
+        scratch(bag_pooling=pooling, checkpoint_dir=tmp_path).fit(bags, y)
+    assert len(list(tmp_path.iterdir())) == 2
 
 
 # --- scikit-learn's own suite, without an exception, as a classifier and as a transformer ---

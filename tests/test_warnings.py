@@ -181,6 +181,13 @@ def a_data_set_in_place_of_another(tmp_path):
     fetch_mitbih_af(tmp_path)
 
 
+def a_damaged_checkpoint(tmp_path):
+    stored = pulse(checkpoint_dir=tmp_path, max_epochs=2).fit(X)
+    (path,) = tmp_path.rglob("checkpoint.pt")
+    path.write_bytes(b"damage")
+    stored.fit(X)
+
+
 TEXTS = {
     "more_channels": "X has more channels",
     "one_step": "X has windows of one time step",
@@ -196,6 +203,7 @@ TEXTS = {
     "recordings_without_a_window": "keeps no window of 1 of 2 recordings",
     "what_a_file_cannot_hold": "A file cannot hold callbacks",
     "a_data_set_in_place_of_another": "is read instead",
+    "a_damaged_checkpoint": "fit resumes from the one before",
 }
 CASES = [
     (function, text)

@@ -121,6 +121,20 @@ class AverageWeights(Callback):
         self.average_ = None
 
 
+class MarkBest(Callback):
+    """Record in which epochs a loss was the lowest so far, as skorch's own nets do.
+
+    skorch's ``Checkpoint`` reads it by the names ``train_loss_best`` and ``valid_loss_best``.
+    """
+
+    def on_epoch_end(self, net: NeuralNet, **kwargs: Any) -> None:
+        """Compare the losses of the epoch with those of the epochs before."""
+        for name in ("train_loss", "valid_loss"):
+            if name in net.history[-1]:
+                *before, now = net.history[:, name]
+                net.history.record(f"{name}_best", now < min(before, default=math.inf))
+
+
 class SeedDraws(Callback):
     """Reseed draws each epoch; validation reuses one seed if `deterministic_validation`."""
 

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-import os
 import time
 from collections.abc import Mapping
-from numbers import Integral, Real
 from pathlib import Path
 from typing import Any
 
@@ -14,12 +12,18 @@ import numpy as np
 import torch
 from skorch import NeuralNet
 from skorch.callbacks import Callback
+from torch import Tensor, nn
 
-_FILE = "checkpoint.pt"
+from ._callback_state import CallbackStates
+from ._identity import fingerprint
+from ._plain import Decoder, Encoder
+from ._state_file import DamagedError, newest_state, remove_left_overs, store_state
 
 
-def run_folder(directory: Any, identity: Mapping[str, Any], *datasets: Any) -> Path:
-    """Folder of one run: a hash of its parameters and data, so that candidates do not clash.
+def run_folder(
+    directory: Any, identity: Mapping[str, Any], module: nn.Module, *datasets: Any
+) -> Path:
+    """Folder of one run, so that candidates do not clash.
 
     Parameters
     ----------
@@ -27,16 +31,34 @@ def run_folder(directory: Any, identity: Mapping[str, Any], *datasets: Any) -> P
         Shared by all runs.
     identity : mapping
         Parameters and seed.
+    module : torch.nn.Module
+        Module with the weights that the run starts from.
     *datasets : WindowBatches or None
         Each is sized and goes through its contents as dictionaries of tensors.
 
     Returns
     -------
     pathlib.Path
-        Created if it was not there.
+        Named by a hash of all these; it is created if it was not there.
+
+    Raises
+    ------
+    OSError
+        If the folder cannot be created.
+    TypeError
+        If a parameter cannot be told from others; the message names it.
     """
     digest = hashlib.blake2b(digest_size=12)
-    digest.update(repr(sorted(identity.items())).encode())
+    for name, value in sorted(identity.items()):
+        try:
+            digest.update(fingerprint((name, value)))
+        except TypeError as error:
+            raise TypeError(
+                f"{name}: {error}, so checkpoint_dir cannot tell this run from others. Set"
+                " checkpoint_dir=None."
+            ) from error
+    digest.update(fingerprint(dict(module.state_dict())))
+    digest.update(fingerprint(_trained(module)))
     for dataset in datasets:
         digest.update(repr(None if dataset is None else len(dataset)).encode())
         if dataset is not None:
@@ -45,7 +67,11 @@ def run_folder(directory: Any, identity: Mapping[str, Any], *datasets: Any) -> P
                     digest.update(f"{name}{tuple(tensor.shape)}".encode())
                     digest.update(np.ascontiguousarray(tensor.cpu().numpy()).data)
     folder = Path(directory) / digest.hexdigest()
-    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        message = f"checkpoint_dir={str(directory)!r} cannot hold a folder ({error.strerror})"
+        raise OSError(error.errno, f"{message}: name another one", str(folder)) from error
     return folder
 
 
@@ -53,7 +79,8 @@ class Checkpoint(Callback):
     """Write the whole state of a training now and then, and read it before the first epoch.
 
     skorch's own checkpoint leaves out the learning-rate schedule and the generators, so what it
-    resumes is another run.
+    resumes is another run. This callback must be the last one, since it stores what the others
+    have done.
 
     Parameters
     ----------
@@ -70,78 +97,173 @@ class Checkpoint(Callback):
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
+        self._states: Any = None  # CallbackStates, in a training
+        self._unfinished: dict[str, Any] | None = None  # state in the middle of an epoch
+
+    def check(self, net: NeuralNet) -> CallbackStates:
+        """Raise a TypeError if the state of another callback cannot be stored."""
+        return CallbackStates(net, [(n, c) for n, c in net.callbacks_ if c is not self])
 
     def on_train_begin(self, net: NeuralNet, **kwargs: Any) -> None:
         """Resume, if there is something to resume."""
-        self._saved_at = time.monotonic()
-        path = self.folder / _FILE
-        if not path.exists():
+        self._states = self.check(net)
+        self._saved_at, self._is_verified = time.monotonic(), False
+        remove_left_overs(self.folder)
+        state, self._last_is_good = newest_state(self.folder, lambda s: self._checked(net, s))
+        if state is None:
             return
-        try:
-            state = torch.load(path, map_location=net.device, weights_only=True)
-        except Exception as error:
-            raise OSError(f"{path} is no checkpoint that can be read: delete it.") from error
-        net.module_.load_state_dict(state["module"])
-        net.module_.set_generator_state(state["generator"], torch.device(net.device))
+        self._restore(net, state)
         net.optimizer_.load_state_dict(state["optimizer"])
         net.stop_training_ = state["stop_training"]
-        net.losses_ = state["losses"]
+        net.losses_ = state["losses"].to(net.device)
         for epoch in state["history"]:
             net.history.new_epoch()
-            for name, value in epoch.items():
-                net.history.record(name, value)
-        for name, callback in net.callbacks_:
-            _load_callback(callback, state["callbacks"].get(name, {}))
+            net.history[-1].update(epoch)
+        if state["epoch"] is not None:
+            self._unfinished = state
+
+    def on_epoch_begin(self, net: NeuralNet, **kwargs: Any) -> None:
+        """Undo what the callbacks have done at the start of an epoch that is resumed midway."""
+        if self._unfinished is None:
+            return
+        state, self._unfinished = self._unfinished, None
+        self._restore(net, state)
+        # The optimizer took copies of the moments; its settings may have been changed since.
+        for group, stored in zip(
+            net.optimizer_.param_groups, state["optimizer"]["param_groups"], strict=True
+        ):
+            group.update({name: value for name, value in stored.items() if name != "params"})
+        net.history[-1].update(state["epoch"])
 
     def on_batch_end(self, net: NeuralNet, training: bool, **kwargs: Any) -> None:
         """Write the state in the middle of an epoch, if the last one is old."""
         if training and time.monotonic() - self._saved_at >= self.interval:
-            self._write(net, net.history[:-1])
+            self._write(net, net.history[:-1], net.history[-1])
 
     def on_epoch_end(self, net: NeuralNet, **kwargs: Any) -> None:
         """Write the state."""
-        self._write(net, net.history)
+        self._write(net, net.history, None)
 
-    def _write(self, net: NeuralNet, epochs: list[dict[str, Any]]) -> None:
-        """Write the state atomically, with the finished `epochs`."""
+    def on_train_end(self, net: NeuralNet, **kwargs: Any) -> None:
+        """Let go of the net, which will hold this callback."""
+        self._states = None
+
+    def _restore(self, net: NeuralNet, state: Mapping[str, Any]) -> None:
+        """Put back what callbacks may have touched."""
+        net.module_.load_state_dict(state["module"])
+        net.module_.set_generator_state(state["generator"], torch.device(net.device))
+        for name, parameter in net.module_.named_parameters():
+            parameter.requires_grad_(state["trained"][name])
+        self._states.restore(state["callbacks"])
+
+    def _write(
+        self, net: NeuralNet, finished: list[dict[str, Any]], current: dict[str, Any] | None
+    ) -> None:
+        """Write the state, with the finished epochs and the records of the current one."""
+        encoder = Encoder(self._states.weights)
         state = {
-            "module": net.module_.state_dict(),
+            "module": _encoded_weights(encoder, net.module_.state_dict()),
+            "trained": _trained(net.module_),
             "generator": net.module_.generator_state(),
-            "optimizer": net.optimizer_.state_dict(),
+            "optimizer": encoder.encode(net.optimizer_.state_dict()),
             "stop_training": bool(net.stop_training_),
             "losses": net.losses_.clone(),
             "history": [
-                {name: value for name, value in epoch.items() if name != "batches"}
-                for epoch in epochs
+                # The net keeps the last batch of a finished epoch too.
+                _encoded_records(encoder, epoch | {"batches": epoch["batches"][-1:]})
+                for epoch in finished
             ],
-            "callbacks": {name: _callback_state(callback) for name, callback in net.callbacks_},
+            "epoch": None if current is None else _encoded_records(encoder, current),
+            "callbacks": self._states.encode(encoder),
         }
-        partial = self.folder / f"{_FILE}.{os.getpid()}.partial"
-        torch.save(state, partial)
-        os.replace(partial, self.folder / _FILE)
-        self._saved_at = time.monotonic()
+        # All is plain by construction. Still, torch reads the first state of a training back.
+        check = None if self._is_verified else lambda stored: self._checked(net, stored)
+        store_state(self.folder, state, check, rotate=self._last_is_good)
+        self._saved_at, self._last_is_good, self._is_verified = time.monotonic(), True, True
+
+    def _checked(self, net: NeuralNet, state: dict[str, Any]) -> dict[str, Any]:
+        """Return what a file holds, decoded; DamagedError if it does not fit the net."""
+        try:
+            decoder = Decoder(net.device)
+            module = {
+                name: value if isinstance(value, Tensor) else decoder.decode(value)
+                for name, value in state["module"].items()
+            }
+            optimizer = decoder.decode(state["optimizer"])
+            _check_weights(module, net.module_.state_dict())
+            _check_optimizer(optimizer, net.optimizer_)
+            if state["trained"].keys() != _trained(net.module_).keys():
+                raise ValueError("its parameters are others")
+            return {
+                "module": module,
+                "optimizer": optimizer,
+                "trained": state["trained"],
+                "generator": state["generator"],
+                "stop_training": bool(state["stop_training"]),
+                "losses": state["losses"],
+                "history": [_decoded_records(decoder, epoch) for epoch in state["history"]],
+                "epoch": state["epoch"] and _decoded_records(decoder, state["epoch"]),
+                "callbacks": self._states.decode(decoder, state["callbacks"]),
+            }
+        except (KeyError, TypeError, ValueError, AttributeError, RuntimeError) as error:
+            raise DamagedError(f"it does not fit the net: {error}") from error
 
 
-def _callback_state(callback: Callback) -> dict[str, Any]:
-    """Return the learnt attributes of a callback that are plain values or have a `state_dict`."""
-    state = {}
-    for name, value in vars(callback).items():
-        if not name.endswith("_") or name == "policy_":
-            continue
-        if hasattr(value, "state_dict"):
-            state[name] = value.state_dict()
-        elif value is None or isinstance(value, bool | str | dict):
-            state[name] = value
-        elif isinstance(value, Integral):
-            state[name] = int(value)
-        elif isinstance(value, Real):
-            state[name] = float(value)
-    return state
+def _trained(module: nn.Module) -> dict[str, bool]:
+    """Return which parameters are trained; callbacks may freeze some."""
+    return {name: parameter.requires_grad for name, parameter in module.named_parameters()}
 
 
-def _load_callback(callback: Callback, state: dict[str, Any]) -> None:
-    for name, value in state.items():
-        if hasattr(getattr(callback, name, None), "load_state_dict"):
-            getattr(callback, name).load_state_dict(value)
+def _encoded_weights(encoder: Encoder, weights: Mapping[str, Any]) -> dict[str, Any]:
+    """Encode what a module keeps beside tensors."""
+    return {
+        name: value if isinstance(value, Tensor) else encoder.encode(value)
+        for name, value in weights.items()
+    }
+
+
+def _encoded_records(encoder: Encoder, epoch: Mapping[str, Any]) -> dict[str, Any]:
+    """Encode what the history says of an epoch."""
+    encoded = {}
+    for name, value in epoch.items():
+        try:
+            encoded[name] = encoder.encode(value)
+        except TypeError as error:
+            raise TypeError(
+                f"callbacks recorded {name!r} in the history, and checkpoint_dir cannot keep it:"
+                f" {error}. Record a plain value, or set checkpoint_dir=None."
+            ) from error
+    return encoded
+
+
+def _decoded_records(decoder: Decoder, epoch: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: decoder.decode(value) for name, value in epoch.items()}
+
+
+def _check_weights(stored: Mapping[str, Any], own: Mapping[str, Any]) -> None:
+    """Raise a ValueError unless both hold tensors of the same names, shapes and kinds."""
+    if stored.keys() != own.keys():
+        raise ValueError(f"its weights differ in {min(stored.keys() ^ own.keys())!r}")
+    for name, value in own.items():
+        theirs = stored[name]
+        if not isinstance(theirs, Tensor) or not isinstance(value, Tensor):
+            same = type(theirs) is type(value)
         else:
-            setattr(callback, name, value)
+            same = (theirs.shape, theirs.dtype) == (value.shape, value.dtype)
+        if not same:
+            raise ValueError(f"its weight {name!r} has another shape or kind")
+
+
+def _check_optimizer(stored: Mapping[str, Any], optimizer: torch.optim.Optimizer) -> None:
+    """Raise a ValueError unless stored moments have the shapes of the parameters."""
+    own = optimizer.state_dict()
+    numbers = [number for group in own["param_groups"] for number in group["params"]]
+    theirs = [number for group in stored["param_groups"] for number in group["params"]]
+    parameters = [p for group in optimizer.param_groups for p in group["params"]]
+    if theirs != numbers or not stored["state"].keys() <= set(numbers):
+        raise ValueError("its optimizer has other parameters")
+    for number, moments in stored["state"].items():
+        for name, value in moments.items():
+            shape = getattr(value, "shape", ())
+            if shape not in ((), parameters[number].shape):
+                raise ValueError(f"its optimizer's {name!r} has another shape")

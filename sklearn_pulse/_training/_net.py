@@ -69,6 +69,7 @@ class SSLNet(NeuralNet):
             "iterator_train__seed": seed,
             "iterator_valid": BatchIterator,
             "train_split": None,
+            "use_caching": False,  # of predictions, which the objective does not make
         }
         super().__init__(module, **(settings | kwargs))
         self.seed = seed
@@ -97,9 +98,10 @@ class SSLNet(NeuralNet):
             self.initialize()
         self.stop_training_ = False
         self.losses_ = torch.empty(0)  # of the batches that the current epoch has done
-        self.notify("on_train_begin", X=X, y=y)
+        train, _ = self.get_split_datasets(X)
+        self.notify("on_train_begin", X=train, y=y)
         self.fit_loop(X)
-        self.notify("on_train_end", X=X, y=y)
+        self.notify("on_train_end", X=train, y=y)
         return self
 
     def get_split_datasets(self, X: Any, y: None = None, **kwargs: Any) -> Any:
@@ -134,6 +136,7 @@ class SSLNet(NeuralNet):
         losses[:first] = self.losses_[:first]
         for i, batch in enumerate(iterator, start=first):
             self.notify("on_batch_begin", batch=batch, training=training)
+            self.history.record_batch(prefix + "_batch_size", len(next(iter(batch.values()))))
             step = step_fn(batch)
             losses[i] = step["loss"]
             if training:
@@ -184,7 +187,6 @@ class SSLNet(NeuralNet):
 
     def _end_epoch(self, datasets: dict[str, Any]) -> None:
         """Notify the callbacks; skorch's early stopping raises KeyboardInterrupt to stop."""
-        self.history[-1]["batches"] = []  # an entry per batch would grow with the data
         self.on_epoch_end(self, **datasets)
         for _, callback in self.callbacks_:
             try:
@@ -193,3 +195,5 @@ class SSLNet(NeuralNet):
                 if not isinstance(callback, EarlyStopping):
                     raise
                 self.stop_training_ = True
+        # An entry per batch would grow with the data; callbacks of skorch read the last one later.
+        del self.history[-1]["batches"][:-1]

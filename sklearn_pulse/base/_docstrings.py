@@ -91,9 +91,10 @@ patience : int or None
 bag_pooling : {"mean", "max"}
     How the embeddings of a bag's windows are pooled into the embedding of the bag.
 checkpoint_dir : path-like or None
-    Folder of checkpoints, with one subfolder per combination of parameters and data. A
-    checkpoint is written after each epoch, and an interrupted `fit` that is repeated resumes
-    there and ends with the same bits. Needs an integer `random_state`. None writes none.
+    Folder of checkpoints, with one subfolder per run: a combination of parameters, callbacks,
+    data and starting weights. A checkpoint is written after each epoch, and an interrupted `fit`
+    that is repeated resumes there and ends with the same bits, callbacks included. Needs an
+    integer `random_state`. None writes none.
 precision : {"float32", "bfloat16"}
     Number format of the computation. "bfloat16" computes under autocast; weights and embeddings
     stay float32.
@@ -109,7 +110,9 @@ input_layout : {"ntc", "nct"}
     Order of a window's axes: "ntc" has time before channels; "nct" has channels before time, as
     in sktime, aeon and braindecode.
 callbacks : list of skorch callbacks or None
-    Callbacks of the training. `fit` uses copies, which are found in ``net_.callbacks_``.
+    Callbacks of the training. `fit` uses copies, which are found in ``net_.callbacks_``; what
+    cannot be copied, such as a writer of logs, is shared. The net computes a loss and no
+    predictions, so `EpochScoring` needs a function of (net, X, y).
 warm_start : bool
     Whether `fit` starts from the weights of the last fit, with a new schedule.
 random_state : int, RandomState instance or None

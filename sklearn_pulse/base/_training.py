@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import os
 from collections.abc import Mapping
 from typing import Any, ClassVar, NamedTuple, Self
@@ -25,20 +24,38 @@ from .._parameters import (
     check_real,
     check_schedule,
 )
-from .._training._callbacks import AverageWeights, ClipGradientValue, SeedDraws, SelectWeights
+from .._training._callback_state import callbacks_fingerprint
+from .._training._callbacks import (
+    AverageWeights,
+    ClipGradientValue,
+    MarkBest,
+    SeedDraws,
+    SelectWeights,
+)
 from .._training._checkpoint import Checkpoint, run_folder
 from .._training._device import memory_errors, threads
 from .._training._iterator import BatchIterator
 from .._training._net import SSLNet
 from .._training._progress import ReportEpochs
 from .._training._schedules import one_cycle
+from .._training._user_callbacks import (
+    check_callbacks,
+    check_monitored,
+    check_names,
+    copied,
+    named,
+    needs_best,
+)
 from ._encoder import WindowEmbedder
 
 # Values of `select` that average the weights, and the rule that picks an epoch's average.
 AVERAGES: Mapping[str, str | None] = {"average": None, "average_min_val": "min_val"}
 
 # Parameters that leave the result of a training as it is.
-_WITHOUT_EFFECT = ("callbacks", "checkpoint_dir", "verbose", "random_state", "bag_pooling")
+_WITHOUT_EFFECT = ("checkpoint_dir", "verbose", "random_state", "bag_pooling")
+
+# Float32 holds no larger number and, to full precision, no smaller one.
+_FLOAT32 = np.finfo(np.float32)
 
 # Parameters on which the memory of a training depends most.
 _HUNGRY = ("batch_size", "n_crops", "embedding_dim", "encoder_hidden_dim", "gru_hidden_dim")
@@ -180,12 +197,11 @@ class TrainedEmbedder(WindowEmbedder):
             if context is not None:
                 context.call_on_fit_task_begin(estimator=self, **seen)
                 callbacks.append(("report_epochs", ReportEpochs(self, context, seen)))
-            # The checkpoint comes last: it stores what the other callbacks have done.
-            callbacks += self._checkpoint(seed, parts)
             with threads(self.num_threads), memory_errors(self._memory_remedy()):
                 settings = self._training_params(parts.train) | parts.settings
                 net = self._build_net(seed, callbacks=callbacks, **settings).initialize()
                 self._load_earlier_weights(net)
+                self._add_checkpoint(net, seed, parts)
                 self._train(net, parts.train, parts.valid)
             self.net_ = net
             self._after_training(parts)
@@ -214,17 +230,22 @@ class TrainedEmbedder(WindowEmbedder):
         check_boolean("drop_last", self.drop_last)
         check_boolean("warm_start", self.warm_start)
         if self.gradient_clip_value is not None:
-            check_real("gradient_clip_value", self.gradient_clip_value, open_minimum=True)
+            check_real(
+                "gradient_clip_value",
+                self.gradient_clip_value,
+                float(_FLOAT32.tiny),
+                float(_FLOAT32.max),
+                open_maximum=False,
+                meaning="gradients are float32",
+                example=5.0,
+            )
         if self.checkpoint_dir is not None:
             check_path("checkpoint_dir", self.checkpoint_dir)
         if self.patience is not None:
             check_integer("patience", self.patience, 1)
         if not isinstance(self.verbose, bool):
             check_integer("verbose", self.verbose, 0)
-        if not isinstance(self.callbacks, list | tuple | None):
-            raise TypeError(
-                f"callbacks must be a list of skorch callbacks or None, got {self.callbacks!r}"
-            )
+        check_callbacks(self.callbacks)
 
     def _draw_seed(self) -> int:
         """Draw the integer that seeds everything in a fit."""
@@ -292,8 +313,12 @@ class TrainedEmbedder(WindowEmbedder):
             callbacks.append(("early_stopping", EarlyStopping(patience=self.patience, sink=sink)))
         if self.verbose > 1:
             callbacks.append(("progress_bar", ProgressBar()))
+        if needs_best(self.callbacks):
+            callbacks.append(("mark_best", MarkBest()))
+        check_names(self.callbacks, [name for name, _ in named(callbacks)])
+        check_monitored(self.callbacks, valid is not None)
         # The parameter stays as it was passed; what the callbacks learn is in net_.callbacks_.
-        return callbacks + copy.deepcopy(list(self.callbacks or []))
+        return callbacks + copied(self.callbacks)
 
     def _schedule(self, train: WindowBatches) -> Callbacks:
         """Return the callbacks of the learning rate."""
@@ -302,15 +327,24 @@ class TrainedEmbedder(WindowEmbedder):
         n_updates = self._n_updates(train) or self._n_batches(train) * self.max_epochs
         return [*one_cycle(self.lr, n_updates)]
 
-    def _checkpoint(self, seed: int, parts: Parts) -> Callbacks:
-        """Return the callback that stores the run, if `checkpoint_dir` names a folder."""
-        if self.checkpoint_dir is None:
-            return []
+    def _identity(self) -> dict[str, Any]:
+        """Return what a run is known by, beside its seed, its data and its first weights."""
+        ignored = set(_WITHOUT_EFFECT) - set(self._objective_names)
         params = self.get_params(deep=False)
-        kept = {name: value for name, value in params.items() if name not in _WITHOUT_EFFECT}
-        identity = {"class": type(self).__name__, "seed": seed, **kept}
-        folder = run_folder(self.checkpoint_dir, identity, parts.train, parts.valid)
-        return [("checkpoint", Checkpoint(folder))]
+        identity = {name: value for name, value in params.items() if name not in ignored}
+        identity["callbacks"] = callbacks_fingerprint(named(self.callbacks))
+        return identity | {"class": type(self)}
+
+    def _add_checkpoint(self, net: SSLNet, seed: int, parts: Parts) -> None:
+        """Add the callback that stores the run, if `checkpoint_dir` names a folder."""
+        if self.checkpoint_dir is None:
+            return
+        identity = self._identity() | {"seed": seed}
+        folder = run_folder(self.checkpoint_dir, identity, net.module_, parts.train, parts.valid)
+        checkpoint = Checkpoint(folder)
+        checkpoint.check(net)
+        # It comes last, since it stores what the other callbacks have done.
+        net.callbacks_.append(("checkpoint", checkpoint))
 
     def _load_earlier_weights(self, net: SSLNet) -> None:
         """Start from the weights of the last fit, with a new schedule, under `warm_start`."""

@@ -362,9 +362,7 @@ default="trailing_mean"
             callbacks.append(("select_weights", SelectWeights("min_val")))
         checkpoint = dict(net.callbacks_).get("checkpoint")
         if checkpoint is not None:
-            folder = checkpoint.folder / "cross_attention"
-            folder.mkdir(exist_ok=True)
-            callbacks.append(("checkpoint", Checkpoint(folder)))
+            callbacks.append(("checkpoint", Checkpoint(checkpoint.folder / "cross_attention")))
         settings = {
             "module__n_channels": self.n_channels_in_,
             "module__attention": self._attention_params(),

@@ -14,6 +14,7 @@ from sklearn_pulse.baselines import PatchTSTTransformer
 from sklearn_pulse.baselines._patchtst import PatchReconstruction, draw_hidden
 from tests.baselines import literal_transformer as literal
 from tests.helpers import SMALL, make_windows
+from tests.kills import killed
 
 X = make_windows()[0]
 KEYS = ("embedding_dim", "encoder_hidden_dim", "max_epochs", "batch_size", "random_state")
@@ -428,20 +429,12 @@ def test_bfloat16():
     assert np.isfinite(patchtst(precision="bfloat16").fit_transform(holes)).all()
 
 
-class Kill(Callback):
-    """Raise at the second batch of an epoch, as a kill would end a run."""
-
-    def on_batch_begin(self, net, training, **kwargs):
-        if training and len(net.history) == 3 and len(net.losses_) == 1:
-            raise KeyboardInterrupt
-
-
 def test_a_killed_run_resumes_with_the_running_statistics(tmp_path, monkeypatch):
     monkeypatch.setattr(Checkpoint, "interval", 0.0)
     params = {"max_epochs": 5, "dropout": 0.2, "deterministic_validation": False}
     expected = patchtst(**params).fit(X)
-    with pytest.raises(KeyboardInterrupt):
-        patchtst(**params, checkpoint_dir=tmp_path, callbacks=[Kill()]).fit(X)
+    with killed(3, 2):
+        patchtst(**params, checkpoint_dir=tmp_path).fit(X)
     resumed = patchtst(**params, checkpoint_dir=tmp_path).fit(X)
     states = [fit.net_.module_.state_dict() for fit in (resumed, expected)]
     assert any("running_mean" in name for name in states[0])

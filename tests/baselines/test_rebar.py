@@ -22,6 +22,7 @@ from sklearn_pulse.objectives._rebar import squared_errors
 from sklearn_pulse.windows import RecordingWindows, sliding_windows
 from tests.baselines.task import N_EACH, chaotic_task
 from tests.helpers import SMALL, make_windows
+from tests.kills import killed
 
 X, Y = make_windows()
 GROUPS = np.arange(20) // 4
@@ -517,25 +518,14 @@ def test_adam_as_published_in_the_first_stage():
     assert not {"lr_scheduler", "clip_gradient"} & {name for name, _ in net.callbacks_}
 
 
-class Kill(Callback):
-    """Raise at a batch of an epoch, as a kill would end a run."""
-
-    def __init__(self, epoch):
-        self.epoch = epoch
-
-    def on_batch_end(self, net, training, **kwargs):
-        if training and len(net.history) == self.epoch:
-            raise KeyboardInterrupt
-
-
 @pytest.mark.parametrize("interval", [0.0, 60.0])
 @pytest.mark.parametrize("at", [1, 4])
 def test_a_run_killed_in_the_second_stage_resumes(tmp_path, monkeypatch, at, interval):
     monkeypatch.setattr(Checkpoint, "interval", interval)
     params = {"max_epochs": 5, "deterministic_validation": False, "alpha": 0.5}
     expected = rebar(**params).fit(X)
-    with pytest.raises(KeyboardInterrupt):
-        rebar(**params, checkpoint_dir=tmp_path, callbacks=[Kill(at)]).fit(X)
+    with killed(at, 2, REBARContrast):
+        rebar(**params, checkpoint_dir=tmp_path).fit(X)
     resumed = rebar(**params, checkpoint_dir=tmp_path).fit(X)
     assert_same_run(resumed, expected)
 

@@ -15,6 +15,7 @@ from sklearn_pulse.baselines._simmtm import MaskedNeighbors
 from sklearn_pulse.networks import ConvEncoder
 from sklearn_pulse.sampling import geometric_mask
 from tests.helpers import SMALL, make_windows
+from tests.kills import killed
 from tests.networks.test_conv_encoder import literal_encoder
 
 X = make_windows()[0]
@@ -396,21 +397,13 @@ def test_bfloat16_leaves_the_similarities_exact(backbone):
             assert 2 * (loss - offset) == pytest.approx(reconstruction.item(), abs=bound.item())
 
 
-class Kill(Callback):
-    """Raise at the second batch of an epoch, as a kill would end a run."""
-
-    def on_batch_begin(self, net, training, **kwargs):
-        if training and len(net.history) == 3 and len(net.losses_) == 1:
-            raise KeyboardInterrupt
-
-
 @pytest.mark.parametrize("schedule", ["one_cycle", "cosine"])
 def test_a_killed_run_resumes(tmp_path, monkeypatch, schedule):
     monkeypatch.setattr(Checkpoint, "interval", 0.0)
     params = {"max_epochs": 5, "deterministic_validation": False, "lr": 0.01, "schedule": schedule}
     expected = simmtm(**params).fit(X)
-    with pytest.raises(KeyboardInterrupt):
-        simmtm(**params, checkpoint_dir=tmp_path, callbacks=[Kill()]).fit(X)
+    with killed(3, 2):
+        simmtm(**params, checkpoint_dir=tmp_path).fit(X)
     resumed = simmtm(**params, checkpoint_dir=tmp_path).fit(X)
     states = [fit.net_.module_.state_dict() for fit in (resumed, expected)]
     assert all(torch.equal(states[0][name], states[1][name]) for name in states[0])

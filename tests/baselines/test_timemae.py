@@ -12,6 +12,7 @@ from sklearn_pulse.baselines import TimeMAETransformer
 from sklearn_pulse.baselines._timemae import MaskedSegments
 from tests.baselines import literal_transformer as literal
 from tests.helpers import SMALL, make_windows
+from tests.kills import killed
 
 X = make_windows()[0]
 KEYS = ("embedding_dim", "encoder_hidden_dim", "max_epochs", "batch_size", "random_state")
@@ -533,21 +534,13 @@ def test_bfloat16():
     assert np.isfinite(timemae(precision="bfloat16").fit_transform(holes)).all()
 
 
-class Kill(Callback):
-    """Raise at the second batch of an epoch, as a kill would end a run."""
-
-    def on_batch_begin(self, net, training, **kwargs):
-        if training and len(net.history) == 3 and len(net.losses_) == 1:
-            raise KeyboardInterrupt
-
-
 @pytest.mark.parametrize("select", ["min_val", "last"])
 def test_a_killed_run_resumes_with_the_momentum_encoder(tmp_path, monkeypatch, select):
     monkeypatch.setattr(Checkpoint, "interval", 0.0)
     params = {"max_epochs": 5, "deterministic_validation": False, "select": select, "lr": 0.01}
     expected = timemae(**params).fit(X)
-    with pytest.raises(KeyboardInterrupt):
-        timemae(**params, checkpoint_dir=tmp_path, callbacks=[Kill()]).fit(X)
+    with killed(3, 2):
+        timemae(**params, checkpoint_dir=tmp_path).fit(X)
     resumed = timemae(**params, checkpoint_dir=tmp_path).fit(X)
     states = [fit.net_.module_.state_dict() for fit in (resumed, expected)]
     assert any(name.startswith("momentum_encoder") for name in states[0])

@@ -18,6 +18,7 @@ from sklearn_pulse.baselines import TS2VecTransformer
 from sklearn_pulse.baselines._ts2vec import Crops, HierarchicalContrast
 from sklearn_pulse.functional import hierarchical_contrast
 from tests.helpers import SMALL, SMALL_ENCODER, make_windows
+from tests.kills import killed
 
 KEYS = ("embedding_dim", "encoder_hidden_dim", "encoder_depth", "max_epochs", "batch_size")
 TS2VEC = {name: SMALL[name] for name in KEYS} | {"num_threads": 1, "random_state": 0}
@@ -515,21 +516,12 @@ def test_the_rule_of_the_authors_for_the_number_of_updates(n, expected):
     assert ts2vec._n_updates(batches) == expected
 
 
-@pytest.mark.parametrize("at", [2, 7])
+@pytest.mark.parametrize("at", [(1, 2), (4, 2)])
 def test_a_run_of_so_many_updates_resumes_in_the_middle_of_an_epoch(tmp_path, monkeypatch, at):
-    class Kill(Callback):
-        def on_train_begin(self, net, **kwargs):
-            self.n_updates = 0
-
-        def on_batch_end(self, net, training, **kwargs):
-            self.n_updates += training
-            if self.n_updates == at:
-                raise KeyboardInterrupt
-
     monkeypatch.setattr(Checkpoint, "interval", 0.0)
     params = {"max_updates": 8, "select": "average", "drop_last": True, "checkpoint_dir": tmp_path}
-    with pytest.raises(KeyboardInterrupt):
-        fitted(**params, callbacks=[Kill()])
+    with killed(*at):
+        fitted(**params)
     resumed, X = fitted(**params)
     whole, _ = fitted(**params | {"checkpoint_dir": None})
     np.testing.assert_array_equal(resumed.transform(X), whole.transform(X))

@@ -1,0 +1,134 @@
+"""Fingerprints of values: the same in every process, and others where the values differ."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterable
+from functools import partial
+from types import BuiltinFunctionType, CodeType, FunctionType, MethodType, ModuleType
+from typing import Any
+
+import numpy as np
+import torch
+from sklearn.base import BaseEstimator
+from torch import Tensor
+
+_PLAIN = (type(None), bool, int, float, complex, str, bytes, type(...), range, slice)
+
+
+def fingerprint(value: Any) -> bytes:
+    """Digest a value by what it holds, never by where it lies in memory.
+
+    A function is known by its name, its code and what it encloses; an estimator by its class and
+    parameters; any other object by what pickle would store of it.
+
+    Parameters
+    ----------
+    value : Any
+        The value.
+
+    Returns
+    -------
+    bytes
+        The digest.
+
+    Raises
+    ------
+    TypeError
+        If the value holds something that another process cannot tell from others, such as a lock
+        or an open file.
+
+    Examples
+    --------
+    >>> fingerprint([1, {"a": 2.0}]) == fingerprint([1, {"a": 2.0}])
+    True
+    >>> fingerprint((1, 2)) == fingerprint([1, 2])
+    False
+    """
+    try:
+        return _digest(value, ())
+    except RecursionError as error:
+        raise TypeError("values nested so deeply cannot be told from others") from error
+    except ValueError as error:  # a function encloses a name that has no value yet
+        raise TypeError(f"it cannot be told from others ({error})") from error
+
+
+def _digest(value: Any, above: tuple[int, ...]) -> bytes:
+    """Digest a value; `above` are the ids of the values that it lies in."""
+    if isinstance(value, np.generic):
+        value = value.item()
+    if type(value) in _PLAIN:
+        return _hash(type(value).__name__, repr(value).encode())
+    if id(value) in above:  # a circle is known by its length
+        return _hash("circle", str(len(above) - above.index(id(value))).encode())
+
+    def inner(values: Iterable[Any]) -> list[bytes]:
+        return [_digest(part, (*above, id(value))) for part in values]
+
+    kind = type(value)
+    if kind in (list, tuple):
+        return _hash(kind.__name__, *inner(value))
+    if kind in (set, frozenset):
+        return _hash(kind.__name__, *sorted(inner(value)))
+    if kind is dict:
+        return _hash("dict", *sorted(b"".join(inner(pair)) for pair in value.items()))
+    if isinstance(value, Tensor):
+        return _hash("tensor", *_bytes_of(value))
+    if isinstance(value, np.ndarray) and not value.dtype.hasobject:
+        return _hash("array", f"{value.dtype.str}{value.shape}".encode(), value.tobytes())
+    if isinstance(value, torch.device | torch.dtype):
+        return _hash("torch", str(value).encode())
+    if isinstance(value, os.PathLike):
+        return _hash("path", os.fsencode(value))
+    if isinstance(value, type | ModuleType):
+        return _hash("name", _name(value))
+    if isinstance(value, FunctionType):
+        cells = [cell.cell_contents for cell in value.__closure__ or ()]
+        rest = (value.__defaults__, value.__kwdefaults__, cells, value.__code__)
+        return _hash("function", _name(value), *inner(rest))
+    if isinstance(value, CodeType):
+        return _hash("code", value.co_code, *inner((value.co_names, value.co_consts)))
+    if isinstance(value, MethodType):
+        return _hash("method", *inner((value.__func__, value.__self__)))
+    if isinstance(value, BuiltinFunctionType) and not isinstance(value.__self__, ModuleType | None):
+        return _hash("method", value.__name__.encode(), *inner((value.__self__,)))
+    if isinstance(value, partial):
+        return _hash("partial", *inner((value.func, value.args, value.keywords)))
+    if isinstance(value, BaseEstimator):
+        return _hash("estimator", *inner((kind, value.get_params(deep=False))))
+    return _hash("object", *inner(_reduced(value)))
+
+
+def _reduced(value: Any) -> list[Any]:
+    """Return what pickle would store of an object."""
+    try:
+        parts = value.__reduce_ex__(4)
+    except Exception as error:
+        raise TypeError(
+            f"a {type(value).__name__} cannot be told from others of its kind in another process"
+        ) from error
+    if isinstance(parts, str):  # the name of something in a module
+        return [type(value), parts]
+    function, arguments, *rest = parts
+    # Lists and dictionaries hand their contents over as iterators.
+    return [function, arguments, *(list(r) if hasattr(r, "__next__") else r for r in rest)]
+
+
+def _bytes_of(tensor: Tensor) -> tuple[bytes, bytes]:
+    """Return the kind and the values of a tensor."""
+    values = tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy()
+    return f"{tensor.dtype}{tuple(tensor.shape)}".encode(), values.tobytes()
+
+
+def _name(value: Any) -> bytes:
+    module = getattr(value, "__module__", "")
+    return f"{module}.{getattr(value, '__qualname__', value.__name__)}".encode()
+
+
+def _hash(kind: str, *parts: bytes) -> bytes:
+    digest = hashlib.blake2b(kind.encode(), digest_size=16)
+    for part in parts:
+        digest.update(len(part).to_bytes(8, "little"))
+        digest.update(part)
+    return digest.digest()

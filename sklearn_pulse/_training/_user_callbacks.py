@@ -1,0 +1,171 @@
+"""Callbacks that users pass: which ones a training can run, and copies of them."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Collection, Iterator
+from typing import Any
+
+from sklearn.metrics._scorer import _BaseScorer
+from skorch.callbacks import (
+    BatchScoring,
+    Callback,
+    Checkpoint,
+    EpochScoring,
+    InputShapeSetter,
+    LoadInitState,
+)
+
+_REFUSED: dict[type[Callback], str] = {
+    BatchScoring: (
+        "scores the predictions of a batch, and the net computes a loss alone. Use"
+        " EpochScoring(function) with a function of (net, X, y)"
+    ),
+    InputShapeSetter: "sets the size of the input, which fit takes from X. Leave it out",
+    LoadInitState: (
+        "loads weights in the middle of a schedule that starts anew, so the training would be"
+        " neither the old one nor a new one. Use checkpoint_dir to resume, or warm_start"
+    ),
+}
+_ALWAYS_TAKEN = ("epoch_timer", "print_log", "report_epochs", "checkpoint")
+
+
+def named(callbacks: Any) -> list[tuple[str, Any]]:
+    """Return the names and the callbacks of a list; those without a name have that of their class.
+
+    Parameters
+    ----------
+    callbacks : list, tuple or None
+        Callbacks, classes of callbacks, or pairs of a name and one of these.
+
+    Returns
+    -------
+    list of (str, Callback or type)
+        In the same order.
+    """
+    pairs = []
+    for entry in callbacks or ():
+        if isinstance(entry, tuple | list):
+            pairs.append((entry[0], entry[1]))
+        else:
+            pairs.append((_class(entry).__name__, entry))
+    return pairs
+
+
+def check_callbacks(callbacks: Any) -> None:
+    """Raise unless `callbacks` is a list of callbacks that a training can run.
+
+    Parameters
+    ----------
+    callbacks : Any
+        Value of the parameter of that name.
+
+    Raises
+    ------
+    TypeError
+        If it is no list, or an entry is no callback.
+    ValueError
+        If an entry is a callback of skorch that cannot act on this net.
+
+    Examples
+    --------
+    >>> check_callbacks([1])
+    Traceback (most recent call last):
+    ...
+    TypeError: callbacks[0] must be a skorch callback or a pair (name, callback), got 1
+    """
+    if not isinstance(callbacks, list | tuple | None):
+        raise TypeError(f"callbacks must be a list of skorch callbacks or None, got {callbacks!r}")
+    for i, entry in enumerate(callbacks or ()):
+        callback = entry
+        if isinstance(entry, tuple | list) and len(entry) == 2 and isinstance(entry[0], str):
+            callback = entry[1]
+        if not issubclass(_class(callback), Callback):
+            raise TypeError(
+                f"callbacks[{i}] must be a skorch callback or a pair (name, callback), got"
+                f" {entry!r}"
+            )
+        for kind, reason in _REFUSED.items():
+            if issubclass(_class(callback), kind):
+                raise ValueError(
+                    f"callbacks[{i}] is a {_class(callback).__name__}, which {reason}."
+                )
+        if isinstance(callback, EpochScoring):
+            _check_scoring(f"callbacks[{i}]", callback.scoring)
+
+
+def _check_scoring(name: str, scoring: Any) -> None:
+    """Raise unless `scoring` can be called with the net."""
+    is_metric = str(getattr(scoring, "__module__", "")).startswith("sklearn.")
+    if not callable(scoring) or isinstance(scoring, _BaseScorer) or is_metric:
+        raise ValueError(
+            f"{name} is an EpochScoring with scoring={scoring!r}, which scores predictions, and"
+            " the net computes a loss alone. Pass scoring a function of (net, X, y); X is the data"
+            " set and y is None."
+        )
+
+
+def check_names(callbacks: Any, taken: Collection[str]) -> None:
+    """Raise a ValueError if a name of a pair is taken, by the training or by another pair."""
+    taken = {*taken, *_ALWAYS_TAKEN}
+    for entry in callbacks or ():
+        if isinstance(entry, tuple | list):
+            if entry[0] in taken:
+                raise ValueError(
+                    f"callbacks names two callbacks {entry[0]!r}, or the training has one of that"
+                    " name: choose another name."
+                )
+            taken.add(entry[0])
+
+
+def check_monitored(callbacks: Any, validated: bool) -> None:
+    """Raise a ValueError if a callback follows the validation loss and nothing is validated."""
+    for name, callback in named(callbacks):
+        monitor = getattr(callback, "monitor", None)
+        if not validated and monitor in ("valid_loss", "valid_loss_best"):
+            raise ValueError(
+                f"callbacks holds {name!r}, which follows {monitor!r}, and there is nothing to"
+                " validate on: pass X_val, raise validation_fraction, or let it follow"
+                f" {monitor.replace('valid', 'train')!r}."
+            )
+
+
+def needs_best(callbacks: Any) -> bool:
+    """Whether a callback reads which epoch was the best."""
+    best = ("train_loss_best", "valid_loss_best")
+    return any(isinstance(c, Checkpoint) and c.monitor in best for _, c in named(callbacks))
+
+
+def copied(callbacks: Any) -> list[Any]:
+    """Copy callbacks, so that the parameter of the estimator stays as it was passed.
+
+    Parameters
+    ----------
+    callbacks : list, tuple or None
+        Value of the parameter of that name.
+
+    Returns
+    -------
+    list
+        Copies. What a callback refers to and cannot be copied, such as an open file or a writer of
+        logs, is shared.
+    """
+    callbacks = list(callbacks or ())
+    shared: dict[int, Any] = {}
+    for value in _parts(callbacks):
+        try:
+            copy.deepcopy(value)
+        except Exception:
+            shared[id(value)] = value
+    return copy.deepcopy(callbacks, shared)
+
+
+def _parts(callbacks: list[Any]) -> Iterator[Any]:
+    """Yield what callbacks refer to."""
+    for _, callback in named(callbacks):
+        if isinstance(callback, Callback):
+            yield from vars(callback).values()
+
+
+def _class(value: Any) -> type:
+    return value if isinstance(value, type) else type(value)

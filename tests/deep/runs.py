@@ -1,0 +1,136 @@
+"""Fits in processes of their own, which are killed at any moment and started again."""
+
+import multiprocessing
+import time
+
+import numpy as np
+import torch
+import torch._dynamo  # noqa: F401  (else a large part of a fit is this import, at its first step)
+from sklearn.frozen import FrozenEstimator
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from skorch.callbacks import Callback
+
+from sklearn_pulse import FineTuneClassifier, PulseTransformer, RandomEncoderTransformer
+from sklearn_pulse._training._checkpoint import Checkpoint
+from sklearn_pulse.baselines import REBARTransformer, TS2VecTransformer
+from tests.helpers import SMALL, SMALL_ENCODER, make_windows
+
+X, Y = make_windows(16)
+GROUPS = np.arange(16) // 4
+# Draws in validation, and several batches per epoch.
+TRAINING = {"max_epochs": 8, "batch_size": 4, "deterministic_validation": False}
+
+
+class Losses(Callback):
+    """Keep the loss of every batch, as an attribute without an underscore."""
+
+    def on_train_begin(self, net, **kwargs):
+        self.losses = []
+
+    def on_batch_end(self, net, training, loss, **kwargs):
+        self.losses.append((training, loss.item()))
+
+
+def small(cls, **params):
+    known = cls._get_param_names()
+    return cls(**{k: v for k, v in (SMALL | TRAINING | params).items() if k in known})
+
+
+def pulse(folder):
+    return small(PulseTransformer, checkpoint_dir=folder, callbacks=[Losses()]).fit(X)
+
+
+def rebar(folder):
+    params = {"attention_epochs": 25, "attention_batch_size": 4, "callbacks": [Losses()]}
+    return small(REBARTransformer, checkpoint_dir=folder, **params).fit(X, groups=GROUPS)
+
+
+def ts2vec(folder):
+    params = {"max_updates": 30, "drop_last": True, "select": "average", "callbacks": [Losses()]}
+    return small(TS2VecTransformer, checkpoint_dir=folder, **params).fit(X)
+
+
+def fine_tune(folder):
+    source = RandomEncoderTransformer(**SMALL_ENCODER, num_threads=1, random_state=0).fit(X)
+    params = {"freeze_epochs": 2, "validation_fraction": 0.25, "select": "best_val", "lr": 1e-2}
+    params |= {"max_epochs": 8, "batch_size": 4, "num_threads": 1, "random_state": 0}
+    params |= {"checkpoint_dir": folder, "callbacks": [Losses()]}
+    return FineTuneClassifier(FrozenEstimator(source), **params).fit(X, Y)
+
+
+def search(folder):
+    model = make_pipeline(
+        small(PulseTransformer, checkpoint_dir=folder, max_epochs=3, callbacks=[Losses()]),
+        LogisticRegression(max_iter=1000),
+    )
+    grid = {"pulsetransformer__n_crops": [1, 2], "logisticregression__C": [0.1, 1.0]}
+    return GridSearchCV(model, grid, cv=2, error_score="raise").fit(X, Y)
+
+
+RUNS = {run.__name__: run for run in (pulse, rebar, ts2vec, fine_tune, search)}
+
+
+def outcome(fitted):
+    """Everything that a resumed fit must repeat to the bit, as one list."""
+    if isinstance(fitted, GridSearchCV):
+        scores = fitted.cv_results_["mean_test_score"].tolist()
+        return [scores, *outcome(fitted.best_estimator_[0])]
+    found = []
+    for stage in ("cross_attention_net_", "net_"):
+        net = getattr(fitted, stage, None)
+        if net is None:  # a method of one stage
+            continue
+        timeless = [{k: v for k, v in epoch.items() if k != "dur"} for epoch in net.history]
+        weights = {name: value.tolist() for name, value in net.module_.state_dict().items()}
+        losses = [cb.losses for _, cb in net.callbacks_ if isinstance(cb, Losses)]
+        found += [timeless, weights, losses]
+    return found
+
+
+def work(name, folder, interval, begun):
+    """Fit in this process, and say when it begins."""
+    torch.set_num_threads(1)
+    Checkpoint.interval = interval
+    begun.send(None)
+    RUNS[name](folder)
+
+
+def start(name, folder, interval):
+    """Start a fit in a process that is forked from a server with everything imported."""
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["tests.deep.runs"])
+    receives, sends = context.Pipe(duplex=False)
+    process = context.Process(target=work, args=(name, str(folder), interval, sends), daemon=True)
+    process.start()
+    receives.recv()
+    return process
+
+
+def kills(name, parent, n_kills, intervals=(0.0, 60.0)):
+    """Kill fits at moments drawn uniformly over a whole fit.
+
+    The intervals in turn are the seconds between two states within an epoch.
+
+    Yields
+    ------
+    folder : Path
+        Checkpoints of a killed fit.
+    exit_code : int
+        How the fit ended.
+    """
+    draw = np.random.default_rng(0)
+    durations = {}
+    for interval in intervals:
+        process, began = start(name, parent / f"whole-{interval}", interval), time.monotonic()
+        process.join()
+        assert process.exitcode == 0
+        durations[interval] = time.monotonic() - began
+    for i in range(n_kills):
+        folder, interval = parent / f"killed-{i}", intervals[i % len(intervals)]
+        process = start(name, folder, interval)
+        process.join(draw.uniform(0, durations[interval]))
+        process.kill()
+        process.join()
+        yield folder, process.exitcode

@@ -1,0 +1,467 @@
+"""Callbacks that users pass: what they learn is resumed, what they are tells runs apart."""
+
+import collections
+import os
+import pickle
+import random
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from skorch import callbacks as standard
+from skorch.callbacks import Callback
+from torch.optim.lr_scheduler import StepLR
+
+from sklearn_pulse import PulseTransformer
+from sklearn_pulse._training._callback_state import callbacks_fingerprint
+from sklearn_pulse._training._checkpoint import Checkpoint
+from tests.helpers import SMALL_PULSE, make_windows
+from tests.kills import killed
+
+X = make_windows(8)[0]
+
+
+def pulse(*callbacks, **params):
+    settings = SMALL_PULSE | {"max_epochs": 4, "batch_size": 4, "validation_fraction": 0.25}
+    return PulseTransformer(**settings | {"callbacks": list(callbacks)} | params)
+
+
+def copies(estimator, kind=Callback):
+    return [cb for _, cb in estimator.net_.callbacks_ if isinstance(cb, kind)]
+
+
+def folders(path):
+    return len(list(path.iterdir()))
+
+
+# --- what they learn ---
+
+
+class Learns(Callback):
+    """Learns values of every kind that a file can hold exactly, with and without an underscore."""
+
+    def __init__(self):
+        self.listed = []
+        self.generator = np.random.default_rng(0)
+        self.python = random.Random(0)
+
+    def on_train_begin(self, net, **kwargs):
+        self.average_ = torch.optim.swa_utils.AveragedModel(net.module_)
+
+    def on_epoch_begin(self, net, **kwargs):
+        self.begun = getattr(self, "begun", 0) + 1
+
+    def on_batch_end(self, net, training, loss, **kwargs):
+        self.average_.update_parameters(net.module_)
+        self.listed.append((training, loss.item()))
+        self.shared = {"listed": self.listed}
+        self.tensor = torch.cat([getattr(self, "tensor", torch.zeros(0)), loss.reshape(1)])
+        self.array_ = np.asfortranarray(self.tensor.numpy().reshape(1, -1) * np.ones((2, 1)))
+        self.rest = (np.float64(0.5), b"\0", 1j, {1, 2}, Path("here"), collections.deque([1], 3))
+        self.drawn = self.generator.random() + self.python.random()
+        net.history.record_batch("drawn", self.drawn)
+
+
+@pytest.mark.parametrize("interval", [0.0, 60.0])
+@pytest.mark.parametrize("at", [(2, 2), (3, 1)])
+def test_what_a_callback_learns_is_resumed_exactly(tmp_path, monkeypatch, at, interval):
+    monkeypatch.setattr(Checkpoint, "interval", interval)
+    (whole,) = copies(pulse(Learns()).fit(X), Learns)
+    with killed(*at):
+        pulse(Learns(), checkpoint_dir=tmp_path).fit(X)
+    (resumed,) = copies(pulse(Learns(), checkpoint_dir=tmp_path).fit(X), Learns)
+    assert resumed.listed == whole.listed
+    assert resumed.shared["listed"] is resumed.listed
+    assert (resumed.begun, resumed.drawn, resumed.rest) == (whole.begun, whole.drawn, whole.rest)
+    assert list(map(type, resumed.rest)) == list(map(type, whole.rest))
+    assert resumed.generator.random() == whole.generator.random()
+    assert torch.equal(resumed.tensor, whole.tensor)
+    np.testing.assert_array_equal(resumed.array_, whole.array_)
+    assert resumed.array_.flags.f_contiguous
+    for mine, theirs in zip(
+        resumed.average_.parameters(), whole.average_.parameters(), strict=True
+    ):
+        assert torch.equal(mine, theirs)
+
+
+@pytest.mark.parametrize("interval", [0.0, 60.0])
+@pytest.mark.parametrize("at", [(2, 2), (4, 1)])
+def test_frozen_weights_are_resumed(tmp_path, monkeypatch, at, interval):
+    monkeypatch.setattr(Checkpoint, "interval", interval)
+
+    def freezing():
+        return [
+            standard.Freezer("encoder.*", at=1),
+            standard.Unfreezer("encoder.*bias", at=3),
+            standard.ParamMapper("decoder.*bias", fn=torch.nn.init.zeros_, at=2),
+        ]
+
+    whole = pulse(*freezing()).fit(X)
+    with killed(*at):
+        pulse(*freezing(), checkpoint_dir=tmp_path).fit(X)
+    resumed = pulse(*freezing(), checkpoint_dir=tmp_path).fit(X)
+    flags = [
+        {name: p.requires_grad for name, p in fit.net_.module_.named_parameters()}
+        for fit in (resumed, whole)
+    ]
+    assert flags[0] == flags[1]
+    assert 0 < sum(flags[0].values()) < len(flags[0])
+    for mine, theirs in zip(
+        resumed.net_.module_.parameters(), whole.net_.module_.parameters(), strict=True
+    ):
+        assert torch.equal(mine, theirs)
+    untrained = pulse(max_epochs=1).fit(X)
+    assert resumed.n_iter_ > untrained.n_iter_
+
+
+class Counts(standard.PrintLog):
+    n = 0
+
+    def on_epoch_end(self, net, **kwargs):
+        self.n += 1
+
+
+def test_a_subclass_of_what_learns_nothing_may_learn(tmp_path):
+    with killed(3):
+        pulse(Counts(), checkpoint_dir=tmp_path).fit(X)
+    (count,) = copies(pulse(Counts(), checkpoint_dir=tmp_path).fit(X), Counts)
+    assert count.n == 4
+
+
+class Records(Callback):
+    def on_epoch_end(self, net, **kwargs):
+        self.last = np.float32(0.25)
+        net.history.record("score", np.float64(0.5))
+        net.history.record("where", Path("here"))
+        net.history.record("curve", np.arange(3.0))
+        net.optimizer_.param_groups[0]["note"] = np.float64(1.0)
+
+
+def test_numpy_in_the_history_is_resumed(tmp_path):
+    with killed(3):
+        pulse(Records(), checkpoint_dir=tmp_path).fit(X)
+    resumed = pulse(Records(), checkpoint_dir=tmp_path).fit(X)
+    assert resumed.n_iter_ == 4
+    for epoch in resumed.history_:
+        assert (epoch["score"], epoch["where"]) == (np.float64(0.5), Path("here"))
+        assert isinstance(epoch["score"], np.float64)
+        np.testing.assert_array_equal(epoch["curve"], np.arange(3.0))
+
+
+class Meter:
+    total = 0
+
+
+class Holds(Callback):
+    def __init__(self, value=None):
+        self.value = value
+
+
+class HoldsLater(Callback):
+    def on_epoch_end(self, net, **kwargs):
+        self.later_ = Meter()
+
+
+class Renames(Callback):
+    def on_epoch_end(self, net, **kwargs):
+        setattr(self, "made_" + "up", 1)
+
+
+class Sees(Callback):
+    def on_train_begin(self, net, **kwargs):
+        self.seen_ = [net.module_.encoder.input.weight.data]
+
+
+class Recording(Callback):
+    def on_epoch_end(self, net, **kwargs):
+        net.history.record("meter", Meter())
+
+
+def trained(monkeypatch):
+    """Count the batches that are trained on."""
+    from sklearn_pulse._training._net import SSLNet
+
+    steps, train_step = [], SSLNet.train_step
+    monkeypatch.setattr(SSLNet, "train_step", lambda *a: (steps.append(1), train_step(*a))[1])
+    return steps
+
+
+@pytest.mark.parametrize(
+    ("callback", "attribute"),
+    [
+        (Holds(Meter()), "value"),
+        (Holds([Meter()]), "value"),
+        (Holds([].append), "value"),
+        (Holds(threading.Lock()), "value"),
+        (Holds(iter([1])), "value"),
+        (Sees(), "seen_"),
+    ],
+)
+def test_what_cannot_be_kept_is_named_before_training(tmp_path, monkeypatch, callback, attribute):
+    steps = trained(monkeypatch)
+    message = rf"callbacks holds 'spy' \(a {type(callback).__name__}\).*attribute '{attribute}'"
+    with pytest.raises(TypeError, match=message + ".*checkpoint_dir=None"):
+        pulse(("spy", callback), checkpoint_dir=tmp_path).fit(X)
+    assert not steps
+    pulse(("spy", callback), max_epochs=1).fit(X)  # only a file cannot hold it
+
+
+@pytest.mark.parametrize(
+    ("callback", "message"),
+    [
+        (HoldsLater(), "callbacks holds 'HoldsLater'.*attribute 'later_': a Meter cannot be"),
+        (Renames(), "callbacks holds 'Renames'.*attribute 'made_up'"),
+        (Recording(), "callbacks recorded 'meter' in the history.*a Meter cannot be stored"),
+    ],
+)
+def test_what_cannot_be_kept_later_is_named_when_it_is_there(tmp_path, callback, message):
+    with pytest.raises(TypeError, match=message):
+        pulse(callback, checkpoint_dir=tmp_path).fit(X)
+    assert not list(tmp_path.rglob("checkpoint*"))
+
+
+def test_a_file_sets_no_attribute_but_those_of_the_class(tmp_path):
+    """Not even with a right checksum."""
+    from sklearn_pulse._training._state_file import read_state, store_state
+
+    def spoilt(name, value):
+        state = read_state(path)
+        state["callbacks"]["Learns"][name] = value
+        store_state(path.parent, state, None, rotate=False)
+
+    with killed(2):
+        pulse(Learns(), checkpoint_dir=tmp_path).fit(X)
+    (path,) = tmp_path.rglob("checkpoint.pt")
+    before = path.read_bytes()
+    for name in ("on_epoch_end", "__class__", "initialize", "surprise"):
+        path.write_bytes(before)
+        spoilt(name, ["value", 1])
+        with pytest.raises(OSError, match=f"checkpoint.pt is no checkpoint.*{name}.*delete"):
+            pulse(Learns(), checkpoint_dir=tmp_path).fit(X)
+    path.write_bytes(before)
+    spoilt("listed", ["state_dict", ["dict", []]])
+    with pytest.raises(OSError, match="takes no state"):
+        pulse(Learns(), checkpoint_dir=tmp_path).fit(X)
+
+
+def test_a_setting_of_skorch_is_no_state(tmp_path):
+    from sklearn_pulse._training._state_file import read_state, store_state
+
+    callbacks = [standard.Checkpoint(dirname=str(tmp_path / "own"), monitor=None)]
+    with killed(2):
+        pulse(*callbacks, checkpoint_dir=tmp_path / "runs").fit(X)
+    (path,) = (tmp_path / "runs").rglob("checkpoint.pt")
+    state = read_state(path)
+    state["callbacks"]["Checkpoint"]["dirname"] = ["value", str(tmp_path / "elsewhere")]
+    store_state(path.parent, state, None, rotate=False)
+    with pytest.raises(OSError, match="no attribute 'dirname' to be set"):
+        pulse(*callbacks, checkpoint_dir=tmp_path / "runs").fit(X)
+
+
+# --- what they are ---
+
+
+class Scales(Callback):
+    """Scale the gradient by what a function says."""
+
+    def __init__(self, factor):
+        self.factor = factor
+
+    def on_grad_computed(self, net, named_parameters, **kwargs):
+        for _, parameter in named_parameters:
+            parameter.grad *= self.factor if isinstance(self.factor, float) else self.factor(net)
+
+
+class Halves(Scales):
+    def __init__(self):
+        super().__init__(0.5)
+
+
+def test_other_callbacks_are_another_run(tmp_path):
+    half, third = 0.5, 1 / 3
+    different = [
+        [],
+        [Scales(0.5)],
+        [Scales(0.25)],
+        [Scales(lambda net: half)],
+        [Scales(lambda net: third)],
+        [Scales(lambda net: half + third)],
+        [Halves()],
+        [Halves(), Scales(0.5)],
+    ]
+    for callbacks in different:
+        stored = pulse(*callbacks, max_epochs=1, checkpoint_dir=tmp_path).fit(X)
+        plain = pulse(*callbacks, max_epochs=1).fit(X)
+        np.testing.assert_array_equal(stored.transform(X), plain.transform(X))
+    assert folders(tmp_path) == len(different)
+    for callbacks in (None, (), [Scales(np.float64(0.5))], [standard.ProgressBar()]):
+        pulse(max_epochs=1, checkpoint_dir=tmp_path).set_params(callbacks=callbacks).fit(X)
+    assert folders(tmp_path) == len(different)
+
+
+def test_callbacks_are_known_in_every_process():
+    program = "from tests.test_callbacks import fingerprint_of_many; print(fingerprint_of_many())"
+    env = os.environ | {"PYTHONPATH": os.getcwd(), "PYTHONHASHSEED": "1"}
+    command = [sys.executable, "-c", program]
+    done = subprocess.run(command, env=env, check=True, capture_output=True, text=True)
+    assert done.stdout.strip() == fingerprint_of_many()
+
+
+def fingerprint_of_many():
+    values = [
+        {"a", "b", "c"},
+        {"x": np.arange(3), "y": torch.ones(2), "z": Meter()},
+        np.random.RandomState(0),
+        lambda net: {"a", "b"} | {len(net.history)},
+        [].append,
+        standard.EarlyStopping(),
+        StepLR,
+        torch.device("cpu"),
+        Path("here"),
+        collections.Counter("aab"),
+    ]
+    return callbacks_fingerprint([(str(i), Holds(v)) for i, v in enumerate(values)]).hex()
+
+
+# --- which ones ---
+
+
+class Writer:
+    """A writer of logs that cannot be copied."""
+
+    def __init__(self):
+        self.lock = threading.Lock()
+        self.scalars = []
+
+    def add_scalar(self, tag, scalar_value, global_step):
+        self.scalars.append((tag, scalar_value, global_step))
+
+    def close(self):
+        pass
+
+
+def encoder_norm(net, X, y):
+    assert len(X) == 2  # windows to validate on
+    assert y is None
+    return float(net.module_.encoder.input.weight.detach().norm())
+
+
+WORK = {
+    "EpochScoring": lambda path: [standard.EpochScoring(encoder_norm, lower_is_better=False)],
+    "Checkpoint": lambda path: [standard.Checkpoint(dirname=str(path), load_best=True)],
+    "TrainEndCheckpoint": lambda path: [standard.TrainEndCheckpoint(dirname=str(path))],
+    "EarlyStopping": lambda path: [standard.EarlyStopping(patience=2, load_best=True)],
+    "LRScheduler": lambda path: [standard.LRScheduler(StepLR, step_size=1, gamma=0.5)],
+    "ProgressBar": lambda path: [standard.ProgressBar()],
+    "PrintLog": lambda path: [standard.PrintLog(sink=print)],
+    "Freezer": lambda path: [standard.Freezer("encoder.*")],
+    "Unfreezer": lambda path: [standard.Freezer("*.bias"), standard.Unfreezer("*.bias", at=2)],
+    "Initializer": lambda path: [standard.Initializer("*.bias", fn=torch.nn.init.zeros_)],
+    "ParamMapper": lambda path: [standard.ParamMapper("*.bias", fn=torch.nn.init.zeros_)],
+    "GradientNormClipping": lambda path: [standard.GradientNormClipping(0.1)],
+    "TensorBoard": lambda path: [standard.TensorBoard(Writer())],
+    "EpochTimer": lambda path: [("timer", standard.EpochTimer())],
+    "PassthroughScoring": lambda path: [RecordsBatches(), standard.PassthroughScoring("noted")],
+}
+
+
+class RecordsBatches(Callback):
+    def on_batch_end(self, net, training, loss, **kwargs):
+        if not training:
+            net.history.record_batch("noted", float(loss))
+
+
+@pytest.mark.parametrize("name", WORK)
+def test_a_standard_callback_works_and_is_resumed(name, tmp_path):
+    whole = pulse(*WORK[name](tmp_path / "a")).fit(X)
+    with killed(3, 2):
+        pulse(*WORK[name](tmp_path / "b"), checkpoint_dir=tmp_path / "runs").fit(X)
+    again = WORK[name](tmp_path / "b")
+    resumed = pulse(*again, checkpoint_dir=tmp_path / "runs").fit(X)
+    np.testing.assert_array_equal(resumed.transform(X), whole.transform(X))
+    times = {"dur"}
+    for mine, theirs in zip(resumed.history_, whole.history_, strict=True):
+        assert {k: v for k, v in mine.items() if k not in times} == {
+            k: v for k, v in theirs.items() if k not in times
+        }
+
+
+def test_a_score_of_every_epoch():
+    score = standard.EpochScoring(encoder_norm, lower_is_better=False, name="norm")
+    fitted = pulse(score).fit(X)
+    assert fitted.history_[-1]["norm"] == encoder_norm(fitted.net_, X[:2], None)
+    assert {"norm_best"} < fitted.history_[0].keys()
+
+
+def test_skorchs_checkpoint_loads_the_best_weights(tmp_path):
+    best = standard.Checkpoint(dirname=str(tmp_path), load_best=True)
+    fitted = pulse(best, select="last", validation_every=1).fit(X)
+    expected = pulse(select="min_val", validation_every=1).fit(X)
+    np.testing.assert_array_equal(fitted.transform(X), expected.transform(X))
+    assert "valid_loss_best" not in expected.history_[0]
+
+
+def test_what_cannot_be_copied_is_shared():
+    writer = Writer()
+    pulse(standard.TensorBoard(writer, close_after_train=False), max_epochs=2).fit(X)
+    assert {tag for tag, _, _ in writer.scalars} >= {"Loss/train_loss", "Loss/valid_loss"}
+
+
+def accuracy(net, X, y):
+    raise AssertionError("not called")
+
+
+@pytest.mark.parametrize(
+    ("callback", "error", "message"),
+    [
+        (1, TypeError, r"callbacks\[1\] must be a skorch callback or a pair.*got 1"),
+        ("print", TypeError, r"callbacks\[1\] must be a skorch callback.*got 'print'"),
+        (("a", 1), TypeError, r"callbacks\[1\] must be a skorch callback.*got \('a', 1\)"),
+        ((1, Callback()), TypeError, r"callbacks\[1\] must be a skorch callback"),
+        (Meter, TypeError, r"callbacks\[1\] must be a skorch callback"),
+        (standard.BatchScoring(accuracy), ValueError, r"callbacks\[1\] is a BatchScoring"),
+        (("in", standard.InputShapeSetter()), ValueError, r"callbacks\[1\] is a InputShapeSetter"),
+        (standard.InputShapeSetter, ValueError, r"callbacks\[1\] is a InputShapeSetter"),
+        (
+            standard.LoadInitState(standard.Checkpoint()),
+            ValueError,
+            r"callbacks\[1\] is a LoadInitState.*checkpoint_dir",
+        ),
+        (standard.EpochScoring("accuracy"), ValueError, r"callbacks\[1\] is an EpochScoring"),
+        (standard.EpochScoring(None), ValueError, "scoring=None.*a function of"),
+        (("checkpoint", Callback()), ValueError, "names two callbacks 'checkpoint'"),
+        (("lr_scheduler", Callback()), ValueError, "names two callbacks 'lr_scheduler'"),
+        (("first", Callback()), ValueError, "names two callbacks 'first'"),
+    ],
+)
+def test_a_callback_that_cannot_act_is_named(callback, error, message, monkeypatch):
+    steps = trained(monkeypatch)
+    with pytest.raises(error, match=message):
+        pulse(("first", Callback()), callback).fit(X)
+    assert not steps
+
+
+@pytest.mark.parametrize("kind", [standard.EarlyStopping, standard.Checkpoint])
+def test_a_callback_that_follows_a_loss_that_is_not_there(kind):
+    with pytest.raises(ValueError, match=f"callbacks holds '{kind.__name__}'.*'valid_loss.*X_val"):
+        pulse(kind(), validation_fraction=0).fit(X)
+    with pytest.raises(ValueError, match="scoring=.*predictions"):
+        from sklearn.metrics import accuracy_score, make_scorer
+
+        pulse(standard.EpochScoring(make_scorer(accuracy_score))).fit(X)
+
+
+def test_a_fit_with_callbacks_is_pickled(tmp_path):
+    fitted = pulse(Records(), checkpoint_dir=tmp_path, max_epochs=1).fit(X)
+    again = pickle.loads(pickle.dumps(fitted))
+    np.testing.assert_array_equal(again.transform(X), fitted.transform(X))
+
+
+@pytest.mark.parametrize("value", [1e300, 1e-300, 4e38])
+def test_a_clip_that_float32_cannot_hold(value):
+    with pytest.raises(ValueError, match="gradient_clip_value must be a number in.*float32"):
+        pulse(gradient_clip_value=value).fit(X)
