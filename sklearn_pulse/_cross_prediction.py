@@ -39,6 +39,7 @@ from .features._stack import (
     FeatureStack,
     PartOfWindows,
     StackedBlock,
+    check_features,
     fixed_shape_product,
     halves_of,
 )
@@ -347,10 +348,13 @@ class CrossPredictionTransformer(BaseFeatureTransformer):
         with shown if self.verbose else nullcontext(lambda n: None) as advance:
             for first in range(0, len(index), CHUNK):
                 rows = index[first : first + CHUNK]
-                yield tuple(
-                    stack.project(part.take(rows)).astype(np.float64)
+                features = [
+                    stack.project(part.take(rows))
                     for stack, part in zip(stacks, parts, strict=True)
-                )
+                ]
+                for part_features in features:
+                    check_features(part_features, rows)
+                yield tuple(part_features.astype(np.float64) for part_features in features)
                 advance(len(rows))
 
     def _new_stack(self, n_components: int) -> FeatureStack:

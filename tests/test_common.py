@@ -231,6 +231,21 @@ def test_a_row_does_not_depend_on_the_others(cls):
         np.testing.assert_array_equal(others, np.delete(embedding, 8, 0))
 
 
+@pytest.mark.parametrize("cls", CLASSES, ids=lambda cls: cls.__name__)
+@pytest.mark.parametrize(
+    ("n_timesteps", "n_channels", "widths"),
+    [(33, 5, {}), (50, 6, {"encoder_hidden_dim": 6}), (33, 2, {"embedding_dim": 7})],
+)
+def test_a_row_of_odd_widths_does_not_depend_on_its_place(cls, n_timesteps, n_channels, widths):
+    if "n_heads" in cls._get_param_names() and "embedding_dim" in widths:
+        widths = {"embedding_dim": 12}  # a multiple of the heads
+    X = np.random.default_rng(0).normal(size=(200, n_timesteps, n_channels)).astype(np.float32)
+    estimator = fit(small(cls, max_epochs=1, **widths), X[:16])
+    embedding = estimator.transform(X)
+    for row in (3, 57, 101, 199):
+        np.testing.assert_array_equal(estimator.transform(X[[row]])[0], embedding[row])
+
+
 @each_input
 def test_clone_and_pickle(cls, windows):
     estimator = fit(small(cls), windows)

@@ -446,3 +446,13 @@ def test_values_near_the_ends_of_float32(scale):
     params = SMALL | {"block_weights": (1, 0, 0, 0)}
     assert np.isfinite(CrossPredictionTransformer(**params).fit_transform(X)).all()
     assert np.isfinite(CrossPredictionTransformer(**SMALL).fit_transform(X)).all()
+
+
+@pytest.mark.parametrize("n_sampled", [None, 4])
+def test_windows_whose_features_are_not_finite_are_named(n_sampled, monkeypatch):
+    if n_sampled is not None:  # then the other windows are read in the streaming pass
+        monkeypatch.setattr("sklearn_pulse._cross_prediction._SAMPLE", n_sampled)
+    X, _ = make_windows(12, 16)
+    X[5, 3, 0] = 1e38
+    with pytest.raises(ValueError, match=r"not finite in . window.*first window 5.*Scale X"):
+        CrossPredictionTransformer(**SMALL).fit(X)

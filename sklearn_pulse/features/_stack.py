@@ -169,6 +169,7 @@ class FeatureStack:
         for first in range(0, len(index), CHUNK):
             rows = slice(first, first + CHUNK)
             columns[rows] = self._stack(windows.take(index[rows]))
+        check_features(columns, index)
         self.mean = columns.mean(0, dtype=np.float64).astype(np.float32)
         columns -= self.mean
         self.scale = np.empty_like(self.mean)
@@ -189,8 +190,20 @@ class FeatureStack:
         return rows
 
     def _stack(self, block: Block) -> NDArray[np.float32]:
-        features = [stacked.transformer._features(block) for stacked in self.blocks]
+        with np.errstate(over="ignore", invalid="ignore"):  # an error names the windows
+            features = [stacked.transformer._features(block) for stacked in self.blocks]
         return np.concatenate([part.astype(np.float32) for part in features], axis=1)
+
+
+def check_features(features: NDArray[np.floating[Any]], index: NDArray[np.intp]) -> None:
+    """Raise a ValueError if the features of the windows with these numbers are not finite."""
+    wrong = ~np.isfinite(features).all(1)
+    if wrong.any():
+        raise ValueError(
+            f"The values of X lead to features that are not finite in {int(wrong.sum())} window(s)"
+            f" (first window {index[wrong.argmax()]}): they are too large for float32. Scale X, or"
+            " replace outliers by NaN, which masks their time steps."
+        )
 
 
 def fixed_shape_product(

@@ -9,6 +9,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
+from ._aligned import align, is_aligned
 from ._autocast import compute_dtype
 
 
@@ -57,7 +58,12 @@ class DilatedConv(nn.Conv1d):
         dtype = compute_dtype(x)
         x, weight = x.to(dtype), self.weight.to(dtype)
         bias = None if self.bias is None else self.bias.to(dtype)
-        return _ActivatedConv.apply(x, weight, bias, observed, self.dilation[0])
+        width, dilation = self.out_channels, self.dilation[0]
+        if torch.is_grad_enabled() or is_aligned(self.in_channels, width):
+            return _ActivatedConv.apply(x, weight, bias, observed, dilation)
+        bias = None if bias is None else align(bias, -1)
+        weight = align(weight, -2, -3)
+        return _ActivatedConv.apply(align(x, -1), weight, bias, observed, dilation)[..., :width]
 
 
 class _ActivatedConv(torch.autograd.Function):

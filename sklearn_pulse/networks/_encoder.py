@@ -7,6 +7,7 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
+from ._aligned import AlignedLinear
 from ._autocast import compute_dtype
 from ._base import Encoder
 from ._dilated_conv import DilatedConv
@@ -46,7 +47,7 @@ class ResidualBlock(nn.Module):
         super().__init__()
         self.conv1 = DilatedConv(in_channels, out_channels, dilation)
         self.conv2 = DilatedConv(out_channels, out_channels, dilation)
-        self.skip = nn.Linear(in_channels, out_channels) if project else nn.Identity()
+        self.skip = AlignedLinear(in_channels, out_channels) if project else nn.Identity()
 
     def forward(self, x: Tensor, observed: Tensor | None = None) -> Tensor:
         """Apply the block.
@@ -107,7 +108,7 @@ class SystemEncoder(Encoder):
         super().__init__()
         self.embedding_dim = embedding_dim
         self.pooling = pooling
-        self.input = nn.Linear(n_channels, hidden_dim)
+        self.input = AlignedLinear(n_channels, hidden_dim)
         self.blocks = nn.ModuleList(
             ResidualBlock(hidden_dim, hidden_dim, dilation=2**i) for i in range(depth)
         )

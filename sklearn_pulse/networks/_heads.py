@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from torch import nn
 
+from ._aligned import AlignedLinear
+
 
 class ClassificationHead(nn.Sequential):
     """Map from embeddings to logits, with or without a hidden layer (paper, Section 5.3).
@@ -26,8 +28,10 @@ class ClassificationHead(nn.Sequential):
 
     def __init__(self, embedding_dim: int, n_classes: int, hidden_dim: int | None = 64) -> None:
         if hidden_dim is None:
-            super().__init__(nn.Linear(embedding_dim, n_classes))
+            super().__init__(AlignedLinear(embedding_dim, n_classes))
         else:
             super().__init__(
-                nn.Linear(embedding_dim, hidden_dim), nn.Tanh(), nn.Linear(hidden_dim, n_classes)
+                AlignedLinear(embedding_dim, hidden_dim),
+                nn.Tanh(),
+                AlignedLinear(hidden_dim, n_classes),
             )
