@@ -34,6 +34,7 @@ ALLOWED = {
     "_warnings": set(),
     "_parameters": set(),
     "_progress": set(),
+    "_pickles": set(),
     "functional": set(),
     "sampling": set(),
     "networks": set(),
@@ -44,12 +45,13 @@ ALLOWED = {
     "theory": {"_parameters"},
     "augmentations": {"functional"},
     # 2. parts
+    "_tensor_files": {"_pickles"},
     "_training": set(),
     "_data": {"_data._validation", "_data._labels", "_training"},
     "objectives": {"_parameters", "functional", "networks", "sampling"},
     "features": {"_data", "_data._validation", "_parameters", "_persistence", "_training"},
     "_persistence": {"_training", "_version", "_warnings"},
-    "datasets": {"_parameters", "_progress", "_warnings", "windows"},
+    "datasets": {"_parameters", "_pickles", "_progress", "_tensor_files", "_warnings", "windows"},
     "evaluation": {"_data._labels"},
     "model_selection": {"_data._labels", "_parameters"},
     # 3. what a method is built on
@@ -70,7 +72,7 @@ ALLOWED = {
     },
     "baselines": METHOD | {"augmentations", "features", "windows"},
     # 5. on top
-    "interop": {"_pulse"},
+    "interop": {"_persistence", "_pulse", "_tensor_files"},
     "panel": {"_pulse", "_training", "base", "baselines", "features", "windows"},
     "plotting": {
         "_data",
@@ -99,7 +101,9 @@ ALLOWED = {
 }
 NO_TORCH = {
     "_parameters",
+    "_pickles",
     "_progress",
+    "_tensor_files",
     "_warnings",
     "_data._labels",
     "windows",

@@ -17,7 +17,7 @@ from .._data._batches import stream_blocks
 from .._data._pooling import pool_bags
 from .._data._validation import Block, CheckedWindows, check_windows
 from .._parameters import check_boolean, check_integer, check_option, check_seed, plain
-from .._persistence import PretrainedMixin, check_finite, same_when_stored
+from .._persistence import PretrainedMixin, check_finite, check_sizes, same_when_stored
 from .._training._callbacks import SelectWeights
 from .._training._device import resolve_device, threads
 from .._training._net import SSLNet
@@ -28,6 +28,7 @@ from ._docstrings import complete_docstring
 from ._tags import WindowTags
 
 _BLOCK_STEPS = {"cpu": 2**12, "cuda": 2**18}  # time steps (or tokens) embedded at a time
+_PROBE_STEPS = 256  # time steps of a window that tests whether stored weights embed
 _MAX_BLOCK = {"cpu": 256, "cuda": 4096}  # windows embedded at a time
 
 
@@ -278,6 +279,11 @@ class BaseEncoderTransformer(PretrainedMixin, WindowEmbedder):
         selected = dict(self.net_.callbacks_).get("select_weights")
         return list(self.net_.history), getattr(selected, "epoch_", None)
 
+    def _probe_length(self) -> int:
+        if self._variable_length:
+            return min(self.n_timesteps_in_ or _PROBE_STEPS, _PROBE_STEPS)
+        return self.n_timesteps_in_
+
     def _check_unchanged(self, twin: Any) -> None:
         settings = twin._build_net(seed=0).get_params(deep=False)
         for key, fitted in self.net_.get_params(deep=False).items():
@@ -302,11 +308,10 @@ class BaseEncoderTransformer(PretrainedMixin, WindowEmbedder):
             selection = SelectWeights(self._select_rule)
             selection.epoch_ = selected_epoch
             callbacks = [("select_weights", selection)]
-        net = self._build_net(seed=0, verbose=0, callbacks=callbacks).initialize()
+        net = self._build_net(seed=0, verbose=0, callbacks=callbacks)
+        check_sizes(lambda: net.module(**net.get_params_for("module")), weights)
+        net.initialize()
         net.module_.load_state_dict(weights)
         check_finite(net.module_.named_parameters())
-        for epoch in history:
-            net.history.new_epoch()
-            for name, value in epoch.items():
-                net.history.record(name, value)
+        net.history.extend({"batches": [], **epoch} for epoch in history)
         self.net_ = net
