@@ -16,7 +16,7 @@ from torch import Tensor
 from .._data._batches import stream_blocks
 from .._data._pooling import pool_bags
 from .._data._validation import Block, CheckedWindows, check_windows
-from .._parameters import check_boolean, check_integer, check_option, check_seed, plain
+from .._parameters import check_boolean, check_integer, check_option, check_seed, check_threads, plain
 from .._persistence import PretrainedMixin, check_finite, check_sizes, same_when_stored
 from .._training._callbacks import SelectWeights
 from .._training._device import resolve_device, threads
@@ -102,8 +102,7 @@ class WindowEmbedder(
         check_option("precision", self.precision, ("float32", "bfloat16"))
         check_option("input_layout", self.input_layout, ("ntc", "nct"))
         check_boolean("compile", self.compile)
-        if self.num_threads is not None:
-            check_integer("num_threads", self.num_threads, 1)
+        check_threads(self.num_threads)
         check_seed("random_state", self.random_state)
 
     @property
@@ -158,6 +157,7 @@ class WindowEmbedder(
     def _check_input(self, X: ArrayLike) -> CheckedWindows:
         """Check what a fitted estimator is given."""
         check_is_fitted(self)
+        check_threads(self.num_threads)  # it may have been set since
         windows = check_windows(self, X, reset=False)
         self._check_input_length(windows.n_timesteps)
         return windows
