@@ -17,7 +17,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 _LARGEST_SEED = 2**32 - 1
-_MOST_THREADS = 1024  # where the system has no more threads, the library of threads ends the process
+_MOST_THREADS = (
+    1024  # where the system has no more threads, the library of threads ends the process
+)
 
 Option = TypeVar("Option")
 

@@ -34,6 +34,7 @@ _REMEDY = "Download it again, or load it where you trust it and torch.save its t
 # Errors of zipfile, the unpickler and torch, for a damaged or hostile file.
 _DAMAGE = (
     ArithmeticError,
+    AssertionError,
     AttributeError,
     EOFError,
     LookupError,

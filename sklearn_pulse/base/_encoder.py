@@ -16,7 +16,14 @@ from torch import Tensor
 from .._data._batches import stream_blocks
 from .._data._pooling import pool_bags
 from .._data._validation import Block, CheckedWindows, check_windows
-from .._parameters import check_boolean, check_integer, check_option, check_seed, check_threads, plain
+from .._parameters import (
+    check_boolean,
+    check_integer,
+    check_option,
+    check_seed,
+    check_threads,
+    plain,
+)
 from .._persistence import PretrainedMixin, check_finite, check_sizes, same_when_stored
 from .._training._callbacks import SelectWeights
 from .._training._device import resolve_device, threads

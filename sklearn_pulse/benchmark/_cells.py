@@ -169,7 +169,9 @@ class Results:
         line = {"time": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()), **asdict(cell)}
         with open(self.folder / "test_looks.jsonl", "ab+") as file:
             file.seek(max(file.seek(0, os.SEEK_END) - 1, 0))
-            end = b"" if file.read(1) in (b"", b"\n") else b"\n"  # after half a line of a killed run
+            end = (
+                b"" if file.read(1) in (b"", b"\n") else b"\n"
+            )  # after half a line of a killed run
             # One write per line, so that lines of several processes do not mix.
             file.write(end + json.dumps(line).encode() + b"\n")
 
@@ -238,7 +240,9 @@ def read_record(path: Path) -> dict[str, Any]:
     try:
         return _parse(_read(path))
     except ValueError as error:
-        raise ValueError(f"{path} is damaged ({error}): delete it, and it is made again.") from error
+        raise ValueError(
+            f"{path} is damaged ({error}): delete it, and it is made again."
+        ) from error
 
 
 def _load(folder: Path, name: Path) -> dict[str, Any] | None:
@@ -265,7 +269,10 @@ def _read(path: Path) -> str:
     """Read a text; raise a ValueError if it is none."""
     if path.stat().st_size > _MAX_BYTES:
         raise ValueError(f"{path} has more than {_MAX_BYTES} bytes: delete it.")
-    return path.read_bytes().decode()
+    try:
+        return path.read_bytes().decode()
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{path} is no text: delete it.") from error
 
 
 def _parse(text: str) -> dict[str, Any]:

@@ -3,15 +3,26 @@
 from __future__ import annotations
 
 from pathlib import Path
+from tokenize import TokenError
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+# Errors of numpy for a damaged or hostile header.
+_DAMAGE = (
+    EOFError,
+    MemoryError,
+    OverflowError,
+    RecursionError,
+    SyntaxError,
+    TokenError,
+    TypeError,
+    ValueError,
+)
 
-def map_array(
-    path: Path, kind: type[np.generic], shape: tuple[int | None, ...]
-) -> NDArray[Any]:
+
+def map_array(path: Path, kind: type[np.generic], shape: tuple[int | None, ...]) -> NDArray[Any]:
     """Map an array of a file into memory, without taking memory for it.
 
     Parameters
@@ -54,11 +65,13 @@ def map_array(
             raise ValueError("it is no file of numpy.save")
         # A mapped file is as long as its header says, or refused.
         array = np.load(path, mmap_mode="r", allow_pickle=False)
-    except (ValueError, TypeError, SyntaxError, EOFError, OverflowError, MemoryError) as error:
+    except _DAMAGE as error:
         raise ValueError(f"{path} is damaged and not {expected} ({error}); delete it.") from error
     fits = len(array.shape) == len(shape) and all(
         n in (None, size) for size, n in zip(array.shape, shape, strict=True)
     )
     if not np.issubdtype(array.dtype, kind) or not array.dtype.isnative or not fits:
-        raise ValueError(f"{path} holds {array.dtype} of shape {array.shape}, not {expected}; delete it.")
+        raise ValueError(
+            f"{path} holds {array.dtype} of shape {array.shape}, not {expected}; delete it."
+        )
     return array

@@ -356,8 +356,10 @@ def _read_header(wfdb: Any, folder: Path, name: str) -> Any:
     """
     path, signals = folder / f"{name}.hea", folder / f"{name}.dat"
     header = _read_wfdb(path, wfdb.rdheader, str(folder / name))
-    if getattr(header, "n_seg", None) is not None or set(header.file_name or ()) != {signals.name}:
-        raise ValueError(f"{path} does not describe {signals.name} alone; unpack the data set again.")
+    if getattr(header, "n_seg", None) is not None or header.file_name != [signals.name] * header.n_sig:
+        raise ValueError(
+            f"{path} does not describe {signals.name} alone; unpack the data set again."
+        )
     rate, n_samples, n_bytes = header.fs, header.sig_len, signals.stat().st_size
     if not rate or not _SLOWEST <= rate <= _FASTEST:
         raise ValueError(f"{path} has a sampling rate of {rate} Hz; unpack the data set again.")

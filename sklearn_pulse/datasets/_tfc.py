@@ -6,6 +6,7 @@ Source: paper, Appendix D (transfer); the files belong to Zhang, Zhao, Tsiligkar
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
@@ -83,6 +84,8 @@ def _read(path: Path, n_channels: int) -> tuple[NDArray[np.float64], NDArray[np.
     """Read the windows, channels last, and the labels of one file."""
     content = read_tensors(path)
     try:
+        if not isinstance(content, Mapping):
+            raise TypeError("no dictionary")
         tensors = [content[key] for key in ("samples", "labels")]
         if any(tensor.dtype.is_complex for tensor in tensors):
             raise TypeError("complex numbers")
