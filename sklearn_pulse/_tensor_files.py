@@ -138,19 +138,19 @@ def _check_memory(loaded: Any, n_bytes: int) -> None:
 
 
 def _tensors(loaded: Any) -> Iterator[Tensor]:
-    """Yield each tensor object of nested containers."""
+    """Yield the tensors of nested containers, as often as they have names."""
     import torch
 
     seen: set[int] = set()
     todo = [loaded]
     while todo:
         value = todo.pop()
+        if isinstance(value, torch.Tensor):
+            yield value
         if id(value) in seen:
             continue
         seen.add(id(value))
-        if isinstance(value, torch.Tensor):
-            yield value
-        elif isinstance(value, Mapping):
+        if isinstance(value, Mapping):
             todo += value.values()
         elif isinstance(value, list | tuple):
             todo += value

@@ -9,13 +9,13 @@ import torch
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
-_CALLS = 10_000  # calls of torch that build a net of any size, and as many more per weight of it:
-_CALLS_PER_WEIGHT = 200
+# Most calls of torch that build a net: our methods make 10 per weight, and some hundreds beside.
+_CALLS, _CALLS_PER_WEIGHT = 5_000, 40
 _TABLES = 2**26  # bytes of tables that follow from the sizes, which a file does not hold
 
 
 class _Budget(TorchFunctionMode):
-    """A limit on the number of calls of torch, of the present thread only."""
+    """A limit on the number of calls of torch in the present thread, which draw no numbers."""
 
     def __init__(self, n_calls: int) -> None:
         super().__init__()
@@ -27,7 +27,8 @@ class _Budget(TorchFunctionMode):
         self.left -= 1
         if self.left < 0:
             raise ValueError("its parameters ask for more layers than the weights fill.")
-        return func(*args, **(kwargs or {}))
+        kwargs = {name: value for name, value in (kwargs or {}).items() if name != "generator"}
+        return func(*args, **kwargs)
 
 
 def check_sizes(build: Callable[[], nn.Module], weights: Mapping[str, Tensor]) -> None:
