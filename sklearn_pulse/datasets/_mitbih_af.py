@@ -356,7 +356,10 @@ def _read_header(wfdb: Any, folder: Path, name: str) -> Any:
     """
     path, signals = folder / f"{name}.hea", folder / f"{name}.dat"
     header = _read_wfdb(path, wfdb.rdheader, str(folder / name))
-    if getattr(header, "n_seg", None) is not None or header.file_name != [signals.name] * header.n_sig:
+    if (
+        getattr(header, "n_seg", None) is not None
+        or header.file_name != [signals.name] * header.n_sig
+    ):
         raise ValueError(
             f"{path} does not describe {signals.name} alone; unpack the data set again."
         )
