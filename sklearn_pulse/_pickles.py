@@ -10,7 +10,7 @@ from __future__ import annotations
 import pickle
 import pickletools
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any
 
 _MAX_OPERATIONS = 200_000
 _MAX_DEPTH = 100  # of nested values; an array is a handful deep itself
@@ -21,28 +21,15 @@ _GET = ("GET", "BINGET", "LONG_BINGET")
 _FILL = ("APPEND", "APPENDS", "SETITEM", "SETITEMS", "ADDITEMS", "BUILD")
 
 
-class Stream(Protocol):
-    """What a pickle is read from, such as a mapped file."""
-
-    def read(self, n: int = -1, /) -> bytes:
-        """Return up to `n` bytes."""
-
-    def readline(self) -> bytes:
-        """Return the bytes up to the end of a line."""
-
-    def tell(self) -> int:
-        """Return the position."""
-
-
 def check_pickle(
-    stream: Stream, n_bytes: int, allows: Callable[[str, str], bool] | None = None
+    stream: Any, n_bytes: int, allows: Callable[[str, str], bool] | None = None
 ) -> int:
     """Raise unless a pickle is small in all that unpickling costs.
 
     Parameters
     ----------
     stream : file-like
-        The pickle, at its beginning. It is left behind the pickle.
+        The pickle, at its beginning, such as a mapped file. It is left behind the pickle.
     n_bytes : int
         Bytes that the file has in all.
     allows : callable or None, default=None
@@ -70,6 +57,7 @@ def check_pickle(
     stack: list[int] = []  # depth of each value on the machine's stack
     memo: dict[int, int] = {}
     total = 0
+    argument: Any
     for number, (operation, argument, _) in enumerate(pickletools.genops(stream)):
         name = operation.name
         if number == _MAX_OPERATIONS:
