@@ -23,7 +23,7 @@ SECONDS = 120  # until a reader that hangs is ended; the readers take parts of a
 
 
 def main(names):
-    corpus.prepare()
+    corpus.prepare(whole=names == ["all"])
     for name in ATTACKS if names == ["all"] else names:
         print(json.dumps(outcome(ATTACKS[name])), flush=True)
 

@@ -6,7 +6,7 @@ To add a loader, register it and its attacks in a module here, and import the mo
 from tests.hostile import models, pickles, recordings, records, tensors  # noqa: F401
 
 
-def prepare():
-    """Make what many attacks spoil, before processes are forked."""
-    models.prepare()
+def prepare(whole):
+    """Make what many attacks spoil, before processes are forked; PULSE alone unless `whole`."""
+    models.prepare(models.CLASSES if whole else ["pulse"])
     tensors.prepare()
