@@ -15,7 +15,7 @@ from torch import Tensor
 
 from ._commit import unchanged_on_failure
 from ._data._validation import Block, CheckedWindows, check_windows
-from ._parameters import check_integer, check_option, check_real, check_seed
+from ._parameters import check_integer, check_option, check_real, check_seed, check_threads
 from ._persistence import stored_array
 from ._progress import progress_bar
 from ._training._device import resolve_device, threads
@@ -88,7 +88,8 @@ class CrossPredictionTransformer(BaseFeatureTransformer):
     device : str or torch.device, default="auto"
         Device of the convolutions; "auto" is CUDA where PyTorch finds a device.
     num_threads : int or None, default=None
-        Number of threads of PyTorch and of the linear algebra. None keeps the present number.
+        Number of threads of PyTorch and of the linear algebra, at most 1024. None keeps the
+        present number.
     input_layout : {"ntc", "nct"}, default="ntc"
         Order of the axes of 3-D and 4-D data: channels last ("ntc") or channels first ("nct").
     random_state : int, RandomState instance or None, default=None
@@ -205,8 +206,7 @@ class CrossPredictionTransformer(BaseFeatureTransformer):
         _check_weights(self.block_weights)
         check_real("rho", self.rho, open_minimum=True, example=1.5e-4)
         resolve_device(self.device)
-        if self.num_threads is not None:
-            check_integer("num_threads", self.num_threads, 1)
+        check_threads(self.num_threads)
         check_seed("random_state", self.random_state)
         if not isinstance(self.verbose, bool):
             check_integer("verbose", self.verbose, 0)
@@ -403,6 +403,7 @@ class CrossPredictionTransformer(BaseFeatureTransformer):
     @contextmanager
     def _threads(self) -> Iterator[None]:
         """Compute on `num_threads` threads, in PyTorch and in the linear algebra of numpy."""
+        check_threads(self.num_threads)
         number = None if self.num_threads is None else int(self.num_threads)
         with threads(number), threadpool_limits(number, user_api="blas"):
             yield

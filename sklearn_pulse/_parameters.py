@@ -18,6 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 
 _LARGEST_SEED = 2**32 - 1
 _LARGEST = 2**31 - 1  # of every integer that has no bound of its own
+_MOST_THREADS = 1024  # beyond what a system has, the library of threads ends the process
 
 Option = TypeVar("Option")
 
@@ -342,6 +343,35 @@ def check_seed(name: str, value: Any) -> None:
         raise TypeError(message)
     if not 0 <= value <= _LARGEST_SEED:
         raise ValueError(message)
+
+
+def check_threads(number: Any, *, optional: bool = True) -> None:
+    """Raise unless `number` is a number of threads that a process can start, or None if `optional`.
+
+    Parameters
+    ----------
+    number : Any
+        Value of the parameter `num_threads`.
+    optional : bool, default=True
+        Whether None is allowed, which leaves the present number alone.
+
+    Raises
+    ------
+    TypeError
+        If `number` is not an integer.
+    ValueError
+        If `number` is below 1 or above 1024.
+
+    Examples
+    --------
+    >>> check_threads(100_000)
+    Traceback (most recent call last):
+    ...
+    ValueError: num_threads must be an integer from 1 to 1024, got 100000; pass for example
+    num_threads=1
+    """
+    if number is not None or not optional:
+        check_integer("num_threads", number, 1, _MOST_THREADS)
 
 
 def check_path(name: str, value: Any) -> None:

@@ -19,7 +19,7 @@ from ._data._batches import WindowBatches, as_batch
 from ._data._embedded import EmbeddedBatches
 from ._data._pooling import pool_bags
 from ._data._validation import CheckedWindows, check_windows
-from ._parameters import check_seed
+from ._parameters import check_seed, check_threads
 from ._training._device import resolve_device, threads
 from .base import (
     BaseSSLTransformer,
@@ -343,6 +343,7 @@ class PulseTransformer(BaseSSLTransformer):
     def _check_reconstructed(self, X: ArrayLike) -> CheckedWindows:
         """Check windows that are to be reconstructed."""
         check_is_fitted(self)
+        check_threads(self.num_threads)
         windows = check_windows(self, X, reset=False)
         if windows.is_bag or windows.n_timesteps < 2:
             raise ValueError(

@@ -11,7 +11,9 @@ import torch
 from numpy.typing import ArrayLike
 from torch import Tensor
 
+from ._persistence import check_embedding, check_finite
 from ._pulse import PulseTransformer
+from ._tensor_files import read_tensors
 
 # Pairs of a published prefix and ours. The first prefix that fits a name is used.
 _PREFIXES = (
@@ -34,8 +36,9 @@ def from_reference_checkpoint(
     Parameters
     ----------
     state_or_path : mapping of str to array, or path-like
-        The state dictionary, or the path of a file with it. :func:`torch.load` reads the file with
-        ``weights_only=True``, so that nothing in the file is executed.
+        The state dictionary, or the path of a file with it, also under the key "state_dict". The
+        file may come from a stranger: nothing in it is executed, and time and memory are bounded by
+        its size.
     **params : dict
         Parameters of :class:`~sklearn_pulse.PulseTransformer` that do not follow from the shapes of
         the weights: `init_dilation`, `time_varying_pool`, `pooling`, `n_crops` and others. Sizes
@@ -51,8 +54,12 @@ def from_reference_checkpoint(
     ------
     TypeError
         If a parameter is unknown or of the wrong type.
+    OSError
+        If the file cannot be read.
     ValueError
-        If a name is missing or unknown, or a size that was passed disagrees with the shapes.
+        If the file is damaged or holds other objects than tensors, a name is missing or unknown, a
+        weight is no real number, NaN or infinite, an embedding is not finite, or a size that was
+        passed disagrees with the shapes. The message names the file.
 
     See Also
     --------
@@ -72,25 +79,34 @@ def from_reference_checkpoint(
     >>> bool(np.all(restored.transform(X) == pulse.transform(X)))
     True
     """
-    state = {_our_name(name): value for name, value in _read(state_or_path).items()}
-    state = {name: _our_shape(name, value) for name, value in state.items()}
-    sizes = _sizes(state)
+    if isinstance(state_or_path, Mapping):
+        source, state = "the state dictionary", state_or_path
+    else:
+        source = os.fspath(state_or_path)
+        state = read_tensors(source)
+    try:
+        weights = _our_weights(_unwrapped(state))
+        sizes = _sizes(weights)
+    except ValueError as error:
+        raise ValueError(f"{source} is not a checkpoint of PULSE: {error}") from error
     for name in set(params) & set(sizes):
         if params[name] != sizes[name]:
             raise ValueError(
-                f"{name}={params[name]!r} disagrees with the shapes of the checkpoint, from which"
-                f" it is {sizes[name]!r}: leave {name} out."
+                f"{name}={params[name]!r} disagrees with the shapes in {source}, from which it is"
+                f" {sizes[name]!r}: leave {name} out."
             )
+    PulseTransformer(**params)._check_params()  # what is wrong here is not blamed on the file
     estimator = PulseTransformer(**{**params, **sizes})
-    estimator._check_params()
-    n_channels = state["encoder.input.weight"].shape[1]
+    n_channels = weights["encoder.input.weight"].shape[1]
     estimator.n_channels_in_ = estimator.n_features_in_ = n_channels
     estimator.n_timesteps_in_ = None  # type: ignore[assignment]  # not in a checkpoint
     estimator._fitted_on_table = False
     try:
-        estimator._restore(state)
-    except RuntimeError as error:
-        raise ValueError(f"the checkpoint is not a checkpoint of PULSE: {error}") from error
+        estimator._check_params()
+        estimator._restore(weights)
+        check_embedding(estimator)
+    except (ArithmeticError, RuntimeError, TypeError, ValueError) as error:
+        raise ValueError(f"{source} is not a checkpoint of PULSE: {error}") from error
     return estimator
 
 
@@ -136,14 +152,46 @@ def to_reference_state(estimator: PulseTransformer) -> dict[str, Tensor]:
     }
 
 
-def _read(state_or_path: Any) -> dict[str, Tensor]:
-    """Return a state dictionary of tensors."""
-    if not isinstance(state_or_path, Mapping):
-        state_or_path = torch.load(state_or_path, map_location="cpu", weights_only=True)
-    return {
-        name: value if isinstance(value, Tensor) else torch.from_numpy(np.array(value))
-        for name, value in state_or_path.items()
-    }
+def _unwrapped(state: Any) -> Mapping[str, Any]:
+    """Return the state dictionary itself; raise where it is elsewhere in what was saved."""
+    if isinstance(state, Mapping) and isinstance(state.get("state_dict"), Mapping):
+        state = state["state_dict"]
+    if not isinstance(state, Mapping) or not all(isinstance(name, str) for name in state):
+        raise ValueError("it holds no dictionary of weights with their names.")
+    inner = [repr(name) for name, value in state.items() if isinstance(value, Mapping)]
+    if inner:
+        raise ValueError(
+            f"it holds dictionaries under {', '.join(inner[:5])}: load it, and pass the one with"
+            " the weights."
+        )
+    return state
+
+
+def _our_weights(state: Mapping[str, Any]) -> dict[str, Tensor]:
+    """Return weights of float32 under our names; raise if a value is no weight."""
+    weights: dict[str, Tensor] = {}
+    for name, value in state.items():
+        weight = _our_shape(_our_name(name), _as_float32(name, value))
+        if _our_name(name) in weights:
+            raise ValueError(f"it holds two weights of the meaning of {name!r}.")
+        weights[_our_name(name)] = weight
+    check_finite(weights.items())
+    return weights
+
+
+def _as_float32(name: str, value: Any) -> Tensor:
+    """Return a weight as a tensor of float32 on the CPU; raise unless it holds real numbers."""
+    if not isinstance(value, Tensor):
+        array = np.asarray(value)
+        kind: object = array.dtype
+        tensor = torch.from_numpy(np.array(array)) if array.dtype.kind == "f" else None
+    else:
+        kind, tensor = value.dtype, value.detach()
+    if tensor is None or not tensor.is_floating_point():
+        raise ValueError(f"{name!r} is of type {kind}, and a weight is a floating-point number.")
+    if tensor.layout is not torch.strided or tensor.device.type == "meta" or tensor.is_quantized:
+        raise ValueError(f"{name!r} is no plain tensor: save {name!r} as one.")
+    return tensor.to("cpu", torch.float32)
 
 
 def _our_name(name: str) -> str:
@@ -152,7 +200,7 @@ def _our_name(name: str) -> str:
         if name.startswith(theirs):
             rest = name.removeprefix(theirs)
             return ours + rest.replace(".conv.", ".").replace("projector.", "skip.")
-    raise ValueError(f"the checkpoint is not a checkpoint of PULSE: it holds {name!r}")
+    raise ValueError(f"it holds {name[:80]!r}.")
 
 
 def _published_name(name: str) -> str:
@@ -173,24 +221,19 @@ def _our_shape(name: str, value: Tensor) -> Tensor:
 
 def _sizes(state: Mapping[str, Tensor]) -> dict[str, Any]:
     """Return the parameters that follow from the shapes of the weights."""
-    try:
-        hidden_dim, n_channels = state["encoder.input.weight"].shape
-        init_hidden_dim, init_channels, init_kernel_size = state[
-            "initial_condition.conv1.weight"
-        ].shape
-        embedding_dim = len(state["encoder.norm.weight"])
-        gru_hidden_dim = state["decoder.gru.weight_hh_l0"].shape[1]
-    except KeyError as error:
-        raise ValueError(
-            f"the checkpoint is not a checkpoint of PULSE: it lacks {error}"
-        ) from error
+    hidden_dim, n_channels = _shape(state, "encoder.input.weight", 2)
+    init_hidden_dim, init_channels, init_kernel_size = _shape(
+        state, "initial_condition.conv1.weight", 3
+    )
+    (embedding_dim,) = _shape(state, "encoder.norm.weight", 1)
+    gru_hidden_dim = _shape(state, "decoder.gru.weight_hh_l0", 2)[1]
     blocks = {name.split(".")[2] for name in state if name.startswith("encoder.blocks.")}
-    time_varying = state.get("time_varying.conv1.bias", torch.empty(0))
+    drive = "time_varying.conv1.bias"
     sizes = {
         "embedding_dim": embedding_dim,
         "encoder_hidden_dim": hidden_dim,
         "encoder_depth": len(blocks) - 1,
-        "time_varying_dim": len(time_varying),
+        "time_varying_dim": _shape(state, drive, 1)[0] if drive in state else 0,
         "init_kernel_size": init_kernel_size,
         "init_hidden_dim": init_hidden_dim,
         "gru_num_layers": sum(name.startswith("decoder.gru.weight_hh") for name in state),
@@ -200,3 +243,13 @@ def _sizes(state: Mapping[str, Tensor]) -> dict[str, Any]:
     if embedding_dim != n_channels:  # otherwise both kinds have the same shape
         sizes["shared_encoder"] = init_channels == embedding_dim
     return sizes
+
+
+def _shape(state: Mapping[str, Tensor], name: str, n_axes: int) -> tuple[int, ...]:
+    """Return the shape of a weight; raise if it is missing or has another number of axes."""
+    if name not in state:
+        raise ValueError(f"it lacks {_published_name(name)!r}.")
+    shape = tuple(state[name].shape)
+    if len(shape) != n_axes or 0 in shape:
+        raise ValueError(f"{_published_name(name)!r} has the shape {shape}.")
+    return shape

@@ -36,6 +36,7 @@ ALLOWED = {
     "_commit": set(),
     "_parameters": set(),
     "_progress": set(),
+    "_pickles": set(),
     "functional": set(),
     "sampling": set(),
     "networks": set(),
@@ -46,6 +47,7 @@ ALLOWED = {
     "theory": {"_parameters"},
     "augmentations": {"functional"},
     # 2. parts
+    "_tensor_files": {"_pickles"},
     "_training": {"_warnings"},
     "_data": {"_data._validation", "_data._labels", "_training"},
     "objectives": {"_parameters", "functional", "networks", "sampling"},
@@ -58,7 +60,7 @@ ALLOWED = {
         "_training",
     },
     "_persistence": {"_training", "_version", "_warnings"},
-    "datasets": {"_parameters", "_progress", "_warnings", "windows"},
+    "datasets": {"_parameters", "_pickles", "_progress", "_tensor_files", "_warnings", "windows"},
     "evaluation": {"_data._labels"},
     "model_selection": {"_data._labels", "_parameters"},
     # 3. what a method is built on
@@ -80,7 +82,7 @@ ALLOWED = {
     },
     "baselines": METHOD | {"augmentations", "features", "windows"},
     # 5. on top
-    "interop": {"_pulse"},
+    "interop": {"_persistence", "_pulse", "_tensor_files"},
     "panel": {"_commit", "_pulse", "_training", "base", "baselines", "features", "windows"},
     "plotting": {
         "_data",
@@ -110,7 +112,9 @@ ALLOWED = {
 NO_TORCH = {
     "_commit",
     "_parameters",
+    "_pickles",
     "_progress",
+    "_tensor_files",
     "_warnings",
     "_data._labels",
     "windows",

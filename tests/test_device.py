@@ -96,7 +96,7 @@ def test_other_errors_of_torch_stay_as_they_are(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "name", ["init_dilation", "embedding_dim", "n_crops", "batch_size", "num_threads"]
+    "name", ["init_dilation", "embedding_dim", "n_crops", "batch_size"]
 )
 def test_integers_beyond_32_bits_are_refused_by_name(name):
     with pytest.raises(ValueError, match=rf"{name} must be an integer from . to 2147483647"):

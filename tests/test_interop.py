@@ -46,7 +46,7 @@ def test_nothing_in_a_file_is_executed(tmp_path):
 
     path = tmp_path / "model.pt"
     torch.save({"encoder": Hostile()}, path)
-    with pytest.raises(Exception, match="[Ww]eights.only"):
+    with pytest.raises(ValueError, match=r"model\.pt is refused: it asks for"):
         from_reference_checkpoint(path)
     assert not (tmp_path / "executed").exists()
 
@@ -76,3 +76,49 @@ def test_linear_observation_has_no_published_names():
     fitted = PulseTransformer(**SMALL_PULSE, observation="linear").fit(X)
     with pytest.raises(ValueError, match="observation='linear'"):
         to_reference_state(fitted)
+
+
+def test_the_usual_wrapper_is_taken_off(fitted, tmp_path):
+    path = tmp_path / "model.pt"
+    torch.save({"state_dict": to_reference_state(fitted), "epoch": 3}, path)
+    restored = from_reference_checkpoint(path)
+    np.testing.assert_array_equal(restored.transform(X), fitted.transform(X))
+
+
+FIRST = "encoder.ts_encoder.input_fc.weight"
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda s: {"model": s, "optimizer": {}}, "under 'model', 'optimizer': load it, and pass"),
+        (lambda s: s | {FIRST: s[FIRST] * torch.nan}, "NaN or infinite"),
+        (lambda s: s | {FIRST: s[FIRST].long()}, f"'{FIRST}' is of type torch.int64"),
+        (lambda s: s | {FIRST: s[FIRST].bool()}, f"'{FIRST}' is of type torch.bool"),
+        (lambda s: s | {FIRST: s[FIRST].to(torch.complex64)}, "is of type torch.complex64"),
+        (lambda s: {name: w * 1e38 for name, w in s.items()}, "embedding of a plain sine"),
+        (lambda s: s | {"head.weight": torch.zeros(1)}, "holds 'head.weight'"),
+        (lambda s: s | {FIRST: s[FIRST][0]}, r"has the shape \(2,\)"),
+        (lambda s: list(s), "no dictionary of weights"),
+        (lambda s: {k: v for k, v in s.items() if k != FIRST}, f"lacks '{FIRST}'"),
+    ],
+)
+def test_errors_name_the_file(fitted, tmp_path, change, message):
+    path = tmp_path / "published.pt"
+    torch.save(change(dict(to_reference_state(fitted))), path)
+    with pytest.raises(ValueError, match=message) as caught:
+        from_reference_checkpoint(path)
+    assert str(path) in str(caught.value)
+
+
+@pytest.mark.parametrize("kind", [np.int64, np.complex64, object, np.str_])
+def test_arrays_that_are_no_weights(fitted, kind):
+    state = {name: value.numpy() for name, value in to_reference_state(fitted).items()}
+    from_reference_checkpoint(state)
+    with pytest.raises(ValueError, match=f"the state dictionary .*'{FIRST}' is of type"):
+        from_reference_checkpoint(state | {FIRST: state[FIRST].astype(kind)})
+
+
+def test_a_wrong_parameter_is_not_blamed_on_the_file(fitted):
+    with pytest.raises(ValueError, match="^pooling must be one of"):
+        from_reference_checkpoint(to_reference_state(fitted), pooling="median")

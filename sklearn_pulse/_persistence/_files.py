@@ -22,7 +22,8 @@ from .._version import __version__
 CONFIG, WEIGHTS, CARD = "config.json", "model.safetensors", "README.md"
 FORMAT, FORMAT_VERSION = "sklearn_pulse", 1
 
-_MAX_CONFIG_BYTES = 2**26
+_MAX_CONFIG_BYTES = 2**23  # the history of some 20,000 epochs
+_MAX_HEADER_BYTES = 2**23  # names and shapes of some 80,000 weights
 # Errors, beside ValueError, that meaningless values can raise while a net is built from them.
 _DAMAGE = (AttributeError, LookupError, MemoryError, OverflowError, RuntimeError, TypeError)
 _SIGNATURES = {
@@ -90,6 +91,8 @@ def read_weights(path: Path, n_bytes: Any, checksum: Any) -> dict[str, Tensor]:
             f"{_signature(path)}"
         )
     try:
+        if int.from_bytes(content[:8], "little") > _MAX_HEADER_BYTES:
+            raise ValueError("its header is too large")
         return load(content)
     except (SafetensorError, AssertionError, ValueError, *_DAMAGE) as error:
         raise ValueError(
@@ -152,7 +155,10 @@ def new_folder(folder: Path) -> Iterator[Path]:
 def _parse(path: Path) -> dict[str, Any]:
     """Read JSON; raise unless sklearn_pulse wrote it."""
     if _regular(path).st_size > _MAX_CONFIG_BYTES:
-        raise ValueError(f"{path} is too large for the configuration of a model: copy it again.")
+        raise ValueError(
+            f"{path} is too large for the configuration of a model, which has at most"
+            f" {_MAX_CONFIG_BYTES} bytes: copy it again, or pickle a model with a longer history."
+        )
     try:
         config = json.loads(path.read_bytes().decode(), parse_constant=_refuse_constant)
     except (ValueError, RecursionError) as error:

@@ -19,9 +19,13 @@ from torch import Tensor
 from .._training._device import resolve_device
 from .._version import __version__
 from ._files import CONFIG, WEIGHTS, blamed, read_config, read_weights
+from ._probe import check_embedding
+from ._sizes import check_same
 from ._values import decode
 
-LOCAL = ("checkpoint_dir", "device")  # parameters of a machine, not of a model
+# Parameters of a machine, not of a model: a file can neither choose a folder nor a device, nor
+# start a compiler or thousands of threads.
+LOCAL = ("checkpoint_dir", "compile", "device", "num_threads")
 FITTED = re.compile(r"[a-z]\w*[a-z0-9]_", re.ASCII)  # names of fitted attributes
 
 
@@ -39,7 +43,8 @@ def load(cls: type, folder: str | os.PathLike[str], device: Any) -> Any:
     tensors = read_weights(folder / WEIGHTS, weights.get("n_bytes"), weights.get("sha256"))
     with blamed(folder):
         estimator._restore(tensors, history, selected_epoch)
-        _check_stored(estimator._weights(), tensors)
+        check_same(estimator._weights(), tensors)
+        check_embedding(estimator)
     return estimator
 
 
@@ -146,20 +151,6 @@ def _training(training: dict[str, Any]) -> tuple[list[dict[str, Any]], int | Non
     if selected is not None and not 0 <= selected < len(history):
         raise ValueError(f"epoch {selected} is selected out of {len(history)}.")
     return [{k: decode(v) for k, v in epoch.items()} for epoch in history], selected
-
-
-def _check_stored(restored: dict[str, Tensor], tensors: dict[str, Tensor]) -> None:
-    """Raise unless the weights are exactly as stored."""
-    unknown = sorted(tensors.keys() - restored.keys())
-    if unknown:
-        raise ValueError(f"the model has no weights named {unknown[0]!r}: save it again.")
-    for name, value in restored.items():
-        stored = tensors[name]
-        if (stored.dtype, stored.shape) != (value.dtype, value.shape):
-            raise ValueError(
-                f"{name!r} is {stored.dtype} of shape {tuple(stored.shape)}, but the model has"
-                f" {value.dtype} of shape {tuple(value.shape)}: save the model again."
-            )
 
 
 def check_finite(weights: Iterable[tuple[str, Tensor]]) -> None:

@@ -22,6 +22,7 @@ class PretrainedMixin:
     True
     """
 
+    n_timesteps_in_: int
     _unstored: tuple[str, ...] = ()  # fitted attributes that :meth:`_restore` makes from weights
 
     def _weights(self) -> dict[str, Tensor]:
@@ -42,6 +43,10 @@ class PretrainedMixin:
     def _training_record(self) -> tuple[list[dict[str, Any]], int | None]:
         """Return the history of the training, and the index of the selected epoch."""
         return [], None
+
+    def _probe_length(self) -> int:
+        """Return the number of time steps of a window that tests whether embeddings are finite."""
+        return self.n_timesteps_in_
 
     def _check_unchanged(self, twin: Any) -> None:
         """Raise unless the parameters are those of `fit`, and those of `twin` equal them.
@@ -71,8 +76,9 @@ class PretrainedMixin:
         FileExistsError
             If the folder holds other files than a saved model, or a model card that was edited.
         ValueError
-            If a parameter that shapes the net was changed after `fit`, a weight is NaN or infinite,
-            or the encoder is another transformer, which only a pickle can hold.
+            If a parameter that shapes the net was changed after `fit`, a weight or the embedding of
+            a plain sine is NaN or infinite, or the encoder is another transformer, which only a
+            pickle can hold.
 
         Warns
         -----
@@ -82,8 +88,8 @@ class PretrainedMixin:
 
         Notes
         -----
-        `device` and `checkpoint_dir` belong to a machine and are not written. The settings of
-        `set_output` and of metadata routing are not written either.
+        `checkpoint_dir`, `compile`, `device` and `num_threads` belong to a machine and are not
+        written. The settings of `set_output` and of metadata routing are not written either.
 
         Examples
         --------
@@ -123,7 +129,13 @@ class PretrainedMixin:
             If the folder or a file is missing.
         ValueError
             If a file is damaged, was changed, was written by another program, has a later format,
-            belongs to another class, or does not fit the other files.
+            belongs to another class, does not fit the other files, or embeds a plain sine as
+            numbers that are not finite.
+
+        Notes
+        -----
+        The folder may come from a stranger: time and memory are bounded by the size of its files,
+        and `SECURITY.md` says by how much.
 
         Examples
         --------

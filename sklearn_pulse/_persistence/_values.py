@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 _NUMERIC = re.compile(r"[<>|][biuf]\d{1,2}")
+_MAX_CHARACTERS = 2**22  # of an array of text
 _TEXT = ("U", "O")  # kinds of text of any length; feature names are an array of objects
 
 
@@ -112,7 +113,14 @@ def _decode_array(items: Any, dtype: str) -> NDArray[Any]:
     try:
         if dtype not in _TEXT and not _NUMERIC.fullmatch(dtype):
             raise TypeError("no dtype of numbers or text")
-        return np.array(items, dtype=dtype)
+        if dtype != "U":
+            return np.array(items, dtype=dtype)
+        texts = np.array(items, dtype="O")
+        # Every text of such an array takes the memory of the longest.
+        longest = max((len(text) for text in texts.flat), default=0)
+        if longest * texts.size > _MAX_CHARACTERS:
+            raise ValueError("texts are too long")
+        return texts.astype("U")
     except (OverflowError, TypeError) as error:
         raise ValueError(f"some values are no array of dtype {dtype!r}: {error}") from error
 

@@ -104,8 +104,8 @@ compile : bool
 device : str or torch.device
     Device of the computation, such as "cpu", "cuda" or "cuda:1"; "auto" is CUDA if available.
 num_threads : int or None
-    Number of torch threads during the computation; None leaves the setting alone. The same number
-    of threads repeats results to the bit.
+    Number of torch threads during the computation, at most 1024; None leaves the setting alone.
+    The same number of threads repeats results to the bit.
 input_layout : {"ntc", "nct"}
     Order of a window's axes: "ntc" has time before channels; "nct" has channels before time, as
     in sktime, aeon and braindecode.

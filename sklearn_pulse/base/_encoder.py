@@ -16,8 +16,15 @@ from torch import Tensor
 from .._data._batches import stream_blocks
 from .._data._pooling import pool_bags
 from .._data._validation import Block, CheckedWindows, check_windows
-from .._parameters import check_boolean, check_integer, check_option, check_seed, plain
-from .._persistence import PretrainedMixin, check_finite, same_when_stored
+from .._parameters import (
+    check_boolean,
+    check_integer,
+    check_option,
+    check_seed,
+    check_threads,
+    plain,
+)
+from .._persistence import PretrainedMixin, check_finite, check_sizes, same_when_stored
 from .._training._callbacks import SelectWeights
 from .._training._device import memory_errors, resolve_device, threads
 from .._training._net import SSLNet
@@ -29,6 +36,7 @@ from ._tags import WindowTags
 
 _BLOCK_STEPS = {"cpu": 2**12, "cuda": 2**18}  # time steps (or tokens) embedded at a time
 _TOO_MUCH = "The windows need too much memory: cut them shorter, or set device='cpu'."
+_PROBE_STEPS = 256  # time steps of a window that tests whether stored weights embed
 _MAX_BLOCK = {"cpu": 256, "cuda": 4096}  # windows embedded at a time
 
 
@@ -102,8 +110,7 @@ class WindowEmbedder(
         check_option("precision", self.precision, ("float32", "bfloat16"))
         check_option("input_layout", self.input_layout, ("ntc", "nct"))
         check_boolean("compile", self.compile)
-        if self.num_threads is not None:
-            check_integer("num_threads", self.num_threads, 1)
+        check_threads(self.num_threads)
         check_seed("random_state", self.random_state)
 
     @property
@@ -158,6 +165,7 @@ class WindowEmbedder(
     def _check_input(self, X: ArrayLike) -> CheckedWindows:
         """Check what a fitted estimator is given."""
         check_is_fitted(self)
+        check_threads(self.num_threads)  # it may have been set since
         windows = check_windows(self, X, reset=False)
         self._check_input_length(windows.n_timesteps)
         return windows
@@ -292,6 +300,11 @@ class BaseEncoderTransformer(PretrainedMixin, WindowEmbedder):
         selected = dict(self.net_.callbacks_).get("select_weights")
         return list(self.net_.history), getattr(selected, "epoch_", None)
 
+    def _probe_length(self) -> int:
+        if self._variable_length:
+            return min(self.n_timesteps_in_ or _PROBE_STEPS, _PROBE_STEPS)
+        return self.n_timesteps_in_
+
     def _check_unchanged(self, twin: Any) -> None:
         settings = twin._build_net(seed=0).get_params(deep=False)
         for key, fitted in self.net_.get_params(deep=False).items():
@@ -316,11 +329,10 @@ class BaseEncoderTransformer(PretrainedMixin, WindowEmbedder):
             selection = SelectWeights(self._select_rule)
             selection.epoch_ = selected_epoch
             callbacks = [("select_weights", selection)]
-        net = self._build_net(seed=0, verbose=0, callbacks=callbacks).initialize()
+        net = self._build_net(seed=0, verbose=0, callbacks=callbacks)
+        check_sizes(lambda: net.module(**net.get_params_for("module")), weights)
+        net.initialize()
         net.module_.load_state_dict(weights)
         check_finite(net.module_.named_parameters())
-        for epoch in history:
-            net.history.new_epoch()
-            for name, value in epoch.items():
-                net.history.record(name, value)
+        net.history.extend({"batches": [], **epoch} for epoch in history)
         self.net_ = net

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NoReturn
 
+from .._parameters import check_threads
 from . import BUDGETS, Cell, Execution, Outcome, Results, plan, report, run
 from ._methods import all_methods
 from ._protocols import PROTOCOLS
@@ -181,7 +182,7 @@ def _add_arguments(command: argparse.ArgumentParser, names: list[str]) -> None:
     )
     command.add_argument("--device", default="auto", help="auto, cpu, cuda or cuda:1")
     command.add_argument("--n-jobs", type=_positive, default=1, help="number of processes")
-    command.add_argument("--threads", type=_positive, default=1, help="threads per process")
+    command.add_argument("--threads", type=_threads, default=1, help="threads per process")
     command.add_argument("--data-home", help="folder of the data sets")
     command.add_argument("--download", action="store_true", help="download missing data sets")
     _add_out(command)
@@ -201,6 +202,16 @@ def _positive(text: str) -> int:
     if not text.isdigit() or int(text) < 1:
         raise argparse.ArgumentTypeError(f"must be an integer of at least 1, got {text!r}")
     return int(text)
+
+
+def _threads(text: str) -> int:
+    """Return a number of threads; raise in argparse's way for any other text."""
+    number = _positive(text)
+    try:
+        check_threads(number)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from error
+    return number
 
 
 __all__ = ["Cell", "main"]

@@ -7,11 +7,12 @@ import os
 import tempfile
 import time
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
 FORMAT = 1
+_MAX_BYTES = 2**26  # of a file; a finished cell has some thousands
 
 
 @dataclass(frozen=True, order=True)
@@ -99,12 +100,16 @@ class Results:
         -------
         dict or None
             The record; None if the cell is not finished, or its file has another format.
+
+        Raises
+        ------
+        ValueError
+            If the file is damaged, or holds another cell; the message names the file.
         """
         try:
-            record = _load(self.folder / "cells" / cell.path)
+            return _load(self.folder / "cells", cell.path)
         except FileNotFoundError:
             return None
-        return record if record.get("format") == FORMAT else None
 
     def has(self, cell: Cell, identity: dict[str, Any]) -> bool:
         """Return whether a cell was finished with given settings.
@@ -146,9 +151,10 @@ class Results:
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
         """Iterate over the records of all cells, in the order of their names."""
-        for path in sorted((self.folder / "cells").rglob("*.json")):
-            record = _load(path)
-            if record.get("format") == FORMAT:
+        folder = self.folder / "cells"
+        for path in sorted(folder.rglob("*.json")):
+            record = _load(folder, path.relative_to(folder))
+            if record is not None:
                 yield record
 
     def log_look(self, cell: Cell) -> None:
@@ -161,9 +167,13 @@ class Results:
         """
         self.folder.mkdir(parents=True, exist_ok=True)
         line = {"time": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()), **asdict(cell)}
-        with open(self.folder / "test_looks.jsonl", "a") as file:
+        with open(self.folder / "test_looks.jsonl", "ab+") as file:
+            file.seek(max(file.seek(0, os.SEEK_END) - 1, 0))
+            end = (
+                b"" if file.read(1) in (b"", b"\n") else b"\n"
+            )  # after half a line of a killed run
             # One write per line, so that lines of several processes do not mix.
-            file.write(json.dumps(line) + "\n")
+            file.write(end + json.dumps(line).encode() + b"\n")
 
     def looks(self) -> list[dict[str, Any]]:
         """Return the log of all scorings of test parts.
@@ -172,21 +182,122 @@ class Results:
         -------
         list of dict
             Time and cell of each scoring.
+
+        Raises
+        ------
+        ValueError
+            If a line is damaged; the message names the file and the line.
         """
+        path = self.folder / "test_looks.jsonl"
         try:
-            text = (self.folder / "test_looks.jsonl").read_text()
+            lines = _read(path).splitlines()
         except FileNotFoundError:
             return []
-        return [json.loads(line) for line in text.splitlines()]
+        looks = []
+        for number, line in enumerate(lines, 1):
+            try:
+                look = _parse(line)
+                _cell({name: value for name, value in look.items() if name != "time"})
+                if type(look.get("time")) is not str:
+                    raise ValueError("it has no time")
+            except ValueError as error:
+                raise ValueError(
+                    f"{path}, line {number} is no logged look ({error}): every line counts a"
+                    " scoring of a test part; mend the line, or delete it and note the scoring."
+                ) from error
+            looks.append(look)
+        return looks
 
 
-def _load(path: Path) -> dict[str, Any]:
-    """Read the record of a cell."""
+def read_record(path: Path) -> dict[str, Any]:
+    """Return the dictionary of a JSON file; raise a ValueError that names the file if it is none.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+
+    Returns
+    -------
+    dict
+        The dictionary.
+
+    Raises
+    ------
+    OSError
+        If the file cannot be read.
+    ValueError
+        If the file is damaged.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = Path(folder, "x.json").write_text('{"lr": 0.1}')
+    ...     read_record(Path(folder, "x.json"))
+    {'lr': 0.1}
+    """
     try:
-        record: dict[str, Any] = json.loads(path.read_text())
+        return _parse(_read(path))
+    except ValueError as error:
+        raise ValueError(
+            f"{path} is damaged ({error}): delete it, and it is made again."
+        ) from error
+
+
+def _load(folder: Path, name: Path) -> dict[str, Any] | None:
+    """Read the record of a cell; None if it has another format."""
+    path = folder / name
+    try:
+        record = _parse(_read(path))
+        if type(record.get("format")) is not int:
+            raise ValueError("it has no format")
+        if record["format"] != FORMAT:
+            return None
+        if _cell(record.get("cell")).path != name:
+            raise ValueError("it holds another cell")
+        if not isinstance(record.get("identity"), dict):
+            raise ValueError("it has no identity")
+        if not isinstance(record.get("scores", {}), dict):
+            raise ValueError("its scores are damaged")
     except ValueError as error:
         raise ValueError(f"{path} is no finished cell ({error}): delete it.") from error
     return record
+
+
+def _read(path: Path) -> str:
+    """Read a text; raise a ValueError if it is none."""
+    if path.stat().st_size > _MAX_BYTES:
+        raise ValueError(f"{path} has more than {_MAX_BYTES} bytes: delete it.")
+    try:
+        return path.read_bytes().decode()
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{path} is no text: delete it.") from error
+
+
+def _parse(text: str) -> dict[str, Any]:
+    """Return the dictionary of a JSON text; raise a ValueError if it is none."""
+    try:
+        record = json.loads(text, parse_constant=_refuse_constant)
+    except RecursionError as error:
+        raise ValueError("it is nested too deeply") from error
+    if not isinstance(record, dict):
+        raise ValueError("it is no dictionary")
+    return record
+
+
+def _refuse_constant(name: str) -> None:
+    raise ValueError(f"{name} is not JSON")
+
+
+def _cell(content: Any) -> Cell:
+    """Return a cell that was read; raise a ValueError if it is none."""
+    kinds = {field.name: int if field.name == "seed" else str for field in fields(Cell)}
+    if not isinstance(content, dict) or content.keys() != kinds.keys():
+        raise ValueError("it names no cell")
+    if any(type(content[name]) is not kind for name, kind in kinds.items()):
+        raise ValueError("it names no cell")
+    return Cell(**content)
 
 
 def _plain(value: Any) -> Any:

@@ -18,9 +18,11 @@ from sklearn.dummy import DummyClassifier
 from sklearn.metrics import accuracy_score
 
 from ..datasets import fetch_gesture
+from ..datasets._arrays import map_array
 from ..evaluation import macro_auroc
 from ..model_selection import LabelFractionSplit
 from ._budgets import Budget
+from ._cells import read_record
 from ._methods import Method
 from ._probes import CS, FIXED_C, N_SEARCHED, SEARCH_ITER, LabelledRows
 from ._synthetic import SYNTHETIC
@@ -269,8 +271,8 @@ def _embedding(trial: Trial) -> NDArray[Any]:
         embedding = trial.embedding
         path.with_suffix(".json").write_text(json.dumps(trial.record))
         _save(path, embedding)
-    trial.record |= json.loads(path.with_suffix(".json").read_text())
-    return np.load(path, mmap_mode="r")
+    trial.record |= read_record(path.with_suffix(".json"))
+    return map_array(path, np.floating, (len(trial.rows), None))
 
 
 def _save(path: Path, values: NDArray[Any]) -> None:

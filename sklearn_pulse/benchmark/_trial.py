@@ -20,10 +20,12 @@ from sklearn.base import BaseEstimator
 from sklearn.model_selection import cross_validate
 from threadpoolctl import threadpool_limits
 
+from .._parameters import check_threads
 from .._version import __version__
 from ..base import BaseEncoderTransformer
 from ..evaluation import probe_scores
 from ._budgets import Budget
+from ._cells import read_record
 from ._methods import Method
 from ._tasks import Task, load_once
 
@@ -45,7 +47,12 @@ class Execution:
     device : str, default="auto"
         Parameter `device` of the estimators.
     num_threads : int, default=1
-        Number of threads of torch and of linear algebra.
+        Number of threads of torch and of linear algebra, at most 1024.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If `num_threads` is out of its range.
 
     Examples
     --------
@@ -60,6 +67,9 @@ class Execution:
     download: bool = False
     device: str = "auto"
     num_threads: int = 1
+
+    def __post_init__(self) -> None:
+        check_threads(self.num_threads, optional=False)
 
     def load(self, load: Callable[..., Task]) -> Task:
         """Load a task.
@@ -160,7 +170,7 @@ class Trial:
             return self._fit_control()
         if not folder.exists():
             self._train(folder)
-        self.record |= json.loads((folder.parent / f"{self.name}.json").read_text())
+        self.record |= read_record(folder.parent / f"{self.name}.json")
         return type(self)._load(folder, self.execution)
 
     @staticmethod

@@ -29,9 +29,22 @@ TARGET_NAMES = ["AFIB", "N"]
 FEATURE_NAMES = ["ecg_1", "ecg_2"]
 
 # The order matters, since the lowest code wins a tie between rhythms.
+_SLOWEST, _FASTEST = 50, 2000  # sampling rates in Hz that an ECG may have
 _RHYTHM_CODES = {"AFIB": 0, "AFL": 1, "J": 2, "N": 3}
 _OTHER_RHYTHM = len(_RHYTHM_CODES)
 _CLASS_OF_CODE = np.array([0, -1, -1, 1, -1])  # only AFIB and N are classes
+# wfdb checks little of what it reads: a damaged file ends in an error of any kind.
+_WFDB_DAMAGE = (
+    ArithmeticError,
+    AssertionError,
+    AttributeError,
+    EOFError,
+    LookupError,
+    MemoryError,
+    RuntimeError,
+    TypeError,
+    ValueError,
+)
 _LANDMARKS = ("*.dat", "*.hea", "*.atr")
 # Two records of the MIT-BIH Arrhythmia Database come from the same man.
 _SUBJECT_OF_RECORD = {"202": "201"}
@@ -306,29 +319,75 @@ def read_rhythms(wfdb: Any, folder: Path, name: str) -> Rhythms:
     OSError
         If the header or the annotation file is missing.
     ValueError
-        If the record has no rhythm annotation.
+        If a file is damaged, or the record has no rhythm annotation.
     """
-    for suffix in (".hea", ".atr"):
+    for suffix in (".dat", ".hea", ".atr"):
         if not (folder / (name + suffix)).is_file():
             raise FileNotFoundError(
                 f"{folder / (name + suffix)} is missing; unpack the complete data set again."
             )
-    header = wfdb.rdheader(str(folder / name))
-    annotation = wfdb.rdann(str(folder / name), "atr")
+    header = _read_header(wfdb, folder, name)
+    annotations = folder / f"{name}.atr"
+    annotation = _read_wfdb(annotations, wfdb.rdann, str(folder / name), "atr")
     marks = [
         (int(sample), text.strip("\x00 ")[1:])
         for sample, text in zip(annotation.sample, annotation.aux_note, strict=True)
         if text.startswith("(")
     ]
     if not marks:
+        raise ValueError(f"{annotations} has no rhythm annotation; unpack the data set again.")
+    samples = [sample for sample, _ in marks]
+    if samples[0] < 0 or samples[-1] >= header.sig_len or sorted(samples) != samples:
         raise ValueError(
-            f"{folder / name}.atr has no rhythm annotation; unpack the data set again."
+            f"{annotations} has rhythms outside its record or out of order; unpack the data set"
+            " again."
         )
-    first = marks[0][0]
+    first = samples[0]
     rate = float(header.fs)
     onset = np.rint([(sample - first) * SAMPLING_RATE / rate for sample, _ in marks])
     code = [_RHYTHM_CODES.get(rhythm, _OTHER_RHYTHM) for _, rhythm in marks]
     return Rhythms(name, rate, first, header.sig_len, onset.astype(np.int64), np.array(code))
+
+
+def _read_header(wfdb: Any, folder: Path, name: str) -> Any:
+    """Read the header of a record; raise unless the record is its own ``.dat`` file, and whole.
+
+    A header names the files of its signals, so that a foreign one could name any other file.
+    """
+    path, signals = folder / f"{name}.hea", folder / f"{name}.dat"
+    header = _read_wfdb(path, wfdb.rdheader, str(folder / name))
+    if (
+        getattr(header, "n_seg", None) is not None
+        or header.file_name != [signals.name] * header.n_sig
+    ):
+        raise ValueError(
+            f"{path} does not describe {signals.name} alone; unpack the data set again."
+        )
+    rate, n_samples, n_bytes = header.fs, header.sig_len, signals.stat().st_size
+    if not rate or not _SLOWEST <= rate <= _FASTEST:
+        raise ValueError(f"{path} has a sampling rate of {rate} Hz; unpack the data set again.")
+    if header.n_sig != len(FEATURE_NAMES):
+        raise ValueError(
+            f"{path} has {header.n_sig} leads instead of {len(FEATURE_NAMES)}; unpack the data set"
+            " again."
+        )
+    # The formats of this database spend 1.5 or 2 bytes on a sample.
+    if not set(header.fmt) <= {"212", "16"} or not n_samples:
+        raise ValueError(f"{path} has signals of another format; unpack the data set again.")
+    if 3 * n_samples * header.n_sig > 2 * n_bytes + 3 * header.n_sig:
+        raise ValueError(
+            f"{path} has {n_samples} samples of {header.n_sig} leads, too many for the {n_bytes}"
+            f" bytes of {signals.name}; unpack the data set again."
+        )
+    return header
+
+
+def _read_wfdb(path: Path, read: Any, *args: Any, **options: Any) -> Any:
+    """Call a reader of wfdb; raise a ValueError that names the file if wfdb cannot read it."""
+    try:
+        return read(*args, **options)
+    except _WFDB_DAMAGE as error:
+        raise ValueError(f"{path} is no readable WFDB file; unpack the data set again.") from error
 
 
 def common_length(rhythms: list[Rhythms]) -> int:
@@ -365,11 +424,13 @@ def read_signals(wfdb: Any, folder: Path, rhythms: Rhythms, length: int) -> NDAr
     Raises
     ------
     ValueError
-        If a lead holds no sample.
+        If the file is damaged, or a lead holds no sample.
     """
     up, down = resampling_ratio(rhythms.sampling_rate)
     stop = rhythms.stop if (up, down) != (1, 1) else rhythms.first + length
-    record = wfdb.rdrecord(str(folder / rhythms.name), sampfrom=rhythms.first, sampto=stop)
+    span = {"sampfrom": rhythms.first, "sampto": stop}
+    path = folder / f"{rhythms.name}.dat"
+    record = _read_wfdb(path, wfdb.rdrecord, str(folder / rhythms.name), **span)
     signals = np.array(record.p_signal, dtype=np.float64)
     for lead in range(signals.shape[1]):
         if not np.isfinite(signals[:, lead]).any():

@@ -4,21 +4,28 @@ A pickle is a program: Python imports and calls any function that it names. This
 pickle to build numbers, strings, bytes, lists, tuples, sets, dicts and numeric numpy arrays,
 written by any version of numpy and by Python 2 or 3, and refuses everything else. It does not call
 numpy's own reconstruction either; arrays are rebuilt from their dtype, shape and bytes.
+
+Before anything is built, :func:`~sklearn_pulse._pickles.check_pickle` reads through the operations,
+so that what is built stays in proportion to the file.
 """
 
 from __future__ import annotations
 
 import math
+import mmap
 import pickle
 import re
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-_MAX_DEPTH = 30  # of nested containers, since a container that holds itself never ends
+from .._pickles import check_pickle
+
+_MAX_DEPTH = 30  # of nested containers
+_MAX_VALUES = 10**6  # where a value that is held twice counts twice, as it does to who reads it
 _PLAIN_DTYPE = re.compile(r"[<>|=]?[?biufcSU]\d*")
 _DAMAGE = (  # errors that a damaged or hostile stream can raise in the unpickler
     pickle.UnpicklingError,
@@ -51,8 +58,13 @@ def read_pickle(path: Path) -> Any:
     OSError
         If the file cannot be read.
     ValueError
-        If the file is not a pickle, is damaged, or asks for anything but plain containers and
-        numeric arrays.
+        If the file is not a pickle, is damaged, asks for anything but plain containers and numeric
+        arrays, is nested more than 30 deep, or holds more than 200,000 operations or a million
+        values.
+
+    Notes
+    -----
+    The file may come from a stranger. Memory is bounded by a few times the size of the file.
 
     Examples
     --------
@@ -65,9 +77,15 @@ def read_pickle(path: Path) -> Any:
     ...     read_pickle(path)
     {'label': array([0, 1, 2])}
     """
-    with open(path, "rb") as stream:
+    if Path(path).exists() and not Path(path).is_file():
+        raise ValueError(f"{path} is refused: it is a folder or a pipe; name the file itself.")
+    with open(path, "rb") as file:
         try:
-            return _finish(_PlainUnpickler(stream, encoding="latin1").load())
+            # A mapped file is read from the disk as needed, and never beyond its end.
+            with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as stream:
+                check_pickle(stream, len(stream))
+                stream.seek(0)
+                return _Finisher().finish(_PlainUnpickler(stream).load()).value
         except _DAMAGE as error:
             raise ValueError(
                 f"{path} is refused: {error}. It may hold only plain containers and numeric numpy "
@@ -85,12 +103,15 @@ class _Array:
 
     def __setstate__(self, state: tuple[Any, ...]) -> None:
         _, shape, dtype, is_fortran, content = state
-        self.fill(content, dtype, shape, "F" if is_fortran else "C")
+        self.fill(content, dtype, shape, "F" if is_fortran is True or is_fortran == 1 else "C")
 
-    def fill(self, content: Any, dtype: Any, shape: tuple[int, ...], order: str) -> None:
+    def fill(self, content: Any, dtype: Any, shape: Any, order: str) -> None:
         """Build the array; raise unless the content is as long as shape and dtype require."""
         if not isinstance(dtype, _Dtype):
             raise pickle.UnpicklingError("an array has no dtype")
+        # A product with a list or a text would repeat it.
+        if type(shape) is not tuple or not all(type(n) is int for n in shape):
+            raise pickle.UnpicklingError("the shape of an array is no tuple of whole numbers")
         if isinstance(content, str):  # bytes that Python 2 has pickled
             content = content.encode("latin1")
         if not isinstance(content, (bytes, bytearray)):
@@ -109,7 +130,7 @@ class _Dtype:
 
     def __init__(self, kind: str) -> None:
         if not isinstance(kind, str) or _PLAIN_DTYPE.fullmatch(kind) is None:
-            raise pickle.UnpicklingError(f"the dtype {kind!r} is not numeric")
+            raise pickle.UnpicklingError(f"the dtype {_shown(kind)} is not numeric")
         self.value = np.dtype(kind)
 
     def __setstate__(self, state: tuple[Any, ...]) -> None:
@@ -146,9 +167,14 @@ def _scalar(dtype: Any, content: Any) -> Any:
     return array
 
 
+def _shown(value: Any) -> str:
+    """Show a value of the file: the text of nested values that share others has no bound."""
+    return repr(value[:80]) if isinstance(value, str) else f"of type {type(value).__name__}"
+
+
 def _encode(text: str, encoding: str) -> bytes:
     if encoding not in ("latin1", "latin-1"):
-        raise pickle.UnpicklingError(f"the encoding {encoding!r} is not used by numpy")
+        raise pickle.UnpicklingError(f"the encoding {_shown(encoding)} is not used by numpy")
     return text.encode("latin1")
 
 
@@ -181,7 +207,6 @@ def _no_call(*_: Any) -> None:
 _ALLOWED: dict[tuple[str, str], Callable[..., Any]] = {
     ("numpy", "ndarray"): _no_call,  # an argument of other functions; never called itself
     ("numpy", "dtype"): _dtype,
-    ("_codecs", "encode"): _encode,
     ("__builtin__", "bytes"): _empty_bytes,
     **{
         (f"numpy.{core}.{module}", name): function
@@ -198,26 +223,77 @@ _ALLOWED: dict[tuple[str, str], Callable[..., Any]] = {
 class _PlainUnpickler(pickle.Unpickler):
     """An unpickler that imports nothing."""
 
+    def __init__(self, stream: mmap.mmap) -> None:
+        super().__init__(stream, encoding="latin1")
+        self._n_bytes_left = len(stream)
+
     def find_class(self, module: str, name: str) -> Any:
         """Return the stand-in for a name of numpy; raise for all other names."""
+        if (module, name) == ("_codecs", "encode"):
+            return _Name(self._encode)
         try:
             return _Name(_ALLOWED[module, name])
         except KeyError:
-            raise pickle.UnpicklingError(f"it asks for {module}.{name}") from None
+            raise pickle.UnpicklingError(f"it asks for {module[:80]}.{name[:80]}") from None
+
+    def _encode(self, text: Any, encoding: Any) -> bytes:
+        """Return the bytes of a text; raise if texts are encoded again and again."""
+        content = _encode(text, encoding)
+        self._n_bytes_left -= len(content)
+        if self._n_bytes_left < 0:
+            raise pickle.UnpicklingError("its texts stand for more bytes than the file has")
+        return content
 
 
-def _finish(value: Any, depth: int = 0) -> Any:
-    """Return `value` with arrays in place of their stand-ins, inside containers too."""
-    if depth > _MAX_DEPTH:
-        raise pickle.UnpicklingError(f"containers are nested more than {_MAX_DEPTH} deep")
-    if isinstance(value, _Array):
-        if value.value is None:
-            raise pickle.UnpicklingError("an array has no content")
-        return value.value if value.value.ndim else value.value[()]
-    if isinstance(value, dict):
-        return {_finish(k, depth + 1): _finish(v, depth + 1) for k, v in value.items()}
-    if isinstance(value, (list, tuple)):
-        return type(value)(_finish(item, depth + 1) for item in value)
-    if isinstance(value, (_Name, _Dtype)):
-        raise pickle.UnpicklingError("it holds a name or dtype as a value")
-    return value
+class _Finished(NamedTuple):
+    """Finished value, with the number of values and the depth of the containers in it."""
+
+    value: Any
+    n_values: int = 1
+    depth: int = 0
+
+
+class _Finisher:
+    """Replaces stand-ins by their arrays, inside containers too.
+
+    A container that is held many times is finished once, and stays one object.
+    """
+
+    def __init__(self) -> None:
+        self._done: dict[int, _Finished] = {}
+        self._begun: set[int] = set()
+
+    def finish(self, value: Any) -> _Finished:
+        """Finish a value; raise if it is too large or holds itself."""
+        if isinstance(value, _Array):
+            if value.value is None:
+                raise pickle.UnpicklingError("an array has no content")
+            return _Finished(value.value if value.value.ndim else value.value[()])
+        if isinstance(value, (_Name, _Dtype)):
+            raise pickle.UnpicklingError("it holds a name or dtype as a value")
+        if not isinstance(value, (dict, list, tuple, set, frozenset)):
+            return _Finished(value)
+        number = id(value)
+        if number not in self._done:
+            if number in self._begun or len(self._begun) > _MAX_DEPTH:
+                raise pickle.UnpicklingError(f"containers are nested more than {_MAX_DEPTH} deep")
+            self._begun.add(number)
+            self._done[number] = self._finish_container(value)
+            self._begun.remove(number)
+        return self._done[number]
+
+    def _finish_container(self, value: Any) -> _Finished:
+        if isinstance(value, dict):
+            parts = [self.finish(part) for item in value.items() for part in item]
+            values = [part.value for part in parts]
+            finished: Any = dict(zip(values[::2], values[1::2], strict=True))
+        else:
+            parts = [self.finish(part) for part in value]
+            finished = type(value)(part.value for part in parts)
+        n_values = 1 + sum(part.n_values for part in parts)
+        if n_values > _MAX_VALUES:
+            raise pickle.UnpicklingError(f"it holds more than {_MAX_VALUES} values")
+        depth = 1 + max((part.depth for part in parts), default=0)
+        if depth > _MAX_DEPTH + 1:
+            raise pickle.UnpicklingError(f"containers are nested more than {_MAX_DEPTH} deep")
+        return _Finished(finished, n_values, depth)

@@ -10,6 +10,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from ._arrays import map_array
 from ._remote import get_data_home
 from ._simulate import N_TIMESTEPS, N_TRIALS, diffusion_scale, n_steps, simulate
 from ._systems import System
@@ -59,18 +60,8 @@ class TrialStore:
 
     def __getitem__(self, key: Key) -> NDArray[np.float32]:
         """Read a set of trials."""
-        path = self.path(key)
-        try:
-            trials: NDArray[np.float32] = np.load(path)
-        except (ValueError, EOFError) as error:
-            raise ValueError(f"{path} is damaged; delete it, and it is simulated again.") from error
-        expected = (N_TRIALS, N_TIMESTEPS, len(self._system.feature_names))
-        if trials.shape != expected or trials.dtype != np.float32:
-            raise ValueError(
-                f"{path} holds {trials.dtype} values of shape {trials.shape} instead of float32 "
-                f"values of shape {expected}; delete it, and it is simulated again."
-            )
-        return trials
+        shape = (N_TRIALS, N_TIMESTEPS, len(self._system.feature_names))
+        return np.array(map_array(self.path(key), np.float32, shape))
 
     def __setitem__(self, key: Key, trials: NDArray[np.float32]) -> None:
         """Write a set of trials to a temporary file, then rename the file."""

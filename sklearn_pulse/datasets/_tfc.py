@@ -6,12 +6,14 @@ Source: paper, Appendix D (transfer); the files belong to Zhang, Zhao, Tsiligkar
 
 from __future__ import annotations
 
-import pickle
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+
+from .._tensor_files import read_tensors
 
 LANDMARKS = ("train.pt", "val.pt", "test.pt")
 _PARTS = ("train", "val", "test")
@@ -80,12 +82,18 @@ def read_parts(folder: Path, n_channels: int, n_classes: int) -> Parts:
 
 def _read(path: Path, n_channels: int) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
     """Read the windows, channels last, and the labels of one file."""
-    content = _load(path)
+    content = read_tensors(path)
     try:
-        samples, labels = (np.asarray(content[key]) for key in ("samples", "labels"))
-    except (TypeError, KeyError) as error:
+        if not isinstance(content, Mapping):
+            raise TypeError("no dictionary")
+        tensors = [content[key] for key in ("samples", "labels")]
+        if any(tensor.dtype.is_complex for tensor in tensors):
+            raise TypeError("complex numbers")
+        samples, labels = (tensor.detach().double().numpy() for tensor in tensors)
+    except (AttributeError, LookupError, RuntimeError, TypeError) as error:
         raise ValueError(
-            f"{path} is not a dictionary with samples and labels; download it again."
+            f"{path} is not a dictionary with two tensors of real numbers, samples and labels;"
+            " download it again."
         ) from error
     if samples.ndim == 2:
         samples = samples[:, np.newaxis]
@@ -94,16 +102,6 @@ def _read(path: Path, n_channels: int) -> tuple[NDArray[np.float64], NDArray[np.
             f"{path} has samples of shape {samples.shape} and labels of shape {labels.shape} "
             f"instead of (n, {n_channels}, n_timesteps) and (n,); download it again."
         )
-    return samples.transpose(0, 2, 1).astype(np.float64), labels.astype(np.int64)
-
-
-def _load(path: Path) -> Any:
-    """Load a file of tensors without executing anything; raise if it holds other objects."""
-    import torch
-
-    try:
-        return torch.load(path, map_location="cpu", weights_only=True)
-    except (pickle.UnpicklingError, RuntimeError, EOFError) as error:
-        raise ValueError(
-            f"{path} is damaged or holds more than tensors, and was not loaded; download it again."
-        ) from error
+    if not (labels == np.rint(labels)).all() or (np.abs(labels) > 2**31).any():  # also of NaN
+        raise ValueError(f"{path} has labels that are no whole numbers; download it again.")
+    return samples.transpose(0, 2, 1), labels.astype(np.int64)

@@ -13,7 +13,7 @@ from sklearn.utils import check_random_state
 from torch import Tensor
 
 from .._data._validation import Block, CheckedWindows
-from .._parameters import check_boolean, check_integer, check_option, check_seed
+from .._parameters import check_boolean, check_integer, check_option, check_seed, check_threads
 from .._persistence import stored_array
 from .._training._device import resolve_device, threads
 from ._base import BaseFeatureTransformer
@@ -59,7 +59,7 @@ class RandomConvolutionTransformer(BaseFeatureTransformer):
     device : str or torch.device, default="auto"
         Device of the computation; "auto" is CUDA where PyTorch finds a device.
     num_threads : int or None, default=None
-        Number of threads of PyTorch. None keeps the present number.
+        Number of threads of PyTorch, at most 1024. None keeps the present number.
     input_layout : {"ntc", "nct"}, default="ntc"
         Order of the axes of 3-D and 4-D data: channels last ("ntc") or channels first ("nct").
     random_state : int, RandomState instance or None, default=None
@@ -148,8 +148,7 @@ class RandomConvolutionTransformer(BaseFeatureTransformer):
         _check_poolings(self.poolings)
         check_boolean("difference", self.difference)
         resolve_device(self.device)
-        if self.num_threads is not None:
-            check_integer("num_threads", self.num_threads, 1)
+        check_threads(self.num_threads)
         check_seed("random_state", self.random_state)
 
     def _fit(self, windows: CheckedWindows) -> None:
@@ -208,6 +207,7 @@ class RandomConvolutionTransformer(BaseFeatureTransformer):
             )
 
     def _features(self, block: Block) -> NDArray[np.float32]:
+        check_threads(self.num_threads)
         device = resolve_device(self.device)
         size = self._block_size(block.x.shape[1], device)
         features = np.empty((len(block.x), self._n_features_out), dtype=np.float32)

@@ -169,11 +169,12 @@ class ConvEncoder(Encoder):
         super().__init__()
         self.embedding_dim = embedding_dim
         self.pooling = pooling
-        widths = [n_channels, *(hidden_dim * 2**i for i in range(depth - 1)), embedding_dim]
-        self.blocks = nn.ModuleList(
-            ConvBlock(before, after, 8 if i else 25, 1 if i else 3)
-            for i, (before, after) in enumerate(zip(widths, widths[1:], strict=False))
-        )
+        self.blocks = nn.ModuleList()
+        before = n_channels
+        for i in range(depth):  # widths block by block: those of a million blocks fill no memory
+            after = hidden_dim * 2**i if i < depth - 1 else embedding_dim
+            self.blocks.append(ConvBlock(before, after, 8 if i else 25, 1 if i else 3))
+            before = after
 
     @property
     def _blocks(self) -> list[ConvBlock]:

@@ -92,3 +92,43 @@ def test_looks_at_the_test_part_of_several_processes_are_all_logged(results):
     assert len(looks) == 100
     assert sum(look["seed"] for look in looks) == 50
     assert all(look["time"].endswith("Z") for look in looks)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda text: text.replace('"pulse"', '"majority"'), "holds another cell"),
+        (lambda text: text.replace('"seed"', '"sead"'), "names no cell"),
+        (lambda text: text.replace("0.5", "NaN"), "NaN is not JSON"),
+        (lambda text: "[]", "no dictionary"),
+        (lambda text: "[" * 10**5, "nested too deeply"),
+        (lambda text: "{}", "no format"),
+        (lambda text: text.replace('"identity"', '"identities"'), "no identity"),
+    ],
+)
+def test_a_cell_that_is_none_is_named(results, change, message):
+    results.write(CELL, {}, {"scores": {"accuracy": 0.5}})
+    path = results.folder / "cells" / CELL.path
+    path.write_text(change(path.read_text()))
+    for read in (lambda: results.read(CELL), lambda: list(results)):
+        with pytest.raises(ValueError, match=rf"val-small-0\.json is no .*{message}.*: delete it"):
+            read()
+
+
+@pytest.mark.parametrize("line", [b'{"time": "2024', b"looked\n", b'{"a": 1}\n', b"[]\n"])
+def test_a_damaged_log_of_looks_is_named(results, line):
+    results.log_look(CELL)
+    with open(results.folder / "test_looks.jsonl", "ab") as file:
+        file.write(line)
+    with pytest.raises(ValueError, match=r"test_looks\.jsonl, line 2 is no logged look .*mend"):
+        results.looks()
+
+
+def test_a_look_after_half_a_line_is_a_line_of_its_own(results):
+    results.log_look(CELL)
+    path = results.folder / "test_looks.jsonl"
+    path.write_bytes(path.read_bytes() + b'{"time": "2024')
+    results.log_look(CELL)
+    lines = path.read_text().splitlines()
+    path.write_text("".join(f"{line}\n" for line in (lines[0], lines[2])))
+    assert len(results.looks()) == 2

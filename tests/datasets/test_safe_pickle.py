@@ -250,3 +250,34 @@ def test_crafted_pickles_are_pickles(path):
     good = b"\x80\x04" + ARRAY + b"(K\x01K\x01\x85" + F8 + b"\x89C\x08" + bytes(8) + b"tb."
     assert sum(1 for _ in pickletools.genops(good)) > 10
     assert_same(read(path, good), np.zeros(1))
+
+
+def test_a_value_that_is_held_twice_stays_one_object(path):
+    inner = [np.arange(3)]
+    data = read(path, pickle.dumps([inner, inner]))
+    assert data[0] is data[1]
+    assert_same(data, [[np.arange(3)], [np.arange(3)]])
+
+
+def nested(n):
+    value = []
+    for _ in range(n):
+        value = [value, value]
+    return value
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (pickle.dumps(nested(28)), "more than 1000000 values"),
+        (b"}" + b"N" + b"\x85" * 10**5 + b"Ns.", "nested more than 100 deep"),
+        (b"Nr\x00\x00\x00\x10.", "slot 268435456 of the memo"),
+        (b"]" * 200 + b"a" * 199 + b".", "nested more than 100 deep"),
+        (pickle.dumps([None] * 300_000), "more than 200000 operations"),
+        (b"\x80\x04\x8e" + b"\xff" * 7 + b"\x00ab.", "remain"),
+        (ARRAY + b"(K\x01](K\x01eK\x02\x86" + F8 + b"\x89C\x00tb.", "tuple of whole numbers"),
+    ],
+)
+def test_what_a_pickle_asks_for_is_bounded(path, content, message):
+    with pytest.raises(ValueError, match=f"is refused: .*{message}"):
+        read(path, content)

@@ -203,7 +203,7 @@ def test_probe_on_convolutions():
         ({"poolings": ()}, "poolings must name one pooling or more"),
         ({"poolings": ("ppv", "ppv")}, "each only once"),
         ({"poolings": ("max",)}, "each of poolings must be"),
-        ({"num_threads": 0}, "num_threads must be an integer of at least 1"),
+        ({"num_threads": 0}, "num_threads must be an integer from 1 to 1024"),
     ],
 )
 def test_parameters(params, message):

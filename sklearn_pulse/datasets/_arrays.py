@@ -1,0 +1,77 @@
+"""Reader of files of numpy.save from strangers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from tokenize import TokenError
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+# Errors of numpy for a damaged or hostile header.
+_DAMAGE = (
+    EOFError,
+    MemoryError,
+    OverflowError,
+    RecursionError,
+    SyntaxError,
+    TokenError,
+    TypeError,
+    ValueError,
+)
+
+
+def map_array(path: Path, kind: type[np.generic], shape: tuple[int | None, ...]) -> NDArray[Any]:
+    """Map an array of a file into memory, without taking memory for it.
+
+    Parameters
+    ----------
+    path : pathlib.Path
+        File of :func:`numpy.save`.
+    kind : type
+        Type of the numbers that the file must hold, such as float32, or floating for any of them.
+    shape : tuple of int or None
+        Shape that the array must have; None is any number.
+
+    Returns
+    -------
+    ndarray
+        The array, which cannot be written to.
+
+    Raises
+    ------
+    OSError
+        If the file cannot be read.
+    ValueError
+        If the file is damaged, shorter than its header says, or holds another array.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder, "x.npy")
+    ...     np.save(path, np.arange(3.0))
+    ...     map_array(path, np.float64, (None,)).tolist()
+    [0.0, 1.0, 2.0]
+    """
+    if path.exists() and not path.is_file():
+        raise ValueError(f"{path} is a folder or a pipe, not a file; delete it.")
+    with open(path, "rb") as file:
+        is_array = file.read(6) == b"\x93NUMPY"  # numpy opens archives and pickles too
+    expected = f"an array of {kind.__name__} of shape {shape}"
+    try:
+        if not is_array:
+            raise ValueError("it is no file of numpy.save")
+        # A mapped file is as long as its header says, or refused.
+        array = np.load(path, mmap_mode="r", allow_pickle=False)
+    except _DAMAGE as error:
+        raise ValueError(f"{path} is damaged and not {expected} ({error}); delete it.") from error
+    fits = len(array.shape) == len(shape) and all(
+        n in (None, size) for size, n in zip(array.shape, shape, strict=True)
+    )
+    if not np.issubdtype(array.dtype, kind) or not array.dtype.isnative or not fits:
+        raise ValueError(
+            f"{path} holds {array.dtype} of shape {array.shape}, not {expected}; delete it."
+        )
+    return array
