@@ -95,9 +95,7 @@ def test_other_errors_of_torch_stay_as_they_are(monkeypatch):
         PulseTransformer(**SMALL_PULSE).fit(X)
 
 
-@pytest.mark.parametrize(
-    "name", ["init_dilation", "embedding_dim", "n_crops", "batch_size"]
-)
+@pytest.mark.parametrize("name", ["init_dilation", "embedding_dim", "n_crops", "batch_size"])
 def test_integers_beyond_32_bits_are_refused_by_name(name):
     with pytest.raises(ValueError, match=rf"{name} must be an integer from . to 2147483647"):
         PulseTransformer(**SMALL_PULSE | {name: 2**70}).fit(X)
