@@ -9,12 +9,13 @@ TORCH_ARGS ?=
 # One thread per process: the tests run in parallel, and waiting threads slow the others.
 TEST_ENV := SCIPY_ARRAY_API=1 OMP_NUM_THREADS=1 MPLBACKEND=Agg
 
-.PHONY: help install controls demo test test-slow test-gpu test-lowest coverage lint format hooks bench constraints audit tools clean
+.PHONY: help install controls demo test test-slow test-deep test-gpu test-lowest coverage lint format hooks bench constraints audit tools clean
 
 help:
 	@echo "make demo       install, then pretrain, probe and search on real recordings (minutes)"
 	@echo "make test       install, lint, type-check, test"
 	@echo "make test-slow  the tests that take long"
+	@echo "make test-deep  kills, hostile files, thousands of inputs, fits side by side (an hour)"
 	@echo "make test-lowest the tests, with the oldest versions that are admitted"
 	@echo "make test-gpu   the tests that need CUDA"
 	@echo "make coverage   the tests, and the share of the package's lines and branches that they run"
@@ -69,6 +70,10 @@ test-lowest:
 		pytest pytest-timeout pytest-xdist
 	$(TEST_ENV) .venv-lowest/bin/python -m pytest -q -n auto -W default \
 		--doctest-ignore-import-errors --ignore sklearn_pulse/baselines/_minirocket.py
+
+# Kills at any moment, hostile files, thousands of inputs, fits side by side: about an hour.
+test-deep: install
+	$(TEST_ENV) $(BIN)/python -m pytest -q -n auto -m slow -s tests/deep tests/hostile
 
 test-gpu: install
 	$(BIN)/python -m pytest -q -m gpu

@@ -21,7 +21,7 @@ from ._progress import progress_bar
 from ._training._device import resolve_device, threads
 from ._warnings import warn_user
 from .features._autocorrelation import AutocorrelationTransformer
-from .features._base import BaseFeatureTransformer
+from .features._base import BaseFeatureTransformer, check_features
 from .features._convolutions import N_KERNELS, POOLINGS
 from .features._moments import (
     Fold,
@@ -39,7 +39,6 @@ from .features._stack import (
     FeatureStack,
     PartOfWindows,
     StackedBlock,
-    check_features,
     fixed_shape_product,
     halves_of,
 )
@@ -352,8 +351,8 @@ class CrossPredictionTransformer(BaseFeatureTransformer):
                     stack.project(part.take(rows))
                     for stack, part in zip(stacks, parts, strict=True)
                 ]
-                for part_features in features:
-                    check_features(part_features, rows)
+                for part_features, part in zip(features, parts, strict=True):
+                    check_features(part_features, part, rows)
                 yield tuple(part_features.astype(np.float64) for part_features in features)
                 advance(len(rows))
 

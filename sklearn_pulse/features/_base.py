@@ -202,3 +202,16 @@ class BaseFeatureTransformer(
         tags.input_tags.allow_nan = self._allow_nan
         tags.transformer_tags.preserves_dtype = ["float32"]
         return tags
+
+
+def check_features(features: NDArray[np.floating[Any]], windows: Any, index: Any) -> None:
+    """Raise a ValueError if what comes from the windows with these numbers is not finite."""
+    if np.isfinite(features).all():
+        return
+    # A threshold that one window has set may spoil the features of the others.
+    largest = np.abs(windows.take(index).x).max((1, 2))
+    raise ValueError(
+        f"The values of X lead to features that are not finite: window {index[largest.argmax()]}"
+        f" reaches {largest.max():.3g}, too large for float32. Scale X, or replace outliers by NaN,"
+        " which masks their time steps."
+    )

@@ -16,7 +16,7 @@ from .._data._validation import Block, CheckedWindows
 from .._parameters import check_boolean, check_integer, check_option, check_seed, check_threads
 from .._persistence import stored_array
 from .._training._device import resolve_device, threads
-from ._base import BaseFeatureTransformer
+from ._base import BaseFeatureTransformer, check_features
 from ._convolutions import (
     KERNEL_LENGTH,
     KERNELS,
@@ -360,9 +360,11 @@ def _draw_bank(
     biases, channels, first = [], [], 0
     for dilation, n in zip(dilations.tolist(), n_biases, strict=True):
         channels.append(np.stack([_draw_channels(windows.n_channels, rng) for _ in KERNELS]))
-        block = windows.take(rng.choice(usable, N_KERNELS))
+        numbers = rng.choice(usable, N_KERNELS)
+        block = windows.take(numbers)
         quantiles = shares[first : first + N_KERNELS * n].reshape(N_KERNELS, n)
         biases.append(_quantiles_of_outputs(block, channels[-1], dilation, quantiles, differenced))
+        check_features(biases[-1], windows, numbers)
         first += N_KERNELS * n
     return ConvolutionBank(dilations, biases, channels)
 

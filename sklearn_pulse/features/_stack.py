@@ -13,7 +13,7 @@ from torch import Tensor
 
 from .._data._validation import Block, CheckedWindows
 from .._persistence import stored_array
-from ._base import BaseFeatureTransformer
+from ._base import BaseFeatureTransformer, check_features
 
 CHUNK = 256  # windows whose features are in memory at once
 _FLOOR = 0.01  # smallest scale of a column, as a share of its block's median
@@ -169,7 +169,7 @@ class FeatureStack:
         for first in range(0, len(index), CHUNK):
             rows = slice(first, first + CHUNK)
             columns[rows] = self._stack(windows.take(index[rows]))
-        check_features(columns, index)
+        check_features(columns, windows, index)
         self.mean = columns.mean(0, dtype=np.float64).astype(np.float32)
         columns -= self.mean
         self.scale = np.empty_like(self.mean)
@@ -193,17 +193,6 @@ class FeatureStack:
         with np.errstate(over="ignore", invalid="ignore"):  # an error names the windows
             features = [stacked.transformer._features(block) for stacked in self.blocks]
         return np.concatenate([part.astype(np.float32) for part in features], axis=1)
-
-
-def check_features(features: NDArray[np.floating[Any]], index: NDArray[np.intp]) -> None:
-    """Raise a ValueError if the features of the windows with these numbers are not finite."""
-    wrong = ~np.isfinite(features).all(1)
-    if wrong.any():
-        raise ValueError(
-            f"The values of X lead to features that are not finite in {int(wrong.sum())} window(s)"
-            f" (first window {index[wrong.argmax()]}): they are too large for float32. Scale X, or"
-            " replace outliers by NaN, which masks their time steps."
-        )
 
 
 def fixed_shape_product(
