@@ -6,7 +6,7 @@ import dataclasses
 import json
 import os
 import tempfile
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,6 +21,7 @@ from ..datasets import fetch_gesture
 from ..datasets._arrays import map_array
 from ..evaluation import macro_auroc
 from ..model_selection import LabelFractionSplit
+from ..model_selection._draw import rows_of_groups
 from ._budgets import Budget
 from ._cells import read_record
 from ._methods import Method
@@ -212,14 +213,8 @@ def people_of_each_class(
         Rows of the people who add a class that fewer people show so far.
     """
     people = np.random.RandomState(seed).permutation(np.unique(groups))
-    shown: Counter[Any] = Counter()
-    chosen = []
-    for person in np.roll(people, -(draw * len(people) // N_DRAWS)):
-        classes = np.unique(y[groups == person]).tolist()
-        if any(shown[label] < n_people for label in classes):
-            chosen.append(person)
-            shown.update(classes)
-    return np.flatnonzero(np.isin(groups, chosen))
+    order = np.roll(people, -(draw * len(people) // N_DRAWS))
+    return rows_of_groups(y, groups, order, n_people)
 
 
 def _probed(

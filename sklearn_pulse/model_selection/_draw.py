@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_random_state
 
-from .._parameters import check_real
+from .._parameters import check_groups, check_integer, check_real
 
 
 def own_permutation(n: int, random_state: Any) -> NDArray[np.intp]:
@@ -36,3 +37,42 @@ def one_more_of_each_class(
     # np.unique returns the first position of each class in the rest of the permutation.
     _, first_of_class = np.unique(labels[rest], return_index=True)
     return rest[first_of_class]
+
+
+def check_one_of(fraction: Any, n_groups: Any) -> None:
+    """Raise unless one of two parameters says how many labels to keep."""
+    if (fraction is None) == (n_groups is None):
+        raise ValueError(
+            f"fraction={fraction!r} and n_groups={n_groups!r}: set one of them, the share of the"
+            " labels or the number of labelled groups of each class, and the other to None."
+        )
+
+
+def check_labeled_groups(n_groups: Any, groups: ArrayLike | None, n_samples: int) -> NDArray[Any]:
+    """Return the groups; raise unless `n_groups` counts groups and each row has one."""
+    check_integer("n_groups", n_groups, 1, meaning="it counts the labelled groups of each class")
+    checked = check_groups(groups, n_samples, unit="row")
+    if checked is None:
+        raise ValueError(
+            f"n_groups={n_groups} labels whole groups: pass the group of each row as groups, for"
+            " example its subject."
+        )
+    return checked
+
+
+def rows_of_groups(
+    labels: NDArray[Any], groups: NDArray[Any], order: NDArray[Any], n_groups: int
+) -> NDArray[np.intp]:
+    """Return the rows of the first groups that together show each class so many times.
+
+    Groups are gone through in order. A group is taken if one of its classes is shown by fewer
+    groups than asked for so far, so fewer groups show a subset of the rows of more groups.
+    """
+    shown: Counter[Any] = Counter()
+    chosen = []
+    for group in order:
+        classes = np.unique(labels[groups == group]).tolist()
+        if any(shown[label] < n_groups for label in classes):
+            chosen.append(group)
+            shown.update(classes)
+    return np.flatnonzero(np.isin(groups, chosen))

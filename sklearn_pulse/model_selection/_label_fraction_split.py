@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterator
 from numbers import Integral
 from typing import Any, Literal
@@ -14,7 +15,14 @@ from sklearn.utils.metadata_routing import MetadataRequest, get_routing_for_obje
 
 from .._data._labels import labeled_mask
 from .._parameters import check_integer, check_option, check_seed
-from ._draw import check_share, one_more_of_each_class, own_permutation
+from ._draw import (
+    check_labeled_groups,
+    check_one_of,
+    check_share,
+    one_more_of_each_class,
+    own_permutation,
+    rows_of_groups,
+)
 
 
 class LabelFractionSplit(BaseCrossValidator):
@@ -27,9 +35,13 @@ class LabelFractionSplit(BaseCrossValidator):
 
     Parameters
     ----------
-    fraction : float, default=0.01
+    fraction : float or None, default=0.01
         Share of the labelled rows of each training part to keep, 0 to 1, before smoothing: the
-        first ``int(fraction * n)`` of a random permutation of the n rows.
+        first ``int(fraction * n)`` of a random permutation of the n rows. None with `n_groups`.
+    n_groups : int or None, default=None
+        Number of groups, such as people, whose rows of the training part are kept, for each class:
+        groups are gone through in random order, and one is kept if it shows a class that fewer
+        kept groups show. `split` needs `groups` then, and metadata routing requests them.
     smoothing : {"per_class", "published", "none"}, default="per_class"
         Rows that are added so that all classes are represented. "per_class" adds one further row
         of each class, as the paper says. The result is the rows that :func:`mask_labels` keeps of
@@ -81,8 +93,9 @@ class LabelFractionSplit(BaseCrossValidator):
 
     def __init__(
         self,
-        fraction: float = 0.01,
+        fraction: float | None = 0.01,
         *,
+        n_groups: int | None = None,
         smoothing: Literal["per_class", "published", "none"] = "per_class",
         n_draws: int = 5,
         cv: Any = 5,
@@ -90,6 +103,7 @@ class LabelFractionSplit(BaseCrossValidator):
         unlabeled_label: Any = -1,
     ) -> None:
         self.fraction = fraction
+        self.n_groups = n_groups
         self.smoothing = smoothing
         self.n_draws = n_draws
         # A generator can be iterated only once, but a splitter must yield its folds repeatedly.
@@ -109,12 +123,13 @@ class LabelFractionSplit(BaseCrossValidator):
         y : array-like of shape (n_samples,)
             Labels; ``unlabeled_label`` marks the unlabelled rows.
         groups : array-like of shape (n_samples,), default=None
-            Group of each row, for a wrapped splitter that uses groups.
+            Group of each row, for `n_groups` and for a wrapped splitter that uses groups.
 
         Yields
         ------
         train : ndarray
-            Indices of the drawn rows, in the order of the permutation, then of the added rows.
+            Indices of the drawn rows, in the order of the permutation, then of the added rows; in
+            their own order with `n_groups`.
         test : ndarray
             Indices of the test part of the wrapped splitter.
 
@@ -123,22 +138,28 @@ class LabelFractionSplit(BaseCrossValidator):
         TypeError
             If a parameter is of the wrong type.
         ValueError
-            If a parameter is out of its range, ``y`` is missing or not one-dimensional, or no row
-            is left to learn from.
+            If a parameter is out of its range, ``y`` is missing or not one-dimensional, groups are
+            missing, or no row is left to learn from.
         """
-        check_share("fraction", self.fraction)
+        check_one_of(self.fraction, self.n_groups)
+        if self.n_groups is None:
+            check_share("fraction", self.fraction)
         check_option("smoothing", self.smoothing, ("per_class", "published", "none"))
         check_integer("n_draws", self.n_draws, 1)
         check_seed("random_state", self.random_state)
         labeled = labeled_mask(y, self.unlabeled_label, "LabelFractionSplit")
         labels = _as_labels(y)
         seed = self._first_seed()
+        who = None
+        if self.n_groups is not None:
+            who = check_labeled_groups(self.n_groups, groups, len(labels))
         cv = check_cv(self.cv, y, classifier=True)
-        for fold, (train, test) in enumerate(cv.split(X, y, groups)):
+        for fold, (train, test) in enumerate(cv.split(X, y, self._passed_on(groups))):
             train = np.asarray(train)
             train = train[labeled[train]]
             for draw in range(self.n_draws):
-                rows = self._draw(labels[train], seed + draw)
+                of_train = None if who is None else who[train]
+                rows = self._draw(labels[train], of_train, seed + draw)
                 if rows.size == 0:
                     raise ValueError(
                         f"fraction={self.fraction!r} of the {train.size} labelled rows in the"
@@ -148,14 +169,27 @@ class LabelFractionSplit(BaseCrossValidator):
                     )
                 yield train[rows], test
 
+    def _passed_on(self, groups: ArrayLike | None) -> ArrayLike | None:
+        """Return the groups for the wrapped splitter, if they are not for this one alone."""
+        if self.n_groups is None:
+            return groups
+        request = get_routing_for_object(check_cv(self.cv, classifier=True))
+        return groups if request.split.requests.get("groups") is True else None
+
     def _first_seed(self) -> int:
         """Return `random_state` if it is a number, else a number drawn from it."""
         if isinstance(self.random_state, Integral):
             return int(self.random_state)
         return int(check_random_state(self.random_state).randint(2**31 - 1))
 
-    def _draw(self, labels: NDArray[Any], seed: int) -> NDArray[np.intp]:
+    def _draw(
+        self, labels: NDArray[Any], groups: NDArray[Any] | None, seed: int
+    ) -> NDArray[np.intp]:
         """Return the positions of the rows that keep their label."""
+        if self.n_groups is not None:
+            names = np.unique(groups)
+            order = names[own_permutation(names.size, seed)]
+            return rows_of_groups(labels, groups, order, self.n_groups)
         n_drawn = int(self.fraction * labels.size)
         if self.smoothing == "published":
             return _published_draw(labels, n_drawn, seed)
@@ -192,9 +226,12 @@ class LabelFractionSplit(BaseCrossValidator):
         Returns
         -------
         :class:`~sklearn.utils.metadata_routing.MetadataRequest`
-            The request of the wrapped splitter.
+            The request of the wrapped splitter, with the groups that `n_groups` needs.
         """
-        return get_routing_for_object(check_cv(self.cv, classifier=True))
+        request = copy.deepcopy(get_routing_for_object(check_cv(self.cv, classifier=True)))
+        if self.n_groups is not None:
+            request.split.add_request(param="groups", alias=True)
+        return request
 
 
 def _as_labels(y: ArrayLike | None) -> NDArray[Any]:

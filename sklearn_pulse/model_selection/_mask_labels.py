@@ -9,33 +9,50 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .._parameters import check_seed
-from ._draw import check_share, one_more_of_each_class, own_permutation
+from ._draw import (
+    check_labeled_groups,
+    check_one_of,
+    check_share,
+    one_more_of_each_class,
+    own_permutation,
+    rows_of_groups,
+)
 
 
 def mask_labels(
     y: ArrayLike,
-    fraction: float,
+    fraction: float | None = None,
     random_state: int | np.random.RandomState | None = None,
     *,
+    n_groups: int | None = None,
+    groups: ArrayLike | None = None,
     unlabeled_label: int | str = -1,
 ) -> NDArray[Any]:
-    """Hide all but a fraction of the labels, keeping some of each class.
+    """Hide all but a fraction of the labels, or those of all but a few groups, such as people.
 
-    The n labelled rows are permuted at random. The first ``int(fraction * n)`` of them keep their
-    label, and so does the next row of each class in the permutation, if the class has a further
-    row. No class is lost, and with the same integer seed a smaller fraction keeps a subset of the
-    labels of a larger fraction.
+    With `fraction`, the n labelled rows are permuted at random. The first ``int(fraction * n)`` of
+    them keep their label, and so does the next row of each class in the permutation, if the class
+    has a further row. No class is lost, and with the same integer seed a smaller fraction keeps a
+    subset of the labels of a larger fraction.
+
+    With `n_groups`, whole groups keep their labels, as where few people were annotated: groups are
+    gone through in random order, and one is kept if it shows a class that fewer than `n_groups`
+    kept groups show. With the same integer seed, fewer groups keep a subset of the labels.
 
     Parameters
     ----------
     y : array-like of shape (n_samples,)
         Integer labels (or text labels, with a text ``unlabeled_label``). Rows that are already
         unlabelled stay so and are not counted.
-    fraction : float
+    fraction : float or None, default=None
         Share of the labels to keep, 0 to 1, before the further row of each class. With 0, one
-        label of each class is kept; with 1, all labels are kept.
+        label of each class is kept; with 1, all labels are kept. Pass either this or `n_groups`.
     random_state : int, RandomState instance or None, default=None
         Seed of the permutation.
+    n_groups : int or None, default=None
+        Number of groups that show each class with their labels, if there are as many.
+    groups : array-like of shape (n_samples,) or None, default=None
+        Group of each row, for example its subject; needed with `n_groups`.
     unlabeled_label : int or str, default=-1
         The value that marks an unlabelled row.
 
@@ -50,7 +67,8 @@ def mask_labels(
     TypeError
         If the labels or a parameter are of the wrong type.
     ValueError
-        If ``fraction`` is outside 0 to 1, or ``y`` is not one-dimensional or holds no label.
+        If ``fraction`` is outside 0 to 1, if both or none of ``fraction`` and ``n_groups`` are
+        given, if groups are missing, or if ``y`` is not one-dimensional or holds no label.
 
     See Also
     --------
@@ -66,8 +84,11 @@ def mask_labels(
     >>> from sklearn_pulse.model_selection import mask_labels
     >>> mask_labels([0, 0, 0, 0, 0, 0, 1, 1], 0.25, random_state=0)
     array([-1,  0, -1, -1, -1,  0,  1,  1])
+    >>> people = ["ann", "ann", "ben", "ben", "cleo", "cleo"]
+    >>> mask_labels([0, 1, 0, 1, 0, 1], n_groups=1, groups=people, random_state=0)
+    array([-1, -1, -1, -1,  0,  1])
     """
-    check_share("fraction", fraction)
+    check_one_of(fraction, n_groups)
     check_seed("random_state", random_state)
     labels = np.asarray(y)
     if labels.ndim != 1:
@@ -81,8 +102,16 @@ def mask_labels(
             f"y holds no label: all {labels.size} entries equal "
             f"unlabeled_label={unlabeled_label!r}; pass the labels before they are masked."
         )
+    if n_groups is not None:
+        who = check_labeled_groups(n_groups, groups, labels.size)[candidates]
+        names = np.unique(who)
+        order = names[own_permutation(names.size, random_state)]
+        kept = rows_of_groups(labels[candidates], who, order, n_groups)
+        masked[np.delete(candidates, kept)] = unlabeled_label
+        return masked
+    share = check_share("fraction", fraction)
     permutation = own_permutation(candidates.size, random_state)
-    n_drawn = int(fraction * candidates.size)
+    n_drawn = int(share * candidates.size)
     more = one_more_of_each_class(labels[candidates], permutation, n_drawn)
     hidden = np.setdiff1d(permutation[n_drawn:], more)
     masked[candidates[hidden]] = unlabeled_label

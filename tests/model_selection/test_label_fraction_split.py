@@ -307,3 +307,41 @@ def test_real_recordings_keep_their_class_counts(data_home):
         assert len(train) == 31 + 6
         assert set(har.y[train]) == set(har.y)
     assert cross_val_score(DummyClassifier(), X, har.y, cv=cv).shape == (5,)
+
+
+def test_whole_groups_are_those_of_mask_labels():
+    rng = np.random.default_rng(0)
+    y, people = rng.integers(0, 3, 120), np.repeat(np.arange(12), 10)
+    holdout = [(np.arange(100), np.arange(100, 120))]
+    split = LabelFractionSplit(None, n_groups=1, cv=holdout, n_draws=4, random_state=5)
+    drawn = list(split.split(y, y, people))
+    assert len(drawn) == split.get_n_splits() == 4
+    for draw, (train, test) in enumerate(drawn):
+        masked = mask_labels(y[:100], n_groups=1, groups=people[:100], random_state=5 + draw)
+        np.testing.assert_array_equal(train, np.flatnonzero(masked != -1))
+        np.testing.assert_array_equal(test, holdout[0][1])
+    assert len({tuple(train) for train, _ in drawn}) > 1
+
+
+@pytest.mark.parametrize("cv", [GroupKFold(3), KFold(3), None])
+@pytest.mark.parametrize("routing", [False, True])
+def test_groups_reach_the_splitters_that_use_them(cv, routing):
+    y, people = np.arange(60) % 2, np.repeat(np.arange(6), 10)
+    X = np.random.default_rng(0).normal(size=(60, 2))
+    split = LabelFractionSplit(None, n_groups=1, cv=cv, n_draws=2)
+    passed = {"params": {"groups": people}} if routing else {"groups": people}
+    with sklearn.config_context(enable_metadata_routing=routing):
+        scores = cross_val_score(LogisticRegression(), X, y, cv=split, **passed)
+    assert len(scores) == split.get_n_splits(X, y, people)
+    for train, test in split.split(X, y, people):
+        assert len(np.unique(people[train])) == 1
+        if isinstance(cv, GroupKFold):
+            assert not set(people[train]) & set(people[test])
+
+
+def test_whole_groups_need_groups():
+    y = np.arange(20) % 2
+    with pytest.raises(ValueError, match="pass the group of each row as groups"):
+        next(LabelFractionSplit(None, n_groups=1).split(y, y))
+    with pytest.raises(ValueError, match=r"fraction=0\.01 and n_groups=1: set one of them"):
+        next(LabelFractionSplit(n_groups=1).split(y, y, y))

@@ -153,3 +153,48 @@ def test_mask_labels_refuses_bad_y():
         mask_labels([[0, 1], [1, 0]], 0.5)
     with pytest.raises(ValueError, match="y holds no label"):
         mask_labels([-1, -1], 0.5)
+
+
+def literal_groups(y, groups, n_groups, seed):
+    """Apply the rule of whole groups, one group at a time."""
+    names = sorted({group for group, label in zip(groups, y, strict=True) if label != -1})
+    own_seed = np.random.RandomState(seed).randint(2**31 - 1)
+    kept = []
+    for position in np.random.RandomState(own_seed).permutation(len(names)):
+        classes = {y[i] for i in range(len(y)) if groups[i] == names[position]} - {-1}
+        shown = [
+            sum(any(y[i] == c and groups[i] == g for i in range(len(y))) for g in kept)
+            for c in classes
+        ]
+        if min(shown) < n_groups:
+            kept.append(names[position])
+    return [label if group in kept else -1 for label, group in zip(y, groups, strict=True)]
+
+
+@given(labels_arrays, st.integers(1, 4), st.integers(1, 4), st.integers(0, 20), st.data())
+@settings(max_examples=60, deadline=None)
+def test_whole_groups_follow_the_literal_rule_and_are_nested(y, n, other, seed, data):
+    groups = data.draw(hnp.arrays(np.int64, len(y), elements=st.integers(0, 6)))
+    masked = mask_labels(y, n_groups=n, groups=groups, random_state=seed)
+    assert masked.tolist() == literal_groups(y, groups, n, seed)
+    assert set(masked) - {-1} == set(y) - {-1}
+    few, many = sorted([n, other])
+    few, many = (mask_labels(y, None, seed, n_groups=k, groups=groups) for k in (few, many))
+    assert np.all(many[few != -1] == few[few != -1])
+
+
+@pytest.mark.parametrize(
+    ("params", "error", "message"),
+    [
+        ({}, ValueError, "set one of them"),
+        ({"fraction": 0.5, "n_groups": 1}, ValueError, "fraction=0.5 and n_groups=1: set one"),
+        ({"n_groups": 1}, ValueError, "pass the group of each row as groups"),
+        ({"n_groups": 0, "groups": [1, 1, 2]}, ValueError, "n_groups must be an integer of at"),
+        ({"n_groups": 1.0, "groups": [1, 1, 2]}, TypeError, "n_groups must be an integer"),
+        ({"n_groups": 1, "groups": [1, 2]}, ValueError, "groups has shape"),
+        ({"n_groups": 1, "groups": [1, None, 2]}, ValueError, "groups is missing for 1 row"),
+    ],
+)
+def test_bad_groups_are_named(params, error, message):
+    with pytest.raises(error, match=message):
+        mask_labels([0, 1, 1], **params)
