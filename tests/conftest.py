@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 
 import pytest
+import torch
 from hypothesis import HealthCheck, settings
 
 # How long an example takes says nothing on a machine that others use too: neither the time to run
@@ -23,3 +24,13 @@ def data_home() -> Path:
     if not home.is_dir():
         pytest.skip(f"no recordings in {home}; name their folder in SKLEARN_PULSE_DATA")
     return home
+
+
+@pytest.fixture(autouse=True)
+def threads_are_left_as_they_were():
+    """The number of torch threads, which decides on bits, is the same after every test."""
+    before = torch.get_num_threads()
+    yield
+    after = torch.get_num_threads()
+    torch.set_num_threads(before)
+    assert after == before

@@ -267,7 +267,9 @@ def test_saved_and_loaded(cls, windows, tmp_path):
     base = BaseEncoderTransformer if cls in CLASSES else BaseFeatureTransformer
     restored = base.from_pretrained(tmp_path / "model")
     assert type(restored) is cls
-    assert restored.get_params() == estimator.get_params()
+    local = {"num_threads"} & set(estimator.get_params())  # a file sets nothing of the machine
+    expected = estimator.get_params() | dict.fromkeys(local)
+    assert restored.get_params() == expected
     np.testing.assert_array_equal(restored.transform(windows), estimator.transform(windows))
 
 

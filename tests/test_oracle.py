@@ -631,7 +631,7 @@ def test_the_negative_oracle_saved_and_loaded(tmp_path):
     oracle = negative(mask_probability=0.5).fit(X, y)
     oracle.save_pretrained(tmp_path / "model")
     restored = BaseEncoderTransformer.from_pretrained(tmp_path / "model")
-    assert restored.get_params() == oracle.get_params()
+    assert restored.get_params() == oracle.get_params() | {"num_threads": None}  # it is local
     assert isinstance(restored.net_.module_, NegativePairs)
     np.testing.assert_array_equal(restored.transform(X), oracle.transform(X))
 

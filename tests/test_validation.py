@@ -146,11 +146,12 @@ def test_a_table_for_an_estimator_of_several_channels(fitted):
 
 SIZES = """embedding_dim encoder_hidden_dim encoder_depth time_varying_pool init_kernel_size
     init_dilation init_hidden_dim gru_num_layers gru_hidden_dim max_epochs batch_size
-    validation_every num_threads min_crop_length crop_length"""
+    validation_every min_crop_length crop_length"""
 OPTIONS = """pooling observation crop pairing loss_reduction theta_dropout select bag_pooling
     precision input_layout"""
 OUT_OF_RANGE = [
     (SIZES, 0, "an integer of at least 1, got 0"),
+    ("num_threads", 0, "an integer from 1 to 1024, got 0"),
     ("n_crops time_varying_dim verbose", -1, "an integer of at least 0, got -1"),
     (OPTIONS, "unheard of", "one of '.*, got 'unheard of'"),
     ("lr", 0.0, r"a number in \(0, inf\), got 0.0"),

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager
 from typing import Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
 from .._data._validation import Block, CheckedWindows
 from .._parameters import check_integer, check_seed
+from .._training._device import threads
 from ..features._base import BaseFeatureTransformer
 
 _KERNEL_LENGTH = 9  # time steps; a shorter window is filled up by its last value
@@ -102,7 +105,8 @@ class MiniRocketTransformer(BaseFeatureTransformer):
         # sktime seeds numpy's global generator, which must stay as the user left it.
         state = np.random.get_state()
         try:
-            fitted.fit(X)
+            with _threads_kept():
+                fitted.fit(X)
         finally:
             np.random.set_state(state)
         self.rocket_ = fitted
@@ -112,7 +116,8 @@ class MiniRocketTransformer(BaseFeatureTransformer):
         X = self._complete(block)
         if len(X):
             usable = slice(None) if block.observed is None else block.observed.any(1)
-            features[usable] = self.rocket_.transform(X).to_numpy(dtype=np.float32)
+            with _threads_kept():
+                features[usable] = self.rocket_.transform(X).to_numpy(dtype=np.float32)
         return features
 
     def _complete(self, block: Block) -> NDArray[np.float32]:
@@ -137,6 +142,11 @@ class MiniRocketTransformer(BaseFeatureTransformer):
             # numba compiles for writable arrays, and joblib's memory maps are read-only.
             writable = (np.require(array, requirements="W") for array in self.rocket_.parameters)
             self.rocket_.parameters = tuple(writable)
+
+
+def _threads_kept() -> AbstractContextManager[None]:
+    """Return a context that restores the number of torch threads, which numba changes."""
+    return threads(torch.get_num_threads())
 
 
 def _import_minirocket() -> tuple[Any, Any]:

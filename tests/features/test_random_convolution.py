@@ -8,6 +8,7 @@ import torch
 from sklearn.model_selection import cross_val_score
 from sklearn.pipeline import make_pipeline
 
+from sklearn_pulse._training._device import threads
 from sklearn_pulse.evaluation import make_linear_probe
 from sklearn_pulse.features import ConvolutionBank, RandomConvolutionTransformer
 from tests.helpers import make_windows, sklearn_suite
@@ -50,7 +51,8 @@ def test_minirocket_is_sktimes(n_channels, n_timesteps):
     channels_first = np.ascontiguousarray(X.swapaxes(1, 2))
     state = np.random.get_state()
     cls = MiniRocket if n_channels == 1 else MiniRocketMultivariate
-    theirs = cls(2000, n_jobs=1, random_state=0).fit(channels_first[:10])
+    with threads(torch.get_num_threads()):  # numba changes it
+        theirs = cls(2000, n_jobs=1, random_state=0).fit(channels_first[:10])
     np.random.set_state(state)
     ours = RandomConvolutionTransformer(2000, random_state=0).fit(X[:10])
     np.testing.assert_array_equal(ours.banks_[0].dilations, theirs.parameters[-3])
