@@ -47,7 +47,7 @@ ALLOWED = {
     "augmentations": {"functional"},
     # 2. parts
     "_training": set(),
-    "_data": {"_data._validation", "_data._labels", "_training"},
+    "_data": {"_data._validation", "_data._labels", "_training", "_warnings"},
     "objectives": {"_parameters", "functional", "networks", "sampling"},
     "features": {
         "_commit",
@@ -58,6 +58,7 @@ ALLOWED = {
         "_training",
     },
     "_persistence": {"_training", "_version", "_warnings"},
+    "preprocessing": {"_commit", "_parameters", "_warnings", "windows"},
     "datasets": {"_parameters", "_progress", "_warnings", "windows"},
     "evaluation": {"_data._labels"},
     "model_selection": {"_data._labels", "_parameters"},
@@ -114,6 +115,7 @@ NO_TORCH = {
     "_warnings",
     "_data._labels",
     "windows",
+    "preprocessing",
     "datasets",
     "evaluation",
     "model_selection",
