@@ -202,5 +202,6 @@ def _filter(
 
 def _both_ways(sos: NDArray[np.float64], x: NDArray[np.float64]) -> NDArray[np.float64]:
     """Filter along the last axis; short signals are continued over fewer steps."""
+    sos = np.array(sos)  # scipy wants it writable, which joblib's memory maps are not
     taps = 2 * len(sos) + 1 - min((sos[:, 2] == 0).sum(), (sos[:, 5] == 0).sum())
     return np.asarray(sosfiltfilt(sos, x, padlen=min(3 * int(taps), x.shape[-1] - 1)))

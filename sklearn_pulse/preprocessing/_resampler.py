@@ -179,9 +179,7 @@ class Resampler(BasePreprocessor):
         return self._map(windows, partial(_resample, up=self.up_, down=self.down_))
 
 
-def _resample(
-    x: NDArray[np.float64], recording: Any, *, up: int, down: int
-) -> NDArray[np.float64]:
+def _resample(x: NDArray[np.float64], recording: Any, *, up: int, down: int) -> NDArray[np.float64]:
     """Resample windows (n, n_channels, n_timesteps), each run of observed steps by itself."""
     result = np.full((*x.shape[:2], -(-x.shape[2] * up // down)), np.nan)
     complete = ~np.isnan(x).any(-1)
@@ -195,9 +193,7 @@ def _resample(
     return result
 
 
-def _resample_run(
-    x: NDArray[np.float64], first: int, up: int, down: int
-) -> NDArray[np.float64]:
+def _resample_run(x: NDArray[np.float64], first: int, up: int, down: int) -> NDArray[np.float64]:
     """Resample signals (..., n_timesteps) that begin at input step `first`.
 
     Output steps fall on input steps that are multiples of `down`, so the signal is continued to

@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.metaestimators import available_if
 
 from .._parameters import check_boolean, check_groups, check_option
 from ._base import BasePreprocessor
@@ -22,6 +22,16 @@ _NO_RECORDINGS = (
     " (set_transform_request(groups=True)); or pass bags (4-D), a list of recordings, or lazy"
     " windows, which know their recordings."
 )
+
+
+def _keeps_statistics(scaler: Any) -> bool:
+    """Return True; raise an AttributeError if there will be nothing to undo a scaling with."""
+    if vars(scaler).get("center_", 0) is None or scaler.per != "channel":
+        raise AttributeError(
+            f"per={scaler.per!r} keeps no statistics to undo: keep the windows as they were, or fit"
+            " with per='channel'."
+        )
+    return True
 
 
 class WindowScaler(BasePreprocessor):
@@ -209,6 +219,7 @@ class WindowScaler(BasePreprocessor):
         """
         return self.fit(X, y).transform(X, groups=groups)
 
+    @available_if(_keeps_statistics)
     def inverse_transform(self, X: ArrayLike) -> NDArray[np.float32] | Any:
         """Undo the scaling with the statistics of `fit`.
 
@@ -224,15 +235,11 @@ class WindowScaler(BasePreprocessor):
 
         Raises
         ------
-        ValueError
+        AttributeError
             If `per` is not "channel": the statistics of windows and recordings are not kept.
+        ValueError
+            If `X` has an infinite value or another number of channels than in `fit`.
         """
-        check_is_fitted(self)
-        if self.center_ is None or self.scale_ is None:
-            raise ValueError(
-                f"per={self.per!r} keeps no statistics to undo: keep the windows as they were, or"
-                " fit with per='channel'."
-            )
         windows = self._read(X)
         return self._map(windows, partial(_unscale, statistics=(self.center_, self.scale_)))
 
