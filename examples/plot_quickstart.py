@@ -5,8 +5,8 @@ Quickstart: from recordings to a model
 Forty recordings of a smartwatch (accelerometer and gyroscope, four activities) are cut into
 windows, and a pipeline scales them. PULSE pretrains on the windows without labels, a linear probe
 classifies the embeddings, and a grid search selects the number of crops and the size of the GRU.
-The selected model is then trained for longer. There are two controls: the untrained encoder, and statistics of each channel.
-The recordings are part of sktime, so nothing is downloaded.
+The selected model is then trained for longer. There are two controls: the untrained encoder, and
+statistics of each channel. The recordings are part of sktime, so nothing is downloaded.
 """
 
 # %%

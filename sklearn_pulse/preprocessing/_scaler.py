@@ -104,7 +104,7 @@ class WindowScaler(BasePreprocessor):
     >>> rng = np.random.default_rng(0)
     >>> X = 1e6 + rng.normal(size=(20, 50, 2))  # raw counts of a converter
     >>> scaled = WindowScaler().fit_transform(X)
-    >>> abs(scaled.mean()) < 1e-6, round(float(scaled.std()), 3)
+    >>> bool(abs(scaled.mean()) < 1e-6), round(float(scaled.std()), 3)
     (True, 1.0)
     >>> recordings = [rng.normal(size=(80, 2)), rng.normal(size=(130, 2))]
     >>> [x.shape for x in WindowScaler(per="recording").fit_transform(recordings)]
