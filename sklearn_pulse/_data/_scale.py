@@ -9,7 +9,6 @@ from .._warnings import warn_user
 from ._validation import CheckedWindows
 
 _MAX_WINDOWS = 256
-_MAX_VALUES = 2**20
 _EXTREME = 1e3  # a spread beyond it or below its inverse, or a mean beyond as many spreads
 _ROUNDING = 2 * float(np.finfo(np.float32).eps)  # a smaller share of the values is no spread
 
@@ -27,16 +26,22 @@ def warn_of_scale(windows: CheckedWindows, index: NDArray[np.intp]) -> None:
         Numbers of the windows to train on.
     """
     index = index.ravel()  # windows of bags lie in rows
-    size = windows.n_timesteps * windows.n_channels
-    n_windows = min(len(index), _MAX_WINDOWS, max(1, _MAX_VALUES // size))
-    sample = index[np.linspace(0, len(index) - 1, n_windows).astype(np.intp)]
-    block = windows.take(sample)
-    seen = slice(None) if block.observed is None else block.observed.ravel()
-    values = block.x.reshape(-1, windows.n_channels)[seen].astype(np.float64)
-    if not len(values):
-        return
-    mean, spread = values.mean(0), values.std(0)
-    varies = spread > _ROUNDING * np.abs(values).max(0)
+    n_windows = min(len(index), _MAX_WINDOWS)
+    count, shift, first, second, largest = (0, *np.zeros((4, windows.n_channels)))
+    for number in index[np.linspace(0, len(index) - 1, n_windows).astype(np.intp)]:
+        block = windows.take(np.array([number]))  # one at a time: memory maps may be long
+        seen = slice(None) if block.observed is None else block.observed[0]
+        x = block.x[0][seen].astype(np.float64)
+        if not len(x):
+            continue
+        shift = x.mean(0) if count == 0 else shift  # squares of what is left round less
+        count += len(x)
+        first += (x - shift).sum(0)
+        second += ((x - shift) ** 2).sum(0)
+        largest = np.maximum(largest, np.abs(x).max(0))
+    mean = shift + first / max(count, 1)
+    spread = np.sqrt(np.maximum(second / max(count, 1) - (first / max(count, 1)) ** 2, 0.0))
+    varies = spread > _ROUNDING * largest
     extreme = (spread > _EXTREME) | (spread < 1 / _EXTREME) | (np.abs(mean) > _EXTREME * spread)
     wrong = np.flatnonzero(varies & extreme)
     if len(wrong):
