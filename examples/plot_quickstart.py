@@ -3,10 +3,10 @@ Quickstart: from recordings to a model
 ======================================
 
 Forty recordings of a smartwatch (accelerometer and gyroscope, four activities) are cut into
-windows. PULSE pretrains on the windows without labels, a linear probe classifies the embeddings,
-and a grid search selects the number of crops and the size of the GRU. The selected model is then
-trained for longer. There are two controls: the untrained encoder, and statistics of each channel.
-The recordings are part of sktime, so nothing is downloaded.
+windows, and a pipeline scales them. PULSE pretrains on the windows without labels, a linear probe
+classifies the embeddings, and a grid search selects the number of crops and the size of the GRU.
+The selected model is then trained for longer. There are two controls: the untrained encoder, and
+statistics of each channel. The recordings are part of sktime, so nothing is downloaded.
 """
 
 # %%
@@ -31,6 +31,7 @@ from sktime.datasets import load_basic_motions
 
 from sklearn_pulse import PulseTransformer, RandomEncoderTransformer
 from sklearn_pulse.plotting import EmbeddingDisplay, ReconstructionDisplay
+from sklearn_pulse.preprocessing import WindowScaler
 from sklearn_pulse.windows import sliding_windows
 
 started = time.perf_counter()
@@ -46,8 +47,7 @@ def load(split):
 
 
 recordings, activities = load("train")
-scale = recordings.std(axis=(0, 1))
-train = sliding_windows(recordings / scale, length=50, stride=25, y=activities)
+train = sliding_windows(recordings, length=50, stride=25, y=activities)
 print(f"{len(recordings)} recordings -> windows {train.X.shape}, {np.unique(train.y)}")
 
 # %%
@@ -59,9 +59,10 @@ print(f"{len(recordings)} recordings -> windows {train.X.shape}, {np.unique(trai
 
 
 def probe_on(transformer):
-    """Return a pipeline of a transformer and a linear probe."""
+    """Return a pipeline of a scaler, a transformer and a linear probe."""
     return Pipeline(
         [
+            ("channels", WindowScaler()),
             ("encode", transformer),
             ("scale", StandardScaler()),
             ("probe", LogisticRegression(max_iter=1000, class_weight="balanced")),
@@ -105,7 +106,7 @@ long = searches["PULSE"].best_estimator_.set_params(encode__max_epochs=150)
 long.fit(train.X, train.y, encode__groups=train.groups)
 
 test_recordings, test_activities = load("test")
-test = sliding_windows(test_recordings / scale, length=50, stride=25, y=test_activities)
+test = sliding_windows(test_recordings, length=50, stride=25, y=test_activities)
 print(f"\n{'':20s}{'cross-validation':>18s}{'test recordings':>18s}")
 for name, search in searches.items():
     print(f"{name:20s}{search.best_score_:18.3f}{search.score(test.X, test.y):18.3f}")
@@ -122,13 +123,14 @@ print(
     f" in {pulse.n_iter_} epochs"
 )
 
-display = EmbeddingDisplay.from_estimator(pulse, test.X, test.y)
+scaled = long["channels"].transform(test.X)
+display = EmbeddingDisplay.from_estimator(pulse, scaled, test.y)
 display.ax_.set_title("PULSE embeddings of the test windows")
 display.figure_.savefig(output / "embedding.png", dpi=120)
 
 running = int(np.flatnonzero(test.y == "running")[1])
 display = ReconstructionDisplay.from_estimator(
-    pulse, test.X, sample=running, channel_names=CHANNELS
+    pulse, scaled, sample=running, channel_names=CHANNELS
 )
 display.figure_.suptitle("A running window of the test set, reconstructed from its embedding")
 display.figure_.savefig(output / "reconstruction.png", dpi=120)

@@ -49,7 +49,7 @@ ALLOWED = {
     # 2. parts
     "_tensor_files": {"_pickles"},
     "_training": {"_warnings"},
-    "_data": {"_data._validation", "_data._labels", "_training"},
+    "_data": {"_data._validation", "_data._labels", "_training", "_warnings"},
     "objectives": {"_parameters", "functional", "networks", "sampling"},
     "features": {
         "_commit",
@@ -60,6 +60,7 @@ ALLOWED = {
         "_training",
     },
     "_persistence": {"_training", "_version", "_warnings"},
+    "preprocessing": {"_commit", "_parameters", "_warnings", "windows"},
     "datasets": {"_parameters", "_pickles", "_progress", "_tensor_files", "_warnings", "windows"},
     "evaluation": {"_data._labels"},
     "model_selection": {"_data._labels", "_parameters"},
@@ -118,6 +119,7 @@ NO_TORCH = {
     "_warnings",
     "_data._labels",
     "windows",
+    "preprocessing",
     "datasets",
     "evaluation",
     "model_selection",

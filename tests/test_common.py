@@ -460,6 +460,7 @@ def test_validation_on_windows_of_another_length(cls, length, windows):
 
 @each_with_gaps
 @pytest.mark.filterwarnings("ignore:No window of X has an observed time step in both halves")
+@pytest.mark.filterwarnings("ignore:The scale of X is extreme:UserWarning")
 @settings(max_examples=15, deadline=None)
 @given(
     X=st.tuples(st.integers(1, 4), st.integers(2, 6)).flatmap(

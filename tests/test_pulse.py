@@ -241,6 +241,7 @@ def test_verbose(verbose, capfd):
     assert ("it/s" in err + out or "100%" in err + out) == (verbose == 2)
 
 
+@pytest.mark.filterwarnings("ignore:The scale of X is extreme:UserWarning")
 def test_a_loss_of_nan_names_the_epoch():
     huge = (X * 1e25).astype(np.float32)  # finite, its square is not
     with pytest.raises(FloatingPointError, match="epoch 1.*lr"):

@@ -33,6 +33,7 @@ def test_names_exist():
         "interop",
         "model_selection",
         "plotting",
+        "preprocessing",
         "presets",
         "windows",
     ):

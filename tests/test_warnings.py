@@ -16,6 +16,7 @@ import sklearn_pulse
 from sklearn_pulse import CrossPredictionTransformer, PulseOracleTransformer, PulseTransformer
 from sklearn_pulse.baselines import REBARTransformer
 from sklearn_pulse.datasets import fetch_mitbih_af
+from sklearn_pulse.preprocessing import WindowScaler
 from sklearn_pulse.windows import SlidingWindows, random_windows, sliding_windows
 from tests.helpers import SMALL, SMALL_PULSE, make_windows
 from tests.toy_method import DenoisedMeanTransformer
@@ -172,6 +173,22 @@ def what_a_file_cannot_hold(tmp_path):
     fitted.save_pretrained(tmp_path / "model")
 
 
+def extreme_scale(tmp_path):
+    pulse().fit(X + 1e6)
+
+
+def extreme_scale_in_a_pipeline(tmp_path):
+    classifier(pulse()).fit(1e6 * X, y)
+
+
+def preprocessing_of_more_channels(tmp_path):
+    WindowScaler().fit(MORE_CHANNELS)
+
+
+def preprocessing_of_more_channels_in_fit_transform(tmp_path):
+    WindowScaler().fit_transform(MORE_CHANNELS)
+
+
 def a_data_set_in_place_of_another(tmp_path):
     pytest.importorskip("wfdb")
     from tests.datasets.test_mitbih_af import RECORDS, write_record
@@ -202,6 +219,8 @@ TEXTS = {
     "short_recordings": "are shorter than length=8 steps",
     "recordings_without_a_window": "keeps no window of 1 of 2 recordings",
     "what_a_file_cannot_hold": "A file cannot hold callbacks",
+    "extreme_scale": "The scale of X is extreme",
+    "preprocessing_of_more_channels": "X, to be preprocessed, has more channels",
     "a_data_set_in_place_of_another": "is read instead",
     "a_damaged_checkpoint": "fit resumes from the one before",
 }

@@ -16,6 +16,7 @@ from skorch.utils import noop
 from .._commit import unchanged_on_failure
 from .._data._batches import WindowBatches
 from .._data._candidates import DrawnBatches
+from .._data._scale import warn_of_scale
 from .._parameters import (
     check_boolean,
     check_integer,
@@ -192,6 +193,7 @@ class TrainedEmbedder(WindowEmbedder):
             self._check_params()
             seed = self._draw_seed()
             parts = self._prepare(data, seed)
+            warn_of_scale(parts.train.windows, parts.train.index)
             callbacks = self._callbacks(parts.train, parts.valid)
             seen = {"X": data.X, "y": data.y}  # by scikit-learn's callbacks
             if context is not None:

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 from sklearn.utils import check_random_state
 
 from .._commit import unchanged_on_failure
+from .._data._scale import warn_of_scale
 from .._data._validation import check_windows
 from ..base import BaseEncoderTransformer, complete_docstring
 from ..base._typing import BagPooling, InputLayout, Pooling, Precision, RandomState
@@ -103,7 +104,9 @@ class RandomEncoderTransformer(BaseEncoderTransformer):
         """
         self._check_params()
         with unchanged_on_failure(self):
-            check_windows(self, X, reset=True).scan()
+            windows = check_windows(self, X, reset=True)
+            windows.scan()
+            warn_of_scale(windows, np.arange(len(windows)))
             seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
             self.net_ = self._build_net(seed, verbose=0).initialize()
         return self

@@ -101,6 +101,7 @@ def plan(
     ['linear-probe har majority seed 0', 'linear-probe har pulse seed 0']
     """
     cells: list[Cell] = []
+    known = all_methods()
     for protocol in (PROTOCOLS[name] for name in protocols):
         scored = "test" if protocol.has_folds else split
         cells += [
@@ -111,7 +112,7 @@ def plan(
             if (datasets is None or dataset in datasets)
             and (methods is None or method.name in methods)
         ]
-    return sorted(cells, key=lambda cell: all_methods()[cell.method].is_trained)
+    return sorted(cells, key=lambda cell: known[cell.method].is_trained)
 
 
 def _named(method: Method, published: bool) -> str:

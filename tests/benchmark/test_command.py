@@ -157,6 +157,7 @@ def test_what_another_process_runs_is_waited_for(tmp_path, monkeypatch):
     assert next(iter(Results(tmp_path)))["scores"] == {"accuracy": 0.25}
 
 
+@pytest.mark.slow  # two interpreters read HAR
 def test_two_processes_give_the_scores_of_one(tmp_path, data_home):
     arguments = ("linear-probe", "--dataset", "har", "--method", "statistics", "majority")
     scores = []
@@ -291,12 +292,9 @@ def test_every_method_runs_with_few_labels_too(tmp_path, monkeypatch):
     monkeypatch.setattr(presets, "get", lambda *args, **kwargs: settings)
     methods = [method.name for method in (*trained(), supervised())]
     arguments = ("--dataset", "toy", "--seeds", "1", "--method")
-    assert command("linear-probe", *arguments, *methods[:-1], out=tmp_path) == 0
     assert command("label-efficiency", *arguments, *methods, out=tmp_path) == 0
-    assert len(list(Results(tmp_path))) == 2 * len(methods) - 1
-    for record in Results(tmp_path):
-        few = record["cell"]["protocol"] == "label-efficiency"
-        assert ("accuracy 5 %" if few else "accuracy") in record["scores"]
+    assert len(list(Results(tmp_path))) == len(methods)
+    assert all("accuracy 5 %" in record["scores"] for record in Results(tmp_path))
 
 
 def test_a_budget_never_cuts_methods_or_data_sets():

@@ -1,0 +1,207 @@
+"""Zero-phase filters of recordings and windows."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.signal import butter, sosfiltfilt
+
+from .._parameters import check_integer, check_real
+from ._base import BasePreprocessor
+from ._runs import observed_runs
+from ._source import WindowSource
+
+
+class BandpassFilter(BasePreprocessor):
+    """Keep a band of frequencies, without a delay.
+
+    A Butterworth filter runs forwards and backwards over each channel (scipy's ``sosfiltfilt``), so
+    that peaks stay where they are. Filter recordings before they are cut: each window has two ends,
+    at which a filter knows less.
+
+    Parameters
+    ----------
+    low : float or None, default=None
+        Lower end of the band, in Hz: slower changes are removed. None makes a low-pass filter.
+    high : float or None, default=None
+        Upper end of the band, in Hz: faster changes are removed. None makes a high-pass filter.
+    rate : float, default=None
+        Sampling rate of the recordings, in Hz. `fit` needs it.
+    order : int, default=4
+        Order of the Butterworth filter. Both directions together halve the amplitude at the ends
+        of the band, and double the order.
+    input_layout : {"ntc", "nct"}, default="ntc"
+        Order of the last two axes of `X`: time before channels ("ntc"), or channels before time
+        ("nct"). The layout is never guessed. The output has the layout of the input.
+
+    Attributes
+    ----------
+    sos_ : ndarray of shape (n_sections, 6)
+        Second-order sections of the filter, as scipy writes them.
+    n_channels_in_ : int
+        Number of channels seen in `fit`.
+    n_features_in_ : int
+        Number of channels; number of time steps if `X` was 2-D.
+    feature_names_in_ : ndarray of str of shape (n_features_in_,)
+        Column names. Defined only if `X` was a DataFrame with string column names.
+
+    See Also
+    --------
+    Resampler : Change the sampling rate; it filters by itself.
+
+    Notes
+    -----
+    Missing values (NaN) stay where they are and do not spread: each run of observed steps of a
+    channel is filtered as a signal of its own. At its ends a signal is continued by its odd
+    reflection, over as many steps as scipy takes, or as the run has. After a gap, and near the
+    ends, slow components are therefore less exact.
+
+    `fit` reads no values. Lazy windows stay lazy in `transform`; everything else becomes an array
+    in memory, or a list of arrays. Each window of a bag is filtered by itself.
+
+    ``set_output`` concerns 2-D output; windows of several channels stay arrays.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn_pulse.preprocessing import BandpassFilter
+    >>> time = np.arange(640) / 64
+    >>> pulse = np.sin(2 * np.pi * 1.2 * time)
+    >>> drift = 5 * np.sin(2 * np.pi * 0.02 * time)
+    >>> recordings = [(pulse + drift)[:, np.newaxis]]
+    >>> (filtered,) = BandpassFilter(0.5, 8.0, rate=64).fit_transform(recordings)
+    >>> bool(np.abs(filtered[:, 0] - pulse)[128:-128].max() < 0.05)
+    True
+    """
+
+    def __init__(
+        self,
+        low: float | None = None,
+        high: float | None = None,
+        rate: float | None = None,
+        order: int = 4,
+        input_layout: Literal["ntc", "nct"] = "ntc",
+    ) -> None:
+        self.low = low
+        self.high = high
+        self.rate = rate
+        self.order = order
+        self.input_layout = input_layout
+
+    def _check_params(self) -> None:
+        super()._check_params()
+        meaning = "the sampling rate in Hz"
+        rate = check_real("rate", self.rate, open_minimum=True, meaning=meaning, example=64)
+        check_integer("order", self.order, 1, 16)
+        nyquist = rate / 2
+        for name, value in (("low", self.low), ("high", self.high)):
+            if value is None:
+                continue
+            meaning = f"in Hz, below half of rate={rate:g}"
+            check_real(name, value, 0, nyquist, open_minimum=True, meaning=meaning)
+        if self.low is None and self.high is None:
+            raise ValueError(
+                "low and high are both None, so there is nothing to filter: set one of them."
+            )
+        if self.low is not None and self.high is not None and self.low >= self.high:
+            raise ValueError(
+                f"low={self.low!r} must be below high={self.high!r}: exchange them, or set one of"
+                " them to None."
+            )
+
+    def fit(self, X: ArrayLike, y: Any = None) -> BandpassFilter:
+        """Design the filter and record the number of channels.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_timesteps, n_channels), list or LazyWindows
+            Windows; also 2-D (univariate), 4-D (bags), or a list of recordings of shape
+            (n_timesteps, n_channels) that may differ in length. NaN is allowed.
+        y : None
+            Ignored. Present because scikit-learn passes it.
+
+        Returns
+        -------
+        BandpassFilter
+            The fitted step, `self`.
+
+        Raises
+        ------
+        TypeError
+            If a parameter is of a wrong kind.
+        ValueError
+            If a parameter is invalid, if `X` has a wrong number of axes, or if a window or
+            recording is shorter than one period of `low`.
+
+        Warns
+        -----
+        UserWarning
+            If there are more channels than time steps, as in a transposed array.
+        """
+        return self._fit(X)
+
+    def _learn(self, windows: WindowSource) -> None:
+        self._check_length(windows)
+        ends = [float(end) for end in (self.low, self.high) if end is not None]
+        kind = "lowpass" if self.low is None else "highpass" if self.high is None else "bandpass"
+        band = ends if len(ends) == 2 else ends[0]
+        self.sos_ = butter(int(self.order), band, kind, fs=float(self.rate or 0), output="sos")
+
+    def transform(self, X: ArrayLike) -> NDArray[np.float32] | Any:
+        """Filter windows or recordings.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_timesteps, n_channels), list or LazyWindows
+            Windows as in `fit`; 3-D windows may have another number of time steps.
+
+        Returns
+        -------
+        ndarray, list of ndarray, or LazyWindows
+            The filtered windows, float32, in the shape of the input; a list for a list, and lazy
+            windows for lazy windows.
+
+        Raises
+        ------
+        ValueError
+            If `X` has an infinite value, another number of channels than in `fit`, or a window or
+            recording shorter than one period of `low`.
+        """
+        windows = self._read(X)
+        self._check_length(windows)
+        return self._map(windows, partial(_filter, sos=self.sos_))
+
+    def _check_length(self, windows: WindowSource) -> None:
+        """Raise if a window is shorter than one period of `low`."""
+        period = float(self.rate or 0) / float(self.low or np.inf)
+        n_timesteps, name = windows.shortest
+        if n_timesteps < period:
+            raise ValueError(
+                f"{name} of {n_timesteps} time steps, which is shorter than one period of low="
+                f"{self.low!r} at rate={self.rate!r} ({period:.0f} steps): filter recordings before"
+                " they are cut, leave short ones out, or raise low (None removes it)."
+            )
+
+
+def _filter(
+    x: NDArray[np.float64], recording: Any, *, sos: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Filter windows (n, n_channels, n_timesteps), each run of observed steps by itself."""
+    result = np.full_like(x, np.nan)
+    complete = ~np.isnan(x).any(-1)
+    result[complete] = _both_ways(sos, x[complete])
+    for window, channel in np.argwhere(~complete):
+        for first, end in observed_runs(x[window, channel]):
+            run = window, channel, slice(first, end)
+            result[run] = _both_ways(sos, x[run])
+    return result
+
+
+def _both_ways(sos: NDArray[np.float64], x: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Filter along the last axis; short signals are continued over fewer steps."""
+    sos = np.array(sos)  # scipy wants it writable, which joblib's memory maps are not
+    taps = 2 * len(sos) + 1 - min((sos[:, 2] == 0).sum(), (sos[:, 5] == 0).sum())
+    return np.asarray(sosfiltfilt(sos, x, padlen=min(3 * int(taps), x.shape[-1] - 1)))

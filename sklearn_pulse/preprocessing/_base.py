@@ -1,0 +1,120 @@
+"""Base of the steps that keep the number of windows and channels."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted
+
+from .._commit import unchanged_on_failure
+from .._parameters import check_option
+from ._input import check_input
+from ._source import WindowSource
+from ._values import Mapping
+
+
+def _gives_tables(estimator: Any) -> bool:
+    """Whether the output has two axes, so that its columns have names; before `fit` it may."""
+    return bool(estimator._fitted_on_table)
+
+
+class BasePreprocessor(TransformerMixin, BaseEstimator):
+    """A step from windows to windows.
+
+    A subclass stores its parameters, among them `input_layout`, checks them in `_check_params`,
+    and spells out `fit` and `transform`, which call `_fit` and `_read`.
+
+    Attributes
+    ----------
+    n_channels_in_ : int
+        Number of channels seen in `fit`.
+    n_features_in_ : int
+        Number of channels; number of time steps if `X` was 2-D.
+    """
+
+    _names_of: ClassVar[type] = OneToOneFeatureMixin  # the columns of 2-D output
+    _fitted_on_table = True
+    input_layout: str
+    n_channels_in_: int
+    n_features_in_: int
+
+    def _check_params(self) -> None:
+        """Raise if a parameter is out of its range."""
+        check_option("input_layout", self.input_layout, ("ntc", "nct"))
+
+    def _length(self, n_timesteps: int) -> int:
+        """Return the number of time steps that a window has afterwards."""
+        return n_timesteps
+
+    def _learn(self, windows: WindowSource) -> None:
+        """Learn from checked windows, or refuse them."""
+
+    def _fit(self, X: Any) -> Self:
+        """Run `fit`; a fit that fails leaves the step as it was."""
+        self._check_params()
+        with unchanged_on_failure(self):
+            self._learn(check_input(self, X, reset=True))
+        return self
+
+    def _read(self, X: Any) -> WindowSource:
+        """Check what a fitted step is given."""
+        check_is_fitted(self)
+        self._check_params()
+        return check_input(self, X, reset=False)
+
+    def _map(self, windows: WindowSource, function: Mapping) -> Any:
+        return windows.mapped(function, self._length)
+
+    def set_output(self, *, transform: Any = None) -> Self:
+        """Choose the container of 2-D output; other output stays as it is.
+
+        Parameters
+        ----------
+        transform : {"default", "pandas", "polars"} or None, default=None
+            The container. None leaves the choice as it is.
+
+        Returns
+        -------
+        BasePreprocessor
+            The step, `self`.
+        """
+        # scikit-learn's method hides itself once the output has no column names; the choice holds
+        # for the next fit all the same.
+        fitted = self._fitted_on_table
+        self._fitted_on_table = True
+        try:
+            super().set_output(transform=transform)
+        finally:
+            self._fitted_on_table = fitted
+        return self
+
+    @available_if(_gives_tables)
+    def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:
+        """Return the names of the columns of 2-D output.
+
+        Parameters
+        ----------
+        input_features : array-like of str of shape (n_features_in_,), default=None
+            Names of the columns of `X`; None takes the names seen in `fit`.
+
+        Returns
+        -------
+        ndarray of str
+            The names. Windows of several channels have no columns, and this method is missing.
+        """
+        check_is_fitted(self)
+        names: Any = self._names_of
+        return names.get_feature_names_out(self, input_features)
+
+    def __sklearn_tags__(self) -> Any:
+        """Return scikit-learn's tags: 2-D and 3-D input, NaN allowed, float32 output."""
+        tags = super().__sklearn_tags__()
+        tags.input_tags.two_d_array = True
+        tags.input_tags.three_d_array = True
+        tags.input_tags.allow_nan = True
+        tags.transformer_tags.preserves_dtype = ["float32"]
+        return tags

@@ -1,0 +1,124 @@
+"""Checks of what a step is given."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils import check_array
+from sklearn.utils.validation import validate_data
+
+from .._warnings import warn_user
+from ..windows import LazyWindows
+from ..windows._bags import _is_series_list, _refuse_panel
+from ._source import ArrayWindows, LazySource, RecordingList, WindowSource
+
+_OPTIONS: dict[str, Any] = {"dtype": "numeric", "ensure_all_finite": False}  # values: when read
+
+
+def check_input(estimator: Any, X: Any, *, reset: bool) -> WindowSource:
+    """Check the input of `fit` (`reset=True`) or `transform`.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Has the parameter `input_layout`; ``n_channels_in_`` and ``n_features_in_`` are set or
+        compared with.
+    X : array-like, list of recordings or LazyWindows
+        The input.
+    reset : bool
+        True in `fit`.
+
+    Returns
+    -------
+    WindowSource
+        The input, read a few windows at a time.
+
+    Raises
+    ------
+    ValueError
+        If `X` has a wrong number of axes or channels, or holds no real numbers.
+    """
+    layout = estimator.input_layout
+    if isinstance(X, np.ndarray) and X.ndim == 1 and X.dtype == object:
+        X = list(X)
+    windows: WindowSource
+    is_table = False
+    if isinstance(X, LazyWindows):
+        windows = LazySource(X, layout)
+    elif _is_series_list(X):
+        windows = RecordingList(_check_recordings(X, layout), layout)
+    else:
+        data = _check_windows(X)
+        is_table = data.ndim == 2
+        if is_table and (reset or estimator._fitted_on_table):
+            frame = X if hasattr(X, "columns") else data
+            validate_data(estimator, frame, reset=reset, skip_check_array=True)
+        windows = ArrayWindows(data, layout)
+    if reset:
+        _warn_if_transposed(windows, layout)
+        estimator._fitted_on_table = is_table
+        estimator.n_channels_in_ = windows.n_channels
+        if not is_table:
+            estimator.n_features_in_ = windows.n_channels
+            vars(estimator).pop("feature_names_in_", None)
+    elif windows.n_channels != estimator.n_channels_in_:
+        _refuse_channels(estimator, windows)
+    return windows
+
+
+def _check_windows(X: Any) -> NDArray[Any]:
+    """Return an array of two to four axes, without a copy where X is an array."""
+    _refuse_panel(X)
+    data = check_array(X, allow_nd=True, **_OPTIONS)
+    if data.ndim > 4:
+        raise ValueError(
+            f"X has {data.ndim} axes; pass (n_samples, n_timesteps), (n_samples, n_timesteps,"
+            " n_channels), (n_samples, n_windows, n_timesteps, n_channels) or a list of recordings."
+        )
+    if 0 in data.shape:
+        raise ValueError(f"X has an empty axis, shape {data.shape}; pass at least one time step.")
+    return data
+
+
+def _check_recordings(X: Any, input_layout: str) -> list[NDArray[Any]]:
+    """Return the recordings of a list as arrays, without a copy where they are arrays."""
+    channels = 0 if input_layout == "nct" else 1  # axis
+    recordings: list[NDArray[Any]] = []
+    n_channels = None
+    for i, x in enumerate(X):
+        _refuse_panel(x)
+        x = check_array(x, ensure_2d=False, input_name=f"X[{i}]", **_OPTIONS)
+        n_own = 1 if x.ndim == 1 else x.shape[channels]
+        n_channels = n_own if n_channels is None else n_channels
+        if 0 in x.shape or n_own != n_channels:
+            raise ValueError(
+                f"X[{i}] has shape {x.shape}; every recording needs at least one step and the"
+                f" {n_channels} channels of X[0], on axis {channels} (input_layout="
+                f"{input_layout!r})."
+            )
+        recordings.append(x)
+    return recordings
+
+
+def _warn_if_transposed(windows: WindowSource, input_layout: str) -> None:
+    """Warn if there are more channels than time steps."""
+    if windows.n_channels > windows.n_timesteps:
+        other = "nct" if input_layout == "ntc" else "ntc"
+        warn_user(
+            f"X, to be preprocessed, has more channels ({windows.n_channels}) than time steps"
+            f" ({windows.n_timesteps}); if its last two axes are the other way round, set"
+            f" input_layout={other!r}."
+        )
+
+
+def _refuse_channels(estimator: Any, windows: WindowSource) -> None:
+    """Raise an error about channels other than those of `fit`."""
+    name, fitted = type(estimator).__name__, estimator.n_channels_in_
+    hint = f"pass the channels seen in fit (input_layout={estimator.input_layout!r})"
+    if windows.n_timesteps == fitted:
+        hint = "X looks transposed, see the parameter input_layout"
+    raise ValueError(
+        f"X has {windows.n_channels} channels, but {name} was fitted with {fitted}; {hint}."
+    )

@@ -1,0 +1,141 @@
+"""Lazy windows that a step has changed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, DTypeLike, NDArray
+
+from ..windows import LazyWindows
+from ._values import Mapping, as_float32, as_float64
+
+
+class MappedWindows(LazyWindows):
+    """Lazy windows, each changed by a function when it is read.
+
+    Parameters
+    ----------
+    source : LazyWindows
+        The windows.
+    function : callable
+        From windows of shape (n, n_channels, n_timesteps), and the recording of each, to windows.
+    n_timesteps : int
+        Number of time steps of a changed window.
+    recording : ndarray of int of shape (n_windows,) or None
+        Recording of each window, for the function.
+    channels_first : bool, default=False
+        Order of the last two axes of the windows.
+
+    Attributes
+    ----------
+    shape : tuple of int
+        Shape of the array, in the layout of the source.
+    recording : ndarray of int of shape (n_windows,) or None
+        Recording of each window.
+    start : ndarray of int of shape (n_windows,) or None
+        First step of each window in its recording, counted in steps of the recording as it was.
+    overlaps : bool
+        Whether two windows of the source are known to overlap.
+    """
+
+    def __init__(
+        self,
+        source: LazyWindows,
+        function: Mapping,
+        n_timesteps: int,
+        recording: NDArray[np.intp] | None,
+        *,
+        channels_first: bool = False,
+    ) -> None:
+        self.source = source
+        self.function = function
+        self.channels_first = channels_first
+        self.recording = recording
+        self.start = source.start
+        n_windows, *axes = source.shape
+        axes[1 if channels_first else 0] = n_timesteps
+        self.shape = (n_windows, *axes)
+
+    @property
+    def overlaps(self) -> bool:  # type: ignore[override]  # derived, so read-only
+        """Whether two windows of the source are known to overlap."""
+        return self.source.overlaps
+
+    @property
+    def ndim(self) -> int:
+        """Number of axes, always 3."""
+        return 3
+
+    @property
+    def dtype(self) -> np.dtype[np.float32]:
+        """Data type of the windows, always float32."""
+        return np.dtype(np.float32)
+
+    def take(self, indices: ArrayLike) -> NDArray[np.float32]:
+        """Read selected windows of the source, and change them.
+
+        Parameters
+        ----------
+        indices : array-like of int of shape (n_selected,)
+            Indices of the windows.
+
+        Returns
+        -------
+        ndarray of shape (n_selected, *shape[1:]), dtype float32
+            The windows.
+        """
+        rows = np.arange(len(self))[np.asarray(indices)]
+        x = as_float64(self.source.take(rows), self.channels_first)
+        recording = None if self.recording is None else self.recording[rows]
+        return as_float32(self.function(x, recording), self.channels_first)
+
+    def observed_windows(self) -> NDArray[np.bool_] | None:
+        """Find the windows with an observed step, where the source has the same missing steps."""
+        return self.source.observed_windows() if self.shape == self.source.shape else None
+
+    def apart(self, indices: NDArray[np.intp]) -> MappedWindows | None:
+        """Cut the steps that selected windows cover into windows that share no step."""
+        pieces = self.source.apart(indices)
+        if pieces is None or (pieces.recording is None and self.recording is not None):
+            return None
+        return self._of(pieces, pieces.recording)
+
+    def _of(self, source: LazyWindows, recording: NDArray[np.intp] | None) -> MappedWindows:
+        """Return other windows, changed by the same function."""
+        n_timesteps = self.shape[2 if self.channels_first else 1]
+        return MappedWindows(
+            source, self.function, n_timesteps, recording, channels_first=self.channels_first
+        )
+
+    def __len__(self) -> int:
+        """Return the number of windows."""
+        return self.shape[0]
+
+    def __repr__(self) -> str:
+        """Describe the array without reading a window."""
+        return f"MappedWindows(shape={self.shape}, source={self.source!r})"
+
+    def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> NDArray[Any]:
+        """Read all windows into a new array (numpy's array protocol)."""
+        if copy is False:
+            raise ValueError(
+                "lazy windows cannot become an array without a copy; use numpy.asarray(X)."
+            )
+        return self.take(np.arange(len(self))).astype(dtype or np.float32, copy=False)
+
+    def __getitem__(self, key: Any) -> MappedWindows | NDArray[np.float32]:
+        """Select windows lazily; any other index reads the windows that it needs."""
+        first, *rest = key if isinstance(key, tuple) else (key,)
+        if first is None or first is Ellipsis:
+            return np.asarray(self)[key]
+        rows = np.arange(len(self))[first]
+        if np.ndim(rows) == 1 and all(_keeps_all(part) for part in rest):
+            recording = None if self.recording is None else self.recording[rows]
+            return self._of(self.source[rows], recording)  # type: ignore[index]
+        return self.take(np.atleast_1d(rows))[(0 if np.ndim(rows) == 0 else slice(None), *rest)]
+
+
+def _keeps_all(key: Any) -> bool:
+    """Return whether an index selects whole axes."""
+    return key is Ellipsis or (isinstance(key, slice) and key == slice(None))

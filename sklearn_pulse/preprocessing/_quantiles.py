@@ -1,0 +1,108 @@
+"""Exact quartiles of more values than fit into memory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ._statistics import Statistics, from_quartiles
+
+_DIGITS = ((51, 13), (38, 13), (25, 13), (12, 13), (0, 12))  # shift and width in bits, of 64
+_SIGN = np.uint64(1) << np.uint64(63)
+_QUARTILES = (0.25, 0.5, 0.75)
+
+
+def robust_of_pieces(
+    pieces: Callable[[], Iterable[NDArray[np.float64]]], n_channels: int
+) -> Statistics:
+    """Return median and scaled interquartile range of each channel, in five passes.
+
+    Floats are ordered as integers. Each pass counts how often the next digit takes each value among
+    the numbers that begin like the ones looked for, and so learns this digit. The memory does not
+    grow with the number of values, and the quartiles are exact.
+
+    Parameters
+    ----------
+    pieces : callable
+        Returns an iterable of arrays of shape (n, n_channels, n_timesteps), NaN where missing; the
+        same ones at each call.
+    n_channels : int
+        Number of channels.
+
+    Returns
+    -------
+    Statistics
+        Arrays of shape (n_channels,).
+    """
+    searches = [_Search() for _ in range(n_channels)]
+    for shift, width in _DIGITS:
+        for search in searches:
+            search.begin(shift, width)
+        for x in pieces():
+            for channel, search in enumerate(searches):
+                search.count(x[:, channel])
+        for search in searches:
+            search.learn_digit()
+    quartiles = np.array([search.quartiles() for search in searches]).reshape(-1, 3)
+    counts = np.array([search.n_values for search in searches])
+    return from_quartiles(counts, *quartiles.T)
+
+
+class _Search:
+    """Search for the numbers around three quartiles, digit by digit."""
+
+    def __init__(self) -> None:
+        self.n_values: int = -1  # not known yet
+        self.prefixes = [0] * 6  # of the numbers below and above each quartile
+        self.ranks = [0] * 6  # among the numbers that begin with the prefix
+
+    def begin(self, shift: int, width: int) -> None:
+        self.shift, self.width = np.uint64(shift), np.uint64(width)
+        size = 2**width
+        self.histograms = {prefix: np.zeros(size, np.int64) for prefix in self.prefixes}
+
+    def count(self, values: NDArray[np.float64]) -> None:
+        keys = _as_keys(values[~np.isnan(values)]) >> self.shift
+        digits = (keys & np.uint64(2 ** int(self.width) - 1)).astype(np.intp)
+        begin = keys >> self.width
+        for prefix, histogram in self.histograms.items():
+            counted = digits[begin == np.uint64(prefix)]
+            histogram += np.bincount(counted, minlength=len(histogram))
+
+    def learn_digit(self) -> None:
+        if self.n_values < 0:
+            self.n_values = int(self.histograms[0].sum())
+            below = [int((self.n_values - 1) * q) for q in _QUARTILES]
+            last = max(self.n_values - 1, 0)
+            self.ranks = [rank for low in below for rank in (low, min(low + 1, last))]
+        if not self.n_values:
+            return
+        for i, (prefix, rank) in enumerate(zip(self.prefixes, self.ranks, strict=True)):
+            up_to = self.histograms[prefix].cumsum()
+            digit = int(np.searchsorted(up_to, rank, side="right"))
+            self.ranks[i] = rank - (int(up_to[digit - 1]) if digit else 0)
+            self.prefixes[i] = (prefix << int(self.width)) | digit
+
+    def quartiles(self) -> list[float]:
+        if not self.n_values:
+            return [0.0] * 3
+        places = [(self.n_values - 1) * q for q in _QUARTILES]
+        pairs = _as_values(self.prefixes).reshape(3, 2).tolist()
+        return [
+            low + (place - int(place)) * (high - low)
+            for place, (low, high) in zip(places, pairs, strict=True)
+        ]
+
+
+def _as_keys(values: NDArray[np.float64]) -> NDArray[np.uint64]:
+    """Return integers in the order of the floats."""
+    bits = values.view(np.uint64)
+    return np.where(bits & _SIGN, ~bits, bits | _SIGN)
+
+
+def _as_values(keys: list[int]) -> NDArray[np.float64]:
+    """Return the floats of integers."""
+    bits = np.array(keys, dtype=np.uint64)
+    return np.where(bits & _SIGN, bits & ~_SIGN, ~bits).view(np.float64)

@@ -1,0 +1,207 @@
+"""Change of the sampling rate."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from functools import partial
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.signal import resample_poly
+from sklearn.base import ClassNamePrefixFeaturesOutMixin
+
+from .._parameters import check_real
+from ._base import BasePreprocessor
+from ._runs import observed_runs
+
+_LARGEST = 1000  # numerator and denominator of a ratio
+_TOLERANCE = 1e-6  # a rate is rarely written with more digits
+
+
+class Resampler(BasePreprocessor):
+    """Change the sampling rate of recordings or windows.
+
+    An anti-aliasing filter without a delay precedes the choice of steps (scipy's
+    ``resample_poly``).
+
+    Parameters
+    ----------
+    from_rate : float, default=None
+        Sampling rate of `X`, in Hz. `fit` needs it.
+    to_rate : float, default=None
+        Sampling rate of the output, in Hz. `fit` needs it.
+    input_layout : {"ntc", "nct"}, default="ntc"
+        Order of the last two axes of `X`: time before channels ("ntc"), or channels before time
+        ("nct"). The layout is never guessed. The output has the layout of the input.
+
+    Attributes
+    ----------
+    up_, down_ : int
+        Ratio of the rates: `to_rate` to `from_rate` is as `up_` to `down_`.
+    n_channels_in_ : int
+        Number of channels seen in `fit`.
+    n_features_in_ : int
+        Number of channels; number of time steps if `X` was 2-D.
+    feature_names_in_ : ndarray of str of shape (n_features_in_,)
+        Column names. Defined only if `X` was a DataFrame with string column names.
+
+    See Also
+    --------
+    BandpassFilter : Keep a band of frequencies.
+
+    Notes
+    -----
+    `n_timesteps` steps become ``ceil(n_timesteps * up_ / down_)``. Output step j lies at input step
+    ``j * down_ / up_``. It is missing (NaN) if and only if the input step at this time, rounded
+    down, is missing: gaps keep their place and do not spread. Each run of observed steps of a
+    channel is resampled as a signal of its own, whose first and last values go on beyond its ends;
+    its mean is taken out before and put back after, so that a large offset causes no ripple. A run
+    that lies between two output steps is lost.
+
+    `fit` reads no values. Lazy windows stay lazy in `transform`, and the starts of windows are
+    still counted in steps of the recording; everything else becomes an array in memory, or a list
+    of arrays. Each window of a bag is resampled by itself.
+
+    ``set_output`` concerns 2-D output; windows of several channels stay arrays.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn_pulse.preprocessing import Resampler
+    >>> recordings = [np.ones((360, 2)), np.ones((700, 2))]
+    >>> [x.shape for x in Resampler(360, 100).fit_transform(recordings)]
+    [(100, 2), (195, 2)]
+    """
+
+    _names_of: ClassVar[type] = ClassNamePrefixFeaturesOutMixin
+
+    def __init__(
+        self,
+        from_rate: float | None = None,
+        to_rate: float | None = None,
+        input_layout: Literal["ntc", "nct"] = "ntc",
+    ) -> None:
+        self.from_rate = from_rate
+        self.to_rate = to_rate
+        self.input_layout = input_layout
+
+    def _check_params(self) -> None:
+        super()._check_params()
+        for name in ("from_rate", "to_rate"):
+            meaning = "a sampling rate in Hz"
+            check_real(name, getattr(self, name), open_minimum=True, meaning=meaning, example=64)
+        self._ratio()
+
+    def _ratio(self) -> Fraction:
+        """Return the ratio of the rates; raise if it is not one of small integers."""
+        from_rate, to_rate = float(self.from_rate or 0), float(self.to_rate or 0)
+        with np.errstate(all="ignore"):
+            ratio = float(np.float64(to_rate) / np.float64(from_rate))
+        if not 1 / _LARGEST <= ratio <= _LARGEST:
+            raise ValueError(
+                f"from_rate={self.from_rate!r} and to_rate={self.to_rate!r} differ by a factor of"
+                f" more than {_LARGEST}: check their units (Hz), or resample in several steps."
+            )
+        nearest = Fraction(ratio).limit_denominator(_LARGEST)
+        if nearest > 1:
+            nearest = 1 / Fraction(1 / ratio).limit_denominator(_LARGEST)
+        if abs(float(nearest) / ratio - 1) > _TOLERANCE:
+            raise ValueError(
+                f"from_rate={self.from_rate!r} and to_rate={self.to_rate!r} are not in a ratio of"
+                f" integers up to {_LARGEST}: pass for example to_rate={from_rate * nearest:.10g}"
+                f" ({nearest.numerator} to {nearest.denominator})."
+            )
+        return nearest
+
+    def _length(self, n_timesteps: int) -> int:
+        return -(-n_timesteps * self.up_ // self.down_)
+
+    @property
+    def _n_features_out(self) -> int:
+        """Number of columns of 2-D output."""
+        return self._length(self.n_features_in_)
+
+    def fit(self, X: ArrayLike, y: Any = None) -> Resampler:
+        """Determine the ratio of the rates and record the number of channels.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_timesteps, n_channels), list or LazyWindows
+            Windows; also 2-D (univariate), 4-D (bags), or a list of recordings of shape
+            (n_timesteps, n_channels) that may differ in length. NaN is allowed.
+        y : None
+            Ignored. Present because scikit-learn passes it.
+
+        Returns
+        -------
+        Resampler
+            The fitted step, `self`.
+
+        Raises
+        ------
+        TypeError
+            If a parameter is of a wrong kind.
+        ValueError
+            If a rate is not positive and finite, if the rates are not in a ratio of integers up to
+            1000, or if `X` has a wrong number of axes.
+
+        Warns
+        -----
+        UserWarning
+            If there are more channels than time steps, as in a transposed array.
+        """
+        return self._fit(X)
+
+    def _learn(self, windows: Any) -> None:
+        self.up_, self.down_ = self._ratio().as_integer_ratio()
+
+    def transform(self, X: ArrayLike) -> NDArray[np.float32] | Any:
+        """Resample windows or recordings.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_timesteps, n_channels), list or LazyWindows
+            Windows as in `fit`; 3-D windows may have another number of time steps.
+
+        Returns
+        -------
+        ndarray, list of ndarray, or LazyWindows
+            The resampled windows, float32, with another number of time steps; a list for a list,
+            and lazy windows for lazy windows.
+
+        Raises
+        ------
+        ValueError
+            If `X` has an infinite value or another number of channels than in `fit`.
+        """
+        windows = self._read(X)
+        return self._map(windows, partial(_resample, up=self.up_, down=self.down_))
+
+
+def _resample(x: NDArray[np.float64], recording: Any, *, up: int, down: int) -> NDArray[np.float64]:
+    """Resample windows (n, n_channels, n_timesteps), each run of observed steps by itself."""
+    result = np.full((*x.shape[:2], -(-x.shape[2] * up // down)), np.nan)
+    complete = ~np.isnan(x).any(-1)
+    result[complete] = _resample_run(x[complete], 0, up, down)
+    for window, channel in np.argwhere(~complete):
+        for first, end in observed_runs(x[window, channel]):
+            # The first output step at or after an input step.
+            steps = slice(-(-first * up // down), -(-end * up // down))
+            run = x[window, channel, first:end]
+            result[window, channel, steps] = _resample_run(run, first, up, down)
+    return result
+
+
+def _resample_run(x: NDArray[np.float64], first: int, up: int, down: int) -> NDArray[np.float64]:
+    """Resample signals (..., n_timesteps) that begin at input step `first`.
+
+    Output steps fall on input steps that are multiples of `down`, so the signal is continued to
+    the left to begin on one of them, and what this adds is cut off again.
+    """
+    lead = first % down
+    mean = x.mean(-1, keepdims=True)
+    padded = np.concatenate([np.repeat(x[..., :1], lead, axis=-1), x], axis=-1) - mean
+    resampled = resample_poly(padded, up, down, axis=-1, padtype="edge")
+    skipped = -(-lead * up // down)
+    return np.asarray(resampled[..., skipped:] + mean)

@@ -1,0 +1,318 @@
+"""Centring and scaling of channels."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils.metaestimators import available_if
+
+from .._parameters import check_boolean, check_groups, check_option
+from ._base import BasePreprocessor
+from ._quantiles import robust_of_pieces
+from ._source import WindowSource
+from ._statistics import Statistics, of_pieces, of_windows, robust_of_windows
+from ._values import Mapping
+
+_NO_RECORDINGS = (
+    "per='recording' needs the recording of each window: call transform(X, groups=...) or"
+    " fit_transform(X, groups=...), in a pipeline through metadata routing"
+    " (set_transform_request(groups=True)); or pass bags (4-D), a list of recordings, or lazy"
+    " windows, which know their recordings."
+)
+
+
+def _keeps_statistics(scaler: Any) -> bool:
+    """Return True; raise an AttributeError if there will be nothing to undo a scaling with."""
+    if vars(scaler).get("center_", 0) is None or scaler.per != "channel":
+        raise AttributeError(
+            f"per={scaler.per!r} keeps no statistics to undo: keep the windows as they were, or fit"
+            " with per='channel'."
+        )
+    return True
+
+
+class WindowScaler(BasePreprocessor):
+    """Subtract the mean of each channel and divide by its standard deviation.
+
+    Networks train badly on channels whose values are large, tiny, or far from zero. Use this step
+    in front of an encoder, or on recordings before they are cut.
+
+    Parameters
+    ----------
+    with_mean : bool, default=True
+        Whether to subtract the mean.
+    with_std : bool, default=True
+        Whether to divide by the standard deviation.
+    per : {"channel", "window", "recording"}, default="channel"
+        What shares a mean and a standard deviation. "channel": all values of a channel seen in
+        `fit`, so that levels of windows, and of people, stay comparable. "window": the values of a
+        channel in one window, so that its level and amplitude are lost. "recording": the values of
+        a channel in all windows of a recording that are transformed together, so that differences
+        between people or electrodes are lost, and those in time stay. "window" and "recording"
+        learn nothing in `fit`. A recording in a list is one window.
+    robust : bool, default=False
+        Whether to take the median, and the interquartile range divided by 1.349 (which makes it
+        the standard deviation of normal data), so that outliers do not count.
+    input_layout : {"ntc", "nct"}, default="ntc"
+        Order of the last two axes of `X`: time before channels ("ntc"), or channels before time
+        ("nct"). The layout is never guessed. The output has the layout of the input.
+
+    Attributes
+    ----------
+    center_ : ndarray of float64 of shape (n_channels_in_,) or None
+        What is subtracted from each channel; None unless `per` is "channel".
+    scale_ : ndarray of float64 of shape (n_channels_in_,) or None
+        What each channel is divided by: 1 for a channel without spread. None unless `per` is
+        "channel".
+    n_channels_in_ : int
+        Number of channels seen in `fit`.
+    n_features_in_ : int
+        Number of channels; number of time steps if `X` was 2-D.
+    feature_names_in_ : ndarray of str of shape (n_features_in_,)
+        Column names. Defined only if `X` was a DataFrame with string column names.
+
+    See Also
+    --------
+    BandpassFilter : Remove slow drift and fast noise.
+    Resampler : Change the sampling rate.
+
+    Notes
+    -----
+    Missing values (NaN) are left out of the statistics and stay where they are; a value is missing
+    by itself, whatever the other channels hold. Sums are in float64, and the values are centred
+    before they are squared, so that an offset of 1e6 with a spread of 1 loses no precision.
+
+    `fit` reads arrays, memory maps, lists and lazy windows in blocks; ``robust=True`` reads them
+    five times, for exact quartiles. Lazy windows stay lazy in `transform`; everything else becomes
+    an array in memory, or a list of arrays. Windows that overlap count their common steps several
+    times.
+
+    `groups` is an argument of `transform` (and not a parameter of the constructor, nor an argument
+    of `fit`, which would not use it) since scikit-learn divides and routes arguments with one entry
+    per sample together with `X`. One request, ``set_transform_request(groups=True)``, serves
+    `fit` and `predict` of a pipeline.
+
+    ``set_output`` concerns 2-D output; windows of several channels stay arrays.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn_pulse.preprocessing import WindowScaler
+    >>> rng = np.random.default_rng(0)
+    >>> X = 1e6 + rng.normal(size=(20, 50, 2))  # raw counts of a converter
+    >>> scaled = WindowScaler().fit_transform(X)
+    >>> bool(abs(scaled.mean()) < 1e-6), round(float(scaled.std()), 3)
+    (True, 1.0)
+    >>> recordings = [rng.normal(size=(80, 2)), rng.normal(size=(130, 2))]
+    >>> [x.shape for x in WindowScaler(per="recording").fit_transform(recordings)]
+    [(80, 2), (130, 2)]
+    """
+
+    def __init__(
+        self,
+        with_mean: bool = True,
+        with_std: bool = True,
+        per: Literal["channel", "window", "recording"] = "channel",
+        robust: bool = False,
+        input_layout: Literal["ntc", "nct"] = "ntc",
+    ) -> None:
+        self.with_mean = with_mean
+        self.with_std = with_std
+        self.per = per
+        self.robust = robust
+        self.input_layout = input_layout
+
+    def _check_params(self) -> None:
+        super()._check_params()
+        check_boolean("with_mean", self.with_mean)
+        check_boolean("with_std", self.with_std)
+        check_option("per", self.per, ("channel", "window", "recording"))
+        check_boolean("robust", self.robust)
+
+    def fit(self, X: ArrayLike, y: Any = None) -> WindowScaler:
+        """Learn the mean and the standard deviation of each channel.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_timesteps, n_channels), list or LazyWindows
+            Windows; also 2-D (univariate), 4-D (bags), or a list of recordings of shape
+            (n_timesteps, n_channels) that may differ in length. NaN is allowed.
+        y : None
+            Ignored. Present because scikit-learn passes it.
+
+        Returns
+        -------
+        WindowScaler
+            The fitted step, `self`.
+
+        Raises
+        ------
+        TypeError
+            If a parameter is of a wrong kind.
+        ValueError
+            If a parameter is invalid, or if `X` has an infinite value or a wrong number of axes.
+
+        Warns
+        -----
+        UserWarning
+            If there are more channels than time steps, as in a transposed array.
+        """
+        return self._fit(X)
+
+    def _learn(self, windows: WindowSource) -> None:
+        self.center_ = self.scale_ = None
+        if self.per == "channel":
+            self.center_, self.scale_ = self._selected(self._streamed(windows, None))
+
+    def transform(
+        self, X: ArrayLike, *, groups: ArrayLike | None = None
+    ) -> NDArray[np.float32] | Any:
+        """Scale windows.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_timesteps, n_channels), list or LazyWindows
+            Windows as in `fit`; 3-D windows may have another number of time steps.
+        groups : array-like of shape (n_samples,), default=None
+            Recording of each window, for ``per="recording"``. Bags, lists and lazy windows know
+            their recordings, and `groups` is not used.
+
+        Returns
+        -------
+        ndarray, list of ndarray, or LazyWindows
+            The windows, float32, in the shape of the input; a list for a list, and lazy windows
+            for lazy windows.
+
+        Raises
+        ------
+        ValueError
+            If `X` has an infinite value or another number of channels than in `fit`, or if the
+            recordings are needed and unknown.
+        """
+        windows = self._read(X)
+        names = check_groups(groups, windows.n_samples)
+        if windows.recording is None and names is not None:
+            windows.recording = np.unique(names, return_inverse=True)[1]
+        return self._map(windows, self._scaling(windows))
+
+    def fit_transform(
+        self, X: ArrayLike, y: Any = None, *, groups: ArrayLike | None = None
+    ) -> NDArray[np.float32] | Any:
+        """Fit, and scale the same windows.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_timesteps, n_channels), list or LazyWindows
+            Windows, as in `fit`.
+        y : None
+            Ignored. Present because scikit-learn passes it.
+        groups : array-like of shape (n_samples,), default=None
+            Recording of each window, as in `transform`.
+
+        Returns
+        -------
+        ndarray, list of ndarray, or LazyWindows
+            The scaled windows.
+        """
+        return self.fit(X, y).transform(X, groups=groups)
+
+    @available_if(_keeps_statistics)
+    def inverse_transform(self, X: ArrayLike) -> NDArray[np.float32] | Any:
+        """Undo the scaling with the statistics of `fit`.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_timesteps, n_channels), list or LazyWindows
+            Scaled windows.
+
+        Returns
+        -------
+        ndarray, list of ndarray, or LazyWindows
+            The windows in their former units, float32: near 1e6 its values are 0.06 apart.
+
+        Raises
+        ------
+        AttributeError
+            If `per` is not "channel": the statistics of windows and recordings are not kept.
+        ValueError
+            If `X` has an infinite value or another number of channels than in `fit`.
+        """
+        windows = self._read(X)
+        return self._map(windows, partial(_unscale, statistics=(self.center_, self.scale_)))
+
+    def _scaling(self, windows: WindowSource) -> Mapping:
+        """Return the function that scales the windows."""
+        if self.center_ is not None and self.scale_ is not None:
+            return partial(_scale, statistics=Statistics(self.center_, self.scale_))
+        if self.per == "recording":
+            if windows.recording is None:
+                raise ValueError(_NO_RECORDINGS)
+            return self._by_recording(windows, windows.recording)
+        return partial(
+            _scale_windows, robust=self.robust, with_mean=self.with_mean, with_std=self.with_std
+        )
+
+    def _by_recording(self, windows: WindowSource, recording: NDArray[np.intp]) -> Mapping:
+        """Learn the statistics of each recording, one after the other."""
+        names, first = np.unique(np.sort(recording), return_index=True)
+        members = np.split(np.argsort(recording, kind="stable"), first[1:])
+        rows = [self._selected(self._streamed(windows, index)) for index in members]
+        statistics = Statistics(*map(np.array, zip(*rows, strict=True)))
+        return partial(_scale_recordings, statistics=statistics, names=names)
+
+    def _streamed(self, windows: WindowSource, index: NDArray[np.intp] | None) -> Statistics:
+        """Return the statistics of some windows, read in pieces."""
+        if self.robust:
+            return robust_of_pieces(lambda: windows.pieces(index), windows.n_channels)
+        return of_pieces(windows.pieces(index), windows.n_channels)
+
+    def _selected(self, statistics: Statistics) -> Statistics:
+        """Leave out what is not to be subtracted or divided by."""
+        return _select(statistics, self.with_mean, self.with_std)
+
+
+def _select(statistics: Statistics, with_mean: bool, with_std: bool) -> Statistics:
+    center, scale = statistics
+    return Statistics(
+        center if with_mean else np.zeros_like(center), scale if with_std else np.ones_like(scale)
+    )
+
+
+def _scale(
+    x: NDArray[np.float64], recording: Any, *, statistics: Statistics
+) -> NDArray[np.float64]:
+    """Scale windows (n, n_channels, n_timesteps) by statistics of shape (..., n_channels)."""
+    center, scale = statistics
+    return (x - center[..., np.newaxis]) / scale[..., np.newaxis]
+
+
+def _unscale(
+    x: NDArray[np.float64], recording: Any, *, statistics: tuple[Any, Any]
+) -> NDArray[np.float64]:
+    """Undo `_scale`."""
+    center, scale = statistics
+    return x * scale[..., np.newaxis] + center[..., np.newaxis]
+
+
+def _scale_windows(
+    x: NDArray[np.float64], recording: Any, *, robust: bool, with_mean: bool, with_std: bool
+) -> NDArray[np.float64]:
+    """Scale each window by its own statistics."""
+    own = robust_of_windows(x) if robust else of_windows(x)
+    return _scale(x, recording, statistics=_select(own, with_mean, with_std))
+
+
+def _scale_recordings(
+    x: NDArray[np.float64],
+    recording: NDArray[np.intp],
+    *,
+    statistics: Statistics,
+    names: NDArray[np.intp],
+) -> NDArray[np.float64]:
+    """Scale each window by the statistics of its recording."""
+    rows = np.searchsorted(names, recording)
+    own = Statistics(statistics.center[rows], statistics.scale[rows])
+    return _scale(x, recording, statistics=own)

@@ -1,0 +1,191 @@
+"""Checked input of a step, read a few windows at a time."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..windows import LazyWindows
+from ._lazy import MappedWindows
+from ._values import Mapping, as_float32, as_float64
+
+_BLOCK_VALUES = 2**20  # values read at a time, 8 MiB of float64
+
+Index = NDArray[np.intp]
+
+
+class WindowSource(ABC):
+    """Windows or recordings; memory maps and lazy windows stay where they are.
+
+    Attributes
+    ----------
+    n_samples : int
+        Number of rows of the input.
+    n_windows : int
+        Number of windows: of recordings in a list, of windows in all bags, else of rows.
+    n_channels : int
+        Number of channels.
+    n_timesteps : int
+        Number of time steps; those of the longest recording in a list.
+    shortest : tuple of int and str
+        Number of time steps of the shortest window, and its name in a message.
+    recording : ndarray of int of shape (n_windows,) or None
+        Recording of each window; None if the input does not tell.
+    """
+
+    n_samples: int
+    n_windows: int
+    n_channels: int
+    n_timesteps: int
+    shortest: tuple[int, str]
+    recording: Index | None = None
+
+    def __init__(self, data: Any, channels_first: bool) -> None:
+        self.data = data
+        self.channels_first = channels_first
+
+    @abstractmethod
+    def mapped(self, function: Mapping, length: Callable[[int], int]) -> Any:
+        """Return the input with `function` applied to every window, in the layout of the input."""
+
+    @abstractmethod
+    def _read(self, index: Index, steps: slice) -> NDArray[Any]:
+        """Read some steps of some windows, in the layout of the input."""
+
+    def _chunks(self, index: Index) -> Iterator[Index]:
+        """Divide windows into parts that are read at a time."""
+        size = max(1, _BLOCK_VALUES // (self.n_timesteps * self.n_channels))
+        for first in range(0, len(index), size):
+            yield index[first : first + size]
+
+    def _length(self, index: Index) -> int:
+        """Return the number of time steps of windows that are read at a time."""
+        return self.n_timesteps
+
+    def _take(self, index: Index, steps: slice = slice(None)) -> NDArray[np.float64]:
+        """Read windows, of shape (n, n_channels, n_timesteps); raise if a value is infinite."""
+        return as_float64(self._read(index, steps), self.channels_first)
+
+    def _mapped_blocks(self, function: Mapping) -> Iterator[tuple[Index, NDArray[np.float32]]]:
+        """Yield numbers of windows, and what `function` makes of them, in the input's layout."""
+        for index in self._chunks(np.arange(self.n_windows)):
+            recording = None if self.recording is None else self.recording[index]
+            yield index, as_float32(function(self._take(index), recording), self.channels_first)
+
+    def pieces(self, index: Index | None = None) -> Iterator[NDArray[np.float64]]:
+        """Yield the values of windows in pieces of bounded size.
+
+        Parameters
+        ----------
+        index : ndarray of int or None, default=None
+            Numbers of the windows; None means all.
+
+        Yields
+        ------
+        ndarray of shape (n, n_channels, n_timesteps)
+            Some steps of some windows.
+        """
+        for chunk in self._chunks(np.arange(self.n_windows) if index is None else index):
+            size = max(1, _BLOCK_VALUES // (len(chunk) * self.n_channels))
+            for first in range(0, self._length(chunk), size):
+                yield self._take(chunk, slice(first, first + size))
+
+
+class ArrayWindows(WindowSource):
+    """An array or memory map of two, three or four axes; a bag is a recording."""
+
+    def __init__(self, data: NDArray[Any], input_layout: str) -> None:
+        super().__init__(data, input_layout == "nct" and data.ndim > 2)
+        self.n_samples = len(data)
+        self.is_bag = data.ndim == 4
+        self.n_windows = self.n_samples * (data.shape[1] if self.is_bag else 1)
+        shape = (*data.shape, 1) if data.ndim == 2 else data.shape
+        self.n_timesteps, self.n_channels = _last_axes(shape, self.channels_first)
+        self.shortest = self.n_timesteps, "X has windows"
+        if self.is_bag:
+            self.recording = np.arange(self.n_windows) // data.shape[1]
+
+    def _read(self, index: Index, steps: slice) -> NDArray[Any]:
+        if self.is_bag:  # of overlapping windows, perhaps: a reshape would copy them all
+            rows: Any = np.divmod(index, self.data.shape[1])
+        elif len(index) and index[-1] - index[0] + 1 == len(index):
+            rows = (slice(index[0], index[-1] + 1),)  # the numbers ascend
+        else:
+            rows = (index,)
+        x = self.data[(*rows, slice(None), steps) if self.channels_first else (*rows, steps)]
+        return x[:, :, np.newaxis] if self.data.ndim == 2 else x
+
+    def mapped(self, function: Mapping, length: Callable[[int], int]) -> NDArray[np.float32]:
+        """Return an array in memory."""
+        axes = [length(self.n_timesteps), self.n_channels]
+        axes = axes[::-1] if self.channels_first else axes
+        result = np.empty((self.n_windows, *axes), dtype=np.float32)
+        for index, x in self._mapped_blocks(function):
+            result[index[0] : index[-1] + 1] = x
+        if self.data.ndim == 2:
+            return result[:, :, 0]
+        return result.reshape(*self.data.shape[:-2], *axes)
+
+
+class RecordingList(WindowSource):
+    """A list of recordings that may differ in length, read one after the other."""
+
+    def __init__(self, data: list[NDArray[Any]], input_layout: str) -> None:
+        super().__init__(data, input_layout == "nct")
+        self.n_samples = self.n_windows = len(data)
+        self.lengths = [self._axes(x)[0] for x in data]
+        self.n_timesteps, self.n_channels = max(self.lengths), self._axes(data[0])[1]
+        shortest = int(np.argmin(self.lengths))
+        self.shortest = self.lengths[shortest], f"X[{shortest}] is a recording"
+        self.recording = np.arange(self.n_windows)
+
+    def _axes(self, x: NDArray[Any]) -> tuple[int, int]:
+        return (len(x), 1) if x.ndim == 1 else _last_axes(x.shape, self.channels_first)
+
+    def _chunks(self, index: Index) -> Iterator[Index]:
+        yield from index[:, np.newaxis]
+
+    def _length(self, index: Index) -> int:
+        return self.lengths[index[0]]
+
+    def _read(self, index: Index, steps: slice) -> NDArray[Any]:
+        x = self.data[index[0]]
+        if x.ndim == 1:
+            x = x[np.newaxis] if self.channels_first else x[:, np.newaxis]
+        return x[np.newaxis, :, steps] if self.channels_first else x[np.newaxis, steps]
+
+    def mapped(self, function: Mapping, length: Callable[[int], int]) -> list[NDArray[np.float32]]:
+        """Return a list of arrays in memory, each with the axes of its recording."""
+        blocks = zip(self.data, self._mapped_blocks(function), strict=True)
+        return [y[0].ravel() if x.ndim == 1 else y[0] for x, (_, y) in blocks]
+
+
+class LazySource(WindowSource):
+    """Lazy windows, which stay lazy."""
+
+    def __init__(self, data: LazyWindows, input_layout: str) -> None:
+        super().__init__(data, input_layout == "nct")
+        self.n_samples = self.n_windows = data.shape[0]
+        self.n_timesteps, self.n_channels = _last_axes(data.shape, self.channels_first)
+        self.shortest = self.n_timesteps, "X has windows"
+        self.recording = data.recording
+
+    def _read(self, index: Index, steps: slice) -> NDArray[Any]:
+        x = self.data.take(index)
+        return x[:, :, steps] if self.channels_first else x[:, steps]
+
+    def mapped(self, function: Mapping, length: Callable[[int], int]) -> MappedWindows:
+        """Return lazy windows; nothing is read."""
+        n_timesteps = length(self.n_timesteps)
+        return MappedWindows(
+            self.data, function, n_timesteps, self.recording, channels_first=self.channels_first
+        )
+
+
+def _last_axes(shape: tuple[int, ...], channels_first: bool) -> tuple[int, int]:
+    """Return the numbers of time steps and channels."""
+    return (shape[-1], shape[-2]) if channels_first else (shape[-2], shape[-1])

@@ -1,0 +1,161 @@
+"""Centre and scale of channels, from observed values only, in float64."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+# Interquartile range of a normal distribution, in standard deviations.
+NORMAL_RANGE = 1.3489795003921634
+_ROUNDING = 1e-14  # a spread below this share of the largest value is rounding
+
+
+class Statistics(NamedTuple):
+    """Centre and scale.
+
+    Attributes
+    ----------
+    center : ndarray of float64
+        What is subtracted: 0 where nothing was observed.
+    scale : ndarray of float64
+        What is divided by: 1 where nothing was observed, or where all values are the same.
+    """
+
+    center: NDArray[np.float64]
+    scale: NDArray[np.float64]
+
+
+def of_pieces(pieces: Iterable[NDArray[np.float64]], n_channels: int) -> Statistics:
+    """Return mean and population standard deviation of each channel, in one pass.
+
+    Each piece is centred by its own mean, and the moments of pieces are merged (Chan, Golub and
+    LeVeque 1979); so an offset that is far larger than the spread costs no precision.
+
+    Parameters
+    ----------
+    pieces : iterable of ndarray of shape (n, n_channels, n_timesteps)
+        Values, NaN where missing.
+    n_channels : int
+        Number of channels.
+
+    Returns
+    -------
+    Statistics
+        Arrays of shape (n_channels,).
+    """
+    count, mean, squares = np.zeros((3, n_channels))
+    low, high = np.full(n_channels, np.inf), np.full(n_channels, -np.inf)
+    for x in pieces:
+        n, own_mean, own_squares = _moments(x.swapaxes(0, 1).reshape(n_channels, -1))
+        total = count + n
+        share = n / np.maximum(total, 1)
+        delta = own_mean - mean
+        squares += own_squares + delta**2 * count * share
+        mean += delta * share
+        count = total
+        low = np.fmin(low, np.fmin.reduce(x, axis=(0, 2), initial=np.inf))
+        high = np.fmax(high, np.fmax.reduce(x, axis=(0, 2), initial=-np.inf))
+    mean = np.where(low == high, low, mean)  # free of rounding
+    return _checked(count, mean, np.sqrt(squares / np.maximum(count, 1)), low, high)
+
+
+def of_windows(x: NDArray[np.float64]) -> Statistics:
+    """Return mean and population standard deviation of each channel of each window.
+
+    Parameters
+    ----------
+    x : ndarray of shape (n, n_channels, n_timesteps)
+        Windows, NaN where missing.
+
+    Returns
+    -------
+    Statistics
+        Arrays of shape (n, n_channels).
+    """
+    count, mean, squares = _moments(x)
+    low = np.fmin.reduce(x, axis=-1, initial=np.inf)
+    high = np.fmax.reduce(x, axis=-1, initial=-np.inf)
+    mean = np.where(low == high, low, mean)
+    return _checked(count, mean, np.sqrt(squares / np.maximum(count, 1)), low, high)
+
+
+def robust_of_windows(x: NDArray[np.float64]) -> Statistics:
+    """Return median and scaled interquartile range of each channel of each window.
+
+    Parameters
+    ----------
+    x : ndarray of shape (n, n_channels, n_timesteps)
+        Windows, NaN where missing.
+
+    Returns
+    -------
+    Statistics
+        Arrays of shape (n, n_channels).
+    """
+    ordered = np.sort(x, axis=-1)  # NaN comes last
+    count = np.sum(~np.isnan(x), axis=-1)
+
+    def quantile(q: float) -> NDArray[np.float64]:
+        place = np.maximum(count - 1, 0) * q
+        below = np.floor(place).astype(np.intp)
+        above = np.minimum(below + 1, np.maximum(count - 1, 0))
+        lower, upper = (
+            np.take_along_axis(ordered, at[..., np.newaxis], axis=-1)[..., 0]
+            for at in (below, above)
+        )
+        return lower + (place - below) * (upper - lower)
+
+    return from_quartiles(count, quantile(0.25), quantile(0.5), quantile(0.75))
+
+
+def from_quartiles(
+    count: NDArray[np.intp],
+    first: NDArray[np.float64],
+    median: NDArray[np.float64],
+    third: NDArray[np.float64],
+) -> Statistics:
+    """Return the median, and the interquartile range in units of a standard deviation.
+
+    Parameters
+    ----------
+    count : ndarray of int
+        Number of observed values.
+    first, median, third : ndarray of float64
+        The quartiles.
+
+    Returns
+    -------
+    Statistics
+        Median and scale.
+    """
+    return _checked(count, median, (third - first) / NORMAL_RANGE, first, third)
+
+
+def _moments(
+    x: NDArray[np.float64],
+) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+    """Return number, mean and sum of squared deviations of the observed values on the last axis."""
+    seen = ~np.isnan(x)
+    n = seen.sum(-1).astype(np.float64)
+    mean = np.where(seen, x, 0.0).sum(-1) / np.maximum(n, 1)
+    deviation = np.where(seen, x - mean[..., np.newaxis], 0.0)
+    # The second term would be 0 without rounding of the mean.
+    squares = (deviation**2).sum(-1) - deviation.sum(-1) ** 2 / np.maximum(n, 1)
+    return n, mean, np.maximum(squares, 0.0)
+
+
+def _checked(
+    count: NDArray[np.floating | np.integer],
+    center: NDArray[np.float64],
+    spread: NDArray[np.float64],
+    low: NDArray[np.float64],
+    high: NDArray[np.float64],
+) -> Statistics:
+    """Replace what cannot be subtracted or divided by."""
+    unseen = count == 0
+    largest = np.where(unseen, 0.0, np.maximum(np.abs(low), np.abs(high)))
+    constant = unseen | (low == high) | (spread <= _ROUNDING * largest)
+    return Statistics(np.where(unseen, 0.0, center), np.where(constant, 1.0, spread))

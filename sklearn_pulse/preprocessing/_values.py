@@ -1,0 +1,75 @@
+"""Values of windows: float64 while a step computes, float32 when it is done."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+_LARGEST = float(np.finfo(np.float32).max)
+
+# From windows of shape (n, n_channels, n_timesteps), and the recording of each, to such windows.
+Mapping = Callable[[NDArray[np.float64], NDArray[np.intp] | None], NDArray[np.float64]]
+
+
+def as_float64(x: NDArray[Any], channels_first: bool) -> NDArray[np.float64]:
+    """Copy windows into an array of shape (n, n_channels, n_timesteps).
+
+    Time is the last axis of contiguous memory, so that sums over time do not depend on the other
+    windows.
+
+    Parameters
+    ----------
+    x : ndarray of shape (n, n_timesteps, n_channels)
+        Windows; of shape (n, n_channels, n_timesteps) with `channels_first`.
+    channels_first : bool
+        Order of the last two axes.
+
+    Returns
+    -------
+    ndarray of shape (n, n_channels, n_timesteps)
+        The copy.
+
+    Raises
+    ------
+    ValueError
+        If a value is infinite, or too large for float32.
+    """
+    x = np.array(x if channels_first else x.swapaxes(1, 2), dtype=np.float64, order="C")
+    if (np.abs(x) > _LARGEST).any():
+        raise ValueError(
+            "Input X contains infinity or a value too large for float32: replace it, by NaN if the"
+            " value is missing (missing values are kept)."
+        )
+    return x
+
+
+def as_float32(x: NDArray[np.float64], channels_first: bool) -> NDArray[np.float32]:
+    """Round the results of a step, and swap the last two axes unless `channels_first`.
+
+    Parameters
+    ----------
+    x : ndarray of shape (n, n_channels, n_timesteps)
+        Windows.
+    channels_first : bool
+        Order of the last two axes of the result.
+
+    Returns
+    -------
+    ndarray
+        The windows.
+
+    Raises
+    ------
+    ValueError
+        If a value is too large for float32.
+    """
+    if (np.abs(x) > _LARGEST).any():
+        raise ValueError(
+            "The values of X lead to results too large for float32: replace outliers by NaN, or fit"
+            " on data of this scale."
+        )
+    rounded = x.astype(np.float32)
+    return rounded if channels_first else rounded.swapaxes(1, 2)

@@ -1,0 +1,99 @@
+"""BandpassFilter against scipy, run by run."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.signal import butter, sosfiltfilt
+
+from sklearn_pulse.preprocessing import BandpassFilter
+from tests.preprocessing.data import make_gaps, one_by_one, quick
+
+CASES = [(0.5, 8.0, 4), (None, 8.0, 3), (0.5, None, 2), (None, 30.0, 1)]
+
+
+def slow_filter(x, low, high, order):
+    """Filter each run of observed steps of one channel by itself."""
+    if low is None:
+        sos = butter(order, high, "lowpass", fs=64, output="sos")
+    elif high is None:
+        sos = butter(order, low, "highpass", fs=64, output="sos")
+    else:
+        sos = butter(order, [low, high], "bandpass", fs=64, output="sos")
+    result = np.full(len(x), np.nan)
+    steps = []
+    for t in range(len(x) + 1):
+        if t < len(x) and not np.isnan(x[t]):
+            steps.append(t)
+        elif steps:
+            try:
+                result[steps] = sosfiltfilt(sos, x[steps])
+            except ValueError:  # the run is no longer than scipy's padding
+                result[steps] = sosfiltfilt(sos, x[steps], padlen=len(steps) - 1)
+            steps = []
+    return result
+
+
+@pytest.mark.parametrize(("low", "high", "order"), CASES)
+def test_equals_scipy(low, high, order):
+    X = make_gaps(n_timesteps=140)
+    result = BandpassFilter(low, high, 64, order=order).fit_transform(X)
+    expected = one_by_one(lambda x: slow_filter(x, low, high, order), X)
+    np.testing.assert_allclose(result, expected, rtol=1e-5, atol=1e-5)
+
+
+@quick
+@given(
+    x=st.lists(st.floats(-10, 10) | st.just(np.nan), min_size=1, max_size=30),
+    case=st.sampled_from(CASES[1::2]),
+)
+def test_short_runs_are_filtered(x, case):
+    low, high, order = case
+    x = np.array(x)
+    result = BandpassFilter(low, high, 64, order=order).fit_transform(x[np.newaxis])
+    np.testing.assert_allclose(result[0], slow_filter(x, low, high, order), rtol=1e-4, atol=1e-4)
+
+
+def test_frequencies_in_the_band_stay_in_phase_and_others_go():
+    time = np.arange(64 * 30) / 64
+    inside, slow, fast = (np.sin(2 * np.pi * f * time) for f in (2.0, 0.02, 25.0))
+    X = (1e6 + inside + 10 * slow + fast)[np.newaxis]
+    result = BandpassFilter(0.5, 8.0, 64).fit_transform(X)[0]
+    middle = slice(640, -640)
+    np.testing.assert_allclose(result[middle], inside[middle], atol=0.02)
+
+
+def test_windows_shorter_than_a_period_are_refused():
+    step = BandpassFilter(0.5, 8.0, 64)
+    message = "X has windows of 100 time steps, .* one period of low=0.5 at rate=64 .128 steps"
+    with pytest.raises(ValueError, match=f"{message}.*filter recordings before"):
+        step.fit(np.zeros((2, 100, 1)))
+    fitted = step.fit(np.zeros((2, 128, 1)))
+    with pytest.raises(ValueError, match=r"X\[1\] is a recording of 20 time steps"):
+        fitted.transform([np.zeros(200), np.zeros(20)])
+    padded = np.full((1, 128, 1), np.nan)
+    padded[0, :20] = 1.0
+    assert np.isfinite(fitted.transform(padded)[0, :20]).all()
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"rate": None}, TypeError, "rate must be a number .*the sampling rate in Hz.*rate=64"),
+        ({"rate": 0}, ValueError, "rate must be"),
+        ({"rate": np.inf}, ValueError, "rate must be"),
+        ({"high": 32.0}, ValueError, r"high must be a number in \(0, 32\).*half of rate=64"),
+        ({"low": 0.0}, ValueError, "low must be"),
+        ({"low": "1"}, TypeError, "low must be"),
+        ({"low": 8.0}, ValueError, "low=8.0 must be below high=8.0"),
+        ({"low": None, "high": None}, ValueError, "low and high are both None"),
+        ({"order": 0}, ValueError, "order must be"),
+        ({"order": 2.5}, TypeError, "order must be"),
+    ],
+)
+def test_parameters_are_checked(options, error, message):
+    step = BandpassFilter(**{"low": 0.5, "high": 8.0, "rate": 64} | options)
+    with pytest.raises(error, match=message):
+        step.fit(np.zeros((2, 200, 1)))

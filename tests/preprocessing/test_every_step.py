@@ -1,0 +1,199 @@
+"""What every step of the room keeps: shapes, missing values, layouts, containers."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from sklearn.base import clone
+from sklearn.decomposition import PCA
+from sklearn.pipeline import make_pipeline
+
+from sklearn_pulse.features import StatisticsTransformer
+from sklearn_pulse.preprocessing import BandpassFilter, Resampler, WindowScaler
+from sklearn_pulse.windows import SlidingWindows
+from tests.helpers import sklearn_suite
+from tests.preprocessing.data import IDS, STEPS, as_lazy, make_gaps, quick, windows
+
+every_step = pytest.mark.parametrize("step", STEPS, ids=IDS)
+
+
+@sklearn_suite(
+    [
+        WindowScaler(),
+        WindowScaler(per="window", robust=True),
+        BandpassFilter(high=20, rate=64),
+        Resampler(64, 100),
+    ]
+)
+def test_scikit_learn_checks(estimator, check):
+    check(estimator)
+
+
+@every_step
+def test_every_container_holds_the_same_windows(step, tmp_path):
+    X = make_gaps()
+    expected = clone(step).fit_transform(X)
+    assert expected.dtype == np.float32
+    np.save(tmp_path / "X.npy", X)
+    same = {
+        "memory map": np.load(tmp_path / "X.npy", mmap_mode="r"),
+        "Fortran order": np.asfortranarray(X),
+        "reversed": X[::-1][::-1],
+        "bag": X.reshape(3, 2, *X.shape[1:]),
+        "list": list(X),
+        "lazy": as_lazy(X),
+    }
+    before = X.copy()
+    for name, given_as in same.items():
+        fitted = clone(step).fit(given_as)
+        assert (fitted.n_channels_in_, fitted.n_features_in_) == (2, 2)
+        result = fitted.transform(given_as)
+        assert isinstance(result, list) == (name == "list")
+        result = np.asarray(result).reshape(expected.shape)
+        np.testing.assert_allclose(result, expected, rtol=1e-5, atol=1e-6, err_msg=name)
+    first = clone(step).set_params(input_layout="nct").fit_transform(X.swapaxes(1, 2))
+    np.testing.assert_allclose(first.swapaxes(1, 2), expected, rtol=1e-6)
+    lazy_first = clone(step).fit(X).transform(as_lazy(X))
+    np.testing.assert_array_equal(lazy_first[1:3], lazy_first.take([1, 2]))
+    np.testing.assert_array_equal(X, before)
+
+
+@every_step
+def test_univariate_input_has_two_axes_or_one(step):
+    X = make_gaps(n_channels=1)
+    expected = clone(step).fit_transform(X)
+    table = clone(step).fit(X[:, :, 0])
+    np.testing.assert_array_equal(table.transform(X[:, :, 0]), expected[:, :, 0])
+    np.testing.assert_array_equal(table.transform(X), expected)
+    series = clone(step).fit_transform([X[0, :, 0], X[1, :-1, 0]])
+    assert [x.ndim for x in series] == [1, 1]
+    objects = np.empty(2, dtype=object)
+    objects[:] = [X[0, :, 0], X[1, :-1, 0]]
+    for x, y in zip(clone(step).fit_transform(objects), series, strict=True):
+        np.testing.assert_array_equal(x, y)
+
+
+@quick
+@given(X=windows)
+@pytest.mark.filterwarnings("ignore:X, to be preprocessed:UserWarning")
+def test_missing_values_stay_where_they_are(X):
+    for step in STEPS:
+        fitted = clone(step).fit(X)
+        result = fitted.transform(X)
+        source = np.arange(result.shape[1])
+        if isinstance(step, Resampler):
+            source = source * fitted.down_ // fitted.up_
+        missing = np.isnan(X)[:, source]
+        assert (missing <= np.isnan(result)).all()
+        whole = ~np.isnan(X).any(1, keepdims=True)
+        assert not (np.isnan(result) & whole).any()
+        if len(source) >= X.shape[1]:  # shorter output may fall between the ends of a run
+            np.testing.assert_array_equal(np.isnan(result), missing)
+
+
+@every_step
+@pytest.mark.parametrize("n_rows", [1, 3])
+def test_a_row_does_not_depend_on_the_other_rows(step, n_rows):
+    X = make_gaps()
+    fitted = clone(step).fit(X)
+    expected = fitted.transform(X)[:n_rows]
+    np.testing.assert_array_equal(fitted.transform(X[:n_rows]), expected)
+
+
+@every_step
+def test_recordings_of_unequal_length(step):
+    recordings = [x[: len(x) - 3 * i] for i, x in enumerate(make_gaps(3))]
+    fitted = clone(step).fit(recordings)
+    for x, y in zip(recordings, fitted.transform(recordings), strict=True):
+        assert y.dtype == np.float32
+        np.testing.assert_array_equal(y, fitted.transform(x[np.newaxis])[0])
+
+
+@every_step
+def test_pandas_holds_tables_and_arrays_hold_windows(step):
+    frame = pd.DataFrame(make_gaps(n_channels=1)[:, :, 0]).add_prefix("t")
+    table = clone(step).set_output(transform="pandas").fit(frame)
+    result = table.transform(frame)
+    assert list(result) == table.get_feature_names_out().tolist()
+    assert result.index.equals(frame.index)
+    if isinstance(step, Resampler):
+        assert list(result)[:2] == ["resampler0", "resampler1"]
+    else:
+        assert list(result) == list(frame)
+    X = make_gaps()
+    pipe = make_pipeline(clone(step), StatisticsTransformer()).fit(X[:2])
+    pipe.set_output(transform="pandas")
+    assert isinstance(pipe.transform(X[:2]), pd.DataFrame)
+    assert isinstance(pipe[0].transform(X), np.ndarray)
+    assert not hasattr(pipe[0], "get_feature_names_out")
+    refitted = pipe[0].fit(frame)
+    assert isinstance(refitted.transform(frame), pd.DataFrame)
+
+
+def test_a_chain_of_steps_in_front_of_an_encoder():
+    X = make_gaps(n_timesteps=80)[[0, 1, 3, 5]]
+    chain = make_pipeline(
+        BandpassFilter(1, 20, 64), Resampler(64, 32), WindowScaler(), StatisticsTransformer()
+    )
+    lazy = chain.fit_transform(as_lazy(X))
+    np.testing.assert_allclose(lazy, chain.fit_transform(X), rtol=1e-4, atol=1e-5)
+    recordings = [x[: 80 - 9 * i] for i, x in enumerate(X)]
+    bags = make_pipeline(
+        Resampler(64, 32), WindowScaler(), SlidingWindows(10), StatisticsTransformer()
+    )
+    assert make_pipeline(bags, PCA(2)).fit_transform(recordings).shape == (4, 2)
+
+
+@pytest.mark.parametrize("value", [np.inf, -np.inf, 1e39])
+@every_step
+def test_infinity_is_refused(step, value):
+    X = make_gaps()
+    fitted = clone(step).fit(X)
+    X[2, 3, 0] = value
+    for given_as in (X, list(X), X.reshape(2, 3, 40, 2)):
+        with pytest.raises(ValueError, match="infinity or a value too large"):
+            fitted.transform(given_as)
+        with pytest.raises(ValueError, match="infinity or a value too large"):
+            clone(step).fit_transform(given_as)
+
+
+@pytest.mark.parametrize(
+    ("X", "message"),
+    [
+        (np.zeros((1, 2, 2, 9, 2)), "X has 5 axes"),
+        (np.zeros((2, 0, 3)), "empty axis"),
+        (np.zeros((0, 5, 2)), "0 sample"),
+        (np.zeros(5), "Reshape your data"),
+        ([np.zeros((5, 2)), np.zeros((4, 3))], r"X\[1\] has shape \(4, 3\); .* the 2 channels"),
+        ([np.zeros((5, 2)), np.full((4, 2), "a")], "could not convert|dtype"),
+        ([pd.DataFrame({"a": [1]}, index=pd.MultiIndex.from_tuples([(0, 0)]))], "pandas panel"),
+        (np.zeros((2, 5, 2), complex), "Complex data not supported"),
+    ],
+)
+@every_step
+def test_unusable_input_leaves_the_step_as_it_was(step, X, message):
+    fitted = clone(step).fit(make_gaps())
+    before = dict(vars(fitted))
+    with pytest.raises(ValueError, match=message):
+        fitted.fit(X)
+    assert vars(fitted) == before
+
+
+@every_step
+def test_other_channels_are_refused(step):
+    fitted = clone(step).fit(make_gaps())
+    for X in (np.zeros((2, 40, 3)), [np.zeros((40, 3)), np.zeros((39, 3))], np.zeros((2, 40))):
+        with pytest.raises(ValueError, match=r"X has \d channels, but .* was fitted with 2"):
+            fitted.transform(X)
+    with pytest.raises(ValueError, match="looks transposed"):
+        fitted.transform(np.zeros((1, 2, 40)))
+
+
+@pytest.mark.parametrize("step", [WindowScaler, Resampler, BandpassFilter])
+def test_the_layout_is_checked(step):
+    rates = {"rate": 64, "high": 20, "from_rate": 2, "to_rate": 1}
+    known = {name: value for name, value in rates.items() if name in step._get_param_names()}
+    with pytest.raises(ValueError, match="input_layout must be one of 'ntc', 'nct'"):
+        step(**known, input_layout="tnc").fit(make_gaps())

@@ -1,0 +1,122 @@
+"""Resampler against scipy, and its treatment of gaps."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.signal import firwin, resample_poly
+
+from sklearn_pulse.preprocessing import Resampler
+from tests.preprocessing.data import quick
+
+KAISER = ("kaiser", 5.0)
+
+
+def slow_resample(x, up, down):
+    """Output steps of one channel: each run of observed steps goes on with its end values."""
+    half = 10 * max(up, down)
+    taps = np.ones(1) if up == down else firwin(2 * half + 1, 1 / max(up, down), window=KAISER)
+    taps, half = up * taps, len(taps) // 2
+    n_out = -(-len(x) * up // down)
+    result = np.full(n_out, np.nan)
+    for j in range(n_out):
+        first = last = j * down // up
+        if np.isnan(x[first]):
+            continue
+        while first > 0 and not np.isnan(x[first - 1]):
+            first -= 1
+        while last < len(x) - 1 and not np.isnan(x[last + 1]):
+            last += 1
+        run = x[first : last + 1]
+        result[j] = run.mean()
+        for k in range(-half, half + 1):  # distance on the grid of up-sampled steps
+            if (j * down - k) % up == 0:
+                place = min(max((j * down - k) // up - first, 0), len(run) - 1)
+                result[j] += taps[half + k] * (run[place] - run.mean())
+    return result
+
+
+@quick
+@given(
+    x=st.lists(st.floats(-10, 10) | st.just(np.nan), min_size=1, max_size=16),
+    rates=st.sampled_from([(64, 80), (3, 2), (2, 3), (1, 1), (5, 1), (1, 4)]),
+)
+def test_equals_the_formula(x, rates):
+    x = np.array(x)
+    fitted = Resampler(*rates).fit(x[np.newaxis])
+    result = fitted.transform(x[np.newaxis])[0]
+    expected = slow_resample(x, fitted.up_, fitted.down_)
+    np.testing.assert_allclose(result, expected, rtol=1e-4, atol=1e-4)
+
+
+def test_without_gaps_it_is_scipy():
+    X = np.random.default_rng(0).normal(size=(3, 90, 2))
+    mean = X.mean(1, keepdims=True)
+    expected = mean + resample_poly(X - mean, 25, 16, axis=1, padtype="edge")
+    np.testing.assert_allclose(Resampler(64, 100).fit_transform(X), expected, atol=1e-5)
+
+
+def test_sines_keep_their_times_and_high_frequencies_do_not_fold():
+    def signal(rate, *frequencies):
+        time = np.arange(10 * rate) / rate
+        return sum(np.sin(2 * np.pi * f * time) for f in frequencies)
+
+    result = Resampler(256, 100).fit_transform(signal(256, 3.0, 90.0)[np.newaxis])[0]
+    expected = signal(100, 3.0)
+    assert result.shape == expected.shape
+    np.testing.assert_allclose(result[100:-100], expected[100:-100], atol=0.01)
+
+
+@pytest.mark.parametrize("level", [1e6, -3e7])
+def test_an_offset_makes_no_ripple(level):
+    X = np.full((1, 60), level)
+    X[0, 20:25] = np.nan
+    result = Resampler(64, 100).fit_transform(X)
+    assert set(result[~np.isnan(result)]) == {np.float32(level)}
+
+
+def test_a_run_between_two_output_steps_is_lost():
+    X = np.array([[0.0, np.nan, 1.0, np.nan, 2.0, 2.0, 2.0, 2.0]])
+    result = Resampler(4, 1).fit_transform(X)[0]
+    np.testing.assert_allclose(result, [0.0, 2.0])
+
+
+@pytest.mark.parametrize(
+    ("rates", "ratio"),
+    [
+        ((64, 100), (25, 16)),
+        ((360, 100.0), (5, 18)),
+        ((31.25, 250), (8, 1)),
+        ((100 / 3, 50), (3, 2)),
+        ((0.1, 0.3), (3, 1)),
+        ((1000, 1), (1, 1000)),
+        ((1, 1000), (1000, 1)),
+        ((np.float32(128), np.int64(64)), (1, 2)),
+    ],
+)
+def test_ratio_of_rates(rates, ratio):
+    fitted = Resampler(*rates).fit(np.zeros((1, 4)))
+    assert (fitted.up_, fitted.down_) == ratio
+
+
+@pytest.mark.parametrize(
+    ("rates", "error", "message"),
+    [
+        ((None, 100), TypeError, "from_rate must be .*a sampling rate in Hz.*from_rate=64"),
+        ((64, None), TypeError, "to_rate must be"),
+        ((64, True), TypeError, "to_rate must be"),
+        ((0, 100), ValueError, "from_rate must be"),
+        ((64, -1), ValueError, "to_rate must be"),
+        ((64, np.nan), ValueError, "to_rate must be"),
+        ((64, np.inf), ValueError, "to_rate must be"),
+        ((64, 64001), ValueError, "differ by a factor of more than 1000: check their units"),
+        ((1e-320, 1e300), ValueError, "differ by a factor"),
+        ((100, 33.333), ValueError, r"integers up to 1000: .* to_rate=33\.33333333 \(1 to 3\)"),
+        ((33.333, 100), ValueError, r"integers up to 1000: .* to_rate=99\.999 \(3 to 1\)"),
+    ],
+)
+def test_rates_are_checked(rates, error, message):
+    with pytest.raises(error, match=message):
+        Resampler(*rates).fit(np.zeros((1, 4)))
