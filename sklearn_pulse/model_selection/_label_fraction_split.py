@@ -186,11 +186,11 @@ class LabelFractionSplit(BaseCrossValidator):
         self, labels: NDArray[Any], groups: NDArray[Any] | None, seed: int
     ) -> NDArray[np.intp]:
         """Return the positions of the rows that keep their label."""
-        if self.n_groups is not None:
+        if groups is not None and self.n_groups is not None:
             names = np.unique(groups)
             order = names[own_permutation(names.size, seed)]
             return rows_of_groups(labels, groups, order, self.n_groups)
-        n_drawn = int(self.fraction * labels.size)
+        n_drawn = int((self.fraction or 0.0) * labels.size)
         if self.smoothing == "published":
             return _published_draw(labels, n_drawn, seed)
         permutation = own_permutation(labels.size, seed)
