@@ -95,7 +95,7 @@ def test_the_message_names_a_channel_and_its_numbers():
     windows[3, 2:5] = np.nan
     text = warning_of(windows)
     assert "extreme in 1 of 2 channels: the mean of channel 1 is" in text
-    assert warning_of(windows.swapaxes(1, 2).copy()[:, :1].swapaxes(1, 2)) is None
+    assert warning_of(windows[:, :, :1]) is None
 
 
 @pytest.mark.parametrize(

@@ -127,13 +127,18 @@ class MappedWindows(LazyWindows):
     def __getitem__(self, key: Any) -> MappedWindows | NDArray[np.float32]:
         """Select windows lazily; any other index reads the windows that it needs."""
         first, *rest = key if isinstance(key, tuple) else (key,)
-        if first is None or first is Ellipsis:
+        if first is None or first is Ellipsis or not all(map(_is_simple, rest)):
             return np.asarray(self)[key]
         rows = np.arange(len(self))[first]
         if np.ndim(rows) == 1 and all(_keeps_all(part) for part in rest):
             recording = None if self.recording is None else self.recording[rows]
             return self._of(self.source[rows], recording)  # type: ignore[index]
         return self.take(np.atleast_1d(rows))[(0 if np.ndim(rows) == 0 else slice(None), *rest)]
+
+
+def _is_simple(key: Any) -> bool:
+    """Return whether an index adds no axis and never broadcasts."""
+    return key is Ellipsis or isinstance(key, int | np.integer | slice)
 
 
 def _keeps_all(key: Any) -> bool:

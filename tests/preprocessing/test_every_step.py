@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pickle
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -9,10 +11,11 @@ from hypothesis import given
 from sklearn.base import clone
 from sklearn.decomposition import PCA
 from sklearn.pipeline import make_pipeline
+from sklearn.utils import _safe_indexing
 
 from sklearn_pulse.features import StatisticsTransformer
 from sklearn_pulse.preprocessing import BandpassFilter, Resampler, WindowScaler
-from sklearn_pulse.windows import SlidingWindows
+from sklearn_pulse.windows import LazyWindows, SlidingWindows
 from tests.helpers import sklearn_suite
 from tests.preprocessing.data import IDS, STEPS, as_lazy, make_gaps, quick, windows
 
@@ -197,3 +200,26 @@ def test_the_layout_is_checked(step):
     known = {name: value for name, value in rates.items() if name in step._get_param_names()}
     with pytest.raises(ValueError, match="input_layout must be one of 'ntc', 'nct'"):
         step(**known, input_layout="tnc").fit(make_gaps())
+
+
+@every_step
+def test_lazy_results_are_divided_pickled_and_read_as_arrays(step):
+    lazy = clone(step).fit_transform(as_lazy(make_gaps()))
+    whole = np.asarray(lazy)
+    assert (lazy.shape, lazy.dtype, lazy.ndim) == (whole.shape, whole.dtype, whole.ndim)
+    for rows in ([4, 0], slice(1, 5, 2), np.arange(6) > 3):
+        part = pickle.loads(pickle.dumps(_safe_indexing(lazy, rows)))
+        assert isinstance(part, LazyWindows)
+        np.testing.assert_array_equal(part, whole[rows])
+        np.testing.assert_array_equal(part.recording, lazy.recording[rows])
+        np.testing.assert_array_equal(part.start, lazy.start[rows])
+    for key in (3, -1, (slice(None), 0), (2, slice(1, 3)), ([1, 2], [0, 1]), (..., 1)):
+        np.testing.assert_array_equal(lazy[key], whole[key])
+    pieces = lazy.apart(np.arange(3))
+    np.testing.assert_array_equal(pieces, whole[:3])
+    observed = lazy.observed_windows()
+    expected = np.isfinite(whole).all(2).any(1)
+    assert observed is None or (observed == expected).all()
+    assert "windows" in repr(lazy).lower()
+    with pytest.raises(ValueError, match="without a copy"):
+        lazy.__array__(copy=False)
