@@ -74,6 +74,7 @@ def test_only_the_decoder_is_trained(fitted):
 
 def test_the_embedding_may_be_given():
     """The loss with a known embedding is that of PULSE whose encoder returns the embedding."""
+    torch.manual_seed(0)  # a decoder this narrow may be dead, and then no embedding matters
     encoder = FixedEncoder(lambda windows: np.nanmean(windows, axis=1), embedding_dim=2)
     objective = CrossReconstruction(2, fixed_encoder=encoder, gru_hidden_dim=6).eval()
     x = torch.randn(5, 12, 2)
