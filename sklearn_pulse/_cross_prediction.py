@@ -21,7 +21,7 @@ from ._progress import progress_bar
 from ._training._device import resolve_device, threads
 from ._warnings import warn_user
 from .features._autocorrelation import AutocorrelationTransformer
-from .features._base import BaseFeatureTransformer, check_features
+from .features._base import BaseFeatureTransformer, check_features, overflow_is_found
 from .features._convolutions import N_KERNELS, POOLINGS
 from .features._moments import (
     Fold,
@@ -255,7 +255,7 @@ class CrossPredictionTransformer(BaseFeatureTransformer):
             If no window has two observed halves under ``views="halves"``.
         """
         self._check_params()
-        with unchanged_on_failure(self), self._threads():
+        with unchanged_on_failure(self), self._threads(), overflow_is_found():
             windows = check_windows(self, X, reset=True, groups=groups)
             usable = np.flatnonzero(windows.scan())
             times = check_start(start, windows)

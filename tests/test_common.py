@@ -495,7 +495,6 @@ def test_lazy_windows_are_windows(cls, windows):
 
 
 @each_input
-@pytest.mark.filterwarnings("ignore:(overflow|invalid value) encountered:RuntimeWarning")
 def test_a_spike_gives_finite_numbers_or_an_error_that_names_its_sample(cls, windows):
     estimator = fit(small(cls), windows)
     spiked = windows.copy()

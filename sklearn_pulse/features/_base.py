@@ -148,7 +148,7 @@ class BaseFeatureTransformer(
             observed time step, or no windows at all.
         """
         self._check_params()
-        with unchanged_on_failure(self):
+        with unchanged_on_failure(self), overflow_is_found():
             windows = check_windows(self, X, reset=True)
             windows.scan()
             self._fit(windows)
@@ -184,11 +184,12 @@ class BaseFeatureTransformer(
         features = np.empty((len(windows), self._n_features_out), dtype=self._dtype)
         usable = np.ones(len(windows), dtype=bool)
         finite = np.ones(len(windows), dtype=bool)
-        for index, block in windows.blocks():
-            features[index] = self._features(block)
-            finite[index] = np.isfinite(features[index]).all(1)
-            if block.observed is not None:
-                usable[index] = block.observed.any(1)
+        with overflow_is_found():
+            for index, block in windows.blocks():
+                features[index] = self._features(block)
+                finite[index] = np.isfinite(features[index]).all(1)
+                if block.observed is not None:
+                    usable[index] = block.observed.any(1)
         windows.check_usable(usable)
         windows.check_computed(finite, usable)
         if not windows.is_bag:
@@ -202,6 +203,11 @@ class BaseFeatureTransformer(
         tags.input_tags.allow_nan = self._allow_nan
         tags.transformer_tags.preserves_dtype = ["float32"]
         return tags
+
+
+def overflow_is_found() -> np.errstate:
+    """Return a context without NumPy's warnings of overflow; an error names the windows instead."""
+    return np.errstate(over="ignore", invalid="ignore")
 
 
 def check_features(features: NDArray[np.floating[Any]], windows: Any, index: Any) -> None:

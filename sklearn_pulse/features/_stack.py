@@ -190,8 +190,7 @@ class FeatureStack:
         return rows
 
     def _stack(self, block: Block) -> NDArray[np.float32]:
-        with np.errstate(over="ignore", invalid="ignore"):  # an error names the windows
-            features = [stacked.transformer._features(block) for stacked in self.blocks]
+        features = [stacked.transformer._features(block) for stacked in self.blocks]
         return np.concatenate([part.astype(np.float32) for part in features], axis=1)
 
 
