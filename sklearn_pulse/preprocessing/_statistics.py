@@ -157,5 +157,7 @@ def _checked(
     """Replace what cannot be subtracted or divided by."""
     unseen = count == 0
     largest = np.where(unseen, 0.0, np.maximum(np.abs(low), np.abs(high)))
-    constant = unseen | (low == high) | (spread <= _ROUNDING * largest)
+    # float32 tells no smaller spread from none.
+    least = np.maximum(_ROUNDING * largest, np.finfo(np.float32).tiny)
+    constant = unseen | (low == high) | (spread <= least)
     return Statistics(np.where(unseen, 0.0, center), np.where(constant, 1.0, spread))

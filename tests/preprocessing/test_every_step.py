@@ -84,7 +84,11 @@ def test_univariate_input_has_two_axes_or_one(step):
 def test_missing_values_stay_where_they_are(X):
     for step in STEPS:
         fitted = clone(step).fit(X)
-        result = fitted.transform(X)
+        try:
+            result = fitted.transform(X)
+        except ValueError as error:  # quartiles close together, and a value far away
+            assert "too large for float32" in str(error)
+            continue
         source = np.arange(result.shape[1])
         if isinstance(step, Resampler):
             source = source * fitted.down_ // fitted.up_

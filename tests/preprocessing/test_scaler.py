@@ -199,3 +199,10 @@ def test_a_memory_map_is_not_loaded(tmp_path):
     long = np.lib.stride_tricks.as_strided(mapped, (1, 2**26, 2), (0, 0, 8), writeable=False)
     first = next(_source.ArrayWindows(long, "ntc").pieces())
     assert first.size <= 2**20
+
+
+def test_a_spread_that_float32_cannot_tell_is_none():
+    X = np.array([[[-1.0], [-1.7e-91], [0.0], [0.0], [0.0]]])
+    scaler = WindowScaler(robust=True).fit(X)
+    assert scaler.scale_.tolist() == [1.0]
+    np.testing.assert_array_equal(scaler.transform(X)[0, :, 0], [-1, 0, 0, 0, 0])

@@ -19,6 +19,7 @@ from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _num_samples
 
 from sklearn_pulse.baselines import RandomEncoderTransformer
+from sklearn_pulse.features import StatisticsTransformer
 from sklearn_pulse.windows import RecordingWindows, sliding_windows
 from tests.windows.helpers import ramp
 
@@ -297,7 +298,7 @@ def test_lazy_windows_are_scanned_recording_by_recording(monkeypatch):
     recording = ramp(30, 2)
     recording[10:20] = np.nan
     X = RecordingWindows([recording], [0, 0], [0, 12], 4)
-    transformer = RandomEncoderTransformer(embedding_dim=4, encoder_depth=2, random_state=0)
+    transformer = StatisticsTransformer()
     with pytest.raises(ValueError, match="no finite time step in sample 1"):
         transformer.fit(X)
     monkeypatch.setattr(RecordingWindows, "take", None)
