@@ -155,7 +155,7 @@ def copied(callbacks: Any) -> list[Any]:
     for value in _parts(callbacks):
         try:
             copy.deepcopy(value)
-        except Exception:
+        except Exception:  # any error of a stranger's object means that it cannot be copied
             shared[id(value)] = value
     return copy.deepcopy(callbacks, shared)
 
