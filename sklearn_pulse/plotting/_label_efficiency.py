@@ -1,4 +1,4 @@
-"""Plot of score against the share of labels."""
+"""Plot of score against the share of labels, or the number of labelled people."""
 
 from __future__ import annotations
 
@@ -10,29 +10,33 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .._parameters import check_boolean, check_mapping, check_option
-from ._label_scores import check_fractions, label_efficiency_scores
+from ._label_scores import check_amounts, label_efficiency_scores
 from ._style import CROWDED, add_legend, axes_or_new, distinct_colors
 
 _MARKERS = "osD^vPX*<>"
+_FRACTIONS = (0.01, 0.05, 0.1, 0.5, 1.0)
 _BANDS = {"std": " ±1 std", "quantiles": ", 10 to 90 %", "none": ""}
 
 
 class LabelEfficiencyDisplay:
-    """Score of a probe against the share of labels that it learns from, for several methods.
+    """Score of a probe against the amount of labels that it learns from, for several methods.
 
-    Lines are means over the repeats (seeds, draws of labels, splits), bands are the spread of the
-    repeats, and faint points are the repeats themselves. The axis of the shares is logarithmic.
+    The amount is a share of the labels, or a number of labelled groups, such as people. Lines are
+    means over the repeats (seeds, draws of labels, splits), bands are the spread of the repeats,
+    and faint points are the repeats themselves. The axis of the amounts is logarithmic.
 
     Make a display with :meth:`from_estimators`, which computes the scores, or with
     :meth:`from_scores`.
 
     Parameters
     ----------
-    scores : dict of str to ndarray of shape (n_fractions, n_repeats)
+    scores : dict of str to ndarray of shape (n_amounts, n_repeats)
         Scores by method name, NaN where a result is missing. Methods may differ in their number of
         repeats.
-    fractions : ndarray of shape (n_fractions,)
-        Shares of the labels, ascending, in (0, 1].
+    fractions : ndarray of shape (n_amounts,) or None, default=None
+        Shares of the labels, ascending, in (0, 1]; None with `n_groups`.
+    n_groups : ndarray of shape (n_amounts,) or None, default=None
+        Numbers of labelled groups of each class, ascending; None with `fractions`.
     majority_score : float or None, default=None
         Score of a classifier that predicts the most frequent class, drawn as a horizontal line;
         None draws no line.
@@ -78,13 +82,15 @@ class LabelEfficiencyDisplay:
     def __init__(
         self,
         scores: Mapping[str, NDArray[np.floating]],
-        fractions: NDArray[np.floating],
+        fractions: NDArray[np.floating] | None = None,
         *,
+        n_groups: NDArray[np.integer] | None = None,
         majority_score: float | None = None,
         score_name: str = "accuracy",
     ) -> None:
         self.scores = scores
         self.fractions = fractions
+        self.n_groups = n_groups
         self.majority_score = majority_score
         self.score_name = score_name
 
@@ -97,7 +103,8 @@ class LabelEfficiencyDisplay:
         *,
         groups: ArrayLike | None = None,
         cv: Any = None,
-        fractions: Sequence[float] = (0.01, 0.05, 0.1, 0.5, 1.0),
+        fractions: Sequence[float] | None = None,
+        n_groups: Sequence[int] | None = None,
         n_draws: int = 5,
         probe: Any = None,
         scoring: Any = None,
@@ -108,11 +115,11 @@ class LabelEfficiencyDisplay:
     ) -> LabelEfficiencyDisplay:
         """Score frozen encoders with a probe on drawn labels, and draw the result.
 
-        In each split, each draw keeps a share of the labels of the training part
-        (:func:`~sklearn_pulse.model_selection.mask_labels`: at least one of each class). The probe
-        is fitted on these labels and scored on the test part. All methods see the same labels, and
-        within a draw a larger share only adds labels. With all labels, the draws of a split
-        coincide, and only the splits make scores spread.
+        In each split, each draw keeps a share of the labels of the training part, or the labels of
+        a few groups of it (:func:`~sklearn_pulse.model_selection.mask_labels`: at least one label
+        of each class). The probe is fitted on these labels and scored on the test part. All methods
+        see the same labels, and within a draw a larger amount only adds labels. With all labels,
+        the draws of a split coincide, and only the splits make scores spread.
 
         Parameters
         ----------
@@ -128,14 +135,20 @@ class LabelEfficiencyDisplay:
             on them.
         groups : array-like of shape (n_samples,), default=None
             Recording or subject of each window, for splits that keep groups whole. Without groups,
-            windows of one recording fall on both sides, and scores are too high.
+            windows of one recording fall on both sides, and scores are too high. `n_groups` labels
+            whole groups, so groups are needed then.
         cv : int, splitter, iterable of (train, test) or None, default=None
             Splitter, or the number of folds; None means 5 folds. Folds are made by
             :class:`~sklearn.model_selection.GroupKFold` if `groups` are passed, else by
             :class:`~sklearn.model_selection.StratifiedKFold`. For the paper's division, pass
             :class:`~sklearn_pulse.model_selection.GroupHoldout`.
-        fractions : sequence of float, default=(0.01, 0.05, 0.1, 0.5, 1.0)
-            Shares of the labels, ascending, in (0, 1].
+        fractions : sequence of float or None, default=None
+            Shares of the labels, ascending, in (0, 1]. None means 1, 5, 10, 50 and 100 %, or the
+            amounts of `n_groups`.
+        n_groups : sequence of int or None, default=None
+            Numbers of labelled groups that show each class, ascending, instead of shares of the
+            labels: for example (1, 2, 4) people. Where a training part has fewer groups, all are
+            labelled.
         n_draws : int, default=5
             Number of times that labels are drawn in each split.
         probe : classifier, default=None
@@ -166,7 +179,8 @@ class LabelEfficiencyDisplay:
         TypeError
             If a parameter or one of `estimators` is of the wrong type.
         ValueError
-            If a parameter is out of its range, or inputs differ in length.
+            If a parameter is out of its range, `fractions` and `n_groups` are both given, groups
+            are missing, or inputs differ in length.
 
         Examples
         --------
@@ -183,7 +197,17 @@ class LabelEfficiencyDisplay:
         ... )
         >>> display.scores["untrained"].shape
         (2, 15)
+
+        The same with the labels of one and of two recordings of each class:
+
+        >>> display = LabelEfficiencyDisplay.from_estimators(
+        ...     {"untrained": encoder}, X, y, groups=recording, cv=3, n_groups=(1, 2)
+        ... )
+        >>> display.ax_.get_xlabel()
+        'labelled groups of each class'
         """
+        if fractions is None and n_groups is None:
+            fractions = _FRACTIONS
         scores, majority = label_efficiency_scores(
             estimators,
             X,
@@ -191,6 +215,7 @@ class LabelEfficiencyDisplay:
             groups=groups,
             cv=cv,
             fractions=fractions,
+            n_groups=n_groups,
             n_draws=n_draws,
             probe=probe,
             scoring=scoring,
@@ -199,6 +224,7 @@ class LabelEfficiencyDisplay:
         return cls.from_scores(
             scores,
             fractions,
+            n_groups=n_groups,
             majority_score=majority,
             score_name=_score_name(scoring) if score_name is None else score_name,
             ax=ax,
@@ -209,8 +235,9 @@ class LabelEfficiencyDisplay:
     def from_scores(
         cls,
         scores: Mapping[str, ArrayLike],
-        fractions: Sequence[float],
+        fractions: Sequence[float] | None = None,
         *,
+        n_groups: Sequence[int] | None = None,
         majority_score: float | None = None,
         score_name: str = "accuracy",
         ax: Any = None,
@@ -220,10 +247,12 @@ class LabelEfficiencyDisplay:
 
         Parameters
         ----------
-        scores : dict of str to array-like of shape (n_fractions, n_repeats) or (n_fractions,)
+        scores : dict of str to array-like of shape (n_amounts, n_repeats) or (n_amounts,)
             Scores by method name, NaN where a result is missing.
-        fractions : sequence of float
-            Shares of the labels, ascending, in (0, 1].
+        fractions : sequence of float or None, default=None
+            Shares of the labels, ascending, in (0, 1]. Pass either these or `n_groups`.
+        n_groups : sequence of int or None, default=None
+            Numbers of labelled groups of each class, ascending.
         majority_score : float, default=None
             Score of a classifier that predicts the most frequent class, drawn as a horizontal
             line; None draws no line.
@@ -242,13 +271,19 @@ class LabelEfficiencyDisplay:
         Raises
         ------
         TypeError
-            If a fraction is not a number.
+            If an amount is not a number.
         ValueError
-            If fractions are out of their range or do not ascend, or scores have another shape.
+            If amounts are out of their range, do not ascend, or are both or neither given, or
+            scores have another shape.
         """
-        shares = check_fractions(fractions)
-        checked = _check_scores(scores, len(shares))
-        display = cls(checked, shares, majority_score=majority_score, score_name=score_name)
+        values, of_groups = check_amounts(fractions, n_groups)
+        display = cls(
+            _check_scores(scores, len(values)),
+            None if of_groups else values,
+            n_groups=values if of_groups else None,
+            majority_score=majority_score,
+            score_name=score_name,
+        )
         return display.plot(ax=ax, **plot_kw)
 
     def plot(
@@ -290,20 +325,21 @@ class LabelEfficiencyDisplay:
         check_boolean("points", points)
         n_entries = len(self.scores) + (self.majority_score is not None)
         ax = axes_or_new(ax, n_beside=n_entries if n_entries > CROWDED else 0)
+        amounts = self._amounts
         self.lines_, self.bands_, self.points_ = [], [], []
         looks = zip(distinct_colors(len(self.scores)), itertools.cycle(_MARKERS), strict=False)
         for (name, scores), (color, marker) in zip(self.scores.items(), looks, strict=True):
             style = {"color": color, "marker": marker, "label": name}
-            mean = _by_fraction(np.mean, scores)
-            self.lines_ += ax.plot(self.fractions, mean, **({"ms": 5} | style | line_kw))
+            mean = _by_amount(np.mean, scores)
+            self.lines_ += ax.plot(amounts, mean, **({"ms": 5} | style | line_kw))
             drawn = self.lines_[-1].get_color()
             if band != "none":
                 low, high = _spread(scores, mean, band)
                 self.bands_.append(
-                    ax.fill_between(self.fractions, low, high, color=drawn, alpha=0.15, lw=0)
+                    ax.fill_between(amounts, low, high, color=drawn, alpha=0.15, lw=0)
                 )
             if points:
-                where = np.broadcast_to(self.fractions[:, None], scores.shape)
+                where = np.broadcast_to(amounts[:, None], scores.shape)
                 faint = {"s": 10, "alpha": 0.3, "linewidths": 0, "color": drawn}
                 self.points_.append(ax.scatter(where.ravel(), scores.ravel(), **faint))
         self.majority_line_ = None
@@ -316,12 +352,21 @@ class LabelEfficiencyDisplay:
         self.ax_, self.figure_ = ax, ax.figure
         return self
 
+    @property
+    def _amounts(self) -> NDArray[Any]:
+        """Amounts of labels on the horizontal axis."""
+        return check_amounts(self.fractions, self.n_groups).values
+
     def _label_axes(self, ax: Any) -> None:
         ax.set_xscale("log")
-        shown = _spaced(self.fractions)
-        ax.set_xticks(shown, [f"{100 * fraction:.3g} %" for fraction in shown])
+        shown = _spaced(self._amounts)
+        if self.n_groups is None:
+            ticks, label = [f"{100 * share:.3g} %" for share in shown], "labels used for training"
+        else:
+            ticks, label = [str(number) for number in shown], "labelled groups of each class"
+        ax.set_xticks(shown, ticks)
         ax.set_xticks([], minor=True)
-        ax.set(xlabel="labels used for training", ylabel=self.score_name)
+        ax.set(xlabel=label, ylabel=self.score_name)
 
     def _legend_title(self, band: str) -> str:
         """Return a title that explains lines and bands, and counts the repeats."""
@@ -335,25 +380,25 @@ class LabelEfficiencyDisplay:
 
 
 def _check_scores(
-    scores: Mapping[str, ArrayLike], n_fractions: int
+    scores: Mapping[str, ArrayLike], n_amounts: int
 ) -> dict[str, NDArray[np.float64]]:
-    """Return one array of shape (n_fractions, n_repeats) per method."""
+    """Return one array of shape (n_amounts, n_repeats) per method."""
     check_mapping("scores", scores, "arrays by method", "{'PULSE': array}")
     checked = {}
     for name, values in scores.items():
         array = np.asarray(values, dtype=float)
         array = array[:, None] if array.ndim == 1 else array
-        if array.ndim != 2 or len(array) != n_fractions or array.shape[1] == 0:
+        if array.ndim != 2 or len(array) != n_amounts or array.shape[1] == 0:
             raise ValueError(
                 f"scores[{name!r}] has shape {np.shape(values)}: pass one row for each of the"
-                f" {n_fractions} fractions and one column per repeat"
+                f" {n_amounts} amounts of labels and one column per repeat"
             )
         checked[name] = array
     return checked
 
 
-def _by_fraction(statistic: Any, scores: NDArray[np.floating]) -> NDArray[np.float64]:
-    """Apply a statistic to the finite repeats of each fraction; NaN without any."""
+def _by_amount(statistic: Any, scores: NDArray[np.floating]) -> NDArray[np.float64]:
+    """Apply a statistic to the finite repeats of each amount; NaN without any."""
     rows = (row[~np.isnan(row)] for row in scores)
     return np.array([statistic(row) if row.size else np.nan for row in rows])
 
@@ -363,22 +408,22 @@ def _spread(
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return the lower and the upper edge of the band of one method."""
     if band == "std":
-        std = _by_fraction(np.std, scores)
+        std = _by_amount(np.std, scores)
         return mean - std, mean + std
     low, high = (
-        _by_fraction(lambda row, share=share: np.quantile(row, share), scores)
+        _by_amount(lambda row, share=share: np.quantile(row, share), scores)
         for share in (0.1, 0.9)
     )
     return low, high
 
 
-def _spaced(fractions: NDArray[np.floating]) -> list[float]:
-    """Return the fractions whose tick labels do not overlap, chosen from the largest down."""
-    least = 0.11 * np.log(fractions[-1] / fractions[0])
-    shown = [fractions[-1]]
-    for fraction in fractions[-2::-1]:
-        if np.log(shown[-1] / fraction) >= least:
-            shown.append(fraction)
+def _spaced(amounts: NDArray[Any]) -> list[float]:
+    """Return the amounts whose tick labels do not overlap, chosen from the largest down."""
+    least = 0.11 * np.log(amounts[-1] / amounts[0])
+    shown = [amounts[-1]]
+    for amount in amounts[-2::-1]:
+        if np.log(shown[-1] / amount) >= least:
+            shown.append(amount)
     return shown[::-1]
 
 

@@ -1,4 +1,4 @@
-"""Scores of a probe on frozen embeddings, for several shares of labels."""
+"""Scores of a probe on frozen embeddings, for several amounts of labels."""
 
 from __future__ import annotations
 
@@ -27,7 +27,28 @@ class Split(NamedTuple):
 
     train: NDArray[np.intp]
     test: NDArray[np.intp]
-    draws: list[list[NDArray[np.bool_]]]  # by draw, then by fraction
+    draws: list[list[NDArray[np.bool_]]]  # by draw, then by amount
+
+
+class Amounts(NamedTuple):
+    """Ascending amounts of labels: shares of the labels, or numbers of labelled groups."""
+
+    values: NDArray[Any]
+    of_groups: bool  # whether they count labelled groups of each class
+
+    def keep(
+        self, codes: NDArray[np.intp], groups: NDArray[Any] | None, seed: int
+    ) -> list[NDArray[np.bool_]]:
+        """Return the rows that keep their label, for each amount."""
+        # One seed for all amounts, so that a larger amount only adds labels.
+        if self.of_groups:
+            masked = [
+                mask_labels(codes, None, seed, n_groups=n_groups, groups=groups)
+                for n_groups in self.values.tolist()
+            ]
+        else:
+            masked = [mask_labels(codes, share, seed) for share in self.values.tolist()]
+        return [labels != -1 for labels in masked]
 
 
 def label_efficiency_scores(
@@ -37,13 +58,14 @@ def label_efficiency_scores(
     *,
     groups: ArrayLike | None,
     cv: Any,
-    fractions: Sequence[float],
+    fractions: Sequence[float] | None,
+    n_groups: Sequence[int] | None,
     n_draws: int,
     probe: Any,
     scoring: Any,
     random_state: Any,
 ) -> tuple[dict[str, NDArray[np.float64]], float]:
-    """Fit probes on a share of the labels and score them on held-out groups.
+    """Fit probes on a part of the labels and score them on held-out groups.
 
     Parameters
     ----------
@@ -57,8 +79,10 @@ def label_efficiency_scores(
         Recording or subject of each window.
     cv : int, splitter, iterable of (train, test) or None
         Splitter, or the number of folds; None means 5 folds.
-    fractions : sequence of float
-        Shares of the labels, ascending, in (0, 1].
+    fractions : sequence of float or None
+        Shares of the labels, ascending, in (0, 1]; None with `n_groups`.
+    n_groups : sequence of int or None
+        Numbers of labelled groups of each class, ascending; None with `fractions`.
     n_draws : int
         Number of times that labels are drawn in each split.
     probe : classifier or None
@@ -70,12 +94,17 @@ def label_efficiency_scores(
 
     Returns
     -------
-    scores : dict of str to ndarray of shape (n_fractions, n_splits * n_draws)
+    scores : dict of str to ndarray of shape (n_amounts, n_splits * n_draws)
         Scores by method name; all draws of one split stand together.
     majority_score : float
         Mean score, over the splits, of predicting the most frequent class of the training part.
     """
-    shares = check_fractions(fractions)
+    amounts = check_amounts(fractions, n_groups)
+    if amounts.of_groups and groups is None:
+        raise ValueError(
+            "n_groups labels whole groups: pass the group of each window as groups, for example"
+            " its subject."
+        )
     check_integer("n_draws", n_draws, 1)
     check_seed("random_state", random_state)
     labeled = labeled_mask(y, -1, "LabelEfficiencyDisplay")
@@ -84,7 +113,7 @@ def label_efficiency_scores(
     embeddings = _embed(estimators, X, rows, len(labels))
     y_labeled = labels[rows]
     splits = list(
-        _splits(X, labels, groups, _splitter(cv, groups), rows, shares, n_draws, random_state)
+        _splits(X, labels, groups, _splitter(cv, groups), rows, amounts, n_draws, random_state)
     )
     probe = make_linear_probe() if probe is None else probe
     scorer = check_scoring(probe, scoring)
@@ -97,6 +126,31 @@ def label_efficiency_scores(
     any_embedding = next(iter(embeddings.values()))
     majority = [_majority_score(split, any_embedding, y_labeled, scorer) for split in splits]
     return scores, float(np.mean(majority))
+
+
+def check_amounts(fractions: Any, n_groups: Any) -> Amounts:
+    """Return shares of labels or numbers of groups; raise unless one of them is given."""
+    if (fractions is None) == (n_groups is None):
+        raise ValueError(
+            f"fractions={fractions!r} and n_groups={n_groups!r}: pass one of them, the shares of"
+            " the labels or the numbers of labelled groups of each class."
+        )
+    if n_groups is None:
+        return Amounts(check_fractions(fractions), of_groups=False)
+    return Amounts(_check_numbers(n_groups), of_groups=True)
+
+
+def _check_numbers(n_groups: Any) -> NDArray[np.intp]:
+    """Return ascending numbers of groups as an array; raise for anything else."""
+    values = np.asarray(n_groups)
+    if values.ndim != 1 or values.size == 0:
+        kind = TypeError if values.ndim == 0 else ValueError
+        raise kind(f"n_groups must be a sequence of numbers, for example (1, 2, 4), got {n_groups!r}")
+    for value in values.tolist():
+        check_integer("each of n_groups", value, 1)
+    if (np.diff(values) <= 0).any():
+        raise ValueError(f"n_groups must ascend, got {n_groups}: sort them and drop repeats")
+    return values.astype(np.intp)
 
 
 def check_fractions(fractions: Sequence[float]) -> NDArray[np.float64]:
@@ -175,16 +229,13 @@ def _splits(
     groups: Any,
     cv: LabeledTestSplit,
     rows: NDArray[np.intp],
-    fractions: NDArray[np.float64],
+    amounts: Amounts,
     n_draws: int,
     random_state: Any,
 ) -> Iterator[Split]:
-    """Yield the splits, with labels drawn on each training part.
-
-    A draw has one seed for all fractions, so that a larger fraction only adds labels. All methods
-    see the same labels.
-    """
+    """Yield the splits, with labels drawn on each training part, the same for all methods."""
     rng = check_random_state(random_state)
+    who = None if groups is None else np.asarray(groups)[rows]
     position = np.full(len(y), -1)
     position[rows] = np.arange(len(rows))
     for train, test in cv.split(y if X is None else X, y, groups):
@@ -193,21 +244,20 @@ def _splits(
         # mask_labels takes integers, so the classes are numbered.
         _, codes = np.unique(y[rows][train], return_inverse=True)
         seeds = rng.randint(np.iinfo(np.int32).max, size=n_draws).tolist()
-        draws = [
-            [mask_labels(codes, fraction, seed) != -1 for fraction in fractions] for seed in seeds
-        ]
+        of_train = None if who is None else who[train]
+        draws = [amounts.keep(codes, of_train, seed) for seed in seeds]
         yield Split(train, position[test], draws)
 
 
 def _scores_of_split(
     split: Split, Z: NDArray[Any], y: NDArray[Any], probe: Any, scorer: Callable[..., float]
 ) -> NDArray[np.float64]:
-    """Return scores of shape (n_fractions, n_draws)."""
+    """Return scores of shape (n_amounts, n_draws)."""
     scores = np.empty((len(split.draws[0]), len(split.draws)))
     test = Z[split.test], y[split.test]
     known: dict[bytes, float] = {}  # draws of the same rows, such as all rows, are scored once
-    for draw, kept_by_fraction in enumerate(split.draws):
-        for i, kept in enumerate(kept_by_fraction):
+    for draw, kept_by_amount in enumerate(split.draws):
+        for i, kept in enumerate(kept_by_amount):
             key = kept.tobytes()
             if key not in known:
                 train = split.train[kept]

@@ -236,6 +236,47 @@ def test_unlabelled_rows_are_neither_learnt_from_nor_scored_nor_embedded(log):
     np.testing.assert_array_equal(again.scores["Z"], display.scores["Z"])
 
 
+def test_whole_groups_are_labelled(log):
+    Z, _, groups = task()
+    y = np.arange(len(Z)) % 3  # every group shows every class
+    display = from_estimators(
+        {"Z": Z}, None, y, groups=groups, cv=3, n_groups=(1, 2, 9), n_draws=2, probe=Recorder()
+    )
+    assert display.fractions is None
+    assert display.scores["Z"].shape == (3, 6)
+    assert [text.get_text() for text in display.ax_.get_xticklabels()] == ["1", "2", "9"]
+    assert display.ax_.get_xlabel() == "labelled groups of each class"
+    learnt = {}
+    for rows, scored, _ in log:
+        labelled = set(groups[rows])
+        assert sorted(rows) == np.flatnonzero(np.isin(groups, list(labelled))).tolist()
+        assert not labelled & set(groups[scored])
+        learnt.setdefault(tuple(scored), []).append(labelled)
+    for of_split in learnt.values():
+        assert sorted(map(len, of_split))[-1] == 6  # all groups of the training part
+        assert [len(labelled) for labelled in of_split].count(1) == 2
+        assert [len(labelled) for labelled in of_split].count(2) == 2
+
+
+def test_more_groups_keep_those_of_fewer(log):
+    Z, _, groups = task()
+    y = np.arange(len(Z)) % 3
+    from_estimators(
+        {"Z": Z}, None, y, groups=groups, cv=3, n_groups=(1, 2, 4), n_draws=1, probe=Recorder()
+    )
+    learnt = [set(groups[rows]) for rows, _, _ in log]
+    for one, two, four in zip(learnt[::3], learnt[1::3], learnt[2::3], strict=True):
+        assert one < two < four
+
+
+def test_scores_by_number_of_groups():
+    display = from_scores({"A": SCORES}, n_groups=(1, 2, 4, 8), majority_score=0.3)
+    np.testing.assert_array_equal(display.lines_[0].get_xdata(), (1, 2, 4, 8))
+    np.testing.assert_allclose(display.lines_[0].get_ydata(), SCORES.mean(1))
+    again = LabelEfficiencyDisplay(display.scores, n_groups=display.n_groups).plot()
+    np.testing.assert_array_equal(again.lines_[0].get_xdata(), (1, 2, 4, 8))
+
+
 def test_frozen_encoders_pipelines_and_embeddings_agree():
     X, y = make_windows(40)
     encoder = RandomEncoderTransformer(**SMALL_ENCODER, random_state=0).fit(X)
@@ -305,6 +346,17 @@ def test_same_seed_same_scores_and_no_global_generator():
         ({"fractions": 0.5}, TypeError, "fractions must be a sequence"),
         ({"fractions": (0.0, 0.5)}, ValueError, r"fractions must be a number in \(0, 1\]"),
         ({"fractions": (0.5, 0.1)}, ValueError, "fractions must ascend"),
+        ({"n_groups": (1,)}, ValueError, "pass one of them"),
+        ({"fractions": None, "n_groups": ()}, ValueError, "n_groups must be a sequence"),
+        ({"fractions": None, "n_groups": 2}, TypeError, "n_groups must be a sequence"),
+        ({"fractions": None, "n_groups": (0.5,)}, TypeError, "n_groups must be an integer"),
+        ({"fractions": None, "n_groups": (0, 1)}, ValueError, "integer of at least 1"),
+        ({"fractions": None, "n_groups": (2, 1)}, ValueError, "n_groups must ascend"),
+        (
+            {"fractions": None, "n_groups": (1,), "groups": None},
+            ValueError,
+            "pass the group of each window as groups",
+        ),
         ({"n_draws": 0}, ValueError, "n_draws must be an integer of at least 1"),
         ({"random_state": "a"}, TypeError, "random_state must be an integer"),
         ({"estimators": {}}, ValueError, "estimators must be a dictionary"),
@@ -336,6 +388,13 @@ def test_encoders_must_be_fitted():
     X, y = make_windows()
     with pytest.raises(NotFittedError, match=r"estimators\['PULSE'\] is not fitted.*fit it first"):
         from_estimators({"PULSE": RandomEncoderTransformer()}, X, y)
+
+
+def test_scores_need_one_kind_of_amount():
+    with pytest.raises(ValueError, match="pass one of them"):
+        from_scores({"A": SCORES})
+    with pytest.raises(ValueError, match="pass one of them"):
+        from_scores({"A": SCORES}, FRACTIONS, n_groups=(1, 2, 3, 4))
 
 
 @pytest.mark.parametrize(
