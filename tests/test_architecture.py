@@ -99,6 +99,7 @@ ALLOWED = {
         "_finetune",
         "_parameters",
         "_version",
+        "_warnings",
         "base",
         "baselines",
         "datasets",

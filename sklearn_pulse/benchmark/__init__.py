@@ -7,8 +7,23 @@ majority class, statistics of each channel, MiniRocket, and the untrained encode
 
 from ._budgets import BUDGETS, Budget
 from ._cells import Cell, Results
+from ._compare import Comparison, compare
+from ._own import add_files
 from ._report import report
 from ._run import Outcome, plan, run
 from ._trial import Execution
 
-__all__ = ["BUDGETS", "Budget", "Cell", "Execution", "Outcome", "Results", "plan", "report", "run"]
+__all__ = [
+    "BUDGETS",
+    "Budget",
+    "Cell",
+    "Comparison",
+    "Execution",
+    "Outcome",
+    "Results",
+    "add_files",
+    "compare",
+    "plan",
+    "report",
+    "run",
+]

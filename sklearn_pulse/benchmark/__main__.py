@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import NoReturn
 
 from .._parameters import check_threads
 from . import BUDGETS, Cell, Execution, Outcome, Results, plan, report, run
+from ._bar import progress
+from ._compare import announce, own_protocols
 from ._methods import all_methods
+from ._own import add_files, is_own
 from ._protocols import PROTOCOLS
 
 _DESCRIPTION = "Experiments of the paper, with controls."
@@ -41,9 +43,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _run(options: argparse.Namespace) -> int:
     """Run the cells of the chosen protocols."""
     names = list(PROTOCOLS) if options.command == "all" else [options.command]
+    results = Results(options.out)
     cells = plan(
         names,
-        datasets=options.dataset,
+        datasets=_add_own(options.dataset, names, results),
         methods=options.method,
         n_seeds=options.seeds,
         split=options.split,
@@ -55,15 +58,38 @@ def _run(options: argparse.Namespace) -> int:
             f"there is no cell to run: {options.command} has the data sets {_datasets(names)} and"
             f" the methods {_methods(names)}. Pass --dataset and --method from these."
         )
-    results = Results(options.out)
     if any(cell.split == "test" for cell in cells):
         print(f"test parts have been scored {len(results.looks())} times so far", file=sys.stderr)
     execution = Execution(
         results.folder, options.data_home, options.download, options.device, options.threads
     )
-    with _progress(len(cells)) as advance:
+    own = [cell for cell in cells if is_own(cell.dataset)]
+    if own:
+        announce(own, execution, options.n_jobs)
+    with progress(len(cells)) as advance:
         outcomes = run(cells, execution, n_jobs=options.n_jobs, report=advance)
     return _summarise(outcomes)
+
+
+def _add_own(datasets: list[str] | None, names: list[str], results: Results) -> list[str] | None:
+    """Return the names of the data sets; those that are folders or files are added first."""
+    if datasets is None:
+        return None
+    known = _datasets(names).split(", ")
+    found = []
+    for dataset in datasets:
+        if dataset not in known and not Path(dataset).exists():
+            raise ValueError(
+                f"argument --dataset: {dataset!r} is neither one of {', '.join(known)} nor a folder"
+                " or file of windows."
+            )
+        found.append(dataset if dataset in known else str(add_files(dataset, results.folder)))
+    if any(map(is_own, found)) and not set(names) & set(own_protocols()):
+        raise ValueError(
+            f"{', '.join(names)} takes no windows of your own: run one of"
+            f" {', '.join(own_protocols())}."
+        )
+    return found
 
 
 def _summarise(outcomes: list[Outcome]) -> int:
@@ -90,40 +116,6 @@ def _report(options: argparse.Namespace) -> int:
     print(report(results, folder))
     print(f"files: {folder}", file=sys.stderr)
     return 0
-
-
-@contextmanager
-def _progress(n_cells: int) -> Iterator[Any]:
-    """Show a progress bar over cells, with an estimate of the remaining time."""
-    try:
-        from rich.console import Console
-        from rich.progress import (
-            BarColumn,
-            MofNCompleteColumn,
-            Progress,
-            TextColumn,
-            TimeElapsedColumn,
-            TimeRemainingColumn,
-        )
-    except ImportError as error:
-        raise ImportError(
-            "sklearn_pulse.benchmark needs rich: pip install sklearn-pulse[benchmark]"
-        ) from error
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        TextColumn("remaining"),
-        TimeRemainingColumn(),
-    )
-    with Progress(*columns, console=Console(stderr=True), speed_estimate_period=3600) as progress:
-        bar = progress.add_task("cells", total=n_cells)
-
-        def advance(outcome: Outcome) -> None:
-            progress.update(bar, advance=1, description=str(outcome.cell))
-
-        yield advance
 
 
 def _datasets(names: list[str]) -> str:
@@ -161,9 +153,13 @@ def _parser() -> argparse.ArgumentParser:
 
 def _add_arguments(command: argparse.ArgumentParser, names: list[str]) -> None:
     """Add the arguments of a command that runs the named protocols."""
-    datasets = _datasets(names).split(", ")
     methods = [name for name in all_methods() if name in _methods(names).split(", ")]
-    command.add_argument("--dataset", nargs="+", choices=datasets, help="default: all")
+    taking = f"one of {_datasets(names)}"
+    if set(names) & set(own_protocols()):
+        taking += (
+            ", or a folder of your windows: X.npy, y.npy, groups.npy, or .npz or .parquet files"
+        )
+    command.add_argument("--dataset", nargs="+", metavar="NAME", help=f"{taking}; default: all")
     command.add_argument("--method", nargs="+", choices=methods, help="default: all")
     command.add_argument(
         "--seeds", type=_positive, help="number of seeds, from 0 on; default: by budget"

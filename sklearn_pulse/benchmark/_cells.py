@@ -6,7 +6,7 @@ import json
 import os
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
@@ -157,6 +157,59 @@ class Results:
             if record is not None:
                 yield record
 
+    def note_asked(self, cells: Iterable[Cell]) -> None:
+        """Note which cells were asked for, so that those without a result are reported as missing.
+
+        Parameters
+        ----------
+        cells : iterable of Cell
+            The cells.
+        """
+        known = set(self.asked())
+        new = [cell for cell in dict.fromkeys(cells) if cell not in known]
+        if new:
+            self._append("asked.jsonl", [asdict(cell) for cell in new])
+
+    def asked(self) -> list[Cell]:
+        """Return the cells that were asked for.
+
+        Returns
+        -------
+        list of Cell
+            The cells, in the order in which they were first asked for; processes that share the
+            folder may note a cell twice.
+
+        Raises
+        ------
+        ValueError
+            If a line is damaged; the message names the file and the line.
+        """
+        cells = []
+        for where, line in self._lines("asked.jsonl"):
+            try:
+                cells.append(_cell(_parse(line)))
+            except ValueError as error:
+                raise ValueError(f"{where} names no cell ({error}): delete the line.") from error
+        return cells
+
+    def _append(self, name: str, records: Iterable[dict[str, Any]]) -> None:
+        """Append records to a file of JSON lines, in one write, so that processes do not mix."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        lines = "".join(json.dumps(record) + "\n" for record in records)
+        with open(self.folder / name, "ab+") as file:
+            file.seek(max(file.seek(0, os.SEEK_END) - 1, 0))
+            whole = file.read(1) in (b"", b"\n")  # else a killed run wrote half a line
+            file.write(("" if whole else "\n").encode() + lines.encode())
+
+    def _lines(self, name: str) -> Iterator[tuple[str, str]]:
+        """Yield the lines of a file, if it exists, each after the words that name it."""
+        path = self.folder / name
+        try:
+            lines = _read(path).splitlines()
+        except FileNotFoundError:
+            return
+        yield from ((f"{path}, line {number}", line) for number, line in enumerate(lines, 1))
+
     def log_look(self, cell: Cell) -> None:
         """Log that the test part of a cell is about to be scored.
 
@@ -165,15 +218,8 @@ class Results:
         cell : Cell
             The cell.
         """
-        self.folder.mkdir(parents=True, exist_ok=True)
-        line = {"time": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()), **asdict(cell)}
-        with open(self.folder / "test_looks.jsonl", "ab+") as file:
-            file.seek(max(file.seek(0, os.SEEK_END) - 1, 0))
-            end = (
-                b"" if file.read(1) in (b"", b"\n") else b"\n"
-            )  # after half a line of a killed run
-            # One write per line, so that lines of several processes do not mix.
-            file.write(end + json.dumps(line).encode() + b"\n")
+        now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+        self._append("test_looks.jsonl", [{"time": now, **asdict(cell)}])
 
     def looks(self) -> list[dict[str, Any]]:
         """Return the log of all scorings of test parts.
@@ -188,13 +234,8 @@ class Results:
         ValueError
             If a line is damaged; the message names the file and the line.
         """
-        path = self.folder / "test_looks.jsonl"
-        try:
-            lines = _read(path).splitlines()
-        except FileNotFoundError:
-            return []
         looks = []
-        for number, line in enumerate(lines, 1):
+        for where, line in self._lines("test_looks.jsonl"):
             try:
                 look = _parse(line)
                 _cell({name: value for name, value in look.items() if name != "time"})
@@ -202,8 +243,8 @@ class Results:
                     raise ValueError("it has no time")
             except ValueError as error:
                 raise ValueError(
-                    f"{path}, line {number} is no logged look ({error}): every line counts a"
-                    " scoring of a test part; mend the line, or delete it and note the scoring."
+                    f"{where} is no logged look ({error}): every line counts a scoring of a"
+                    " test part; mend the line, or delete it and note the scoring."
                 ) from error
             looks.append(look)
         return looks

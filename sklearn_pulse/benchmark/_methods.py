@@ -94,13 +94,20 @@ class Method:
         return "" if self.make is None else method_name(self.make)
 
     def settings(self, preset: str) -> dict[str, Any]:
-        """Return the parameters for a data set."""
+        """Return the parameters for a data set; without a preset, the defaults of the class."""
+        if not preset:
+            return dict(self.params)
         known = self.preset_name in presets.methods()
         found = presets.get(self.preset_name, preset, published=self.published) if known else {}
         return found | self.params
 
     def cut(self, preset: str) -> dict[str, Any]:
-        """Return how pre-training windows are cut; without own presets, as those of PULSE."""
+        """Return how pre-training windows are cut; without own presets, as those of PULSE.
+
+        Without a preset of the data set, the labelled windows are those of pre-training.
+        """
+        if not preset:
+            return {"mode": "labeled", "fraction": 1.0, "fraction_val": 1.0}
         known = self.preset_name in presets.methods()
         name = self.preset_name if known else "pulse"
         return presets.windows(name, preset, published=self.published)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -9,15 +10,16 @@ import numpy as np
 
 from ..plotting import LabelEfficiencyDisplay
 from ._methods import Method
-from ._protocols import FEW_LABELS, FRACTIONS, PROTOCOLS
+from ._protocols import FEW_LABELS, FEW_PEOPLE, FRACTIONS, N_PEOPLE, PROTOCOLS
 from ._tables import Table, Value
 
 _GAINS = (-0.5, -0.2, -0.1, -0.05, -0.02, -0.01, 0.0, 0.01, 0.02, 0.05, 0.1)
-_LABELS = (*FEW_LABELS, "accuracy 100 %")
+_LABELS = dict(zip((*FEW_LABELS, "accuracy 100 %"), (*FRACTIONS, 1.0), strict=True))
+_PEOPLE = dict(zip(FEW_PEOPLE, N_PEOPLE, strict=True))
 
 
 def draw(table: Table, path: Path) -> None:
-    """Draw accuracy against the share of labels or the noise level, or else the first metric.
+    """Draw accuracy against the amount of labels or the noise level, or else the first metric.
 
     Parameters
     ----------
@@ -28,28 +30,58 @@ def draw(table: Table, path: Path) -> None:
     """
     import matplotlib.pyplot as plt
 
-    complete = [m for m in table.methods if all((m.name, x) in table.values for x in _LABELS)]
-    curves = [method for method in complete if method.make is not None]
     if PROTOCOLS[table.protocol].is_crossed or PROTOCOLS[table.protocol].is_wide:
         figure = _across_columns(table)
     else:
-        figure = _label_efficiency(table, curves) if curves else _figures(table)
+        curve = learning_curve(table)
+        figure = _figures(table) if curve is None else curve.figure_
     figure.savefig(path, dpi=120)
     plt.close(figure)
 
 
-def _label_efficiency(table: Table, curves: list[Method]) -> Any:
-    """Draw accuracy against the share of labels, with one point per seed."""
+def learning_curve(table: Table) -> LabelEfficiencyDisplay | None:
+    """Draw accuracy against the amount of labels, with one point per seed.
+
+    Parameters
+    ----------
+    table : Table
+        Table to draw.
+
+    Returns
+    -------
+    LabelEfficiencyDisplay or None
+        The display; None if no method has scores of several amounts.
+    """
+    of_people = table.protocol == "labelled-people"
+    known = _PEOPLE if of_people else _LABELS
+    amounts = {metric: amount for metric, amount in known.items() if metric in table.metrics}
+    if len(amounts) < 2:
+        return None
     scores = {
-        method.title: np.array([table.values[method.name, x].per_seed for x in _LABELS])
-        for method in curves
+        method.title: np.array([table.values[method.name, x].per_seed for x in amounts])
+        for method in table.methods
+        if method.make is not None and _has_all(table, method, amounts)
     }
-    majority = table.values.get(("majority", _LABELS[-1]))
+    if not scores:
+        return None
+    majority = table.values.get(("majority", [*amounts][-1]))
+    shown: Any = tuple(amounts.values())
     display = LabelEfficiencyDisplay.from_scores(
-        scores, (*FRACTIONS, 1.0), majority_score=None if majority is None else majority.mean
+        scores,
+        None if of_people else shown,
+        n_groups=shown if of_people else None,
+        majority_score=None if majority is None else majority.mean,
     )
     display.ax_.set_title(f"{table.title}, budget {table.budget}", fontsize="medium", loc="left")
-    return display.figure_
+    if of_people:
+        display.ax_.set_xlabel("labelled people of each class")
+    return display
+
+
+def _has_all(table: Table, method: Method, metrics: Iterable[str]) -> bool:
+    """Return whether a method has a value of each metric, all of the same seeds."""
+    values = [table.values.get((method.name, metric)) for metric in metrics]
+    return None not in values and len({len(value.of_seed) for value in values if value}) == 1
 
 
 def _across_columns(table: Table) -> Any:

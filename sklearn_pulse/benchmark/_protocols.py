@@ -22,6 +22,7 @@ from ._methods import (
     supervised,
     trained,
 )
+from ._own import OwnSource, is_own, own_task
 from ._supervised import supervised_scores
 from ._synthetic import SYNTHETIC, on_system, synthetic
 from ._tasks import N_FOLDS, SCENARIOS, TASKS
@@ -30,6 +31,9 @@ from ._trial import Execution, Scores, Trial, cross_validated
 
 FRACTIONS = (0.01, 0.05)
 FEW_LABELS = ("accuracy 1 %", "accuracy 5 %")
+N_PEOPLE = (1, 2, 4, 8)
+FEW_PEOPLE = ("accuracy 1 person", *(f"accuracy {number} people" for number in N_PEOPLE[1:]))
+ALL_PEOPLE = "accuracy all people"
 N_DRAWS = 5
 # The kind of draw in the paper's tables, and that of the published code.
 _SMOOTHINGS: tuple[tuple[Literal["per_class", "published"], str], ...] = (
@@ -67,6 +71,8 @@ class Protocol:
     is_wide : bool, default=False
         Whether each amount of labels and each probe has a table, whose columns are data sets. Then
         the data sets state how often they are run.
+    takes_own : bool, default=False
+        Whether data sets of the user can be run.
     """
 
     name: str
@@ -79,6 +85,11 @@ class Protocol:
     has_folds: bool = False
     is_crossed: bool = False
     is_wide: bool = False
+    takes_own: bool = False
+
+    def source(self, dataset: str) -> Any:
+        """Return a data set or transfer of the protocol, or a data set of the user, by name."""
+        return OwnSource(dataset) if is_own(dataset) else self.datasets[dataset]
 
     def n_runs(self, dataset: str, n_seeds: int | None, budget: Budget) -> int:
         """Return the number of seeds, folds or divisions of a data set."""
@@ -92,7 +103,9 @@ class Protocol:
 def _on_paper_split(
     method: Method, dataset: str, seed: int, scored: str, budget: Budget, execution: Execution
 ) -> Trial:
-    """Return a trial on the published division of a data set."""
+    """Return a trial on the published division of a data set, or on a fold of the user's."""
+    if is_own(dataset):
+        return _on_own_fold(method, dataset, seed, scored, budget, execution)
     source = TASKS[dataset]
     task = execution.load(source.load)
     return Trial(method, dataset, task, source.preset, seed, scored, budget, execution)
@@ -102,12 +115,23 @@ def _on_fold(
     method: Method, dataset: str, seed: int, scored: str, budget: Budget, execution: Execution
 ) -> Trial:
     """Return a trial on the fold whose number is the seed."""
+    if is_own(dataset):
+        return _on_own_fold(method, dataset, seed, scored, budget, execution)
     source = TASKS[dataset]
     task = execution.load(source.load).fold(seed)
     fold = f"fold {seed} of {N_FOLDS}"
     return Trial(
         method, dataset, task, source.preset, seed, scored, budget, execution, division=fold
     )
+
+
+def _on_own_fold(
+    method: Method, dataset: str, seed: int, scored: str, budget: Budget, execution: Execution
+) -> Trial:
+    """Return a trial on a fold of a data set of the user."""
+    task, fold = own_task(dataset, seed, execution), f"fold {seed}"
+    preset = OwnSource.preset
+    return Trial(method, dataset, task, preset, seed, scored, budget, execution, division=fold)
 
 
 def linear_probe(trial: Trial) -> Scores:
@@ -148,6 +172,28 @@ def label_efficiency(trial: Trial) -> Scores:
     return scores
 
 
+def labelled_people(trial: Trial) -> Scores:
+    """Score linear probes on the labels of whole people, drawn several times.
+
+    People are drawn until each class is shown by a number of them, as by
+    :func:`~sklearn_pulse.model_selection.mask_labels`. Amounts that label all people are left out,
+    beside that of all people.
+    """
+    Z, y = trial.embedding, trial.y
+    train, scored = trial.split
+    groups = trial.task.groups[trial.rows]
+    scores: Scores = {}
+    for n_people, metric in zip(N_PEOPLE, FEW_PEOPLE, strict=True):
+        splitter = LabelFractionSplit(
+            None, n_groups=n_people, n_draws=N_DRAWS, cv=[trial.split], random_state=trial.seed
+        )
+        draws = list(splitter.split(Z, y, groups))
+        if all(len(drawn) < len(train) for drawn, _ in draws):
+            scores[metric] = cross_validated(trial, Z, y, draws)["accuracy"]
+    scores[ALL_PEOPLE] = cross_validated(trial, Z, y, [(train, scored)])["accuracy"]
+    return scores
+
+
 def cross_validation(trial: Trial) -> Scores:
     """Score the linear probe with all and with few labels on a fold (paper, Appendix E)."""
     few = {name: value for name, value in label_efficiency(trial).items() if "100" not in name}
@@ -155,18 +201,18 @@ def cross_validation(trial: Trial) -> Scores:
 
 
 def _compared() -> list[Method]:
-    """Return all self-supervised methods and the controls."""
-    return [*trained(), *controls()]
+    """Return the method in closed form, all self-supervised methods and the controls."""
+    return [cross_prediction(), *trained(), *controls()]
 
 
 def _compared_on_all_sources() -> list[Method]:
-    """Return the method in closed form, all self-supervised methods and all controls."""
+    """Return all methods that need no labels, and all controls."""
     return [cross_prediction(), *trained(), *controls(), *aeon_controls()]
 
 
 def _compared_on_few_labels() -> list[Method]:
-    """Return all self-supervised methods, the supervised method and the controls."""
-    return [*trained(), supervised(), *controls()]
+    """Return all methods, supervised or not, and the controls."""
+    return [cross_prediction(), *trained(), supervised(), *controls()]
 
 
 def _compared_on_systems() -> list[Method]:
@@ -187,6 +233,7 @@ PROTOCOLS = {
             _compared,
             _on_paper_split,
             _PROBED,
+            takes_own=True,
         ),
         Protocol(
             "label-efficiency",
@@ -196,6 +243,17 @@ PROTOCOLS = {
             _compared_on_few_labels,
             _on_paper_split,
             (*FEW_LABELS, "accuracy 100 %"),
+            takes_own=True,
+        ),
+        Protocol(
+            "labelled-people",
+            "Few labelled people",
+            labelled_people,
+            TASKS,
+            _compared,
+            _on_paper_split,
+            (*FEW_PEOPLE, ALL_PEOPLE),
+            takes_own=True,
         ),
         Protocol(
             "transfer",
@@ -214,6 +272,7 @@ PROTOCOLS = {
             ablations,
             _on_paper_split,
             ("accuracy",),
+            takes_own=True,
         ),
         Protocol(
             "cross-validation",
@@ -224,6 +283,7 @@ PROTOCOLS = {
             _on_fold,
             (*_PROBED, *FEW_LABELS),
             has_folds=True,
+            takes_own=True,
         ),
         Protocol(
             "synthetic",

@@ -50,7 +50,7 @@ def report(results: Results, folder: Path) -> str:
     >>> print(text.splitlines()[0])
     ### Parameters of chaotic systems, mean over systems, validation part
     """
-    found = list(tables(results))
+    found = list(tables(results, results.asked()))
     if not found:
         raise ValueError(f"{results.folder} holds no finished cell: run a protocol first.")
     folder.mkdir(parents=True, exist_ok=True)
@@ -123,15 +123,18 @@ def markdown(table: Table) -> str:
 def _figures(table: Table) -> tuple[list[str], list[list[str]]]:
     """Return header and lines of a table of values, each beside the paper's."""
     header = ["%", "seeds"]
+    with_paper = {metric for metric in table.metrics if table.has_paper(metric)}
     for metric in table.metrics:
-        header += [metric, "paper"]
+        header += [metric, "paper"] if metric in with_paper else [metric]
     lines = []
     for method in table.methods:
         values = [table.values.get((method.name, metric)) for metric in table.metrics]
         line = [method.title + (" (control)" if method.is_control else ""), _n_seeds(values)]
         for metric, value in zip(table.metrics, values, strict=True):
             wins = method.name in [best.name for best in table.best(metric)]
-            line += [_figure(value, bold=wins), _percent(table.paper(method.name, metric))]
+            line.append(_figure(value, bold=wins))
+            if metric in with_paper:
+                line.append(_percent(table.paper(method.name, metric)))
         lines.append(line)
     return header, lines
 
@@ -226,9 +229,10 @@ def _remarks(table: Table) -> list[str]:
         f"Mean ± standard deviation over {_unit(table)}s. Budget {table.budget}:"
         f" {BUDGETS[table.budget]}."
     ]
-    if table.split == "val":
+    has_paper = any(map(table.has_paper, table.metrics))
+    if has_paper and table.split == "val":
         remarks.append("The paper's values are of the test part, at the full budget.")
-    if any(method.is_trained and not method.published for method in table.methods):
+    if has_paper and any(method.is_trained and not method.published for method in table.methods):
         remarks.append(
             "The paper's values come from the released code. Rows without '(released code)' mend"
             " its errors; --published runs it as it is."

@@ -21,6 +21,7 @@ from ._budgets import BUDGETS
 from ._cells import Cell, Results
 from ._comparison import settings as comparison_settings
 from ._methods import Method, all_methods
+from ._own import is_own
 from ._protocols import PROTOCOLS
 from ._trial import Execution, encoder_identity
 
@@ -71,9 +72,11 @@ def plan(
     ----------
     protocols : iterable of str
         Names of the protocols: "linear-probe", "label-efficiency", "transfer", "ablation",
-        "cross-validation", "synthetic" or "comparison".
+        "labelled-people", "cross-validation", "synthetic" or "comparison".
     datasets : iterable of str, default=None
-        Names of the data sets to run; None means all data sets of each protocol.
+        Names of the data sets to run; None means all data sets of each protocol. Names of the
+        user's data sets, as :func:`~sklearn_pulse.benchmark.add_files` returns them, are run by the
+        protocols that take them.
     methods : iterable of str, default=None
         Names of the methods to run; None means all methods of each protocol.
     n_seeds : int, default=None
@@ -102,15 +105,16 @@ def plan(
     """
     cells: list[Cell] = []
     known = all_methods()
+    wanted = None if datasets is None else list(datasets)
+    own = [dataset for dataset in wanted or [] if is_own(dataset)]
     for protocol in (PROTOCOLS[name] for name in protocols):
         scored = "test" if protocol.has_folds else split
         cells += [
             Cell(protocol.name, dataset, _named(method, published), seed, scored, budget)
-            for dataset in protocol.datasets
+            for dataset in (*protocol.datasets, *(own if protocol.takes_own else ()))
             for method in protocol.methods()
             for seed in range(protocol.n_runs(dataset, n_seeds, BUDGETS[budget]))
-            if (datasets is None or dataset in datasets)
-            and (methods is None or method.name in methods)
+            if (wanted is None or dataset in wanted) and (methods is None or method.name in methods)
         ]
     return sorted(cells, key=lambda cell: known[cell.method].is_trained)
 
@@ -125,7 +129,7 @@ def identity(cell: Cell) -> dict[str, Any]:
     method = all_methods()[cell.method]
     protocol = PROTOCOLS[cell.protocol]
     budget = BUDGETS[cell.budget]
-    settings = encoder_identity(method, protocol.datasets[cell.dataset].preset, cell.seed, budget)
+    settings = encoder_identity(method, protocol.source(cell.dataset).preset, cell.seed, budget)
     if protocol.is_wide:
         settings["comparison"] = comparison_settings()
     if cell.protocol == "transfer":
@@ -171,6 +175,8 @@ def run(
     >>> [outcome.state for outcome in outcomes]
     ['finished']
     """
+    cells = list(cells)
+    Results(execution.folder).note_asked(cells)
     waiting = _groups(cells)
     outcomes: list[Outcome] = []
     with joblib.Parallel(n_jobs=n_jobs, return_as="generator_unordered") as parallel:
@@ -194,11 +200,11 @@ def _groups(cells: Iterable[Cell]) -> list[list[Cell]]:
     """Group the cells that share a trained encoder."""
     groups: dict[Any, list[Cell]] = defaultdict(list)
     for cell in cells:
-        groups[_group_key(cell)].append(cell)
+        groups[trial_key(cell)].append(cell)
     return list(groups.values())
 
 
-def _group_key(cell: Cell) -> tuple[Any, ...]:
+def trial_key(cell: Cell) -> tuple[Any, ...]:
     """Return a key that is equal for cells with the same encoder."""
     protocol = PROTOCOLS[cell.protocol]
     return protocol.make_trial, cell.dataset, cell.method, cell.seed, cell.split, cell.budget

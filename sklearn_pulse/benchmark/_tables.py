@@ -12,8 +12,10 @@ from typing import Any
 import numpy as np
 
 from . import _paper as paper
+from ._cells import Cell
 from ._comparison import MEASURES
 from ._methods import PUBLISHED_SUFFIX, Method
+from ._own import is_own
 from ._protocols import PROTOCOLS
 
 EVERYTHING = "all"  # data set of the table of means over the titles of a crossed protocol
@@ -67,6 +69,8 @@ class Table:
         Values by method and metric; missing results have no entry.
     notes : tuple of str
         Notes for the reader.
+    asked : frozenset of str, default=frozenset()
+        Names of the methods that were asked for; those without a value are missing.
     """
 
     protocol: str
@@ -75,6 +79,7 @@ class Table:
     budget: str
     values: dict[tuple[str, str], Value]
     notes: tuple[str, ...]
+    asked: frozenset[str] = frozenset()
 
     @property
     def name(self) -> str:
@@ -95,24 +100,22 @@ class Table:
             return "mean over systems" if self.dataset == EVERYTHING else self.dataset
         if PROTOCOLS[self.protocol].is_wide:
             return self.dataset
-        return PROTOCOLS[self.protocol].datasets[self.dataset].title
+        return PROTOCOLS[self.protocol].source(self.dataset).title
 
     @property
     def methods(self) -> list[Method]:
-        """Every method of the protocol, finished or not, and its released code if that ran."""
-        finished = {name for name, _ in self.values}
-        methods = []
-        for method in PROTOCOLS[self.protocol].methods():
-            released = method.as_published()
-            methods.append(method)
-            if released is not method and released.name in finished:
-                methods.append(released)
-        return methods
+        """Methods of the protocol that are finished or were asked for, and their released code."""
+        shown = {name for name, _ in self.values} | self.asked
+        methods = PROTOCOLS[self.protocol].methods()
+        both = [known for method in methods for known in (method, method.as_published())]
+        return [m for m in {method.name: method for method in both}.values() if m.name in shown]
 
     @property
     def metrics(self) -> tuple[str, ...]:
-        """Metrics of the columns."""
-        return PROTOCOLS[self.protocol].metrics
+        """Metrics of the columns: those of the protocol of which a method has a value."""
+        found = {metric for _, metric in self.values}
+        metrics = PROTOCOLS[self.protocol].metrics
+        return tuple(metric for metric in metrics if metric in found) or metrics
 
     def best(self, metric: str) -> list[Method]:
         """Return the methods with the best mean, controls included; several if means are equal.
@@ -143,6 +146,10 @@ class Table:
         name = method.removesuffix(PUBLISHED_SUFFIX)
         return paper.value(self.protocol, self.dataset_title, name, metric)
 
+    def has_paper(self, metric: str) -> bool:
+        """Return whether the paper reports the metric for a method of the table."""
+        return any(self.paper(method.name, metric) is not None for method in self.methods)
+
     def difference(self, method: str, metric: str, base: str = "pulse") -> Value | None:
         """Return the difference from `base` on the seeds that both have; None without any."""
         ours, theirs = self.values.get((method, metric)), self.values.get((base, metric))
@@ -157,13 +164,15 @@ class Table:
         return None if ours is None or theirs is None else ours - theirs
 
 
-def tables(records: Iterable[dict[str, Any]]) -> Iterator[Table]:
+def tables(records: Iterable[dict[str, Any]], asked: Iterable[Cell] = ()) -> Iterator[Table]:
     """Yield the tables of the finished cells.
 
     Parameters
     ----------
     records : iterable of dict
         Records of cells, as in `Results`. Records of unknown protocols or data sets are left out.
+    asked : iterable of Cell, default=()
+        Cells that were asked for, finished or not.
 
     Yields
     ------
@@ -174,20 +183,33 @@ def tables(records: Iterable[dict[str, Any]]) -> Iterator[Table]:
     for record in records:
         cell = record["cell"]
         found[cell["protocol"], cell["dataset"], cell["split"], cell["budget"]].append(record)
+    wanted = defaultdict(set)
+    for cell in asked:
+        wanted[cell.protocol, cell.dataset, cell.split, cell.budget].add(cell.method)
     for protocol in PROTOCOLS.values():
         if protocol.is_wide:
-            yield from _wide(protocol.name, found)
+            yield from _wide(protocol.name, found, wanted)
             continue
         of_protocol = [
-            _table(*key, found[key])
-            for dataset in protocol.datasets
+            _table(*key, found[key], wanted[key])
+            for dataset in (*protocol.datasets, *_own(protocol.name, found))
             for key in sorted(key for key in found if key[:2] == (protocol.name, dataset))
         ]
         yield from _crossed(of_protocol) if protocol.is_crossed else of_protocol
 
 
+def _own(protocol: str, found: Iterable[tuple[str, str, str, str]]) -> list[str]:
+    """Return the names of the user's data sets of a protocol."""
+    return sorted({key[1] for key in found if key[0] == protocol and is_own(key[1])})
+
+
 def _table(
-    protocol: str, dataset: str, split: str, budget: str, records: list[dict[str, Any]]
+    protocol: str,
+    dataset: str,
+    split: str,
+    budget: str,
+    records: list[dict[str, Any]],
+    asked: set[str],
 ) -> Table:
     """Return the table of records that share everything but method and seed."""
     per_seed: dict[tuple[str, str], dict[int, float]] = defaultdict(dict)
@@ -196,17 +218,22 @@ def _table(
             key = record["cell"]["method"], metric
             per_seed[key][record["cell"]["seed"]] = float(np.mean(score))
     values = {key: Value(of_seed) for key, of_seed in per_seed.items()}
-    notes = {record["note"] for record in records} | {_training(record) for record in records}
-    return Table(protocol, dataset, split, budget, values, tuple(sorted(notes - {""})))
+    found = {record["note"] for record in records} | {_training(record) for record in records}
+    notes = tuple(sorted(found - {""}))
+    return Table(protocol, dataset, split, budget, values, notes, frozenset(asked))
 
 
-def _wide(name: str, found: dict[Any, list[dict[str, Any]]]) -> Iterator[Table]:
+def _wide(
+    name: str, found: dict[Any, list[dict[str, Any]]], wanted: dict[Any, set[str]]
+) -> Iterator[Table]:
     """Yield one table per measure, whose columns are those of the data sets of a protocol."""
     sources = PROTOCOLS[name].datasets
     keys = sorted({key[2:] for key in found if key[0] == name})
     for split, budget in keys:
         records = [r for dataset in sources for r in found.get((name, dataset, split, budget), [])]
         notes = tuple(dict.fromkeys(_note_of(r, sources) for r in records if r["note"]))
+        of_part = [key for key in wanted if key[0] == name and key[2:] == (split, budget)]
+        asked = frozenset().union(*(wanted[key] for key in of_part))
         for measure in MEASURES:
             of_draw: dict[tuple[str, str], dict[Any, float]] = defaultdict(dict)
             for record in records:
@@ -215,7 +242,8 @@ def _wide(name: str, found: dict[Any, list[dict[str, Any]]]) -> Iterator[Table]:
                 for draw, score in enumerate(record["scores"].get(measure, [])):
                     of_draw[key][cell["dataset"], cell["seed"], draw] = score
             values = {key: Value(scores) for key, scores in of_draw.items()}
-            yield Table(name, measure, split, budget, values, notes)
+            if values:
+                yield Table(name, measure, split, budget, values, notes, asked)
 
 
 def _note_of(record: dict[str, Any], sources: dict[str, Any]) -> str:
@@ -244,7 +272,10 @@ def _side_by_side(title: str, of_datasets: list[Table]) -> Table:
             if (method.name, "accuracy") in table.values:
                 values[method.name, column] = table.values[method.name, "accuracy"]
     notes = tuple(dict.fromkeys(note for table in of_datasets for note in table.notes))
-    return dataclasses.replace(of_datasets[0], dataset=title, values=values, notes=notes)
+    asked = frozenset().union(*(table.asked for table in of_datasets))
+    return dataclasses.replace(
+        of_datasets[0], dataset=title, values=values, notes=notes, asked=asked
+    )
 
 
 def _mean_of(of_titles: list[Table]) -> Table:
@@ -258,7 +289,8 @@ def _mean_of(of_titles: list[Table]) -> Table:
         if len(found) == n_titles and seeds:
             values[key] = Value({s: float(np.mean([x[s] for x in found])) for s in seeds})
     notes = tuple(dict.fromkeys(note for table in of_titles for note in table.notes))
-    return dataclasses.replace(first, dataset=EVERYTHING, values=values, notes=notes)
+    asked = frozenset().union(*(table.asked for table in of_titles))
+    return dataclasses.replace(first, dataset=EVERYTHING, values=values, notes=notes, asked=asked)
 
 
 def _training(record: dict[str, Any]) -> str:

@@ -87,13 +87,13 @@ class Task:
         folds = [held_out for _, held_out in splitter.split(self.X, self.y, self.groups)]
         return self._divided(folds, number, f"folds hold whole {self.group_unit}")
 
-    def stratified_fold(self, number: int) -> Task:
-        """Return the task with one of `N_FOLDS` stratified folds as its test part.
+    def stratified_fold(self, number: int, n_folds: int = N_FOLDS) -> Task:
+        """Return the task with one of `n_folds` stratified folds as its test part.
 
         The next fold is the validation part. Folds hold whole groups, and every class as far as
         the groups allow; the note names the classes that a part lacks.
         """
-        folds = _stratified_folds(self.y, self.groups)
+        folds = _stratified_folds(self.y, self.groups, n_folds)
         note = f"folds hold whole {self.group_unit}"
         divided = self._divided(folds, number, note)
         lacking = {
@@ -107,7 +107,7 @@ class Task:
         """Return the task with fold `number` as its test part, and the next for validation."""
         part = np.full(len(self.y), "train", dtype="<U5")
         part[folds[number]] = "test"
-        part[folds[(number + 1) % N_FOLDS]] = "val"
+        part[folds[(number + 1) % len(folds)]] = "val"
         divided = dataclasses.replace(self, split=part, note=note)
         if self.recordings is None or self.recording_groups is None:
             return divided
@@ -175,17 +175,19 @@ class Task:
         return self.X[rows], self.y[rows]
 
 
-def _stratified_folds(y: NDArray[Any], groups: NDArray[Any]) -> list[NDArray[np.intp]]:
+def _stratified_folds(
+    y: NDArray[Any], groups: NDArray[Any], n_folds: int
+) -> list[NDArray[np.intp]]:
     """Return folds of whole groups; of several shuffles, the one whose folds show most classes."""
     best: list[NDArray[np.intp]] = []
     most = 0
     for seed in range(_SPLIT_SEED, _SPLIT_SEED + _N_SHUFFLES):
-        splitter = StratifiedGroupKFold(N_FOLDS, shuffle=True, random_state=seed)
+        splitter = StratifiedGroupKFold(n_folds, shuffle=True, random_state=seed)
         folds = [held_out for _, held_out in splitter.split(y, y, groups)]
         n_shown = sum(len(np.unique(y[fold])) for fold in folds)
         if n_shown > most:
             best, most = folds, n_shown
-        if most == N_FOLDS * len(np.unique(y)):
+        if most == n_folds * len(np.unique(y)):
             break
     return best
 

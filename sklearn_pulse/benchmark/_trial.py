@@ -200,9 +200,10 @@ class Trial:
         epochs = self.budget.pretraining(transformer.get_params())
         transformer.set_params(**epochs, checkpoint_dir=checkpoints)
         cut = self.method.cut(self.preset)
+        length = int(cut.get("length") or self.task.X.shape[1])
         take = self.task.labeled_windows if self.method.needs_labels else self._unlabeled
         (train, y), (val, y_val) = (
-            take(cut, part, self.seed, self.budget.n_windows(cut["length"], part))
+            take(cut, part, self.seed, self.budget.n_windows(length, part))
             for part in ("train", "val")
         )
         start = time.perf_counter()

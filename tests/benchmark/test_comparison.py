@@ -180,13 +180,13 @@ def test_a_wide_table_names_the_cells_that_are_lost(tmp_path):
     assert table.values["cross-prediction", "chaos, noise 3"].mean == pytest.approx(0.8)
     text = report(Results(tmp_path), tmp_path / "tables")
     (line,) = [x for x in text.splitlines() if x.startswith("| cross-pred") and "70.0" in x]
-    assert "| missing | missing | 70.0 ± 10.0 (lost) | missing |" in line
+    assert line == "| cross-prediction | 70.0 ± 10.0 (lost) | **80.0 ± 10.0** |"
     assert "| **80.0 ± 10.0** |" in line
     assert "**Lost by cross-prediction: WESAD**, to MiniRocket +5.0 ± 5.0." in text
     assert "| accuracy 5 % | 1 of 2 | WESAD |" in text
-    assert "| accuracy 1 % | 0 of 0 | none |" in text
+    assert "accuracy 1 %" not in text  # of which nothing is finished
     assert "- Note: WESAD: a note." in text
-    assert (tmp_path / "tables" / "comparison-accuracy-5-C-chosen-val-small.png").exists()
+    assert len(list((tmp_path / "tables").glob("comparison-accuracy-5-*.png"))) == 1
 
 
 def test_few_labels_are_those_of_the_other_protocols():

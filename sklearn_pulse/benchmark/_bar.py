@@ -1,0 +1,58 @@
+"""Progress bar over cells."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from ._run import Outcome
+
+
+@contextmanager
+def progress(n_cells: int) -> Iterator[Callable[[Outcome], None]]:
+    """Show a progress bar with an estimate of the remaining time inside a ``with`` block.
+
+    Parameters
+    ----------
+    n_cells : int
+        Number of cells.
+
+    Yields
+    ------
+    callable
+        Function that is called with the outcome of each cell.
+
+    Raises
+    ------
+    ImportError
+        If rich is missing.
+    """
+    try:
+        from rich.console import Console
+        from rich.progress import (
+            BarColumn,
+            MofNCompleteColumn,
+            Progress,
+            TextColumn,
+            TimeElapsedColumn,
+            TimeRemainingColumn,
+        )
+    except ImportError as error:
+        raise ImportError(
+            "sklearn_pulse.benchmark needs rich: pip install sklearn-pulse[benchmark]"
+        ) from error
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TextColumn("remaining"),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=Console(stderr=True), speed_estimate_period=3600) as bars:
+        bar = bars.add_task("cells", total=n_cells)
+
+        def advance(outcome: Outcome) -> None:
+            bars.update(bar, advance=1, description=str(outcome.cell))
+
+        yield advance

@@ -1,0 +1,242 @@
+"""Comparison of methods on windows of the user."""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+from collections.abc import Iterable, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+from numpy.typing import ArrayLike
+
+from .._parameters import check_boolean, check_option
+from .._warnings import warn_user
+from ._bar import progress
+from ._budgets import BUDGETS
+from ._cells import Cell, Results
+from ._estimate import estimate
+from ._methods import all_methods
+from ._own import add_arrays
+from ._pictures import learning_curve
+from ._protocols import PROTOCOLS
+from ._report import rows
+from ._run import Outcome, plan, run
+from ._tables import Table, tables
+from ._trial import Execution
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from ..plotting import LabelEfficiencyDisplay
+
+_METHODS = ("cross-prediction", "minirocket", "statistics", "untrained", "majority")
+_COLUMNS = ("protocol", "method", "control", "metric", "n_seeds", "mean", "spread")
+
+
+class Comparison(NamedTuple):
+    """Result of :func:`compare`: scores as a frame, and their picture.
+
+    Parameters
+    ----------
+    frame : pandas.DataFrame
+        One row per protocol, method and metric.
+    display : LabelEfficiencyDisplay or None
+        Accuracy against the amount of labels.
+    """
+
+    frame: pd.DataFrame
+    display: LabelEfficiencyDisplay | None
+
+
+def compare(
+    X: ArrayLike,
+    y: ArrayLike,
+    *,
+    groups: ArrayLike | None = None,
+    recording: ArrayLike | None = None,
+    start: ArrayLike | None = None,
+    methods: Sequence[str] = _METHODS,
+    protocols: Sequence[str] = ("label-efficiency",),
+    budget: Literal["smoke", "tiny", "small", "medium", "full"] = "small",
+    split: Literal["val", "test"] = "val",
+    n_seeds: int | None = None,
+    n_jobs: int = 1,
+    num_threads: int = 1,
+    device: str = "auto",
+    out: str | os.PathLike[str] | None = None,
+    verbose: bool = True,
+) -> Comparison:
+    """Compare methods and controls on your own windows, as the benchmark does on public data.
+
+    Whole groups are divided into as many as five folds. Run s, of the seed s, has fold s as its
+    test part, the next fold as its validation part, and learns from the others. Choose a method by
+    the validation parts, which are scored by default, and look at the test parts once.
+
+    Parameters
+    ----------
+    X : array-like of shape (n_samples, n_timesteps, n_channels) or (n_samples, n_timesteps)
+        Windows; missing values are NaN.
+    y : array-like of shape (n_samples,)
+        Class of each window, an integer or a text.
+    groups : array-like of shape (n_samples,), default=None
+        Person of each window; at least 3 people. Without groups, windows of one recording fall into
+        several parts, and scores are too high.
+    recording : array-like of shape (n_samples,), default=None
+        Recording of each window, for methods that know recordings; None takes `groups`.
+    start : array-like of shape (n_samples,), default=None
+        First time step of each window in its recording; None means the order of the rows.
+    methods : sequence of str, default=("cross-prediction", "minirocket", "statistics", \
+"untrained", "majority")
+        Names of methods and controls, as those of ``python -m sklearn_pulse.benchmark
+        linear-probe --method``: "pulse", "ts2vec", "simclr" and so on.
+    protocols : sequence of str, default=("label-efficiency",)
+        What is scored: "linear-probe" (all labels), "label-efficiency" (1 %, 5 % and 100 % of the
+        labels), "labelled-people" (the labels of 1, 2, 4, 8 and all people), "ablation" (PULSE
+        without one of its parts) or "cross-validation" (the test part of every fold).
+    budget : {"smoke", "tiny", "small", "medium", "full"}, default="small"
+        Limits on training, a key of `BUDGETS`.
+    split : {"val", "test"}, default="val"
+        Part that is scored; every scoring of a test part is logged in `out`.
+    n_seeds : int, default=None
+        Number of runs; None takes the number of the budget.
+    n_jobs : int, default=1
+        Number of processes.
+    num_threads : int, default=1
+        Number of threads of each process.
+    device : str, default="auto"
+        Parameter `device` of the estimators.
+    out : path-like, default=None
+        Folder of the results, which also holds a copy of the windows: finished runs are not
+        repeated, and ``python -m sklearn_pulse.benchmark report --out`` makes tables of it. None
+        keeps nothing.
+    verbose : bool, default=True
+        Whether to print an estimate of the time, measured on a small part of the windows, and a
+        progress bar.
+
+    Returns
+    -------
+    frame : pandas.DataFrame
+        One row per protocol, method and metric: mean and population standard deviation over the
+        runs.
+    display : LabelEfficiencyDisplay or None
+        Accuracy against the amount of labels, of the first of `protocols` that varies it; None
+        without such a protocol.
+
+    Raises
+    ------
+    ImportError
+        If pandas or rich is missing.
+    RuntimeError
+        If no run succeeded; the message holds the first error.
+    TypeError, ValueError
+        If a parameter is unknown or out of its range.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn_pulse.benchmark import compare
+    >>> rng = np.random.default_rng(0)
+    >>> y, people = np.arange(80) % 2, np.arange(80) // 10
+    >>> X = rng.normal(size=(80, 32, 1)) * (1 + y[:, None, None])
+    >>> frame, _ = compare(
+    ...     X, y, groups=people, methods=["statistics", "majority"], protocols=["linear-probe"],
+    ...     budget="smoke", verbose=False,
+    ... )
+    >>> frame.query("metric == 'accuracy'")[["method", "mean"]].values.tolist()
+    [['majority class', 0.5], ['channel statistics', 1.0]]
+    """
+    _check(methods, protocols, budget, split, verbose)
+    with _folder(out) as name:
+        results = Results(Path(name))
+        dataset = add_arrays(results.folder, "data", X, y, groups, recording, start)
+        cells = plan(
+            protocols,
+            datasets=[dataset],
+            methods=methods,
+            n_seeds=n_seeds,
+            split=split,
+            budget=budget,
+        )
+        absent = sorted(set(methods) - {cell.method for cell in cells})
+        if absent:
+            raise ValueError(
+                f"methods {', '.join(absent)} are in none of the protocols {', '.join(protocols)}."
+            )
+        execution = Execution(results.folder, device=device, num_threads=num_threads)
+        if verbose:
+            announce(cells, execution, n_jobs)
+        with progress(len(cells)) if verbose else nullcontext(_silent) as advance:
+            outcomes = run(cells, execution, n_jobs=n_jobs, report=advance)
+        _complain(outcomes)
+        wanted = set(cells)
+        records = (record for record in results if Cell(**record["cell"]) in wanted)
+        return _result(list(tables(records, cells)), protocols)
+
+
+def announce(cells: Iterable[Cell], execution: Execution, n_jobs: int) -> None:
+    """Print about how long the cells take."""
+    cells = list(cells)
+    print(f"{len(cells)} runs; measuring how long they take ...", file=sys.stderr)
+    seconds = estimate(cells, execution) / n_jobs
+    print(f"about {_duration(seconds)} in {n_jobs} processes", file=sys.stderr)
+
+
+def _duration(seconds: float) -> str:
+    """Return a duration in words, rounded as an estimate is."""
+    if seconds < 90:
+        return f"{max(1, round(seconds))} s"
+    minutes = seconds / 60
+    return f"{minutes:.0f} min" if minutes < 90 else f"{minutes / 60:.1f} h"
+
+
+def _check(methods: Any, protocols: Any, budget: Any, split: Any, verbose: Any) -> None:
+    """Raise unless all names are known."""
+    check_option("budget", budget, BUDGETS)
+    check_option("split", split, ("val", "test"))
+    check_boolean("verbose", verbose)
+    known = {"methods": all_methods(), "protocols": own_protocols()}
+    for name, values in (("methods", methods), ("protocols", protocols)):
+        if isinstance(values, str) or not isinstance(values, Sequence) or not values:
+            raise TypeError(f"{name} must be a list of names, got {values!r}")
+        for value in values:
+            check_option(f"each of {name}", value, known[name])
+
+
+def own_protocols() -> list[str]:
+    """Return the names of the protocols that take data sets of the user."""
+    return [name for name, protocol in PROTOCOLS.items() if protocol.takes_own]
+
+
+def _folder(out: str | os.PathLike[str] | None) -> AbstractContextManager[Any]:
+    """Return a context of the results folder, which is deleted at its end if it has no name."""
+    return tempfile.TemporaryDirectory() if out is None else nullcontext(out)
+
+
+def _silent(outcome: Outcome) -> None:
+    """Show nothing."""
+
+
+def _complain(outcomes: list[Outcome]) -> None:
+    """Warn of runs that failed; raise if all did."""
+    failed = [outcome for outcome in outcomes if outcome.message]
+    if not failed:
+        return
+    first = f"{failed[0].cell.method}: {failed[0].message}"
+    if len(failed) == len(outcomes):
+        raise RuntimeError(f"No run succeeded. The first error: {first}")
+    warn_user(f"{len(failed)} of {len(outcomes)} runs failed and are left out. The first: {first}")
+
+
+def _result(found: list[Table], protocols: Sequence[str]) -> Comparison:
+    """Return the frame of some tables, and the first curve among them."""
+    import pandas as pd
+
+    lines = [row for table in found for row in rows(table)]
+    lines = [line for line in lines if not line["metric"].endswith("published draw")]
+    frame = pd.DataFrame(lines, columns=list(_COLUMNS)).dropna(subset="mean", ignore_index=True)
+    of_protocol = {table.protocol: table for table in found}
+    curves = (learning_curve(of_protocol[name]) for name in protocols if name in of_protocol)
+    return Comparison(frame, next(filter(None, curves), None))

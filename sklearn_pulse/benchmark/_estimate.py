@@ -1,0 +1,122 @@
+"""Estimate of the time that cells take, from a small run of each method."""
+
+from __future__ import annotations
+
+import dataclasses
+import tempfile
+import time
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ._budgets import BUDGETS, Budget
+from ._cells import Cell, Results
+from ._methods import Method, all_methods
+from ._protocols import PROTOCOLS
+from ._run import identity, trial_key
+from ._tasks import Task
+from ._trial import Execution, Trial
+
+_N_SMALL = 96  # windows of each part in a small run
+
+
+def estimate(cells: Iterable[Cell], execution: Execution) -> float:
+    """Return about how many seconds the unfinished cells take, one after the other.
+
+    Each method is run once on a small part of the windows, for one epoch, and its time is scaled by
+    the numbers of windows and epochs. Costs that do not grow with them are so counted too high.
+
+    Parameters
+    ----------
+    cells : iterable of Cell
+        The cells.
+    execution : Execution
+        Folder of the results, and settings of the execution.
+
+    Returns
+    -------
+    float
+        Seconds.
+    """
+    results = Results(execution.folder)
+    waiting = [cell for cell in cells if not results.has(cell, identity(cell))]
+    measured: dict[tuple[str, str, str], tuple[float, float]] = {}
+    fitted: set[Any] = set()
+    total = 0.0
+    for cell in waiting:
+        key = cell.protocol, cell.dataset, cell.method
+        if key not in measured:
+            measured[key] = _measure(cell, execution)
+        fit, rest = measured[key]
+        shared = trial_key(cell)
+        total += rest if shared in fitted else fit + rest
+        fitted.add(shared)
+    return total
+
+
+def _measure(cell: Cell, execution: Execution) -> tuple[float, float]:
+    """Return the estimated seconds of the fit of a cell, and those of the rest."""
+    protocol, method, budget = PROTOCOLS[cell.protocol], all_methods()[cell.method], _BUDGET
+    with tempfile.TemporaryDirectory() as folder, execution.threads():
+        whole = protocol.make_trial(
+            method, cell.dataset, cell.seed, cell.split, BUDGETS[cell.budget], execution
+        )
+        small = Trial(
+            method,
+            cell.dataset,
+            _thinned(whole.task, cell.seed),
+            whole.preset,
+            cell.seed,
+            cell.split,
+            budget,
+            dataclasses.replace(execution, folder=Path(folder)),
+        )
+        start = time.perf_counter()
+        protocol.run(small)
+        total = time.perf_counter() - start
+    fit = total if method.is_classifier else small.record.get("fit_seconds", 0.0)
+    rows = len(whole.rows) / len(small.rows)
+    return fit * _n_window_epochs(whole) / _n_window_epochs(small), (total - fit) * rows
+
+
+_BUDGET = Budget(None, 1, 1, 1, 1)
+
+
+def _n_window_epochs(trial: Trial) -> float:
+    """Return how many windows a fit reads, those of each epoch counted anew."""
+    n_train = len(trial.task.rows("train"))
+    if not (trial.method.is_trained or trial.method.is_classifier):
+        return n_train
+    n_windows = trial.budget.n_windows(trial.task.X.shape[1], "train")
+    read = n_train if n_windows is None else min(n_train, n_windows)
+    return read * _n_epochs(trial.method, trial)
+
+
+def _n_epochs(method: Method, trial: Trial) -> int:
+    """Return the number of epochs of a method, over all its stages."""
+    params = method.build(method.settings(trial.preset), trial.seed).get_params()
+    if method.is_classifier:
+        return trial.budget.supervised(params)["max_epochs"]
+    return sum(trial.budget.pretraining(params).values())
+
+
+def _thinned(task: Task, seed: int) -> Task:
+    """Return the task with a few windows of each part, of every class that the part holds."""
+    rng = np.random.RandomState(seed)
+    parts = (task.rows(part) for part in ("train", "val", "test"))
+    rows = np.concatenate([_few(task.y, rng.permutation(of_part)) for of_part in parts])
+    kept = {"X": task.X[rows], "y": task.y[rows], "groups": task.groups[rows]}
+    kept["split"] = task.split[rows]
+    for name in ("recording", "start"):
+        values = getattr(task, name)
+        kept[name] = None if values is None else values[rows]
+    return dataclasses.replace(task, **kept)
+
+
+def _few(y: NDArray[Any], rows: NDArray[np.intp]) -> NDArray[np.intp]:
+    """Return the first rows, and the first two of each class, in ascending order."""
+    of_class = [rows[y[rows] == label][:2] for label in np.unique(y[rows])]
+    return np.unique(np.concatenate([rows[:_N_SMALL], *of_class]))

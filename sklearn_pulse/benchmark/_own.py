@@ -1,0 +1,310 @@
+"""Data sets of the user: from arrays or files into the results folder, and from there to a task."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import tempfile
+from collections.abc import Callable, Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from .._parameters import check_groups
+from .._warnings import warn_user
+from ..datasets._arrays import map_array
+from ._tasks import Task
+
+PREFIX = "own-"  # of the names of these data sets
+PRESET = ""  # name of their preset: the defaults of each class
+N_FOLDS = 5  # if there are as many groups
+_PARTS = ("X", "y", "groups", "recording", "start")
+_KINDS = {"X": np.floating, "y": np.generic, "groups": np.integer} | dict.fromkeys(
+    ("recording", "start"), np.integer
+)
+
+
+class OwnSource:
+    """Data set of the user, as protocols see it.
+
+    Parameters
+    ----------
+    dataset : str
+        Name of the data set, which :func:`add_arrays` returned.
+    """
+
+    preset = PRESET
+
+    def __init__(self, dataset: str) -> None:
+        self.title = dataset.removeprefix(PREFIX).rpartition("-")[0]
+
+
+def is_own(dataset: str) -> bool:
+    """Return whether a data set is one of the user."""
+    return dataset.startswith(PREFIX)
+
+
+def add_files(path: str | os.PathLike[str], folder: Path) -> str:
+    """Add the windows of a folder or file to a results folder.
+
+    Parameters
+    ----------
+    path : path-like
+        Folder of ``X.npy``, ``y.npy`` and so on, or of ``.npz`` or ``.parquet`` files, which are
+        read in the order of their names; or one such file. Each holds the arrays, or columns, of
+        :func:`add_arrays`. A Parquet column ``X`` holds one window per row, as a list of time steps
+        that are numbers, or lists of one number per channel.
+    folder : Path
+        Results folder.
+
+    Returns
+    -------
+    str
+        Name of the data set.
+
+    Raises
+    ------
+    OSError
+        If the path does not exist.
+    ValueError
+        If it holds no windows, or they are of the wrong kind; the message names the file.
+    """
+    path = Path(path)
+    if not path.exists():
+        raise FileNotFoundError(f"{path} does not exist: pass the folder or file of your windows.")
+    try:
+        return add_arrays(folder, path.stem, **_read(path))
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{path}: {error}") from error
+
+
+def add_arrays(
+    folder: Path,
+    name: str,
+    X: ArrayLike | None = None,
+    y: ArrayLike | None = None,
+    groups: ArrayLike | None = None,
+    recording: ArrayLike | None = None,
+    start: ArrayLike | None = None,
+) -> str:
+    """Add windows to a results folder, unless they are there.
+
+    Parameters
+    ----------
+    folder : Path
+        Results folder, which is created if it does not exist.
+    name : str
+        Name in tables.
+    X : array-like of shape (n_samples, n_timesteps, n_channels) or (n_samples, n_timesteps)
+        Windows.
+    y : array-like of shape (n_samples,)
+        Label of each window.
+    groups : array-like of shape (n_samples,), default=None
+        Person of each window, or whatever shares nothing between parts.
+    recording : array-like of shape (n_samples,), default=None
+        Recording of each window; None takes the groups.
+    start : array-like of shape (n_samples,), default=None
+        First time step of each window in its recording.
+
+    Returns
+    -------
+    str
+        Name of the data set, which ends in a digest of the arrays.
+
+    Raises
+    ------
+    ValueError
+        If an array is missing, of the wrong shape or of the wrong kind.
+    """
+    arrays = _checked(X, y, groups, recording, start)
+    digest = hashlib.blake2b(digest_size=6)
+    for part, array in arrays.items():
+        digest.update(f"{part} {array.dtype.str} {array.shape}".encode())
+        digest.update(np.ascontiguousarray(array).data)
+    title = re.sub(r"[^\w]+", "-", name).strip("-") or "data"
+    dataset = f"{PREFIX}{title}-{digest.hexdigest()}"
+    target = folder / "data" / dataset
+    if not target.exists():
+        target.parent.mkdir(parents=True, exist_ok=True)
+        partial = Path(tempfile.mkdtemp(dir=target.parent, prefix=".partial-"))
+        for part, array in arrays.items():
+            np.save(partial / f"{part}.npy", array)
+        _rename(partial, target)
+    return dataset
+
+
+def own_task(dataset: str, fold: int, execution: Any) -> Task:
+    """Return the windows of a data set of the user, with a fold as its test part.
+
+    The next fold is the validation part. There are `N_FOLDS` folds, or as many as groups.
+    """
+    task = execution.load(_loader(execution.folder / "data" / dataset))
+    n_folds = min(N_FOLDS, len(np.unique(task.groups)))
+    return task.stratified_fold(fold % n_folds, n_folds)
+
+
+@cache
+def _loader(folder: Path) -> Callable[..., Task]:
+    """Return one function per folder, so that loaded tasks can be cached by it."""
+
+    def load(**home: Any) -> Task:
+        arrays = dict(_stored(folder))
+        return Task(
+            folder.name,
+            arrays["X"],
+            np.asarray(arrays["y"]),
+            np.asarray(arrays["groups"]),
+            np.full(len(arrays["y"]), "train", dtype="<U5"),
+            group_unit="groups",
+            recording=arrays.get("recording"),
+            start=arrays.get("start"),
+        )
+
+    return load
+
+
+def _stored(folder: Path) -> Iterator[tuple[str, NDArray[Any]]]:
+    """Yield the arrays of a data set by name, mapped into memory."""
+    for part in _PARTS:
+        path = folder / f"{part}.npy"
+        if path.exists() or part in ("X", "y", "groups"):
+            yield part, map_array(path, _KINDS[part], (None,) * (3 if part == "X" else 1))
+
+
+def _read(path: Path) -> dict[str, NDArray[Any]]:
+    """Return the arrays of a folder or file by name."""
+    files = [path] if path.is_file() else sorted(path.iterdir())
+    kinds = {kind: [f for f in files if f.suffix == kind] for kind in (".npy", ".npz", ".parquet")}
+    present = {kind: found for kind, found in kinds.items() if found}
+    if len(present) != 1:
+        raise ValueError(
+            f"it holds {' and '.join(present) or 'no windows'}: pass a folder of X.npy and y.npy,"
+            " of .npz files, or of .parquet files, one kind of them."
+        )
+    (kind, found), *_ = present.items()
+    if kind == ".npy":
+        named = {file.stem: file for file in found if file.stem in _PARTS}
+        return {part: np.load(file, mmap_mode="r") for part, file in named.items()}
+    pieces = [_arrays_of(file) if kind == ".npz" else _columns_of(file) for file in found]
+    parts = [part for part in _PARTS if any(part in piece for piece in pieces)]
+    for file, piece in zip(found, pieces, strict=True):
+        lacking = [part for part in parts if part not in piece]
+        if lacking:
+            raise ValueError(f"{file.name} lacks {', '.join(lacking)}, which other files hold.")
+    return {part: np.concatenate([piece[part] for piece in pieces]) for part in parts}
+
+
+def _arrays_of(file: Path) -> dict[str, NDArray[Any]]:
+    """Return the arrays of an .npz file by name."""
+    with np.load(file, allow_pickle=False) as archive:
+        return {part: archive[part] for part in _PARTS if part in archive}
+
+
+def _columns_of(file: Path) -> dict[str, NDArray[Any]]:
+    """Return the columns of a Parquet file by name, the windows as one array."""
+    try:
+        import pandas as pd
+
+        frame = pd.read_parquet(file)
+    except ImportError as error:
+        raise ImportError(
+            f"{file} needs pandas and pyarrow: pip install pandas pyarrow, or store .npz files."
+        ) from error
+    columns = {part: frame[part].to_numpy() for part in _PARTS if part in frame}
+    if "X" in columns:
+        columns["X"] = np.stack([_window(window) for window in columns["X"]])
+    return columns
+
+
+def _window(window: Any) -> NDArray[np.float64]:
+    """Return the nested lists of a window as an array."""
+    steps = np.asarray(window)
+    return np.stack(steps.tolist()) if steps.dtype == object else steps
+
+
+def _checked(X: Any, y: Any, groups: Any, recording: Any, start: Any) -> dict[str, NDArray[Any]]:
+    """Return the arrays that are there, in the types of their files."""
+    if X is None or y is None:
+        raise ValueError(f"{'X' if X is None else 'y'} is missing: pass windows and their labels.")
+    X, y = np.asarray(X), np.asarray(y)
+    X = X[..., None] if X.ndim == 2 else X
+    if X.ndim != 3 or X.dtype.kind not in "fiu":
+        raise ValueError(
+            f"X has shape {X.shape} and type {X.dtype}: pass real numbers of shape (n_samples,"
+            " n_timesteps, n_channels), or (n_samples, n_timesteps) for one channel."
+        )
+    if y.shape != X.shape[:1]:
+        raise ValueError(f"y has shape {y.shape} for {len(X)} windows: pass one label per window.")
+    y = _classes(y)
+    numbers = _numbered(groups, len(X))
+    if numbers is None:
+        warn_user(
+            "Without groups, neighbouring windows of one recording fall into different parts, and"
+            " scores are too high: pass the person or the recording of each window as groups."
+        )
+        numbers = np.arange(len(X))
+    n_groups = len(np.unique(numbers))
+    if n_groups < 3:
+        raise ValueError(
+            f"{n_groups} groups are too few for a training, a validation and a test part: pass"
+            " windows of at least 3 groups."
+        )
+    arrays = {"X": X.astype(np.float32, copy=False), "y": y, "groups": numbers}
+    if recording is not None:
+        if np.shape(recording) != y.shape:
+            raise ValueError(
+                f"recording has shape {np.shape(recording)} for {len(X)} windows: pass the"
+                " recording of each window."
+            )
+        arrays["recording"] = np.unique(recording, return_inverse=True)[1].astype(np.int64)
+    elif groups is not None:
+        arrays["recording"] = numbers
+    if start is not None:
+        steps = np.asarray(start)
+        if steps.shape != y.shape or steps.dtype.kind not in "iu":
+            raise ValueError(
+                f"start has shape {steps.shape} and type {steps.dtype} for {len(X)} windows: pass"
+                " the first time step of each window, an integer."
+            )
+        arrays["start"] = steps.astype(np.int64)
+    return arrays
+
+
+def _classes(y: NDArray[Any]) -> NDArray[Any]:
+    """Return integer or text labels; raise if they are none or mark unlabelled windows."""
+    if y.dtype == object and all(isinstance(label, str) for label in y):
+        y = y.astype(str)
+    if y.dtype.kind not in "iubU":
+        raise ValueError(f"y has type {y.dtype}: pass classes, as integers or text.")
+    if y.dtype.kind == "i" and (y == -1).any():
+        raise ValueError(
+            "y marks unlabelled windows by -1, and a score needs labels: pass the labelled windows."
+        )
+    n_classes = len(np.unique(y))
+    if n_classes < 2:
+        raise ValueError(f"y holds {n_classes} class: pass windows of at least 2 classes.")
+    return y
+
+
+def _numbered(groups: Any, n_samples: int) -> NDArray[np.int64] | None:
+    """Return the number of the group of each window; None without groups."""
+    checked = check_groups(groups, n_samples)
+    if checked is None:
+        return None
+    return np.unique(checked, return_inverse=True)[1].astype(np.int64)
+
+
+def _rename(partial: Path, target: Path) -> None:
+    """Put a complete folder in its place, unless another process did."""
+    try:
+        partial.rename(target)
+    except OSError:
+        if not target.exists():
+            raise
+        for file in partial.iterdir():
+            file.unlink()
+        partial.rmdir()

@@ -1,0 +1,234 @@
+"""Windows of the user: arrays, folders and files, through the function and through the command."""
+
+import re
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.model_selection import cross_val_score
+
+from sklearn_pulse.benchmark import Execution, Results, add_files, compare, plan, run
+from sklearn_pulse.benchmark.__main__ import main
+from sklearn_pulse.benchmark._estimate import estimate
+from sklearn_pulse.benchmark._own import own_task
+from sklearn_pulse.evaluation import make_linear_probe
+from sklearn_pulse.features import StatisticsTransformer
+from sklearn_pulse.plotting import LabelEfficiencyDisplay
+
+from .toy import load_toy
+
+QUICK = ("statistics", "majority")
+
+
+@pytest.fixture(scope="module")
+def own():
+    """Windows, text labels, people and starts: ten people, ten windows each."""
+    task = load_toy()
+    start = np.tile(np.arange(10) * 20, 10)
+    labels = np.array(["slow", "fast"])[task.y]
+    return {"X": task.X, "y": labels, "groups": task.groups, "start": start}
+
+
+def quick(own, **changes):
+    settings = {"methods": QUICK, "budget": "smoke", "verbose": False}
+    return compare(**(own | settings | changes))
+
+
+def test_scores_are_those_of_a_probe_on_whole_people(own, tmp_path):
+    frame, display = quick(own, protocols=["linear-probe"], n_seeds=2, out=tmp_path)
+    assert display is None
+    assert set(frame["protocol"]) == {"linear-probe"}
+    ours = frame.query("method == 'channel statistics' and metric == 'accuracy'").iloc[0]
+    expected = []
+    dataset = next((tmp_path / "data").iterdir()).name
+    for fold in range(2):
+        task = own_task(dataset, fold, Execution(tmp_path))
+        parts = [task.rows(part) for part in ("train", "val", "test")]
+        people = [set(task.groups[rows]) for rows in parts]
+        assert [len(of_part) for of_part in people] == [6, 2, 2]
+        assert not (people[0] & people[1] or people[0] & people[2] or people[1] & people[2])
+        Z = StatisticsTransformer().fit_transform(task.X)
+        expected += cross_val_score(make_linear_probe(), Z, task.y, cv=[tuple(parts[:2])]).tolist()
+    assert ours["n_seeds"] == 2
+    assert ours["mean"] == pytest.approx(np.mean(expected))
+    assert ours["spread"] == pytest.approx(np.std(expected))
+    assert Results(tmp_path).looks() == []  # the test people stay unseen
+
+
+def test_labelled_people_and_their_curve(own):
+    frame, display = quick(own, protocols=["labelled-people"])
+    assert isinstance(display, LabelEfficiencyDisplay)
+    # Six people train, and each shows both classes.
+    np.testing.assert_array_equal(display.n_groups, [1, 2, 4])
+    assert list(display.scores) == ["channel statistics"]
+    shown = frame[frame["method"] == "channel statistics"].set_index("metric")["mean"]
+    of_amount = [shown[f"accuracy {n}"] for n in ("1 person", "2 people", "4 people")]
+    np.testing.assert_allclose(display.scores["channel statistics"].mean(1), of_amount)
+    assert shown["accuracy all people"] == 1.0
+    assert "accuracy 8 people" not in shown
+
+
+def test_shares_of_the_labels_are_the_default(own):
+    frame, display = quick(own)
+    np.testing.assert_array_equal(display.fractions, [0.01, 0.05, 1.0])
+    assert not frame["metric"].str.contains("published").any()
+    assert display.majority_score == 0.5
+
+
+def test_a_network_is_trained_on_the_windows(own, tmp_path):
+    y = (own["y"] == "fast").astype(int)
+    frame, _ = quick(own | {"y": y}, methods=["pulse"], protocols=["linear-probe"], out=tmp_path)
+    assert frame.query("metric == 'accuracy'")["mean"].between(0, 1).all()
+    (record,) = Results(tmp_path)
+    assert record["training"]["n_pretraining_windows"] == 60
+    assert record["training"]["n_epochs"] == 1
+
+
+def folder_of_arrays(own, path):
+    for name, values in own.items():
+        np.save(path / f"{name}.npy", values)
+
+
+def folder_of_archives(own, path):
+    for number, rows in enumerate(np.split(np.arange(100), 4)):
+        part = {name: values[rows] for name, values in own.items()}
+        np.savez(path / f"{number}.npz", **part)
+
+
+def folder_of_tables(own, path):
+    columns = own | {"X": [window.tolist() for window in own["X"]]}
+    pd.DataFrame(columns).to_parquet(path / "windows.parquet")
+
+
+@pytest.mark.parametrize("store", [folder_of_arrays, folder_of_archives, folder_of_tables])
+def test_files_are_the_arrays(own, tmp_path, store):
+    if store is folder_of_tables:
+        pytest.importorskip("pyarrow")
+    source, out = tmp_path / "my data", tmp_path / "out"
+    source.mkdir()
+    store(own, source)
+    name = add_files(source, out)
+    assert name.startswith("own-my-data-")
+    assert add_files(source, out) == name
+    task = own_task(name, 0, Execution(out))
+    np.testing.assert_array_equal(task.X, own["X"])
+    for ours, theirs in ((task.y, "y"), (task.groups, "groups"), (task.start, "start")):
+        np.testing.assert_array_equal(ours, own[theirs])
+    np.testing.assert_array_equal(task.recording, own["groups"])
+
+
+def test_the_command_takes_a_folder(own, tmp_path, capsys):
+    source, out = tmp_path / "mine", tmp_path / "out"
+    source.mkdir()
+    folder_of_archives(own, source)
+    arguments = ["--dataset", str(source), "--method", *QUICK, "--budget", "smoke"]
+    assert main(["labelled-people", *arguments, "--out", str(out)]) == 0
+    told = capsys.readouterr().err
+    assert "2 runs; measuring how long they take" in told
+    assert re.search(r"about \d+ (s|min) in 1 processes", told)
+    assert "2 finished" in told
+    assert main(["report", "--out", str(out)]) == 0
+    text = capsys.readouterr().out
+    assert "### Few labelled people, mine, validation part" in text
+    assert "| channel statistics (control) | 1 |" in text
+    assert "paper" not in text
+    assert "missing" not in text
+    assert (out / "tables").is_dir()
+
+
+def test_an_estimate_is_of_what_is_left(own, tmp_path):
+    source = tmp_path / "mine"
+    source.mkdir()
+    folder_of_arrays(own, source)
+    execution = Execution(tmp_path / "out")
+    name = add_files(source, execution.folder)
+    cells = plan(["linear-probe"], datasets=[name], methods=QUICK, budget="smoke", n_seeds=4)
+    assert len(cells) == 8
+    assert estimate(cells, execution) > 0
+    run(cells, execution)
+    assert estimate(cells, execution) == 0
+    assert len(list(Results(execution.folder))) == 8  # small runs leave nothing
+
+
+def test_nothing_is_kept_without_a_folder(own, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    quick(own, methods=["majority"], protocols=["linear-probe"])
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_missing_values_and_one_channel(own):
+    X = own["X"][..., 0].astype(float)
+    X[::7, 3] = np.nan
+    frame, _ = quick(own | {"X": X}, protocols=["linear-probe"])
+    assert frame["mean"].notna().all()
+
+
+def test_without_groups_the_user_is_warned(own):
+    with pytest.warns(UserWarning, match="Without groups"):
+        quick(own | {"groups": None}, methods=["majority"], protocols=["linear-probe"])
+
+
+def test_a_method_that_fails_is_named(own, monkeypatch):
+    def fail(self, X, y=None):
+        raise RuntimeError("no luck")
+
+    monkeypatch.setattr(StatisticsTransformer, "fit", fail)
+    with pytest.warns(UserWarning, match=r"1 of 2 runs failed.*statistics: .*no luck"):
+        frame, _ = quick(own, protocols=["linear-probe"])
+    assert set(frame["method"]) == {"majority class"}
+    with pytest.raises(RuntimeError, match=r"No run succeeded.*no luck"):
+        quick(own, methods=["statistics"], protocols=["linear-probe"])
+
+
+@pytest.mark.parametrize(
+    ("changes", "error", "message"),
+    [
+        ({"X": np.zeros(100)}, ValueError, r"X has shape \(100,\).*n_timesteps, n_channels"),
+        ({"X": np.full((100, 5, 1), "a")}, ValueError, "pass real numbers"),
+        ({"y": np.zeros(99, int)}, ValueError, r"y has shape \(99,\) for 100 windows"),
+        ({"y": np.zeros(100)}, ValueError, "pass classes, as integers or text"),
+        ({"y": np.zeros(100, int)}, ValueError, "at least 2 classes"),
+        ({"y": np.arange(100) % 2 - 1}, ValueError, "marks unlabelled windows by -1"),
+        ({"groups": np.zeros(99)}, ValueError, "groups"),
+        ({"groups": np.arange(100) % 2}, ValueError, "2 groups are too few"),
+        ({"recording": np.zeros(3)}, ValueError, r"recording has shape \(3,\)"),
+        ({"start": np.zeros(100)}, ValueError, "start has shape .* and type float64"),
+        ({"methods": ["best"]}, ValueError, "each of methods must be one of"),
+        ({"methods": "pulse"}, TypeError, "methods must be a list of names"),
+        ({"methods": []}, TypeError, "methods must be a list of names"),
+        ({"methods": ["oracle-positive"]}, ValueError, "oracle-positive are in none of"),
+        ({"protocols": ["synthetic"]}, ValueError, "each of protocols must be one of"),
+        ({"budget": "huge"}, ValueError, "budget must be one of"),
+        ({"split": "train"}, ValueError, "split must be one of"),
+        ({"verbose": 2}, TypeError, "verbose must be True or False"),
+    ],
+)
+def test_bad_input_is_named(own, changes, error, message):
+    with pytest.raises(error, match=message):
+        quick(own, **changes)
+
+
+def test_bad_files_are_named(own, tmp_path, capsys):
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    with pytest.raises(ValueError, match=r"empty: it holds no windows: pass a folder of X.npy"):
+        add_files(empty, tmp_path / "out")
+    with pytest.raises(FileNotFoundError, match="does not exist"):
+        add_files(tmp_path / "nowhere", tmp_path / "out")
+    np.save(empty / "X.npy", own["X"])
+    with pytest.raises(ValueError, match="y is missing"):
+        add_files(empty, tmp_path / "out")
+    np.savez(empty / "more.npz", X=own["X"])
+    with pytest.raises(ValueError, match=r"it holds \.npy and \.npz"):
+        add_files(empty, tmp_path / "out")
+    (empty / "X.npy").unlink()
+    np.savez(empty / "other.npz", X=own["X"], y=own["y"])
+    with pytest.raises(ValueError, match=r"more\.npz lacks y, which other files hold"):
+        add_files(empty, tmp_path / "out")
+    np.savez(empty / "more.npz", X=np.array([{}]), y=own["y"])
+    with pytest.raises(ValueError, match="pickle"):
+        add_files(empty, tmp_path / "out")
+    assert main(["linear-probe", "--dataset", "nowhere", "--out", str(tmp_path)]) == 2
+    assert "'nowhere' is neither one of har" in capsys.readouterr().err
+    assert main(["synthetic", "--dataset", str(empty), "--out", str(tmp_path)]) == 2
+    assert "error" in capsys.readouterr().err
