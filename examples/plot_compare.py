@@ -2,10 +2,10 @@
 Which method for my recordings?
 ===============================
 
-The benchmark compares methods on your own windows: pass windows, labels and people, and read a frame
-and a picture. The windows here are every eighth of the activity recordings of a smartphone (HAR). The
-question is how many people must be labelled. People are divided into folds; the validation people
-are scored, and the test people stay unseen until the method is chosen.
+The benchmark compares methods on your own windows: pass windows, labels and people, and read a
+frame and a picture. The windows here are every eighth of the activity recordings of a smartphone
+(HAR). The question is how many people must be labelled. People are divided into folds; the
+validation people are scored, and the test people stay unseen until the method is chosen.
 
     python examples/plot_compare.py [folder of the data set]
 
@@ -56,7 +56,7 @@ frame, display = compare(
     device="cpu",
 )
 table = frame.pivot(index="method", columns="metric", values="mean")
-print(table[[metric for metric in frame["metric"].unique()]].round(3).to_string())
+print(table[list(frame["metric"].unique())].round(3).to_string())
 
 output = Path("output/compare")
 output.mkdir(parents=True, exist_ok=True)
