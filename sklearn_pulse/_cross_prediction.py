@@ -91,6 +91,12 @@ class CrossPredictionTransformer(BaseFeatureTransformer):
         present number.
     input_layout : {"ntc", "nct"}, default="ntc"
         Order of the axes of 3-D and 4-D data: channels last ("ntc") or channels first ("nct").
+    sampling_rate : float or None, default=None
+        Sampling rate of the windows, in Hz. The fitted transformer refuses windows that are known
+        to have another rate. None takes the rate that lazy windows carry, if they do.
+    channel_names : sequence of str or None, default=None
+        Names of the channels, in their order. The fitted transformer refuses windows that are known
+        to have other channels or another order. None takes the names that lazy windows carry.
     random_state : int, RandomState instance or None, default=None
         Seed of the kernels, of the sample of windows, and of the rotation.
     verbose : int, default=0
@@ -120,6 +126,10 @@ class CrossPredictionTransformer(BaseFeatureTransformer):
         Number of time steps of a window at `fit`.
     n_channels_in_ : int
         Number of channels of a window at `fit`.
+    sampling_rate_in_ : float or None
+        Sampling rate of the windows at `fit`, in Hz; None if it is unknown.
+    channel_names_in_ : ndarray of str of shape (n_channels_in_,) or None
+        Names of the channels at `fit`; None if they are unknown.
     n_features_in_ : int
         Number of columns of 2-D data at `fit`, or of channels of 3-D and 4-D data.
     feature_names_in_ : ndarray of str of shape (n_features_in_,)
@@ -175,6 +185,8 @@ class CrossPredictionTransformer(BaseFeatureTransformer):
         device: str | torch.device = "auto",
         num_threads: int | None = None,
         input_layout: str = "ntc",
+        sampling_rate: float | None = None,
+        channel_names: Sequence[str] | None = None,
         random_state: int | np.random.RandomState | None = None,
         verbose: int = 0,
     ) -> None:
@@ -189,6 +201,8 @@ class CrossPredictionTransformer(BaseFeatureTransformer):
         self.device = device
         self.num_threads = num_threads
         self.input_layout = input_layout
+        self.sampling_rate = sampling_rate
+        self.channel_names = channel_names
         self.random_state = random_state
         self.verbose = verbose
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import inspect
 import os
+from collections.abc import Sequence
 from typing import Any, Literal
 
 import numpy as np
@@ -160,6 +161,8 @@ class FineTuneClassifier(BaseWindowClassifier):
         device: str | torch.device = "auto",
         num_threads: int | None = None,
         input_layout: InputLayout = "ntc",
+        sampling_rate: float | None = None,
+        channel_names: Sequence[str] | None = None,
         callbacks: list[Any] | None = None,
         random_state: RandomState = None,
         verbose: int = 0,
@@ -188,6 +191,8 @@ class FineTuneClassifier(BaseWindowClassifier):
         self.device = device
         self.num_threads = num_threads
         self.input_layout = input_layout
+        self.sampling_rate = sampling_rate
+        self.channel_names = channel_names
         self.callbacks = callbacks
         self.random_state = random_state
         self.verbose = verbose

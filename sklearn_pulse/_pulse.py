@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections import Counter
+from collections.abc import Sequence
 from functools import partial
 from typing import Any, Literal
 
@@ -168,6 +169,8 @@ class PulseTransformer(BaseSSLTransformer):
         device: str | torch.device = "auto",
         num_threads: int | None = None,
         input_layout: InputLayout = "ntc",
+        sampling_rate: float | None = None,
+        channel_names: Sequence[str] | None = None,
         callbacks: list[Any] | None = None,
         warm_start: bool = False,
         random_state: RandomState = None,
@@ -211,6 +214,8 @@ class PulseTransformer(BaseSSLTransformer):
         self.device = device
         self.num_threads = num_threads
         self.input_layout = input_layout
+        self.sampling_rate = sampling_rate
+        self.channel_names = channel_names
         self.callbacks = callbacks
         self.warm_start = warm_start
         self.random_state = random_state

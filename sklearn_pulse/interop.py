@@ -13,6 +13,7 @@ from torch import Tensor
 
 from ._persistence import check_embedding, check_finite
 from ._pulse import PulseTransformer
+from ._signals import check_signals, note
 from ._tensor_files import read_tensors
 
 # Pairs of a published prefix and ours. The first prefix that fits a name is used.
@@ -101,6 +102,7 @@ def from_reference_checkpoint(
     estimator.n_channels_in_ = estimator.n_features_in_ = n_channels
     estimator.n_timesteps_in_ = None  # type: ignore[assignment]  # not in a checkpoint
     estimator._fitted_on_table = False
+    note(estimator, check_signals(estimator.sampling_rate, estimator.channel_names, n_channels))
     try:
         estimator._check_params()
         estimator._restore(weights)

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import validate_data
 
 from .._parameters import check_groups
+from .._signals import Signals, agreed, check_signals, compare, note, noted
 from .._warnings import warn_user
 from ..windows import LazyWindows
 
@@ -315,14 +316,16 @@ def check_windows(
     reset: bool,
     groups: ArrayLike | None = None,
     labels: ArrayLike | None = None,
+    stated: tuple[Any, Any] = (None, None),
 ) -> CheckedWindows:
     """Check the input of `fit` (`reset=True`) or `transform` against the data contract.
 
     Parameters
     ----------
     estimator : estimator
-        Has the parameter `input_layout`; its fitted attributes ``n_features_in_``,
-        ``n_channels_in_`` and ``n_timesteps_in_`` are set or compared with.
+        Has the parameters `input_layout`, `sampling_rate` and `channel_names`; its fitted
+        attributes ``n_features_in_``, ``n_channels_in_``, ``n_timesteps_in_``,
+        ``sampling_rate_in_`` and ``channel_names_in_`` are set or compared with.
     X : array-like of shape (n_samples, n_timesteps), (n_samples, n_timesteps, n_channels) or \
             (n_samples, n_windows, n_timesteps, n_channels)
         The input.
@@ -332,6 +335,9 @@ def check_windows(
         Recording or subject of each sample.
     labels : array-like of shape (n_samples,) or None, default=None
         Class of each sample, already checked.
+    stated : tuple of float or None, and sequence of str or None, default=(None, None)
+        Sampling rate and channel names of X, as the caller of `transform` states them. In `fit`
+        the parameters state them.
 
     Returns
     -------
@@ -343,7 +349,8 @@ def check_windows(
     TypeError
         For frames that hold series, sparse matrices, strings and objects.
     ValueError
-        For complex numbers and every shape that does not fit.
+        For complex numbers, every shape that does not fit, and another sampling rate or other
+        channel names than those of `fit`.
     """
     name = type(estimator).__name__
     frame, data = X, as_numeric_array(X)
@@ -362,12 +369,24 @@ def check_windows(
         estimator._fitted_on_table = is_table
         estimator.n_timesteps_in_ = windows.n_timesteps
         estimator.n_channels_in_ = windows.n_channels
+        note(estimator, _signals_of(windows, estimator.sampling_rate, estimator.channel_names))
         if not is_table:
             estimator.n_features_in_ = windows.n_channels
             vars(estimator).pop("feature_names_in_", None)
     else:
         _check_channels(windows, estimator)
+        compare(_signals_of(windows, *stated), noted(estimator), name)
     return windows
+
+
+def _signals_of(windows: CheckedWindows, sampling_rate: Any, channel_names: Any) -> Signals:
+    """Return what is stated or carried of the signals; raise where both contradict each other."""
+    n_channels, lazy = windows.n_channels, windows.lazy
+    stated = check_signals(sampling_rate, channel_names, n_channels)
+    if lazy is None:
+        return stated
+    carried = check_signals(lazy.sampling_rate, lazy.channel_names, n_channels, owner="X.")
+    return agreed(stated, carried)
 
 
 def as_numeric_array(X: Any) -> Any:

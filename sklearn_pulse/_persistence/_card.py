@@ -84,7 +84,9 @@ def model_card(cls: type, config: dict[str, Any], width: int) -> str:
         width=width,
         module=_public_module(cls),
         shape=shape,
-        training=_training(n_timesteps, n_channels, **config["training"]),
+        training="\n".join(
+            [_training(n_timesteps, n_channels, **config["training"]), *_signals(fitted)]
+        ),
         parameters="\n".join(
             f"{name}={decode(value)!r}" for name, value in config["parameters"].items()
         ),
@@ -108,6 +110,13 @@ def _training(
         if name in history[-1]:
             lines.append(f"- Last {label} loss: {decode(history[-1][name]):.6g}.")
     return "\n".join(lines)
+
+
+def _signals(fitted: dict[str, Any]) -> list[str]:
+    """Return lines on the sampling rate and the channels, as far as they are known."""
+    rate, names = (decode(fitted.get(name)) for name in ("sampling_rate_in_", "channel_names_in_"))
+    lines = [] if rate is None else [f"- Sampled at {rate:g} Hz."]
+    return lines if names is None else [*lines, f"- Channels, in this order: {list(names)}."]
 
 
 def _public_module(cls: type) -> str:

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 from torch import Tensor
 
+from .._signals import Signals, check_signals
 from .._training._device import resolve_device
 from .._version import __version__
 from ._files import CONFIG, WEIGHTS, blamed, read_config, read_weights
@@ -26,6 +27,8 @@ from ._values import decode
 # Parameters of a machine, not of a model: a file can neither choose a folder nor a device, nor
 # start a compiler or thousands of threads.
 LOCAL = ("checkpoint_dir", "compile", "device", "num_threads")
+# Fitted attributes that earlier versions did not write.
+_SINCE_0_1: dict[str, Any] = {"sampling_rate_in_": None, "channel_names_in_": None}
 FITTED = re.compile(r"[a-z]\w*[a-z0-9]_", re.ASCII)  # names of fitted attributes
 
 
@@ -117,8 +120,10 @@ def construct(cls: type[Any], config: dict[str, Any]) -> Any:
     estimator = cls(**values)
     fitted = {name: decode(value) for name, value in _entry(config, "fitted", dict).items()}
     on_table = _entry(config, "fitted_on_table", bool)
+    fitted |= {name: value for name, value in _SINCE_0_1.items() if name not in fitted}
     _check_fitted(cls, fitted, on_table)
     vars(estimator).update(fitted, _fitted_on_table=on_table)
+    _check_signals(estimator)
     return estimator
 
 
@@ -140,6 +145,22 @@ def _check_fitted(cls: type[Any], fitted: dict[str, Any], on_table: bool) -> Non
         return
     if not on_table or np.shape(names) != (n_features,) or not all(type(x) is str for x in names):
         raise ValueError(f"feature_names_in_ must be {n_features} strings, of a table.")
+
+
+def _check_signals(estimator: Any) -> None:
+    """Raise unless sampling rate and channel names are possible, and those of the parameters."""
+    fitted = check_signals(
+        estimator.sampling_rate_in_,
+        estimator.channel_names_in_,
+        estimator.n_channels_in_,
+        owner="fitted ",
+    )
+    stated = check_signals(estimator.sampling_rate, estimator.channel_names)
+    for name, value, known in zip(Signals._fields, stated, fitted, strict=True):
+        if value not in (None, known):
+            raise ValueError(
+                f"{name} is {value!r}, but it was {known!r} at fit: set it back, or fit again."
+            )
 
 
 def _training(training: dict[str, Any]) -> tuple[list[dict[str, Any]], int | None]:

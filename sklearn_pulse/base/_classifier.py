@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -217,7 +217,13 @@ class BaseWindowClassifier(ClassifierMixin, TrainedEmbedder):
 
         return batches(train), None if valid is None else batches(valid)
 
-    def predict_proba(self, X: ArrayLike) -> NDArray[np.float64]:
+    def predict_proba(
+        self,
+        X: ArrayLike,
+        *,
+        sampling_rate: float | None = None,
+        channel_names: Sequence[str] | None = None,
+    ) -> NDArray[np.float64]:
         """Predict the probability of each class.
 
         Returns
@@ -225,10 +231,16 @@ class BaseWindowClassifier(ClassifierMixin, TrainedEmbedder):
         ndarray of float64, of shape (n_samples, n_classes)
             Columns in the order of ``classes_``.
         """
-        windows = self._check_input(X)
+        windows = self._check_input(X, (sampling_rate, channel_names))
         return self._probabilities(self._embed(windows))
 
-    def predict(self, X: ArrayLike) -> NDArray[Any]:
+    def predict(
+        self,
+        X: ArrayLike,
+        *,
+        sampling_rate: float | None = None,
+        channel_names: Sequence[str] | None = None,
+    ) -> NDArray[Any]:
         """Predict the class of each sample.
 
         Returns
@@ -236,7 +248,7 @@ class BaseWindowClassifier(ClassifierMixin, TrainedEmbedder):
         ndarray of shape (n_samples,)
             The labels.
         """
-        windows = self._check_input(X)
+        windows = self._check_input(X, (sampling_rate, channel_names))
         return self.classes_[self._probabilities(self._embed(windows)).argmax(axis=1)]
 
     def _probabilities(self, embedding: NDArray[np.float32]) -> NDArray[np.float64]:

@@ -109,6 +109,12 @@ num_threads : int or None
 input_layout : {"ntc", "nct"}
     Order of a window's axes: "ntc" has time before channels; "nct" has channels before time, as
     in sktime, aeon and braindecode.
+sampling_rate : float or None
+    Sampling rate of the windows, in Hz. The fitted estimator refuses windows that are known to
+    have another rate. None takes the rate that lazy windows carry, if they do.
+channel_names : sequence of str or None
+    Names of the channels, in their order. The fitted estimator refuses windows that are known to
+    have other channels or another order. None takes the names that lazy windows carry.
 callbacks : list of skorch callbacks or None
     Callbacks of the training. `fit` uses copies, which are found in ``net_.callbacks_``; what
     cannot be copied, such as a writer of logs, is shared. The net computes a loss and no
@@ -126,6 +132,12 @@ _METHOD_PARAMETERS = """
 X : array-like of shape (n_samples, n_timesteps, n_channels)
     Windows. 2-D data is univariate, of shape (n_samples, n_timesteps); 4-D data are bags of
     windows, of shape (n_samples, n_windows, n_timesteps, n_channels).
+sampling_rate : float or None
+    Sampling rate of `X`, in Hz, to be compared with that of `fit`. None compares what `X` carries,
+    if it carries a rate.
+channel_names : sequence of str or None
+    Names of the channels of `X`, to be compared with those of `fit`. None compares what `X`
+    carries, if it carries names.
 groups : array-like of shape (n_samples,)
     Recording or subject of each sample. The training and the validation part share no group.
 X_val : array-like

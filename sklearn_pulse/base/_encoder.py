@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -25,6 +25,7 @@ from .._parameters import (
     plain,
 )
 from .._persistence import PretrainedMixin, check_finite, check_sizes, same_when_stored
+from .._signals import check_signals
 from .._training._callbacks import SelectWeights
 from .._training._device import memory_errors, resolve_device, threads
 from .._training._net import SSLNet
@@ -62,6 +63,10 @@ class WindowEmbedder(
         were converted.
     n_channels_in_ : int
         Number of channels at `fit`.
+    sampling_rate_in_ : float or None
+        Sampling rate of the windows at `fit`, in Hz; None if it is unknown.
+    channel_names_in_ : ndarray of str of shape (n_channels_in_,) or None
+        Names of the channels at `fit`; None if they are unknown.
     n_features_in_ : int
         Number of columns of 2-D data at `fit`, or of channels of other data.
     feature_names_in_ : ndarray of str
@@ -88,6 +93,10 @@ class WindowEmbedder(
     num_threads: int | None
     input_layout: str
 
+    # Parameters that some subclasses have, and what their absence means.
+    sampling_rate: float | None = None
+    channel_names: Sequence[str] | None = None
+
     # Set by `fit`.
     n_timesteps_in_: int
     n_channels_in_: int
@@ -112,6 +121,7 @@ class WindowEmbedder(
         check_boolean("compile", self.compile)
         check_threads(self.num_threads)
         check_seed("random_state", self.random_state)
+        check_signals(self.sampling_rate, self.channel_names)
 
     @property
     def encoder_(self) -> torch.nn.Module:
@@ -139,7 +149,13 @@ class WindowEmbedder(
         settings = self._net_params() | {name: plain(value) for name, value in settings.items()}
         return SSLNet(self._objective_class, seed=net_seed, **objective, **settings)
 
-    def transform(self, X: ArrayLike) -> NDArray[np.float32]:
+    def transform(
+        self,
+        X: ArrayLike,
+        *,
+        sampling_rate: float | None = None,
+        channel_names: Sequence[str] | None = None,
+    ) -> NDArray[np.float32]:
         """Embed windows.
 
         Parameters
@@ -148,6 +164,12 @@ class WindowEmbedder(
             Windows; 2-D data is univariate, 4-D data are bags of windows, of shape (n_samples,
             n_windows, n_timesteps, n_channels), whose embeddings are pooled. The number of time
             steps of 3-D data may differ from that of `fit`.
+        sampling_rate : float or None, default=None
+            Sampling rate of `X`, in Hz, to be compared with that of `fit`. None compares what `X`
+            carries, if it carries a rate.
+        channel_names : sequence of str or None, default=None
+            Names of the channels of `X`, to be compared with those of `fit`. None compares what
+            `X` carries, if it carries names.
 
         Returns
         -------
@@ -157,16 +179,16 @@ class WindowEmbedder(
         Raises
         ------
         ValueError
-            For a number of channels other than that of `fit`, an infinity, a sample without a
-            finite step, or values so large that an embedding is not finite.
+            For channels or a sampling rate other than those of `fit`, an infinity, a sample without
+            a finite step, or values so large that an embedding is not finite.
         """
-        return self._embed(self._check_input(X))
+        return self._embed(self._check_input(X, (sampling_rate, channel_names)))
 
-    def _check_input(self, X: ArrayLike) -> CheckedWindows:
+    def _check_input(self, X: ArrayLike, stated: tuple[Any, Any]) -> CheckedWindows:
         """Check what a fitted estimator is given."""
         check_is_fitted(self)
         check_threads(self.num_threads)  # it may have been set since
-        windows = check_windows(self, X, reset=False)
+        windows = check_windows(self, X, reset=False, stated=stated)
         self._check_input_length(windows.n_timesteps)
         return windows
 

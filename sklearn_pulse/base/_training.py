@@ -53,7 +53,14 @@ from ._encoder import WindowEmbedder
 AVERAGES: Mapping[str, str | None] = {"average": None, "average_min_val": "min_val"}
 
 # Parameters that leave the result of a training as it is.
-_WITHOUT_EFFECT = ("checkpoint_dir", "verbose", "random_state", "bag_pooling")
+_WITHOUT_EFFECT = (
+    "bag_pooling",
+    "channel_names",
+    "checkpoint_dir",
+    "random_state",
+    "sampling_rate",
+    "verbose",
+)
 
 # Float32 holds no larger number and, to full precision, no smaller one.
 _FLOAT32 = np.finfo(np.float32)

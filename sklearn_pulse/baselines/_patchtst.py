@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from numbers import Integral
 from typing import Any, Literal
 
@@ -283,6 +284,8 @@ class PatchTSTTransformer(BaseSSLTransformer):
         device: str | torch.device = "auto",
         num_threads: int | None = None,
         input_layout: InputLayout = "ntc",
+        sampling_rate: float | None = None,
+        channel_names: Sequence[str] | None = None,
         callbacks: list[Any] | None = None,
         warm_start: bool = False,
         random_state: RandomState = None,
@@ -317,6 +320,8 @@ class PatchTSTTransformer(BaseSSLTransformer):
         self.device = device
         self.num_threads = num_threads
         self.input_layout = input_layout
+        self.sampling_rate = sampling_rate
+        self.channel_names = channel_names
         self.callbacks = callbacks
         self.warm_start = warm_start
         self.random_state = random_state

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -75,6 +76,8 @@ class RandomEncoderTransformer(BaseEncoderTransformer):
         device: str | torch.device = "auto",
         num_threads: int | None = None,
         input_layout: InputLayout = "ntc",
+        sampling_rate: float | None = None,
+        channel_names: Sequence[str] | None = None,
         random_state: RandomState = None,
     ) -> None:
         self.embedding_dim = embedding_dim
@@ -87,6 +90,8 @@ class RandomEncoderTransformer(BaseEncoderTransformer):
         self.device = device
         self.num_threads = num_threads
         self.input_layout = input_layout
+        self.sampling_rate = sampling_rate
+        self.channel_names = channel_names
         self.random_state = random_state
 
     def fit(self, X: ArrayLike, y: None = None) -> RandomEncoderTransformer:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -93,6 +94,8 @@ class SupervisedClassifier(BaseWindowClassifier):
         device: str | torch.device = "auto",
         num_threads: int | None = None,
         input_layout: InputLayout = "ntc",
+        sampling_rate: float | None = None,
+        channel_names: Sequence[str] | None = None,
         callbacks: list[Any] | None = None,
         random_state: RandomState = None,
         verbose: int = 0,
@@ -119,6 +122,8 @@ class SupervisedClassifier(BaseWindowClassifier):
         self.device = device
         self.num_threads = num_threads
         self.input_layout = input_layout
+        self.sampling_rate = sampling_rate
+        self.channel_names = channel_names
         self.callbacks = callbacks
         self.random_state = random_state
         self.verbose = verbose

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from copy import deepcopy
 from typing import Any
 
@@ -19,9 +19,19 @@ from .._data._pooling import pool_bags
 from .._data._validation import Block, CheckedWindows, check_windows
 from .._parameters import check_option
 from .._persistence import PretrainedMixin, same_when_stored
+from .._signals import Signals, check_signals, note
 
 # Parameters that act at `transform`, on this machine, or only while something is drawn.
-_NOT_LEARNT = ("bag_pooling", "device", "input_layout", "num_threads", "random_state", "verbose")
+_NOT_LEARNT = (
+    "bag_pooling",
+    "channel_names",
+    "device",
+    "input_layout",
+    "num_threads",
+    "random_state",
+    "sampling_rate",
+    "verbose",
+)
 
 
 class BaseFeatureTransformer(
@@ -37,6 +47,8 @@ class BaseFeatureTransformer(
 
     bag_pooling: str
     input_layout: str
+    sampling_rate: float | None = None  # for subclasses without these parameters
+    channel_names: Sequence[str] | None = None
     n_timesteps_in_: int
     n_channels_in_: int
     n_features_in_: int
@@ -49,6 +61,7 @@ class BaseFeatureTransformer(
         """Raise if a parameter is out of its range."""
         check_option("bag_pooling", self.bag_pooling, ("mean", "max"))
         check_option("input_layout", self.input_layout, ("ntc", "nct"))
+        check_signals(self.sampling_rate, self.channel_names)
 
     def _fit_shape(self) -> None:
         """Derive what depends only on the number of time steps and channels."""
@@ -63,6 +76,7 @@ class BaseFeatureTransformer(
         self.n_timesteps_in_ = windows.n_timesteps
         self.n_channels_in_ = self.n_features_in_ = windows.n_channels
         self._fitted_on_table = False
+        note(self, Signals())
         self._fit(windows)
         self._note_params()
         return self
@@ -155,7 +169,13 @@ class BaseFeatureTransformer(
             self._note_params()
         return self
 
-    def transform(self, X: ArrayLike) -> NDArray[np.float32]:
+    def transform(
+        self,
+        X: ArrayLike,
+        *,
+        sampling_rate: float | None = None,
+        channel_names: Sequence[str] | None = None,
+    ) -> NDArray[np.float32]:
         """Compute the features of windows.
 
         Parameters
@@ -163,6 +183,12 @@ class BaseFeatureTransformer(
         X : array-like of shape (n_samples, n_timesteps, n_channels)
             Windows, also 2-D or 4-D as in `fit`. The features of a bag are those of its windows,
             pooled.
+        sampling_rate : float or None, default=None
+            Sampling rate of `X`, in Hz, to be compared with that of `fit`. None compares what `X`
+            carries, if it carries a rate.
+        channel_names : sequence of str or None, default=None
+            Names of the channels of `X`, to be compared with those of `fit`. None compares what
+            `X` carries, if it carries names.
 
         Returns
         -------
@@ -174,12 +200,13 @@ class BaseFeatureTransformer(
         TypeError
             If `X` is of a wrong kind.
         ValueError
-            If `X` holds windows of another number of channels, or of a length that has other
-            features; an infinity, a sample without an observed time step, or values so large that
-            a feature is not finite.
+            If `X` holds windows of other channels, of another sampling rate, or of a length that
+            has other features; an infinity, a sample without an observed time step, or values so
+            large that a feature is not finite.
         """
         check_is_fitted(self)
-        windows = check_windows(self, X, reset=False)
+        stated = sampling_rate, channel_names
+        windows = check_windows(self, X, reset=False, stated=stated)
         self._check_input_length(windows.n_timesteps)
         features = np.empty((len(windows), self._n_features_out), dtype=self._dtype)
         usable = np.ones(len(windows), dtype=bool)

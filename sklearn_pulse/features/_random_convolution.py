@@ -62,6 +62,12 @@ class RandomConvolutionTransformer(BaseFeatureTransformer):
         Number of threads of PyTorch, at most 1024. None keeps the present number.
     input_layout : {"ntc", "nct"}, default="ntc"
         Order of the axes of 3-D and 4-D data: channels last ("ntc") or channels first ("nct").
+    sampling_rate : float or None, default=None
+        Sampling rate of the windows, in Hz. The fitted transformer refuses windows that are known
+        to have another rate. None takes the rate that lazy windows carry, if they do.
+    channel_names : sequence of str or None, default=None
+        Names of the channels, in their order. The fitted transformer refuses windows that are known
+        to have other channels or another order. None takes the names that lazy windows carry.
     random_state : int, RandomState instance or None, default=None
         Seed of the channel subsets, and of the windows that the biases are taken from.
 
@@ -74,6 +80,10 @@ class RandomConvolutionTransformer(BaseFeatureTransformer):
         Number of time steps of a window at `fit`.
     n_channels_in_ : int
         Number of channels of a window at `fit`.
+    sampling_rate_in_ : float or None
+        Sampling rate of the windows at `fit`, in Hz; None if it is unknown.
+    channel_names_in_ : ndarray of str of shape (n_channels_in_,) or None
+        Names of the channels at `fit`; None if they are unknown.
     n_features_in_ : int
         Number of columns of 2-D data at `fit`, or of channels of 3-D and 4-D data.
     feature_names_in_ : ndarray of str of shape (n_features_in_,)
@@ -131,6 +141,8 @@ class RandomConvolutionTransformer(BaseFeatureTransformer):
         device: str | torch.device = "auto",
         num_threads: int | None = None,
         input_layout: str = "ntc",
+        sampling_rate: float | None = None,
+        channel_names: Sequence[str] | None = None,
         random_state: int | np.random.RandomState | None = None,
     ) -> None:
         self.num_kernels = num_kernels
@@ -140,6 +152,8 @@ class RandomConvolutionTransformer(BaseFeatureTransformer):
         self.device = device
         self.num_threads = num_threads
         self.input_layout = input_layout
+        self.sampling_rate = sampling_rate
+        self.channel_names = channel_names
         self.random_state = random_state
 
     def _check_params(self) -> None:

@@ -13,6 +13,7 @@ from torch import Tensor
 
 from .._data._validation import Block, CheckedWindows
 from .._persistence import stored_array
+from .._signals import Signals, note
 from ._base import BaseFeatureTransformer, check_features
 
 CHUNK = 256  # windows whose features are in memory at once
@@ -130,6 +131,7 @@ class FeatureStack:
             transformer.n_timesteps_in_ = n_timesteps
             transformer.n_channels_in_ = transformer.n_features_in_ = n_channels
             transformer._fitted_on_table = False
+            note(transformer, Signals())
             own = {
                 name.removeprefix(prefix): value
                 for name, value in weights.items()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -34,6 +35,12 @@ class StatisticsTransformer(BaseFeatureTransformer):
         How the features of the windows of a bag are pooled.
     input_layout : {"ntc", "nct"}, default="ntc"
         Order of the axes of 3-D and 4-D data: channels last ("ntc") or channels first ("nct").
+    sampling_rate : float or None, default=None
+        Sampling rate of the windows, in Hz. The fitted transformer refuses windows that are known
+        to have another rate. None takes the rate that lazy windows carry, if they do.
+    channel_names : sequence of str or None, default=None
+        Names of the channels, in their order. The fitted transformer refuses windows that are known
+        to have other channels or another order. None takes the names that lazy windows carry.
 
     Attributes
     ----------
@@ -43,6 +50,10 @@ class StatisticsTransformer(BaseFeatureTransformer):
         Number of time steps of a window at `fit`.
     n_channels_in_ : int
         Number of channels of a window at `fit`.
+    sampling_rate_in_ : float or None
+        Sampling rate of the windows at `fit`, in Hz; None if it is unknown.
+    channel_names_in_ : ndarray of str of shape (n_channels_in_,) or None
+        Names of the channels at `fit`; None if they are unknown.
     n_features_in_ : int
         Number of columns of 2-D data at `fit`, or of channels of 3-D and 4-D data.
     feature_names_in_ : ndarray of str of shape (n_features_in_,)
@@ -76,11 +87,19 @@ class StatisticsTransformer(BaseFeatureTransformer):
     _unstored = ("n_bands_",)
 
     def __init__(
-        self, max_bands: int = 6, *, bag_pooling: str = "mean", input_layout: str = "ntc"
+        self,
+        max_bands: int = 6,
+        *,
+        bag_pooling: str = "mean",
+        input_layout: str = "ntc",
+        sampling_rate: float | None = None,
+        channel_names: Sequence[str] | None = None,
     ) -> None:
         self.max_bands = max_bands
         self.bag_pooling = bag_pooling
         self.input_layout = input_layout
+        self.sampling_rate = sampling_rate
+        self.channel_names = channel_names
 
     def _check_params(self) -> None:
         super()._check_params()

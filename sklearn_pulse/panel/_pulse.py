@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Sequence
 from typing import Any, Literal
 
 import torch
@@ -95,6 +96,8 @@ class PulsePanelTransformer(PanelAdapter):
         compile: bool = False,
         device: str | torch.device = "auto",
         num_threads: int | None = None,
+        sampling_rate: float | None = None,
+        channel_names: Sequence[str] | None = None,
         callbacks: list[Any] | None = None,
         random_state: RandomState = None,
         verbose: int = 0,
@@ -135,6 +138,8 @@ class PulsePanelTransformer(PanelAdapter):
         self.compile = compile
         self.device = device
         self.num_threads = num_threads
+        self.sampling_rate = sampling_rate
+        self.channel_names = channel_names
         self.callbacks = callbacks
         self.random_state = random_state
         self.verbose = verbose

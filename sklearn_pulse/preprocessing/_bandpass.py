@@ -77,6 +77,8 @@ class BandpassFilter(BasePreprocessor):
     True
     """
 
+    _rate_name = "rate"
+
     def __init__(
         self,
         low: float | None = None,
@@ -133,8 +135,8 @@ class BandpassFilter(BasePreprocessor):
         TypeError
             If a parameter is of a wrong kind.
         ValueError
-            If a parameter is invalid, if `X` has a wrong number of axes, or if a window or
-            recording is shorter than one period of `low`.
+            If a parameter is invalid, if `X` has a wrong number of axes or carries another sampling
+            rate than `rate`, or if a window or recording is shorter than one period of `low`.
 
         Warns
         -----

@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._commit import unchanged_on_failure
 from .._parameters import check_option
+from .._signals import same_rate
 from ._input import check_input
 from ._source import WindowSource
 from ._values import Mapping
@@ -37,6 +38,7 @@ class BasePreprocessor(TransformerMixin, BaseEstimator):
     """
 
     _names_of: ClassVar[type] = OneToOneFeatureMixin  # the columns of 2-D output
+    _rate_name: ClassVar[str | None] = None  # the parameter that is the sampling rate of X
     _fitted_on_table = True
     input_layout: str
     n_channels_in_: int
@@ -57,14 +59,28 @@ class BasePreprocessor(TransformerMixin, BaseEstimator):
         """Run `fit`; a fit that fails leaves the step as it was."""
         self._check_params()
         with unchanged_on_failure(self):
-            self._learn(check_input(self, X, reset=True))
+            windows = check_input(self, X, reset=True)
+            self._check_rate(windows)
+            self._learn(windows)
         return self
 
     def _read(self, X: Any) -> WindowSource:
         """Check what a fitted step is given."""
         check_is_fitted(self)
         self._check_params()
-        return check_input(self, X, reset=False)
+        windows = check_input(self, X, reset=False)
+        self._check_rate(windows)
+        return windows
+
+    def _check_rate(self, windows: WindowSource) -> None:
+        """Raise if X carries another sampling rate than the parameter says."""
+        stated = None if self._rate_name is None else getattr(self, self._rate_name)
+        if not same_rate(stated, windows.sampling_rate):
+            raise ValueError(
+                f"{self._rate_name}={stated!r}, but X carries a sampling rate of"
+                f" {windows.sampling_rate:g} Hz: set {self._rate_name}={windows.sampling_rate:g},"
+                " or correct the rate of X."
+            )
 
     def _map(self, windows: WindowSource, function: Mapping) -> Any:
         return windows.mapped(function, self._length)

@@ -24,6 +24,8 @@ class MappedWindows(LazyWindows):
         Number of time steps of a changed window.
     recording : ndarray of int of shape (n_windows,) or None
         Recording of each window, for the function.
+    sampling_rate : float or None
+        Sampling rate of a changed window, in Hz; None if it is unknown.
     channels_first : bool, default=False
         Order of the last two axes of the windows.
 
@@ -37,6 +39,10 @@ class MappedWindows(LazyWindows):
         First step of each window in its recording, counted in steps of the recording as it was.
     overlaps : bool
         Whether two windows of the source are known to overlap.
+    sampling_rate : float or None
+        Sampling rate of a changed window, in Hz.
+    channel_names : tuple of str or None
+        Names of the channels of the source.
     """
 
     def __init__(
@@ -46,6 +52,7 @@ class MappedWindows(LazyWindows):
         n_timesteps: int,
         recording: NDArray[np.intp] | None,
         *,
+        sampling_rate: float | None,
         channels_first: bool = False,
     ) -> None:
         self.source = source
@@ -53,6 +60,8 @@ class MappedWindows(LazyWindows):
         self.channels_first = channels_first
         self.recording = recording
         self.start = source.start
+        self.sampling_rate = sampling_rate
+        self.channel_names = source.channel_names
         n_windows, *axes = source.shape
         axes[1 if channels_first else 0] = n_timesteps
         self.shape = (n_windows, *axes)
@@ -105,7 +114,12 @@ class MappedWindows(LazyWindows):
         """Return other windows, changed by the same function."""
         n_timesteps = self.shape[2 if self.channels_first else 1]
         return MappedWindows(
-            source, self.function, n_timesteps, recording, channels_first=self.channels_first
+            source,
+            self.function,
+            n_timesteps,
+            recording,
+            sampling_rate=self.sampling_rate,
+            channels_first=self.channels_first,
         )
 
     def __len__(self) -> int:

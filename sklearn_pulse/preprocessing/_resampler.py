@@ -12,6 +12,7 @@ from scipy.signal import resample_poly
 from sklearn.base import ClassNamePrefixFeaturesOutMixin
 
 from .._parameters import check_real
+from ..windows import LazyWindows
 from ._base import BasePreprocessor
 from ._runs import observed_runs
 
@@ -75,6 +76,7 @@ class Resampler(BasePreprocessor):
     """
 
     _names_of: ClassVar[type] = ClassNamePrefixFeaturesOutMixin
+    _rate_name = "from_rate"
 
     def __init__(
         self,
@@ -144,7 +146,8 @@ class Resampler(BasePreprocessor):
             If a parameter is of a wrong kind.
         ValueError
             If a rate is not positive and finite, if the rates are not in a ratio of integers up to
-            1000, or if `X` has a wrong number of axes.
+            1000, if `X` carries another sampling rate than `from_rate`, or if `X` has a wrong
+            number of axes.
 
         Warns
         -----
@@ -173,10 +176,14 @@ class Resampler(BasePreprocessor):
         Raises
         ------
         ValueError
-            If `X` has an infinite value or another number of channels than in `fit`.
+            If `X` has an infinite value, another number of channels than in `fit`, or carries
+            another sampling rate than `from_rate`.
         """
         windows = self._read(X)
-        return self._map(windows, partial(_resample, up=self.up_, down=self.down_))
+        resampled = self._map(windows, partial(_resample, up=self.up_, down=self.down_))
+        if isinstance(resampled, LazyWindows):
+            resampled.sampling_rate = float(self.to_rate or 0)
+        return resampled
 
 
 def _resample(x: NDArray[np.float64], recording: Any, *, up: int, down: int) -> NDArray[np.float64]:

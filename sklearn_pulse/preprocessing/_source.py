@@ -35,6 +35,8 @@ class WindowSource(ABC):
         Number of time steps of the shortest window, and its name in a message.
     recording : ndarray of int of shape (n_windows,) or None
         Recording of each window; None if the input does not tell.
+    sampling_rate : float or None
+        Sampling rate of the windows, in Hz; None if the input does not tell.
     """
 
     n_samples: int
@@ -43,6 +45,7 @@ class WindowSource(ABC):
     n_timesteps: int
     shortest: tuple[int, str]
     recording: Index | None = None
+    sampling_rate: float | None = None
 
     def __init__(self, data: Any, channels_first: bool) -> None:
         self.data = data
@@ -173,6 +176,7 @@ class LazySource(WindowSource):
         self.n_timesteps, self.n_channels = _last_axes(data.shape, self.channels_first)
         self.shortest = self.n_timesteps, "X has windows"
         self.recording = data.recording
+        self.sampling_rate = data.sampling_rate
 
     def _read(self, index: Index, steps: slice) -> NDArray[Any]:
         x = self.data.take(index)
@@ -182,7 +186,12 @@ class LazySource(WindowSource):
         """Return lazy windows; nothing is read."""
         n_timesteps = length(self.n_timesteps)
         return MappedWindows(
-            self.data, function, n_timesteps, self.recording, channels_first=self.channels_first
+            self.data,
+            function,
+            n_timesteps,
+            self.recording,
+            sampling_rate=self.sampling_rate,
+            channels_first=self.channels_first,
         )
 
 

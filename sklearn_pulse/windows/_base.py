@@ -24,6 +24,10 @@ class LazyWindows(ABC):
         First step of each window in its recording; None if it is unknown.
     overlaps : bool
         Whether two windows are known to overlap.
+    sampling_rate : float or None
+        Sampling rate of the windows, in Hz; None if it is unknown.
+    channel_names : tuple of str or None
+        Names of the channels, in their order; None if they are unknown.
 
     See Also
     --------
@@ -49,6 +53,8 @@ class LazyWindows(ABC):
     recording: NDArray[np.intp] | None = None
     start: NDArray[np.intp] | None = None
     overlaps: bool = False
+    sampling_rate: float | None = None
+    channel_names: tuple[str, ...] | None = None
 
     @abstractmethod
     def take(self, indices: ArrayLike) -> NDArray[np.float32]:

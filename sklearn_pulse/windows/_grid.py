@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -51,13 +52,25 @@ def as_bunch(
     length: int,
     downsample: int,
     lazy: bool,
+    sampling_rate: float | None,
+    channel_names: Sequence[str] | None,
 ) -> Bunch:
     """Return the Bunch of windows; `groups` has one entry per recording, `y` one per window."""
-    X = RecordingWindows(recordings, recording, start, length, downsample)
+    X = RecordingWindows(
+        recordings,
+        recording,
+        start,
+        length,
+        downsample,
+        sampling_rate=sampling_rate,
+        channel_names=channel_names,
+    )
     return Bunch(
         X=X if lazy else np.asarray(X),
         y=y,
         groups=groups[recording],
         recording=recording,
         start=start,
+        sampling_rate=X.sampling_rate,
+        channel_names=X.channel_names,
     )

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from .._parameters import check_integer
+from .._signals import check_signals
 from ._base import LazyWindows
 from ._checks import check_downsample
 from ._recordings import as_recordings
@@ -62,6 +63,10 @@ class RecordingWindows(LazyWindows):
         Number of time steps in a window, after down-sampling.
     downsample : int, default=1
         A window holds every `downsample`-th step from its start on. No filter is applied.
+    sampling_rate : float or None, default=None
+        Sampling rate of the recordings, in Hz, before down-sampling. None if it is unknown.
+    channel_names : sequence of str or None, default=None
+        Names of the channels, in their order. None if they are unknown.
 
     Attributes
     ----------
@@ -75,11 +80,16 @@ class RecordingWindows(LazyWindows):
         Number of time steps in a window, after down-sampling.
     downsample : int
         Distance between the steps of a window, in steps of the recording.
+    sampling_rate : float or None
+        Sampling rate of the windows, in Hz, after down-sampling.
+    channel_names : tuple of str or None
+        Names of the channels.
 
     Raises
     ------
     ValueError
-        If a recording or position is invalid, or a window reaches outside its recording.
+        If a recording, position, rate or name is invalid, or a window reaches outside its
+        recording.
 
     See Also
     --------
@@ -119,6 +129,9 @@ class RecordingWindows(LazyWindows):
         start: ArrayLike,
         length: int,
         downsample: int = 1,
+        *,
+        sampling_rate: float | None = None,
+        channel_names: Sequence[str] | None = None,
     ) -> None:
         self.recordings = tuple(as_recordings(recordings))
         self.length = check_integer("length", length, 1, meaning="it counts time steps")
@@ -126,6 +139,10 @@ class RecordingWindows(LazyWindows):
         self.recording = _as_positions(recording, "recording")
         self.start = _as_positions(start, "start")
         self._check_positions()
+        signals = check_signals(sampling_rate, channel_names, self.shape[2])
+        rate = signals.sampling_rate
+        self.sampling_rate = None if rate is None else rate / self.downsample
+        self.channel_names = signals.channel_names
 
     def _check_positions(self) -> None:
         """Raise if the positions do not fit each other or the recordings."""

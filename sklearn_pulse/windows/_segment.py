@@ -27,6 +27,8 @@ def segment_windows(
     lazy: bool = False,
     downsample: int = 1,
     input_layout: Literal["ntc", "nct"] = "ntc",
+    sampling_rate: float | None = None,
+    channel_names: Sequence[str] | None = None,
 ) -> Bunch:
     """Cut windows that lie wholly inside labelled segments of recordings.
 
@@ -57,6 +59,10 @@ def segment_windows(
         step, before windows are cut. A segment then consists of the kept steps inside it.
     input_layout : {"ntc", "nct"}, default="ntc"
         Order of the axes of a 3-D array: n recordings, t time steps, c channels.
+    sampling_rate : float or None, default=None
+        Sampling rate of the recordings, in Hz, before down-sampling. None if it is unknown.
+    channel_names : sequence of str or None, default=None
+        Names of the channels, in their order. None if they are unknown.
 
     Returns
     -------
@@ -73,6 +79,10 @@ def segment_windows(
             Index of each window's recording.
         start : ndarray of int of shape (n_windows,)
             First step of each window, counted in steps of the recording before down-sampling.
+        sampling_rate : float or None
+            Sampling rate of the windows, in Hz, after down-sampling; None if it is unknown.
+        channel_names : tuple of str or None
+            Names of the channels; None if they are unknown.
 
     Raises
     ------
@@ -120,6 +130,8 @@ def segment_windows(
         length=length,
         downsample=downsample,
         lazy=lazy,
+        sampling_rate=sampling_rate,
+        channel_names=channel_names,
     )
 
 

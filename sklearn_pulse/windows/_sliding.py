@@ -28,6 +28,8 @@ def sliding_windows(
     lazy: bool = False,
     downsample: int = 1,
     input_layout: Literal["ntc", "nct"] = "ntc",
+    sampling_rate: float | None = None,
+    channel_names: Sequence[str] | None = None,
 ) -> Bunch:
     """Cut recordings into windows at regular starts.
 
@@ -69,6 +71,10 @@ def sliding_windows(
         Keep every `downsample`-th step, without a filter, before windows are cut.
     input_layout : {"ntc", "nct"}, default="ntc"
         Order of the axes of a 3-D array: n recordings, t time steps, c channels.
+    sampling_rate : float or None, default=None
+        Sampling rate of the recordings, in Hz, before down-sampling. None if it is unknown.
+    channel_names : sequence of str or None, default=None
+        Names of the channels, in their order. None if they are unknown.
 
     Returns
     -------
@@ -87,6 +93,10 @@ def sliding_windows(
         start : ndarray of int of shape (n_windows,)
             First step of each window, counted in steps of the recording before down-sampling: a
             multiple of ``stride * downsample``.
+        sampling_rate : float or None
+            Sampling rate of the windows, in Hz, after down-sampling; None if it is unknown.
+        channel_names : tuple of str or None
+            Names of the channels; None if they are unknown.
 
     Raises
     ------
@@ -162,4 +172,6 @@ def sliding_windows(
         length=length,
         downsample=downsample,
         lazy=lazy,
+        sampling_rate=sampling_rate,
+        channel_names=channel_names,
     )

@@ -1,0 +1,281 @@
+"""Sampling rates and channel names: stated, carried by windows, compared, printed and saved."""
+
+import inspect
+
+import numpy as np
+import pandas as pd
+import pytest
+import sklearn
+from sklearn.base import clone
+from sklearn.pipeline import make_pipeline
+
+from sklearn_pulse import CrossPredictionTransformer, FineTuneClassifier, RandomEncoderTransformer
+from sklearn_pulse.baselines import SupervisedClassifier
+from sklearn_pulse.features import StatisticsTransformer
+from sklearn_pulse.interop import from_reference_checkpoint, to_reference_state
+from sklearn_pulse.preprocessing import BandpassFilter, Resampler, WindowScaler
+from sklearn_pulse.windows import RecordingWindows, random_windows, segment_windows, sliding_windows
+from tests.helpers import SMALL, make_windows
+from tests.persistence.helpers import pulse, read_config, write_config
+from tests.test_common import CLASSES, FEATURES
+
+X, y = make_windows(8)
+NAMES = ["ecg", "ppg"]
+RECORDINGS = [X.reshape(-1, 2)]
+PUBLIC = [cls for cls in [*CLASSES, *FEATURES] if "tests" not in cls.__module__]
+
+
+def small(cls=RandomEncoderTransformer, **params):
+    known = cls._get_param_names()
+    settings = {k: v for k, v in (SMALL | {"max_epochs": 1}).items() if k in known}
+    return cls(**settings | params)
+
+
+def lazy(rate=64, names=NAMES, **params):
+    """Windows that carry a rate and names."""
+    return sliding_windows(
+        RECORDINGS, 16, lazy=True, sampling_rate=rate, channel_names=names, **params
+    ).X
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    return small(sampling_rate=64, channel_names=NAMES).fit(X)
+
+
+# --- what an estimator is told ---
+
+
+@pytest.mark.parametrize("cls", [*PUBLIC, SupervisedClassifier, FineTuneClassifier])
+def test_every_estimator_has_both_parameters(cls):
+    parameters = inspect.signature(cls).parameters
+    for name in ("sampling_rate", "channel_names"):
+        assert parameters[name].default is None
+        assert f"{name} : " in cls.__doc__ and f"{name}_in_ : " in cls.__doc__
+    stated = cls(sampling_rate=64.0, channel_names=NAMES)
+    assert clone(stated).get_params()["channel_names"] == NAMES
+    text = repr(stated)
+    assert "sampling_rate=64.0" in text and "channel_names=['ecg', 'ppg']" in text
+
+
+TOLD = [
+    RandomEncoderTransformer,
+    StatisticsTransformer,
+    CrossPredictionTransformer,
+    SupervisedClassifier,
+]
+
+
+@pytest.mark.parametrize("cls", TOLD)
+def test_another_rate_and_other_channels_are_refused(cls):
+    model = small(cls, sampling_rate=64, channel_names=NAMES).fit(X, y)
+    assert model.sampling_rate_in_ == 64.0
+    assert model.channel_names_in_.tolist() == NAMES
+    expected = model.transform(X)
+    stated = model.transform(X, sampling_rate=64 + 1e-9, channel_names=tuple(NAMES))
+    np.testing.assert_array_equal(stated, expected)
+    ways = ("transform", "predict", "predict_proba") if hasattr(model, "predict") else ["transform"]
+    for method in (getattr(model, name) for name in ways):
+        with pytest.raises(
+            ValueError,
+            match=rf"100 Hz, but {cls.__name__} was fitted on 64 Hz: .*Resampler\(from_rate=100,",
+        ):
+            method(X, sampling_rate=100)
+        with pytest.raises(ValueError, match=r"take the channels of X in the order \[1, 0\]"):
+            method(X, channel_names=NAMES[::-1])
+        with pytest.raises(ValueError, match=r"\['ecg', 'eda'\], but .* fitted on \['ecg', 'ppg'"):
+            method(X, channel_names=["ecg", "eda"])
+        with pytest.raises(ValueError, match="100 Hz, but"):
+            method(lazy(100))
+
+
+def test_what_nobody_stated_is_not_compared():
+    model = small().fit(X)
+    assert model.sampling_rate_in_ is None and model.channel_names_in_ is None
+    model.transform(X, sampling_rate=100, channel_names=NAMES)
+    model.transform(lazy(100))
+
+
+@pytest.mark.parametrize(
+    ("params", "error", "message"),
+    [
+        ({"sampling_rate": 0}, ValueError, "sampling_rate must be .* in Hz"),
+        ({"sampling_rate": "64"}, TypeError, "sampling_rate must be a number"),
+        ({"channel_names": ["ecg"]}, ValueError, "1 names, but X has 2 channels"),
+        ({"channel_names": ["ecg", "ecg"]}, ValueError, "channel_names holds 'ecg' twice"),
+        ({"channel_names": ["ecg", 2]}, TypeError, "channel_names must be a list of strings"),
+        ({"channel_names": "ab"}, TypeError, "channel_names must be a list of strings"),
+    ],
+)
+def test_bad_values_are_refused_everywhere(fitted, params, error, message):
+    for cls in TOLD:
+        with pytest.raises(error, match=message):
+            small(cls, **params).fit(X, y)
+    with pytest.raises(error, match=message):
+        fitted.transform(X, **params)
+    with pytest.raises(error, match=message):
+        sliding_windows(RECORDINGS, 16, **params)
+
+
+def test_names_of_columns(fitted):
+    columns = pd.DataFrame(columns=NAMES).columns
+    assert small(channel_names=columns).fit(X).channel_names_in_.tolist() == NAMES
+    fitted.transform(X, channel_names=np.array(NAMES))
+
+
+def test_a_refused_fit_leaves_the_first(fitted):
+    model = clone(fitted).fit(X)
+    with pytest.raises(ValueError, match="2 names, but X has 1 channels"):
+        model.set_params(sampling_rate=32).fit(X[:, :, :1])
+    assert model.sampling_rate_in_ == 64.0
+
+
+# --- what windows carry ---
+
+
+@pytest.mark.parametrize("downsample", [1, 2])
+def test_every_cutter_passes_both_on(downsample):
+    options = {
+        "sampling_rate": 64,
+        "channel_names": NAMES,
+        "downsample": downsample,
+        "lazy": True,
+    }
+    segments = [(0, 0, 64, 1)]
+    for cut in (
+        sliding_windows(RECORDINGS, 8, **options),
+        random_windows(RECORDINGS, 8, 2, random_state=0, **options),
+        segment_windows(RECORDINGS, segments, 8, **options),
+    ):
+        for carrier in (cut, cut.X, cut.X[1:], cut.X.apart(np.arange(2))):
+            assert carrier.sampling_rate == 64 / downsample
+            assert carrier.channel_names == ("ecg", "ppg")
+    plain = sliding_windows(RECORDINGS, 8)
+    assert plain.sampling_rate is None and plain.channel_names is None
+
+
+def test_windows_tell_the_estimator():
+    model = small().fit(lazy())
+    assert model.sampling_rate_in_ == 64.0 and model.channel_names_in_.tolist() == NAMES
+    with pytest.raises(ValueError, match=r"take the channels of X in the order \[1, 0\]"):
+        model.transform(lazy(names=NAMES[::-1]))
+
+
+def test_windows_that_contradict_the_parameter():
+    with pytest.raises(ValueError, match="sampling_rate=100, but X carries .* 64 Hz"):
+        small(sampling_rate=100).fit(lazy())
+    with pytest.raises(ValueError, match=r"channel_names=\['a', 'b'\], but X carries .*'ecg'"):
+        small(channel_names=["a", "b"]).fit(lazy())
+    with pytest.raises(ValueError, match="sampling_rate=100, but X carries"):
+        small().fit(X).transform(lazy(), sampling_rate=100)
+
+
+def test_windows_to_validate_on_are_compared():
+    with pytest.raises(ValueError, match="100 Hz, but PulseTransformer was fitted on 64 Hz"):
+        pulse(max_epochs=1).fit(lazy(), X_val=lazy(100))
+
+
+def test_windows_of_others_that_carry_nonsense():
+    windows = lazy()
+    windows.sampling_rate = "fast"
+    with pytest.raises(TypeError, match="X.sampling_rate must be a number"):
+        small().fit(windows)
+
+
+def test_recording_windows_are_told_directly():
+    windows = RecordingWindows(RECORDINGS, [0], [0], 8, sampling_rate=64, channel_names=NAMES)
+    assert windows.sampling_rate == 64.0 and windows.channel_names == ("ecg", "ppg")
+
+
+def test_steps_keep_both_and_the_resampler_changes_the_rate(fitted):
+    chain = make_pipeline(WindowScaler(), BandpassFilter(None, 20, rate=128), Resampler(128, 64))
+    windows = chain.fit_transform(lazy(128))
+    for part in (windows, windows[:2]):
+        assert part.sampling_rate == 64.0 and part.channel_names == ("ecg", "ppg")
+    fitted.transform(windows)
+    with pytest.raises(ValueError, match="128 Hz, but RandomEncoderTransformer was fitted on 64"):
+        fitted.transform(chain[:-1].transform(lazy(128)))
+
+
+@pytest.mark.parametrize("step", [Resampler(100, 50), BandpassFilter(None, 20, rate=100)])
+def test_steps_refuse_another_rate_than_they_were_told(step):
+    with pytest.raises(ValueError, match="rate=100, but X carries a sampling rate of 64 Hz: set"):
+        step.fit(lazy())
+    with pytest.raises(ValueError, match="rate=100, but X carries a sampling rate of 64 Hz: set"):
+        step.fit(X).transform(lazy())
+
+
+# --- pipelines, containers, files ---
+
+
+def test_metadata_routing_hands_both_to_the_encoder(fitted):
+    with sklearn.config_context(enable_metadata_routing=True):
+        encoder = small(sampling_rate=64).set_transform_request(sampling_rate=True)
+        chain = make_pipeline(WindowScaler(), encoder).fit(X)
+        expected = chain.transform(X)
+        np.testing.assert_array_equal(chain.transform(X, sampling_rate=64), expected)
+        with pytest.raises(ValueError, match="100 Hz, but RandomEncoderTransformer"):
+            chain.transform(X, sampling_rate=100)
+
+
+def test_with_pandas_output():
+    model = small(sampling_rate=64).set_output(transform="pandas").fit(X)
+    assert model.transform(X, sampling_rate=64).shape == (8, 8)
+
+
+@pytest.mark.parametrize("cls", [RandomEncoderTransformer, CrossPredictionTransformer])
+def test_a_saved_model_compares_too(cls, tmp_path):
+    small(cls, sampling_rate=64, channel_names=NAMES).fit(X).save_pretrained(tmp_path / "model")
+    card = (tmp_path / "model" / "README.md").read_text()
+    assert "- Sampled at 64 Hz." in card and "- Channels, in this order: ['ecg', 'ppg']." in card
+    restored = cls.from_pretrained(tmp_path / "model")
+    assert restored.get_params()["channel_names"] == NAMES
+    with pytest.raises(ValueError, match="100 Hz, but"):
+        restored.transform(X, sampling_rate=100)
+    with pytest.raises(ValueError, match="fitted on"):
+        restored.transform(X, channel_names=NAMES[::-1])
+
+
+def test_a_model_of_an_earlier_version_is_read(tmp_path):
+    small().fit(X).save_pretrained(tmp_path / "model")
+    config = read_config(tmp_path / "model")
+    for name in ("sampling_rate", "channel_names"):
+        del config["parameters"][name], config["fitted"][f"{name}_in_"]
+    write_config(tmp_path / "model", config)
+    restored = RandomEncoderTransformer.from_pretrained(tmp_path / "model")
+    assert restored.sampling_rate_in_ is None and restored.channel_names_in_ is None
+    restored.transform(X, sampling_rate=100)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("sampling_rate_in_", -64.0),
+        ("sampling_rate_in_", 32.0),
+        ("sampling_rate_in_", "64"),
+        ("channel_names_in_", ["ecg", "ecg"]),
+        ("channel_names_in_", ["ecg"]),
+        ("channel_names_in_", {"array": ["ppg", "ecg"], "dtype": "O"}),
+        ("channel_names_in_", 2),
+    ],
+)
+def test_files_that_contradict_themselves(fitted, tmp_path, name, value):
+    fitted.save_pretrained(tmp_path / "model")
+    config = read_config(tmp_path / "model")
+    config["fitted"][name] = value
+    write_config(tmp_path / "model", config)
+    with pytest.raises(ValueError, match=f"config.json .*{name.removesuffix('_in_')}"):
+        RandomEncoderTransformer.from_pretrained(tmp_path / "model")
+
+
+def test_a_rate_that_was_set_after_fit_is_not_saved(tmp_path):
+    model = small().fit(X).set_params(sampling_rate=64)
+    with pytest.raises(ValueError, match="sampling_rate is 64.0, but it was None at fit"):
+        model.save_pretrained(tmp_path / "model")
+
+
+def test_a_published_checkpoint_can_be_told(tmp_path):
+    state = to_reference_state(pulse(max_epochs=1).fit(X))
+    model = from_reference_checkpoint(state, sampling_rate=64, channel_names=NAMES)
+    with pytest.raises(ValueError, match="100 Hz, but PulseTransformer was fitted on 64 Hz"):
+        model.transform(X, sampling_rate=100)
