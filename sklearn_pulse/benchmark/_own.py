@@ -17,12 +17,12 @@ from numpy.typing import ArrayLike, NDArray
 from .._parameters import check_groups
 from .._warnings import warn_user
 from ..datasets._arrays import map_array
+from ._own_files import PARTS, read_windows
 from ._tasks import Task
 
 PREFIX = "own-"  # of the names of these data sets
 PRESET = ""  # name of their preset: the defaults of each class
 N_FOLDS = 5  # if there are as many groups
-_PARTS = ("X", "y", "groups", "recording", "start")
 _KINDS = {"X": np.floating, "y": np.generic, "groups": np.integer} | dict.fromkeys(
     ("recording", "start"), np.integer
 )
@@ -77,7 +77,7 @@ def add_files(path: str | os.PathLike[str], folder: Path) -> str:
     if not path.exists():
         raise FileNotFoundError(f"{path} does not exist: pass the folder or file of your windows.")
     try:
-        return add_arrays(folder, path.stem, **_read(path))
+        return add_arrays(folder, path.stem, **read_windows(path))
     except (TypeError, ValueError) as error:
         raise ValueError(f"{path}: {error}") from error
 
@@ -169,61 +169,10 @@ def _loader(folder: Path) -> Callable[..., Task]:
 
 def _stored(folder: Path) -> Iterator[tuple[str, NDArray[Any]]]:
     """Yield the arrays of a data set by name, mapped into memory."""
-    for part in _PARTS:
+    for part in PARTS:
         path = folder / f"{part}.npy"
         if path.exists() or part in ("X", "y", "groups"):
             yield part, map_array(path, _KINDS[part], (None,) * (3 if part == "X" else 1))
-
-
-def _read(path: Path) -> dict[str, NDArray[Any]]:
-    """Return the arrays of a folder or file by name."""
-    files = [path] if path.is_file() else sorted(path.iterdir())
-    kinds = {kind: [f for f in files if f.suffix == kind] for kind in (".npy", ".npz", ".parquet")}
-    present = {kind: found for kind, found in kinds.items() if found}
-    if len(present) != 1:
-        raise ValueError(
-            f"it holds {' and '.join(present) or 'no windows'}: pass a folder of X.npy and y.npy,"
-            " of .npz files, or of .parquet files, one kind of them."
-        )
-    (kind, found), *_ = present.items()
-    if kind == ".npy":
-        named = {file.stem: file for file in found if file.stem in _PARTS}
-        return {part: np.load(file, mmap_mode="r") for part, file in named.items()}
-    pieces = [_arrays_of(file) if kind == ".npz" else _columns_of(file) for file in found]
-    parts = [part for part in _PARTS if any(part in piece for piece in pieces)]
-    for file, piece in zip(found, pieces, strict=True):
-        lacking = [part for part in parts if part not in piece]
-        if lacking:
-            raise ValueError(f"{file.name} lacks {', '.join(lacking)}, which other files hold.")
-    return {part: np.concatenate([piece[part] for piece in pieces]) for part in parts}
-
-
-def _arrays_of(file: Path) -> dict[str, NDArray[Any]]:
-    """Return the arrays of an .npz file by name."""
-    with np.load(file, allow_pickle=False) as archive:
-        return {part: archive[part] for part in _PARTS if part in archive}
-
-
-def _columns_of(file: Path) -> dict[str, NDArray[Any]]:
-    """Return the columns of a Parquet file by name, the windows as one array."""
-    try:
-        import pandas as pd
-
-        frame = pd.read_parquet(file)
-    except ImportError as error:
-        raise ImportError(
-            f"{file} needs pandas and pyarrow: pip install pandas pyarrow, or store .npz files."
-        ) from error
-    columns = {part: frame[part].to_numpy() for part in _PARTS if part in frame}
-    if "X" in columns:
-        columns["X"] = np.stack([_window(window) for window in columns["X"]])
-    return columns
-
-
-def _window(window: Any) -> NDArray[np.float64]:
-    """Return the nested lists of a window as an array."""
-    steps = np.asarray(window)
-    return np.stack(steps.tolist()) if steps.dtype == object else steps
 
 
 def _checked(X: Any, y: Any, groups: Any, recording: Any, start: Any) -> dict[str, NDArray[Any]]:

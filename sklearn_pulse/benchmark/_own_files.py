@@ -1,0 +1,82 @@
+"""Reader of the user's windows: folders of arrays, archives of NumPy, Parquet tables."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+PARTS = ("X", "y", "groups", "recording", "start")  # names of arrays and of columns
+
+
+def read_windows(path: Path) -> dict[str, NDArray[Any]]:
+    """Return the arrays of a folder or file by name.
+
+    Parameters
+    ----------
+    path : Path
+        Folder of ``.npy`` files, one per array, or of ``.npz`` or ``.parquet`` files, or one such
+        file.
+
+    Returns
+    -------
+    dict of str to ndarray
+        The arrays of `PARTS` that are there; those of several files are concatenated in the order
+        of the files' names.
+
+    Raises
+    ------
+    ImportError
+        If a Parquet file needs pandas or pyarrow.
+    ValueError
+        If the folder holds no windows or several kinds of files, or files hold different arrays.
+    """
+    files = [path] if path.is_file() else sorted(path.iterdir())
+    kinds = {kind: [f for f in files if f.suffix == kind] for kind in (".npy", ".npz", ".parquet")}
+    present = {kind: found for kind, found in kinds.items() if found}
+    if len(present) != 1:
+        raise ValueError(
+            f"it holds {' and '.join(present) or 'no windows'}: pass a folder of X.npy and y.npy,"
+            " of .npz files, or of .parquet files, one kind of them."
+        )
+    (kind, found), *_ = present.items()
+    if kind == ".npy":
+        named = {file.stem: file for file in found if file.stem in PARTS}
+        return {part: np.load(file, mmap_mode="r") for part, file in named.items()}
+    pieces = [_arrays_of(file) if kind == ".npz" else _columns_of(file) for file in found]
+    parts = [part for part in PARTS if any(part in piece for piece in pieces)]
+    for file, piece in zip(found, pieces, strict=True):
+        lacking = [part for part in parts if part not in piece]
+        if lacking:
+            raise ValueError(f"{file.name} lacks {', '.join(lacking)}, which other files hold.")
+    return {part: np.concatenate([piece[part] for piece in pieces]) for part in parts}
+
+
+def _arrays_of(file: Path) -> dict[str, NDArray[Any]]:
+    """Return the arrays of an .npz file by name."""
+    with np.load(file, allow_pickle=False) as archive:
+        return {part: archive[part] for part in PARTS if part in archive}
+
+
+def _columns_of(file: Path) -> dict[str, NDArray[Any]]:
+    """Return the columns of a Parquet file by name, the windows as one array."""
+    try:
+        import pandas as pd
+
+        frame = pd.read_parquet(file)
+    except ImportError as error:
+        raise ImportError(
+            f"{file} needs pandas and pyarrow: pip install pandas pyarrow, or store .npz files."
+        ) from error
+    columns = {part: frame[part].to_numpy() for part in PARTS if part in frame}
+    if "X" in columns:
+        columns["X"] = np.stack([_window(window) for window in columns["X"]])
+    return columns
+
+
+def _window(window: Any) -> NDArray[np.float64]:
+    """Return the nested lists of a window as an array."""
+    steps = np.asarray(window)
+    return np.stack(steps.tolist()) if steps.dtype == object else steps
