@@ -3,6 +3,7 @@
 import ast
 import inspect
 from pathlib import Path
+from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -13,8 +14,14 @@ from sklearn.preprocessing import StandardScaler
 from skorch.callbacks import GradientNormClipping
 
 import sklearn_pulse
-from sklearn_pulse import CrossPredictionTransformer, PulseOracleTransformer, PulseTransformer
+from sklearn_pulse import (
+    CrossPredictionTransformer,
+    PulseOracleTransformer,
+    PulseTransformer,
+    RandomEncoderTransformer,
+)
 from sklearn_pulse.baselines import REBARTransformer
+from sklearn_pulse.benchmark import compare
 from sklearn_pulse.datasets import fetch_mitbih_af
 from sklearn_pulse.preprocessing import WindowScaler
 from sklearn_pulse.windows import SlidingWindows, random_windows, sliding_windows
@@ -205,6 +212,21 @@ def a_damaged_checkpoint(tmp_path):
     stored.fit(X)
 
 
+def own(**settings):
+    shared = {"protocols": ["linear-probe"], "budget": "smoke", "verbose": False}
+    return {"X": NOISE.reshape(40, 4, 1), "y": np.arange(40) % 2} | shared | settings
+
+
+def own_windows_without_groups(tmp_path):
+    compare(**own(methods=["majority"]))
+
+
+def runs_that_failed(tmp_path):
+    settings = own(methods=["untrained", "majority"], groups=np.arange(40) // 4)
+    with patch.object(RandomEncoderTransformer, "fit", side_effect=RuntimeError("no luck")):
+        compare(**settings)
+
+
 TEXTS = {
     "more_channels": "X has more channels",
     "one_step": "X has windows of one time step",
@@ -222,6 +244,8 @@ TEXTS = {
     "extreme_scale": "The scale of X is extreme",
     "preprocessing_of_more_channels": "X, to be preprocessed, has more channels",
     "a_data_set_in_place_of_another": "is read instead",
+    "own_windows_without_groups": "Without groups, neighbouring windows",
+    "runs_that_failed": "1 of 2 runs failed",
     "a_damaged_checkpoint": "fit resumes from the one before",
 }
 CASES = [
