@@ -36,6 +36,7 @@ from sklearn_pulse.features._base import BaseFeatureTransformer
 from sklearn_pulse.windows import RecordingWindows
 from tests.helpers import SMALL, make_windows, sklearn_suite
 
+
 def public(base):
     """Return the public classes that derive from a base, and those of the toy method."""
     modules = (sklearn_pulse, sklearn_pulse.baselines, tests.toy_method)

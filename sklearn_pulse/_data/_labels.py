@@ -17,7 +17,13 @@ from .._parameters import missing_mask
 _WRAPPER = "sklearn_pulse.evaluation.LabeledSubsetClassifier"
 
 
-def check_labels(y: ArrayLike | None, n_samples: int, owner: str, name: str = "y") -> NDArray[Any]:
+def check_labels(
+    y: ArrayLike | None,
+    n_samples: int,
+    owner: str,
+    name: str = "y",
+    unlabeled_label: int | str | None = None,
+) -> NDArray[Any]:
     """Return the labels as a flat array.
 
     Parameters
@@ -30,6 +36,10 @@ def check_labels(y: ArrayLike | None, n_samples: int, owner: str, name: str = "y
         Name of the class that needs them.
     name : str, default="y"
         Name of the argument.
+    unlabeled_label : int, str or None, default=None
+        Mark of a sample without a label; None means that every label is a class. The mark -1 is a
+        class after all where the labels say so themselves: if they are -1 and 1 and nothing else,
+        the usual names of two classes, or if another label is negative too.
 
     Returns
     -------
@@ -39,7 +49,12 @@ def check_labels(y: ArrayLike | None, n_samples: int, owner: str, name: str = "y
     Raises
     ------
     ValueError
-        If `y` is None, has another length, holds missing values, or holds continuous numbers.
+        If `y` is None, has another length, holds missing values, the mark, or continuous numbers.
+
+    Examples
+    --------
+    >>> check_labels([-1, 1], 2, "FineTuneClassifier", unlabeled_label=-1)
+    array([-1,  1])
     """
     _check_given(y, owner, name)
     labels: NDArray[Any] = column_or_1d(y, warn=True)
@@ -47,9 +62,11 @@ def check_labels(y: ArrayLike | None, n_samples: int, owner: str, name: str = "y
     if missing.any():
         raise ValueError(
             f"Input {name} contains NaN or None in {missing.sum()} of {len(labels)} samples, which"
-            f" have no label: leave them out, or mark them by -1 and wrap a classifier in {_WRAPPER}."
+            " have no label: leave them out, or mark them by -1 and wrap a classifier in"
+            f" {_WRAPPER}."
         )
     assert_all_finite(labels, input_name=name)
+    _refuse_unlabeled(labels, unlabeled_label, owner)
     check_classification_targets(labels)
     _check_length(labels, n_samples, name, "label")
     return labels
@@ -116,31 +133,8 @@ def check_targets(
     return targets
 
 
-def refuse_unlabeled(labels: NDArray[Any], unlabeled_label: Any, owner: str) -> None:
-    """Raise if labels hold the mark of a sample without a label, which is no class.
-
-    The mark -1 is a class after all where the labels say so themselves: if they are -1 and 1 and
-    nothing else, the usual names of two classes, or if another label is negative too.
-
-    Parameters
-    ----------
-    labels : ndarray of shape (n_samples,)
-        Checked labels.
-    unlabeled_label : int, str or None
-        The mark; None means that every label is a class.
-    owner : str
-        Name of the class that learns from the labels.
-
-    Raises
-    ------
-    ValueError
-        If a sample has the mark.
-
-    Examples
-    --------
-    >>> refuse_unlabeled(np.array([-1, 1]), -1, "FineTuneClassifier")
-    >>> refuse_unlabeled(np.array([0, 1, -1]), None, "FineTuneClassifier")
-    """
+def _refuse_unlabeled(labels: NDArray[Any], unlabeled_label: Any, owner: str) -> None:
+    """Raise if labels hold the mark of a sample without a label, which is no class."""
     if unlabeled_label is None:
         return
     values = labels.astype(object)

@@ -18,7 +18,6 @@ from .._data._labels import (
     check_two_classes,
     class_weights,
     encode_labels,
-    refuse_unlabeled,
 )
 from .._parameters import check_label
 from .._training._device import resolve_device
@@ -89,9 +88,8 @@ class BaseWindowClassifier(ClassifierMixin, LabeledEmbedder):
         return self._fit(FitData(X, y, groups, X_val, y_val, sample_weight))
 
     def _check_y(self, y: ArrayLike | None, n_samples: int) -> NDArray[Any]:
-        labels = check_labels(y, n_samples, type(self).__name__)
-        refuse_unlabeled(labels, self.unlabeled_label, type(self).__name__)
-        return labels
+        name = type(self).__name__
+        return check_labels(y, n_samples, name, unlabeled_label=self.unlabeled_label)
 
     def _learn_y(self, y: NDArray[Any]) -> NDArray[Any]:
         self.classes_, codes = np.unique(y, return_inverse=True)

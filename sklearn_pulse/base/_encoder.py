@@ -290,7 +290,9 @@ class WindowEmbedder(
     def _check_unchanged(self, twin: Any) -> None:
         settings = twin._build_net(seed=0).get_params(deep=False)
         for key, fitted in self.net_.get_params(deep=False).items():
-            if key in ("module__seed", "module__source") or not (key.startswith("module__") or key == "precision"):
+            if key in ("module__seed", "module__source") or not (
+                key.startswith("module__") or key == "precision"
+            ):
                 continue
             if not same_when_stored(fitted, settings[key]):
                 raise ValueError(

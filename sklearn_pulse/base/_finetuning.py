@@ -15,7 +15,7 @@ from skorch.callbacks import LRScheduler
 from torch.optim.lr_scheduler import ExponentialLR
 
 from .._data._batches import WindowBatches
-from .._parameters import check_integer, check_real
+from .._parameters import check_integer, check_option, check_real
 from ..objectives import Source
 from ._encoder import WindowEmbedder
 from ._labeled import LabeledEmbedder
@@ -131,9 +131,10 @@ class FineTuner(LabeledEmbedder):
         return self.input_layout or self.input_layout_
 
     def _choose_layout(self, pretrained: WindowEmbedder | None) -> str:
+        fitted = None
         # A table has no layout, so an encoder that was fitted on one agrees with either.
-        known = pretrained is not None and not pretrained._fitted_on_table
-        fitted = pretrained._layout if known else None
+        if pretrained is not None and not pretrained._fitted_on_table:
+            fitted = pretrained._layout
         if None not in (self.input_layout, fitted) and self.input_layout != fitted:
             raise ValueError(
                 f"input_layout={self.input_layout!r}, but the pretrained"
@@ -142,6 +143,10 @@ class FineTuner(LabeledEmbedder):
             )
         self.input_layout_ = self.input_layout or fitted or "ntc"
         return self.input_layout_
+
+    def _restored_settings(self) -> dict[str, Any]:
+        check_option("input_layout_", self.input_layout_, ("ntc", "nct"))
+        return super()._restored_settings()
 
     def _identity(self) -> dict[str, Any]:
         identity = super()._identity()
