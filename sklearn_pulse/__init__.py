@@ -8,6 +8,7 @@ from ._version import __version__
 if TYPE_CHECKING:
     from ._cross_prediction import CrossPredictionTransformer
     from ._finetune import FineTuneClassifier
+    from ._finetune_regressor import FineTuneRegressor
     from ._oracle import PulseOracleTransformer
     from ._pulse import PulseTransformer
     from .baselines import RandomEncoderTransformer
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 _HOMES = {
     "CrossPredictionTransformer": "._cross_prediction",
     "FineTuneClassifier": "._finetune",
+    "FineTuneRegressor": "._finetune_regressor",
     "PulseOracleTransformer": "._oracle",
     "PulseTransformer": "._pulse",
     "RandomEncoderTransformer": ".baselines",
@@ -25,6 +27,7 @@ _HOMES = {
 __all__ = [
     "CrossPredictionTransformer",
     "FineTuneClassifier",
+    "FineTuneRegressor",
     "PulseOracleTransformer",
     "PulseTransformer",
     "RandomEncoderTransformer",

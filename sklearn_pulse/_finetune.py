@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import copy
-import inspect
-import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal
 
 import numpy as np
@@ -13,23 +10,13 @@ import torch
 from numpy.typing import NDArray
 from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline
-from sklearn.utils.validation import check_is_fitted
-from skorch.callbacks import LRScheduler
-from torch.optim.lr_scheduler import ExponentialLR
+from torch import Tensor
 
 from ._data._labeled import LabeledWindows
 from ._data._labels import class_weights
-from .base import (
-    BaseEncoderTransformer,
-    BaseWindowClassifier,
-    Callbacks,
-    Parts,
-    WindowBatches,
-    WindowEmbedder,
-    check_integer,
-    check_option,
-    check_real,
-)
+from ._persistence import stored_array
+from .base import BaseWindowClassifier, Parts, check_option
+from .base._finetuning import FineTuner
 from .base._typing import (
     BagPooling,
     ClassWeight,
@@ -40,12 +27,10 @@ from .base._typing import (
     RandomState,
 )
 from .evaluation import make_linear_probe
-from .objectives import Source
-
-_ENCODER_PARAMS = ("embedding_dim", "encoder_hidden_dim", "encoder_depth", "pooling")
+from .evaluation._probe import probe_arrays, restore_probe
 
 
-class FineTuneClassifier(BaseWindowClassifier):
+class FineTuneClassifier(FineTuner, BaseWindowClassifier):
     """Classify windows by a pretrained encoder that is fine-tuned with a new head.
 
     The pretrained encoder is copied, so the estimator that was passed stays as it is. If the
@@ -57,43 +42,10 @@ class FineTuneClassifier(BaseWindowClassifier):
 
     Parameters
     ----------
-    pretrained : FrozenEstimator, path-like or None, default=None
-        The encoder to start from: ``FrozenEstimator(transformer)`` around a fitted transformer of
-        this package, the folder of a saved transformer, or None, which trains a new encoder from
-        scratch. A bare transformer is refused: scikit-learn's `clone`, and with it every search and
-        cross-validation, would drop its fit.
-    freeze_epochs : int, default=0
-        Number of epochs at the start in which only the head, and the map of the channels, are
-        trained.
-    select : {"last", "best_val"}, default="last"
-        Epoch whose weights are kept: the last epoch, as in the published code, or the epoch of the
-        lowest validation loss.
     score_with : {"head", "probe"}, default="head"
         Classifier that predicts: the head, or a linear probe fitted on the fine-tuned embeddings of
         `X` (as for the published table). Both use `class_weight`; if it is None, the probe balances
         its classes.
-    embedding_dim : int, default=320
-        Width of the embedding of a new encoder. With `pretrained` the encoder keeps its width, and
-        another value here is an error.
-    encoder_hidden_dim : int, default=64
-        Width of the residual blocks of a new encoder. With `pretrained` the encoder keeps its
-        width, and another value here is an error.
-    encoder_depth : int, default=10
-        Number of residual blocks of a new encoder before the last block. With `pretrained` the
-        encoder keeps its depth, and another value here is an error.
-    pooling : {"max", "mean"}, default="max"
-        How a new encoder pools its output over time. With `pretrained` the encoder keeps its
-        pooling, and another value here is an error.
-    max_epochs : int, default=40
-        Number of passes through the training samples.
-    lr : float, default=3e-4
-        Learning rate of Adam in the first step; `lr_decay` lowers it.
-    weight_decay : float, default=1e-6
-        L2 penalty, which is added to the gradient before Adam scales it (not decoupled).
-    lr_decay : float, default=0.9999
-        Factor that multiplies the learning rate after each batch; 1 keeps it constant.
-    batch_size : int, default=30
-        Number of distinct samples per training step.
     validation_fraction : float, default=0.0
         Fraction of the samples that is held out to validate on, the same fraction of every class,
         or of the groups if `fit` is given `groups`. 0 holds out none, as published; then `select`
@@ -101,8 +53,6 @@ class FineTuneClassifier(BaseWindowClassifier):
 
     Attributes
     ----------
-    encoder_ : torch.nn.Module
-        The fine-tuned encoder; ``net_.module_.in_head`` is the map of the channels before it.
     probe_ : sklearn.pipeline.Pipeline
         The probe on the output of `transform`; only with ``score_with="probe"``.
 
@@ -131,8 +81,7 @@ class FineTuneClassifier(BaseWindowClassifier):
     1.0
     """
 
-    _objective_names = (*BaseWindowClassifier._objective_names, "freeze_epochs")
-    _optimizer = torch.optim.Adam
+    _unstored = ("net_", "probe_")
 
     def __init__(
         self,
@@ -152,6 +101,7 @@ class FineTuneClassifier(BaseWindowClassifier):
         lr_decay: float = 0.9999,
         batch_size: int = 30,
         class_weight: ClassWeight = None,
+        unlabeled_label: int | str | None = -1,
         validation_fraction: float = 0.0,
         patience: int | None = None,
         bag_pooling: BagPooling = "mean",
@@ -160,7 +110,7 @@ class FineTuneClassifier(BaseWindowClassifier):
         compile: bool = False,
         device: str | torch.device = "auto",
         num_threads: int | None = None,
-        input_layout: InputLayout = "ntc",
+        input_layout: InputLayout | None = None,
         sampling_rate: float | None = None,
         channel_names: Sequence[str] | None = None,
         callbacks: list[Any] | None = None,
@@ -182,6 +132,7 @@ class FineTuneClassifier(BaseWindowClassifier):
         self.lr_decay = lr_decay
         self.batch_size = batch_size
         self.class_weight = class_weight
+        self.unlabeled_label = unlabeled_label
         self.validation_fraction = validation_fraction
         self.patience = patience
         self.bag_pooling = bag_pooling
@@ -199,55 +150,7 @@ class FineTuneClassifier(BaseWindowClassifier):
 
     def _check_params(self) -> None:
         super()._check_params()
-        check_integer("freeze_epochs", self.freeze_epochs, 0)
         check_option("score_with", self.score_with, ("head", "probe"))
-        check_real("lr_decay", self.lr_decay, 0.0, 1.0, open_minimum=True, open_maximum=False)
-
-    def _load_source(self, n_timesteps: int) -> Source | None:
-        self._variable_length, self._n_timesteps_before = True, 0
-        if self.pretrained is None:
-            return None
-        transformer = _load_pretrained(self.pretrained)
-        self._check_encoder_params(transformer)
-        fitted = transformer.n_timesteps_in_
-        self._variable_length = transformer._variable_length
-        if not self._variable_length and n_timesteps != fitted:
-            raise ValueError(
-                f"X has windows of {n_timesteps} time steps, but the pretrained"
-                f" {type(transformer).__name__} was fitted on windows of {fitted} and takes no"
-                f" other length: cut X into windows of {fitted} steps."
-            )
-        self._n_timesteps_before = fitted or 0
-        return Source(
-            copy.deepcopy(transformer.net_.module_),
-            transformer.n_channels_in_,
-            transformer._n_features_out,
-            transformer._min_batch_size,
-        )
-
-    def _check_encoder_params(self, transformer: WindowEmbedder) -> None:
-        """Raise if a parameter asks for another encoder than the pretrained one."""
-        signature = inspect.signature(type(self).__init__).parameters
-        for name in _ENCODER_PARAMS:
-            asked = getattr(self, name)
-            if asked not in (signature[name].default, getattr(transformer, name, asked)):
-                raise ValueError(
-                    f"{name}={asked!r}, but the pretrained encoder has"
-                    f" {getattr(transformer, name)!r}: leave {name} at its default, or set"
-                    " pretrained=None to train a new encoder."
-                )
-
-    def _identity(self) -> dict[str, Any]:
-        identity = super()._identity()
-        if self.pretrained is not None:
-            # Its weights are among those that the run starts from, wherever they were loaded from.
-            source = _load_pretrained(self.pretrained)
-            identity["pretrained"] = (type(source), source._objective_params())
-        return identity
-
-    def _schedule(self, train: WindowBatches) -> Callbacks:
-        decay = LRScheduler(ExponentialLR, step_every="batch", gamma=self.lr_decay)
-        return [("lr_scheduler", decay)]
 
     def _after_training(self, parts: Parts) -> None:
         self.__dict__.pop("probe_", None)
@@ -277,32 +180,37 @@ class FineTuneClassifier(BaseWindowClassifier):
             )
         return self.probe_.predict_proba(embedding.astype(np.float64))
 
+    def _weights(self) -> dict[str, Tensor]:
+        if not hasattr(self, "probe_"):
+            return super()._weights()
+        return super()._weights() | {
+            f"probe.{name}": torch.from_numpy(array)
+            for name, array in probe_arrays(self.probe_).items()
+        }
 
-def _load_pretrained(pretrained: Any) -> WindowEmbedder:
-    """Return the fitted transformer that the parameter `pretrained` stands for."""
-    if isinstance(pretrained, str | os.PathLike):
-        return BaseEncoderTransformer.from_pretrained(pretrained, device="cpu")
-    if isinstance(pretrained, WindowEmbedder):
-        raise TypeError(
-            f"pretrained is a bare {type(pretrained).__name__}, whose fit scikit-learn's clone"
-            " would drop: pass sklearn.frozen.FrozenEstimator(transformer)."
-        )
-    if not isinstance(pretrained, FrozenEstimator):
-        raise TypeError(
-            "pretrained must be a FrozenEstimator around a fitted transformer of sklearn_pulse, a"
-            f" folder written by save_pretrained, or None, got {pretrained!r}"
-        )
-    transformer = pretrained.estimator
-    if not isinstance(transformer, WindowEmbedder):
-        raise TypeError(
-            f"pretrained freezes a {type(transformer).__name__}, which has no encoder to"
-            " fine-tune: freeze the fitted transformer of sklearn_pulse alone (of a Pipeline,"
-            " that step alone), and apply the steps before it to X."
-        )
-    check_is_fitted(
-        transformer, msg="pretrained freezes a %(name)s that is not fitted: fit it first."
-    )
-    return transformer
+    def _restore(
+        self,
+        weights: Mapping[str, Tensor],
+        history: Iterable[dict[str, Any]] = (),
+        selected_epoch: int | None = None,
+    ) -> None:
+        own = {name: value for name, value in weights.items() if not name.startswith("probe.")}
+        super()._restore(own, history, selected_epoch)
+        if len(own) == len(weights):
+            return
+        rows = 1 if len(self.classes_) == 2 else len(self.classes_)
+        width = self._n_features_out
+        shapes: dict[str, tuple[int | None, ...]] = {
+            "mean": (width,),
+            "scale": (width,),
+            "coef": (rows, width),
+            "intercept": (rows,),
+        }
+        arrays = {
+            name: stored_array(weights, f"probe.{name}", np.float64, shape)
+            for name, shape in shapes.items()
+        }
+        self.probe_ = restore_probe(arrays, self.classes_)
 
 
 def _fit_probe(

@@ -440,6 +440,25 @@ def check_schedule(schedule: Any, options: Iterable[str], betas: Any) -> None:
         )
 
 
+def check_label(name: str, value: Any) -> None:
+    """Raise a TypeError unless `value` can be a label: an integer, text or None.
+
+    Parameters
+    ----------
+    name : str
+        Name of the parameter.
+    value : Any
+        Value of the parameter.
+
+    Raises
+    ------
+    TypeError
+        If it is something else.
+    """
+    if value is not None and not isinstance(value, str) and not _is_number(value, Integral):
+        raise TypeError(_message(name, "an integer, text or None", value, "", -1))
+
+
 def check_groups(
     groups: ArrayLike | None, n_samples: int, *, unit: str = "sample"
 ) -> NDArray[Any] | None:
@@ -480,14 +499,36 @@ def check_groups(
             f"groups has shape {groups.shape}, but there are {n_samples} {unit}s: pass one group"
             f" per {unit}, for example its subject"
         )
-    is_object = groups.dtype == object
-    is_missing = np.array([_is_missing(g) for g in groups]) if is_object else groups != groups
+    is_missing = missing_mask(groups)
     if is_missing.any():
         raise ValueError(
             f"groups is missing for {int(is_missing.sum())} {unit}(s) (first {unit}"
             f" {int(is_missing.argmax())}): give every {unit} a group, one of its own if need be"
         )
     return groups
+
+
+def missing_mask(values: NDArray[Any]) -> NDArray[np.bool_]:
+    """Return which entries of an array are missing: None, NaN, NaT or pandas' NA.
+
+    Parameters
+    ----------
+    values : ndarray
+        Numbers, text, dates or objects.
+
+    Returns
+    -------
+    ndarray of bool
+        In the shape of `values`.
+
+    Examples
+    --------
+    >>> missing_mask(np.array(["a", None], dtype=object))
+    array([False,  True])
+    """
+    if values.dtype != object:
+        return np.asarray(values != values)
+    return np.array([_is_missing(value) for value in values.flat], bool).reshape(values.shape)
 
 
 def _is_missing(value: Any) -> bool:

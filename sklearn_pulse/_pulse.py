@@ -438,6 +438,7 @@ def _as_encoder(transformer: FrozenEstimator) -> FixedEncoder:
 
 def _frozen_features(encoder: FrozenEstimator, X: NDArray[np.float32]) -> Any:
     """Compute a frozen transformer's features of windows, channels last."""
-    if getattr(encoder.estimator, "input_layout", "ntc") == "nct":
+    layouts = (getattr(encoder.estimator, name, None) for name in ("input_layout", "input_layout_"))
+    if next(filter(None, layouts), "ntc") == "nct":  # fine-tuned ones may know it from their fit
         X = X.swapaxes(1, 2)
     return encoder.transform(X)

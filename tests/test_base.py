@@ -8,7 +8,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 from skorch.callbacks import Callback
 
-from sklearn_pulse import FineTuneClassifier, PulseTransformer, baselines
+from sklearn_pulse import FineTuneClassifier, FineTuneRegressor, PulseTransformer, baselines
 from sklearn_pulse.base import TrainedEmbedder, WindowEmbedder
 from sklearn_pulse.baselines import REBARTransformer, SupervisedClassifier
 from tests.helpers import SMALL, make_windows
@@ -62,6 +62,7 @@ TRAINED = [
     small(REBARTransformer),
     small(SupervisedClassifier),
     small(FineTuneClassifier),
+    small(FineTuneRegressor),
 ]
 
 
@@ -70,7 +71,7 @@ def test_a_fit_that_fails_leaves_the_earlier_fit(estimator):
     fitted = estimator.set_params(callbacks=None).fit(X, y)
     before, embedding = dict(vars(fitted)), fitted.transform(X)
     other = np.repeat(X[:, :, :1], 3, axis=2)  # three channels, other labels
-    other_labels = np.array(["a", "b", "c", "d"])[np.arange(len(X)) % 4]
+    other_labels = np.arange(len(X)) % 4
     infinite = other.copy()
     infinite[-1, 0, 0] = np.inf
     with pytest.raises(ValueError, match="infinity"):

@@ -25,23 +25,30 @@ import sklearn_pulse.baselines
 import sklearn_pulse.features
 import tests.toy_method
 from sklearn_pulse import CrossPredictionTransformer, PulseTransformer
-from sklearn_pulse.base import BaseEncoderTransformer, BaseSSLTransformer
+from sklearn_pulse.base import (
+    BaseEncoderTransformer,
+    BaseSSLTransformer,
+    BaseWindowRegressor,
+    WindowEmbedder,
+)
 from sklearn_pulse.features import RandomConvolutionTransformer
 from sklearn_pulse.features._base import BaseFeatureTransformer
 from sklearn_pulse.windows import RecordingWindows
 from tests.helpers import SMALL, make_windows, sklearn_suite
 
-CLASSES = sorted(
-    {
-        value
-        for module in (sklearn_pulse, sklearn_pulse.baselines, tests.toy_method)
-        for value in (getattr(module, name) for name in dir(module))  # some resolve lazily
-        if inspect.isclass(value)
-        and issubclass(value, BaseEncoderTransformer)
-        and not value.__name__.startswith("Base")
-    },
-    key=lambda cls: cls.__name__,
-)
+
+def public(base):
+    """Return the public classes that derive from a base, and those of the toy method."""
+    modules = (sklearn_pulse, sklearn_pulse.baselines, tests.toy_method)
+    values = (getattr(module, name) for module in modules for name in dir(module))  # some are lazy
+    found = {value for value in values if inspect.isclass(value) and issubclass(value, base)}
+    found = {cls for cls in found if not cls.__name__.startswith("Base")}
+    return sorted(found, key=lambda cls: cls.__name__)
+
+
+CLASSES = public(BaseEncoderTransformer)
+# Regressors embed too, and take any number of labels; tests of classifiers have their own copies.
+EMBEDDERS = [*CLASSES, *public(BaseWindowRegressor)]
 # Transformers that compute fixed features: the contract of the input holds for them too.
 FEATURES = sorted(
     {
@@ -97,7 +104,8 @@ def fresh_states():
     return [small(cls).set_params(random_state=None) for cls in CLASSES]
 
 
-each = pytest.mark.parametrize("cls", CLASSES, ids=lambda cls: cls.__name__)
+each = pytest.mark.parametrize("cls", EMBEDDERS, ids=lambda cls: cls.__name__)
+each_encoder = pytest.mark.parametrize("cls", CLASSES, ids=lambda cls: cls.__name__)
 without_sktime = pytest.mark.skipif(
     not all(importlib.util.find_spec(name) for name in ("numba", "sktime")),
     reason="needs sktime and numba",
@@ -105,15 +113,15 @@ without_sktime = pytest.mark.skipif(
 needs = {"MiniRocketTransformer": without_sktime}  # what a class needs beside the dependencies
 each_input = pytest.mark.parametrize(
     "cls",
-    [*CLASSES, *(pytest.param(cls, marks=needs.get(cls.__name__, ())) for cls in FEATURES)],
+    [*EMBEDDERS, *(pytest.param(cls, marks=needs.get(cls.__name__, ())) for cls in FEATURES)],
     ids=lambda cls: cls.__name__,
 )
 each_with_gaps = pytest.mark.parametrize(
-    "cls", [*CLASSES, *(cls for cls in FEATURES if cls._allow_nan)], ids=lambda cls: cls.__name__
+    "cls", [*EMBEDDERS, *(cls for cls in FEATURES if cls._allow_nan)], ids=lambda cls: cls.__name__
 )
 each_fixed = pytest.mark.parametrize("cls", FIXED_LENGTH, ids=lambda cls: cls.__name__)
 each_variable = pytest.mark.parametrize(
-    "cls", [cls for cls in CLASSES if cls not in FIXED_LENGTH], ids=lambda cls: cls.__name__
+    "cls", [cls for cls in EMBEDDERS if cls not in FIXED_LENGTH], ids=lambda cls: cls.__name__
 )
 each_trained = pytest.mark.parametrize("cls", TRAINED, ids=lambda cls: cls.__name__)
 # The suite fits windows of one step, and tables wider than long; both rightly warn.
@@ -200,7 +208,7 @@ def test_global_random_state_neither_matters_nor_moves(cls, windows):
     np.testing.assert_array_equal(*results)
 
 
-@each
+@each_encoder
 def test_two_workers_give_the_bits_of_one(cls, windows):
     estimators = [small(cls, random_state=i) for i in range(2)]
     jobs = [joblib.delayed(e.fit_transform)(*data(e, windows)) for e in estimators]
@@ -231,7 +239,7 @@ def test_a_row_does_not_depend_on_the_others(cls):
         np.testing.assert_array_equal(others, np.delete(embedding, 8, 0))
 
 
-@pytest.mark.parametrize("cls", CLASSES, ids=lambda cls: cls.__name__)
+@each
 @pytest.mark.parametrize(
     ("n_timesteps", "n_channels", "widths"),
     [(33, 5, {}), (50, 6, {"encoder_hidden_dim": 6}), (33, 2, {"embedding_dim": 7})],
@@ -258,13 +266,13 @@ def test_clone_and_pickle(cls, windows):
 
 @pytest.mark.parametrize(
     "cls",
-    [*CLASSES, *(cls for cls in FEATURES if cls.__name__ != "MiniRocketTransformer")],
+    [*EMBEDDERS, *(cls for cls in FEATURES if cls.__name__ != "MiniRocketTransformer")],
     ids=lambda cls: cls.__name__,
 )
 def test_saved_and_loaded(cls, windows, tmp_path):
     estimator = fit(small(cls), windows)
     estimator.save_pretrained(tmp_path / "model")
-    base = BaseEncoderTransformer if cls in CLASSES else BaseFeatureTransformer
+    base = WindowEmbedder if cls in EMBEDDERS else BaseFeatureTransformer
     restored = base.from_pretrained(tmp_path / "model")
     assert type(restored) is cls
     local = {"num_threads"} & set(estimator.get_params())  # a file sets nothing of the machine
@@ -302,7 +310,7 @@ def test_fitted_attributes(cls, windows):
     estimator = fit(small(cls), windows)
     assert (estimator.n_timesteps_in_, estimator.n_channels_in_) == (16, 2)
     assert estimator.n_features_in_ == 2
-    if cls in CLASSES:
+    if cls in EMBEDDERS:
         assert estimator.encoder_ is estimator.net_.module_.encoder
     table = fit(small(cls), windows[:, :, 0])
     assert (table.n_features_in_, table.n_timesteps_in_, table.n_channels_in_) == (16, 16, 1)
@@ -588,7 +596,7 @@ def test_windows_that_pad_a_bag_do_not_count(cls, windows):
     np.testing.assert_array_equal(embedding[2], estimator.transform(bags[2, 0][None])[0])
 
 
-@each
+@each_encoder
 def test_fit_on_bags_sees_every_window(cls, windows):
     estimator = small(cls, validation_fraction=0)
     recordings = {"groups": np.arange(20) // 4} if cls in TRAINED else {}

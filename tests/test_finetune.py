@@ -15,7 +15,12 @@ from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import make_scorer, roc_auc_score
-from sklearn.model_selection import GridSearchCV, cross_validate, train_test_split
+from sklearn.model_selection import (
+    GridSearchCV,
+    StratifiedKFold,
+    cross_validate,
+    train_test_split,
+)
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 from skorch.callbacks import Callback
@@ -23,6 +28,7 @@ from skorch.callbacks import Callback
 from sklearn_pulse import FineTuneClassifier, PulseTransformer, RandomEncoderTransformer
 from sklearn_pulse._training._checkpoint import Checkpoint
 from sklearn_pulse.base import BaseSSLTransformer
+from sklearn_pulse.baselines import SupervisedClassifier
 from sklearn_pulse.datasets import fetch_gesture, fetch_har
 from sklearn_pulse.evaluation import LabeledSubsetClassifier, make_linear_probe
 from sklearn_pulse.networks import SystemEncoder
@@ -603,6 +609,63 @@ def test_equal_windows_with_other_labels_or_masks_stay_apart(windows):
     assert batch["observed"].sum() == 4 * 16 - 1
 
 
+MARKED = [0, 1, 0, 1, 0, 1, 0, 1, -1, -1] * 2
+DOOR = r"LabeledSubsetClassifier\({0}\(\.\.\.\)\); or set unlabeled_label=None"
+
+
+@pytest.mark.parametrize("cls", [FineTuneClassifier, SupervisedClassifier])
+@pytest.mark.parametrize(
+    ("labels", "marker"),
+    [
+        (MARKED, -1),
+        (np.array(MARKED, dtype=float), -1),
+        (np.array(MARKED, dtype=object), -1),
+        ([0, -1] * 10, -1),
+        ([-1] * 20, -1),
+        (["walk", "run", "walk", -1] * 5, -1),  # NumPy makes "-1" of it
+        (["walk", "run", "?", "run"] * 5, "?"),
+        ([0, 1, 9, 1] * 5, 9),
+    ],
+)
+def test_a_sample_without_a_label_is_no_class(windows, cls, labels, marker):
+    classifier = cls(unlabeled_label=marker)
+    with pytest.raises(ValueError, match=DOOR.format(cls.__name__)):
+        classifier.fit(windows[0], labels)
+    assert not hasattr(classifier, "classes_")
+
+
+@pytest.mark.parametrize(
+    ("labels", "marker"),
+    [
+        (MARKED, None),
+        ([-1, 1] * 10, -1),  # the usual names of two classes
+        (np.array([-1.0, 1.0] * 10), -1),
+        ([-2, -1, 0, 1, 2] * 4, -1),  # an ordered scale
+        ([0, 1] * 10, -1),
+        ([0, 1] * 10, "?"),
+    ],
+)
+def test_a_class_may_be_called_minus_one(windows, labels, marker):
+    fitted = scratch(unlabeled_label=marker, max_epochs=1).fit(windows[0], labels)
+    np.testing.assert_array_equal(fitted.classes_, np.unique(labels))
+
+
+def test_missing_labels_name_the_remedy(windows):
+    X, y = windows
+    for labels in (
+        [None, *y[1:]],
+        np.where(y, np.nan, 0.0),
+        ["a", None, "b", "b"] * 5,
+        pd.Series(pd.array([None, *y[1:]], dtype="Int64")),
+    ):
+        with pytest.raises(ValueError, match="y contains NaN or None.*by -1.*LabeledSubsetClassif"):
+            scratch().fit(X, labels)
+    with pytest.raises(ValueError, match="y_val contains NaN or None in 1 of 2"):
+        scratch().fit(X, y, X_val=X[:2], y_val=[0.0, np.nan])
+    with pytest.raises(TypeError, match="unlabeled_label must be an integer, text or None"):
+        scratch(unlabeled_label=0.5).fit(X, y)
+
+
 def test_few_labels(windows):
     X, y = windows
     partly = np.where(np.arange(20) < 8, y, -1)
@@ -610,6 +673,11 @@ def test_few_labels(windows):
     assert wrapped.classes_.tolist() == [0, 1]
     alone = scratch().fit(X[:8], y[:8])
     np.testing.assert_array_equal(wrapped.predict_proba(X), alone.predict_proba(X))
+    assert wrapped.score(X, partly) == alone.score(X[:8], y[:8])
+    pipe = make_pipeline(FunctionTransformer(), LabeledSubsetClassifier(scratch()))
+    grid = {"labeledsubsetclassifier__estimator__lr": [1e-3, 1e-2]}
+    search = GridSearchCV(pipe, grid, cv=StratifiedKFold(2), error_score="raise").fit(X, partly)
+    assert search.predict(X).shape == (20,)
 
 
 # --- the probe ---
@@ -683,7 +751,8 @@ def test_shared_parameters_have_one_default():
         inspect.signature(cls).parameters for cls in (FineTuneClassifier, RandomEncoderTransformer)
     )
     assert set(theirs) <= set(ours)
-    assert all(ours[name].default == theirs[name].default for name in theirs)
+    own = {"input_layout"}  # that of the encoder, which may be pretrained
+    assert all(ours[name].default == theirs[name].default for name in theirs.keys() - own)
 
 
 def test_bfloat16_and_verbose(windows, capsys):
@@ -770,12 +839,61 @@ def test_every_form_of_the_input_gives_the_same_bits(pulse, windows, fitted, for
 def test_channels_first(pulse, windows, fitted):
     X, y = windows
     swapped = X.swapaxes(1, 2)
-    classifier = tuned(pulse, input_layout="nct").fit(swapped, y)
+    channels_first = copy.deepcopy(pulse).set_params(input_layout="nct")
+    classifier = tuned(channels_first).fit(swapped, y)
     np.testing.assert_array_equal(classifier.predict_proba(swapped), fitted.predict_proba(X))
+    assert classifier.input_layout_ == "nct"
     with pytest.raises(ValueError, match="looks transposed"):
         classifier.predict(X)
     with pytest.raises(ValueError, match="expecting 3 channels"):
         classifier.predict(swapped[:, :2])
+
+
+@pytest.mark.parametrize("layout", ["ntc", "nct"])
+def test_the_layout_is_that_of_the_encoder(layout, tmp_path):
+    """As many channels as steps: neither a shape nor a warning tells the layouts apart."""
+    X, y = make_windows(20, 12, 12)
+    X = X if layout == "ntc" else np.ascontiguousarray(X.swapaxes(1, 2))
+    encoder = RandomEncoderTransformer(**SMALL_ENCODER, random_state=0, input_layout=layout).fit(X)
+    own = tuned(encoder, **STILL).fit(X, y)
+    np.testing.assert_allclose(own.transform(X), encoder.transform(X), rtol=1e-5, atol=1e-6)
+    validated = tuned(encoder, **STILL).fit(X, y, X_val=X, y_val=y)
+    np.testing.assert_array_equal(validated.transform(X), own.transform(X))
+    same = tuned(encoder, **STILL, input_layout=layout).fit(X, y)
+    np.testing.assert_array_equal(same.predict_proba(X), own.predict_proba(X))
+    encoder.save_pretrained(tmp_path / "encoder")
+    stored = FineTuneClassifier(tmp_path / "encoder", **TINY | STILL).fit(X, y)
+    np.testing.assert_array_equal(stored.predict_proba(X), own.predict_proba(X))
+    twice = tuned(own, **STILL).fit(X, y)
+    assert twice.input_layout_ == layout
+    other = {"ntc": "nct", "nct": "ntc"}[layout]
+    message = f"input_layout='{other}', but the pretrained RandomEncoderTransformer.*'{layout}'"
+    with pytest.raises(ValueError, match=message):
+        tuned(encoder, input_layout=other).fit(X, y)
+
+
+def test_an_encoder_of_tables_agrees_with_either_layout():
+    X, y = make_windows(20, 12, 1)
+    encoder = RandomEncoderTransformer(**SMALL_ENCODER, random_state=0).fit(X[:, :, 0])
+    swapped = tuned(encoder, input_layout="nct").fit(X.swapaxes(1, 2), y)
+    np.testing.assert_array_equal(
+        swapped.predict_proba(X.swapaxes(1, 2)), tuned(encoder).fit(X, y).predict_proba(X)
+    )
+
+
+def test_pulse_reads_a_fine_tuned_encoder_in_its_layout():
+    X, y = make_windows(12, 12, 12)
+    swapped = X.swapaxes(1, 2)
+    encoders = [
+        scratch(input_layout=layout, max_epochs=1).fit(windows, y)
+        for layout, windows in (("ntc", X), ("nct", swapped))
+    ]
+    encoders.append(tuned(encoders[1], **STILL).fit(swapped, y))  # knows it from its encoder
+    settings = {name: SMALL[name] for name in SMALL if name not in SMALL_ENCODER}
+    frozen = [PulseTransformer(encoder=FrozenEstimator(e), **settings) for e in encoders]
+    rows = [pulse.fit(X).transform(X) for pulse in frozen]
+    np.testing.assert_array_equal(rows[0], rows[1])
+    np.testing.assert_allclose(rows[2], rows[0], rtol=1e-5, atol=1e-6)
 
 
 def test_fitted_attributes_and_names(pulse, windows, fitted):

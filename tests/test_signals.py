@@ -9,7 +9,12 @@ import sklearn
 from sklearn.base import clone
 from sklearn.pipeline import make_pipeline
 
-from sklearn_pulse import CrossPredictionTransformer, FineTuneClassifier, RandomEncoderTransformer
+from sklearn_pulse import (
+    CrossPredictionTransformer,
+    FineTuneClassifier,
+    FineTuneRegressor,
+    RandomEncoderTransformer,
+)
 from sklearn_pulse.baselines import SupervisedClassifier
 from sklearn_pulse.features import StatisticsTransformer
 from sklearn_pulse.interop import from_reference_checkpoint, to_reference_state
@@ -46,7 +51,7 @@ def fitted():
 # --- what an estimator is told ---
 
 
-@pytest.mark.parametrize("cls", [*PUBLIC, SupervisedClassifier, FineTuneClassifier])
+@pytest.mark.parametrize("cls", [*PUBLIC, SupervisedClassifier, FineTuneClassifier, FineTuneRegressor])
 def test_every_estimator_has_both_parameters(cls):
     parameters = inspect.signature(cls).parameters
     for name in ("sampling_rate", "channel_names"):
@@ -279,3 +284,13 @@ def test_a_published_checkpoint_can_be_told(tmp_path):
     model = from_reference_checkpoint(state, sampling_rate=64, channel_names=NAMES)
     with pytest.raises(ValueError, match="100 Hz, but PulseTransformer was fitted on 64 Hz"):
         model.transform(X, sampling_rate=100)
+
+
+@pytest.mark.parametrize("cls", [FineTuneClassifier, FineTuneRegressor])
+def test_fine_tuning_compares_the_rate_of_the_encoder(cls):
+    encoder = small(RandomEncoderTransformer, sampling_rate=64).fit(X)
+    start = FrozenEstimator(encoder)
+    with pytest.raises(ValueError, match="X is sampled at 100 Hz.*fitted on 64 Hz: resample X"):
+        cls(start, max_epochs=1, sampling_rate=100).fit(X, y)
+    cls(start, max_epochs=1, sampling_rate=64).fit(X, y)
+    cls(start, max_epochs=1).fit(X, y)  # a rate that is not known is not compared

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from hashlib import blake2b
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -15,11 +15,11 @@ from ._validation import CheckedWindows
 
 
 class LabeledWindows(NamedTuple):
-    """Some samples of a checked input, with labels and weights."""
+    """Some samples of a checked input, with labels or targets, and weights."""
 
     windows: CheckedWindows
     samples: NDArray[np.intp]  # (n,), numbers of the samples in the input
-    y: NDArray[np.intp]  # (n,), number of each sample's class
+    y: NDArray[Any]  # (n,), number of each sample's class; (n, n_targets), float64 targets
     weight: NDArray[np.float64]  # (n,), weight of each sample
 
     def take(self, rows: NDArray[np.intp]) -> LabeledWindows:
@@ -27,7 +27,7 @@ class LabeledWindows(NamedTuple):
         return LabeledWindows(self.windows, self.samples[rows], self.y[rows], self.weight[rows])
 
     def distinct(self) -> LabeledWindows:
-        """Merge samples that hold the same values and the same label; their weights add up.
+        """Merge samples of the same values and the same label or targets; their weights add up.
 
         A sample of weight two then makes the same training set, to the bit, as the sample given
         twice. The distinct samples are ordered by a hash, so their order in the input does not
@@ -41,7 +41,8 @@ class LabeledWindows(NamedTuple):
         >>> sorted(labeled.distinct().weight.tolist())
         [1.0, 2.0]
         """
-        keys = np.column_stack([_digests(self.windows)[self.samples], self.y])
+        y = self.y.reshape(len(self.y), -1).astype(np.float64) + 0.0  # -0.0 becomes 0.0
+        keys = np.column_stack([_digests(self.windows)[self.samples], y.view(np.int64)])
         _, first, kind = np.unique(keys, axis=0, return_index=True, return_inverse=True)
         weight = np.bincount(kind.ravel(), weights=self.weight)
         return self.take(first)._replace(weight=weight.astype(np.float64))
@@ -65,7 +66,7 @@ class LabeledBatches(WindowBatches):
     Parameters
     ----------
     labeled : LabeledWindows
-        Samples with labels and weights.
+        Samples with labels or targets, and weights.
     device : torch.device
         Device of the batches.
     """
@@ -74,7 +75,8 @@ class LabeledBatches(WindowBatches):
         windows, samples, y, weight = labeled
         numbers = samples[:, None] * windows.n_windows + np.arange(windows.n_windows)
         super().__init__(windows, numbers, device)
-        self.y = torch.from_numpy(y.astype(np.int64)).to(device)
+        kind = np.float32 if y.dtype.kind == "f" else np.int64
+        self.y = torch.from_numpy(y.astype(kind)).to(device)
         self.weight = torch.from_numpy(weight.astype(np.float32)).to(device)
 
     def __getitem__(self, index: torch.Tensor) -> Batch:

@@ -1,7 +1,8 @@
-"""Checks of labels and sample weights."""
+"""Checks of labels, targets and sample weights."""
 
 from __future__ import annotations
 
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -11,8 +12,18 @@ from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight
 
+from .._parameters import missing_mask
 
-def check_labels(y: ArrayLike | None, n_samples: int, owner: str, name: str = "y") -> NDArray[Any]:
+_WRAPPER = "sklearn_pulse.evaluation.LabeledSubsetClassifier"
+
+
+def check_labels(
+    y: ArrayLike | None,
+    n_samples: int,
+    owner: str,
+    name: str = "y",
+    unlabeled_label: int | str | None = None,
+) -> NDArray[Any]:
     """Return the labels as a flat array.
 
     Parameters
@@ -25,6 +36,10 @@ def check_labels(y: ArrayLike | None, n_samples: int, owner: str, name: str = "y
         Name of the class that needs them.
     name : str, default="y"
         Name of the argument.
+    unlabeled_label : int, str or None, default=None
+        Mark of a sample without a label; None means that every label is a class. The mark -1 is a
+        class after all where the labels say so themselves: if they are -1 and 1 and nothing else,
+        the usual names of two classes, or if another label is negative too.
 
     Returns
     -------
@@ -34,21 +49,126 @@ def check_labels(y: ArrayLike | None, n_samples: int, owner: str, name: str = "y
     Raises
     ------
     ValueError
-        If `y` is None, has another length, holds missing values, or holds continuous numbers.
+        If `y` is None, has another length, holds missing values, the mark, or continuous numbers.
+
+    Examples
+    --------
+    >>> check_labels([-1, 1], 2, "FineTuneClassifier", unlabeled_label=-1)
+    array([-1,  1])
     """
+    _check_given(y, owner, name)
+    labels: NDArray[Any] = column_or_1d(y, warn=True)
+    missing = missing_mask(labels)
+    if missing.any():
+        raise ValueError(
+            f"Input {name} contains NaN or None in {missing.sum()} of {len(labels)} samples, which"
+            " have no label: leave them out, or mark them by -1 and wrap a classifier in"
+            f" {_WRAPPER}."
+        )
+    assert_all_finite(labels, input_name=name)
+    _refuse_unlabeled(labels, unlabeled_label, owner)
+    check_classification_targets(labels)
+    _check_length(labels, n_samples, name, "label")
+    return labels
+
+
+def check_targets(
+    y: ArrayLike | None, n_samples: int, owner: str, name: str = "y"
+) -> NDArray[np.float64]:
+    """Return the targets of a regression as an array.
+
+    Parameters
+    ----------
+    y : array-like of shape (n_samples,) or (n_samples, n_targets), or None
+        The targets.
+    n_samples : int
+        Number of samples in X.
+    owner : str
+        Name of the class that needs them.
+    name : str, default="y"
+        Name of the argument.
+
+    Returns
+    -------
+    ndarray of float64, of shape (n_samples,) or (n_samples, n_targets)
+        The targets.
+
+    Raises
+    ------
+    ValueError
+        If `y` is None, has another length or shape, holds something else than real numbers, or
+        holds missing or infinite values.
+
+    Examples
+    --------
+    >>> check_targets([1, 2], 2, "FineTuneRegressor")
+    array([1., 2.])
+    """
+    _check_given(y, owner, name)
+    targets = np.asarray(y)
+    if targets.ndim not in (1, 2) or targets.shape[1:] == (0,):
+        raise ValueError(
+            f"{name} has shape {targets.shape}: pass one target per sample, shape (n_samples,), or"
+            " several, shape (n_samples, n_targets)."
+        )
+    missing = missing_mask(targets)
+    if missing.any():
+        n_missing = int(missing.reshape(len(targets), -1).any(1).sum())
+        raise ValueError(
+            f"Input {name} contains NaN or None in {n_missing} of {len(targets)} samples, which"
+            f" {owner} cannot learn from: leave them out of X and {name}, for example by"
+            f" X[np.isfinite({name})]."
+        )
+    try:
+        if targets.dtype.kind not in "fiubO":
+            raise TypeError(f"dtype {targets.dtype}")
+        targets = targets.astype(np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(
+            f"{name} does not hold real numbers ({error}): convert it to float, or use a classifier"
+            " for labels."
+        ) from error
+    assert_all_finite(targets, input_name=name)
+    _check_length(targets, n_samples, name, "target")
+    return targets
+
+
+def _refuse_unlabeled(labels: NDArray[Any], unlabeled_label: Any, owner: str) -> None:
+    """Raise if labels hold the mark of a sample without a label, which is no class."""
+    if unlabeled_label is None:
+        return
+    values = labels.astype(object)
+    # NumPy turns -1 into text where a list holds text too.
+    marked = (values == unlabeled_label) | (values == str(unlabeled_label))
+    if not marked.any() or (unlabeled_label == -1 and _names_minus_one(values[~marked].tolist())):
+        return
+    raise ValueError(
+        f"y holds {unlabeled_label!r} in {marked.sum()} of {len(values)} samples, which marks a"
+        f" sample without a label, and {owner} needs a label for each. Wrap it, as"
+        f" {_WRAPPER}({owner}(...)); or set unlabeled_label=None if {unlabeled_label!r} is a class."
+    )
+
+
+def _names_minus_one(others: list[Any]) -> bool:
+    """Whether labels beside -1 show that -1 is the name of a class."""
+    if not others or not all(isinstance(label, Real) for label in others):
+        return False
+    return min(others) < 0 or set(others) == {1}
+
+
+def _check_given(y: ArrayLike | None, owner: str, name: str) -> None:
     if y is None:
         raise ValueError(
             f"This {owner} estimator requires {name} to be passed, but the target {name} is None."
         )
-    labels: NDArray[Any] = column_or_1d(y, warn=True)
-    assert_all_finite(labels, input_name=name)
-    check_classification_targets(labels)
-    if len(labels) != n_samples:
+
+
+def _check_length(y: NDArray[Any], n_samples: int, name: str, what: str) -> None:
+    if len(y) != n_samples:
         raise ValueError(
             f"Found input variables with inconsistent numbers of samples: X has {n_samples},"
-            f" {name} has {len(labels)}. Pass one label per sample (a bag is one sample)."
+            f" {name} has {len(y)}. Pass one {what} per sample (a bag is one sample)."
         )
-    return labels
 
 
 def check_together(X_val: ArrayLike | None, y_val: ArrayLike | None) -> None:

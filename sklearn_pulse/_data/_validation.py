@@ -317,6 +317,7 @@ def check_windows(
     groups: ArrayLike | None = None,
     labels: ArrayLike | None = None,
     stated: tuple[Any, Any] = (None, None),
+    layout: str | None = None,
 ) -> CheckedWindows:
     """Check the input of `fit` (`reset=True`) or `transform` against the data contract.
 
@@ -338,6 +339,8 @@ def check_windows(
     stated : tuple of float or None, and sequence of str or None, default=(None, None)
         Sampling rate and channel names of X, as the caller of `transform` states them. In `fit`
         the parameters state them.
+    layout : {"ntc", "nct"} or None, default=None
+        Order of the last two axes; None means the parameter `input_layout`.
 
     Returns
     -------
@@ -363,9 +366,9 @@ def check_windows(
             reset=reset,
             skip_check_array=True,
         )
-    windows = CheckedWindows(data, estimator.input_layout, groups, labels)
+    windows = CheckedWindows(data, layout or estimator.input_layout, groups, labels)
     if reset:
-        _warn_if_transposed(windows, estimator.input_layout)
+        _warn_if_transposed(windows)
         estimator._fitted_on_table = is_table
         estimator.n_timesteps_in_ = windows.n_timesteps
         estimator.n_channels_in_ = windows.n_channels
@@ -473,8 +476,9 @@ def _check_shape(shape: tuple[int, ...], name: str) -> None:
         )
 
 
-def _warn_if_transposed(windows: CheckedWindows, input_layout: str) -> None:
+def _warn_if_transposed(windows: CheckedWindows) -> None:
     if windows.n_channels > windows.n_timesteps:
+        input_layout = windows.input_layout
         other = "nct" if input_layout == "ntc" else "ntc"
         warn_user(
             f"X has more channels ({windows.n_channels}) than time steps ({windows.n_timesteps}) in"
@@ -488,7 +492,7 @@ def _check_channels(windows: CheckedWindows, estimator: Any) -> None:
     shape = windows.n_timesteps, windows.n_channels
     if shape[1] == fitted[1]:
         return
-    name, layout = type(estimator).__name__, estimator.input_layout
+    name, layout = type(estimator).__name__, windows.input_layout
     if shape == fitted[::-1]:
         raise ValueError(
             f"X looks transposed: it has {shape[0]} time steps and {shape[1]} channels, {name} was"

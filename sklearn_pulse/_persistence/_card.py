@@ -24,8 +24,7 @@ Written by sklearn_pulse {version}. An embedding has {width} numbers.
 ```python
 from {module} import {name}
 
-transformer = {name}.from_pretrained("the folder of this file")
-embedding = transformer.transform(X)  # {shape}
+{use}  # {shape}
 ```
 
 Nothing in this folder is executed: `config.json` is data, `model.safetensors` holds numbers.
@@ -53,6 +52,14 @@ on may apply to it.
 """
 
 
+_USE_TRANSFORMER = """\
+transformer = {name}.from_pretrained("the folder of this file")
+embedding = transformer.transform(X)"""
+_USE_PREDICTOR = """\
+estimator = {name}.from_pretrained("the folder of this file")
+predicted = estimator.predict(X)"""
+
+
 def model_card(cls: type, config: dict[str, Any], width: int) -> str:
     """Return the text of a model card.
 
@@ -74,21 +81,24 @@ def model_card(cls: type, config: dict[str, Any], width: int) -> str:
     n_timesteps, n_channels = fitted["n_timesteps_in_"], fitted["n_channels_in_"]
     shape = "(n_samples, n_timesteps)"
     if not config["fitted_on_table"]:
-        layout = config["parameters"]["input_layout"]
+        layout = fitted.get("input_layout_") or config["parameters"]["input_layout"]
         axes = ("n_timesteps", str(n_channels))
         shape = f"(n_samples, {', '.join(axes if layout == 'ntc' else axes[::-1])})"
+    use = _USE_PREDICTOR if hasattr(cls, "predict") else _USE_TRANSFORMER
+    held = [f"{name}=a fitted {part['class']}" for name, part in config.get("held", {}).items()]
     return _TEMPLATE.format(
         name=cls.__name__,
         summary=(inspect.getdoc(cls) or "").partition("\n")[0],
         version=config["versions"]["sklearn_pulse"],
         width=width,
         module=_public_module(cls),
+        use=use.format(name=cls.__name__),
         shape=shape,
         training="\n".join(
             [_training(n_timesteps, n_channels, **config["training"]), *_signals(fitted)]
         ),
         parameters="\n".join(
-            f"{name}={decode(value)!r}" for name, value in config["parameters"].items()
+            [*held, *(f"{name}={decode(value)!r}" for name, value in config["parameters"].items())]
         ),
     )
 

@@ -41,14 +41,28 @@ def load(cls: type, folder: str | os.PathLike[str], device: Any) -> Any:
     place(estimator, device)  # an absent device raises here, where the file is not blamed
     with blamed(folder / CONFIG):
         estimator._check_params()
-        history, selected_epoch = _training(_entry(config, "training", dict))
         weights = _entry(config, "weights", dict)
     tensors = read_weights(folder / WEIGHTS, weights.get("n_bytes"), weights.get("sha256"))
     with blamed(folder):
-        estimator._restore(tensors, history, selected_epoch)
-        check_same(estimator._weights(), tensors)
-        check_embedding(estimator)
+        _fill(estimator, config, tensors)
     return estimator
+
+
+def _fill(estimator: Any, config: dict[str, Any], tensors: Mapping[str, Tensor]) -> None:
+    """Make an estimator fitted by weights, and before it the transformers that it holds."""
+    own = dict(tensors)
+    for name, part in (_entry(config, "held", dict) if "held" in config else {}).items():
+        if name not in estimator._holds:
+            raise ValueError(f"{type(estimator).__name__} holds no transformer as {name!r}.")
+        theirs = {key: own.pop(key) for key in tensors if key.startswith(f"{name}/")}
+        held = construct(_find_class(estimator._holds[name], _entry(part, "class", str)), part)
+        place(held, "cpu")
+        held._check_params()
+        _fill(held, part, {key.partition("/")[2]: value for key, value in theirs.items()})
+        estimator._hold(name, held)
+    estimator._restore(own, *_training(_entry(config, "training", dict)))
+    check_same(estimator._weights(), own)
+    check_embedding(estimator)
 
 
 def place(estimator: Any, device: Any) -> None:
@@ -107,7 +121,7 @@ def _descendants(cls: type) -> set[type]:
 def construct(cls: type[Any], config: dict[str, Any]) -> Any:
     """Return an estimator with the parameters and attributes of a file, without its net."""
     values = {name: decode(value) for name, value in _entry(config, "parameters", dict).items()}
-    unknown = sorted(set(values) - (set(cls._get_param_names()) - set(LOCAL)))
+    unknown = sorted(set(values) - (set(cls._get_param_names()) - {*LOCAL, *cls._holds}))
     if unknown:
         writer = _entry(config, "versions", dict).get("sklearn_pulse")
         raise ValueError(

@@ -23,6 +23,9 @@ class PretrainedMixin:
     """
 
     n_timesteps_in_: int
+    input_layout: str | None
+    # Parameters that hold a fitted transformer, which is stored too, and the class of it.
+    _holds: Mapping[str, type] = {}
     _unstored: tuple[str, ...] = ()  # fitted attributes that :meth:`_restore` makes from weights
 
     def _weights(self) -> dict[str, Tensor]:
@@ -43,6 +46,20 @@ class PretrainedMixin:
     def _training_record(self) -> tuple[list[dict[str, Any]], int | None]:
         """Return the history of the training, and the index of the selected epoch."""
         return [], None
+
+    def _held(self) -> dict[str, Any]:
+        """Return the fitted transformers that parameters hold, by the name of the parameter."""
+        return {}
+
+    def _hold(self, name: str, transformer: Any) -> None:
+        """Let a parameter hold a transformer that was read from a file."""
+        # Reached only if a subclass forgets to override this.
+        raise NotImplementedError(f"{type(self).__name__} holds no transformer.")
+
+    @property
+    def _layout(self) -> str:
+        """Order of the axes of a window."""
+        return self.input_layout or "ntc"
 
     def _probe_length(self) -> int:
         """Return the number of time steps of a window that tests whether embeddings are finite."""

@@ -30,7 +30,7 @@ def check_embedding(estimator: Any) -> None:
         return
     time = np.arange(n_timesteps, dtype=np.float32)[:, np.newaxis]
     x = np.sin(0.3 * time + np.arange(n_channels, dtype=np.float32))
-    if estimator.input_layout == "nct":
+    if estimator._layout == "nct":
         x = x.T
     with np.errstate(all="ignore"):
         try:

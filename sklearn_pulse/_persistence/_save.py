@@ -11,6 +11,7 @@ import sklearn
 import torch
 from safetensors.torch import save as to_safetensors
 from sklearn.utils.validation import check_is_fitted
+from torch import Tensor
 
 from .._version import __version__
 from .._warnings import warn_user
@@ -35,7 +36,7 @@ def save(estimator: Any, folder: str | os.PathLike[str]) -> None:
     check_is_fitted(estimator)
     folder = Path(folder)
     check_replaceable(folder)
-    weights = to_safetensors(estimator._weights(), {"format": "pt"})
+    weights = to_safetensors(_weights(estimator), {"format": "pt"})
     config = {
         **_describe(estimator),
         "weights": {"n_bytes": len(weights), "sha256": digest(weights)},
@@ -51,8 +52,17 @@ def save(estimator: Any, folder: str | os.PathLike[str]) -> None:
         _check_reads_back(estimator, partial, folder)
 
 
+def _weights(estimator: Any) -> dict[str, Tensor]:
+    """Return the weights of an estimator, and those of the transformers that it holds."""
+    weights = dict(estimator._weights())
+    for name, held in estimator._held().items():
+        weights |= {f"{name}/{key}": value for key, value in _weights(held).items()}
+    return weights
+
+
 def _describe(estimator: Any) -> dict[str, Any]:
     """Return the configuration of a transformer: all that is stored beside its weights."""
+    held = {name: _describe(part) for name, part in estimator._held().items()}
     history, selected_epoch = estimator._training_record()
     return {
         "format": FORMAT,
@@ -70,6 +80,7 @@ def _describe(estimator: Any) -> dict[str, Any]:
             "selected_epoch": selected_epoch,
             "history": [_scalars(epoch) for epoch in history],
         },
+        **({"held": held} if held else {}),
     }
 
 
@@ -77,7 +88,7 @@ def _parameters(estimator: Any) -> dict[str, Any]:
     """Return the parameters that a file can hold; name the others in a warning."""
     kept, dropped = {}, []
     for name, value in estimator.get_params(deep=False).items():
-        if name in LOCAL:
+        if name in LOCAL or name in estimator._holds:
             continue
         try:
             kept[name] = encode(value)

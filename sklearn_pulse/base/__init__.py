@@ -18,6 +18,8 @@ from .._parameters import (
 from ._classifier import BaseWindowClassifier
 from ._docstrings import complete_docstring
 from ._encoder import BaseEncoderTransformer, WindowEmbedder
+from ._labeled import LabeledEmbedder
+from ._regressor import BaseWindowRegressor
 from ._self_supervised import BaseSSLTransformer
 from ._tags import WindowTags
 from ._training import AVERAGES, Callbacks, FitData, Parts, TrainedEmbedder
@@ -27,12 +29,14 @@ __all__ = [
     "BaseEncoderTransformer",
     "BaseSSLTransformer",
     "BaseWindowClassifier",
+    "BaseWindowRegressor",
     "Callbacks",
     "CandidateBatches",
     "CheckedWindows",
     "DrawnBatches",
     "FitData",
     "LabeledBatches",
+    "LabeledEmbedder",
     "PairBatches",
     "Parts",
     "TrainedEmbedder",

@@ -81,10 +81,15 @@ select : {"trailing_mean", "min_val", "last"}
     epoch kept before. With fewer than five epochs it keeps the last weights. "min_val" is the
     epoch of the lowest validation loss, "last" the last epoch.
 head_hidden_dim : int or None
-    Width of the hidden layer of the classification head; None makes the head one linear map.
+    Width of the hidden layer of the head; None makes the head one linear map.
 class_weight : "balanced", dict or None
     Weights of the classes in the loss, as in scikit-learn: "balanced" weights each class by its
     inverse frequency, a dictionary maps labels to weights, and None weights all classes alike.
+unlabeled_label : int, str or None
+    Value of `y` that marks a sample without a label, which `fit` refuses:
+    :class:`~sklearn_pulse.evaluation.LabeledSubsetClassifier` around the classifier leaves these
+    samples out. The mark -1 is a class all the same if the labels are -1 and 1 and nothing else, or
+    if another label is negative too. None makes every label a class.
 patience : int or None
     Number of epochs after which training stops if the validation loss has not fallen; None
     trains for all epochs.
@@ -274,7 +279,7 @@ def _check_described(
             " of its docstring, one entry per parameter. Only shared parameters are filled in."
         )
     unknown = [parameter for parameter in own if parameter not in parameters]
-    if unknown:
+    if unknown and parameters:  # a base without parameters describes those of its subclasses
         raise TypeError(
             f"the docstring of {name} describes {unknown}, which are no parameters of __init__:"
             " give each parameter an entry of its own, at the indentation of the others."

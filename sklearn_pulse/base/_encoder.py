@@ -42,7 +42,11 @@ _MAX_BLOCK = {"cpu": 256, "cuda": 4096}  # windows embedded at a time
 
 
 class WindowEmbedder(
-    CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
+    PretrainedMixin,
+    CallbackSupportMixin,
+    ClassNamePrefixFeaturesOutMixin,
+    TransformerMixin,
+    BaseEstimator,
 ):
     """Windows to embeddings through the encoder of an objective, trained or not.
 
@@ -78,7 +82,9 @@ class WindowEmbedder(
     _min_batch_size = 1  # a method that contrasts windows sets 2
     _variable_length = True  # whether `transform` takes windows of another length than `fit`
     _poolings: tuple[str, ...] = ("max", "mean")  # what `pooling` may be
+    _layouts: tuple[str | None, ...] = ("ntc", "nct")  # what `input_layout` may be
     _n_timesteps_before = 0  # the longest windows that an earlier training has seen
+    _unstored: tuple[str, ...] = ("net_",)
     net_: SSLNet
 
     # Parameters that every subclass has.
@@ -91,7 +97,6 @@ class WindowEmbedder(
     compile: bool
     device: str | torch.device
     num_threads: int | None
-    input_layout: str
 
     # Parameters that some subclasses have, and what their absence means.
     sampling_rate: float | None = None
@@ -117,7 +122,7 @@ class WindowEmbedder(
         check_option("pooling", self.pooling, self._poolings)
         check_option("bag_pooling", self.bag_pooling, ("mean", "max"))
         check_option("precision", self.precision, ("float32", "bfloat16"))
-        check_option("input_layout", self.input_layout, ("ntc", "nct"))
+        check_option("input_layout", self.input_layout, self._layouts)
         check_boolean("compile", self.compile)
         check_threads(self.num_threads)
         check_seed("random_state", self.random_state)
@@ -188,7 +193,7 @@ class WindowEmbedder(
         """Check what a fitted estimator is given."""
         check_is_fitted(self)
         check_threads(self.num_threads)  # it may have been set since
-        windows = check_windows(self, X, reset=False, stated=stated)
+        windows = check_windows(self, X, reset=False, stated=stated, layout=self._layout)
         self._check_input_length(windows.n_timesteps)
         return windows
 
@@ -274,29 +279,6 @@ class WindowEmbedder(
                 f" {type(self).__name__} takes windows of one length: cut both alike."
             )
 
-    def __sklearn_tags__(self) -> WindowTags:
-        tags = WindowTags.of(super().__sklearn_tags__(), variable_length=self._variable_length)
-        tags.input_tags.three_d_array = True
-        tags.input_tags.allow_nan = True
-        tags.transformer_tags.preserves_dtype = ["float32"]
-        return tags
-
-
-def _is_not_finite(rows: NDArray[np.float32]) -> NDArray[np.bool_]:
-    return ~np.isfinite(rows)
-
-
-def _fetched(
-    index: NDArray[np.intp], block: Block, rows: torch.Tensor
-) -> tuple[NDArray[np.intp], Block, NDArray[np.float32]]:
-    return index, block, rows[: len(index)].cpu().numpy()
-
-
-class BaseEncoderTransformer(PretrainedMixin, WindowEmbedder):
-    """Windows to embeddings through an encoder that needs no labels, trained or not."""
-
-    _unstored: tuple[str, ...] = ("net_",)
-
     @property
     def _select_rule(self) -> str | None:
         """Rule of :class:`SelectWeights` that the training follows."""
@@ -330,7 +312,9 @@ class BaseEncoderTransformer(PretrainedMixin, WindowEmbedder):
     def _check_unchanged(self, twin: Any) -> None:
         settings = twin._build_net(seed=0).get_params(deep=False)
         for key, fitted in self.net_.get_params(deep=False).items():
-            if key == "module__seed" or not (key.startswith("module__") or key == "precision"):
+            if key in ("module__seed", "module__source") or not (
+                key.startswith("module__") or key == "precision"
+            ):
                 continue
             if not same_when_stored(fitted, settings[key]):
                 raise ValueError(
@@ -338,6 +322,10 @@ class BaseEncoderTransformer(PretrainedMixin, WindowEmbedder):
                     f" parameters that a file holds would build it with {settings[key]!r}. Set the"
                     " parameter back, or fit again."
                 )
+
+    def _restored_settings(self) -> dict[str, Any]:
+        """Return the settings of a net that is restored, beside those that the parameters say."""
+        return {}
 
     def _restore(
         self,
@@ -351,10 +339,32 @@ class BaseEncoderTransformer(PretrainedMixin, WindowEmbedder):
             selection = SelectWeights(self._select_rule)
             selection.epoch_ = selected_epoch
             callbacks = [("select_weights", selection)]
-        net = self._build_net(seed=0, verbose=0, callbacks=callbacks)
+        settings = self._restored_settings()
+        net = self._build_net(seed=0, verbose=0, callbacks=callbacks, **settings)
         check_sizes(lambda: net.module(**net.get_params_for("module")), weights)
         net.initialize()
         net.module_.load_state_dict(weights)
         check_finite(net.module_.named_parameters())
         net.history.extend({"batches": [], **epoch} for epoch in history)
         self.net_ = net
+
+    def __sklearn_tags__(self) -> WindowTags:
+        tags = WindowTags.of(super().__sklearn_tags__(), variable_length=self._variable_length)
+        tags.input_tags.three_d_array = True
+        tags.input_tags.allow_nan = True
+        tags.transformer_tags.preserves_dtype = ["float32"]
+        return tags
+
+
+def _is_not_finite(rows: NDArray[np.float32]) -> NDArray[np.bool_]:
+    return ~np.isfinite(rows)
+
+
+def _fetched(
+    index: NDArray[np.intp], block: Block, rows: torch.Tensor
+) -> tuple[NDArray[np.intp], Block, NDArray[np.float32]]:
+    return index, block, rows[: len(index)].cpu().numpy()
+
+
+class BaseEncoderTransformer(WindowEmbedder):
+    """Windows to embeddings through an encoder that needs no labels, trained or not."""

@@ -14,6 +14,7 @@ from ..base._typing import (
     BagPooling,
     ClassWeight,
     InputLayout,
+    PathLike,
     Pooling,
     Precision,
     RandomState,
@@ -84,11 +85,13 @@ class SupervisedClassifier(BaseWindowClassifier):
         batch_size: int = 64,
         gradient_clip_value: float | None = None,
         class_weight: ClassWeight = None,
+        unlabeled_label: int | str | None = -1,
         validation_fraction: float = 0.15,
         validation_every: int = 2,
         select: Select = "trailing_mean",
         patience: int | None = None,
         bag_pooling: BagPooling = "mean",
+        checkpoint_dir: PathLike | None = None,
         precision: Precision = "float32",
         compile: bool = False,
         device: str | torch.device = "auto",
@@ -112,11 +115,13 @@ class SupervisedClassifier(BaseWindowClassifier):
         self.batch_size = batch_size
         self.gradient_clip_value = gradient_clip_value
         self.class_weight = class_weight
+        self.unlabeled_label = unlabeled_label
         self.validation_fraction = validation_fraction
         self.validation_every = validation_every
         self.select = select
         self.patience = patience
         self.bag_pooling = bag_pooling
+        self.checkpoint_dir = checkpoint_dir
         self.precision = precision
         self.compile = compile
         self.device = device

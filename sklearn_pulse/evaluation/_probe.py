@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
@@ -42,3 +47,28 @@ def make_linear_probe(C: float = 1.0, max_iter: int = 1000) -> Pipeline:
             ("probe", LogisticRegression(C=C, max_iter=max_iter, class_weight="balanced")),
         ]
     )
+
+
+def probe_arrays(probe: Pipeline) -> dict[str, NDArray[np.float64]]:
+    """Return what a fitted probe predicts by: scaling, coefficients and intercepts."""
+    scaler, classifier = (step for _, step in probe.steps)
+    arrays = (scaler.mean_, scaler.scale_, classifier.coef_, classifier.intercept_)
+    names = ("mean", "scale", "coef", "intercept")
+    return {
+        name: np.array(array, np.float64, order="C")
+        for name, array in zip(names, arrays, strict=True)
+    }
+
+
+def restore_probe(arrays: Mapping[str, NDArray[np.float64]], classes: NDArray[Any]) -> Pipeline:
+    """Return a probe that predicts by these arrays; ValueError if a scale is not positive."""
+    if not (arrays["scale"] > 0).all():
+        raise ValueError("the probe divides by a scale that is not positive: save the model again.")
+    probe = make_linear_probe()
+    scaler, classifier = (step for _, step in probe.steps)
+    scaler.mean_, scaler.scale_ = arrays["mean"], arrays["scale"]
+    scaler.var_ = arrays["scale"] ** 2
+    classifier.coef_, classifier.intercept_ = arrays["coef"], arrays["intercept"]
+    classifier.classes_ = classes
+    scaler.n_features_in_ = classifier.n_features_in_ = len(arrays["mean"])
+    return probe

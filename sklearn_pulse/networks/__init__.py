@@ -6,7 +6,7 @@ from ._cross_attention import CrossAttention
 from ._decoder import GRUDecoder
 from ._encoder import SystemEncoder, chunks
 from ._fixed_encoder import FixedEncoder
-from ._heads import ClassificationHead
+from ._heads import Head
 from ._initial_condition import InitialConditionEncoder
 from ._latent_factors import LatentFactorModel, LatentFactors
 from ._patch_encoder import PatchEncoder
@@ -17,12 +17,12 @@ from ._time import pool_steps
 from ._time_varying import TimeVaryingBranch
 
 __all__ = [
-    "ClassificationHead",
     "ConvEncoder",
     "CrossAttention",
     "Encoder",
     "FixedEncoder",
     "GRUDecoder",
+    "Head",
     "InitialConditionEncoder",
     "LatentFactorModel",
     "LatentFactors",

@@ -1,16 +1,19 @@
 """Objectives: torch modules that map a batch to a scalar loss and windows to embeddings."""
 
 from ._base import Objective
-from ._classification import Classification, Source
+from ._classification import Classification
 from ._contrastive import ContrastiveObjective, check_contrastive
 from ._cross_reconstruction import CrossReconstruction, Reconstruction
+from ._head import HeadOnEncoder, Source
 from ._pair_reconstruction import NegativePairs, PairReconstruction, PositivePairs
 from ._rebar import REBARContrast, REBARReconstruction
+from ._regression import Regression
 
 __all__ = [
     "Classification",
     "ContrastiveObjective",
     "CrossReconstruction",
+    "HeadOnEncoder",
     "NegativePairs",
     "Objective",
     "PairReconstruction",
@@ -18,6 +21,7 @@ __all__ = [
     "REBARContrast",
     "REBARReconstruction",
     "Reconstruction",
+    "Regression",
     "Source",
     "check_contrastive",
 ]

@@ -1,53 +1,17 @@
-"""Supervised objective: cross-entropy of a classification head on an encoder."""
+"""Supervised objective: cross-entropy of a head on an encoder."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import Literal, NamedTuple
+from typing import Any
 
-import torch
 import torch.nn.functional as F
-from torch import Tensor, nn
+from torch import Tensor
 
-from ..networks import ClassificationHead, SystemEncoder
-from ..networks._time import pool_steps
-from ._base import Objective
+from ._head import HeadOnEncoder
 
 
-class Source(NamedTuple):
-    """Pretrained objective whose encoder a classifier adopts, and its sizes.
-
-    Parameters
-    ----------
-    objective : Objective
-        Objective that embeds by its `encode`; its own loss is never computed.
-    n_channels : int
-        Channels of the windows that the objective embeds.
-    embedding_dim : int
-        Width of the embedding.
-    min_batch_size : int
-        Least number of windows in a training batch of the objective.
-
-    Examples
-    --------
-    >>> from sklearn_pulse.objectives import CrossReconstruction
-    >>> source = Source(CrossReconstruction(3), n_channels=3, embedding_dim=320, min_batch_size=1)
-    >>> source.embedding_dim
-    320
-    """
-
-    objective: Objective
-    n_channels: int
-    embedding_dim: int
-    min_batch_size: int
-
-
-class Classification(Objective):
-    """Weighted cross-entropy of a classification head on the embedding of a window or a bag.
-
-    The encoder is new, or comes from a pretrained objective. If a pretrained encoder takes another
-    number of channels, a linear map of the channels comes before it.
+class Classification(HeadOnEncoder):
+    """Weighted cross-entropy of a head on the embedding of a window or a bag.
 
     Parameters
     ----------
@@ -55,28 +19,8 @@ class Classification(Objective):
         Channels of the windows.
     n_classes : int
         Number of classes.
-    source : Source or None, default=None
-        Pretrained objective; it is used itself, not copied. None makes a new
-        :class:`~sklearn_pulse.networks.SystemEncoder`.
-    embedding_dim : int, default=320
-        Width of a new encoder's embedding.
-    encoder_hidden_dim : int, default=64
-        Width of a new encoder's blocks, except the last.
-    encoder_depth : int, default=10
-        Blocks of a new encoder before the last, widening block.
-    pooling : {"max", "mean"}, default="max"
-        How a new encoder pools over time.
-    head_hidden_dim : int or None, default=64
-        Width of the head's hidden layer; None makes the head one linear map.
-    train_head : bool, default=True
-        Whether the head is trained; False keeps its initial weights.
-    freeze_epochs : int, default=0
-        Number of first epochs in which the encoder keeps its weights and drops nothing out. The
-        head and the map of the channels are trained from the first epoch.
-    bag_pooling : {"mean", "max"}, default="mean"
-        How the embeddings of a bag's windows are pooled.
-    seed : int, default=0
-        Seed of the encoder's random draws in training.
+    **settings : Any
+        Encoder, head and seed, as for :class:`HeadOnEncoder`.
 
     Examples
     --------
@@ -87,44 +31,8 @@ class Classification(Objective):
     torch.Size([])
     """
 
-    def __init__(
-        self,
-        n_channels: int,
-        *,
-        n_classes: int,
-        source: Source | None = None,
-        embedding_dim: int = 320,
-        encoder_hidden_dim: int = 64,
-        encoder_depth: int = 10,
-        pooling: Literal["max", "mean"] = "max",
-        head_hidden_dim: int | None = 64,
-        train_head: bool = True,
-        freeze_epochs: int = 0,
-        bag_pooling: Literal["mean", "max"] = "mean",
-        seed: int = 0,
-    ) -> None:
-        super().__init__(seed)
-        if source is None:
-            # The encoder is built first: the same seed gives the same weights in all methods.
-            encoder = SystemEncoder(
-                n_channels, encoder_hidden_dim, embedding_dim, encoder_depth, pooling
-            )
-            source = Source(_wrap_encoder(encoder), n_channels, embedding_dim, min_batch_size=1)
-        self.source = source.objective
-        self.source.seed = seed
-        same = source.n_channels == n_channels
-        self.in_head = nn.Identity() if same else nn.Linear(n_channels, source.n_channels)
-        self.head = ClassificationHead(source.embedding_dim, n_classes, head_hidden_dim)
-        self.head.requires_grad_(train_head)
-        self.embedding_dim = source.embedding_dim
-        self.freeze_epochs = freeze_epochs
-        self.bag_pooling = bag_pooling
-        self._trained = {name for name, p in self.source.named_parameters() if p.requires_grad}
-
-    @property
-    def encoder(self) -> nn.Module:  # type: ignore[override]  # read only: `source` owns it
-        """Encoder of the pretrained objective, behind the map of the channels."""
-        return self.source.encoder
+    def __init__(self, n_channels: int, *, n_classes: int, **settings: Any) -> None:
+        super().__init__(n_channels, n_outputs=n_classes, **settings)
 
     def forward(
         self, x: Tensor, y: Tensor, weight: Tensor, observed: Tensor | None = None
@@ -148,118 +56,5 @@ class Classification(Objective):
         Tensor, scalar
             Mean over the batch of weight times cross-entropy.
         """
-        logits = self.head(self.encode(x, observed))
-        return (weight * F.cross_entropy(logits, y, reduction="none")).mean()
-
-    def encode(self, x: Tensor, observed: Tensor | None = None) -> Tensor:
-        """Embed windows, or bags of windows.
-
-        Parameters
-        ----------
-        x : Tensor of shape (batch, n_timesteps, n_channels) or \
-                (batch, n_windows, n_timesteps, n_channels)
-            Windows, or bags of windows; unobserved steps hold any finite value.
-        observed : Tensor of bool, of the shape of `x` without its last axis, or None, default=None
-            Which steps were observed; None means all.
-
-        Returns
-        -------
-        Tensor of shape (batch, embedding_dim)
-            One embedding per window or bag.
-        """
-        if x.ndim == 3:
-            return self.source.encode(self.in_head(x), observed)
-        usable = None
-        if observed is not None:
-            # A window without an observed step is embedded all the same, to keep the shape, and is
-            # then left out of the pooling.
-            usable = observed.any(2)  # (batch, n_windows)
-            observed = (observed | ~usable.unsqueeze(2)).flatten(0, 1)
-        # (batch * n_windows, embedding_dim)
-        rows = self.source.encode(self.in_head(x.flatten(0, 1)), observed)
-        return pool_steps(rows.unflatten(0, x.shape[:2]), self.bag_pooling, usable)
-
-    def train(self, mode: bool = True) -> Classification:
-        """Set the training mode; in the first `freeze_epochs` epochs the encoder does not train.
-
-        Parameters
-        ----------
-        mode : bool, default=True
-            True for training, False for evaluation.
-
-        Returns
-        -------
-        Classification
-            The objective itself.
-        """
-        super().train(mode)
-        frozen = self.epoch < self.freeze_epochs
-        self.source.train(mode and not frozen)
-        for name, parameter in self.source.named_parameters():
-            if name in self._trained:
-                parameter.requires_grad_(not frozen)
-        return self
-
-    # Only the pretrained objective draws random numbers, so its generator is used throughout.
-
-    def generator(self, device: torch.device) -> torch.Generator:
-        """Return the generator of the pretrained objective, the only one that is drawn from.
-
-        Parameters
-        ----------
-        device : torch.device
-            Device that the random numbers are drawn on.
-
-        Returns
-        -------
-        torch.Generator
-            The generator on `device`.
-        """
-        return self.source.generator(device)
-
-    def generator_state(self) -> Tensor | None:
-        """Return the state of the pretrained objective's generator.
-
-        Returns
-        -------
-        Tensor of uint8, or None
-            State of the generator; None before its first use.
-        """
-        return self.source.generator_state()
-
-    def set_generator_state(self, state: Tensor | None, device: torch.device) -> None:
-        """Set the state of the pretrained objective's generator.
-
-        Parameters
-        ----------
-        state : Tensor of uint8, or None
-            State that `generator_state` returned; None means that the generator is seeded at its
-            next use.
-        device : torch.device
-            Device of the generator.
-        """
-        self.source.set_generator_state(state, device)
-
-    @contextmanager
-    def seeded(self, seed: int) -> Iterator[None]:
-        """Draw from a newly seeded generator within a context, then restore the former one.
-
-        Parameters
-        ----------
-        seed : int
-            Seed of the generator within the context.
-
-        Yields
-        ------
-        None
-            The context has no value.
-        """
-        with self.source.seeded(seed):
-            yield
-
-
-def _wrap_encoder(encoder: nn.Module) -> Objective:
-    """Return an objective that only embeds, by this encoder."""
-    objective = Objective()
-    objective.encoder = encoder
-    return objective
+        losses = F.cross_entropy(self.predict(x, observed), y, reduction="none")
+        return (weight * losses).mean()

@@ -11,6 +11,7 @@ from torch.optim.lr_scheduler import OneCycleLR
 from sklearn_pulse import presets
 from sklearn_pulse.baselines import SupervisedClassifier
 from tests.helpers import SMALL_ENCODER, make_windows, sklearn_suite
+from tests.kills import killed
 
 TINY = {"max_epochs": 2, "batch_size": 8, "lr": 1e-2, "num_threads": 1, "random_state": 0}
 X, Y = make_windows()
@@ -262,6 +263,15 @@ def test_missing_steps_bags_and_pickles():
     bags = np.concatenate([X[:, None], X[:, None]], axis=1)
     np.testing.assert_allclose(fitted.predict_proba(bags), fitted.predict_proba(X), rtol=1e-5)
     assert supervised().fit(bags, Y).predict(bags).shape == (20,)
+
+
+def test_a_killed_run_resumes_to_the_same_bits(tmp_path):
+    expected = supervised(max_epochs=3).fit(X, Y)
+    with killed(2, 2):
+        supervised(max_epochs=3, checkpoint_dir=tmp_path).fit(X, Y)
+    resumed = supervised(max_epochs=3, checkpoint_dir=tmp_path).fit(X, Y)
+    np.testing.assert_array_equal(resumed.predict_proba(X), expected.predict_proba(X))
+    assert len(list(tmp_path.iterdir())) == 1
 
 
 def test_it_learns():

@@ -1,0 +1,198 @@
+"""Head on an encoder, trained together with labels or targets."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import ArrayLike, NDArray
+from sklearn.model_selection import BaseShuffleSplit, GroupShuffleSplit, ShuffleSplit
+
+from .._data._labeled import LabeledBatches, LabeledWindows
+from .._data._labels import check_sample_weight, check_together
+from .._data._validation import CheckedWindows, check_windows
+from .._parameters import check_integer
+from .._training._device import threads
+from ..objectives import Source
+from ._encoder import WindowEmbedder
+from ._training import FitData, Parts, TrainedEmbedder
+
+_HEAD_BLOCK = 256  # rows that the head reads at a time
+
+
+class LabeledEmbedder(TrainedEmbedder):
+    """A head on an encoder, trained together with labels or targets.
+
+    A subclass reads `y`, weights the samples, and predicts from what :meth:`_head_output` returns.
+
+    Attributes
+    ----------
+    head_ : torch.nn.Module
+        The fitted head, which reads embeddings.
+    """
+
+    _objective_names: tuple[str, ...] = (
+        "embedding_dim",
+        "encoder_hidden_dim",
+        "encoder_depth",
+        "pooling",
+        "head_hidden_dim",
+        "bag_pooling",
+    )
+    _selections: Mapping[str, str | None] = {"last": None, "best_val": "min_val"}
+    _splitter: type[BaseShuffleSplit] = ShuffleSplit  # holds out samples that have no groups
+
+    head_hidden_dim: int | None
+
+    @property
+    def head_(self) -> torch.nn.Module:
+        """The fitted head, which reads embeddings."""
+        return self.net_.module_.head
+
+    @property
+    def _n_features_out(self) -> int:
+        return self.net_.module_.embedding_dim
+
+    def _check_params(self) -> None:
+        super()._check_params()
+        if self.head_hidden_dim is not None:
+            check_integer("head_hidden_dim", self.head_hidden_dim, 1)
+
+    # --- the encoder to start from ---
+
+    def _load_pretrained(self) -> WindowEmbedder | None:
+        """Return the fitted transformer to start from; None means a new encoder."""
+        return None
+
+    def _load_source(self, pretrained: WindowEmbedder | None, n_timesteps: int) -> Source | None:
+        """Return the encoder of a transformer, for windows of this length."""
+        return None
+
+    def _choose_layout(self, pretrained: WindowEmbedder | None) -> str:
+        """Return the layout in which `fit` reads X."""
+        return self._layout
+
+    def _restored_settings(self) -> dict[str, Any]:
+        source = self._load_source(self._load_pretrained(), self.n_timesteps_in_)
+        return {"module__source": source}
+
+    # --- what `y` is ---
+
+    def _check_y(self, y: ArrayLike | None, n_samples: int) -> NDArray[Any]:
+        """Check the `y` of `fit`."""
+        # Reached only if a subclass forgets to override this.
+        raise NotImplementedError(f"{type(self).__name__} must override _check_y")
+
+    def _learn_y(self, y: NDArray[Any]) -> NDArray[Any]:
+        """Learn what `y` consists of from the samples with a weight; return it as numbers."""
+        # Reached only if a subclass forgets to override this.
+        raise NotImplementedError(f"{type(self).__name__} must override _learn_y")
+
+    def _check_y_val(self, y_val: ArrayLike, n_samples: int) -> NDArray[Any]:
+        """Check the `y_val` of `fit`; return it as numbers."""
+        # Reached only if a subclass forgets to override this.
+        raise NotImplementedError(f"{type(self).__name__} must override _check_y_val")
+
+    def _weighted_batches(
+        self, train: LabeledWindows, valid: LabeledWindows | None
+    ) -> tuple[LabeledBatches, LabeledBatches | None]:
+        """Return batches whose weights have mean one in training."""
+        # Reached only if a subclass forgets to override this.
+        raise NotImplementedError(f"{type(self).__name__} must override _weighted_batches")
+
+    # --- from the input of `fit` to batches ---
+
+    def _prepare(self, data: FitData, seed: int) -> Parts:
+        pretrained = self._load_pretrained()
+        layout = self._choose_layout(pretrained)
+        windows = check_windows(self, data.X, reset=True, groups=data.groups, layout=layout)
+        source = self._load_source(pretrained, windows.n_timesteps)
+        labeled = self._check_labeled(windows, data.y, data.sample_weight)
+        check_together(data.X_val, data.y_val)
+        train, valid = self._divide(labeled, data.X_val, data.y_val, seed)
+        training, validation = self._weighted_batches(train, valid)
+        min_batch_size = 1 if source is None else source.min_batch_size
+        settings = {
+            "module__source": source,
+            "iterator_train__min_batch_size": min_batch_size,
+            "iterator_valid__min_batch_size": min_batch_size,
+        }
+        return Parts(training, validation, settings, labeled)
+
+    def _check_labeled(
+        self, windows: CheckedWindows, y: ArrayLike | None, sample_weight: ArrayLike | None
+    ) -> LabeledWindows:
+        """Check `y` and the weights of `fit`; return the distinct samples with a weight."""
+        checked = self._check_y(y, windows.n_samples)
+        weight = check_sample_weight(sample_weight, windows.n_samples)
+        samples = np.flatnonzero(weight)
+        numbers = self._learn_y(checked[samples])
+        windows.scan()
+        return LabeledWindows(windows, samples, numbers, weight[samples]).distinct()
+
+    def _divide(
+        self,
+        labeled: LabeledWindows,
+        X_val: ArrayLike | None,
+        y_val: ArrayLike | None,
+        seed: int,
+    ) -> tuple[LabeledWindows, LabeledWindows | None]:
+        """Return the samples to train on, and those to validate on where there are any."""
+        if X_val is not None and y_val is not None:
+            return labeled, self._check_validation(X_val, y_val)
+        if self.validation_fraction == 0:
+            if self.select == "best_val" or self.patience is not None:
+                what = "select='best_val'" if self.select == "best_val" else "patience"
+                raise ValueError(
+                    f"{what} needs samples to validate on: set validation_fraction, for example"
+                    " to 0.2, or pass X_val and y_val to fit."
+                )
+            return labeled, None
+        groups = labeled.windows.groups
+        groups = None if groups is None else groups[labeled.samples]
+        train, valid = self._hold_out(labeled.y, groups, seed)
+        if not len(valid):
+            if self.patience is not None:
+                raise ValueError(
+                    f"validation_fraction={self.validation_fraction} of so few samples is less"
+                    " than one sample, and patience needs some: raise validation_fraction, pass"
+                    " X_val and y_val, or set patience=None."
+                )
+            return labeled.take(train), None
+        return labeled.take(train), labeled.take(valid)
+
+    def _hold_out(
+        self, y: NDArray[Any], groups: NDArray[Any] | None, seed: int
+    ) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+        splitter = self._splitter if groups is None else GroupShuffleSplit
+        split = splitter(1, test_size=self.validation_fraction, random_state=seed)
+        try:
+            return next(split.split(y, y, groups))
+        except ValueError as error:
+            raise ValueError(
+                f"validation_fraction={self.validation_fraction} cannot be held out ({error}): set"
+                " it to 0, or pass X_val and y_val to fit."
+            ) from error
+
+    def _check_validation(self, X_val: ArrayLike, y_val: ArrayLike) -> LabeledWindows:
+        windows = check_windows(self, X_val, reset=False, layout=self._layout)
+        self._check_validation_length(windows.n_timesteps)
+        windows.scan()
+        y = self._check_y_val(y_val, windows.n_samples)
+        return LabeledWindows(windows, np.arange(len(y)), y, np.ones(len(y)))
+
+    # --- prediction ---
+
+    def _head_output(self, embedding: NDArray[np.float32]) -> NDArray[np.float64]:
+        """Run the head over blocks of one shape, so that no row depends on the others."""
+        device = torch.device(self.net_.device)
+        block = torch.zeros(_HEAD_BLOCK, embedding.shape[1], device=device)
+        rows = []
+        with threads(self.num_threads), torch.inference_mode():
+            for start in range(0, len(embedding), _HEAD_BLOCK):
+                some = torch.from_numpy(embedding[start : start + _HEAD_BLOCK])
+                block[: len(some)] = some.to(device)
+                rows.append(self.head_(block)[: len(some)].cpu().numpy())
+        return np.concatenate(rows).astype(np.float64)

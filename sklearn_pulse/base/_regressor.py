@@ -1,0 +1,158 @@
+"""Regression head on an encoder, trained with targets."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import RegressorMixin
+from torch import Tensor
+
+from .._data._labeled import LabeledBatches, LabeledWindows
+from .._data._labels import check_targets
+from .._training._device import resolve_device
+from .._training._progress import with_callbacks
+from ..objectives import Regression
+from ._labeled import LabeledEmbedder
+from ._tags import WindowTags
+from ._training import FitData
+
+
+class BaseWindowRegressor(RegressorMixin, LabeledEmbedder):
+    """A regression head on an encoder, trained together with targets.
+
+    The targets are standardised for the training, each to mean 0 and standard deviation 1, and
+    predictions are in the units of `y`. A subclass stores its parameters in `__init__`.
+
+    Attributes
+    ----------
+    target_mean_ : float or ndarray of shape (n_targets,)
+        Weighted mean of the targets that were trained on; a float if `y` has one dimension.
+    target_scale_ : float or ndarray of shape (n_targets,)
+        Weighted standard deviation of the targets that were trained on; 0 for a target that is
+        constant.
+    """
+
+    _objective_class = Regression
+
+    def _objective_params(self) -> dict[str, Any]:
+        return super()._objective_params() | {"n_targets": int(np.size(self.target_mean_))}
+
+    @with_callbacks
+    def fit(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        *,
+        groups: ArrayLike | None = None,
+        X_val: ArrayLike | None = None,
+        y_val: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> BaseWindowRegressor:
+        """Train encoder and head.
+
+        Parameters
+        ----------
+        y : array-like of shape (n_samples,) or (n_samples, n_targets)
+            Targets, in any units. Every sample has every target.
+        y_val : array-like, default=None
+            Targets of `X_val`.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weight of each sample. A weight of two counts as the sample twice; a weight of zero
+            leaves the sample out. None weights all samples alike.
+
+        Returns
+        -------
+        self
+            The fitted estimator.
+
+        Raises
+        ------
+        TypeError, ValueError
+            For a parameter out of its range, an input outside the data contract, or a target that
+            is missing, infinite or no number.
+        FloatingPointError
+            If a loss becomes NaN or infinite.
+        """
+        return self._fit(FitData(X, y, groups, X_val, y_val, sample_weight))
+
+    def _check_y(self, y: ArrayLike | None, n_samples: int) -> NDArray[Any]:
+        return check_targets(y, n_samples, type(self).__name__)
+
+    def _learn_y(self, y: NDArray[Any]) -> NDArray[Any]:
+        return y
+
+    def _check_y_val(self, y_val: ArrayLike, n_samples: int) -> NDArray[Any]:
+        return check_targets(y_val, n_samples, type(self).__name__, "y_val")
+
+    def _weighted_batches(
+        self, train: LabeledWindows, valid: LabeledWindows | None
+    ) -> tuple[LabeledBatches, LabeledBatches | None]:
+        if valid is not None and valid.y.shape[1:] != train.y.shape[1:]:
+            raise ValueError(
+                f"y_val has shape {valid.y.shape}, y has {train.y.shape}: pass the same targets."
+            )
+        device = resolve_device(self.device)
+        self.target_mean_, self.target_scale_ = _mean_and_scale(train.y, train.weight)
+        divisor = np.where(self.target_scale_ > 0, self.target_scale_, 1.0)
+
+        def batches(part: LabeledWindows) -> LabeledBatches:
+            y = ((part.y - self.target_mean_) / divisor).reshape(len(part.y), -1)
+            weight = part.weight / np.mean(part.weight)
+            return LabeledBatches(part._replace(y=y, weight=weight), device)
+
+        return batches(train), None if valid is None else batches(valid)
+
+    def predict(
+        self,
+        X: ArrayLike,
+        *,
+        sampling_rate: float | None = None,
+        channel_names: Sequence[str] | None = None,
+    ) -> NDArray[np.float64]:
+        """Predict the targets of each sample.
+
+        Returns
+        -------
+        ndarray of float64, of shape (n_samples,) or (n_samples, n_targets)
+            The targets, in the units and with the dimensions of the `y` of `fit`.
+        """
+        windows = self._check_input(X, (sampling_rate, channel_names))
+        output = self._head_output(self._embed(windows))
+        if np.ndim(self.target_mean_) == 0:
+            output = output[:, 0]
+        return self.target_mean_ + self.target_scale_ * output
+
+    def _restore(
+        self,
+        weights: Mapping[str, Tensor],
+        history: Iterable[dict[str, Any]] = (),
+        selected_epoch: int | None = None,
+    ) -> None:
+        names = ("target_mean_", "target_scale_")
+        mean, scale = (np.asarray(vars(self).get(name)) for name in names)
+        alike = mean.dtype == scale.dtype == np.float64 and mean.shape == scale.shape
+        if not alike or mean.ndim > 1 or not np.isfinite([mean, scale]).all() or scale.min() < 0:
+            raise ValueError(
+                "target_mean_ and target_scale_ must be finite numbers of one shape, and a scale"
+                " is not negative: save the model again."
+            )
+        super()._restore(weights, history, selected_epoch)
+
+    def __sklearn_tags__(self) -> WindowTags:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.multi_output = True
+        return tags
+
+
+def _mean_and_scale(y: NDArray[np.float64], weight: NDArray[np.float64]) -> tuple[Any, Any]:
+    """Return the weighted mean and standard deviation of each target; 0 for a constant."""
+    largest = np.abs(y).max(axis=0)
+    unit = np.where(largest > 0, largest, 1.0)  # no square overflows, and none vanishes
+    relative = y / unit
+    mean = np.average(relative, axis=0, weights=weight)
+    scale = np.sqrt(np.average((relative - mean) ** 2, axis=0, weights=weight))
+    constant = y.min(axis=0) == y.max(axis=0)
+    return mean * unit, np.where(constant, 0.0, scale) * unit
