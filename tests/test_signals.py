@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 import sklearn
 from sklearn.base import clone
+from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import make_pipeline
 
 from sklearn_pulse import (
@@ -51,7 +52,9 @@ def fitted():
 # --- what an estimator is told ---
 
 
-@pytest.mark.parametrize("cls", [*PUBLIC, SupervisedClassifier, FineTuneClassifier, FineTuneRegressor])
+@pytest.mark.parametrize(
+    "cls", [*PUBLIC, SupervisedClassifier, FineTuneClassifier, FineTuneRegressor]
+)
 def test_every_estimator_has_both_parameters(cls):
     parameters = inspect.signature(cls).parameters
     for name in ("sampling_rate", "channel_names"):
