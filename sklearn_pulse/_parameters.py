@@ -441,7 +441,7 @@ def check_schedule(schedule: Any, options: Iterable[str], betas: Any) -> None:
 
 
 def check_groups(
-    groups: ArrayLike | None, n_samples: int, *, unit: str = "sample"
+    groups: ArrayLike | None, n_samples: int, *, unit: str = "sample", name: str = "groups"
 ) -> NDArray[Any] | None:
     """Return the groups as an array; raise unless `groups` holds one entry per sample.
 
@@ -453,6 +453,8 @@ def check_groups(
         Number of samples.
     unit : {"sample", "recording"}, default="sample"
         What a sample is called in the message.
+    name : str, default="groups"
+        Name of the parameter.
 
     Returns
     -------
@@ -477,14 +479,14 @@ def check_groups(
     groups = np.asarray(groups)
     if groups.shape != (n_samples,):
         raise ValueError(
-            f"groups has shape {groups.shape}, but there are {n_samples} {unit}s: pass one group"
+            f"{name} has shape {groups.shape}, but there are {n_samples} {unit}s: pass one group"
             f" per {unit}, for example its subject"
         )
     is_object = groups.dtype == object
     is_missing = np.array([_is_missing(g) for g in groups]) if is_object else groups != groups
     if is_missing.any():
         raise ValueError(
-            f"groups is missing for {int(is_missing.sum())} {unit}(s) (first {unit}"
+            f"{name} is missing for {int(is_missing.sum())} {unit}(s) (first {unit}"
             f" {int(is_missing.argmax())}): give every {unit} a group, one of its own if need be"
         )
     return groups

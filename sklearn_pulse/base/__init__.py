@@ -18,6 +18,7 @@ from .._parameters import (
 from ._classifier import BaseWindowClassifier
 from ._docstrings import complete_docstring
 from ._encoder import BaseEncoderTransformer, WindowEmbedder
+from ._reconstructing import ReconstructingTransformer
 from ._self_supervised import BaseSSLTransformer
 from ._tags import WindowTags
 from ._training import AVERAGES, Callbacks, FitData, Parts, TrainedEmbedder
@@ -35,6 +36,7 @@ __all__ = [
     "LabeledBatches",
     "PairBatches",
     "Parts",
+    "ReconstructingTransformer",
     "TrainedEmbedder",
     "WindowBatches",
     "WindowEmbedder",
