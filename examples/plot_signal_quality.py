@@ -5,10 +5,10 @@ Signal quality: which windows of a PPG can be trusted
 A wrist sensor records the pulse by light (PPG). Motion, a loose strap and a clipped amplifier spoil
 parts of it. PULSE learns to reconstruct windows from their embedding; a window that it cannot
 reconstruct as well as others is no pulse. Training uses no labels, and its recordings have
-artefacts themselves. `score_samples` then ranks the windows of new people. Two controls say whether
-a network is needed, the loudness and the roughness of a window; no row of the table wins everywhere. At last, `DriftDisplay` compares a
-night with a well-worn sensor and a night with a loose one to other nights. All recordings are
-simulated, so that nothing is downloaded and every artefact is known.
+artefacts themselves. `score_samples` then ranks the windows of new people. There are two controls
+without a network, the loudness and the roughness of a window; no row of the table wins everywhere.
+At last, `DriftDisplay` compares nights with a well-worn and with a loose sensor to other nights.
+All recordings are simulated, so that nothing is downloaded and every artefact is known.
 
     python examples/plot_signal_quality.py
 """
