@@ -207,8 +207,8 @@ def embedding_drift(
     names, group = np.unique(group, return_inverse=True)
     is_new = names > codes[0].max()
     divisions = np.array([is_new, *(rng.permutation(is_new) for _ in range(n_permutations))])
-    distance, *null = _energy_distances(points, group, divisions)
-    null = np.array(null)
+    distances = _energy_distances(points, group, divisions)
+    distance, null = distances[0], distances[1:]
     return Bunch(
         distance=float(distance),
         null_distances=null,
@@ -296,6 +296,7 @@ def _codes(
         )
     first = check_groups(groups_reference, n_reference, unit="window", name="groups_reference")
     second = check_groups(groups_new, n_new, unit="window", name="groups_new")
+    assert first is not None and second is not None
     names, codes = np.unique(first, return_inverse=True)
     if len(names) < 2:
         raise ValueError(

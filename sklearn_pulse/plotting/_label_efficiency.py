@@ -411,8 +411,7 @@ def _spread(
         std = _by_amount(np.std, scores)
         return mean - std, mean + std
     low, high = (
-        _by_amount(lambda row, share=share: np.quantile(row, share), scores)
-        for share in (0.1, 0.9)
+        _by_amount(lambda row, share=share: np.quantile(row, share), scores) for share in (0.1, 0.9)
     )
     return low, high
 

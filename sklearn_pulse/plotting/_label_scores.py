@@ -145,7 +145,9 @@ def _check_numbers(n_groups: Any) -> NDArray[np.intp]:
     values = np.asarray(n_groups)
     if values.ndim != 1 or values.size == 0:
         kind = TypeError if values.ndim == 0 else ValueError
-        raise kind(f"n_groups must be a sequence of numbers, for example (1, 2, 4), got {n_groups!r}")
+        raise kind(
+            f"n_groups must be a sequence of numbers, for example (1, 2, 4), got {n_groups!r}"
+        )
     for value in values.tolist():
         check_integer("each of n_groups", value, 1)
     if (np.diff(values) <= 0).any():
