@@ -15,10 +15,10 @@ from ._training._device import resolve_device
 from ._training._progress import with_callbacks
 from ._warnings import warn_user
 from .base import (
-    BaseSSLTransformer,
     FitData,
     PairBatches,
     Parts,
+    ReconstructingTransformer,
     WindowTags,
     check_boolean,
     check_option,
@@ -29,7 +29,7 @@ from .base._typing import BagPooling, InputLayout, PathLike, Pooling, Precision,
 from .objectives import NegativePairs, PairReconstruction, PositivePairs
 
 
-class PulseOracleTransformer(BaseSSLTransformer):
+class PulseOracleTransformer(ReconstructingTransformer):
     """Embed windows by PULSE's oracles: labels tell which windows share a system.
 
     PULSE makes a pair of a window and its own crop. An oracle pairs windows of the same class, and

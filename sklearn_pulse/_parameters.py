@@ -460,7 +460,7 @@ def check_label(name: str, value: Any) -> None:
 
 
 def check_groups(
-    groups: ArrayLike | None, n_samples: int, *, unit: str = "sample"
+    groups: ArrayLike | None, n_samples: int, *, unit: str = "sample", name: str = "groups"
 ) -> NDArray[Any] | None:
     """Return the groups as an array; raise unless `groups` holds one entry per sample.
 
@@ -472,6 +472,8 @@ def check_groups(
         Number of samples.
     unit : {"sample", "recording"}, default="sample"
         What a sample is called in the message.
+    name : str, default="groups"
+        Name of the parameter.
 
     Returns
     -------
@@ -496,13 +498,13 @@ def check_groups(
     groups = np.asarray(groups)
     if groups.shape != (n_samples,):
         raise ValueError(
-            f"groups has shape {groups.shape}, but there are {n_samples} {unit}s: pass one group"
+            f"{name} has shape {groups.shape}, but there are {n_samples} {unit}s: pass one group"
             f" per {unit}, for example its subject"
         )
     is_missing = missing_mask(groups)
     if is_missing.any():
         raise ValueError(
-            f"groups is missing for {int(is_missing.sum())} {unit}(s) (first {unit}"
+            f"{name} is missing for {int(is_missing.sum())} {unit}(s) (first {unit}"
             f" {int(is_missing.argmax())}): give every {unit} a group, one of its own if need be"
         )
     return groups

@@ -19,11 +19,11 @@ from torch import Tensor
 from ._data._batches import WindowBatches, as_batch
 from ._data._embedded import EmbeddedBatches
 from ._data._pooling import pool_bags
-from ._data._validation import CheckedWindows, check_windows
-from ._parameters import check_seed, check_threads
+from ._data._validation import CheckedWindows
+from ._parameters import check_seed
 from ._training._device import resolve_device, threads
 from .base import (
-    BaseSSLTransformer,
+    ReconstructingTransformer,
     check_integer,
     check_option,
     check_real,
@@ -57,7 +57,7 @@ _OF_TRAINED_ENCODER = (
 )
 
 
-class PulseTransformer(BaseSSLTransformer):
+class PulseTransformer(ReconstructingTransformer):
     """Embed windows of physiological signals by the dynamical system behind them (PULSE).
 
     An encoder reads a whole window and estimates its system, a vector of `embedding_dim` numbers.
@@ -221,58 +221,6 @@ class PulseTransformer(BaseSSLTransformer):
         self.random_state = random_state
         self.verbose = verbose
 
-    def reconstruct(self, X: ArrayLike, start: int = 0) -> NDArray[np.float32]:
-        """Reconstruct windows from their embeddings.
-
-        The decoder starts from the initial condition at the step `start` and predicts all later
-        steps from the embedding of the whole window. `pairing` and `crop` concern the training
-        alone.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_timesteps, n_channels)
-            Windows of at least two time steps; 2-D data is univariate.
-        start : int, default=0
-            Step that the decoder starts from, at most ``n_timesteps - 2``. In a window that misses
-            this step, the decoder starts from the next step that is not missing.
-
-        Returns
-        -------
-        ndarray of float32, of the shape of `X`
-            The reconstruction. Missing steps are filled in. The steps up to `start` are NaN, since
-            they are never predicted.
-
-        Raises
-        ------
-        TypeError, ValueError
-            For bags, a `start` outside the window, and inputs that :meth:`transform` refuses.
-
-        Notes
-        -----
-        Source: paper, Eq. 3 (the crop that starts at `start`), without dropout.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from sklearn_pulse import PulseTransformer
-        >>> X = np.random.default_rng(0).normal(size=(20, 32, 2))
-        >>> pulse = PulseTransformer(embedding_dim=8, max_epochs=1, random_state=0).fit(X)
-        >>> int(np.isnan(pulse.reconstruct(X, start=3)[0, :, 0]).sum())
-        4
-        """
-        check_is_fitted(self)
-        check_integer("start", start, 0)
-        windows = self._check_reconstructed(X)
-        if start > windows.n_timesteps - 2:
-            raise ValueError(
-                f"start={start} leaves no step to predict in windows of {windows.n_timesteps} time"
-                f" steps: pass at most start={windows.n_timesteps - 2}."
-            )
-        shape = windows.n_timesteps, windows.n_channels
-        complete = partial(self.net_.module_.complete, start=start)
-        reconstruction, _ = self._compute(windows, complete, shape, nan_allowed=True)
-        return windows.like_input(reconstruction)
-
     def decoder_reliance(
         self, X: ArrayLike, *, n_repeats: int = 5, random_state: RandomState = None
     ) -> dict[str, float]:
@@ -344,19 +292,6 @@ class PulseTransformer(BaseSSLTransformer):
                             totals[name] += len(index) * loss.item()
         own = totals.pop("own")
         return {name: total / own - 1.0 for name, total in totals.items()}
-
-    def _check_reconstructed(self, X: ArrayLike) -> CheckedWindows:
-        """Check windows that are to be reconstructed."""
-        check_is_fitted(self)
-        check_threads(self.num_threads)
-        windows = check_windows(self, X, reset=False)
-        if windows.is_bag or windows.n_timesteps < 2:
-            raise ValueError(
-                "X must hold single windows of at least two time steps to reconstruct: pass the"
-                " windows of a bag one by one."
-            )
-        self._check_input_length(windows.n_timesteps)
-        return windows
 
     def _check_params(self) -> None:
         super()._check_params()

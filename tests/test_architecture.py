@@ -65,7 +65,7 @@ ALLOWED = {
     "_persistence": {"_signals", "_training", "_version", "_warnings"},
     "preprocessing": {"_commit", "_parameters", "_signals", "_warnings", "windows"},
     "datasets": {"_parameters", "_pickles", "_progress", "_tensor_files", "_warnings", "windows"},
-    "evaluation": {"_data._labels"},
+    "evaluation": {"_data._labels", "_parameters"},
     "model_selection": {"_data._labels", "_parameters"},
     # 3. what a method is built on
     "base": METHOD - {"base"} | {"_persistence"},

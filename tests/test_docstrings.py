@@ -123,7 +123,7 @@ def test_the_walk_sees_every_kind_of_object():
     assert len(OBJECTS) > 250
     assert {
         "sklearn_pulse._pulse.PulseTransformer",
-        "sklearn_pulse._pulse.PulseTransformer.reconstruct",  # a method
+        "sklearn_pulse._pulse.PulseTransformer.decoder_reliance",  # a method
         "sklearn_pulse._persistence._mixin.PretrainedMixin.from_pretrained",  # inherited
         "sklearn_pulse.base._encoder.WindowEmbedder.encoder_",  # a property
         "sklearn_pulse.functional.info_nce",  # from a module without __all__

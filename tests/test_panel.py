@@ -425,3 +425,31 @@ def test_without_sktime_the_extra_is_named(monkeypatch):
     monkeypatch.setattr(builtins, "__import__", without)
     with pytest.raises(ImportError, match=r"needs sktime: pip install sklearn-pulse\[sktime\]"):
         import sklearn_pulse.panel  # noqa: F401
+
+
+def test_aeons_lists_are_panels():
+    """Arrays of shape (n_channels, n_timesteps), of one length or several."""
+    rng = np.random.default_rng(0)
+    unequal = [rng.normal(size=(2, n)) for n in (12, 16, 14)]
+    frames = [pd.DataFrame(x.T) for x in unequal]
+    settings = SMALL_PULSE | {"max_epochs": 1}
+    expected = PulsePanelTransformer(**settings).fit_transform(frames)
+    objects = np.empty(3, dtype=object)
+    objects[:] = unequal
+    for panel in (unequal, tuple(unequal), objects):
+        got = PulsePanelTransformer(**settings).fit(panel).transform(panel)
+        pd.testing.assert_frame_equal(got, expected)
+    cube = rng.normal(size=(3, 2, 16))
+    pd.testing.assert_frame_equal(
+        PulsePanelTransformer(**settings).fit_transform(list(cube)),
+        PulsePanelTransformer(**settings).fit_transform(cube),
+    )
+    series = [rng.normal(size=n) for n in (12, 16)]
+    assert PulsePanelTransformer(**settings).fit_transform(series).shape == (2, 8)
+
+
+def test_bad_lists_of_arrays():
+    with pytest.raises(ValueError, match=r"X\[1\] has 3 channels but X\[0\] has 2: in a list"):
+        PulsePanelTransformer(**SMALL_PULSE).fit([np.ones((2, 9)), np.ones((3, 9))])
+    with pytest.raises(ValueError, match="X is an empty list"):
+        PulsePanelTransformer(**SMALL_PULSE).fit([])

@@ -179,7 +179,7 @@ def test_bad_input(fitted):
     with pytest.raises(NotFittedError):
         PulseTransformer().reconstruct(X)
     for data in (X[None], X[:, :1]):
-        with pytest.raises(ValueError, match="single windows of at least two time steps"):
+        with pytest.raises(ValueError, match="windows of at least two time steps"):
             fitted.reconstruct(data)
     with pytest.raises(TypeError, match="start must be an integer"):
         fitted.reconstruct(X, 1.5)

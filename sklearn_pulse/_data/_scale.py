@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.preprocessing import StandardScaler
 
 from .._warnings import warn_user
 from ._validation import CheckedWindows
@@ -52,3 +53,26 @@ def warn_of_scale(windows: CheckedWindows, index: NDArray[np.intp]) -> None:
             " learns badly from such values: scale X first, for example by"
             " sklearn_pulse.preprocessing.WindowScaler as a step before this one."
         )
+
+
+def channel_scales(windows: CheckedWindows) -> NDArray[np.float64]:
+    """Return the standard deviation of each channel over all windows.
+
+    Parameters
+    ----------
+    windows : CheckedWindows
+        Checked input. Missing steps do not count.
+
+    Returns
+    -------
+    ndarray of float64, of shape (n_channels,)
+        The standard deviations; 1 for a channel that is constant.
+    """
+    scaler = StandardScaler()
+    for _, block in windows.blocks():
+        steps = block.x.reshape(-1, windows.n_channels)
+        if block.observed is not None:
+            steps = steps[block.observed.ravel()]
+        if len(steps):
+            scaler.partial_fit(steps)
+    return scaler.scale_

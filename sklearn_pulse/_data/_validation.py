@@ -15,6 +15,7 @@ from .._parameters import check_groups
 from .._signals import Signals, agreed, check_signals, compare, note, noted
 from .._warnings import warn_user
 from ..windows import LazyWindows
+from ..windows._recordings import is_object_list
 
 _BLOCK_ELEMENTS = 2**22  # values converted at a time, 16 MiB of float32
 
@@ -410,6 +411,8 @@ def as_numeric_array(X: Any) -> Any:
         X = X.detach().cpu()
         X = (X.float() if X.dtype == torch.bfloat16 else X).numpy()
     _refuse_panel_frames(X)
+    if is_object_list(X):  # which a list of recordings becomes, for example in a splitter
+        X = list(X)
     try:
         data = np.asanyarray(X)
     except ValueError as error:

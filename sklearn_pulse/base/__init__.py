@@ -19,6 +19,7 @@ from ._classifier import BaseWindowClassifier
 from ._docstrings import complete_docstring
 from ._encoder import BaseEncoderTransformer, WindowEmbedder
 from ._labeled import LabeledEmbedder
+from ._reconstructing import ReconstructingTransformer
 from ._regressor import BaseWindowRegressor
 from ._self_supervised import BaseSSLTransformer
 from ._tags import WindowTags
@@ -39,6 +40,7 @@ __all__ = [
     "LabeledEmbedder",
     "PairBatches",
     "Parts",
+    "ReconstructingTransformer",
     "TrainedEmbedder",
     "WindowBatches",
     "WindowEmbedder",

@@ -482,6 +482,30 @@ class CrossReconstruction(Objective):
         completed[row, index[step, 0, row]] = prediction[step, row].to(x.dtype)
         return completed
 
+    def window_errors(self, x: Tensor, observed: Tensor | None = None) -> Tensor:
+        """Compute the mean squared error of each window's reconstruction, channel by channel.
+
+        The pass starts at the first observed step and runs to the end of the window.
+
+        Parameters
+        ----------
+        x : Tensor of shape (batch, n_timesteps, n_channels)
+            Windows of at least two steps; unobserved steps hold any finite value.
+        observed : Tensor of bool, of shape (batch, n_timesteps), or None, default=None
+            Which steps were observed; None means all.
+
+        Returns
+        -------
+        Tensor of shape (batch, n_channels)
+            Mean over the observed steps that are predicted; NaN in a window without such a step.
+        """
+        prediction = self.complete(x, observed)
+        scored = ~prediction.isnan()
+        if observed is not None:
+            scored &= observed.unsqueeze(-1)
+        errors = (prediction - x).square().masked_fill(~scored, 0.0)
+        return errors.sum(1) / scored.sum(1)
+
     def _decode(
         self, embedding: Tensor, drive: Tensor, condition: Tensor, index: Tensor, lengths: Tensor
     ) -> Tensor:

@@ -246,6 +246,26 @@ class NegativePairs(PairReconstruction):
         """
         return self.encoder(torch.cat([x, x], dim=-1), observed)
 
+    def complete(self, x: Tensor, observed: Tensor | None = None, start: int = 0) -> Tensor:
+        """Reconstruct the rest of each window, as an unmasked pair with itself.
+
+        Parameters
+        ----------
+        x : Tensor of shape (batch, n_timesteps, n_channels)
+            Windows of at least two steps; unobserved steps hold any finite value.
+        observed : Tensor of bool, of shape (batch, n_timesteps), or None, default=None
+            Which steps were observed; None means all.
+        start : int, default=0
+            Start t0 of the pass; in a window where it is unobserved, the next observed step.
+
+        Returns
+        -------
+        Tensor of shape (batch, n_timesteps, n_channels)
+            Mean of the two predictions of a pair; NaN up to and including t0.
+        """
+        first, second = super().complete(torch.cat([x, x], dim=-1), observed, start).chunk(2, -1)
+        return (first + second) / 2
+
     def _reconstruct_pairs(
         self,
         x: Tensor,

@@ -11,6 +11,7 @@ from sktime.transformations.base import BaseTransformer
 from .._commit import unchanged_on_failure
 from .._training._progress import CallbackSupportMixin, with_callbacks
 from ..windows._panel import Panel, is_panel_frame, read_frame, read_frames
+from ..windows._recordings import is_object_list
 
 _MTYPES = ["numpy3D", "pd-multiindex", "df-list", "nested_univ", "pd_multiindex_hier"]
 # Attributes that scikit-learn's callbacks store in an estimator, before and during its fit.
@@ -73,8 +74,9 @@ class PanelAdapter(CallbackSupportMixin, BaseTransformer):
         X : panel
             Panel of one of sktime's mtypes: "numpy3D" (n_instances, n_channels, n_timesteps),
             "pd-multiindex", "df-list", "nested_univ", or "pd_multiindex_hier", of which every
-            series is an instance. A single series is a panel of one instance. Series may differ in
-            length, and NaN means missing; missing steps are masked.
+            series is an instance. Or aeon's list of arrays of shape (n_channels, n_timesteps), or
+            (n_timesteps,). A single series is a panel of one instance. Series may differ in length,
+            and NaN means missing; missing steps are masked.
         y : Ignored
             Not used; present because pipelines pass labels to every step.
 
@@ -93,7 +95,31 @@ class PanelAdapter(CallbackSupportMixin, BaseTransformer):
         """
         self._init_callback_context(max_subtasks=1)
         with unchanged_on_failure(self):
-            return super().fit(X, y)
+            return super().fit(_as_mtype(X), y)
+
+    def transform(self, X: Any, y: Any = None) -> Any:
+        """Embed all instances.
+
+        Parameters
+        ----------
+        X : panel
+            Panel in any form that :meth:`fit` takes.
+        y : Ignored
+            Not used; present because pipelines pass labels to every step.
+
+        Returns
+        -------
+        DataFrame of shape (n_instances, embedding_dim)
+            One row per instance.
+
+        Raises
+        ------
+        NotFittedError
+            If the transformer is not fitted.
+        TypeError, ValueError
+            For a panel that :meth:`fit` refuses, and for other channels than those of `fit`.
+        """
+        return super().transform(_as_mtype(X), y)
 
     def reset(self) -> PanelAdapter:
         """Drop all fitted attributes, but keep those of scikit-learn's callbacks.
@@ -208,6 +234,28 @@ class PanelAdapter(CallbackSupportMixin, BaseTransformer):
             f"X has the channels {channels}, but {type(self).__name__} was fitted on {known}:"
             f" select and order them, X[{known}], or rename them if they mean the same."
         )
+
+
+def _as_mtype(X: Any) -> Any:
+    """Return aeon's list of arrays, channels first, as sktime's list of frames; else X itself."""
+    if is_object_list(X):
+        X = list(X)
+    if not isinstance(X, list | tuple):
+        return X
+    if not len(X):
+        raise ValueError("X is an empty list: pass at least one series.")
+    if not all(isinstance(x, np.ndarray) and x.ndim in (1, 2) for x in X):
+        return X
+    from pandas import DataFrame
+
+    frames = [DataFrame(x.T) for x in X]  # the transpose of a 1-D array is the array
+    for i, frame in enumerate(frames):
+        if frame.shape[1] != frames[0].shape[1]:
+            raise ValueError(
+                f"X[{i}] has {frame.shape[1]} channels but X[0] has {frames[0].shape[1]}: in a list"
+                " of arrays, as aeon's, every array has the shape (n_channels, n_timesteps)."
+            )
+    return frames
 
 
 def _read(X: Any) -> Panel:

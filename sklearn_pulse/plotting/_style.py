@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
 CROWDED = 10  # above this number, legend entries stand beside the axes
@@ -32,15 +33,105 @@ def axes_or_new(ax: Any, n_beside: int = 0) -> Any:
     """
     if ax is not None:
         return ax
+    plt = _pyplot()
+    width, height = plt.rcParams["figure.figsize"]
+    width *= 1 + 0.3 * _legend_columns(n_beside)
+    return plt.subplots(layout="constrained", figsize=(width, height))[1]
+
+
+def _pyplot() -> Any:
+    """Return matplotlib.pyplot; raise with directions if it is not installed."""
     try:
         import matplotlib.pyplot as plt
     except ImportError as error:
         raise ImportError(
             "sklearn_pulse.plotting needs matplotlib: pip install 'sklearn-pulse[plot]'"
         ) from error
-    width, height = plt.rcParams["figure.figsize"]
-    width *= 1 + 0.3 * _legend_columns(n_beside)
-    return plt.subplots(layout="constrained", figsize=(width, height))[1]
+    return plt
+
+
+def new_axes(axes: Any, n_rows: int, n_columns: int, unit: str) -> NDArray[Any]:
+    """Return the axes of several panels, on a new figure if `axes` is None.
+
+    Parameters
+    ----------
+    axes : matplotlib.axes.Axes, array-like of Axes or None
+        Axes to draw on, one per panel, or None.
+    n_rows : int
+        Number of rows of a new figure. Panels below each other share the axis of time.
+    n_columns : int
+        Number of columns of a new figure.
+    unit : str
+        What the panels are called in the error message.
+
+    Returns
+    -------
+    ndarray of matplotlib.axes.Axes, of shape (n_rows * n_columns,)
+        The axes, row by row.
+
+    Raises
+    ------
+    ImportError
+        If matplotlib is not installed.
+    ValueError
+        If the number of axes is not that of the panels.
+    """
+    n_panels = n_rows * n_columns
+    if axes is not None:
+        axes = np.ravel(axes)
+        if len(axes) != n_panels:
+            raise ValueError(
+                f"{len(axes)} axes for {n_panels} {unit}: pass one of ax or axes for each."
+            )
+        return axes
+    _, made = _pyplot().subplots(
+        n_rows,
+        n_columns,
+        sharex=n_columns == 1,
+        squeeze=False,
+        layout="constrained",
+        figsize=(7, 1 + 1.2 * n_rows) if n_columns == 1 else (4.5 * n_columns, 3.6 * n_rows),
+    )
+    return np.ravel(made)
+
+
+def name_channels(n_channels: int, names: Sequence[str] | None) -> list[str]:
+    """Return the name of each channel.
+
+    Parameters
+    ----------
+    n_channels : int
+        Number of channels.
+    names : sequence of str or None
+        Names of the channels; None numbers them.
+
+    Returns
+    -------
+    list of str
+        One name per channel.
+
+    Raises
+    ------
+    TypeError
+        If `names` is a single string.
+    ValueError
+        If the number of names is not that of the channels.
+
+    Examples
+    --------
+    >>> name_channels(2, None)
+    ['channel 0', 'channel 1']
+    """
+    if names is None:
+        return [f"channel {i}" for i in range(n_channels)]
+    if isinstance(names, str):
+        raise TypeError(f"channel_names must be a list of names, got {names!r}: pass [{names!r}].")
+    if len(names) != n_channels:
+        raise ValueError(
+            f"channel_names has {len(names)} names for {n_channels} channels: pass one name per"
+            " channel."
+        )
+    return [str(name) for name in names]
 
 
 def distinct_colors(n_colors: int) -> list[tuple[float, ...]]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import check_array
 from sklearn.utils.validation import validate_data
@@ -12,6 +11,8 @@ from sklearn.utils.validation import validate_data
 from .._warnings import warn_user
 from ..windows import LazyWindows
 from ..windows._bags import _is_series_list, _refuse_panel
+from ..windows._panel import is_table
+from ..windows._recordings import is_object_list
 from ._source import ArrayWindows, LazySource, RecordingList, WindowSource
 
 _OPTIONS: dict[str, Any] = {"dtype": "numeric", "ensure_all_finite": False}  # values: when read
@@ -41,7 +42,7 @@ def check_input(estimator: Any, X: Any, *, reset: bool) -> WindowSource:
         If `X` has a wrong number of axes or channels, or holds no real numbers.
     """
     layout = estimator.input_layout
-    if isinstance(X, np.ndarray) and X.ndim == 1 and X.dtype == object:
+    if is_object_list(X):
         X = list(X)
     windows: WindowSource
     is_table = False
@@ -87,9 +88,11 @@ def _check_recordings(X: Any, input_layout: str) -> list[NDArray[Any]]:
     channels = 0 if input_layout == "nct" else 1  # axis
     recordings: list[NDArray[Any]] = []
     n_channels = None
-    for i, x in enumerate(X):
-        _refuse_panel(x)
-        x = check_array(x, ensure_2d=False, input_name=f"X[{i}]", **_OPTIONS)
+    for i, source in enumerate(X):
+        _refuse_panel(source)
+        x = check_array(source, ensure_2d=False, input_name=f"X[{i}]", **_OPTIONS)
+        if is_table(source) and input_layout == "nct":
+            x = x.T  # a frame has a column per channel
         n_own = 1 if x.ndim == 1 else x.shape[channels]
         n_channels = n_own if n_channels is None else n_channels
         if 0 in x.shape or n_own != n_channels:

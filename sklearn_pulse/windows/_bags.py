@@ -16,6 +16,7 @@ from .._parameters import check_option
 from .._warnings import warn_user
 from ._checks import check_grid
 from ._panel import has_multiindex, is_table
+from ._recordings import channels_last, is_object_list
 
 
 class SlidingWindows(TransformerMixin, BaseEstimator):
@@ -33,9 +34,9 @@ class SlidingWindows(TransformerMixin, BaseEstimator):
         so that windows do not overlap.
     input_layout : {"ntc", "nct"}, default="ntc"
         Order of the axes of a 3-D `X`: "ntc" means (n_samples, n_timesteps, n_channels), "nct"
-        means (n_samples, n_channels, n_timesteps), as in sktime and aeon. In a list, each series
-        has the last two of these axes. The layout is never guessed. The output is always
-        channels last.
+        means (n_samples, n_channels, n_timesteps), as in sktime and aeon. In a list, each array
+        has the last two of these axes; a frame always has a column per channel. The layout is
+        never guessed. The output is always channels last.
 
     Attributes
     ----------
@@ -92,8 +93,8 @@ class SlidingWindows(TransformerMixin, BaseEstimator):
         Parameters
         ----------
         X : array-like of shape (n_samples, n_timesteps, n_channels) or (n_samples, n_timesteps)
-            The series, or a list of series of shape (n_timesteps, n_channels) that may differ
-            in length. NaN is allowed.
+            The series, or a list (or 1-D array of objects) of series of shape (n_timesteps,
+            n_channels) that may differ in length. NaN is allowed.
         y : None
             Ignored. Present because scikit-learn passes it.
 
@@ -136,8 +137,9 @@ class SlidingWindows(TransformerMixin, BaseEstimator):
         Parameters
         ----------
         X : array-like of shape (n_samples, n_timesteps, n_channels) or (n_samples, n_timesteps)
-            The series, or a list of series of shape (n_timesteps, n_channels) that may differ
-            in length. A 3-D `X` may have another number of time steps than in `fit`.
+            The series, or a list (or 1-D array of objects) of series of shape (n_timesteps,
+            n_channels) that may differ in length. A 3-D `X` may have another number of time steps
+            than in `fit`.
 
         Returns
         -------
@@ -176,6 +178,8 @@ class SlidingWindows(TransformerMixin, BaseEstimator):
     ) -> NDArray[np.float32] | list[NDArray[np.float32]]:
         """Return float32 series of shape (n_timesteps, n_channels), as one array or a list."""
         series: NDArray[np.float32] | list[NDArray[np.float32]]
+        if is_object_list(X):
+            X = list(X)
         # A value beyond the range of float32 becomes an infinity, which the checks refuse.
         with np.errstate(over="ignore"):
             if _is_series_list(X):
@@ -216,19 +220,16 @@ class SlidingWindows(TransformerMixin, BaseEstimator):
     def _check_series_list(self, X: Sequence[ArrayLike]) -> list[NDArray[np.float32]]:
         """Return each series of a list as a float32 array of shape (n_timesteps, n_channels)."""
         series: list[NDArray[np.float32]] = []
-        for i, x in enumerate(X):
-            _refuse_panel(x)
+        for i, source in enumerate(X):
+            _refuse_panel(source)
             x = check_array(
-                x,
+                source,
                 dtype=np.float32,
                 ensure_2d=False,
                 ensure_all_finite="allow-nan",
                 input_name=f"X[{i}]",
             )
-            if x.ndim == 1:
-                x = x[:, np.newaxis]
-            elif self.input_layout == "nct":
-                x = x.T
+            x = channels_last(x, source, self.input_layout)
             if 0 in x.shape or x.shape[1] != (series or [x])[0].shape[1]:
                 raise ValueError(
                     f"X[{i}] has {x.shape[0]} steps and {x.shape[1]} channels; every series "

@@ -61,7 +61,9 @@ def random_windows(
     downsample : int, default=1
         Keep every `downsample`-th step, without a filter, before windows are cut.
     input_layout : {"ntc", "nct"}, default="ntc"
-        Order of the axes of a 3-D array: n recordings, t time steps, c channels.
+        Order of the axes of a 3-D array (n recordings, t time steps, c channels), and of the 2-D
+        arrays in a list. "nct" is the layout of sktime and aeon. Frames always have a column per
+        channel.
     sampling_rate : float or None, default=None
         Sampling rate of the recordings, in Hz, before down-sampling. None if it is unknown.
     channel_names : sequence of str or None, default=None

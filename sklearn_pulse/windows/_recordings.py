@@ -41,7 +41,37 @@ def _as_real_array(values: Any, name: str) -> NDArray[Any]:
     return array
 
 
-def _as_recording(values: Any, name: str) -> NDArray[Any]:
+def is_object_list(X: Any) -> bool:
+    """Return whether X is a 1-D array of objects, which is what a list of recordings becomes."""
+    return isinstance(X, np.ndarray) and X.ndim == 1 and X.dtype == object
+
+
+def channels_last(recording: NDArray[Any], source: Any, input_layout: str) -> NDArray[Any]:
+    """Return a recording of a list as an array of shape (n_timesteps, n_channels).
+
+    `input_layout` is the layout of arrays; a frame has a row per time step and a column per
+    channel whatever it says, and a 1-D recording has one channel.
+
+    Parameters
+    ----------
+    recording : ndarray of one or two axes
+        The values of the recording.
+    source : Any
+        The recording as the user passed it.
+    input_layout : {"ntc", "nct"}
+        Order of the last two axes.
+
+    Returns
+    -------
+    ndarray of shape (n_timesteps, n_channels)
+        A view of the recording.
+    """
+    if recording.ndim == 1:
+        return recording[:, np.newaxis]
+    return recording.T if input_layout == "nct" and not is_table(source) else recording
+
+
+def _as_recording(values: Any, name: str, input_layout: str) -> NDArray[Any]:
     """Return one recording as an array of shape (n_timesteps, n_channels)."""
     array = _as_real_array(values, name)
     if array.ndim == 0:
@@ -51,7 +81,7 @@ def _as_recording(values: Any, name: str) -> NDArray[Any]:
             f"{name} must have shape (n_timesteps, n_channels) or (n_timesteps,), got "
             f"{array.shape}; pass one 2-D array per recording."
         )
-    return array[:, np.newaxis] if array.ndim == 1 else array
+    return channels_last(array, values, input_layout)
 
 
 def _split_recordings(array: NDArray[Any], input_layout: str) -> list[NDArray[Any]]:
@@ -83,11 +113,12 @@ def as_recordings(recordings: Any, input_layout: str = "ntc") -> list[NDArray[An
     Parameters
     ----------
     recordings : array-like of shape (n_recordings, n_timesteps, n_channels), list or DataFrame
-        One 3-D array; or a list or tuple with one array or frame of shape
+        One 3-D array; or a list, tuple or 1-D array of objects with one array or frame of shape
         (n_timesteps, n_channels) or (n_timesteps,) per recording; or a frame that holds several
         series (sktime's "pd-multiindex" and "nested_univ").
     input_layout : {"ntc", "nct"}, default="ntc"
-        Order of the axes of a 3-D array; "nct" is sktime's "numpy3D".
+        Order of the last two axes of a 3-D array and of the arrays in a list; "nct" is sktime's
+        "numpy3D", and aeon's collections. Frames always have a column per channel.
 
     Returns
     -------
@@ -109,13 +140,18 @@ def as_recordings(recordings: Any, input_layout: str = "ntc") -> list[NDArray[An
     check_option("input_layout", input_layout, _LAYOUTS)
     if is_panel_frame(recordings):
         recordings = list(read_frame(recordings, "recordings").arrays)
+        input_layout = "ntc"  # a frame has a column per channel
     if is_table(recordings):
         raise ValueError(
             "recordings is a bare pandas object; pass [frame] for one recording with a column "
             "per channel, or a list with one frame or array per recording."
         )
+    if is_object_list(recordings):
+        recordings = list(recordings)
     if isinstance(recordings, (list, tuple)):
-        arrays = [_as_recording(x, f"recordings[{i}]") for i, x in enumerate(recordings)]
+        arrays = [
+            _as_recording(x, f"recordings[{i}]", input_layout) for i, x in enumerate(recordings)
+        ]
         if arrays and all(hasattr(x, "columns") for x in recordings):
             read_frames(list(recordings), "recordings")
     else:
@@ -127,8 +163,10 @@ def as_recordings(recordings: Any, input_layout: str = "ntc") -> list[NDArray[An
         raise ValueError("recordings has no channel; every recording needs at least one column.")
     for i, array in enumerate(arrays):
         if array.shape[1] != n_channels:
+            axis, other = ("last", "nct") if input_layout == "ntc" else ("first", "ntc")
             raise ValueError(
                 f"recordings[{i}] has {array.shape[1]} channels but recordings[0] has "
-                f"{n_channels}; all recordings need the same channels, on the last axis."
+                f"{n_channels}; all recordings need the same channels, on the {axis} axis of arrays"
+                f" (for the other order, set input_layout={other!r})."
             )
     return arrays

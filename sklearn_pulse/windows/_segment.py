@@ -58,7 +58,9 @@ def segment_windows(
         Keep every `downsample`-th step of the recording, counted from the recording's first
         step, before windows are cut. A segment then consists of the kept steps inside it.
     input_layout : {"ntc", "nct"}, default="ntc"
-        Order of the axes of a 3-D array: n recordings, t time steps, c channels.
+        Order of the axes of a 3-D array (n recordings, t time steps, c channels), and of the 2-D
+        arrays in a list. "nct" is the layout of sktime and aeon. Frames always have a column per
+        channel.
     sampling_rate : float or None, default=None
         Sampling rate of the recordings, in Hz, before down-sampling. None if it is unknown.
     channel_names : sequence of str or None, default=None

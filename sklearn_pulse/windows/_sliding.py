@@ -42,7 +42,8 @@ def sliding_windows(
         One 3-D array; or a list with one array (or DataFrame) of shape (n_timesteps, n_channels)
         per recording; or a panel frame in a form of sktime's, with an index of instances and
         times or with series in its cells. The recordings in a list may differ in length, may be
-        memory maps, and may be 1-D if they are univariate. A 3-D array of sktime's needs
+        memory maps, and may be 1-D if they are univariate. A list may be a 1-D array of objects. A
+        3-D array of sktime's, and aeon's list of arrays of shape (n_channels, n_timesteps), need
         ``input_layout="nct"``.
     length : int
         Number of time steps in a window, counted after down-sampling.
@@ -70,7 +71,9 @@ def sliding_windows(
     downsample : int, default=1
         Keep every `downsample`-th step, without a filter, before windows are cut.
     input_layout : {"ntc", "nct"}, default="ntc"
-        Order of the axes of a 3-D array: n recordings, t time steps, c channels.
+        Order of the axes of a 3-D array (n recordings, t time steps, c channels), and of the 2-D
+        arrays in a list. "nct" is the layout of sktime and aeon. Frames always have a column per
+        channel.
     sampling_rate : float or None, default=None
         Sampling rate of the recordings, in Hz, before down-sampling. None if it is unknown.
     channel_names : sequence of str or None, default=None

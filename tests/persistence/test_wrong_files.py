@@ -197,6 +197,8 @@ def at(path, value):
         (at("fitted.__class__", 1), "may not set the attribute '__class__'"),
         (at("fitted.encoder_", 1), "may not set the attribute 'encoder_'"),
         (at("fitted.feature_names_in_", ["a", "b"]), "feature_names_in_ must be"),
+        (at("fitted.channel_scale_", 1.0), "channel_scale_ must hold 2 positive numbers"),
+        (at("fitted.channel_scale_", {"array": [1, 0], "dtype": "<f8"}), "channel_scale_ must"),
         (at("training", ...), "lacks 'training'"),
         (at("training.history", {}), "'history'"),
         (at("training.history", [1]), "one dictionary of scalars per epoch"),

@@ -1,0 +1,265 @@
+"""Picture of how new windows differ from those of a reference."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.utils import Bunch
+
+from ..evaluation import drift_scores, embedding_drift, score_drift
+from ._style import add_legend, axes_or_new, distinct_colors, name_channels, new_axes
+
+
+class DriftDisplay:
+    """Distance of the embeddings, and scores outside the reference's range, of new windows.
+
+    The panel of the embeddings shows the distance of the new windows from the reference beside the
+    distances of random divisions. The panel of the scores shows the share of new windows whose
+    reconstruction is outside the reference's range, channel by channel, beside the share that is
+    expected.
+
+    Make a display with :meth:`from_estimator`, :meth:`from_embeddings` or :meth:`from_scores`.
+
+    Parameters
+    ----------
+    embedding : Bunch or None, default=None
+        Result of :func:`~sklearn_pulse.evaluation.embedding_drift`; None draws no panel of the
+        embeddings.
+    scores : Bunch or None, default=None
+        Result of :func:`~sklearn_pulse.evaluation.score_drift`; None draws no panel of the scores.
+    channel_names : sequence of str or None, default=None
+        Names of the channels; None numbers them.
+    name : str or None, default=None
+        Title of the first panel, for example the name of the recording; None draws no title.
+
+    Attributes
+    ----------
+    axes_ : ndarray of matplotlib.axes.Axes
+        Axes of the panels: of the embeddings, if drawn, then of the scores, if drawn.
+    figure_ : matplotlib.figure.Figure
+        The figure of `axes_`.
+
+    See Also
+    --------
+    sklearn_pulse.evaluation.drift_scores : The numbers that are drawn.
+
+    Examples
+    --------
+    >>> import matplotlib
+    >>> matplotlib.use("Agg")
+    >>> import numpy as np
+    >>> from sklearn_pulse import PulseTransformer
+    >>> from sklearn_pulse.plotting import DriftDisplay
+    >>> X = np.random.default_rng(0).normal(size=(60, 32, 2))
+    >>> pulse = PulseTransformer(embedding_dim=8, max_epochs=1, random_state=0).fit(X[:20])
+    >>> X_new = X[40:] * [1.0, 5.0]  # the second channel is too loud
+    >>> display = DriftDisplay.from_estimator(pulse, X[20:40], X_new, random_state=0)
+    >>> len(display.axes_), display.embedding.p_value
+    (2, 0.005)
+    """
+
+    def __init__(
+        self,
+        embedding: Bunch | None = None,
+        scores: Bunch | None = None,
+        *,
+        channel_names: Sequence[str] | None = None,
+        name: str | None = None,
+    ) -> None:
+        self.embedding = embedding
+        self.scores = scores
+        self.channel_names = channel_names
+        self.name = name
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator: Any,
+        X_reference: ArrayLike,
+        X_new: ArrayLike,
+        *,
+        channel_names: Sequence[str] | None = None,
+        name: str | None = None,
+        ax: Any = None,
+        **params: Any,
+    ) -> DriftDisplay:
+        """Compare new windows with a reference by a fitted transformer, and draw the result.
+
+        Parameters
+        ----------
+        estimator : transformer or pipeline that ends with one
+            A fitted transformer of windows. If it reconstructs no windows, the panel of the scores
+            is left out.
+        X_reference : array-like of shape (n_reference, n_timesteps, n_channels)
+            Windows that are as they should be, and that the transformer was not fitted on.
+        X_new : array-like of shape (n_new, n_timesteps, n_channels)
+            Windows to compare with them.
+        channel_names : sequence of str, default=None
+            Names of the channels; None takes the names that the estimator knows, or numbers.
+        name : str, default=None
+            Title of the first panel; None draws no title.
+        ax : matplotlib.axes.Axes or array-like of Axes, default=None
+            Axes to draw on, one per panel; None makes a new figure.
+        **params : dict
+            Keyword arguments for :func:`~sklearn_pulse.evaluation.drift_scores`, such as
+            `groups_reference`, `groups_new` and `random_state`.
+
+        Returns
+        -------
+        DriftDisplay
+            The display, already drawn.
+        """
+        drift = drift_scores(estimator, X_reference, X_new, **params)
+        names = drift.channel_names if channel_names is None else channel_names
+        return cls(drift.embedding, drift.scores, channel_names=names, name=name).plot(ax=ax)
+
+    @classmethod
+    def from_embeddings(
+        cls,
+        reference: ArrayLike,
+        new: ArrayLike,
+        *,
+        name: str | None = None,
+        ax: Any = None,
+        **params: Any,
+    ) -> DriftDisplay:
+        """Draw the distance of two sets of embeddings.
+
+        Parameters
+        ----------
+        reference : array-like of shape (n_reference, embedding_dim)
+            Embeddings of the reference, at least two.
+        new : array-like of shape (n_new, embedding_dim)
+            Embeddings to compare with them, at least two.
+        name : str, default=None
+            Title of the panel; None draws no title.
+        ax : matplotlib.axes.Axes, default=None
+            Axes to draw on; None makes a new figure.
+        **params : dict
+            Keyword arguments for :func:`~sklearn_pulse.evaluation.embedding_drift`.
+
+        Returns
+        -------
+        DriftDisplay
+            The display, already drawn.
+        """
+        return cls(embedding_drift(reference, new, **params), name=name).plot(ax=ax)
+
+    @classmethod
+    def from_scores(
+        cls,
+        reference: ArrayLike,
+        new: ArrayLike,
+        *,
+        coverage: float = 0.95,
+        channel_names: Sequence[str] | None = None,
+        name: str | None = None,
+        ax: Any = None,
+    ) -> DriftDisplay:
+        """Draw the share of new scores outside the range of a reference's scores.
+
+        Parameters
+        ----------
+        reference : array-like of shape (n_reference,) or (n_reference, n_channels)
+            Scores of the windows of the reference, at least two.
+        new : array-like of shape (n_new,) or (n_new, n_channels)
+            Scores to compare with them.
+        coverage : float, default=0.95
+            Share of the reference's scores that lies in its range.
+        channel_names : sequence of str, default=None
+            Names of the channels; None numbers them.
+        name : str, default=None
+            Title of the panel; None draws no title.
+        ax : matplotlib.axes.Axes, default=None
+            Axes to draw on; None makes a new figure.
+
+        Returns
+        -------
+        DriftDisplay
+            The display, already drawn.
+        """
+        scores = score_drift(reference, new, coverage)
+        return cls(scores=scores, channel_names=channel_names, name=name).plot(ax=ax)
+
+    def plot(self, ax: Any = None, *, name: str | None = None) -> DriftDisplay:
+        """Draw the panels.
+
+        Parameters
+        ----------
+        ax : matplotlib.axes.Axes or array-like of Axes, default=None
+            Axes to draw on, one per panel; None makes a new figure.
+        name : str, default=None
+            Title of the first panel; None takes the `name` of the display.
+
+        Returns
+        -------
+        DriftDisplay
+            The display itself, with `axes_` and `figure_`.
+
+        Raises
+        ------
+        ValueError
+            If the display holds nothing to draw, or the number of axes or of names does not fit.
+        """
+        panels = [
+            draw
+            for draw, result in ((self._draw_null, self.embedding), (self._draw_bars, self.scores))
+            if result is not None
+        ]
+        if not panels:
+            raise ValueError("embedding and scores are None: pass one of them to draw it.")
+        names = None
+        if self.scores is not None:  # may raise, so it comes before a figure is made
+            names = name_channels(len(self.scores.share_outside), self.channel_names)
+        # A single panel has the size of a scikit-learn display.
+        single = len(panels) == 1
+        axes = np.ravel(axes_or_new(ax)) if single else new_axes(ax, 1, 2, "panels")
+        for draw, panel in zip(panels, axes, strict=True):
+            draw(panel, names)
+        title = self.name if name is None else name
+        if title is not None:
+            axes[0].set_title(title)
+        self.axes_, self.figure_ = axes, axes[0].figure
+        return self
+
+    def _draw_null(self, ax: Any, names: list[str] | None) -> None:
+        """Draw the distance beside those of random divisions."""
+        assert self.embedding is not None
+        null, new = distinct_colors(2)
+        values = self.embedding.null_distances
+        ax.hist(values, bins="sqrt", color=null, alpha=0.6, label=f"{len(values)} random divisions")
+        ax.axvline(
+            self.embedding.distance,
+            color=new,
+            lw=2,
+            label=f"new windows (p = {self.embedding.p_value:.2g})",
+        )
+        ax.set(xlabel="energy distance of the embeddings", ylabel="number of divisions")
+        _leave_room(ax)
+        add_legend(ax, loc="upper center")
+
+    def _draw_bars(self, ax: Any, names: list[str] | None) -> None:
+        """Draw the share of windows outside the range of each channel."""
+        assert self.scores is not None
+        expected, new = distinct_colors(2)
+        shares = self.scores.share_outside
+        ax.bar(np.arange(len(shares)), shares, color=new, label="new windows")
+        ax.axhline(
+            self.scores.expected,
+            color=expected,
+            ls="--",
+            label=f"expected ({self.scores.expected:.0%})",
+        )
+        ax.set_xticks(np.arange(len(shares)), names, rotation=30 if len(shares) > 4 else 0)
+        ax.set(ylabel="share of windows outside the range", xlim=(-1, len(shares)), ylim=(0, 1))
+        ax.set_yticks(np.linspace(0, 1, 6))
+        _leave_room(ax)
+        add_legend(ax, loc="upper center")
+
+
+def _leave_room(ax: Any) -> None:
+    """Raise the upper end of the y axis, so that a legend fits above what is drawn."""
+    ax.set_ylim(top=1.35 * ax.get_ylim()[1])

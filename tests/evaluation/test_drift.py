@@ -1,0 +1,155 @@
+"""Distances of embeddings, and scores outside the range of a reference."""
+
+import itertools
+
+import numpy as np
+import pytest
+from scipy.spatial.distance import cdist
+from sklearn.decomposition import PCA
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+
+from sklearn_pulse import CrossPredictionTransformer, PulseTransformer
+from sklearn_pulse.evaluation import drift_scores, embedding_drift, score_drift
+from sklearn_pulse.evaluation._drift import _drawn
+from sklearn_pulse.preprocessing import WindowScaler
+from tests.helpers import SMALL_PULSE, make_windows
+
+X, _ = make_windows(48)
+LOUD = X[32:] * np.float32([1.0, 8.0])
+RNG = np.random.default_rng(0)
+NEAR, FAR = RNG.normal(size=(30, 5)), RNG.normal(loc=2.0, size=(20, 5))
+
+
+@pytest.fixture(scope="module")
+def pulse():
+    return PulseTransformer(**SMALL_PULSE).fit(X[:16])
+
+
+def test_literally():
+    both = np.concatenate([NEAR, FAR])
+    both = (both - both.mean(0)) / both.std(0)
+    first, second = both[:30], both[30:]
+    between = cdist(first, second).mean()
+    within = sum(
+        np.mean([np.linalg.norm(a - b) for a, b in itertools.combinations(part, 2)])
+        for part in (first, second)
+    )
+    got = embedding_drift(NEAR, FAR, n_permutations=9, random_state=0)
+    assert got.distance == pytest.approx(1 - within / (2 * between))
+    assert got.p_value == 0.1 and got.null_distances.shape == (9,)
+
+
+def test_groups_are_divided_whole():
+    """The null of three and two recordings is made of all ten divisions of the five."""
+    points = np.random.default_rng(1).normal(size=(20, 3))
+    group = np.repeat(list("abcde"), 4)
+    got = embedding_drift(
+        points[:12],
+        points[12:],
+        groups_reference=group[:12],
+        groups_new=group[12:],
+        n_permutations=200,
+        random_state=0,
+    )
+    expected = []
+    for new in itertools.combinations("abcde", 2):
+        is_new = np.isin(group, new)
+        one = embedding_drift(points[~is_new], points[is_new], n_permutations=1, random_state=0)
+        expected.append(one.distance)
+    values = np.unique(got.null_distances.round(9))
+    np.testing.assert_allclose(values, np.unique(np.round(expected, 9)))
+
+
+def test_recordings_that_differ_are_drift_only_without_groups():
+    by_group, alone = [], []
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        group = np.repeat(np.arange(8), 6)
+        points = rng.normal(size=(8, 4))[group] + 0.3 * rng.normal(size=(48, 4))
+        old = group < 5
+        groups = {"groups_reference": group[old], "groups_new": group[~old]}
+        settings = {"n_permutations": 39, "random_state": 0}
+        by_group.append(embedding_drift(points[old], points[~old], **groups, **settings).p_value)
+        alone.append(embedding_drift(points[old], points[~old], **settings).p_value)
+    assert np.mean(np.array(by_group) <= 0.1) <= 0.3
+    assert np.mean(np.array(alone) <= 0.1) >= 0.9
+
+
+def test_windows_are_drawn_from_all_groups_alike():
+    codes = np.repeat([0, 1, 2], [100, 3, 10])
+    drawn = _drawn(codes, 12, np.random.RandomState(0))
+    assert np.bincount(codes[drawn]).tolist() in ([5, 3, 4], [4, 3, 5])
+    assert len(_drawn(codes, 2, np.random.RandomState(0))) == 2
+    few = embedding_drift(NEAR, FAR, max_windows=10, n_permutations=19, random_state=0)
+    assert few.p_value == 0.05
+    again = embedding_drift(NEAR, FAR, max_windows=10, n_permutations=19, random_state=0)
+    np.testing.assert_array_equal(few.null_distances, again.null_distances)
+
+
+def test_identical_windows_are_no_drift():
+    same = np.ones((4, 3))
+    assert embedding_drift(same, same, n_permutations=3, random_state=0).distance == 0.0
+
+
+def test_shares_literally():
+    reference, new = RNG.normal(size=(200, 3)), RNG.normal(loc=[0, 0, 9], size=(50, 3))
+    got = score_drift(reference, new, coverage=0.9)
+    for c in range(3):
+        low, high = np.quantile(reference[:, c], [0.05, 0.95])
+        assert got.share_outside[c] == np.mean((new[:, c] < low) | (new[:, c] > high))
+        np.testing.assert_allclose((got.low[c], got.high[c]), (low, high))
+    assert got.expected == pytest.approx(0.1) and got.share_outside[2] == 1.0
+    one = score_drift(reference[:, 2], new[:, 2], coverage=0.9)
+    assert one.share_outside.tolist() == got.share_outside[2:].tolist()
+
+
+def test_an_estimator_that_reconstructs(pulse):
+    same = drift_scores(pulse, X[16:32], X[32:], random_state=0)
+    loud = drift_scores(pulse, X[16:32], LOUD, random_state=0)
+    assert loud.embedding.p_value == 0.005 < same.embedding.p_value
+    assert loud.scores.share_outside[1] > 0.8 > same.scores.share_outside.max()
+    expected = embedding_drift(pulse.transform(X[16:32]), pulse.transform(LOUD), random_state=0)
+    assert loud.embedding.distance == expected.distance
+
+
+def test_a_pipeline_and_an_estimator_without_a_decoder(pulse):
+    pipe = make_pipeline(WindowScaler(), PulseTransformer(**SMALL_PULSE)).fit(X[:16])
+    assert drift_scores(pipe, X[16:32], LOUD, random_state=0).scores.share_outside.shape == (2,)
+    cross = CrossPredictionTransformer(num_kernels=84, random_state=0).fit(X[:16])
+    for estimator in (cross, make_pipeline(pulse, PCA(2).fit(pulse.transform(X)))):
+        drift = drift_scores(estimator, X[16:32], LOUD, random_state=0)
+        assert drift.scores is None and drift.embedding.p_value == 0.005
+
+
+def test_bad_input(pulse):
+    with pytest.raises(ValueError, match="minimum of 2 is required"):
+        drift_scores(pulse, X[:1], X)
+    with pytest.raises(ValueError, match="minimum of 2 is required"):
+        drift_scores(pulse, X, X[:1])
+    with pytest.raises(ValueError, match="expecting 2 channels"):
+        drift_scores(pulse, X, X[..., :1])
+    probe = make_pipeline(pulse, LogisticRegression().fit(pulse.transform(X), np.arange(48) % 2))
+    with pytest.raises(TypeError, match=r"LogisticRegression embeds nothing.*pipeline\[:-1\]"):
+        drift_scores(probe, X, X)
+    for settings in ({"coverage": 1.0}, {"n_permutations": 0}, {"max_windows": 1}):
+        with pytest.raises(ValueError, match=next(iter(settings))):
+            drift_scores(pulse, X, X, **settings)
+    with pytest.raises(ValueError, match="reference has 5 dimensions and new has 4"):
+        embedding_drift(NEAR, FAR[:, :4])
+    with pytest.raises(ValueError, match="NaN"):
+        embedding_drift(NEAR, np.where(FAR > 2, np.nan, FAR))
+    with pytest.raises(ValueError, match="scores of 2 channels and new of 1"):
+        score_drift(NEAR[:, :2], FAR[:, 0])
+
+
+def test_bad_groups():
+    old, new = np.arange(30) // 10, 10 + np.arange(20) // 10
+    with pytest.raises(ValueError, match="groups_new is None: pass the recordings of both"):
+        embedding_drift(NEAR, FAR, groups_reference=old)
+    with pytest.raises(ValueError, match="groups_reference holds one recording only"):
+        embedding_drift(NEAR, FAR, groups_reference=old * 0, groups_new=new)
+    with pytest.raises(ValueError, match="share '2': give the"):
+        embedding_drift(NEAR, FAR, groups_reference=old, groups_new=new - 8)
+    with pytest.raises(ValueError, match=r"groups_new has shape \(3,\), but there are 20 windows"):
+        embedding_drift(NEAR, FAR, groups_reference=old, groups_new=[7, 8, 9])

@@ -1,0 +1,74 @@
+import numpy as np
+import pytest
+
+from sklearn_pulse import PulseTransformer
+from sklearn_pulse.baselines import RandomEncoderTransformer
+from sklearn_pulse.evaluation import drift_scores
+from sklearn_pulse.plotting import DriftDisplay
+from tests.helpers import SMALL_ENCODER, SMALL_PULSE, make_windows
+
+X, _ = make_windows(36)
+
+
+@pytest.fixture(scope="module")
+def pulse():
+    return PulseTransformer(**SMALL_PULSE).fit(X[:12])
+
+
+def test_panels_show_the_numbers(pulse, legend):
+    display = DriftDisplay.from_estimator(
+        pulse, X[12:24], X[24:], name="wrist", channel_names=["x", "y"], random_state=0
+    )
+    drift = drift_scores(pulse, X[12:24], X[24:], random_state=0)
+    left, right = display.axes_
+    assert left.lines[0].get_xdata()[0] == drift.embedding.distance
+    assert sum(bar.get_height() for bar in left.patches) == 199
+    assert legend(left) == [
+        "199 random divisions",
+        f"new windows (p = {display.embedding.p_value:.2g})",
+    ]
+    assert [bar.get_height() for bar in right.patches] == drift.scores.share_outside.tolist()
+    assert [text.get_text() for text in right.get_xticklabels()] == ["x", "y"]
+    assert right.lines[0].get_ydata()[0] == drift.scores.expected
+    assert left.get_title() == "wrist" and display.figure_ is left.figure
+
+
+def test_channel_names_of_the_estimator(pulse):
+    pulse.channel_names_in_ = np.array(["red", "green"])
+    try:
+        display = DriftDisplay.from_estimator(pulse, X[12:24], X[24:], random_state=0)
+    finally:
+        del pulse.channel_names_in_
+    assert [text.get_text() for text in display.axes_[1].get_xticklabels()] == ["red", "green"]
+
+
+def test_an_estimator_without_a_decoder_has_one_panel(headless):
+    _, ax = headless.subplots()
+    encoder = RandomEncoderTransformer(**SMALL_ENCODER, random_state=0).fit(X)
+    display = DriftDisplay.from_estimator(encoder, X[:12], X[12:], random_state=0, ax=ax)
+    assert display.axes_.tolist() == [ax] and display.scores is None
+
+
+def test_embeddings_and_scores(headless):
+    points = np.random.default_rng(0).normal(size=(20, 3))
+    first = DriftDisplay.from_embeddings(points[:10], points[10:], random_state=0)
+    second = DriftDisplay.from_scores(points[:10], points[10:], coverage=0.8)
+    assert len(first.axes_) == len(second.axes_) == 1
+    names = [text.get_text() for text in second.axes_[0].get_xticklabels()]
+    assert names == ["channel 0", "channel 1", "channel 2"]
+    _, axes = headless.subplots(1, 2)
+    both = DriftDisplay(first.embedding, second.scores).plot(ax=axes, name="both")
+    assert both.axes_.tolist() == axes.tolist() and axes[0].get_title() == "both"
+
+
+def test_bad_input(pulse, headless):
+    with pytest.raises(ValueError, match="embedding and scores are None"):
+        DriftDisplay().plot()
+    _, ax = headless.subplots()
+    with pytest.raises(ValueError, match="1 axes for 2 panels"):
+        DriftDisplay.from_estimator(pulse, X[:12], X[12:], random_state=0, ax=ax)
+    n_figures = len(headless.get_fignums())
+    for names, kind in ((["x"], ValueError), ("xy", TypeError)):
+        with pytest.raises(kind, match="channel_names"):
+            DriftDisplay.from_scores(X[:4, 0], X[4:, 0], channel_names=names)
+    assert len(headless.get_fignums()) == n_figures
