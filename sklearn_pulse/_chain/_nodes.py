@@ -58,7 +58,7 @@ class Writer:
         if step is None or isinstance(step, str):
             return "passthrough"
         if isinstance(step, PretrainedMixin):
-            name = f"step{self._n_folders}"
+            folder = f"step{self._n_folders}"
             self._n_folders += 1
             self.save(step, folder)
             return {"folder": folder, **_output(step)}
