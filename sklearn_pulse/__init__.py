@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 from ._version import __version__
 
 if TYPE_CHECKING:
+    from ._chain import load_pretrained, push_to_hub, save_pretrained
     from ._cross_prediction import CrossPredictionTransformer
     from ._finetune import FineTuneClassifier
     from ._finetune_regressor import FineTuneRegressor
@@ -22,6 +23,9 @@ _HOMES = {
     "PulseOracleTransformer": "._oracle",
     "PulseTransformer": "._pulse",
     "RandomEncoderTransformer": ".baselines",
+    "load_pretrained": "._chain",
+    "push_to_hub": "._chain",
+    "save_pretrained": "._chain",
 }
 
 __all__ = [
@@ -32,6 +36,9 @@ __all__ = [
     "PulseTransformer",
     "RandomEncoderTransformer",
     "__version__",
+    "load_pretrained",
+    "push_to_hub",
+    "save_pretrained",
 ]
 
 

@@ -87,6 +87,7 @@ ALLOWED = {
     },
     "baselines": METHOD | {"augmentations", "features", "windows"},
     # 5. on top
+    "_chain": {"_persistence", "_training", "_version", "_warnings"},
     "interop": {"_persistence", "_pulse", "_signals", "_tensor_files"},
     "panel": {"_commit", "_pulse", "_training", "base", "baselines", "features", "windows"},
     "plotting": {

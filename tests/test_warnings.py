@@ -19,6 +19,7 @@ from sklearn_pulse import (
     PulseOracleTransformer,
     PulseTransformer,
     RandomEncoderTransformer,
+    save_pretrained,
 )
 from sklearn_pulse.baselines import REBARTransformer
 from sklearn_pulse.benchmark import compare
@@ -180,6 +181,12 @@ def what_a_file_cannot_hold(tmp_path):
     fitted.save_pretrained(tmp_path / "model")
 
 
+def what_a_folder_cannot_hold(tmp_path):
+    seeded = LogisticRegression(random_state=np.random.RandomState(0))
+    fitted = make_pipeline(StandardScaler(), seeded).fit(X[:, 0], y)
+    save_pretrained(fitted, tmp_path / "chain")
+
+
 def extreme_scale(tmp_path):
     pulse().fit(X + 1e6)
 
@@ -241,6 +248,7 @@ TEXTS = {
     "short_recordings": "are shorter than length=8 steps",
     "recordings_without_a_window": "keeps no window of 1 of 2 recordings",
     "what_a_file_cannot_hold": "A file cannot hold callbacks",
+    "what_a_folder_cannot_hold": "A folder cannot hold LogisticRegression",
     "extreme_scale": "The scale of X is extreme",
     "preprocessing_of_more_channels": "X, to be preprocessed, has more channels",
     "a_data_set_in_place_of_another": "is read instead",

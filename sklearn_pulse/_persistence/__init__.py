@@ -4,13 +4,15 @@ from ._load import check_finite, stored_array
 from ._mixin import PretrainedMixin
 from ._probe import check_embedding
 from ._sizes import check_sizes
-from ._values import same_when_stored
+from ._values import decode, encode, same_when_stored
 
 __all__ = [
     "PretrainedMixin",
     "check_embedding",
     "check_finite",
     "check_sizes",
+    "decode",
+    "encode",
     "same_when_stored",
     "stored_array",
 ]

@@ -6,6 +6,7 @@ import contextlib
 import hashlib
 import json
 import os
+import re
 import shutil
 import stat
 import uuid
@@ -20,6 +21,7 @@ from torch import Tensor
 from .._version import __version__
 
 CONFIG, WEIGHTS, CARD = "config.json", "model.safetensors", "README.md"
+STEP = re.compile(r"step\d{1,2}", re.ASCII)  # folder of an encoder in the folder of a chain
 FORMAT, FORMAT_VERSION = "sklearn_pulse", 1
 
 _MAX_CONFIG_BYTES = 2**23  # the history of some 20,000 epochs
@@ -112,7 +114,8 @@ def check_replaceable(folder: Path) -> None:
     names = sorted(path.name for path in folder.iterdir()) if folder.is_dir() else []
     if not names:
         return
-    others = [name for name in names if name not in (CONFIG, WEIGHTS, CARD)]
+    steps = [name for name in names if STEP.fullmatch(name) and (folder / name).is_dir()]
+    others = [name for name in names if name not in (CONFIG, WEIGHTS, CARD, *steps)]
     if others:
         raise FileExistsError(f"{folder} holds something else, {others[0]!r}. {remedy}")
     try:
@@ -125,6 +128,8 @@ def check_replaceable(folder: Path) -> None:
             f"{card} was edited since it was written, and would be lost: move it away, or name a"
             " new folder."
         )
+    for name in steps:
+        check_replaceable(folder / name)
 
 
 @contextlib.contextmanager

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 from torch import Tensor
 
@@ -36,6 +37,11 @@ def load(cls: type, folder: str | os.PathLike[str], device: Any) -> Any:
     """Read a fitted transformer; see :meth:`PretrainedMixin.from_pretrained`."""
     folder = Path(folder)
     config = read_config(folder)
+    if "chain" in config:
+        raise ValueError(
+            f"{folder} holds a chain of steps, not one transformer: read it by"
+            " sklearn_pulse.load_pretrained."
+        )
     with blamed(folder / CONFIG):
         estimator = construct(_find_class(cls, _entry(config, "class", str)), config)
     place(estimator, device)  # an absent device raises here, where the file is not blamed
@@ -101,7 +107,7 @@ def _find_class(cls: type, name: str) -> type:
 
 def _is_method(cls: Any) -> bool:
     """Return whether a class is a method, not a base of several methods, which has no parameter."""
-    return bool(cls._get_param_names())
+    return issubclass(cls, BaseEstimator) and bool(cls._get_param_names())
 
 
 def _import_estimators() -> None:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import os
+import tempfile
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import Any, Self
 
 from torch import Tensor
 
+from ._hub import local_folder, upload
 from ._load import load
 from ._save import save
 
@@ -123,16 +126,25 @@ class PretrainedMixin:
         save(self, folder)
 
     @classmethod
-    def from_pretrained(cls, folder: str | os.PathLike[str], *, device: Any = "auto") -> Self:
+    def from_pretrained(
+        cls,
+        folder: str | os.PathLike[str],
+        *,
+        device: Any = "auto",
+        revision: str | None = None,
+    ) -> Self:
         """Read a fitted transformer from a folder, without importing or executing its content.
 
         Parameters
         ----------
         folder : path-like
-            A folder that :meth:`save_pretrained` has written.
+            A folder that :meth:`save_pretrained` has written. A string "organisation/name" that is
+            no folder is a repository of the Hugging Face Hub, which needs the extra ``hub``.
         device : str or torch.device, default="auto"
             Parameter `device` of the loaded transformer, which may differ from the device of its
             training. A transformer without this parameter computes on the CPU.
+        revision : str or None, default=None
+            Branch, tag or commit of the repository; None means its main branch.
 
         Returns
         -------
@@ -143,7 +155,7 @@ class PretrainedMixin:
         Raises
         ------
         FileNotFoundError
-            If the folder or a file is missing.
+            If the folder or a file is missing, or the name is neither a folder nor a repository.
         ValueError
             If a file is damaged, was changed, was written by another program, has a later format,
             belongs to another class, does not fit the other files, or embeds a plain sine as
@@ -167,4 +179,42 @@ class PretrainedMixin:
         >>> bool(np.all(restored.transform(X) == pulse.transform(X)))
         True
         """
-        return load(cls, folder, device)
+        with local_folder(folder, revision) as path:
+            return load(cls, path, device)
+
+    def push_to_hub(self, repo_id: str, *, private: bool | None = None) -> str:
+        """Save the fitted transformer as a repository of the Hugging Face Hub.
+
+        Parameters
+        ----------
+        repo_id : str
+            Name of the repository, "organisation/name". It is made if it does not exist.
+        private : bool or None, default=None
+            Whether a new repository is private; None follows the settings of the organisation.
+
+        Returns
+        -------
+        str
+            Address of the commit.
+
+        Raises
+        ------
+        ImportError
+            If huggingface_hub, the extra ``hub``, is not installed.
+        ValueError
+            If the transformer cannot be saved, or `repo_id` is no name of a repository.
+
+        Notes
+        -----
+        The account is that of huggingface_hub (``hf auth login``). Fill in the licence of the
+        model card first, or there.
+
+        Examples
+        --------
+        >>> pulse.push_to_hub("my-lab/wrist-pulse", private=True)  # doctest: +SKIP
+        'https://huggingface.co/my-lab/wrist-pulse/commit/...'
+        """
+        with tempfile.TemporaryDirectory(prefix="sklearn_pulse-") as home:
+            folder = Path(home) / "model"
+            self.save_pretrained(folder)
+            return upload(folder, repo_id, private)

@@ -6,6 +6,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from ._exporting import is_exporting
+
 # The vector registers of all processors hold a divisor of it. Products of other widths compute the
 # rows at the end of a tile in another order, and the last bit of a row then depends on its place.
 _ALIGNMENT = 16
@@ -66,7 +68,8 @@ class AlignedLinear(nn.Linear):
         Tensor of shape (..., out_features)
             Mapped rows.
         """
-        if torch.is_grad_enabled() or is_aligned(self.in_features, self.out_features):
+        plain = torch.is_grad_enabled() or is_exporting()
+        if plain or is_aligned(self.in_features, self.out_features):
             return super().forward(x)
         bias = None if self.bias is None else align(self.bias, -1)
         rows = F.linear(align(x, -1), align(self.weight, -1, -2), bias)

@@ -11,6 +11,7 @@ from torch.autograd.function import once_differentiable
 
 from ._aligned import align, is_aligned
 from ._autocast import compute_dtype
+from ._exporting import is_exporting
 
 
 class DilatedConv(nn.Conv1d):
@@ -55,6 +56,9 @@ class DilatedConv(nn.Conv1d):
         Tensor of shape (n_timesteps, batch, out_channels)
             The convolution.
         """
+        if is_exporting():
+            active = F.gelu(x) if observed is None else F.gelu(x) * observed
+            return super().forward(active.permute(1, 2, 0)).permute(2, 0, 1)
         dtype = compute_dtype(x)
         x, weight = x.to(dtype), self.weight.to(dtype)
         bias = None if self.bias is None else self.bias.to(dtype)

@@ -11,6 +11,7 @@ from ._aligned import AlignedLinear
 from ._autocast import compute_dtype
 from ._base import Encoder
 from ._dilated_conv import DilatedConv
+from ._exporting import is_exporting
 from ._time import pool_steps
 
 # Time steps per chunk of a batch. On the CPU a chunk passes through all blocks before the next
@@ -218,7 +219,7 @@ def chunks(x: Tensor, observed: Tensor | None) -> list[tuple[Tensor, Tensor | No
     >>> [len(part) for part, _ in chunks(torch.zeros(10, 1000, 2), None)]
     [4, 4, 2]
     """
-    if x.device.type != "cpu":
+    if x.device.type != "cpu" or is_exporting():
         return [(x, observed)]
     is_bfloat16 = compute_dtype(x) == torch.bfloat16
     size = max(1, (_CHUNK_STEPS_BFLOAT16 if is_bfloat16 else _CHUNK_STEPS) // x.shape[1])

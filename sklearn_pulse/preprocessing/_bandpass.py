@@ -147,6 +147,8 @@ class BandpassFilter(BasePreprocessor):
 
     def _learn(self, windows: WindowSource) -> None:
         self._check_length(windows)
+
+    def _derive(self) -> None:
         ends = [float(end) for end in (self.low, self.high) if end is not None]
         kind = "lowpass" if self.low is None else "highpass" if self.high is None else "bandpass"
         band = ends if len(ends) == 2 else ends[0]

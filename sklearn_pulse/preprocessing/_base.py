@@ -55,6 +55,9 @@ class BasePreprocessor(TransformerMixin, BaseEstimator):
     def _learn(self, windows: WindowSource) -> None:
         """Learn from checked windows, or refuse them."""
 
+    def _derive(self) -> None:
+        """Set the fitted attributes that follow from the parameters alone."""
+
     def _fit(self, X: Any) -> Self:
         """Run `fit`; a fit that fails leaves the step as it was."""
         self._check_params()
@@ -62,6 +65,7 @@ class BasePreprocessor(TransformerMixin, BaseEstimator):
             windows = check_input(self, X, reset=True)
             self._check_rate(windows)
             self._learn(windows)
+            self._derive()
         return self
 
     def _read(self, X: Any) -> WindowSource:

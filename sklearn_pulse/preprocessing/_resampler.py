@@ -156,7 +156,7 @@ class Resampler(BasePreprocessor):
         """
         return self._fit(X)
 
-    def _learn(self, windows: Any) -> None:
+    def _derive(self) -> None:
         self.up_, self.down_ = self._ratio().as_integer_ratio()
 
     def transform(self, X: ArrayLike) -> NDArray[np.float32] | Any:

@@ -3,10 +3,11 @@
 To add a loader, register it and its attacks in a module here, and import the module below.
 """
 
-from tests.hostile import models, pickles, recordings, records, tensors  # noqa: F401
+from tests.hostile import chains, models, pickles, recordings, records, tensors  # noqa: F401
 
 
 def prepare(whole):
     """Make what many attacks spoil, before processes are forked; PULSE alone unless `whole`."""
     models.prepare(models.CLASSES if whole else ["pulse"])
+    chains.prepare()
     tensors.prepare()

@@ -1,0 +1,136 @@
+"""Conversion of a chain of steps to values of JSON, arrays and folders of encoders."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import torch
+from sklearn.utils.validation import check_is_fitted
+from torch import Tensor
+
+from .._persistence import PretrainedMixin, encode
+from .._warnings import warn_user
+from ._steps import FROZEN, LABELED, LOCAL, PIPELINE, STEPS, check_one_label, name_of
+
+
+class Writer:
+    """Nodes of a chain, and what their files hold.
+
+    Parameters
+    ----------
+    save : callable
+        Function of (transformer, name) that saves a transformer in a folder of the chain.
+
+    Attributes
+    ----------
+    tensors : dict of str to Tensor
+        Arrays of all steps.
+    dropped : list of str
+        Parameters that a file cannot hold.
+    """
+
+    def __init__(self, save: Callable[[Any, str], None]) -> None:
+        self.save = save
+        self.tensors: dict[str, Tensor] = {}
+        self.dropped: list[str] = []
+        self._n_folders = self._n_steps = 0
+
+    def node(self, step: Any) -> Any:
+        """Return the node of a step, and keep its arrays.
+
+        Parameters
+        ----------
+        step : estimator, "passthrough" or None
+            A fitted step.
+
+        Returns
+        -------
+        object
+            Value of JSON.
+
+        Raises
+        ------
+        TypeError
+            If the step, or a step in it, is not one that a file may hold.
+        """
+        if step is None or isinstance(step, str):
+            return "passthrough"
+        if isinstance(step, PretrainedMixin):
+            folder = f"step{self._n_folders}"
+            self._n_folders += 1
+            self.save(step, folder)
+            return {"folder": folder, **_output(step)}
+        name = name_of(step)
+        if name is None:
+            raise TypeError(
+                f"a file cannot hold a {type(step).__module__}.{type(step).__qualname__}: only"
+                " transformers of sklearn_pulse, its preprocessing, and linear steps of"
+                " scikit-learn can be saved without code. Save the chain with skops"
+                " (skops.io.dump), whose audit shows what a file would run."
+            )
+        node = {"class": name, "parameters": self._parameters(step), **_output(step)}
+        if name == PIPELINE:
+            return node | {"steps": [[label, self.node(part)] for label, part in step.steps]}
+        if name == FROZEN:
+            return node | {"estimator": self.node(step.estimator)}
+        check_is_fitted(step)
+        if name == LABELED:
+            inner = self.node(step.estimator_)
+            return node | {
+                "is_default": step.estimator is None,
+                "estimator": inner,
+                "classes_": encode(np.asarray(step.classes_)),
+            }
+        return node | self._fitted(step, name)
+
+    def _fitted(self, step: Any, name: str) -> dict[str, Any]:
+        """Return the facts that a step learnt, and keep its arrays."""
+        check_one_label(step)
+        known, prefix = STEPS[name], str(self._n_steps)
+        self._n_steps += 1
+        empty, columns_first = [], []
+        for attribute in known.arrays:
+            value = getattr(step, attribute, None)
+            if value is None:
+                empty.append(attribute)
+                continue
+            array = np.asarray(value)
+            if array.ndim == 2 and array.strides[0] < array.strides[1]:
+                columns_first.append(attribute)  # its products round in another order
+            self.tensors[f"{prefix}.{attribute}"] = torch.from_numpy(array.copy("C"))
+        facts = {name: getattr(step, name) for name in known.facts}
+        if "feature_names_in_" in vars(step):
+            facts["feature_names_in_"] = step.feature_names_in_
+        if known.is_classifier:
+            facts["classes_"] = step.classes_
+        encoded = {name: encode(value) for name, value in facts.items()}
+        arrays = {"none": empty, "columns_first": columns_first}
+        return {"prefix": prefix, **arrays, "facts": encoded}
+
+    def _parameters(self, step: Any) -> dict[str, Any]:
+        """Return the parameters that a file can hold; note the others."""
+        kept = {}
+        for name, value in step.get_params(deep=False).items():
+            if name in (*LOCAL, "steps", "estimator"):
+                continue
+            try:
+                kept[name] = encode(value)
+            except TypeError:
+                self.dropped.append(f"{type(step).__name__}({name}={value!r})")
+        return kept
+
+    def warn_of_dropped(self) -> None:
+        """Warn of the parameters that were left out."""
+        if self.dropped:
+            warn_user(
+                f"A folder cannot hold {', '.join(self.dropped)}: left out, so the loaded steps"
+                " have the defaults. They predict alike; set them again before a new fit."
+            )
+
+
+def _output(step: Any) -> dict[str, str]:
+    """Return the container of a step's output, if it was chosen."""
+    chosen = getattr(step, "_sklearn_output_config", {}).get("transform")
+    return {} if chosen is None else {"output": str(chosen)}

@@ -1,0 +1,191 @@
+"""Saving of a chain into a folder."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import sklearn
+import torch
+from safetensors.torch import save as to_safetensors
+from sklearn.utils.validation import check_is_fitted
+
+from .._persistence import PretrainedMixin
+from .._persistence._files import (
+    CARD,
+    CONFIG,
+    FORMAT,
+    FORMAT_VERSION,
+    WEIGHTS,
+    check_replaceable,
+    digest,
+    new_folder,
+    seal,
+)
+from .._persistence._hub import upload
+from .._version import __version__
+from ._card import chain_card
+from ._load import load_pretrained, steps_of
+from ._nodes import Writer
+from ._steps import STEPS, Step, name_of
+
+
+def save_pretrained(model: Any, folder: str | os.PathLike[str]) -> None:
+    """Write a fitted chain of steps into a folder that can be shared; nothing in it is code.
+
+    The chain is a :class:`~sklearn.pipeline.Pipeline`, or a single step. Its steps may be
+    transformers of this package that have ``save_pretrained``, the steps of
+    :mod:`sklearn_pulse.preprocessing`, :class:`~sklearn_pulse.windows.SlidingWindows`, and of
+    scikit-learn `StandardScaler`, `MinMaxScaler`, `RobustScaler`, `PCA`, `LogisticRegression`,
+    `LinearSVC`, `SGDClassifier`, `RidgeClassifier`, `LinearRegression` and `Ridge`, also inside
+    :class:`~sklearn_pulse.evaluation.LabeledSubsetClassifier` or `FrozenEstimator`.
+
+    Parameters
+    ----------
+    model : Pipeline or estimator
+        The fitted chain.
+    folder : path-like
+        A new or empty folder, or a folder with an earlier saved model, which is replaced.
+
+    Raises
+    ------
+    TypeError
+        If a file cannot hold a step.
+    NotFittedError
+        If a step is not fitted.
+    FileExistsError
+        If the folder holds other files than a saved model, or a model card that was edited.
+    ValueError
+        If a parameter was changed after `fit`, or what was learnt is NaN or infinite.
+
+    Warns
+    -----
+    UserWarning
+        If a parameter cannot be stored in a file, such as a `RandomState`.
+
+    See Also
+    --------
+    load_pretrained : Read the chain.
+    export : Write the computation of a chain as a graph, for programs without Python.
+
+    Notes
+    -----
+    ``config.json`` describes the steps, ``model.safetensors`` holds the numbers of the steps that
+    are no encoders, and each encoder has a folder of its own. `memory`, `n_jobs` and `verbose`
+    belong to a machine and are not written.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> import numpy as np
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from sklearn_pulse import RandomEncoderTransformer, load_pretrained, save_pretrained
+    >>> X, y = np.random.default_rng(0).normal(size=(20, 32, 2)), np.arange(20) % 2
+    >>> encoder = RandomEncoderTransformer(embedding_dim=16, random_state=0)
+    >>> chain = make_pipeline(encoder, LogisticRegression()).fit(X, y)
+    >>> with tempfile.TemporaryDirectory() as home:
+    ...     save_pretrained(chain, os.path.join(home, "chain"))
+    ...     loaded = load_pretrained(os.path.join(home, "chain"))
+    >>> bool(np.all(loaded.predict_proba(X) == chain.predict_proba(X)))
+    True
+    """
+    if isinstance(model, PretrainedMixin):
+        model.save_pretrained(folder)
+        return
+    folder = Path(folder)
+    check_is_fitted(model)
+    check_replaceable(folder)
+    with new_folder(folder) as partial:
+        writer = Writer(lambda step, name: step.save_pretrained(partial / name))
+        node = writer.node(model)
+        weights = to_safetensors(writer.tensors, {"format": "pt"})
+        config: dict[str, Any] = {
+            "format": FORMAT,
+            "format_version": FORMAT_VERSION,
+            "class": type(model).__name__,
+            "versions": {
+                "sklearn_pulse": __version__,
+                "scikit-learn": sklearn.__version__,
+                "torch": str(torch.__version__),
+            },
+            "chain": node,
+            "weights": {"n_bytes": len(weights), "sha256": digest(weights)},
+        }
+        card = chain_card(config).encode("utf-8", "backslashreplace")
+        config = seal({**config, "card_sha256": digest(card)})
+        (partial / WEIGHTS).write_bytes(weights)
+        (partial / CARD).write_bytes(card)
+        (partial / CONFIG).write_text(json.dumps(config, indent=2) + "\n", encoding="ascii")
+        _check_reads_back(model, partial, folder)
+    writer.warn_of_dropped()
+
+
+def push_to_hub(model: Any, repo_id: str, *, private: bool | None = None) -> str:
+    """Save a chain, or a transformer, as a repository of the Hugging Face Hub.
+
+    Parameters
+    ----------
+    model : Pipeline or estimator
+        The fitted chain, as :func:`save_pretrained` takes it.
+    repo_id : str
+        Name of the repository, "organisation/name". It is made if it does not exist.
+    private : bool or None, default=None
+        Whether a new repository is private; None follows the settings of the organisation.
+
+    Returns
+    -------
+    str
+        Address of the commit.
+
+    Raises
+    ------
+    ImportError
+        If huggingface_hub, the extra ``hub``, is not installed.
+    TypeError, ValueError
+        If the model cannot be saved.
+
+    See Also
+    --------
+    load_pretrained : Read it: ``load_pretrained("organisation/name")``.
+
+    Notes
+    -----
+    The account is that of huggingface_hub (``hf auth login``).
+
+    Examples
+    --------
+    >>> from sklearn_pulse import push_to_hub
+    >>> push_to_hub(chain, "my-lab/wrist-rhythm", private=True)  # doctest: +SKIP
+    'https://huggingface.co/my-lab/wrist-rhythm/commit/...'
+    """
+    with tempfile.TemporaryDirectory(prefix="sklearn_pulse-") as home:
+        folder = Path(home) / "model"
+        save_pretrained(model, folder)
+        return upload(folder, repo_id, private)
+
+
+def _check_reads_back(model: Any, partial: Path, folder: Path) -> None:
+    """Raise unless the written chain can be read, and its steps are those that were fitted."""
+    try:
+        loaded = load_pretrained(partial, device="cpu")
+        for fitted, read in zip(steps_of(model), steps_of(loaded), strict=True):
+            _check_derived(fitted, read)
+    except ValueError as error:
+        reason = str(error).replace(str(partial), str(folder))
+        raise ValueError(f"this {type(model).__name__} cannot be saved: {reason}") from error
+
+
+def _check_derived(fitted: Any, read: Any) -> None:
+    """Raise if what follows from the parameters of a step is not what was fitted."""
+    known = STEPS.get(name_of(fitted) or "", Step())
+    for name in known.derived:
+        if not np.array_equal(getattr(fitted, name), getattr(read, name)):
+            raise ValueError(
+                f"{type(fitted).__name__} was fitted with other parameters: set them back, or fit"
+                " again."
+            )

@@ -1,0 +1,212 @@
+"""Steps that a chain in a folder may have, and what each of them has learnt.
+
+A class that is not listed here is neither written nor read. Its name in a file is compared with
+these names and never imported.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.preprocessing import LabelBinarizer
+
+PIPELINE = "sklearn.pipeline.Pipeline"
+FROZEN = "sklearn.frozen.FrozenEstimator"
+LABELED = "sklearn_pulse.evaluation.LabeledSubsetClassifier"
+
+# Parameters of a machine, not of a model, which no file may set.
+LOCAL = ("memory", "n_jobs", "verbose")
+
+
+class Held(NamedTuple):
+    """What a fitted attribute holds: kinds of dtype, shapes by the names of their axes."""
+
+    kinds: str
+    shapes: tuple[str, ...]
+    may_be_none: bool = False
+    is_needed: bool = True
+
+
+class Step(NamedTuple):
+    """A class of steps: the arrays it learns, and the facts beside them."""
+
+    arrays: Mapping[str, Held] = {}
+    facts: tuple[str, ...] = ("n_features_in_",)
+    is_classifier: bool = False
+    checks: tuple[str, ...] = ("_validate_params",)  # methods that refuse wrong parameters
+    derived: tuple[str, ...] = ()  # attributes that the last check derives from the parameters
+
+
+def _held(*shapes: str, kinds: str = "f", none: bool = False, needed: bool = True) -> Held:
+    return Held(kinds, shapes, none, needed)
+
+
+_COUNT = _held("", kinds="iu", needed=False)
+_COUNTS = _held("", "any", kinds="iu", none=True, needed=False)
+_CLASSIFIER = Step(
+    {"coef_": _held("r n"), "intercept_": _held("r", ""), "n_iter_": _COUNTS},
+    is_classifier=True,
+)
+_OURS = ("_check_params", "_derive")
+_WINDOWS = ("n_features_in_", "n_channels_in_", "_fitted_on_table")
+
+STEPS: Mapping[str, Step] = {
+    "sklearn.preprocessing.StandardScaler": Step(
+        {
+            "mean_": _held("n", none=True),
+            "var_": _held("n", none=True),
+            "scale_": _held("n", none=True),
+            "n_samples_seen_": _held("", "n", kinds="iuf", needed=False),
+        }
+    ),
+    "sklearn.preprocessing.MinMaxScaler": Step(
+        {
+            **{name: _held("n") for name in ("min_", "scale_")},
+            **{name: _held("n") for name in ("data_min_", "data_max_", "data_range_")},
+            "n_samples_seen_": _COUNT,
+        }
+    ),
+    "sklearn.preprocessing.RobustScaler": Step(
+        {"center_": _held("n", none=True), "scale_": _held("n", none=True)}
+    ),
+    "sklearn.decomposition.PCA": Step(
+        {
+            "components_": _held("k n"),
+            "mean_": _held("n"),
+            **{
+                name: _held("k")
+                for name in ("explained_variance_", "explained_variance_ratio_", "singular_values_")
+            },
+            "noise_variance_": _held("", needed=False),
+            "n_components_": _COUNT,
+            "n_samples_": _COUNT,
+        }
+    ),
+    "sklearn.linear_model.LogisticRegression": _CLASSIFIER,
+    "sklearn.svm.LinearSVC": _CLASSIFIER,
+    "sklearn.linear_model.RidgeClassifier": Step(
+        {**_CLASSIFIER.arrays, "coef_": _held("r n", "n")}, is_classifier=True
+    ),
+    "sklearn.linear_model.SGDClassifier": Step(
+        {**_CLASSIFIER.arrays, "t_": _held("", kinds="iuf", needed=False)}, is_classifier=True
+    ),
+    "sklearn.linear_model.LinearRegression": Step(
+        {"coef_": _held("n", "t n"), "intercept_": _held("", "t")}
+    ),
+    "sklearn.linear_model.Ridge": Step(
+        {"coef_": _held("n", "t n"), "intercept_": _held("", "t"), "n_iter_": _COUNTS}
+    ),
+    "sklearn_pulse.preprocessing.WindowScaler": Step(
+        {"center_": _held("c", none=True), "scale_": _held("c", none=True)},
+        _WINDOWS,
+        checks=_OURS,
+    ),
+    "sklearn_pulse.preprocessing.BandpassFilter": Step(
+        facts=_WINDOWS, checks=_OURS, derived=("sos_",)
+    ),
+    "sklearn_pulse.preprocessing.Resampler": Step(
+        facts=_WINDOWS, checks=_OURS, derived=("up_", "down_")
+    ),
+    "sklearn_pulse.windows.SlidingWindows": Step(
+        facts=("n_features_in_", "n_channels_in_", "_is_tabular"), checks=("_check_parameters",)
+    ),
+}
+
+
+def class_of(name: str) -> type[Any]:
+    """Return the class that a listed name stands for."""
+    module, _, cls = name.rpartition(".")
+    return getattr(importlib.import_module(module), cls)
+
+
+def name_of(step: Any) -> str | None:
+    """Return the listed name of a step's class; None for any other class, subclasses included."""
+    for name in (*STEPS, PIPELINE, FROZEN, LABELED):
+        if type(step).__name__ == name.rpartition(".")[2] and type(step) is class_of(name):
+            return name
+    return None
+
+
+def check_fitted(name: str, step: Any) -> None:
+    """Raise unless the fitted attributes of a restored step agree with one another.
+
+    Parameters
+    ----------
+    name : str
+        Listed name of the class.
+    step : estimator
+        The step, with its parameters and all attributes of the file.
+
+    Raises
+    ------
+    ValueError
+        If an attribute is missing, or of a shape or type that does not go with the others.
+    """
+    known = STEPS[name]
+    sizes = {"n": step.n_features_in_, "c": getattr(step, "n_channels_in_", None)}
+    if known.is_classifier:
+        n_classes = _n_classes(step)
+        sizes["r"] = 1 if n_classes == 2 else n_classes
+    for attribute, held in known.arrays.items():
+        if attribute not in vars(step):
+            if held.is_needed:
+                raise ValueError(f"{name} lacks {attribute}: save the model again.")
+            continue
+        _check_array(f"{name}.{attribute}", getattr(step, attribute), held, sizes)
+    if name.endswith("WindowScaler") and (step.center_ is None) != (step.per != "channel"):
+        raise ValueError(f"{name} with per={step.per!r} has statistics that do not go with it.")
+
+
+def _n_classes(step: Any) -> int:
+    """Return the number of classes; raise unless they are sorted labels of one kind."""
+    classes = step.classes_
+    is_labels = isinstance(classes, np.ndarray) and classes.ndim == 1 and len(classes) > 1
+    if not is_labels or not np.array_equal(classes, np.unique(classes)):
+        raise ValueError("classes_ must be two or more different labels, in their order.")
+    return len(classes)
+
+
+def _check_array(name: str, value: Any, held: Held, sizes: dict[str, Any]) -> None:
+    """Raise unless an attribute is of one of its shapes; sizes of new axes are noted."""
+    if value is None and held.may_be_none:
+        return
+    array = np.asarray(value)
+    for axes in (shape.split() for shape in held.shapes):
+        if array.dtype.kind in held.kinds and _fits(array, axes, sizes):
+            return
+    raise ValueError(
+        f"{name} is {array.dtype} of shape {array.shape}, which does not go with the rest: save"
+        " the model again."
+    )
+
+
+def _fits(array: NDArray[Any], axes: list[str], sizes: dict[str, Any]) -> bool:
+    if len(axes) != array.ndim or 0 in array.shape:
+        return False
+    found = dict(zip(axes, array.shape, strict=True))
+    if any(sizes.get(axis, size) != size for axis, size in found.items() if axis != "any"):
+        return False
+    sizes |= found
+    return True
+
+
+def set_classes(step: Any, classes: Any) -> None:
+    """Set the classes of a classifier, in the form in which its class keeps them."""
+    if type(step).__name__ == "RidgeClassifier":
+        step._label_binarizer = LabelBinarizer(pos_label=1, neg_label=-1).fit(classes)
+    if not isinstance(getattr(type(step), "classes_", None), property):
+        step.classes_ = classes
+
+
+def check_one_label(step: Any) -> None:
+    """Raise if a classifier gives a sample several labels, which a file cannot say."""
+    binarizer = getattr(step, "_label_binarizer", None)
+    if binarizer is not None and binarizer.y_type_.startswith("multilabel"):
+        raise TypeError(
+            f"a file cannot hold a {type(step).__name__} of several labels per sample: fit one"
+            " classifier per label, or save the chain with skops (skops.io.dump)."
+        )

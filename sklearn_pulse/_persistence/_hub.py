@@ -1,0 +1,96 @@
+"""Models on the Hugging Face Hub, through huggingface_hub."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import os
+import re
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from ._files import CARD, CONFIG, WEIGHTS
+
+_NAME = re.compile(r"[\w.-]{1,96}/[\w.-]{1,96}", re.ASCII)
+_FILES = [f"{folder}{name}" for folder in ("", "step*/") for name in (CARD, CONFIG, WEIGHTS)]
+
+
+@contextlib.contextmanager
+def local_folder(name: str | os.PathLike[str], revision: str | None = None) -> Iterator[Path]:
+    """Yield the folder of a model: the folder itself, or a copy of a repository.
+
+    A file of a stranger cannot be a link out of the folder, since the copy holds files and no
+    links; the cache of huggingface_hub, which is made of links, stays as it is.
+
+    Parameters
+    ----------
+    name : path-like
+        A folder, or "organisation/name".
+    revision : str or None, default=None
+        Branch, tag or commit of the repository.
+
+    Yields
+    ------
+    Path
+        The folder.
+
+    Raises
+    ------
+    FileNotFoundError
+        If the name is neither a folder nor a repository that can be read.
+    """
+    if os.path.lexists(name) or not (isinstance(name, str) and _NAME.fullmatch(name)):
+        yield Path(name)
+        return
+    hub = _hub(f"there is no folder {name}: pass a folder that save_pretrained has written. To")
+    with tempfile.TemporaryDirectory(prefix="sklearn_pulse-") as home:
+        try:
+            cached = hub.snapshot_download(name, revision=revision, allow_patterns=_FILES)
+        except (OSError, ValueError) as error:  # the errors of huggingface_hub are of these
+            raise FileNotFoundError(
+                f"there is no folder {name}, and the Hugging Face Hub has no such model, or is out"
+                f" of reach ({type(error).__name__}: {error}). Pass a folder that save_pretrained"
+                " has written, or the name of a repository that you may read."
+            ) from error
+        copied = Path(home) / "model"
+        shutil.copytree(cached, copied)
+        yield copied
+
+
+def upload(folder: Path, repo_id: str, private: bool | None) -> str:
+    """Write a folder into a repository; return the address of the commit.
+
+    Parameters
+    ----------
+    folder : Path
+        Folder of a saved model.
+    repo_id : str
+        "organisation/name".
+    private : bool or None
+        Whether a new repository is private.
+
+    Returns
+    -------
+    str
+        Address of the commit.
+    """
+    if not isinstance(repo_id, str) or not _NAME.fullmatch(repo_id):
+        raise ValueError(f"repo_id must be 'organisation/name', got {repo_id!r}")
+    hub = _hub("to")
+    hub.create_repo(repo_id, private=private, exist_ok=True)
+    return str(hub.upload_folder(repo_id=repo_id, folder_path=folder))
+
+
+def _hub(start: str) -> Any:
+    """Import huggingface_hub; the error says what it is needed for."""
+    try:
+        return importlib.import_module("huggingface_hub")
+    except ImportError as error:
+        missing = FileNotFoundError if start.startswith("there") else ImportError
+        raise missing(
+            f"{start} read or write models of the Hugging Face Hub by 'organisation/name', install"
+            " huggingface_hub: pip install 'sklearn-pulse[hub]'."
+        ) from error

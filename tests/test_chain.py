@@ -1,0 +1,290 @@
+"""Whole chains in folders: what comes back, to the bit, and what is refused."""
+
+import shutil
+import sys
+import types
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.decomposition import PCA
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.exceptions import NotFittedError
+from sklearn.frozen import FrozenEstimator
+from sklearn.linear_model import (
+    LinearRegression,
+    LogisticRegression,
+    Ridge,
+    RidgeClassifier,
+    SGDClassifier,
+)
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer, MinMaxScaler, RobustScaler, StandardScaler
+from sklearn.svm import LinearSVC
+
+from sklearn_pulse import (
+    CrossPredictionTransformer,
+    PulseTransformer,
+    RandomEncoderTransformer,
+    load_pretrained,
+    push_to_hub,
+    save_pretrained,
+)
+from sklearn_pulse.evaluation import LabeledSubsetClassifier, make_linear_probe
+from sklearn_pulse.features import StatisticsTransformer
+from sklearn_pulse.preprocessing import BandpassFilter, Resampler, WindowScaler
+from sklearn_pulse.windows import SlidingWindows
+from tests.helpers import SMALL_ENCODER, make_windows
+from tests.persistence.helpers import pulse, read_config, write_config
+
+X = make_windows(24, n_timesteps=32)[0]
+y = np.array(["calm", "active", "asleep"])[np.arange(24) % 3]
+FEW = np.where(np.arange(24) < 12, np.arange(24) % 2, -1)
+
+
+def encoder(**params):
+    return RandomEncoderTransformer(**SMALL_ENCODER | {"random_state": 0} | params)
+
+
+def through(model, tmp_path):
+    save_pretrained(model, tmp_path / "chain")
+    return load_pretrained(tmp_path / "chain")
+
+
+CHAINS = {
+    "scaled": (make_pipeline(WindowScaler(), encoder(), make_linear_probe()), y),
+    "two classes": (make_pipeline(encoder(), LogisticRegression()), y == "calm"),
+    "window by window": (
+        make_pipeline(WindowScaler(per="window"), encoder(), RobustScaler(), RidgeClassifier()),
+        y,
+    ),
+    "two classes of ridge": (make_pipeline(encoder(), RidgeClassifier()), np.arange(24) % 2),
+    "filtered": (
+        make_pipeline(
+            BandpassFilter(None, 20, rate=64), Resampler(64, 32), encoder(), PCA(3), LinearSVC()
+        ),
+        y,
+    ),
+    "bags": (
+        make_pipeline(SlidingWindows(16, 8), encoder(), MinMaxScaler(), PCA(2, whiten=True)),
+        y,
+    ),
+    "few labels": (make_pipeline(encoder(), LabeledSubsetClassifier(make_linear_probe())), FEW),
+    "few labels, default": (make_pipeline(encoder(), LabeledSubsetClassifier()), FEW),
+    "gradient descent": (
+        make_pipeline(encoder(), "passthrough", SGDClassifier(loss="log_loss", random_state=0)),
+        y,
+    ),
+    "frozen": (make_pipeline(FrozenEstimator(encoder().fit(X)), StandardScaler(), LinearSVC()), y),
+    "ridge": (make_pipeline(encoder(), StandardScaler(with_mean=False), Ridge()), X[:, 0, 0]),
+    "two targets": (make_pipeline(encoder(), LinearRegression()), X[:, 0]),
+    "no intercept": (make_pipeline(encoder(), Ridge(fit_intercept=False)), X[:, 0, 0]),
+    "frames between": (
+        make_pipeline(encoder().set_output(transform="pandas"), StandardScaler(), LinearSVC()),
+        y,
+    ),
+    "statistics": (make_pipeline(StatisticsTransformer(), StandardScaler(), LinearSVC()), y),
+    "cross-prediction": (
+        make_pipeline(
+            CrossPredictionTransformer(num_kernels=84, embedding_dim=8, random_state=0), Ridge()
+        ),
+        X[:, 0, 0],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CHAINS)
+def test_a_loaded_chain_has_the_same_bits(name, tmp_path):
+    chain, target = CHAINS[name]
+    fitted = clone(chain).fit(X, target)
+    loaded = through(fitted, tmp_path)
+    for method in ("predict", "predict_proba", "decision_function", "transform"):
+        assert hasattr(loaded, method) == hasattr(fitted, method)
+        if hasattr(fitted, method):
+            expected = getattr(fitted, method)(X)
+            np.testing.assert_array_equal(getattr(loaded, method)(X), expected)
+    if hasattr(fitted, "classes_"):
+        np.testing.assert_array_equal(loaded.classes_, fitted.classes_)
+    assert loaded.n_features_in_ == fitted.n_features_in_
+    assert repr(clone(loaded)) == repr(clone(fitted))
+    clone(loaded).fit(X, target)
+
+
+def test_names_of_features_come_back(tmp_path):
+    chain = make_pipeline(encoder().set_output(transform="pandas"), StandardScaler(), LinearSVC())
+    loaded = through(chain.fit(X, y), tmp_path)
+    np.testing.assert_array_equal(loaded[1].feature_names_in_, chain[0].get_feature_names_out())
+
+
+def test_sampling_rate_and_channels_come_back(tmp_path):
+    chain = make_pipeline(encoder(sampling_rate=64), LinearSVC()).fit(X, y)
+    with pytest.raises(ValueError, match="100 Hz, but RandomEncoderTransformer was fitted on 64"):
+        through(chain, tmp_path)[0].transform(X, sampling_rate=100)
+
+
+def test_a_transformer_and_a_step_alone(tmp_path):
+    fitted = pulse(max_epochs=1).fit(X)
+    np.testing.assert_array_equal(through(fitted, tmp_path / "a").transform(X), fitted.transform(X))
+    scaler = StandardScaler().fit(X[:, 0])
+    loaded = through(scaler, tmp_path / "b")
+    np.testing.assert_array_equal(loaded.transform(X[:, 1]), scaler.transform(X[:, 1]))
+
+
+def test_a_folder_is_replaced_and_the_same_again(tmp_path):
+    chain = make_pipeline(encoder(), StandardScaler(), LinearSVC()).fit(X, y)
+    save_pretrained(chain, tmp_path / "chain")
+    first = {p: p.read_bytes() for p in (tmp_path / "chain").rglob("*") if p.is_file()}
+    assert len(first) == 6
+    save_pretrained(load_pretrained(tmp_path / "chain"), tmp_path / "chain")
+    assert {p: p.read_bytes() for p in (tmp_path / "chain").rglob("*") if p.is_file()} == first
+    card = tmp_path / "chain" / "step0" / "README.md"
+    card.write_text(card.read_text() + "BSD")
+    with pytest.raises(FileExistsError, match="was edited since it was written"):
+        save_pretrained(chain, tmp_path / "chain")
+
+
+def test_the_card_names_the_steps(tmp_path):
+    chain = make_pipeline(encoder(), StandardScaler(), LogisticRegression()).fit(X, y)
+    save_pretrained(chain, tmp_path / "chain")
+    card = (tmp_path / "chain" / "README.md").read_text()
+    assert "- standardscaler: StandardScaler" in card and "`step0`" in card
+    assert "classes ['active', 'asleep', 'calm']" in card
+
+
+class Subclass(StandardScaler):
+    """A class outside the list."""
+
+
+@pytest.mark.parametrize(
+    "step",
+    [RandomForestClassifier(3), make_pipeline(FunctionTransformer(), LinearSVC()), Subclass()],
+)
+def test_an_unknown_step_is_refused_by_name(step, tmp_path):
+    name = type(step[0] if hasattr(step, "steps") else step).__name__
+    chain = make_pipeline(encoder(), step).fit(X, y)
+    with pytest.raises(TypeError, match=rf"cannot hold a .*\.{name}: .*skops"):
+        save_pretrained(chain, tmp_path / "chain")
+    assert not list(tmp_path.iterdir())
+
+
+def test_several_labels_per_sample_are_refused(tmp_path):
+    several = np.column_stack([np.arange(24) % 2, np.arange(24) % 3 == 0, np.arange(24) % 5 == 0])
+    chain = make_pipeline(encoder(), RidgeClassifier()).fit(X, several.astype(int))
+    with pytest.raises(TypeError, match="several labels per sample"):
+        save_pretrained(chain, tmp_path / "chain")
+
+
+def test_what_is_not_fitted_is_refused(tmp_path):
+    with pytest.raises(NotFittedError):
+        save_pretrained(make_pipeline(encoder(), LinearSVC()), tmp_path / "chain")
+
+
+def test_a_parameter_that_was_changed_after_fit(tmp_path):
+    chain = make_pipeline(Resampler(64, 32), encoder(), LinearSVC()).fit(X, y)
+    chain[0].set_params(to_rate=16)
+    with pytest.raises(ValueError, match="cannot be saved: Resampler was fitted with other param"):
+        save_pretrained(chain, tmp_path / "chain")
+
+
+def test_a_solution_that_is_no_number(tmp_path):
+    chain = make_pipeline(encoder(), LinearSVC()).fit(X, y)
+    chain[-1].coef_[:] = np.nan
+    with pytest.raises(ValueError, match="cannot be saved: .*coef_' holds NaN"):
+        save_pretrained(chain, tmp_path / "chain")
+
+
+def test_steps_that_do_not_fit_each_other(tmp_path):
+    save_pretrained(make_pipeline(encoder(), LinearSVC()).fit(X, y), tmp_path / "chain")
+    shutil.rmtree(tmp_path / "chain" / "step0")
+    encoder(embedding_dim=4).fit(X).save_pretrained(tmp_path / "chain" / "step0")
+    with pytest.raises(ValueError, match="LinearSVC takes 8 features, but 4 come before it"):
+        load_pretrained(tmp_path / "chain")
+
+
+def test_a_chain_that_was_changed_is_refused(tmp_path):
+    save_pretrained(make_pipeline(encoder(), LinearSVC()).fit(X, y), tmp_path / "chain")
+    config = read_config(tmp_path / "chain")
+    config["chain"]["steps"][1][1]["class"] = "os.system"
+    write_config(tmp_path / "chain", config)
+    with pytest.raises(ValueError, match="'os.system' is unknown; known are .*skops"):
+        load_pretrained(tmp_path / "chain")
+
+
+def test_a_chain_is_not_one_transformer(tmp_path):
+    save_pretrained(make_pipeline(encoder(), LinearSVC()).fit(X, y), tmp_path / "chain")
+    with pytest.raises(ValueError, match="holds a chain of steps.*sklearn_pulse.load_pretrained"):
+        PulseTransformer.from_pretrained(tmp_path / "chain")
+
+
+# --- the Hugging Face Hub, offline ---
+
+
+@pytest.fixture
+def hub(tmp_path, monkeypatch):
+    """A module with the functions of huggingface_hub, whose repositories are folders here."""
+    repositories = tmp_path / "hub"
+
+    def create_repo(repo_id, *, private=None, exist_ok=False):
+        (repositories / repo_id).mkdir(parents=True, exist_ok=exist_ok)
+
+    def upload_folder(*, repo_id, folder_path):
+        shutil.copytree(folder_path, repositories / repo_id, dirs_exist_ok=True)
+        return f"https://huggingface.co/{repo_id}/commit/0"
+
+    def snapshot_download(repo_id, *, revision=None, allow_patterns=None):
+        if revision is not None or not (repositories / repo_id).is_dir():
+            raise OSError("404 Client Error")
+        cache = tmp_path / "cache" / repo_id  # links to files, as the cache of huggingface_hub
+        for path in (repositories / repo_id).rglob("*"):
+            if path.is_file() and any(path.match(pattern) for pattern in allow_patterns):
+                link = cache / path.relative_to(repositories / repo_id)
+                link.parent.mkdir(parents=True, exist_ok=True)
+                link.symlink_to(path)
+        return str(cache)
+
+    module = types.SimpleNamespace(
+        create_repo=create_repo, upload_folder=upload_folder, snapshot_download=snapshot_download
+    )
+    monkeypatch.setitem(sys.modules, "huggingface_hub", module)
+    return repositories
+
+
+def test_to_the_hub_and_back(hub):
+    chain = make_pipeline(encoder(), StandardScaler(), LinearSVC()).fit(X, y)
+    assert "lab/chain" in push_to_hub(chain, "lab/chain", private=True)
+    loaded = load_pretrained("lab/chain")
+    np.testing.assert_array_equal(loaded.decision_function(X), chain.decision_function(X))
+    fitted = encoder().fit(X)
+    fitted.push_to_hub("lab/encoder")
+    restored = RandomEncoderTransformer.from_pretrained("lab/encoder")
+    np.testing.assert_array_equal(restored.transform(X), fitted.transform(X))
+
+
+def test_a_folder_goes_before_a_repository(hub, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    fitted = encoder().fit(X)
+    fitted.save_pretrained("lab/encoder")
+    restored = RandomEncoderTransformer.from_pretrained("lab/encoder")
+    np.testing.assert_array_equal(restored.transform(X), fitted.transform(X))
+
+
+@pytest.mark.parametrize("read", [load_pretrained, PulseTransformer.from_pretrained])
+def test_a_name_that_is_neither(hub, read):
+    with pytest.raises(
+        FileNotFoundError, match="there is no folder lab/none, and the Hugging Face Hub has no such"
+    ):
+        read("lab/none")
+    encoder().fit(X).push_to_hub("lab/none")
+    with pytest.raises(FileNotFoundError, match="404"):
+        read("lab/none", revision="commit")
+
+
+@pytest.mark.parametrize("read", [load_pretrained, PulseTransformer.from_pretrained])
+def test_without_huggingface_hub(read, monkeypatch):
+    monkeypatch.setitem(sys.modules, "huggingface_hub", None)
+    with pytest.raises(FileNotFoundError, match=r"no folder lab/none: .*sklearn-pulse\[hub\]"):
+        read("lab/none")
+    with pytest.raises(ImportError, match=r"sklearn-pulse\[hub\]"):
+        push_to_hub(encoder().fit(X), "lab/none")
+    with pytest.raises(ValueError, match="repo_id must be 'organisation/name'"):
+        push_to_hub(encoder().fit(X), "none")
