@@ -23,6 +23,7 @@ from ._warnings import warn_user
 from .features._autocorrelation import AutocorrelationTransformer
 from .features._base import BaseFeatureTransformer, check_features, overflow_is_found
 from .features._convolutions import N_KERNELS, POOLINGS
+from .features._interval_quantile import IntervalQuantileTransformer
 from .features._moments import (
     Fold,
     half_moments,
@@ -47,13 +48,13 @@ from .features._statistics import StatisticsTransformer
 _SAMPLE = 5000  # windows that the scales and the principal components come from
 _HALF_COMPONENTS = 800  # largest number of principal components of half a window
 _N_REPORTED = 20  # leading directions whose predictability is reported
-_BLOCKS = ("statistics", "autocorrelation", "minirocket", "multirocket")
+_BLOCKS = ("statistics", "autocorrelation", "minirocket", "multirocket", "quantiles")
 
 
 class CrossPredictionTransformer(BaseFeatureTransformer):
     """Features that predict another view of the same recording, in closed form.
 
-    Four blocks of fixed features (statistics, autocorrelation, MiniRocket and MultiRocket) are
+    Blocks of fixed features (statistics, autocorrelation, MiniRocket and MultiRocket) are
     stacked and reduced to their principal components. A linear map keeps what predicts the next
     window of the recording, or the other half of the window, and removes a share of what stays
     constant through a recording. No network is trained, and no label is used.
@@ -77,9 +78,10 @@ class CrossPredictionTransformer(BaseFeatureTransformer):
     num_kernels : int, default=10_000
         Number of pairs of a kernel and a bias of MiniRocket, at least 84. MultiRocket has an
         eighth of it, with four poolings each of the windows and of their differences.
-    block_weights : sequence of four floats, default=(0.1, 0.05, 0.6, 0.25)
-        Shares of the variance of the blocks: statistics, autocorrelation, MiniRocket and
-        MultiRocket. A block of share 0 is left out.
+    block_weights : sequence of four or five floats, default=(0.1, 0.05, 0.6, 0.25)
+        Shares of the variance of the blocks: statistics, autocorrelation, MiniRocket, MultiRocket
+        and, if there are five, quantiles on intervals, which help with heart rhythm. A block of
+        share 0 is left out.
     rho : float, default=1.5e-4
         Ridge of the regressions, as a share of the total variance.
     bag_pooling : {"mean", "max"}, default="mean"
@@ -384,10 +386,11 @@ class CrossPredictionTransformer(BaseFeatureTransformer):
                 ),
                 0.0,
             ),
+            (IntervalQuantileTransformer(), 0.0),
         ]
         stacked = [
             StackedBlock(name, *block, float(share))
-            for name, block, share in zip(_BLOCKS, blocks, self.block_weights, strict=True)
+            for name, block, share in zip(_BLOCKS, blocks, self.block_weights, strict=False)
             if share > 0
         ]
         return FeatureStack(stacked, n_components)
@@ -474,12 +477,12 @@ def _automatic(kappa: float) -> float:
 
 
 def _check_weights(weights: Any) -> None:
-    """Raise unless `weights` are four numbers of at least 0, with a positive sum."""
+    """Raise unless `weights` are four or five numbers of at least 0, with a positive sum."""
     example = "pass for example block_weights=(0.1, 0.05, 0.6, 0.25)"
     if isinstance(weights, str) or not isinstance(weights, Sequence | np.ndarray):
         raise TypeError(f"block_weights must be a sequence of numbers, got {weights!r}; {example}")
-    if len(weights) != len(_BLOCKS):
-        raise ValueError(f"block_weights must be four numbers, got {weights!r}; {example}")
+    if len(weights) not in (len(_BLOCKS) - 1, len(_BLOCKS)):
+        raise ValueError(f"block_weights must be four or five numbers, got {weights!r}; {example}")
     for weight in weights:
         check_real("each of block_weights", weight)
     if not any(weights):

@@ -235,7 +235,7 @@ def test_other_lengths():
         ({"alpha": 1.5}, "alpha must be"),
         ({"alpha": "half"}, "alpha must be"),
         ({"views": "both"}, "views must be"),
-        ({"block_weights": (1, 1)}, "block_weights must be four numbers"),
+        ({"block_weights": (1, 1)}, "block_weights must be four or five numbers"),
         ({"block_weights": (0, 0, 0, 0)}, "must not all be 0"),
         ({"block_weights": (1, -1, 0, 0)}, "each of block_weights must be"),
         ({"rho": 0.0}, "rho must be"),

@@ -2,12 +2,14 @@
 
 from ._autocorrelation import AutocorrelationTransformer
 from ._convolutions import ConvolutionBank
+from ._interval_quantile import IntervalQuantileTransformer
 from ._random_convolution import RandomConvolutionTransformer
 from ._statistics import StatisticsTransformer
 
 __all__ = [
     "AutocorrelationTransformer",
     "ConvolutionBank",
+    "IntervalQuantileTransformer",
     "RandomConvolutionTransformer",
     "StatisticsTransformer",
 ]

@@ -124,7 +124,7 @@ class StatisticsTransformer(BaseFeatureTransformer):
         observed = np.ones(signal.shape, dtype=bool)
         if block.observed is not None:
             observed &= block.observed[:, None, :]
-            signal = _without_gaps(signal, block.observed)
+            signal = without_gaps(signal, block.observed)
             # A window without an observed step counts nowhere; zeros keep its moments finite.
             observed |= ~np.asarray(block.observed.any(1, keepdims=True))[:, None, :]
         features = [_moments(signal, observed), _log_band_powers(signal, self.n_bands_)]
@@ -153,7 +153,7 @@ class StatisticsTransformer(BaseFeatureTransformer):
         return np.asarray([f"channel{c}_{name}" for c in channels for name in names], dtype=object)
 
 
-def _without_gaps(signal: NDArray[np.float64], observed: NDArray[np.bool_]) -> NDArray[np.float64]:
+def without_gaps(signal: NDArray[np.float64], observed: NDArray[np.bool_]) -> NDArray[np.float64]:
     """Bridge the missing steps of each window by straight lines.
 
     `signal` has the shape (n, n_channels, n_timesteps) and `observed` (n, n_timesteps). A window
