@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 from ._version import __version__
 
 if TYPE_CHECKING:
-    from ._chain import load_pretrained, push_to_hub, save_pretrained
+    from ._chain import export, load_pretrained, push_to_hub, save_pretrained
     from ._cross_prediction import CrossPredictionTransformer
     from ._finetune import FineTuneClassifier
     from ._finetune_regressor import FineTuneRegressor
@@ -23,6 +23,7 @@ _HOMES = {
     "PulseOracleTransformer": "._oracle",
     "PulseTransformer": "._pulse",
     "RandomEncoderTransformer": ".baselines",
+    "export": "._chain",
     "load_pretrained": "._chain",
     "push_to_hub": "._chain",
     "save_pretrained": "._chain",
@@ -36,6 +37,7 @@ __all__ = [
     "PulseTransformer",
     "RandomEncoderTransformer",
     "__version__",
+    "export",
     "load_pretrained",
     "push_to_hub",
     "save_pretrained",

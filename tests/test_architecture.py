@@ -49,6 +49,7 @@ ALLOWED = {
     "theory": {"_parameters"},
     "augmentations": {"functional"},
     # 2. parts
+    "_export": {"networks"},
     "_tensor_files": {"_pickles"},
     "_training": {"_warnings"},
     "_data": {"_data._validation", "_data._labels", "_training", "_warnings"},
@@ -87,7 +88,15 @@ ALLOWED = {
     },
     "baselines": METHOD | {"augmentations", "features", "windows"},
     # 5. on top
-    "_chain": {"_persistence", "_training", "_version", "_warnings"},
+    "_chain": {
+        "_export",
+        "_parameters",
+        "_persistence",
+        "_training",
+        "_version",
+        "_warnings",
+        "base",
+    },
     "interop": {"_persistence", "_pulse", "_signals", "_tensor_files"},
     "panel": {"_commit", "_pulse", "_training", "base", "baselines", "features", "windows"},
     "plotting": {

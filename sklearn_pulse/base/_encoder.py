@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -299,6 +300,45 @@ class WindowEmbedder(
                 )
             weights[name] = value.detach().cpu().clone(memory_format=torch.contiguous_format)
         return weights
+
+    def export(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        format: str = "onnx",
+        units: Sequence[str] | None = None,
+    ) -> dict[str, Any]:
+        """Write the encoder as a graph, for programs without Python.
+
+        The graph reads windows of shape (batch, n_timesteps, n_channels), float32, channels last,
+        where NaN is missing, and gives what `transform` gives. :func:`sklearn_pulse.export` does
+        the same for a pipeline, and says more.
+
+        Parameters
+        ----------
+        path : path-like
+            The file; an earlier file is replaced.
+        format : {"onnx", "torch"}, default="onnx"
+            "onnx" for onnxruntime and others, which needs the extra ``export``; "torch" for
+            :func:`torch.export.load`.
+        units : sequence of str or None, default=None
+            Unit of each channel, for the signature.
+
+        Returns
+        -------
+        dict
+            The signature, which the file holds too.
+
+        Raises
+        ------
+        ImportError
+            If a package that the format needs is not installed.
+        ValueError
+            If torch cannot write the encoder as a graph for every batch.
+        """
+        from .._chain import export  # it stands above this room
+
+        return export(self, path, format=format, units=units)
 
     def _training_record(self) -> tuple[list[dict[str, Any]], int | None]:
         selected = dict(self.net_.callbacks_).get("select_weights")

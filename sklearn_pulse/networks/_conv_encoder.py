@@ -8,6 +8,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from ._base import Encoder
+from ._exporting import is_exporting
 from ._time import mask_steps, pool_steps
 from ._transformer import Drop, TokenBatchNorm
 
@@ -122,7 +123,7 @@ class ConvBlock(nn.Module):
             observed = _any_of(observed, x.shape[1], width, self.stride, left)
         x = mask_steps(F.relu(self.norm(x, observed)), observed)
         # After the ReLU no value is below zero, so the zeros of unobserved steps never win.
-        x = F.max_pool1d(x.transpose(1, 2), 2, stride=2, padding=1).transpose(1, 2)
+        x = _maxima(x.transpose(1, 2), 2, stride=2, padding=1).transpose(1, 2)
         if observed is not None:
             observed = _any_of(observed, x.shape[1], 2, 2, 1)
         return x, observed
@@ -286,4 +287,16 @@ def _any_of(observed: Tensor, n_outputs: int, width: int, stride: int, left: int
     (batch, n_outputs).
     """
     right = (n_outputs - 1) * stride + width - left - observed.shape[1]
-    return F.pad(observed, (left, right), value=False).unfold(1, width, stride).any(-1)
+    if not is_exporting():
+        return F.pad(observed, (left, right), value=False).unfold(1, width, stride).any(-1)
+    padded = F.pad(observed.float(), (left, right))
+    return _maxima(padded.unsqueeze(1), width, stride).squeeze(1) > 0
+
+
+def _maxima(x: Tensor, width: int, stride: int, padding: int = 0) -> Tensor:
+    """Return the maxima over `width` steps of windows (batch, n_channels, n_timesteps)."""
+    if not is_exporting():
+        return F.max_pool1d(x, width, stride=stride, padding=padding)
+    # In one dimension torch takes the length of the example for the length of all windows.
+    pooled = F.max_pool2d(x.unsqueeze(2), (1, width), stride=(1, stride), padding=(0, padding))
+    return pooled.squeeze(2)

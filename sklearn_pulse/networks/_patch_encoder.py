@@ -128,7 +128,7 @@ class PatchEncoder(Encoder):
         tokens = self.embed(patches.flatten(0, 1)) + self.positions[1:]
         if drop is not None:
             tokens = drop(tokens)
-        cls = (self.cls_token + self.positions[0]).expand(len(tokens), 1, -1)
+        cls = (self.cls_token + self.positions[0]).expand(tokens.shape[0], 1, -1)
         tokens = torch.cat([cls, tokens], dim=1)
         if visible is not None:
             visible = torch.cat([torch.ones_like(visible[:, :1]), attendable(visible)], dim=1)

@@ -1,0 +1,185 @@
+"""Linear steps as layers of a graph."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from numpy.typing import ArrayLike, NDArray
+from torch import Tensor, nn
+
+_ONE_VERSUS_REST = "one versus rest"
+
+
+class Affine(nn.Module):
+    """Map of each column: subtract the centre, multiply by the factor, add the shift.
+
+    The centre is subtracted in two parts, so that an offset that is large beside the spread loses
+    no precision in float32.
+
+    Parameters
+    ----------
+    center, factor, shift : array-like of shape (n_columns,), or scalar
+        What each column is mapped by.
+    limits : tuple of float, or None, default=None
+        Range that the results are clipped to.
+    """
+
+    def __init__(
+        self,
+        center: ArrayLike = 0.0,
+        factor: ArrayLike = 1.0,
+        shift: ArrayLike = 0.0,
+        limits: tuple[float, float] | None = None,
+    ) -> None:
+        super().__init__()
+        centre = np.asarray(center, dtype=np.float64)
+        coarse = centre.astype(np.float32)
+        self.coarse, self.fine = _fixed(coarse), _fixed(centre - coarse)
+        self.factor, self.shift = _fixed(factor), _fixed(shift)
+        self.limits = limits
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Map the last axis."""
+        y = ((x - self.coarse) - self.fine) * self.factor + self.shift
+        return y if self.limits is None else y.clamp(*self.limits)
+
+
+class Linear(nn.Module):
+    """Products with coefficients, plus the intercept; one column of coefficients gives no axis.
+
+    Parameters
+    ----------
+    coef : array-like of shape (n_outputs, n_columns) or (n_columns,)
+        Coefficients.
+    intercept : array-like of shape (n_outputs,), or scalar
+        Intercept.
+    """
+
+    def __init__(self, coef: NDArray[Any], intercept: ArrayLike) -> None:
+        super().__init__()
+        self.is_single = coef.ndim == 1
+        self.coef = _fixed(np.atleast_2d(coef))
+        self.intercept = _fixed(np.broadcast_to(intercept, len(np.atleast_2d(coef))))
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Map the last axis."""
+        y = F.linear(x, self.coef, self.intercept)
+        return y.squeeze(-1) if self.is_single else y
+
+
+class Probabilities(nn.Module):
+    """Probability of each class from the decision values of a linear classifier.
+
+    Parameters
+    ----------
+    kind : {"softmax", "one versus rest"}
+        How several classes share the probability; two classes have a sigmoid.
+    """
+
+    def __init__(self, kind: str) -> None:
+        super().__init__()
+        self.kind = kind
+
+    def forward(self, scores: Tensor) -> Tensor:
+        """Return probabilities, shape (batch, n_classes)."""
+        if scores.ndim == 1:
+            p = torch.sigmoid(scores)
+            return torch.stack([1 - p, p], dim=1)
+        if self.kind == "softmax":
+            return torch.softmax(scores, dim=1)
+        p = torch.sigmoid(scores)
+        return p / p.sum(1, keepdim=True)
+
+
+def layer_of(step: Any) -> nn.Module:
+    """Return the layer of a fitted step that is not the last one.
+
+    Parameters
+    ----------
+    step : estimator
+        A fitted step.
+
+    Returns
+    -------
+    torch.nn.Module
+        From rows to rows.
+
+    Raises
+    ------
+    TypeError
+        If the step has no layer.
+    """
+    name = type(step).__name__
+    if name == "WindowScaler" and step.per == "channel" or name == "RobustScaler":
+        return Affine(_or(step.center_, 0.0), 1 / _or(step.scale_, 1.0))
+    if name == "StandardScaler":
+        center = step.mean_ if step.with_mean else 0.0
+        return Affine(center, 1 / _or(step.scale_, 1.0))
+    if name == "MinMaxScaler":
+        limits = tuple(map(float, step.feature_range)) if step.clip else None
+        return Affine(0.0, step.scale_, step.min_, limits)  # type: ignore[arg-type]
+    if name == "PCA":
+        scale = 1 / np.sqrt(step.explained_variance_) if step.whiten else 1.0
+        products = Linear(step.components_, 0.0)
+        return nn.Sequential(Affine(step.mean_), products, Affine(0.0, scale))
+    raise TypeError(
+        f"{name} has no graph. A WindowScaler with per='channel', then a transformer with an"
+        " encoder, then StandardScaler, MinMaxScaler, RobustScaler, PCA and a linear model have"
+        " one: do other steps before the graph, or serve the chain by save_pretrained."
+    )
+
+
+def last_layer(step: Any) -> tuple[nn.Module, str, dict[str, Any]]:
+    """Return the layer of a fitted last step, the method that it replaces, and its output.
+
+    Parameters
+    ----------
+    step : estimator
+        The step.
+
+    Returns
+    -------
+    layer : torch.nn.Module
+        From rows to results.
+    method : str
+        Name of the method of the chain that gives the same.
+    output : dict
+        Name, axes and classes of the output.
+    """
+    if not hasattr(step, "coef_"):
+        return layer_of(step), "transform", {"name": "embedding", "dims": ["batch", "feature"]}
+    coef = step.coef_
+    if not hasattr(step, "classes_"):
+        dims = ["batch"] if coef.ndim == 1 else ["batch", "target"]
+        return Linear(coef, step.intercept_), "predict", {"name": "prediction", "dims": dims}
+    if len(step.classes_) == 2:
+        coef = coef.reshape(-1)
+    linear = Linear(coef, step.intercept_)
+    classes = {"classes": step.classes_.tolist()}
+    if hasattr(step, "predict_proba") and getattr(step, "loss", "log_loss") == "log_loss":
+        layer = nn.Sequential(linear, Probabilities(_sharing(step)))
+        dims = ["batch", "class"]
+        return layer, "predict_proba", {"name": "probabilities", "dims": dims, **classes}
+    dims = ["batch"] if coef.ndim == 1 else ["batch", "class"]
+    return linear, "decision_function", {"name": "scores", "dims": dims, **classes}
+
+
+def _sharing(step: Any) -> str:
+    """Return how several classes of a classifier share the probability."""
+    one_versus_rest = getattr(step, "solver", None) == "liblinear" or hasattr(step, "loss")
+    if one_versus_rest or getattr(step, "multi_class", None) == "ovr":
+        return _ONE_VERSUS_REST
+    return "softmax"
+
+
+def _or(value: Any, default: float) -> Any:
+    return default if value is None else value
+
+
+def _fixed(values: ArrayLike) -> nn.Parameter:
+    """Return values that are part of a graph and never trained."""
+    data = torch.tensor(np.asarray(values, dtype=np.float32))
+    return nn.Parameter(data, requires_grad=False)

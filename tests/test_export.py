@@ -1,0 +1,245 @@
+"""Graphs of encoders and chains: equal to the estimator, for every batch and length."""
+
+import json
+import sys
+import warnings
+
+import numpy as np
+import pytest
+import torch
+from sklearn.decomposition import PCA
+from sklearn.exceptions import NotFittedError
+from sklearn.linear_model import (
+    LinearRegression,
+    LogisticRegression,
+    Ridge,
+    RidgeClassifier,
+    SGDClassifier,
+)
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import MinMaxScaler, RobustScaler, StandardScaler
+from sklearn.svm import LinearSVC
+
+from sklearn_pulse import CrossPredictionTransformer, RandomEncoderTransformer, export
+from sklearn_pulse._chain._layers import last_layer
+from sklearn_pulse._export import EncoderGraph
+from sklearn_pulse.evaluation import LabeledSubsetClassifier, make_linear_probe
+from sklearn_pulse.preprocessing import Resampler, WindowScaler
+from tests.helpers import SMALL_ENCODER, make_windows
+from tests.persistence.helpers import pulse
+from tests.test_common import CLASSES, fit, small
+
+X = make_windows(24, n_timesteps=32)[0]
+y = np.array(["calm", "active", "asleep"])[np.arange(24) % 3]
+BATCHES = [(1, 32), (7, 32), (2, 9), (3, 80), (4, 1)]
+export_needs_torch = pytest.mark.skipif(
+    not hasattr(torch.export.Dim, "DYNAMIC"), reason="needs torch 2.6"
+)
+pytestmark = export_needs_torch
+
+
+def encoder(**params):
+    return RandomEncoderTransformer(**SMALL_ENCODER | {"random_state": 0} | params)
+
+
+def windows(n, length, offset=0.0):
+    """Windows with missing steps, in all channels or in one; the first is complete."""
+    x = np.random.default_rng(n + length).normal(size=(n, length, 2)) + offset
+    x[1:, 1 : length // 2] = np.nan
+    x[-1, length // 2 + 1 :: 3, 0] = np.nan
+    return x.astype(np.float32)
+
+
+def assert_equal(run, estimator, batches=BATCHES, method="transform", offset=0.0):
+    for n, length in batches:
+        x = windows(n, length, offset)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # of windows longer than those of fit
+            expected = getattr(estimator, method)(x)
+        found = run(x)
+        assert found.shape == expected.shape
+        np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5)
+
+
+def torch_program(path):
+    """A function of windows, and the signature in the file."""
+    extra = {"signature.json": ""}
+    module = torch.export.load(path, extra_files=extra).module()
+    return lambda x: module(torch.from_numpy(x)).detach().numpy(), json.loads(
+        extra["signature.json"]
+    )
+
+
+def onnx_program(path):
+    onnxruntime = pytest.importorskip("onnxruntime")
+    session = onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])
+    signature = json.loads(session.get_modelmeta().custom_metadata_map["signature"])
+    (given,), (result,) = session.get_inputs(), session.get_outputs()
+    assert given.name == signature["input"]["name"]
+    assert given.shape == signature["input"]["dims"]
+    assert result.name == signature["output"]["name"]
+    return lambda x: session.run(None, {given.name: x})[0], signature
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    return encoder(sampling_rate=64, channel_names=["ecg", "ppg"]).fit(X)
+
+
+def test_a_chain_under_onnxruntime(tmp_path):
+    """From raw counts to probabilities in one graph."""
+    for name in ("onnx", "onnxscript", "onnxruntime"):
+        pytest.importorskip(name)
+    chain = make_pipeline(
+        WindowScaler(),
+        pulse(max_epochs=1, sampling_rate=64, channel_names=["ecg", "ppg"]),
+        LabeledSubsetClassifier(make_linear_probe()),
+    )
+    chain.fit(1e5 + X, y)
+    signature = export(chain, tmp_path / "chain.onnx", units=["counts", "counts"])
+    run, stored = onnx_program(tmp_path / "chain.onnx")
+    assert stored == signature
+    assert_equal(run, chain, method="predict_proba", offset=1e5)
+    steps = ["WindowScaler", "PulseTransformer", "StandardScaler", "LogisticRegression"]
+    assert signature["steps"] == steps
+    assert signature["input"] | {"n_timesteps_at_fit": 32} == {
+        "name": "windows",
+        "dims": ["batch", "time", 2],
+        "dtype": "float32",
+        "missing": "NaN",
+        "n_timesteps_at_fit": 32,
+        "channel_names": ["ecg", "ppg"],
+        "units": ["counts", "counts"],
+        "sampling_rate": 64.0,
+    }
+    assert signature["output"]["name"] == "probabilities"
+    assert signature["output"]["classes"] == ["active", "asleep", "calm"]
+
+
+def test_an_encoder_as_a_program_of_torch(fitted, tmp_path):
+    signature = fitted.export(tmp_path / "encoder.pt2", format="torch")
+    run, stored = torch_program(tmp_path / "encoder.pt2")
+    assert stored == signature
+    assert signature["output"] == {
+        "name": "embedding",
+        "dims": ["batch", "feature"],
+        "dtype": "float32",
+    }
+    assert_equal(run, fitted)
+    unseen = np.full((1, 32, 2), np.nan, dtype=np.float32)
+    assert not np.isfinite(run(unseen)).any()
+
+
+def test_channels_first_and_one_length(tmp_path):
+    """The graph has its axes in the order of the signature, whatever the estimator's."""
+    cls = next(cls for cls in CLASSES if cls.__name__ == "TimeMAETransformer")
+    model = small(cls, input_layout="nct").fit(X.swapaxes(1, 2))
+    signature = model.export(tmp_path / "model", format="torch")
+    assert signature["input"]["dims"] == ["batch", 32, 2]
+    run, _ = torch_program(tmp_path / "model")
+    x = windows(5, 32)
+    expected = model.transform(x.swapaxes(1, 2))
+    np.testing.assert_allclose(run(x), expected, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("cls", CLASSES, ids=lambda cls: cls.__name__)
+def test_every_method_under_onnxruntime(cls, tmp_path):
+    for name in ("onnx", "onnxscript", "onnxruntime"):
+        pytest.importorskip(name)
+    model = fit(small(cls), X)
+    model.export(tmp_path / "model.onnx")
+    run, _ = onnx_program(tmp_path / "model.onnx")
+    batches = BATCHES[:4] if cls._variable_length else BATCHES[:2]
+    assert_equal(run, model, batches)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("format", ["onnx", "torch"])
+def test_the_published_sizes(format, tmp_path):
+    for name in ("onnx", "onnxscript", "onnxruntime") if format == "onnx" else ():
+        pytest.importorskip(name)
+    model = RandomEncoderTransformer(random_state=0).fit(X)
+    model.export(tmp_path / "model", format=format)
+    read = onnx_program if format == "onnx" else torch_program
+    assert_equal(read(tmp_path / "model")[0], model, [(1, 32), (7, 128), (2, 1500)])
+
+
+LAST = [
+    (LogisticRegression(), y, "predict_proba"),
+    (LogisticRegression(), y == "calm", "predict_proba"),
+    (LogisticRegression(solver="liblinear"), y == "calm", "predict_proba"),
+    (SGDClassifier(loss="log_loss", random_state=0), y, "predict_proba"),
+    (SGDClassifier(random_state=0), y == "calm", "decision_function"),
+    (LinearSVC(), y, "decision_function"),
+    (LinearSVC(fit_intercept=False), y == "calm", "decision_function"),
+    (RidgeClassifier(), y, "decision_function"),
+    (RidgeClassifier(), y == "calm", "decision_function"),
+    (Ridge(), X[:, 0, 0], "predict"),
+    (Ridge(fit_intercept=False), X[:, 0], "predict"),
+    (LinearRegression(), X[:, 0], "predict"),
+    (StandardScaler(with_std=False), y, "transform"),
+    (StandardScaler(with_mean=False), y, "transform"),
+    (MinMaxScaler(clip=True), y, "transform"),
+    (RobustScaler(), y, "transform"),
+    (PCA(2, whiten=True), y, "transform"),
+]
+
+
+@pytest.mark.parametrize(("step", "target", "method"), LAST, ids=lambda value: str(value)[:40])
+def test_every_last_step(step, target, method):
+    rows = np.random.default_rng(0).normal(3, 2, size=(24, 8)).astype(np.float32)
+    step.fit(rows, target)
+    layer, found, output = last_layer(step)
+    assert found == method
+    expected = getattr(step, method)(2 * rows)
+    result = layer(torch.from_numpy(2 * rows)).numpy()
+    assert result.shape == expected.shape and len(output["dims"]) == expected.ndim
+    np.testing.assert_allclose(result, expected, rtol=1e-5, atol=1e-5)
+
+
+def test_steps_without_a_graph_are_refused_by_name(tmp_path):
+    chain = make_pipeline(Resampler(64, 32), encoder(), LinearSVC()).fit(X, y)
+    with pytest.raises(TypeError, match="Resampler has no graph.*before the graph, or serve"):
+        export(chain, tmp_path / "chain.onnx")
+    window_by_window = make_pipeline(WindowScaler(per="window"), encoder()).fit(X)
+    with pytest.raises(TypeError, match="WindowScaler has no graph. A WindowScaler with per='ch"):
+        export(window_by_window, tmp_path / "chain.onnx")
+    cross = CrossPredictionTransformer(num_kernels=84, embedding_dim=8).fit(X)
+    with pytest.raises(TypeError, match="CrossPredictionTransformer: exactly one step must be"):
+        export(make_pipeline(cross), tmp_path / "chain.onnx")
+    assert not list(tmp_path.iterdir())
+
+
+def test_wrong_arguments(fitted, tmp_path):
+    path = tmp_path / "encoder.onnx"
+    with pytest.raises(ValueError, match="format must be one of 'onnx', 'torch', got 'tflite'"):
+        fitted.export(path, format="tflite")
+    with pytest.raises(ValueError, match="units must be a list of 2 strings, one per channel"):
+        fitted.export(path, units=["mV"])
+    with pytest.raises(NotFittedError):
+        export(make_pipeline(encoder(), LinearSVC()), path)
+
+
+def test_without_the_packages_of_onnx(fitted, tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "onnx", None)
+    (tmp_path / "encoder.onnx").write_text("earlier")
+    with pytest.raises(ImportError, match=r"format='onnx' needs onnx: .*sklearn-pulse\[export\]"):
+        fitted.export(tmp_path / "encoder.onnx")
+    assert [path.read_text() for path in tmp_path.iterdir()] == ["earlier"]
+
+
+def test_a_graph_that_computes_something_else_is_not_written(fitted, tmp_path, monkeypatch):
+    forward = EncoderGraph.forward
+    monkeypatch.setattr(EncoderGraph, "forward", lambda self, windows: forward(self, windows) + 1)
+    with pytest.raises(ValueError, match="RandomEncoderTransformer is not exported: .*else for 1"):
+        fitted.export(tmp_path / "encoder.pt2", format="torch")
+    assert not list(tmp_path.iterdir())
+
+
+def test_what_torch_cannot_trace_is_an_error(fitted, tmp_path, monkeypatch):
+    monkeypatch.setattr(
+        EncoderGraph, "forward", lambda self, windows: windows[: int(windows.sum().item())]
+    )
+    with pytest.raises(ValueError, match="torch.export cannot write it as a graph for every batch"):
+        fitted.export(tmp_path / "encoder.pt2", format="torch")
