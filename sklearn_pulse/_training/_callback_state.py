@@ -36,7 +36,7 @@ def callbacks_fingerprint(callbacks: Entries) -> bytes:
 
     Parameters
     ----------
-    callbacks : iterable of (str, Callback or type)
+    callbacks : iterable of (str, Callback or callable)
         Before a training.
 
     Returns
@@ -51,11 +51,22 @@ def callbacks_fingerprint(callbacks: Entries) -> bytes:
     """
     known: list[Any] = []
     for name, callback in callbacks:
-        if isinstance(callback, type):
-            known.append((name, callback))
+        if not isinstance(callback, Callback):
+            known.append((name, _factory_fingerprint(name, callback)))
         elif type(callback) not in _WITHOUT_STATE:
             known.append((name, type(callback), *_settings(name, callback)))
     return fingerprint(known)
+
+
+def _factory_fingerprint(name: str, factory: Any) -> bytes:
+    """Digest a class, or a function that makes a callback."""
+    try:
+        return fingerprint(factory)
+    except (TypeError, ValueError) as error:
+        raise TypeError(
+            f"callbacks holds the function {name!r}, and checkpoint_dir cannot tell it from others:"
+            f" {error}. Let it enclose plain values, or set checkpoint_dir=None."
+        ) from error
 
 
 def _settings(name: str, callback: Callback) -> Iterator[tuple[str, bytes]]:

@@ -14,6 +14,7 @@ from torch import Tensor, nn
 
 from ._draws import OwnDraws
 from ._iterator import Batch, BatchIterator
+from ._monitors import check_recorded, counts_validations, skip_validation
 
 
 class SSLNet(NeuralNet):
@@ -32,7 +33,8 @@ class SSLNet(NeuralNet):
         "bfloat16" computes under autocast; weights stay float32.
     validation_every : int, default=1
         Number of epochs from one validation to the next, beginning with the first epoch. In
-        between, the history repeats the last validation loss.
+        between, the history repeats the last validation loss, without ``valid_batch_count``;
+        callbacks that count the validations without a lower loss are not told of it.
     deterministic_validation : bool, default=True
         True draws the same crops at every validation and switches dropout off. False draws from
         the objective's generator, and keeps dropout on unless the objective sets
@@ -121,9 +123,10 @@ class SSLNet(NeuralNet):
             self.module_.epoch = epoch
             self.notify("on_epoch_begin", **datasets)
             self.run_single_epoch(iterator_train, True, "train", self.train_step)
+            validates = epoch % self.validation_every == 0
             if iterator_valid is not None:
-                self._validate(iterator_valid, epoch)
-            self._end_epoch(datasets)
+                self._validate(iterator_valid, validates)
+            self._end_epoch(datasets, repeated=iterator_valid is not None and not validates)
         return self
 
     def run_single_epoch(
@@ -177,23 +180,29 @@ class SSLNet(NeuralNet):
         with self.autocast():
             return compute(**batch)
 
-    def _validate(self, iterator: BatchIterator, epoch: int) -> None:
-        if epoch % self.validation_every:
+    def _validate(self, iterator: BatchIterator, validates: bool) -> None:
+        if not validates:
             self.history.record("valid_loss", self.history[-2, "valid_loss"])
             return
         fixed = self.module_.seeded(self.seed) if self.deterministic_validation else None
         with fixed or contextlib.nullcontext():
             self.run_single_epoch(iterator, False, "valid", self.validation_step)
 
-    def _end_epoch(self, datasets: dict[str, Any]) -> None:
+    def _end_epoch(self, datasets: dict[str, Any], repeated: bool) -> None:
         """Notify the callbacks; skorch's early stopping raises KeyboardInterrupt to stop."""
         self.on_epoch_end(self, **datasets)
         for _, callback in self.callbacks_:
+            if repeated and counts_validations(callback):
+                skip_validation(self, callback)
+                continue
             try:
                 callback.on_epoch_end(self, **datasets)
             except KeyboardInterrupt:
                 if not isinstance(callback, EarlyStopping):
                     raise
                 self.stop_training_ = True
+            except KeyError as error:
+                check_recorded(self, callback, error)
+                raise
         # An entry per batch would grow with the data; callbacks of skorch read the last one later.
         del self.history[-1]["batches"][:-1]

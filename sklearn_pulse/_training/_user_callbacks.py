@@ -6,6 +6,7 @@ import copy
 from collections.abc import Collection, Iterator
 from typing import Any
 
+from sklearn.base import clone
 from sklearn.metrics._scorer import _BaseScorer
 from skorch.callbacks import (
     BatchScoring,
@@ -14,6 +15,7 @@ from skorch.callbacks import (
     EpochScoring,
     InputShapeSetter,
     LoadInitState,
+    LRScheduler,
 )
 
 _REFUSED: dict[type[Callback], str] = {
@@ -36,11 +38,11 @@ def named(callbacks: Any) -> list[tuple[str, Any]]:
     Parameters
     ----------
     callbacks : list, tuple or None
-        Callbacks, classes of callbacks, or pairs of a name and one of these.
+        Callbacks, functions or classes that make a callback, or pairs of a name and one of these.
 
     Returns
     -------
-    list of (str, Callback or type)
+    list of (str, Callback or callable)
         In the same order.
     """
     pairs = []
@@ -48,12 +50,15 @@ def named(callbacks: Any) -> list[tuple[str, Any]]:
         if isinstance(entry, tuple | list):
             pairs.append((entry[0], entry[1]))
         else:
-            pairs.append((_class(entry).__name__, entry))
+            made = isinstance(entry, Callback) or not hasattr(entry, "__name__")
+            pairs.append((type(entry).__name__ if made else entry.__name__, entry))
     return pairs
 
 
 def check_callbacks(callbacks: Any) -> None:
     """Raise unless `callbacks` is a list of callbacks that a training can run.
+
+    What a function makes is checked when it has made it, by :func:`own_callbacks`.
 
     Parameters
     ----------
@@ -63,7 +68,7 @@ def check_callbacks(callbacks: Any) -> None:
     Raises
     ------
     TypeError
-        If it is no list, or an entry is no callback.
+        If it is no list, or an entry is neither a callback nor a function that makes it.
     ValueError
         If an entry is a callback of skorch that cannot act on this net.
 
@@ -72,7 +77,8 @@ def check_callbacks(callbacks: Any) -> None:
     >>> check_callbacks([1])
     Traceback (most recent call last):
     ...
-    TypeError: callbacks[0] must be a skorch callback or a pair (name, callback), got 1
+    TypeError: callbacks[0] must be a skorch callback or a pair (name, callback), or a function that
+    makes a callback, got 1
     """
     if not isinstance(callbacks, list | tuple | None):
         raise TypeError(f"callbacks must be a list of skorch callbacks or None, got {callbacks!r}")
@@ -80,18 +86,22 @@ def check_callbacks(callbacks: Any) -> None:
         callback = entry
         if isinstance(entry, tuple | list) and len(entry) == 2 and isinstance(entry[0], str):
             callback = entry[1]
-        if not issubclass(_class(callback), Callback):
+        is_factory = callable(callback) and not isinstance(callback, type | Callback)
+        if not is_factory and not issubclass(_class(callback), Callback):
             raise TypeError(
-                f"callbacks[{i}] must be a skorch callback or a pair (name, callback), got"
-                f" {entry!r}"
+                f"callbacks[{i}] must be a skorch callback or a pair (name, callback), or a"
+                f" function that makes a callback, got {entry!r}"
             )
-        for kind, reason in _REFUSED.items():
-            if issubclass(_class(callback), kind):
-                raise ValueError(
-                    f"callbacks[{i}] is a {_class(callback).__name__}, which {reason}."
-                )
-        if isinstance(callback, EpochScoring):
-            _check_scoring(f"callbacks[{i}]", callback.scoring)
+        _check_kind(f"callbacks[{i}]", callback)
+
+
+def _check_kind(name: str, callback: Any) -> None:
+    """Raise unless a callback, or a class of callbacks, can act on this net."""
+    for kind, reason in _REFUSED.items():
+        if issubclass(_class(callback), kind):
+            raise ValueError(f"{name} is a {_class(callback).__name__}, which {reason}.")
+    if isinstance(callback, EpochScoring):
+        _check_scoring(name, callback.scoring)
 
 
 def _check_scoring(name: str, scoring: Any) -> None:
@@ -136,7 +146,7 @@ def needs_best(callbacks: Any) -> bool:
     return any(isinstance(c, Checkpoint) and c.monitor in best for _, c in named(callbacks))
 
 
-def copied(callbacks: Any) -> list[Any]:
+def own_callbacks(callbacks: Any) -> list[Any]:
     """Copy callbacks, so that the parameter of the estimator stays as it was passed.
 
     Parameters
@@ -147,8 +157,15 @@ def copied(callbacks: Any) -> list[Any]:
     Returns
     -------
     list
-        Copies. What a callback refers to and cannot be copied, such as an open file or a writer of
-        logs, is shared.
+        Copies, and what the functions make. What a callback refers to and cannot be copied, such as
+        an open file or a writer of logs, is shared.
+
+    Raises
+    ------
+    TypeError
+        If a function makes something else than a callback.
+    ValueError
+        If a function makes a callback of skorch that cannot act on this net.
     """
     callbacks = list(callbacks or ())
     shared: dict[int, Any] = {}
@@ -157,7 +174,52 @@ def copied(callbacks: Any) -> list[Any]:
             copy.deepcopy(value)
         except Exception:  # any error of a stranger's object means that it cannot be copied
             shared[id(value)] = value
-    return copy.deepcopy(callbacks, shared)
+    return [_made(f"callbacks[{i}]", entry, shared) for i, entry in enumerate(callbacks)]
+
+
+def _made(name: str, entry: Any, shared: dict[int, Any]) -> Any:
+    """Return a copy of an entry of `callbacks`, made if it is a function or a class."""
+    if isinstance(entry, tuple | list):
+        return entry[0], _made(name, entry[1], shared)
+    if isinstance(entry, Callback):
+        return copy.deepcopy(entry, shared)
+    callback = entry()
+    if not isinstance(callback, Callback):
+        raise TypeError(
+            f"{name} is a function that must return a skorch callback, but it returns {callback!r}"
+        )
+    _check_kind(name, callback)
+    return callback
+
+
+def check_clones(callbacks: Any) -> None:
+    """Raise a TypeError that names the entry of `callbacks` that cannot be cloned, if one is there.
+
+    Parameters
+    ----------
+    callbacks : list, tuple or None
+        Value of the parameter of that name.
+
+    Raises
+    ------
+    TypeError
+        If an entry cannot be cloned.
+    """
+    for i, (_, callback) in enumerate(named(callbacks)):
+        try:
+            clone(callback, safe=False)
+        except Exception as error:  # any error of a stranger's object
+            kind = _class(callback).__name__
+            raise TypeError(
+                f"callbacks[{i}] is a {kind} that cannot be cloned ({error}), as searches and"
+                " cross-validation do. Pass a function that makes it, such as"
+                f" callbacks=[make_callback] with def make_callback(): return {kind}(...)."
+            ) from error
+
+
+def sets_learning_rate(callbacks: Any) -> bool:
+    """Whether a callback is a schedule of the learning rate, which replaces the estimator's own."""
+    return any(isinstance(callback, LRScheduler) for _, callback in named(callbacks))
 
 
 def _parts(callbacks: list[Any]) -> Iterator[Any]:

@@ -91,7 +91,7 @@ unlabeled_label : int, str or None
     samples out. The mark -1 is a class all the same if the labels are -1 and 1 and nothing else, or
     if another label is negative too. None makes every label a class.
 patience : int or None
-    Number of epochs after which training stops if the validation loss has not fallen; None
+    Number of validations in a row without a lower validation loss after which training stops; None
     trains for all epochs.
 bag_pooling : {"mean", "max"}
     How the embeddings of a bag's windows are pooled into the embedding of the bag.
@@ -121,8 +121,10 @@ channel_names : sequence of str or None
     Names of the channels, in their order. The fitted estimator refuses windows that are known to
     have other channels or another order. None takes the names that lazy windows carry.
 callbacks : list of skorch callbacks or None
-    Callbacks of the training. `fit` uses copies, which are found in ``net_.callbacks_``; what
-    cannot be copied, such as a writer of logs, is shared. The net computes a loss and no
+    Callbacks of the training, or functions without arguments that make a callback for each fit.
+    `fit` uses copies, which are found in ``net_.callbacks_``; what cannot be copied, such as a
+    writer of logs, is shared. scikit-learn cannot clone such a callback: pass a function that makes
+    it. An `LRScheduler` replaces the schedule of the learning rate. The net computes a loss and no
     predictions, so `EpochScoring` needs a function of (net, X, y).
 warm_start : bool
     Whether `fit` starts from the weights of the last fit, with a new schedule.

@@ -41,11 +41,13 @@ from .._training._progress import ReportEpochs
 from .._training._schedules import one_cycle
 from .._training._user_callbacks import (
     check_callbacks,
+    check_clones,
     check_monitored,
     check_names,
-    copied,
     named,
     needs_best,
+    own_callbacks,
+    sets_learning_rate,
 )
 from ._encoder import WindowEmbedder
 
@@ -306,10 +308,13 @@ class TrainedEmbedder(WindowEmbedder):
 
     def _callbacks(self, train: WindowBatches, valid: WindowBatches | None) -> Callbacks:
         """Return the callbacks of the training, in the order in which they act."""
+        # The parameter stays as it was passed; what the callbacks learn is in net_.callbacks_.
+        own = own_callbacks(self.callbacks)
         callbacks: Callbacks = []
         if isinstance(train, DrawnBatches):
             callbacks.append(("seed_draws", SeedDraws()))
-        callbacks += self._schedule(train)
+        if not sets_learning_rate(own):
+            callbacks += self._schedule(train)
         if self.gradient_clip_value is not None:
             callbacks.append(("clip_gradient", ClipGradientValue(self.gradient_clip_value)))
         average = AverageWeights() if self.select in AVERAGES else None
@@ -322,12 +327,18 @@ class TrainedEmbedder(WindowEmbedder):
             callbacks.append(("early_stopping", EarlyStopping(patience=self.patience, sink=sink)))
         if self.verbose > 1:
             callbacks.append(("progress_bar", ProgressBar()))
-        if needs_best(self.callbacks):
+        if needs_best(own):
             callbacks.append(("mark_best", MarkBest()))
-        check_names(self.callbacks, [name for name, _ in named(callbacks)])
-        check_monitored(self.callbacks, valid is not None)
-        # The parameter stays as it was passed; what the callbacks learn is in net_.callbacks_.
-        return callbacks + copied(self.callbacks)
+        check_names(own, [name for name, _ in named(callbacks)])
+        check_monitored(own, valid is not None)
+        return callbacks + own
+
+    def __sklearn_clone__(self) -> Self:
+        try:
+            return super().__sklearn_clone__()
+        except Exception:
+            check_clones(self.callbacks)
+            raise
 
     def _schedule(self, train: WindowBatches) -> Callbacks:
         """Return the callbacks of the learning rate."""

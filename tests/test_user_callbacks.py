@@ -1,0 +1,285 @@
+"""Callbacks that people use, where they use them: in a fit, a clone, a search, two processes."""
+
+import functools
+import json
+import os
+import pickle
+import threading
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from sklearn.base import clone
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from skorch.callbacks import (
+    BatchScoring,
+    Callback,
+    Checkpoint,
+    EarlyStopping,
+    LRScheduler,
+    MlflowLogger,
+    PrintLog,
+    TensorBoard,
+)
+from torch.optim.lr_scheduler import ReduceLROnPlateau, StepLR
+
+from sklearn_pulse import PulseTransformer
+from sklearn_pulse.baselines import SupervisedClassifier
+from tests.helpers import SMALL_ENCODER, SMALL_PULSE, make_windows
+from tests.kills import killed
+
+X, y = make_windows(12)
+TINY = SMALL_PULSE | {"max_epochs": 3, "batch_size": 4, "validation_fraction": 0.25}
+
+
+def pulse(*callbacks, **params):
+    return PulseTransformer(**TINY | {"callbacks": list(callbacks)} | params)
+
+
+def own(fitted, kind):
+    return next(callback for _, callback in fitted.net_.callbacks_ if isinstance(callback, kind))
+
+
+# --- five callbacks in four places ---
+
+
+class Writer:
+    """What TensorBoard's writer is to a callback: it holds a lock and appends to a file."""
+
+    def __init__(self, folder):
+        self.lock = threading.Lock()
+        self.path = Path(folder) / f"events.{os.getpid()}.{id(self)}"
+
+    def add_scalar(self, tag, scalar_value, global_step):
+        with self.lock, self.path.open("a") as log:
+            log.write(json.dumps([tag, scalar_value, global_step]) + "\n")
+
+    def close(self):
+        pass
+
+
+class Run:
+    class info:  # noqa: N801  # as in MLflow
+        run_id = "run"
+
+
+class Client:
+    """What MLflow's client is to a callback."""
+
+    def __init__(self, folder):
+        self.folder = folder
+
+    def log_metric(self, run_id, key, value, step=None):
+        with (Path(self.folder) / f"metrics.{os.getpid()}").open("a") as log:
+            log.write(json.dumps([key, value, step]) + "\n")
+
+    def set_terminated(self, run_id, status=None):
+        pass
+
+
+def make_board(folder):
+    return TensorBoard(Writer(folder))
+
+
+def five(folder):
+    return {
+        "EarlyStopping": EarlyStopping(patience=1, threshold=1e9, threshold_mode="abs"),
+        "TensorBoard": ("board", functools.partial(make_board, str(folder))),
+        "MlflowLogger": MlflowLogger(run=Run(), client=Client(folder), create_artifact=False),
+        "Checkpoint": Checkpoint(dirname=str(folder), load_best=True),
+        "LRScheduler": LRScheduler(StepLR, step_size=1, gamma=0.1),
+    }
+
+
+def acted(name, folder):
+    """Whether a callback has left its files, as some do."""
+    logs = {"TensorBoard": "events*", "MlflowLogger": "metrics*", "Checkpoint": "params*"}
+    return name not in logs or any(folder.glob(logs[name]))
+
+
+@pytest.mark.parametrize("name", five("."))
+def test_in_a_fit_in_a_clone_and_in_another_process(name, tmp_path):
+    callback = five(tmp_path)[name]
+    sent = pickle.loads(pickle.dumps(pulse(callback)))
+    for estimator in (pulse(callback), clone(pulse(callback)), clone(pulse(callback).fit(X)), sent):
+        estimator.fit(X)
+        assert acted(name, tmp_path)
+        if name == "EarlyStopping":
+            assert estimator.n_iter_ == 3
+        if name == "LRScheduler":
+            assert estimator.net_.history[:, "event_lr"] == pytest.approx([1e-3, 1e-4, 1e-5])
+        for path in tmp_path.iterdir():
+            path.unlink()
+
+
+@pytest.mark.parametrize("n_jobs", [None, pytest.param(2, marks=pytest.mark.slow)])
+def test_in_a_search(tmp_path, n_jobs):
+    folders = [tmp_path / name for name in five(tmp_path)]
+    for folder in folders:
+        folder.mkdir()
+    grid = {"pulsetransformer__callbacks": [[five(folder)[folder.name]] for folder in folders]}
+    search = GridSearchCV(
+        make_pipeline(pulse(), LogisticRegression()),
+        grid,
+        cv=2,
+        n_jobs=n_jobs,
+        refit=False,
+        error_score="raise",
+    )
+    search.fit(X, y)
+    assert np.isfinite(search.cv_results_["mean_test_score"]).all()
+    assert all(acted(folder.name, folder) for folder in folders)
+
+
+# --- what is measured ---
+
+
+@pytest.mark.parametrize(
+    "stopper", [EarlyStopping(patience=2), functools.partial(EarlyStopping, patience=2)]
+)
+def test_early_stopping_counts_what_was_measured(stopper):
+    """A loss that every validation lowers never stops; a repeated one is no validation."""
+    falling = pulse(stopper, validation_every=3, max_epochs=7, lr=1e-2).fit(X, X_val=X)
+    losses = falling.net_.history[:, "valid_loss"]
+    assert losses[0] == losses[1] == losses[2] > losses[3] > losses[6]
+    assert falling.n_iter_ == 7
+    still = pulse(stopper, validation_every=3, max_epochs=12, lr=1e-12).fit(X)
+    assert still.n_iter_ == 7  # one that improves on nothing, and two more
+    assert [i for i, epoch in enumerate(still.history_) if "valid_batch_count" in epoch] == [
+        0,
+        3,
+        6,
+    ]
+
+
+def test_patience_counts_validations():
+    small = {**SMALL_ENCODER, "num_threads": 1, "random_state": 0, "max_epochs": 12}
+    classifier = SupervisedClassifier(**small, lr=1e-12, patience=1, validation_every=4)
+    assert classifier.set_params(validation_fraction=0.5).fit(X, y).n_iter_ == 5
+
+
+def test_a_plateau_is_one_of_validations(capsys):
+    plateau = {"monitor": "valid_loss", "patience": 0, "factor": 0.5, "eps": 0.0}
+    schedule = LRScheduler(ReduceLROnPlateau, **plateau)
+    fitted = pulse(schedule, validation_every=3, max_epochs=7, lr=1e-12, verbose=1).fit(X)
+    rates = np.array(fitted.net_.history[:, "event_lr"]) / 1e-12
+    np.testing.assert_allclose(rates, [1, 1, 1, 1, 0.5, 0.5, 0.5])
+    lines = capsys.readouterr().out.splitlines()
+    assert len({len(line.split()) for line in lines if line.strip()[0].isdigit()}) == 1
+
+
+def test_a_kill_changes_nothing(tmp_path):
+    callbacks = [EarlyStopping(patience=2), functools.partial(make_board, str(tmp_path))]
+    settings = {"validation_every": 2, "max_epochs": 6, "lr": 1e-12}
+    whole = pulse(*callbacks, **settings).fit(X)
+    with killed(4, 2):
+        pulse(*callbacks, **settings, checkpoint_dir=tmp_path / "runs").fit(X)
+    resumed = pulse(*callbacks, **settings, checkpoint_dir=tmp_path / "runs").fit(X)
+    assert resumed.n_iter_ == whole.n_iter_ == 5
+    np.testing.assert_array_equal(resumed.transform(X), whole.transform(X))
+    assert len(list((tmp_path / "runs").iterdir())) == 1
+
+
+# --- what cannot be followed, cloned or made ---
+
+
+class Follows(Callback):
+    def __init__(self, monitor="acuracy"):
+        self.monitor = monitor
+
+    def on_epoch_end(self, net, **kwargs):
+        self.last_ = net.history[-1, self.monitor]
+
+
+@pytest.mark.parametrize(
+    ("callbacks", "params", "message"),
+    [
+        (
+            [EarlyStopping],
+            {"validation_fraction": 0},
+            "'EarlyStopping', which follows 'valid_loss'",
+        ),
+        ([EarlyStopping], {"validation_every": 9, "max_epochs": 1}, None),
+        (
+            [lambda: LRScheduler(ReduceLROnPlateau, monitor="valid_loss")],
+            {"validation_fraction": 0},
+            "'LRScheduler', which follows 'valid_loss'.*pass X_val",
+        ),
+        (
+            [EarlyStopping("valid_accuracy")],
+            {},
+            r"EarlyStopping with monitor='valid_accuracy'.*one of \['train_loss', 'valid_loss'\]",
+        ),
+        ([Follows()], {}, "a Follows with monitor='acuracy'"),
+        ([lambda: 3], {}, r"callbacks\[0\] is a function that must return a skorch callback.*3"),
+        ([("a", lambda: BatchScoring("f1"))], {}, r"callbacks\[0\] is a BatchScoring"),
+        ([("epoch_timer", PrintLog)], {}, "names two callbacks 'epoch_timer'"),
+    ],
+)
+def test_what_cannot_act_is_named(callbacks, params, message):
+    estimator = pulse(*callbacks, **params)
+    if message is None:
+        estimator.fit(X)
+        return
+    with pytest.raises((TypeError, ValueError), match=message):
+        estimator.fit(X)
+
+
+def test_a_key_error_of_a_callback_stays_one():
+    class Breaks(Callback):
+        monitor = "train_loss"
+
+        def on_epoch_end(self, net, **kwargs):
+            raise KeyError("its own")
+
+    with pytest.raises(KeyError, match="its own"):
+        pulse(Breaks()).fit(X)
+
+
+def test_what_cannot_be_cloned_is_named(tmp_path):
+    estimator = pulse(EarlyStopping(), ("board", TensorBoard(Writer(tmp_path))))
+    message = r"callbacks\[1\] is a TensorBoard that cannot be cloned.*Pass a function that makes"
+    with pytest.raises(TypeError, match=message):
+        clone(estimator)
+    with pytest.raises(TypeError, match=message):
+        GridSearchCV(make_pipeline(estimator, LogisticRegression()), {}, cv=2).fit(X, y)
+    assert estimator.fit(X).n_iter_ == 3  # a fit shares the writer
+
+
+def test_a_function_makes_a_callback_for_each_fit():
+    made = []
+
+    def make():
+        made.append(Follows("train_loss"))
+        return made[-1]
+
+    estimator = pulse(make, ("named", make))
+    first, second = estimator.fit(X), clone(estimator).fit(X)
+    assert [own(first, Follows), own(second, Follows)] == [made[0], made[2]]
+    assert {"Follows", "named"} <= dict(first.net_.callbacks_).keys()
+    assert estimator.callbacks[0] is make
+
+
+def test_a_function_is_known_by_its_code_and_what_it_encloses(tmp_path):
+    def maker(patience):
+        return lambda: EarlyStopping(patience=patience)
+
+    for patience in (1, 2, 2):
+        pulse(maker(patience), max_epochs=1, checkpoint_dir=tmp_path).fit(X)
+    assert len(list(tmp_path.iterdir())) == 2
+    lock = threading.Lock()
+    with pytest.raises(TypeError, match="callbacks holds the function '<lambda>'.*checkpoint_dir"):
+        pulse(lambda: lock and Callback(), checkpoint_dir=tmp_path).fit(X)
+
+
+def test_weights_of_the_best_epoch_stay_those_of_a_validation():
+    stop = EarlyStopping(patience=9, load_best=True)
+    loaded = pulse(stop, validation_every=2, max_epochs=5, lr=1e-2, select="last").fit(X)
+    lowest = pulse(validation_every=2, max_epochs=5, lr=1e-2, select="min_val").fit(X)
+    for mine, theirs in zip(
+        loaded.net_.module_.parameters(), lowest.net_.module_.parameters(), strict=True
+    ):
+        assert torch.equal(mine, theirs)
