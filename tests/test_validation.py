@@ -161,7 +161,7 @@ OUT_OF_RANGE = [
     ("min_crop_length crop_length", 1.0, r"a number in \(0, 1\), got 1.0"),
     ("init_kernel_size", 4, "odd, got 4.*take 5"),
     ("random_state", -1, "an integer from 0 to 4294967295"),
-    ("device", "gpu", "'auto', 'cpu', 'cuda' or 'cuda:<number>', got 'gpu'"),
+    ("device", "gpu", "'auto', 'cpu', 'cuda', 'cuda:<number>' or 'mps', got 'gpu'"),
 ]
 
 
