@@ -16,6 +16,7 @@ import sklearn_pulse
 from sklearn_pulse import CrossPredictionTransformer, PulseOracleTransformer, PulseTransformer
 from sklearn_pulse.baselines import REBARTransformer
 from sklearn_pulse.datasets import fetch_mitbih_af
+from sklearn_pulse.features import StatisticsTransformer
 from sklearn_pulse.preprocessing import WindowScaler
 from sklearn_pulse.windows import SlidingWindows, random_windows, sliding_windows
 from tests.helpers import SMALL, SMALL_PULSE, make_windows
@@ -27,6 +28,7 @@ FEW_STEPS = X[:, :3]
 ONE_STEP = X[:, :1, :1]
 MORE_CHANNELS = X.swapaxes(1, 2)
 RAMP = np.arange(60.0)[:, None]
+RECORDING = np.zeros((5000, 6)) + np.arange(6)
 NOISE = np.random.default_rng(0).normal(size=(80, 2))
 
 
@@ -181,6 +183,14 @@ def extreme_scale_in_a_pipeline(tmp_path):
     classifier(pulse()).fit(1e6 * X, y)
 
 
+def recording_as_table(tmp_path):
+    small(StatisticsTransformer).fit(RECORDING)
+
+
+def recording_as_table_in_a_pipeline(tmp_path):
+    make_pipeline(small(StatisticsTransformer)).fit_transform(RECORDING)
+
+
 def preprocessing_of_more_channels(tmp_path):
     WindowScaler().fit(MORE_CHANNELS)
 
@@ -220,6 +230,7 @@ TEXTS = {
     "recordings_without_a_window": "keeps no window of 1 of 2 recordings",
     "what_a_file_cannot_hold": "A file cannot hold callbacks",
     "extreme_scale": "The scale of X is extreme",
+    "recording_as_table": "If it is one recording of 6 channels",
     "preprocessing_of_more_channels": "X, to be preprocessed, has more channels",
     "a_data_set_in_place_of_another": "is read instead",
     "a_damaged_checkpoint": "fit resumes from the one before",

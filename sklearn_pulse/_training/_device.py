@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 
 import torch
 
-
 _NAMES = "'auto', 'cpu', 'cuda', 'cuda:<number>' or 'mps'"
 
 
