@@ -8,7 +8,8 @@ the same probe.
 
     python examples/plot_sleep_edf.py [folder of the data set]
 
-The data set is about 2 GB (8 GB to download). The run takes a few minutes and is no benchmark.
+The data set is about 2 GB (8.1 GB to download, by ``fetch_sleep_edf(download_if_missing=True)``).
+The run takes a few minutes and is no benchmark.
 """
 
 import sys

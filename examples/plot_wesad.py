@@ -8,8 +8,8 @@ untrained encoder are scored on the validation subjects, who are not in the trai
 
     python examples/plot_wesad.py [folder of the data set]
 
-The run takes about a minute and is no benchmark: a published run trains for a hundred epochs on all
-windows.
+``fetch_wesad(download_if_missing=True)`` downloads the data set (2.5 GB). The run takes about a
+minute and is no benchmark: a published run trains for a hundred epochs on all windows.
 """
 
 import sys

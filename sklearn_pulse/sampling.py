@@ -30,6 +30,27 @@ def length_in_steps(length: int | float, n_timesteps: int) -> int:
     return max(1, min(steps, n_timesteps - 1))
 
 
+def finest_float(device: torch.device) -> torch.dtype:
+    """Return the type of the finest real numbers of a device.
+
+    Parameters
+    ----------
+    device : torch.device
+        The device.
+
+    Returns
+    -------
+    torch.dtype
+        float64; float32 on a GPU of Apple's ("mps"), which has no float64.
+
+    Examples
+    --------
+    >>> finest_float(torch.device("cpu")), finest_float(torch.device("mps"))
+    (torch.float64, torch.float32)
+    """
+    return torch.float32 if device.type == "mps" else torch.float64
+
+
 def observed_span(observed: Tensor) -> tuple[Tensor, Tensor]:
     """Find the first observed step of each window, and the step after the last observed one.
 
@@ -103,12 +124,13 @@ def crop_starts(
         first, stop = observed_span(observed)
         length = stop - first
     if isinstance(min_crop_length, float):
-        minimum = (length.double() * min_crop_length).long()
+        minimum = (length.to(finest_float(device)) * min_crop_length).long()
     else:
         minimum = torch.full_like(length, min_crop_length)
     choices = (length - torch.minimum(minimum.clamp(min=1), length - 1)).clamp(min=1)
     # The number of draws depends on the shape only: later draws must not depend on `observed`.
-    uniform = torch.rand(n_crops, batch, generator=generator, device=device, dtype=torch.float64)
+    dtype = finest_float(device)
+    uniform = torch.rand(n_crops, batch, generator=generator, device=device, dtype=dtype)
     return first + (uniform * choices).long()
 
 
@@ -201,9 +223,8 @@ def random_integers(low: Tensor, high: Tensor, generator: torch.Generator) -> Te
     >>> random_integers(low, high, torch.Generator().manual_seed(0))[0]
     tensor(3)
     """
-    uniform = torch.rand(
-        low.shape, generator=generator, device=generator.device, dtype=torch.float64
-    )
+    device = generator.device
+    uniform = torch.rand(low.shape, generator=generator, device=device, dtype=finest_float(device))
     return low + (uniform * (high - low + 1).clamp(min=1)).long()
 
 
@@ -243,7 +264,7 @@ def draw_shifts(
     >>> draw_shifts(0.5, lengths, generator, room=torch.tensor([[1, 9]])).unique()
     tensor([-1,  0,  1,  2])
     """
-    farthest = (max_shift * lengths.double()).long()
+    farthest = (max_shift * lengths.to(finest_float(lengths.device))).long()
     low, high = -farthest, farthest - 1
     if room is not None:
         low, high = torch.maximum(low, -room[:, 0]), torch.minimum(high, room[:, 1])

@@ -5,10 +5,20 @@ import threading
 import numpy as np
 import pytest
 import torch
+from torch.utils._python_dispatch import TorchDispatchMode
 
-from sklearn_pulse import CrossPredictionTransformer, PulseTransformer
-from sklearn_pulse._training._device import threads
-from tests.helpers import SMALL_PULSE, make_windows
+from sklearn_pulse import (
+    CrossPredictionTransformer,
+    PulseOracleTransformer,
+    PulseTransformer,
+    baselines,
+    sampling,
+)
+from sklearn_pulse._training._device import memory_errors, resolve_device, threads
+from sklearn_pulse.base import _encoder
+from sklearn_pulse.baselines import _patchtst, _ts2vec
+from sklearn_pulse.features import _random_convolution
+from tests.helpers import SMALL, SMALL_PULSE, make_windows
 
 X = make_windows()[0]
 
@@ -104,3 +114,59 @@ def test_integers_beyond_32_bits_are_refused_by_name(name):
 def test_integers_of_features_beyond_32_bits_are_refused_by_name():
     with pytest.raises(ValueError, match="n_components must be an integer from 1 to 2147483647"):
         CrossPredictionTransformer(n_components=2**70).fit(X)
+
+
+class NoFloat64(TorchDispatchMode):
+    """A device without float64, as a GPU of Apple's: what makes such a tensor fails."""
+
+    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+        result = function(*args, **(kwargs or {}))
+        parts = result if isinstance(result, tuple | list) else [result]
+        if any(isinstance(part, torch.Tensor) and part.dtype == torch.float64 for part in parts):
+            raise TypeError(f"{function} makes float64")
+        return result
+
+
+ON_A_DEVICE = [
+    cls
+    for cls in (
+        PulseTransformer,
+        PulseOracleTransformer,
+        CrossPredictionTransformer,
+        *(getattr(baselines, name) for name in baselines.__all__),
+    )
+    if "device" in cls._get_param_names()
+]
+
+
+@pytest.mark.parametrize("cls", ON_A_DEVICE)
+def test_no_method_needs_float64_where_there_is_none(cls, monkeypatch):
+    for module in (sampling, _ts2vec, _patchtst):
+        monkeypatch.setattr(module, "finest_float", lambda device: torch.float32)
+    params = {k: v for k, v in SMALL.items() if k in cls._get_param_names()}
+    estimator = cls(**params | ({"max_epochs": 1} if "max_epochs" in params else {}))
+    holes = X.copy()
+    holes[3, 10:] = np.nan
+    with NoFloat64():
+        estimator.fit(holes, np.arange(len(holes)) % 2)
+        compute = estimator.transform if hasattr(estimator, "transform") else estimator.predict
+        assert np.isfinite(compute(holes)).all()
+
+
+def test_mps_is_a_device_where_pytorch_finds_it(monkeypatch):
+    with pytest.raises(ValueError, match="device='mps', but PyTorch finds no GPU of Apple's"):
+        PulseTransformer(**SMALL_PULSE, device="mps").fit(X)
+    monkeypatch.setattr(torch.backends.mps, "is_available", lambda: True)
+    for name in ("mps", "mps:0", torch.device("mps")):
+        assert resolve_device(name).type == "mps"
+    assert resolve_device("auto").type != "mps"
+    for table in (_encoder._BLOCK_STEPS, _encoder._MAX_BLOCK, _random_convolution._BLOCK_OUTPUTS):
+        assert table.keys() == {"cpu", "cuda", "mps"}
+    settings = PulseTransformer(device="mps")._training_params(X)
+    assert settings["optimizer__fused"] is False
+
+
+def test_memory_of_apples_gpu_has_the_remedy():
+    with pytest.raises(torch.OutOfMemoryError, match="cut them shorter. MPS backend"):
+        with memory_errors("cut them shorter."):
+            raise RuntimeError("MPS backend out of memory (allocated 3 GB)")

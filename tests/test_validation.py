@@ -1,6 +1,7 @@
 """Bad input and bad parameters: each error names what is wrong and what to do."""
 
 import contextlib
+import warnings
 
 import numpy as np
 import pandas as pd
@@ -11,6 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sklearn_pulse import PulseTransformer, RandomEncoderTransformer
+from sklearn_pulse._data._validation import check_windows
+from sklearn_pulse.features import StatisticsTransformer
 from sklearn_pulse.windows import random_windows, sliding_windows
 from tests.helpers import SMALL_ENCODER, SMALL_PULSE, make_windows
 
@@ -161,7 +164,7 @@ OUT_OF_RANGE = [
     ("min_crop_length crop_length", 1.0, r"a number in \(0, 1\), got 1.0"),
     ("init_kernel_size", 4, "odd, got 4.*take 5"),
     ("random_state", -1, "an integer from 0 to 4294967295"),
-    ("device", "gpu", "'auto', 'cpu', 'cuda' or 'cuda:<number>', got 'gpu'"),
+    ("device", "gpu", "'auto', 'cpu', 'cuda', 'cuda:<number>' or 'mps', got 'gpu'"),
 ]
 
 
@@ -281,3 +284,33 @@ def test_memory_maps_are_read_a_few_windows_at_a_time(tmp_path, monkeypatch):
     monkeypatch.setattr("sklearn_pulse._data._validation._BLOCK_ELEMENTS", 3 * X[0].size)
     small(batch_size=4).fit(np.load(path, mmap_mode="r").view(Watched))
     assert Watched.largest == 4
+
+
+@pytest.mark.parametrize(
+    ("shape", "warns"),
+    [
+        ((5000, 6), True),
+        ((1400, 14), True),
+        ((1000, 1), True),
+        ((999, 6), False),
+        ((1399, 14), False),  # few rows per column
+        ((20_000, 15), False),  # as long as windows of univariate data sets are
+        ((5000, 6, 1), False),  # windows, said explicitly
+        ((5000, 140), False),  # heart beats
+    ],
+)
+def test_a_recording_is_not_taken_for_a_table_of_windows(shape, warns):
+    windows = np.random.default_rng(0).normal(size=shape)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        check_windows(PulseTransformer(), windows, reset=True)
+    messages = [str(warning.message) for warning in caught]
+    expected = f"X has the shape {shape[:2]} and is read as {shape[0]} univariate windows"
+    assert [message.startswith(expected) for message in messages] == [True] * warns
+
+
+def test_a_fit_warns_of_a_recording_and_transform_does_not():
+    table = np.random.default_rng(0).normal(size=(1000, 2))
+    with pytest.warns(UserWarning, match=r"sliding_windows\(\[X\], length\)"):
+        statistics = StatisticsTransformer().fit(table)
+    statistics.transform(table)

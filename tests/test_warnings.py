@@ -24,6 +24,7 @@ from sklearn_pulse import (
 from sklearn_pulse.baselines import REBARTransformer
 from sklearn_pulse.benchmark import compare
 from sklearn_pulse.datasets import fetch_mitbih_af
+from sklearn_pulse.features import StatisticsTransformer
 from sklearn_pulse.preprocessing import WindowScaler
 from sklearn_pulse.windows import SlidingWindows, random_windows, sliding_windows
 from tests.helpers import SMALL, SMALL_PULSE, make_windows
@@ -35,6 +36,7 @@ FEW_STEPS = X[:, :3]
 ONE_STEP = X[:, :1, :1]
 MORE_CHANNELS = X.swapaxes(1, 2)
 RAMP = np.arange(60.0)[:, None]
+RECORDING = np.zeros((5000, 6)) + np.arange(6)
 NOISE = np.random.default_rng(0).normal(size=(80, 2))
 
 
@@ -195,6 +197,14 @@ def extreme_scale_in_a_pipeline(tmp_path):
     classifier(pulse()).fit(1e6 * X, y)
 
 
+def recording_as_table(tmp_path):
+    small(StatisticsTransformer).fit(RECORDING)
+
+
+def recording_as_table_in_a_pipeline(tmp_path):
+    make_pipeline(small(StatisticsTransformer)).fit_transform(RECORDING)
+
+
 def preprocessing_of_more_channels(tmp_path):
     WindowScaler().fit(MORE_CHANNELS)
 
@@ -250,6 +260,7 @@ TEXTS = {
     "what_a_file_cannot_hold": "A file cannot hold callbacks",
     "what_a_folder_cannot_hold": "A folder cannot hold LogisticRegression",
     "extreme_scale": "The scale of X is extreme",
+    "recording_as_table": "If it is one recording of 6 channels",
     "preprocessing_of_more_channels": "X, to be preprocessed, has more channels",
     "a_data_set_in_place_of_another": "is read instead",
     "own_windows_without_groups": "Without groups, neighbouring windows",

@@ -84,7 +84,9 @@ def as_batch(block: Block, device: torch.device) -> Batch:
         batch["observed"] = torch.from_numpy(block.observed)
     if device.type == "cuda":  # copies are asynchronous from pinned memory only
         batch = {name: value.pin_memory() for name, value in batch.items()}
-    return {name: value.to(device, non_blocking=True) for name, value in batch.items()}
+    # Elsewhere an asynchronous copy would read memory that may be gone by then.
+    asynchronous = device.type == "cuda"
+    return {name: value.to(device, non_blocking=asynchronous) for name, value in batch.items()}
 
 
 def stream_blocks(

@@ -19,6 +19,12 @@ from ..windows._recordings import is_object_list
 
 _BLOCK_ELEMENTS = 2**22  # values converted at a time, 16 MiB of float32
 
+# A table of so many rows, and so few and long columns, is likely one recording. The windows of no
+# univariate data set are that short: of the UCR archive's, the shortest have 15 steps.
+_SHORT_WINDOW = 14  # time steps
+_LONG_TABLE = 1000  # rows
+_LONG_COLUMN = 100  # rows per column
+
 _AXES = {
     "ntc": "(n_samples, n_timesteps, n_channels)",
     "nct": "(n_samples, n_channels, n_timesteps)",
@@ -370,6 +376,8 @@ def check_windows(
     windows = CheckedWindows(data, layout or estimator.input_layout, groups, labels)
     if reset:
         _warn_if_transposed(windows)
+        if is_table:
+            _warn_if_recording(*data.shape)
         estimator._fitted_on_table = is_table
         estimator.n_timesteps_in_ = windows.n_timesteps
         estimator.n_channels_in_ = windows.n_channels
@@ -487,6 +495,17 @@ def _warn_if_transposed(windows: CheckedWindows) -> None:
             f"X has more channels ({windows.n_channels}) than time steps ({windows.n_timesteps}) in"
             f" input_layout={input_layout!r}, {_AXES[input_layout]}; if its last two axes are the"
             f" other way round, set input_layout={other!r}."
+        )
+
+
+def _warn_if_recording(n_rows: int, n_columns: int) -> None:
+    """Warn of a table that looks like one recording, with a row per time step."""
+    if n_columns <= _SHORT_WINDOW and n_rows >= max(_LONG_TABLE, _LONG_COLUMN * n_columns):
+        warn_user(
+            f"X has the shape ({n_rows}, {n_columns}) and is read as {n_rows} univariate windows of"
+            f" {n_columns} time steps. If it is one recording of {n_columns} channels, cut it into"
+            " windows first: sklearn_pulse.windows.sliding_windows([X], length).X. If it is windows"
+            " indeed, pass X[:, :, None]."
         )
 
 

@@ -10,6 +10,8 @@ from typing import Any, NamedTuple
 
 import torch
 
+_NAMES = "'auto', 'cpu', 'cuda', 'cuda:<number>' or 'mps'"
+
 
 def resolve_device(device: Any) -> torch.device:
     """Return the device that a parameter names; "auto" is CUDA where PyTorch finds a device."""
@@ -19,15 +21,17 @@ def resolve_device(device: Any) -> torch.device:
         resolved = torch.device(device)
     except (RuntimeError, TypeError) as error:
         kind = TypeError if isinstance(error, TypeError) else ValueError
-        raise kind(
-            f"device must be 'auto', 'cpu', 'cuda' or 'cuda:<number>', got {device!r}"
-        ) from error
-    if resolved.type not in ("cpu", "cuda"):
-        raise ValueError(f"device must be 'auto', 'cpu', 'cuda' or 'cuda:<number>', got {device!r}")
+        raise kind(f"device must be {_NAMES}, got {device!r}") from error
+    if resolved.type not in ("cpu", "cuda", "mps"):
+        raise ValueError(f"device must be {_NAMES}, got {device!r}")
     if resolved.type == "cuda" and not torch.cuda.is_available():
         raise ValueError(
             f"device={device!r}, but PyTorch finds no CUDA device: set device='auto' or 'cpu', or"
             " install a CUDA build of torch and a driver."
+        )
+    if resolved.type == "mps" and not torch.backends.mps.is_available():
+        raise ValueError(
+            f"device={device!r}, but PyTorch finds no GPU of Apple's: set device='auto' or 'cpu'."
         )
     return resolved
 
@@ -88,6 +92,8 @@ def memory_errors(remedy: str) -> Iterator[None]:
     except MemoryError as error:
         raise MemoryError(f"{remedy} {error}") from error
     except RuntimeError as error:
+        if "MPS backend out of memory" in str(error):
+            raise torch.OutOfMemoryError(f"{remedy} {error}") from error
         if "DefaultCPUAllocator" not in str(error):
             raise
         raise MemoryError(f"{remedy} {error}") from error

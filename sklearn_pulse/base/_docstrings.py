@@ -107,7 +107,8 @@ compile : bool
     Whether to compile the encoder by :func:`torch.compile`. It takes effect where the encoder is
     called as a whole: in `transform`, and in the training of methods whose loss reads embeddings.
 device : str or torch.device
-    Device of the computation, such as "cpu", "cuda" or "cuda:1"; "auto" is CUDA if available.
+    Device of the computation: "cpu", "cuda", "cuda:1" and so on, or "mps" (a GPU of Apple's, which
+    no test of this package runs on); "auto" is CUDA if available, else the CPU.
 num_threads : int or None
     Number of torch threads during the computation, at most 1024; None leaves the setting alone.
     The same number of threads repeats results to the bit.

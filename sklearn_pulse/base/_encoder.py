@@ -36,10 +36,14 @@ from ..objectives._base import Objective
 from ._docstrings import complete_docstring
 from ._tags import WindowTags
 
-_BLOCK_STEPS = {"cpu": 2**12, "cuda": 2**18}  # time steps (or tokens) embedded at a time
+_BLOCK_STEPS = {
+    "cpu": 2**12,
+    "cuda": 2**18,
+    "mps": 2**16,
+}  # time steps (or tokens) embedded at a time
 _TOO_MUCH = "The windows need too much memory: cut them shorter, or set device='cpu'."
 _PROBE_STEPS = 256  # time steps of a window that tests whether stored weights embed
-_MAX_BLOCK = {"cpu": 256, "cuda": 4096}  # windows embedded at a time
+_MAX_BLOCK = {"cpu": 256, "cuda": 4096, "mps": 1024}  # windows embedded at a time
 
 
 class WindowEmbedder(

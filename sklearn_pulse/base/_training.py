@@ -34,7 +34,7 @@ from .._training._callbacks import (
     SelectWeights,
 )
 from .._training._checkpoint import Checkpoint, run_folder
-from .._training._device import memory_errors, threads
+from .._training._device import memory_errors, resolve_device, threads
 from .._training._iterator import BatchIterator
 from .._training._net import SSLNet
 from .._training._progress import ReportEpochs
@@ -272,7 +272,8 @@ class TrainedEmbedder(WindowEmbedder):
         params: dict[str, Any] = {
             "optimizer": self._optimizer,
             "optimizer__weight_decay": self.weight_decay,
-            "optimizer__fused": True,
+            # Early versions of PyTorch have no fused optimiser for a GPU of Apple's.
+            "optimizer__fused": resolve_device(self.device).type != "mps",
             "lr": self.lr,
             "batch_size": self.batch_size,
             "iterator_train__min_batch_size": self._min_batch_size,

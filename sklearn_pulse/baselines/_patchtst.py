@@ -30,6 +30,7 @@ from ..base._typing import (
 from ..networks import PatchEncoder
 from ..networks._patches import standardize
 from ..objectives import Objective
+from ..sampling import finest_float
 
 _INITIAL_STD = 0.02
 
@@ -67,7 +68,8 @@ def draw_hidden(
     """
     if visible is None:
         visible = torch.ones(shape[0], shape[2], dtype=torch.bool, device=generator.device)
-    n_kept = (visible.sum(-1).double() * (1.0 - mask_ratio)).long().view(-1, 1, 1)
+    n_visible = visible.sum(-1).to(finest_float(generator.device))
+    n_kept = (n_visible * (1.0 - mask_ratio)).long().view(-1, 1, 1)
     draws = torch.rand(shape, generator=generator, device=generator.device)
     rank = draws.masked_fill(~visible.unsqueeze(1), 2.0).argsort(-1).argsort(-1)
     return (rank >= n_kept) & visible.unsqueeze(1)

@@ -30,7 +30,7 @@ from ..base._typing import (
 )
 from ..functional import hierarchical_contrast, keep_mask
 from ..objectives import ContrastiveObjective, check_contrastive
-from ..sampling import random_integers, take_steps
+from ..sampling import finest_float, random_integers, take_steps
 
 _OBJECTIVE_NAMES = (
     "embedding_dim",
@@ -173,7 +173,8 @@ class HierarchicalContrast(ContrastiveObjective):
         """
         batch, n_timesteps, _ = x.shape
         generator = self.generator(x.device)
-        uniform = torch.rand(4, generator=generator, device=x.device, dtype=torch.float64).tolist()
+        dtype = finest_float(x.device)
+        uniform = torch.rand(4, generator=generator, device=x.device, dtype=dtype).tolist()
         shortest = min(2 ** (self.temporal_unit + 1), n_timesteps)
         n_shared = shortest + int(uniform[0] * (n_timesteps - shortest + 1))
         left = int(uniform[1] * (n_timesteps - n_shared + 1))

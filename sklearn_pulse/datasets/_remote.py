@@ -13,11 +13,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from .._parameters import check_path
+from .._parameters import check_boolean, check_path
 from ._archive import DamagedArchiveError, extract
 from ._download import DownloadError, check_file, download, import_pooch, read_json
 
 _FIGSHARE = "https://api.figshare.com/v2/articles"
+_ASKS_ABOVE = 1_000_000_000  # bytes; a larger download has to be asked for
 _PHYSIONET = "https://physionet.org/static/published-projects"
 
 
@@ -178,7 +179,7 @@ def locate(folders: Iterable[Path], landmarks: tuple[str, ...]) -> Path | None:
 def ensure(
     name: str,
     data_home: str | os.PathLike[str] | None = None,
-    download_if_missing: bool = True,
+    download_if_missing: bool | None = None,
 ) -> Path:
     """Return the folder of a data set; unpack or download the data set first if it is missing.
 
@@ -192,9 +193,9 @@ def ensure(
         Key of the data set in `REMOTES`.
     data_home : str or path-like, default=None
         The data folder. None means the default of :func:`get_data_home`.
-    download_if_missing : bool, default=True
+    download_if_missing : bool or None, default=None
         Whether to download the data set if it is missing. If False, a missing data set raises an
-        OSError.
+        OSError. None downloads up to 1 GB, and raises an OSError for a larger data set.
 
     Returns
     -------
@@ -220,13 +221,22 @@ def ensure(
     if archive is not None:
         _check(archive, remote.checksum, home, remote)
         return _unpack(archive, home, remote)
-    if not download_if_missing:
+    if download_if_missing is not None:
+        check_boolean("download_if_missing", download_if_missing)
+    elif (remote.size or 0) > _ASKS_ABOVE:
+        raise OSError(
+            f"{remote.title} is not in {home}, and its download is large{_size(remote)}: pass"
+            f" download_if_missing=True to start it. Or: {_by_hand(home, remote)}"
+        )
+    if download_if_missing is False:
         raise OSError(
             f"{remote.title} is not in {home}, and download_if_missing is False. "
             f"{_by_hand(home, remote)}"
         )
     try:
-        import_pooch()
+        import_pooch().get_logger().info(
+            "Downloading %s%s into %s.", remote.title, _size(remote), home
+        )
         if remote.filename is None:
             return _download_files(home, remote)
         return _download_archive(home, remote)
@@ -257,13 +267,12 @@ def _archive_by_hand(home: Path, remote: Remote) -> Path | None:
 
 def _by_hand(home: Path, remote: Remote) -> str:
     """Return the sentences that tell how to get the data set by hand."""
-    size = "" if remote.size is None else f" (about {remote.size / 1e9:.1f} GB)"
     files = ", ".join(remote.landmarks)
     if remote.filename is None:
         source = f"the files {files} that {remote.url} lists"
         target = f"put them into {home / remote.name}"
     else:
-        source = f"{remote.url}{size}"
+        source = f"{remote.url}{_size(remote)}"
         target = (
             f"put it as {remote.filename} into {home}, or unpack it so that {files} lie in "
             f"{home / remote.name}"
@@ -272,6 +281,11 @@ def _by_hand(home: Path, remote: Remote) -> str:
         f"Download {source} by hand and {target}; or set data_home or the environment variable "
         "SKLEARN_PULSE_DATA to the folder that holds the data set."
     )
+
+
+def _size(remote: Remote) -> str:
+    """Return the size of a download for a message; nothing if it is not known."""
+    return "" if remote.size is None else f" (about {remote.size / 1e9:.1f} GB)"
 
 
 def _download_archive(home: Path, remote: Remote) -> Path:

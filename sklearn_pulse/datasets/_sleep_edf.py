@@ -148,7 +148,7 @@ class _Epochs(NamedTuple):
 
 def fetch_sleep_edf(
     data_home: str | os.PathLike[str] | None = None,
-    download_if_missing: bool = True,
+    download_if_missing: bool | None = None,
     *,
     group: Literal["subject", "recording"] = "subject",
     stages: Literal["aasm", "published"] = "aasm",
@@ -173,9 +173,10 @@ def fetch_sleep_edf(
         ``sleep_edf``, ``sleep-cassette`` or ``physionet-sleep-data`` (mne's folder) holds them.
         Only files of the subjects 0 to 19 are read. None means the default of
         :func:`get_data_home`.
-    download_if_missing : bool, default=True
-        Whether to download the data set (8 GB, of which about a quarter is kept) if it is
-        missing. If False, a missing data set raises an OSError.
+    download_if_missing : bool or None, default=None
+        Whether to download the data set (8.1 GB, of which about a quarter is kept) if it is
+        missing. Since it is larger than 1 GB, it is downloaded only with True; None and False
+        raise an OSError.
     group : {"subject", "recording"}, default="subject"
         Meaning of ``groups``: the subject or the recording of a window.
     stages : {"aasm", "published"}, default="aasm"
@@ -248,7 +249,7 @@ def fetch_sleep_edf(
     Examples
     --------
     >>> from sklearn_pulse.datasets import fetch_sleep_edf
-    >>> sleep = fetch_sleep_edf()  # doctest: +SKIP
+    >>> sleep = fetch_sleep_edf(download_if_missing=True)  # doctest: +SKIP
     >>> sleep.target_names  # doctest: +SKIP
     ['W', 'N1', 'N2', 'N3', 'REM']
     """
@@ -505,7 +506,9 @@ def _read_edf(path: Path, read: Any, **options: Any) -> Any:
         raise ValueError(f"{path} is not a readable EDF file; unpack it again.") from error
 
 
-def _find_folder(data_home: str | os.PathLike[str] | None, download_if_missing: bool) -> Path:
+def _find_folder(
+    data_home: str | os.PathLike[str] | None, download_if_missing: bool | None
+) -> Path:
     """Return the folder with the EDF files."""
     home = resolve_data_home(data_home)
     folders = (home, home / "sleep-cassette", home / "physionet-sleep-data")

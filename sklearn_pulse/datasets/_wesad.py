@@ -129,7 +129,7 @@ class Subject(NamedTuple):
 
 def fetch_wesad(
     data_home: str | os.PathLike[str] | None = None,
-    download_if_missing: bool = True,
+    download_if_missing: bool | None = None,
     *,
     group: Literal["subject", "recording"] = "subject",
     windows: Literal["published", "onset"] = "published",
@@ -153,9 +153,9 @@ def fetch_wesad(
     data_home : str or path-like, default=None
         Folder with the folders ``S2``, ``S3`` and so on, or a folder whose subfolder ``wesad``
         holds them. None means the default of :func:`get_data_home`.
-    download_if_missing : bool, default=True
-        Whether to download the data set (2.5 GB) if it is missing. If False, a missing data set
-        raises an OSError.
+    download_if_missing : bool or None, default=None
+        Whether to download the data set (2.5 GB) if it is missing. Since it is larger than 1 GB, it
+        is downloaded only with True; None and False raise an OSError.
     group : {"subject", "recording"}, default="subject"
         Meaning of ``groups``: the subject or the recording of a window. Since every subject has
         one recording, both divide the windows alike.
@@ -220,7 +220,7 @@ def fetch_wesad(
     Examples
     --------
     >>> from sklearn_pulse.datasets import fetch_wesad
-    >>> wesad = fetch_wesad(windows="onset")  # doctest: +SKIP
+    >>> wesad = fetch_wesad(download_if_missing=True, windows="onset")  # doctest: +SKIP
     >>> wesad.X.shape  # doctest: +SKIP
     (714, 960, 1)
     """
@@ -423,7 +423,7 @@ def _denoise_all(subjects: list[Subject], *, aligned: bool) -> list[NDArray[np.f
     return recordings
 
 
-def _read_subjects(home: Path, download_if_missing: bool) -> list[Subject]:
+def _read_subjects(home: Path, download_if_missing: bool | None) -> list[Subject]:
     """Read all subjects, in order of their names."""
     places = (home, home / "wesad", home / "wesad" / "WESAD", home / "WESAD")
     folder = locate(places, REMOTES["wesad"].landmarks)

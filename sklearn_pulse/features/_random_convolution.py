@@ -32,7 +32,7 @@ from ._convolutions import (
 _MAX_CHANNELS = 9  # channels that a kernel adds up
 _GOLDEN = (np.sqrt(5.0) + 1.0) / 2.0
 # Outputs of half the kernels computed at a time: few enough for the cache of a processor.
-_BLOCK_OUTPUTS = {"cpu": 2**18, "cuda": 2**26}
+_BLOCK_OUTPUTS = {"cpu": 2**18, "cuda": 2**26, "mps": 2**24}
 
 
 class RandomConvolutionTransformer(BaseFeatureTransformer):

@@ -16,7 +16,14 @@ import zipfile
 import numpy as np
 import pytest
 
-from sklearn_pulse.datasets import _download, _remote, fetch_har, fetch_wesad
+from sklearn_pulse.datasets import (
+    _download,
+    _remote,
+    _sleep_edf,
+    fetch_har,
+    fetch_sleep_edf,
+    fetch_wesad,
+)
 from tests.datasets.test_har import LENGTHS, random_label_rows, write_folder
 
 pooch = pytest.importorskip("pooch")
@@ -118,7 +125,7 @@ def publish(monkeypatch, server, **changes):
         licence="none",
         landmarks=("*.dat", "*.txt"),
         filename="toy-1.0.zip",
-        size=3_000_000_000,
+        size=300_000_000,
     )
     entry = dataclasses.replace(entry, **changes)
     monkeypatch.setitem(_remote.REMOTES, "toy", entry)
@@ -241,7 +248,7 @@ def test_no_connection(remote, server, tmp_path):
         "toy-1.0.zip",
         str(tmp_path),
         str(tmp_path / "toy"),
-        "3.0 GB",
+        "0.3 GB",
         "SKLEARN_PULSE_DATA",
     ):
         assert part in message
@@ -254,6 +261,30 @@ def test_download_if_missing_false(remote, server, tmp_path):
         _remote.ensure("toy", home, download_if_missing=False)
     assert remote.url in str(caught.value) and server.log == []
     assert not home.exists()
+
+
+def test_a_large_download_is_asked_for(remote, server, monkeypatch, tmp_path):
+    large = dataclasses.replace(remote, size=8_100_000_000)
+    monkeypatch.setitem(_remote.REMOTES, "toy", large)
+    home = tmp_path / "home"
+    with pytest.raises(OSError, match=r"8\.1 GB\): pass download_if_missing=True") as caught:
+        _remote.ensure("toy", home)
+    assert "by hand" in str(caught.value) and server.log == [] and not home.exists()
+    with pytest.raises(TypeError, match="download_if_missing must be True or False"):
+        _remote.ensure("toy", home, download_if_missing="yes")
+    said = []
+    monkeypatch.setattr(pooch.get_logger(), "info", lambda text, *args: said.append(text % args))
+    monkeypatch.setattr(_remote, "_download_archive", lambda *args: said.append("started"))
+    _remote.ensure("toy", home, download_if_missing=True)
+    assert said == [f"Downloading {remote.title} (about 8.1 GB) into {home}.", "started"]
+
+
+@pytest.mark.parametrize(("fetch", "size"), [(fetch_sleep_edf, "8.1 GB"), (fetch_wesad, "2.5 GB")])
+def test_large_data_sets_ask(fetch, size, monkeypatch, tmp_path):
+    monkeypatch.setattr(_remote, "download", lambda *args: pytest.fail("it has not asked"))
+    monkeypatch.setattr(_sleep_edf, "_import_mne", lambda: None)
+    with pytest.raises(OSError, match=f"{size}.*pass download_if_missing=True to start"):
+        fetch(tmp_path)
 
 
 def test_without_pooch(remote, monkeypatch, tmp_path):
