@@ -58,8 +58,7 @@ def of_pieces(pieces: Iterable[NDArray[np.float64]], n_channels: int) -> Statist
         count = total
         low = np.fmin(low, np.fmin.reduce(x, axis=(0, 2), initial=np.inf))
         high = np.fmax(high, np.fmax.reduce(x, axis=(0, 2), initial=-np.inf))
-    mean = np.where(low == high, low, mean)  # free of rounding
-    return _checked(count, mean, np.sqrt(squares / np.maximum(count, 1)), low, high)
+    return _of_moments(count, mean, squares, low, high)
 
 
 def of_windows(x: NDArray[np.float64]) -> Statistics:
@@ -78,8 +77,7 @@ def of_windows(x: NDArray[np.float64]) -> Statistics:
     count, mean, squares = _moments(x)
     low = np.fmin.reduce(x, axis=-1, initial=np.inf)
     high = np.fmax.reduce(x, axis=-1, initial=-np.inf)
-    mean = np.where(low == high, low, mean)
-    return _checked(count, mean, np.sqrt(squares / np.maximum(count, 1)), low, high)
+    return _of_moments(count, mean, squares, low, high)
 
 
 def robust_of_windows(x: NDArray[np.float64]) -> Statistics:
@@ -145,6 +143,18 @@ def _moments(
     # The second term would be 0 without rounding of the mean.
     squares = (deviation**2).sum(-1) - deviation.sum(-1) ** 2 / np.maximum(n, 1)
     return n, mean, np.maximum(squares, 0.0)
+
+
+def _of_moments(
+    count: NDArray[np.floating],
+    mean: NDArray[np.float64],
+    squares: NDArray[np.float64],
+    low: NDArray[np.float64],
+    high: NDArray[np.float64],
+) -> Statistics:
+    """Return mean and population standard deviation; the mean of a constant is not rounded."""
+    mean = np.where(low == high, low, mean)
+    return _checked(count, mean, np.sqrt(squares / np.maximum(count, 1)), low, high)
 
 
 def _checked(
