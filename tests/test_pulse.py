@@ -1,3 +1,4 @@
+import copy
 import warnings
 
 import numpy as np
@@ -194,6 +195,30 @@ def test_history():
     assert pulse.n_iter_ == len(pulse.history_) == 3
     for epoch in pulse.history_:
         assert {"epoch", "train_loss", "valid_loss", "dur"} <= epoch.keys()
+
+
+def test_warm_start_keeps_the_earlier_history():
+    settings = {"warm_start": True, "select": "min_val", "validation_every": 1}
+    pulse = small(**settings, max_epochs=3).fit(X)
+    first = pulse.history_
+    assert "fit" not in first[0]
+    alone = small(**settings, max_epochs=2)
+    alone.net_ = copy.deepcopy(pulse.net_)
+    alone.net_.history.clear()  # as if the weights came from elsewhere
+    alone.fit(X)
+    second = pulse.set_params(max_epochs=2).fit(X).history_
+    assert [epoch["epoch"] for epoch in second] == [1, 2, 3, 4, 5]
+    assert [epoch["fit"] for epoch in second] == [1, 1, 1, 2, 2]
+    assert pulse.n_iter_ == 2
+    assert [{**epoch, "fit": 1} for epoch in first] == second[:3]
+    for name in ("train_loss", "valid_loss"):
+        losses = [epoch[name] for epoch in alone.history_]
+        assert [epoch[name] for epoch in second[3:]] == losses
+    selected = dict(pulse.net_.callbacks_)["select_weights"].epoch_
+    assert selected == 3 + dict(alone.net_.callbacks_)["select_weights"].epoch_
+    third = pulse.set_params(max_epochs=1).fit(X).history_
+    assert [epoch["fit"] for epoch in third] == [1, 1, 1, 2, 2, 3]
+    assert pulse.set_params(warm_start=False).fit(X).n_iter_ == 1
 
 
 def test_warm_start_goes_on_from_the_weights_with_a_new_schedule():

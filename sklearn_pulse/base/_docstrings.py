@@ -128,7 +128,8 @@ callbacks : list of skorch callbacks or None
     it. An `LRScheduler` replaces the schedule of the learning rate. The net computes a loss and no
     predictions, so `EpochScoring` needs a function of (net, X, y).
 warm_start : bool
-    Whether `fit` starts from the weights of the last fit, with a new schedule.
+    Whether `fit` starts from the weights of the last fit, with a new schedule. ``history_`` goes
+    on where the last fit ended.
 random_state : int, RandomState instance or None
     Seed of everything random: initial weights, batches, validation split and draws of training.
 verbose : int

@@ -35,6 +35,7 @@ from .._training._callbacks import (
 )
 from .._training._checkpoint import Checkpoint, run_folder
 from .._training._device import memory_errors, resolve_device, threads
+from .._training._history import prepend_history
 from .._training._iterator import BatchIterator
 from .._training._net import SSLNet
 from .._training._progress import ReportEpochs
@@ -130,9 +131,11 @@ class TrainedEmbedder(WindowEmbedder):
     ----------
     history_ : list of dict
         One dictionary per epoch, with ``train_loss``, ``valid_loss`` and ``dur`` (its duration in
-        seconds).
+        seconds). In an epoch without validation ``valid_loss`` repeats the last one, and
+        ``valid_batch_count`` is missing. Under `warm_start` the epochs of the earlier fits come
+        first, and ``fit`` counts the fits from 1: a new schedule starts where it rises.
     n_iter_ : int
-        Number of epochs run.
+        Number of epochs that the last fit has run.
     """
 
     # Facts about a method.
@@ -173,8 +176,9 @@ class TrainedEmbedder(WindowEmbedder):
 
     @property
     def n_iter_(self) -> int:
-        """Number of epochs run."""
-        return len(self.net_.history)
+        """Number of epochs that the last fit has run."""
+        fits = [epoch.get("fit") for epoch in self.net_.history]
+        return fits.count(fits[-1]) if fits else 0
 
     @property
     def _select_rule(self) -> str | None:
@@ -214,6 +218,8 @@ class TrainedEmbedder(WindowEmbedder):
                 self._load_earlier_weights(net)
                 self._add_checkpoint(net, seed, parts)
                 self._train(net, parts.train, parts.valid)
+            if self.warm_start and "net_" in vars(self):
+                prepend_history(net, self.net_)
             self.net_ = net
             self._after_training(parts)
         if context is not None:

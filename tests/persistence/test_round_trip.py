@@ -86,6 +86,9 @@ def test_warm_start_continues(tmp_path):
     expected = fitted.fit(X).transform(X)
     np.testing.assert_array_equal(restored.fit(X).transform(X), expected)
     assert not np.array_equal(expected, pulse().fit_transform(X))
+    for model in (restored, through(restored, tmp_path / "again")):
+        assert [epoch["fit"] for epoch in model.history_] == [1, 1, 2, 2]
+        assert model.n_iter_ == 2
 
 
 def test_saved_again_it_is_the_same_folder(fitted, loaded, tmp_path):
