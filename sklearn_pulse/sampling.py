@@ -41,7 +41,7 @@ def finest_float(device: torch.device) -> torch.dtype:
     Returns
     -------
     torch.dtype
-        float64; float32 on a GPU of Apple's ("mps"), which has no float64.
+        Float64, or float32 on a GPU of Apple's ("mps"), which has no float64.
 
     Examples
     --------

@@ -67,6 +67,7 @@ ALLOWED = {
     "preprocessing": {"_commit", "_parameters", "_signals", "_warnings", "windows"},
     "datasets": {"_parameters", "_pickles", "_progress", "_tensor_files", "_warnings", "windows"},
     "evaluation": {"_data._labels", "_parameters"},
+    "inspection": {"_parameters", "windows"},
     "model_selection": {"_data._labels", "_parameters"},
     # 3. what a method is built on
     "base": METHOD - {"base"} | {"_persistence"},
@@ -138,6 +139,7 @@ NO_TORCH = {
     "preprocessing",
     "datasets",
     "evaluation",
+    "inspection",
     "model_selection",
     "presets",
     "theory",

@@ -1,0 +1,171 @@
+"""How much the score of a model falls when a channel is exchanged between windows."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.exceptions import NotFittedError
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import accuracy_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer
+
+from sklearn_pulse import PulseTransformer
+from sklearn_pulse.evaluation import RECONSTRUCTION_SCORERS
+from sklearn_pulse.features import StatisticsTransformer
+from sklearn_pulse.inspection import channel_importance
+from sklearn_pulse.inspection._channel_importance import _donors
+from sklearn_pulse.preprocessing import WindowScaler
+from sklearn_pulse.windows import RecordingWindows, SlidingWindows
+from tests.helpers import SMALL_PULSE, make_windows
+
+RNG = np.random.default_rng(0)
+y = np.arange(60) % 2
+X = RNG.normal(size=(60, 16, 3)).astype(np.float32)
+X[:, :, 1] += 3 * y[:, None]  # only the second channel tells the classes apart
+
+
+def model(**params):
+    probe = LogisticRegression(max_iter=1000)
+    return make_pipeline(WindowScaler(**params), StatisticsTransformer(**params), probe)
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    return model().fit(X, y)
+
+
+def test_the_channel_that_matters(fitted):
+    got = channel_importance(fitted, X, y, n_repeats=4, random_state=0)
+    assert got.importances.shape == (3, 4)
+    np.testing.assert_allclose(got.importances_mean, got.importances.mean(1))
+    np.testing.assert_allclose(got.importances_std, got.importances.std(1))
+    assert got.importances_mean[1] > 0.3 > 0.1 > abs(got.importances_mean[[0, 2]]).max()
+
+
+def test_literally(fitted):
+    got = channel_importance(fitted, X, y, n_repeats=1, random_state=0)
+    donors = _donors(np.arange(60), np.random.RandomState(0))
+    assert (donors != np.arange(60)).all() and sorted(donors) == list(range(60))
+    for channel in range(3):
+        exchanged = X.copy()
+        exchanged[:, :, channel] = X[donors, :, channel]
+        fall = accuracy_score(y, fitted.predict(X)) - accuracy_score(y, fitted.predict(exchanged))
+        assert got.importances[channel, 0] == pytest.approx(fall)
+
+
+def test_every_form_of_input_gives_the_same(fitted, tmp_path):
+    before = X.copy()
+    expected = channel_importance(fitted, X, y, random_state=0).importances
+    stored = np.lib.format.open_memmap(tmp_path / "x.npy", "w+", np.float32, X.shape)
+    stored[:] = X
+    objects = np.empty(60, dtype=object)
+    for i, x in enumerate(X):
+        objects[i] = x
+    lazy = RecordingWindows(X, recording=np.arange(60), start=np.zeros(60, int), length=16)
+    for form in (stored, objects, list(X), lazy):
+        got = channel_importance(fitted, form, y, random_state=0).importances
+        np.testing.assert_array_equal(got, expected)
+    first = model(input_layout="nct").fit(X.swapaxes(1, 2), y)
+    got = channel_importance(first, X.swapaxes(1, 2), y, random_state=0).importances
+    np.testing.assert_array_equal(got, expected)
+    np.testing.assert_array_equal(X, before)
+    np.testing.assert_array_equal(stored, before)
+
+
+class Counting(RecordingWindows):
+    """Lazy windows that know the largest number of windows read at a time."""
+
+    largest = 0
+
+    def take(self, indices):
+        Counting.largest = max(Counting.largest, len(indices))
+        return super().take(indices)
+
+
+def test_lazy_windows_are_never_read_whole():
+    long = RNG.normal(size=(40, 16, 2)).astype(np.float32)
+    lazy = Counting(long, recording=np.arange(40), start=np.zeros(40, int), length=16)
+    pulse = PulseTransformer(**SMALL_PULSE).fit(long)
+    probe = LogisticRegression().fit(pulse.transform(long), np.arange(40) % 2)
+    Counting.largest = 0
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("sklearn_pulse.base._encoder._MAX_BLOCK", {"cpu": 8})
+        channel_importance(make_pipeline(pulse, probe), lazy, np.arange(40) % 2, n_repeats=1)
+    assert Counting.largest == 8
+
+
+def test_recordings_exchange_channels_in_order_of_time():
+    codes = np.array([0, 0, 0, 1, 1, 2, 2, 2, 2])
+    donors = _donors(codes, np.random.RandomState(0))
+    for own in range(3):
+        lent = donors[codes == own]
+        (other,) = set(codes[lent])
+        assert other != own
+        members = np.flatnonzero(codes == other)
+        np.testing.assert_array_equal(lent, np.resize(members, len(lent)))
+
+
+def test_a_channel_that_marks_recordings_matters_only_between_recordings():
+    group = np.repeat(np.arange(6), 10)
+    label = group % 2
+    windows = RNG.normal(size=(60, 16, 2)).astype(np.float32)
+    windows[:, :, 0] += 3 * label[:, None]
+    probe = model().fit(windows, label)
+    between = channel_importance(probe, windows, label, groups=group, n_repeats=8, random_state=0)
+    # Six recordings in a circle: half of the lenders, on average, have the other label.
+    assert between.importances_mean[0] > 0.3 > abs(between.importances_mean[1])
+    assert set(np.unique(between.importances[0].round(1))) <= {0.0, 0.2, 0.3, 0.5, 0.7, 0.8, 1.0}
+
+
+def test_bags_tables_and_other_models():
+    bags = X.reshape(30, 2, 16, 3)
+    recordings = bags.reshape(30, 32, 3)
+    pipe = make_pipeline(SlidingWindows(16), model().fit(X, y)).fit(recordings, y[:30])
+    assert channel_importance(pipe, recordings, y[:30], random_state=0).importances.shape == (3, 5)
+    for_bags = model().fit(bags, y[:30])
+    assert channel_importance(for_bags, bags, y[:30], random_state=0).importances.shape == (3, 5)
+    table = pd.DataFrame(X[:, :, 1]).add_prefix("step")
+    got = channel_importance(
+        LogisticRegression().fit(table, y), table, y, scoring="roc_auc", random_state=0
+    )
+    assert got.importances.shape == (1, 5) and got.importances_mean[0] > 0.3
+    means = make_pipeline(FunctionTransformer(lambda X: X.mean(1)), LogisticRegression())
+    assert channel_importance(means.fit(X, y), X, y, random_state=0).importances_mean.argmax() == 1
+
+
+def test_without_labels():
+    windows = make_windows(24)[0]
+    pulse = PulseTransformer(**SMALL_PULSE).fit(windows)
+    got = channel_importance(pulse, windows, None, scoring=RECONSTRUCTION_SCORERS["r2"])
+    assert np.isfinite(got.importances).all()
+
+
+def test_repeats_by_seed(fitted):
+    first, again, other = (
+        channel_importance(fitted, X, y, random_state=seed).importances for seed in (0, 0, 1)
+    )
+    np.testing.assert_array_equal(first, again)
+    assert (first != other).any()
+
+
+def test_bad_input(fitted):
+    for params, kind, text in [
+        ({"n_repeats": 0}, ValueError, "n_repeats"),
+        ({"random_state": "now"}, (TypeError, ValueError), "random_state"),
+        ({"scoring": ["accuracy"]}, TypeError, "scoring must be one scorer"),
+        ({"scoring": "loudness"}, ValueError, "loudness|scoring"),
+        ({"groups": y[:5]}, ValueError, "groups has shape"),
+        ({"groups": y * 0}, ValueError, "groups holds one recording"),
+    ]:
+        with pytest.raises(kind, match=text):
+            channel_importance(fitted, X, y, **params)
+    with pytest.raises(ValueError, match="n_samples=1 leaves no other"):
+        channel_importance(fitted, X[:1], y[:1])
+    with pytest.raises(ValueError, match="y has 59 labels for 60 windows"):
+        channel_importance(fitted, X, y[1:])
+    with pytest.raises(ValueError, match=r"(?s)X is ragged.*sliding_windows first"):
+        channel_importance(fitted, [X[0], X[1, :5]], y[:2])
+    with pytest.raises(ValueError, match="X has 1 axes"):
+        channel_importance(fitted, np.ones(60), y)
+    with pytest.raises(NotFittedError):
+        channel_importance(model(), X, y)
