@@ -25,5 +25,5 @@ def prepend_history(net: NeuralNet, earlier: NeuralNet) -> None:
         epoch |= {"epoch": epoch["epoch"] + len(before), "fit": before[-1]["fit"] + 1}
     net.history[:0] = before
     selection = dict(net.callbacks_).get("select_weights")
-    if getattr(selection, "epoch_", None) is not None:
+    if selection is not None and getattr(selection, "epoch_", None) is not None:
         selection.epoch_ += len(before)
