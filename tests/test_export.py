@@ -142,6 +142,7 @@ def test_channels_first_and_one_length(tmp_path):
     np.testing.assert_allclose(run(x), expected, rtol=1e-5, atol=1e-5)
 
 
+@pytest.mark.filterwarnings("ignore:.*should not be instantiated:DeprecationWarning")  # torch's
 def test_compiling_is_not_interrupted(fitted):
     """torch.compile still sees one graph, though the networks ask whether they are exported."""
     compiled = torch.compile(fitted.encoder_, fullgraph=True, backend="eager")
