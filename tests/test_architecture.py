@@ -49,7 +49,7 @@ ALLOWED = {
     "theory": {"_parameters"},
     "augmentations": {"functional"},
     # 2. parts
-    "_export": {"networks"},
+    "_export": set(),
     "_tensor_files": {"_pickles"},
     "_training": {"_warnings"},
     "_data": {"_data._validation", "_data._labels", "_training", "_warnings"},

@@ -33,7 +33,7 @@ X = make_windows(24, n_timesteps=32)[0]
 y = np.array(["calm", "active", "asleep"])[np.arange(24) % 3]
 BATCHES = [(1, 32), (7, 32), (2, 9), (3, 80), (4, 1)]
 export_needs_torch = pytest.mark.skipif(
-    not hasattr(torch.export.Dim, "DYNAMIC"), reason="needs torch 2.6"
+    not hasattr(torch.compiler, "is_exporting"), reason="needs torch 2.7"
 )
 pytestmark = export_needs_torch
 
@@ -140,6 +140,15 @@ def test_channels_first_and_one_length(tmp_path):
     x = windows(5, 32)
     expected = model.transform(x.swapaxes(1, 2))
     np.testing.assert_allclose(run(x), expected, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.filterwarnings("ignore:.*should not be instantiated:DeprecationWarning")  # torch's
+def test_compiling_is_not_interrupted(fitted):
+    """torch.compile still sees one graph, though the networks ask whether they are exported."""
+    compiled = torch.compile(fitted.encoder_, fullgraph=True, backend="eager")
+    x = torch.from_numpy(X)
+    with torch.no_grad():
+        torch.testing.assert_close(compiled(x), fitted.encoder_(x))
 
 
 @pytest.mark.slow

@@ -16,8 +16,6 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from ..networks._exporting import exporting
-
 FORMATS = ("onnx", "torch")
 SIGNATURE = "signature"  # key of the signature in the metadata of a file
 _EXTRA = "pip install 'sklearn-pulse[export]'"
@@ -47,12 +45,12 @@ def program_of(graph: nn.Module, example: Tensor, any_length: bool) -> Any:
     ValueError
         If the module does things that no graph holds.
     """
-    dynamic = getattr(torch.export.Dim, "DYNAMIC", None)
-    if dynamic is None:
-        raise ImportError("export needs torch 2.6 or later: pip install --upgrade torch.")
+    if not hasattr(torch.compiler, "is_exporting"):
+        raise ImportError("export needs torch 2.7 or later: pip install --upgrade torch.")
+    dynamic = torch.export.Dim.DYNAMIC
     axes: dict[int, Any] = {0: dynamic, 1: dynamic} if any_length else {0: dynamic}
     try:
-        with torch.no_grad(), exporting(), _quiet():
+        with torch.no_grad(), _quiet():
             return torch.export.export(
                 graph.eval(), (example,), dynamic_shapes={"windows": axes}, strict=False
             )

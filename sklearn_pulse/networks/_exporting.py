@@ -2,23 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-from contextvars import ContextVar
-
-_EXPORTING = ContextVar("exporting", default=False)
+import torch
 
 
-def is_exporting() -> bool:
-    """Return whether the present code computes for a graph."""
-    return _EXPORTING.get()
+def _never() -> bool:
+    return False
 
 
-@contextmanager
-def exporting() -> Iterator[None]:
-    """Compute plainly within a context: without chunks, own gradients or branches on a length."""
-    token = _EXPORTING.set(True)
-    try:
-        yield
-    finally:
-        _EXPORTING.reset(token)
+# A name and not a function of ours, since torch.compile knows torch's own and traces through it.
+# Before torch 2.7 there is none, and nothing is exported.
+is_exporting = getattr(torch.compiler, "is_exporting", _never)
