@@ -187,7 +187,7 @@ def test_a_kill_changes_nothing(tmp_path):
 
 
 class Follows(Callback):
-    def __init__(self, monitor="acuracy"):
+    def __init__(self, monitor="f1"):
         self.monitor = monitor
 
     def on_epoch_end(self, net, **kwargs):
@@ -213,7 +213,7 @@ class Follows(Callback):
             {},
             r"EarlyStopping with monitor='valid_accuracy'.*one of \['train_loss', 'valid_loss'\]",
         ),
-        ([Follows()], {}, "a Follows with monitor='acuracy'"),
+        ([Follows()], {}, "a Follows with monitor='f1'"),
         ([lambda: 3], {}, r"callbacks\[0\] is a function that must return a skorch callback.*3"),
         ([("a", lambda: BatchScoring("f1"))], {}, r"callbacks\[0\] is a BatchScoring"),
         ([("epoch_timer", PrintLog)], {}, "names two callbacks 'epoch_timer'"),
