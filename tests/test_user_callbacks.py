@@ -187,7 +187,7 @@ def test_a_kill_changes_nothing(tmp_path):
 
 
 class Follows(Callback):
-    def __init__(self, monitor="acuracy"):
+    def __init__(self, monitor="f1"):
         self.monitor = monitor
 
     def on_epoch_end(self, net, **kwargs):
@@ -213,7 +213,7 @@ class Follows(Callback):
             {},
             r"EarlyStopping with monitor='valid_accuracy'.*one of \['train_loss', 'valid_loss'\]",
         ),
-        ([Follows()], {}, "a Follows with monitor='acuracy'"),
+        ([Follows()], {}, "a Follows with monitor='f1'"),
         ([lambda: 3], {}, r"callbacks\[0\] is a function that must return a skorch callback.*3"),
         ([("a", lambda: BatchScoring("f1"))], {}, r"callbacks\[0\] is a BatchScoring"),
         ([("epoch_timer", PrintLog)], {}, "names two callbacks 'epoch_timer'"),
@@ -283,3 +283,99 @@ def test_weights_of_the_best_epoch_stay_those_of_a_validation():
         loaded.net_.module_.parameters(), lowest.net_.module_.parameters(), strict=True
     ):
         assert torch.equal(mine, theirs)
+
+
+# --- state that no callback has for itself, which no checkpoint holds ---
+
+
+class Tallies(Callback):
+    seen = []
+
+    def on_epoch_end(self, net, **kwargs):
+        self.seen.append(1)
+
+
+class Replaces(Callback):
+    n = 0
+
+    def on_epoch_end(self, net, **kwargs):
+        type(self).n += 1
+
+
+def encloses(seen):
+    class Encloses(Callback):
+        def on_epoch_end(self, net, **kwargs):
+            super().on_epoch_end(net, **kwargs)
+            seen.append(1)
+
+    return Encloses()
+
+
+def counts():
+    n = 0
+
+    class Rebinds(Callback):
+        def on_epoch_end(self, net, **kwargs):
+            nonlocal n
+            n += 1
+
+    return Rebinds()
+
+
+@pytest.mark.parametrize(
+    ("callback", "where"),
+    [
+        (Tallies(), "Tallies.seen"),
+        (Replaces(), "Replaces.n"),
+        (encloses([]), "Encloses.on_epoch_end"),
+        (counts(), "Rebinds.on_epoch_end"),
+    ],
+)
+def test_shared_state_that_changes_is_refused(callback, where, tmp_path):
+    kind = type(callback).__name__
+    message = rf"callbacks holds '{kind}'.*attribute '{where}': training has changed it.*stored"
+    with pytest.raises(TypeError, match=message):
+        pulse(callback, checkpoint_dir=tmp_path).fit(X)
+    assert not list(tmp_path.rglob("checkpoint*"))
+    assert pulse(callback).fit(X).n_iter_ == 3
+
+
+def test_shared_values_that_stay_are_no_state(tmp_path):
+    factor, lock = {"of": np.ones(3)}, threading.Lock()
+
+    class Reads(Callback):
+        names = ["train_loss"]
+        where = Path("here")
+
+        def on_epoch_end(self, net, **kwargs):
+            with lock:
+                self.last_ = net.history[-1, self.names[0]] * factor["of"][0]
+
+    with killed(2):
+        pulse(Reads(), checkpoint_dir=tmp_path).fit(X)
+    resumed = pulse(Reads(), checkpoint_dir=tmp_path).fit(X)
+    assert own(resumed, Reads).last_ == resumed.history_[-1]["train_loss"]
+
+
+def test_a_file_sets_no_property_and_no_method(tmp_path):
+    from sklearn_pulse._training._state_file import read_state, store_state
+
+    class Learns(Callback):
+        def on_epoch_end(self, net, **kwargs):
+            self.n = self.next_number
+
+        @property
+        def next_number(self):
+            return 1
+
+    with killed(2):
+        pulse(Learns(), checkpoint_dir=tmp_path).fit(X)
+    (path,) = tmp_path.rglob("checkpoint.pt")
+    before = path.read_bytes()
+    for name in ("next_number", "on_epoch_end", "__dict__"):
+        path.write_bytes(before)
+        state = read_state(path)
+        state["callbacks"]["Learns"][name] = ["value", 1]
+        store_state(path.parent, state, None, rotate=False)
+        with pytest.raises(OSError, match=f"no attribute '{name}' to be set"):
+            pulse(Learns(), checkpoint_dir=tmp_path).fit(X)

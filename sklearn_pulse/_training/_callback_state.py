@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dis
 import inspect
 import logging
 from collections.abc import Iterable, Iterator, Mapping
@@ -19,6 +18,7 @@ from torch import Tensor
 from ._identity import fingerprint
 from ._plain import Decoder, Encoder
 from ._progress import ReportEpochs
+from ._shared_state import shared_state
 
 # They show what happens and learn nothing; a tqdm bar and scikit-learn's context fit in no file.
 _WITHOUT_STATE = (EpochTimer, PrintLog, ProgressBar, ReportEpochs)
@@ -107,7 +107,8 @@ class CallbackStates:
         }
         self._live = _live(net)
         self.weights = _memory_of_weights(net)
-        self._names = {name: _assigned(callback) for name, callback in self._callbacks.items()}
+        self._names = {name: _mentioned(callback) for name, callback in self._callbacks.items()}
+        self._shared = {name: shared_state(cb, _LIBRARIES) for name, cb in self._callbacks.items()}
         self._fixed: dict[tuple[str, str], Any] = {}
         self._stateful: set[tuple[str, str]] = set()
         for name, attribute, value in self._attributes():
@@ -146,6 +147,7 @@ class CallbackStates:
         TypeError
             If a callback learnt something that a file cannot hold exactly.
         """
+        self._check_shared()
         states: dict[str, dict[str, Any]] = {name: {} for name in self._callbacks}
         for name, attribute, value in self._attributes():
             try:
@@ -153,7 +155,7 @@ class CallbackStates:
                     self._check_same(name, attribute, value)
                     continue
                 if attribute not in self._names[name]:
-                    raise TypeError("no method of the class assigns it")
+                    raise TypeError("no method of the class mentions it")
                 if (name, attribute) in self._stateful and _has_state_dict(value):
                     stored = [_STATE_DICT, encoder.encode(dict(value.state_dict()))]
                 else:
@@ -214,6 +216,17 @@ class CallbackStates:
         if token != self._fixed[name, attribute]:
             raise TypeError(f"training has changed it, and a {type(value).__name__} is not stored")
 
+    def _check_shared(self) -> None:
+        """Raise a TypeError if a training has changed what all callbacks of a class share."""
+        for name, callback in self._callbacks.items():
+            before, now = self._shared[name], shared_state(callback, _LIBRARIES)
+            for member in before.keys() | now.keys():
+                if before.get(member) != now.get(member):
+                    error = TypeError(
+                        "training has changed it, or what it encloses, and neither is stored"
+                    )
+                    raise _refusal(name, callback, member, error)
+
     def _is_live(self, value: Any) -> bool:
         """Whether a value is a part of the net, which `fit` builds anew."""
         return id(value) in self._live
@@ -250,29 +263,33 @@ class CallbackStates:
         return fingerprint(value)
 
 
-def _assigned(callback: Callback) -> frozenset[str]:
-    """Return the names of the attributes that a callback has, or that its methods assign."""
-    names = set(vars(callback))
+def _mentioned(callback: Callback) -> frozenset[str]:
+    """Return the names of the attributes that a callback has, or that its methods mention."""
+    names: set[str] = set()
     for class_ in type(callback).__mro__:
         for member in vars(class_).values():
             # A property has functions of its own.
             for function in (member, getattr(member, "fget", None), getattr(member, "fset", None)):
-                code = getattr(_unwrapped(function), "__code__", None)
-                if isinstance(code, CodeType):
-                    names |= _stored_names(code)
-    return frozenset(names - _library_parameters(callback))
+                names |= _names_in(getattr(_unwrapped(function), "__code__", None))
+    names = {name for name in names if not _is_defined(type(callback), name)}
+    return frozenset((names | set(vars(callback))) - _library_parameters(callback))
+
+
+def _is_defined(class_: type, name: str) -> bool:
+    """Whether a name is a method or property of a class, or one of Python's own."""
+    value = getattr(class_, name, None)
+    return name.startswith("__") or callable(value) or isinstance(value, property)
 
 
 def _unwrapped(function: Any) -> Any:
     return inspect.unwrap(function) if callable(function) else function
 
 
-def _stored_names(code: CodeType) -> set[str]:
-    names = {i.argval for i in dis.get_instructions(code) if i.opname == "STORE_ATTR"}
-    for constant in code.co_consts:
-        if isinstance(constant, CodeType):
-            names |= _stored_names(constant)
-    return names
+def _names_in(code: Any) -> set[str]:
+    """Return the names of attributes and globals in the code of a function and its inner ones."""
+    if not isinstance(code, CodeType):
+        return set()
+    return set(code.co_names).union(*map(_names_in, code.co_consts))
 
 
 def _library_parameters(callback: Callback) -> set[str]:

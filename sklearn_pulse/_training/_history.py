@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from skorch import NeuralNet
 
 
@@ -24,6 +26,6 @@ def prepend_history(net: NeuralNet, earlier: NeuralNet) -> None:
     for epoch in net.history:
         epoch |= {"epoch": epoch["epoch"] + len(before), "fit": before[-1]["fit"] + 1}
     net.history[:0] = before
-    selection = dict(net.callbacks_).get("select_weights")
-    if selection is not None and getattr(selection, "epoch_", None) is not None:
+    selection: Any = dict(net.callbacks_).get("select_weights")
+    if getattr(selection, "epoch_", None) is not None:
         selection.epoch_ += len(before)
