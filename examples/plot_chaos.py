@@ -51,15 +51,18 @@ SYSTEMS = {
     "Thomas, b = 0.15": (make_thomas, {"b": 0.15}, 4000),
     "Hindmarsh-Rose, current = 3": (make_hindmarsh_rose, {"current": 3.0}, 6000),
 }
+STATES = (("x", "y", "z"), ("x", "y", "z"), ("potential", "recovery", "adaptation"))
 
 figure, axes = plt.subplots(
     len(SYSTEMS), len(LEVELS), figsize=(10, 10), subplot_kw={"projection": "3d"}
 )
-for row, (name, (make, parameter, n_timesteps)) in zip(axes, SYSTEMS.items(), strict=True):
+for row, names, (name, system) in zip(axes, STATES, SYSTEMS.items(), strict=True):
+    make, parameter, n_timesteps = system
     for ax, noise in zip(row, LEVELS, strict=True):
         X = make(**parameter, noise=noise, n_trials=1, n_timesteps=n_timesteps, random_state=0)
-        ax.plot(*X[0, -4000:].T, color="tab:blue" if noise == 0 else "tab:orange", linewidth=0.4)
-        ax.set_title(f"{name}\n{f'noise level {noise}' if noise else 'clean'}", fontsize=9)
+        ax.plot(*X[0, -4000:].T, color="#0072b2" if noise == 0 else "#e69f00", linewidth=0.4)
+        level = f"noise level {noise}" if noise else "clean"
+        ax.set_title(f"{name}, {level}\n({', '.join(names)})", fontsize=8)
         ax.tick_params(labelsize=6, pad=-2)
 figure.tight_layout()
 figure.savefig(output / "attractors.png", dpi=120)

@@ -41,8 +41,11 @@ output.mkdir(parents=True, exist_ok=True)
 figure, axes = plt.subplots(2, 1, sharex=True, sharey=True, layout="constrained")
 seconds = np.arange(epilepsy.X.shape[1]) / epilepsy.sampling_rate
 for label, axis in enumerate(axes):
-    axis.plot(seconds, epilepsy.X[epilepsy.y == label][:5, :, 0].T, linewidth=0.8)
-    axis.set(title=epilepsy.target_names[label], ylabel="EEG (0 to 1)")
+    rows = np.flatnonzero(epilepsy.y == label)[::50][:5]
+    names = epilepsy.recording_name[epilepsy.recording[rows]]
+    axis.plot(seconds, epilepsy.X[rows, :, 0].T, linewidth=0.8)
+    axis.set_title(f"{epilepsy.target_names[label]}: segments {', '.join(names)}")
+    axis.set_ylabel(f"{epilepsy.feature_names[0]} (0 to 1)")
 axes[-1].set_xlabel("time (s)")
 figure.savefig(output / "windows.png", dpi=120)
 

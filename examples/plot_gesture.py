@@ -19,6 +19,7 @@ import matplotlib
 
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt
+import numpy as np
 
 from sklearn_pulse import PulseTransformer, RandomEncoderTransformer
 from sklearn_pulse.datasets import fetch_gesture
@@ -42,8 +43,11 @@ output = Path("output/gesture")
 output.mkdir(parents=True, exist_ok=True)
 figure, axes = plt.subplots(2, 4, sharex=True, sharey=True, figsize=(10, 4), layout="constrained")
 for label, axis in enumerate(axes.flat):
-    lines = axis.plot(gesture.X[gesture.y == label][0], linewidth=0.8)
-    axis.set_title(gesture.target_names[label])
+    i = np.flatnonzero(gesture.y == label)[0]
+    lines = axis.plot(gesture.X[i], linewidth=0.8)
+    axis.set_title(f"{gesture.target_names[label]}\nrecording {gesture.recording[i]}", fontsize=9)
+for axis in axes[-1]:
+    axis.set_xlabel("time step")
 figure.legend(lines, gesture.feature_names, loc="outside right upper")
 figure.savefig(output / "gestures.png", dpi=120)
 

@@ -45,8 +45,10 @@ output.mkdir(parents=True, exist_ok=True)
 figure, axes = plt.subplots(2, 1, sharex=True, sharey=True, layout="constrained")
 seconds = np.arange(ecg.X.shape[1]) * ecg.downsample / ecg.sampling_rate
 for label, axis in enumerate(axes):
-    axis.plot(seconds, ecg.X[ecg.y == label][0][:, 0], linewidth=0.8)
-    axis.set(title=ecg.target_names[label], ylabel="ECG (z-score)")
+    i = np.flatnonzero(ecg.y == label)[0]
+    axis.plot(seconds, ecg.X[i, :, 0], linewidth=0.8)
+    record, lead = ecg.recording_name[ecg.recording[i]], ecg.feature_names[0]
+    axis.set(title=f"{ecg.target_names[label]}: record {record}, {lead}", ylabel="ECG (z-score)")
 axes[-1].set_xlabel("time (s)")
 figure.savefig(output / "windows.png", dpi=120)
 

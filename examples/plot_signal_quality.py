@@ -31,7 +31,7 @@ from sklearn.metrics import roc_auc_score
 from sklearn.pipeline import make_pipeline
 
 from sklearn_pulse import PulseTransformer
-from sklearn_pulse.plotting import DriftDisplay
+from sklearn_pulse.plotting import DriftDisplay, EmbeddingDisplay
 from sklearn_pulse.preprocessing import WindowScaler
 
 output = Path("output/signal_quality")
@@ -147,6 +147,16 @@ axes[0].legend(fontsize="small", frameon=False, loc="upper left")
 figure.savefig(output / "windows.png", dpi=120)
 
 # %%
+# Where the badly reconstructed windows lie
+# -----------------------------------------
+# A continuous value colours the embeddings, on a logarithmic scale here.
+
+display = EmbeddingDisplay.from_estimator(
+    model, X_new, np.log10(-score), y_name="log10 of minus the score", name="windows of new people"
+)
+display.figure_.savefig(output / "embedding.png", dpi=120)
+
+# %%
 # Whole nights: has the sensor moved?
 # -----------------------------------
 # Single windows are spoilt in every night. Drift is a night that differs from other nights by more
@@ -173,4 +183,4 @@ for row, (name, share) in zip(axes, {"well worn": 0.1, "loose": 0.8}.items(), st
         f" windows outside the reference's range ({display.scores.expected:.0%} expected)"
     )
 figure.savefig(output / "drift.png", dpi=120)
-print(f"\npictures: {output}/windows.png, {output}/drift.png")
+print(f"\npictures: {output}/windows.png, {output}/embedding.png, {output}/drift.png")

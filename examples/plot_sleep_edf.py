@@ -45,7 +45,8 @@ figure, axis = plt.subplots(figsize=(8, 2.5), layout="constrained")
 axis.step(sleep.start[night] / sleep.sampling_rate / 3600, sleep.y[night], where="post")
 axis.set_yticks(range(5), sleep.target_names)
 axis.invert_yaxis()
-axis.set(xlabel="time (h)", title=f"subject {sleep.recording_subject[0]}")
+title = f"Scored stages: subject {sleep.recording_subject[0]}, night {sleep.recording_night[0]}"
+axis.set(xlabel="time (h)", title=title)
 figure.savefig(output / "hypnogram.png", dpi=120)
 
 # %%

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..plotting import LabelEfficiencyDisplay
+from ..plotting._style import distinct_colors
 from ._methods import Method
 from ._protocols import FEW_LABELS, FEW_PEOPLE, FRACTIONS, N_PEOPLE, PROTOCOLS
 from ._tables import Table, Value
@@ -89,11 +90,11 @@ def _across_columns(table: Table) -> Any:
     import matplotlib.pyplot as plt
 
     figure, (left, right) = plt.subplots(1, 2, figsize=(13, 6), layout="constrained")
-    n_methods = len(table.methods)
+    n_methods, colors = len(table.methods), distinct_colors(8)
     for number, method in enumerate(table.methods):
         style = {
-            "color": f"C{number % 10}",
-            "marker": "osD^v"[number // 10],
+            "color": colors[number % len(colors)],
+            "marker": "osD^v"[number // len(colors)],
             "markerfacecolor": "white" if method.is_control else None,
             "capsize": 2,
         }
@@ -137,24 +138,25 @@ def _figures(table: Table) -> Any:
     metric = table.metrics[0]
     methods = table.methods[::-1]
     figure, ax = plt.subplots(figsize=(7, 1.6 + 0.33 * len(methods)), layout="constrained")
+    ours, paper = distinct_colors(2)
     for height, method in enumerate(methods):
         value = table.values.get((method.name, metric))
         theirs = table.paper(method.name, metric)
         if theirs is not None:
-            ax.plot(theirs, height, "D", mfc="none", color="C3")
+            ax.plot(theirs, height, "D", mfc="none", color=paper)
         if value is None:
             # The coordinates are a fraction of the width and the number of the row.
             where = ax.get_yaxis_transform()
             ax.text(0.01, height, "missing", va="center", color="0.5", transform=where)
             continue
-        colour = "0.45" if method.is_control else "C0"
+        colour = "0.45" if method.is_control else ours
         ax.plot(value.per_seed, [height] * len(value.per_seed), "|", color=colour, alpha=0.6)
         ax.errorbar(
             value.mean, height, xerr=value.spread, fmt="o", color=colour, capsize=3, zorder=3
         )
-    ax.plot([], [], "o", color="C0", label="method")
+    ax.plot([], [], "o", color=ours, label="method")
     ax.plot([], [], "o", color="0.45", label="control")
-    ax.plot([], [], "D", mfc="none", color="C3", label="paper, full budget")
+    ax.plot([], [], "D", mfc="none", color=paper, label="paper, full budget")
     figure.legend(frameon=False, fontsize="small", loc="outside lower right", ncols=3)
     ax.set_yticks(range(len(methods)), [method.title for method in methods])
     ax.set(xlabel=metric, ylim=(-0.7, len(methods) - 0.3))

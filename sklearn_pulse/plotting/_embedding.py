@@ -14,13 +14,14 @@ from sklearn.utils import check_array
 
 from .._data._labels import labeled_mask
 from .._parameters import check_option
-from ._style import add_legend, axes_or_new, class_names, distinct_colors
+from ._style import add_legend, axes_or_new, class_names, distinct_colors, distinct_markers
 
+_MANY_VALUES = 20  # above this number, whole numbers of a floating-point type are no classes
 _MANY_POINTS = 2000  # above this number, points are drawn fainter
 
 
 class EmbeddingDisplay:
-    """Embeddings in two dimensions, coloured by label.
+    """Embeddings in two dimensions, coloured by class or by a continuous value.
 
     Make a display with :meth:`from_estimator` or :meth:`from_embedding`.
 
@@ -29,8 +30,10 @@ class EmbeddingDisplay:
     coordinates : ndarray of shape (n_samples, 2)
         Coordinates of the points.
     y : ndarray of shape (n_samples,) or None, default=None
-        Labels, numbers or text; samples with the label -1 (unlabelled) are drawn in grey. None
-        draws all samples in one colour.
+        Labels, numbers or text, one colour and legend entry per class; samples with the label -1
+        (unlabelled) are drawn in grey. Or continuous values, such as an age, on a colour scale with
+        a colour bar: floating-point numbers of which some are not whole, or more than twenty
+        differ. Of these, NaN is drawn in grey. None draws all samples in one colour.
     axis_names : tuple of str, default=("1", "2")
         Names of the two coordinates.
     target_names : sequence of str or None, default=None
@@ -38,6 +41,8 @@ class EmbeddingDisplay:
         sorted order. None takes the labels themselves.
     name : str or None, default=None
         Title of the axes, for example the name of the method; None draws no title.
+    y_name : str or None, default=None
+        What `y` means, as the title of the legend or of the colour bar; None draws no title.
 
     Attributes
     ----------
@@ -46,7 +51,10 @@ class EmbeddingDisplay:
     figure_ : matplotlib.figure.Figure
         The figure of `ax_`.
     collections_ : list of matplotlib.collections.PathCollection
-        The points of the unlabelled samples, if any, then those of each class.
+        The points of the unlabelled samples, if any, then those of each class, or those with a
+        continuous value.
+    colorbar_ : matplotlib.colorbar.Colorbar or None
+        The colour bar of continuous values; None for classes.
 
     Examples
     --------
@@ -69,12 +77,14 @@ class EmbeddingDisplay:
         axis_names: tuple[str, str] = ("1", "2"),
         target_names: Sequence[str] | None = None,
         name: str | None = None,
+        y_name: str | None = None,
     ) -> None:
         self.coordinates = coordinates
         self.y = y
         self.axis_names = axis_names
         self.target_names = target_names
         self.name = name
+        self.y_name = y_name
 
     @classmethod
     def from_estimator(
@@ -89,7 +99,7 @@ class EmbeddingDisplay:
         X : array-like of shape (n_samples, n_timesteps, n_channels)
             Windows to embed, or any other input of the transformer.
         y : array-like of shape (n_samples,), default=None
-            Labels, numbers or text; -1 means unlabelled.
+            Labels, numbers or text, of which -1 means unlabelled; or continuous values.
         **kwargs : dict
             Keyword arguments for :meth:`from_embedding`.
 
@@ -109,6 +119,7 @@ class EmbeddingDisplay:
         method: Literal["pca", "tsne"] = "pca",
         target_names: Sequence[str] | None = None,
         name: str | None = None,
+        y_name: str | None = None,
         random_state: Any = None,
         ax: Any = None,
         **scatter_kw: Any,
@@ -120,7 +131,9 @@ class EmbeddingDisplay:
         embedding : array-like of shape (n_samples, embedding_dim)
             Embeddings of at least two samples, of at least two dimensions.
         y : array-like of shape (n_samples,), default=None
-            Labels, numbers or text; -1 means unlabelled.
+            Labels, numbers or text, of which -1 means unlabelled; or continuous values, of which
+            NaN means unknown: floating-point numbers of which some are not whole, or more than
+            twenty differ.
         method : {"pca", "tsne"}, default="pca"
             Projection to two dimensions. "pca": the first two principal components of the
             standardised embedding. "tsne": t-SNE of the embedding as it is, with the settings of
@@ -131,6 +144,8 @@ class EmbeddingDisplay:
             their sorted order.
         name : str, default=None
             Title of the axes; None draws no title.
+        y_name : str, default=None
+            What `y` means, as the title of the legend or of the colour bar; None draws no title.
         random_state : int, RandomState instance or None, default=None
             Seed of the projection.
         ax : matplotlib.axes.Axes, default=None
@@ -146,8 +161,8 @@ class EmbeddingDisplay:
         Raises
         ------
         ValueError
-            If `method` is unknown, if the embedding is too small or not finite, or if the number of
-            labels or of names does not fit.
+            If `method` is unknown, if the embedding is too small or not finite, if the number of
+            labels or of names does not fit, or if a continuous value is infinite or all are NaN.
 
         Notes
         -----
@@ -165,7 +180,12 @@ class EmbeddingDisplay:
         project = _pca if method == "pca" else _tsne
         coordinates, axis_names = project(points, random_state)
         display = cls(
-            coordinates, y=labels, axis_names=axis_names, target_names=target_names, name=name
+            coordinates,
+            y=labels,
+            axis_names=axis_names,
+            target_names=target_names,
+            name=name,
+            y_name=y_name,
         )
         return display.plot(ax=ax, **scatter_kw)
 
@@ -186,19 +206,28 @@ class EmbeddingDisplay:
         Returns
         -------
         EmbeddingDisplay
-            The display itself, with `ax_`, `figure_` and `collections_`.
+            The display itself, with `ax_`, `figure_`, `collections_` and `colorbar_`.
         """
-        groups = self._groups()  # may raise, so it comes before a figure is made
+        continuous = self.y is not None and _is_continuous(self.y)
+        # May raise, so it comes before a figure is made.
+        groups = self._values() if continuous else self._groups()
+        has_legend = self.y is not None and not continuous
         # Points fill the plane, so on a new figure the legend stands beside them.
         beside = ax is None
-        ax = axes_or_new(ax, n_beside=0 if self.y is None else len(groups))
+        ax = axes_or_new(ax, n_beside=len(groups) if has_legend else 0)
         crowded = len(self.coordinates) > _MANY_POINTS
         style = {"s": 18, "alpha": 0.3 if crowded else 0.8, "linewidths": 0} | scatter_kw
         self.collections_ = [
             ax.scatter(*self.coordinates[rows].T, **(drawn | style)) for rows, drawn in groups
         ]
-        if self.y is not None:
-            add_legend(ax, beside=beside, markerscale=1.5)
+        self.colorbar_ = None
+        if continuous:
+            self.colorbar_ = ax.figure.colorbar(self.collections_[-1], ax=ax, label=self.y_name)
+            self.colorbar_.solids.set_alpha(1)  # faint points would make a faint scale
+            if len(groups) > 1:
+                add_legend(ax)
+        elif has_legend:
+            add_legend(ax, beside=beside, markerscale=1.5, title=self.y_name)
         ax.set(xlabel=self.axis_names[0], ylabel=self.axis_names[1])
         title = self.name if name is None else name
         if title is not None:
@@ -216,9 +245,36 @@ class EmbeddingDisplay:
         drawn: list[tuple[Any, dict[str, Any]]] = []
         if not labeled.all():
             drawn.append((~labeled, {"color": "0.7", "label": "unlabelled"}))
-        for label, name, color in zip(classes, names, distinct_colors(len(classes)), strict=True):
-            drawn.append((self.y == label, {"color": color, "label": name}))
+        looks = zip(distinct_colors(len(names)), distinct_markers(len(names)), strict=True)
+        for label, name, (color, marker) in zip(classes, names, looks, strict=True):
+            drawn.append((self.y == label, {"color": color, "marker": marker, "label": name}))
         return drawn
+
+    def _values(self) -> list[tuple[Any, dict[str, Any]]]:
+        """Return the samples without a continuous value, if any, and those with one."""
+        assert self.y is not None
+        if self.target_names is not None:
+            raise ValueError(
+                "target_names names classes, but y holds continuous values: leave target_names"
+                " out, or pass integer labels."
+            )
+        known = ~np.isnan(self.y)
+        if not known.any() or np.isinf(self.y).any():
+            raise ValueError(
+                "y holds only NaN, or an infinity: pass finite values, NaN if unknown."
+            )
+        drawn: list[tuple[Any, dict[str, Any]]] = []
+        if not known.all():
+            drawn.append((~known, {"color": "0.7", "label": "unknown"}))
+        return [*drawn, (known, {"c": self.y[known], "cmap": "viridis"})]
+
+
+def _is_continuous(y: NDArray[Any]) -> bool:
+    """Return whether y holds continuous values rather than classes."""
+    if y.dtype.kind != "f" or y.ndim != 1:
+        return False
+    known = y[~np.isnan(y)]
+    return bool((known != np.round(known)).any()) or len(np.unique(known)) > _MANY_VALUES
 
 
 def _labels(y: ArrayLike) -> NDArray[Any]:

@@ -11,9 +11,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from .._parameters import check_boolean, check_mapping, check_option
 from ._label_scores import check_amounts, label_efficiency_scores
-from ._style import CROWDED, add_legend, axes_or_new, distinct_colors
+from ._style import CROWDED, MARKERS, add_legend, axes_or_new, distinct_colors
 
-_MARKERS = "osD^vPX*<>"
 _FRACTIONS = (0.01, 0.05, 0.1, 0.5, 1.0)
 _BANDS = {"std": " ±1 std", "quantiles": ", 10 to 90 %", "none": ""}
 
@@ -327,7 +326,7 @@ class LabelEfficiencyDisplay:
         ax = axes_or_new(ax, n_beside=n_entries if n_entries > CROWDED else 0)
         amounts = self._amounts
         self.lines_, self.bands_, self.points_ = [], [], []
-        looks = zip(distinct_colors(len(self.scores)), itertools.cycle(_MARKERS), strict=False)
+        looks = zip(distinct_colors(len(self.scores)), itertools.cycle(MARKERS), strict=False)
         for (name, scores), (color, marker) in zip(self.scores.items(), looks, strict=True):
             style = {"color": color, "marker": marker, "label": name}
             mean = _by_amount(np.mean, scores)

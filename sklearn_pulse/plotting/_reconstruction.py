@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from .._data._batches import as_batch
 from .._data._validation import check_windows
 from .._parameters import check_integer
+from ._style import distinct_colors, name_channels, new_axes
 
 
 class ReconstructionDisplay:
@@ -28,7 +29,7 @@ class ReconstructionDisplay:
         Reconstruction by start of the crop, in time steps; NaN up to the start and past the end of
         the crop.
     channel_names : sequence of str or None, default=None
-        Names of the channels; None draws no names.
+        Names of the channels; None numbers them.
 
     Attributes
     ----------
@@ -87,7 +88,7 @@ class ReconstructionDisplay:
             Time steps at which crops start; None takes one crop, which starts at a quarter of the
             window. The reconstruction of the full window is always drawn.
         channel_names : sequence of str, default=None
-            Names of the channels; None draws no names.
+            Names of the channels; None takes the names that the estimator knows, or numbers.
         axes : array-like of matplotlib.axes.Axes, default=None
             Axes to draw on, one per channel; None makes a new figure.
 
@@ -131,6 +132,8 @@ class ReconstructionDisplay:
         signal = block.x[0].copy()
         if block.observed is not None:
             signal[~block.observed[0]] = np.nan
+        if channel_names is None:
+            channel_names = getattr(estimator, "channel_names_in_", None)
         return cls(signal, predictions, channel_names=channel_names).plot(axes=axes)
 
     def plot(self, axes: Any = None) -> ReconstructionDisplay:
@@ -149,33 +152,19 @@ class ReconstructionDisplay:
         Raises
         ------
         ValueError
-            If the number of axes is not that of the channels.
+            If the number of axes or of names is not that of the channels.
         """
-        import matplotlib.pyplot as plt
-
         n_channels = self.signal.shape[1]
-        if axes is None:
-            _, axes = plt.subplots(
-                n_channels,
-                1,
-                sharex=True,
-                squeeze=False,
-                layout="constrained",
-                figsize=(7, 1 + 1.2 * n_channels),
-            )
-        axes = np.ravel(axes)
-        if len(axes) != n_channels:
-            raise ValueError(
-                f"axes holds {len(axes)} axes for {n_channels} channels: pass one per channel"
-            )
-        for channel, ax in enumerate(axes):
+        names = name_channels(n_channels, self.channel_names)
+        axes = new_axes(axes, n_channels, 1, "channels")
+        drawn = sorted(self.predictions.items())
+        for channel, (ax, channel_name) in enumerate(zip(axes, names, strict=True)):
             ax.plot(self.signal[:, channel], color="0.6", label="signal")
-            for i, (start, prediction) in enumerate(sorted(self.predictions.items())):
+            for (start, prediction), color in zip(drawn, distinct_colors(len(drawn)), strict=True):
                 name = "full window" if start == 0 else f"crop from step {start}"
-                ax.plot(prediction[:, channel], color=f"C{i}", lw=1.2, label=name)
-                ax.axvline(start, color=f"C{i}", lw=0.6, ls=":")
-            if self.channel_names is not None:
-                ax.set_ylabel(self.channel_names[channel])
+                ax.plot(prediction[:, channel], color=color, lw=1.2, label=name)
+                ax.axvline(start, color=color, lw=0.6, ls=":")
+            ax.set_ylabel(channel_name)
         axes[0].legend(
             frameon=False, ncols=3, fontsize="small", loc="lower left", bbox_to_anchor=(0, 1)
         )

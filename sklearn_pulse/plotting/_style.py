@@ -9,6 +9,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 CROWDED = 10  # above this number, legend entries stand beside the axes
+MARKERS = "osD^vPX*<>"
+# Blue, orange, green, vermilion, purple, sky blue, black and yellow, of Okabe and Ito.
+_COLORS = (
+    "#0072b2",
+    "#e69f00",
+    "#009e73",
+    "#d55e00",
+    "#cc79a7",
+    "#56b4e9",
+    "#000000",
+    "#f0e442",
+)
 
 
 def axes_or_new(ax: Any, n_beside: int = 0) -> Any:
@@ -36,7 +48,9 @@ def axes_or_new(ax: Any, n_beside: int = 0) -> Any:
     plt = _pyplot()
     width, height = plt.rcParams["figure.figsize"]
     width *= 1 + 0.3 * _legend_columns(n_beside)
-    return plt.subplots(layout="constrained", figsize=(width, height))[1]
+    ax = plt.subplots(layout="constrained", figsize=(width, height))[1]
+    ax.set_prop_cycle(color=_COLORS)
+    return ax
 
 
 def _pyplot() -> Any:
@@ -92,6 +106,8 @@ def new_axes(axes: Any, n_rows: int, n_columns: int, unit: str) -> NDArray[Any]:
         layout="constrained",
         figsize=(7, 1 + 1.2 * n_rows) if n_columns == 1 else (4.5 * n_columns, 3.6 * n_rows),
     )
+    for ax in np.ravel(made):
+        ax.set_prop_cycle(color=_COLORS)
     return np.ravel(made)
 
 
@@ -135,13 +151,14 @@ def name_channels(n_channels: int, names: Sequence[str] | None) -> list[str]:
 
 
 def distinct_colors(n_colors: int) -> list[tuple[float, ...]]:
-    """Return distinct colours.
+    """Return distinct colours, also for people who do not see red and green apart.
 
     Parameters
     ----------
     n_colors : int
-        Number of colours. Up to ten colours come from the map "tab10", which the paper uses, up
-        to twenty from "tab20"; more colours are spread evenly over "turbo".
+        Number of colours. Up to eight are those of Okabe and Ito, "Color Universal Design" (2008);
+        more are spread evenly over "viridis", whose lightness rises throughout. So many colours
+        need distinct markers beside them.
 
     Returns
     -------
@@ -149,12 +166,29 @@ def distinct_colors(n_colors: int) -> list[tuple[float, ...]]:
         RGBA values from 0 to 1, all different.
     """
     from matplotlib import colormaps
+    from matplotlib.colors import to_rgba
 
-    if n_colors <= 20:
-        listed: Any = colormaps["tab10" if n_colors <= 10 else "tab20"]
-        return list(listed.colors[:n_colors])
-    spread = colormaps["turbo"]
+    if n_colors <= len(_COLORS):
+        return [to_rgba(color) for color in _COLORS[:n_colors]]
+    spread = colormaps["viridis"]
     return [spread(i / (n_colors - 1)) for i in range(n_colors)]
+
+
+def distinct_markers(n_markers: int) -> list[str]:
+    """Return markers for groups of points: dots where colours suffice to tell groups apart.
+
+    Parameters
+    ----------
+    n_markers : int
+        Number of markers.
+
+    Returns
+    -------
+    list of str
+        Markers of matplotlib; more than ten repeat, so that neighbours differ.
+    """
+    kinds = "o" if n_markers <= len(_COLORS) else MARKERS
+    return [kinds[i % len(kinds)] for i in range(n_markers)]
 
 
 def add_legend(ax: Any, *, beside: bool = False, **legend_kw: Any) -> Any:

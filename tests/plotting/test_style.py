@@ -1,0 +1,128 @@
+"""Colours that everybody tells apart, colour bars, and panels that name their channel."""
+
+import numpy as np
+import pytest
+from matplotlib.colors import to_rgb
+
+from sklearn_pulse import PulseTransformer
+from sklearn_pulse.plotting import (
+    EmbeddingDisplay,
+    ReconstructionDisplay,
+    TrainingCurveDisplay,
+)
+from sklearn_pulse.plotting._style import distinct_colors, distinct_markers
+from tests.helpers import SMALL_PULSE, make_windows
+
+X, y = make_windows(20)
+Z = np.random.default_rng(0).normal(size=(60, 5))
+# Linear RGB to what people see who lack the cones for red, green or blue (Machado, Oliveira and
+# Fernandes, 2009, severity 1).
+MACHADO = {
+    "protan": [
+        [0.152286, 1.052583, -0.204868],
+        [0.114503, 0.786281, 0.099216],
+        [-0.003882, -0.048116, 1.051998],
+    ],
+    "deutan": [
+        [0.367322, 0.860646, -0.227968],
+        [0.280085, 0.672501, 0.047413],
+        [-0.011820, 0.042940, 0.968881],
+    ],
+}
+
+
+def lab(rgb):
+    """CIE L*a*b* of linear RGB, in which distances are about as large as they look."""
+    to_xyz = [[0.4124, 0.3576, 0.1805], [0.2126, 0.7152, 0.0722], [0.0193, 0.1192, 0.9505]]
+    xyz = np.clip(rgb, 0, 1) @ np.array(to_xyz).T / [0.9505, 1.0, 1.089]
+    f = np.where(xyz > 0.008856, np.cbrt(xyz), 7.787 * xyz + 16 / 116)
+    return np.stack(
+        [116 * f[:, 1] - 16, *(c * (f[:, i] - f[:, i + 1]) for i, c in ((0, 500), (1, 200)))], 1
+    )
+
+
+def smallest_distance(colors, kind):
+    rgb = np.array([to_rgb(color) for color in colors])
+    linear = np.where(rgb <= 0.04045, rgb / 12.92, ((rgb + 0.055) / 1.055) ** 2.4)
+    seen = lab(linear @ np.array(MACHADO[kind]).T)
+    apart = np.linalg.norm(seen[:, None] - seen, axis=-1)
+    return apart[np.triu_indices(len(colors), 1)].min()
+
+
+@pytest.mark.parametrize("kind", MACHADO)
+def test_colours_differ_for_everybody(kind):
+    """The colours of "tab10" do not: their smallest distances are 5 (protan) and 7 (deutan)."""
+    assert smallest_distance([f"C{i}" for i in range(8)], kind) < 8
+    assert smallest_distance(distinct_colors(8), kind) > 15
+
+
+def test_many_classes_have_markers_too():
+    assert distinct_markers(8) == ["o"] * 8
+    many = distinct_markers(25)
+    assert len(set(many)) == 10 and all(a != b for a, b in zip(many, many[1:], strict=False))
+    display = EmbeddingDisplay.from_embedding(Z, np.arange(60) % 12)
+    shapes = {points.get_paths()[0].vertices.tobytes() for points in display.collections_}
+    assert len(shapes) == 10
+
+
+def test_curves_of_one_axes_differ_in_our_colours(headless):
+    history = [{"train_loss": 1.0}, {"train_loss": 0.5}]
+    first = TrainingCurveDisplay.from_history(history)
+    second = TrainingCurveDisplay.from_history(history, ax=first.ax_)
+    drawn = [to_rgb(display.lines_[0].get_color()) for display in (first, second)]
+    assert drawn == [color[:3] for color in distinct_colors(2)]
+
+
+def test_continuous_values_have_a_colour_bar():
+    age = np.linspace(18.5, 80, 60)
+    age[:5] = np.nan
+    display = EmbeddingDisplay.from_embedding(Z, age, y_name="age in years")
+    unknown, points = display.collections_
+    assert len(unknown.get_offsets()) == 5
+    np.testing.assert_array_equal(points.get_array(), age[5:])
+    assert display.colorbar_.ax.get_ylabel() == "age in years"
+    assert [text.get_text() for text in display.ax_.get_legend().get_texts()] == ["unknown"]
+    assert display.colorbar_.vmin == age[5] and display.colorbar_.vmax == 80
+
+
+@pytest.mark.parametrize(
+    ("values", "continuous"),
+    [
+        (np.arange(60.0), True),  # more than twenty
+        (np.arange(60.0) % 3, False),
+        (np.arange(60.0) % 3 + 0.5, True),
+        (np.arange(60), False),  # integers are classes
+    ],
+)
+def test_what_is_continuous(values, continuous):
+    display = EmbeddingDisplay.from_embedding(Z, values)
+    assert (display.colorbar_ is not None) == continuous
+    assert (display.ax_.get_legend() is None) == continuous
+
+
+def test_bad_continuous_values(headless):
+    with pytest.raises(ValueError, match="target_names names classes, but y holds continuous"):
+        EmbeddingDisplay.from_embedding(Z, np.arange(60.0), target_names=["young", "old"])
+    with pytest.raises(ValueError, match="y holds only NaN, or an infinity"):
+        EmbeddingDisplay.from_embedding(Z, np.append(np.arange(59.0), np.inf))
+    assert headless.get_fignums() == []
+
+
+def test_the_legend_has_the_name_of_y():
+    display = EmbeddingDisplay.from_embedding(Z, np.arange(60) % 2, y_name="class")
+    assert display.ax_.get_legend().get_title().get_text() == "class"
+
+
+def test_every_panel_names_its_channel(headless):
+    pulse = PulseTransformer(**SMALL_PULSE).fit(X)
+    display = ReconstructionDisplay.from_estimator(pulse, X)
+    assert [ax.get_ylabel() for ax in display.axes_] == ["channel 0", "channel 1"]
+    pulse.channel_names_in_ = np.array(["red", "green"])
+    display = ReconstructionDisplay.from_estimator(pulse, X)
+    assert [ax.get_ylabel() for ax in display.axes_] == ["red", "green"]
+    display = ReconstructionDisplay.from_estimator(pulse, X, channel_names=["I", "II"])
+    assert [ax.get_ylabel() for ax in display.axes_] == ["I", "II"]
+    n_figures = len(headless.get_fignums())
+    with pytest.raises(ValueError, match="channel_names has 1 names for 2 channels"):
+        ReconstructionDisplay.from_estimator(pulse, X, channel_names=["I"])
+    assert len(headless.get_fignums()) == n_figures
