@@ -48,6 +48,7 @@ from .features._statistics import StatisticsTransformer
 _SAMPLE = 5000  # windows that the scales and the principal components come from
 _HALF_COMPONENTS = 800  # largest number of principal components of half a window
 _N_REPORTED = 20  # leading directions whose predictability is reported
+_QUANTILE_DEPTH = 3  # finer intervals tell less of other people
 _BLOCKS = ("statistics", "autocorrelation", "minirocket", "multirocket", "quantiles")
 
 
@@ -386,7 +387,7 @@ class CrossPredictionTransformer(BaseFeatureTransformer):
                 ),
                 0.0,
             ),
-            (IntervalQuantileTransformer(), 0.0),
+            (IntervalQuantileTransformer(_QUANTILE_DEPTH), 0.0),
         ]
         stacked = [
             StackedBlock(name, *block, float(share))
