@@ -24,6 +24,7 @@ from .._persistence._files import (
     check_replaceable,
     digest,
     new_folder,
+    read_config,
     seal,
 )
 from .._persistence._hub import upload
@@ -101,7 +102,7 @@ def save_pretrained(model: Any, folder: str | os.PathLike[str]) -> None:
     check_is_fitted(model)
     check_replaceable(folder)
     with new_folder(folder) as partial:
-        writer = Writer(lambda step, name: step.save_pretrained(partial / name))
+        writer = Writer(lambda step, name: _saved(step, partial / name))
         node = writer.node(model)
         weights = to_safetensors(writer.tensors, {"format": "pt"})
         config: dict[str, Any] = {
@@ -167,6 +168,12 @@ def push_to_hub(model: Any, repo_id: str, *, private: bool | None = None) -> str
         folder = Path(home) / "model"
         save_pretrained(model, folder)
         return upload(folder, repo_id, private)
+
+
+def _saved(step: Any, folder: Path) -> str:
+    """Save a transformer; return the checksum of its configuration."""
+    step.save_pretrained(folder)
+    return str(read_config(folder)["checksum"])
 
 
 def _check_reads_back(model: Any, partial: Path, folder: Path) -> None:
