@@ -16,6 +16,8 @@ from sklearn.linear_model import (
     LogisticRegression,
     Ridge,
     RidgeClassifier,
+    RidgeClassifierCV,
+    RidgeCV,
     SGDClassifier,
 )
 from sklearn.pipeline import make_pipeline
@@ -76,6 +78,8 @@ CHAINS = {
         y,
     ),
     "frozen": (make_pipeline(FrozenEstimator(encoder().fit(X)), StandardScaler(), LinearSVC()), y),
+    "ridge, chosen": (make_pipeline(encoder(), RidgeClassifierCV([0.1, 1.0])), y),
+    "ridge of targets, chosen": (make_pipeline(encoder(), RidgeCV()), X[:, 0]),
     "ridge": (make_pipeline(encoder(), StandardScaler(with_mean=False), Ridge()), X[:, 0, 0]),
     "two targets": (make_pipeline(encoder(), LinearRegression()), X[:, 0]),
     "no intercept": (make_pipeline(encoder(), Ridge(fit_intercept=False)), X[:, 0, 0]),

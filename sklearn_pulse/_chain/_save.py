@@ -42,7 +42,8 @@ def save_pretrained(model: Any, folder: str | os.PathLike[str]) -> None:
     transformers of this package that have ``save_pretrained``, the steps of
     :mod:`sklearn_pulse.preprocessing`, :class:`~sklearn_pulse.windows.SlidingWindows`, and of
     scikit-learn `StandardScaler`, `MinMaxScaler`, `RobustScaler`, `PCA`, `LogisticRegression`,
-    `LinearSVC`, `SGDClassifier`, `RidgeClassifier`, `LinearRegression` and `Ridge`, also inside
+    `LinearSVC`, `SGDClassifier`, `RidgeClassifier`, `RidgeClassifierCV`, `LinearRegression`,
+    `Ridge` and `RidgeCV`, also inside
     :class:`~sklearn_pulse.evaluation.LabeledSubsetClassifier` or `FrozenEstimator`.
 
     Parameters
