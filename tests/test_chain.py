@@ -16,6 +16,8 @@ from sklearn.linear_model import (
     LogisticRegression,
     Ridge,
     RidgeClassifier,
+    RidgeClassifierCV,
+    RidgeCV,
     SGDClassifier,
 )
 from sklearn.pipeline import make_pipeline
@@ -76,6 +78,8 @@ CHAINS = {
         y,
     ),
     "frozen": (make_pipeline(FrozenEstimator(encoder().fit(X)), StandardScaler(), LinearSVC()), y),
+    "ridge, chosen": (make_pipeline(encoder(), RidgeClassifierCV([0.1, 1.0])), y),
+    "ridge of targets, chosen": (make_pipeline(encoder(), RidgeCV()), X[:, 0]),
     "ridge": (make_pipeline(encoder(), StandardScaler(with_mean=False), Ridge()), X[:, 0, 0]),
     "two targets": (make_pipeline(encoder(), LinearRegression()), X[:, 0]),
     "no intercept": (make_pipeline(encoder(), Ridge(fit_intercept=False)), X[:, 0, 0]),
@@ -193,11 +197,29 @@ def test_a_solution_that_is_no_number(tmp_path):
         save_pretrained(chain, tmp_path / "chain")
 
 
+def put_in(folder, transformer, checksum):
+    """Put another encoder into the folder of a chain, with or without the checksum of the chain."""
+    shutil.rmtree(folder / "step0")
+    transformer.save_pretrained(folder / "step0")
+    if checksum:
+        config = read_config(folder)
+        node = config["chain"]["steps"][0][1]
+        node["checksum"] = read_config(folder / "step0")["checksum"]
+        write_config(folder, config)
+
+
 def test_steps_that_do_not_fit_each_other(tmp_path):
     save_pretrained(make_pipeline(encoder(), LinearSVC()).fit(X, y), tmp_path / "chain")
-    shutil.rmtree(tmp_path / "chain" / "step0")
-    encoder(embedding_dim=4).fit(X).save_pretrained(tmp_path / "chain" / "step0")
+    put_in(tmp_path / "chain", encoder(embedding_dim=4).fit(X), checksum=True)
     with pytest.raises(ValueError, match="LinearSVC takes 8 features, but 4 come before it"):
+        load_pretrained(tmp_path / "chain")
+
+
+def test_an_encoder_of_another_chain(tmp_path):
+    """It would fit, and its embeddings would mean something else."""
+    save_pretrained(make_pipeline(encoder(), LinearSVC()).fit(X, y), tmp_path / "chain")
+    put_in(tmp_path / "chain", encoder(random_state=1).fit(X), checksum=False)
+    with pytest.raises(ValueError, match="step0 is of another model: copy the whole folder again"):
         load_pretrained(tmp_path / "chain")
 
 

@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 from sklearn.base import clone
 from torch import Tensor
 
-from .._persistence import PretrainedMixin, check_finite, decode
+from .._persistence import PretrainedMixin, decode
 from .._persistence._files import CONFIG, STEP, WEIGHTS, blamed, read_config, read_weights
 from .._persistence._hub import local_folder
 from .._persistence._load import load
@@ -108,7 +109,7 @@ class Reader:
         self.folder, self.tensors, self.device = folder, tensors, device
         self._n_steps = 0
         self._used: set[str] = set()
-        check_finite(tensors.items())
+        _check_numbers(tensors)
 
     def step(self, node: Any, depth: int = 0) -> Any:
         """Return the step that a node describes.
@@ -132,7 +133,9 @@ class Reader:
         """
         self._n_steps += 1
         if self._n_steps > _MOST_STEPS or depth > _DEEPEST:
-            raise ValueError(f"it has more than {_MOST_STEPS} steps, or steps in steps in steps.")
+            raise ValueError(
+                f"it has more than {_MOST_STEPS} steps, or steps that lie deeper than {_DEEPEST}."
+            )
         if node == "passthrough":
             return node
         if not isinstance(node, dict):
@@ -157,8 +160,11 @@ class Reader:
         path = self.folder / name
         if path.exists() and not stat.S_ISDIR(os.lstat(path).st_mode):
             raise ValueError(f"{path} is a link or no folder, and is not followed.")
-        if "chain" in read_config(path):
+        config = read_config(path)
+        if "chain" in config:
             raise ValueError(f"{path} holds a chain, not a transformer: save the model again.")
+        if config["checksum"] != _entry(node, "checksum"):
+            raise ValueError(f"{path} is of another model: copy the whole folder again.")
         return load(PretrainedMixin, path, self.device)
 
     def _listed(self, node: dict[str, Any], depth: int) -> Any:
@@ -214,6 +220,13 @@ class Reader:
         for check in known.checks:
             getattr(step, check)()
         check_fitted(name, step)
+
+
+def _check_numbers(tensors: dict[str, Tensor]) -> None:
+    """Raise if what a step has learnt is not finite."""
+    for name, value in tensors.items():
+        if not torch.isfinite(value).all():
+            raise ValueError(f"{name!r} holds NaN or infinity: fit the chain again.")
 
 
 def _entry(node: dict[str, Any], name: str) -> Any:

@@ -21,7 +21,8 @@ class Writer:
     Parameters
     ----------
     save : callable
-        Function of (transformer, name) that saves a transformer in a folder of the chain.
+        Function of (transformer, name) that saves a transformer in a folder of the chain, and
+        returns the checksum of its configuration.
 
     Attributes
     ----------
@@ -31,7 +32,7 @@ class Writer:
         Parameters that a file cannot hold.
     """
 
-    def __init__(self, save: Callable[[Any, str], None]) -> None:
+    def __init__(self, save: Callable[[Any, str], str]) -> None:
         self.save = save
         self.tensors: dict[str, Tensor] = {}
         self.dropped: list[str] = []
@@ -60,8 +61,8 @@ class Writer:
         if isinstance(step, PretrainedMixin):
             folder = f"step{self._n_folders}"
             self._n_folders += 1
-            self.save(step, folder)
-            return {"folder": folder, **_output(step)}
+            checksum = self.save(step, folder)
+            return {"folder": folder, "checksum": checksum, **_output(step)}
         name = name_of(step)
         if name is None:
             raise TypeError(

@@ -24,6 +24,7 @@ from .._persistence._files import (
     check_replaceable,
     digest,
     new_folder,
+    read_config,
     seal,
 )
 from .._persistence._hub import upload
@@ -41,7 +42,8 @@ def save_pretrained(model: Any, folder: str | os.PathLike[str]) -> None:
     transformers of this package that have ``save_pretrained``, the steps of
     :mod:`sklearn_pulse.preprocessing`, :class:`~sklearn_pulse.windows.SlidingWindows`, and of
     scikit-learn `StandardScaler`, `MinMaxScaler`, `RobustScaler`, `PCA`, `LogisticRegression`,
-    `LinearSVC`, `SGDClassifier`, `RidgeClassifier`, `LinearRegression` and `Ridge`, also inside
+    `LinearSVC`, `SGDClassifier`, `RidgeClassifier`, `RidgeClassifierCV`, `LinearRegression`,
+    `Ridge` and `RidgeCV`, also inside
     :class:`~sklearn_pulse.evaluation.LabeledSubsetClassifier` or `FrozenEstimator`.
 
     Parameters
@@ -101,7 +103,7 @@ def save_pretrained(model: Any, folder: str | os.PathLike[str]) -> None:
     check_is_fitted(model)
     check_replaceable(folder)
     with new_folder(folder) as partial:
-        writer = Writer(lambda step, name: step.save_pretrained(partial / name))
+        writer = Writer(lambda step, name: _saved(step, partial / name))
         node = writer.node(model)
         weights = to_safetensors(writer.tensors, {"format": "pt"})
         config: dict[str, Any] = {
@@ -167,6 +169,12 @@ def push_to_hub(model: Any, repo_id: str, *, private: bool | None = None) -> str
         folder = Path(home) / "model"
         save_pretrained(model, folder)
         return upload(folder, repo_id, private)
+
+
+def _saved(step: Any, folder: Path) -> str:
+    """Save a transformer; return the checksum of its configuration."""
+    step.save_pretrained(folder)
+    return str(read_config(folder)["checksum"])
 
 
 def _check_reads_back(model: Any, partial: Path, folder: Path) -> None:

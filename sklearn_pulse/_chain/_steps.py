@@ -52,6 +52,7 @@ _CLASSIFIER = Step(
     is_classifier=True,
 )
 _OURS = ("_check_params", "_derive")
+_CHOSEN = {name: _held("", "any", needed=False) for name in ("alpha_", "best_score_")}
 _WINDOWS = ("n_features_in_", "n_channels_in_", "_fitted_on_table")
 
 STEPS: Mapping[str, Step] = {
@@ -91,6 +92,9 @@ STEPS: Mapping[str, Step] = {
     "sklearn.linear_model.RidgeClassifier": Step(
         {**_CLASSIFIER.arrays, "coef_": _held("r n", "n")}, is_classifier=True
     ),
+    "sklearn.linear_model.RidgeClassifierCV": Step(
+        {**_CLASSIFIER.arrays, "coef_": _held("r n", "n"), **_CHOSEN}, is_classifier=True
+    ),
     "sklearn.linear_model.SGDClassifier": Step(
         {**_CLASSIFIER.arrays, "t_": _held("", kinds="iuf", needed=False)}, is_classifier=True
     ),
@@ -99,6 +103,9 @@ STEPS: Mapping[str, Step] = {
     ),
     "sklearn.linear_model.Ridge": Step(
         {"coef_": _held("n", "t n"), "intercept_": _held("", "t"), "n_iter_": _COUNTS}
+    ),
+    "sklearn.linear_model.RidgeCV": Step(
+        {"coef_": _held("n", "t n"), "intercept_": _held("", "t"), **_CHOSEN}
     ),
     "sklearn_pulse.preprocessing.WindowScaler": Step(
         {"center_": _held("c", none=True), "scale_": _held("c", none=True)},
@@ -196,7 +203,7 @@ def _fits(array: NDArray[Any], axes: list[str], sizes: dict[str, Any]) -> bool:
 
 def set_classes(step: Any, classes: Any) -> None:
     """Set the classes of a classifier, in the form in which its class keeps them."""
-    if type(step).__name__ == "RidgeClassifier":
+    if type(step).__name__ in ("RidgeClassifier", "RidgeClassifierCV"):
         step._label_binarizer = LabelBinarizer(pos_label=1, neg_label=-1).fit(classes)
     if not isinstance(getattr(type(step), "classes_", None), property):
         step.classes_ = classes
