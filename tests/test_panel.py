@@ -17,6 +17,7 @@ from sklearn.preprocessing import StandardScaler
 import sklearn_pulse.baselines as baselines
 from sklearn_pulse import (
     FineTuneClassifier,
+    FineTuneRegressor,
     PulseOracleTransformer,
     PulseTransformer,
     RandomEncoderTransformer,
@@ -289,6 +290,7 @@ def test_output_of_the_wrapped_one_does_not_matter(encoder):
         (PulseOracleTransformer(), "PulseOracleTransformer learns from labels.*Transformer()"),
         (SupervisedClassifier(), "SupervisedClassifier.*PulseTransformer()"),
         (FineTuneClassifier(), "FineTuneClassifier.*PulseTransformer()"),
+        (FineTuneRegressor(), "FineTuneRegressor learns from labels.*PulseTransformer()"),
         (
             make_pipeline(StandardScaler(), PulseTransformer()),
             "got Pipeline: wrap only the transformer",

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from sklearn_pulse import (
     CrossPredictionTransformer,
     FineTuneClassifier,
+    FineTuneRegressor,
     PulseOracleTransformer,
     PulseTransformer,
     RandomEncoderTransformer,
@@ -33,6 +34,7 @@ NETWORKS = [
     PulseOracleTransformer,
     RandomEncoderTransformer,
     FineTuneClassifier,
+    FineTuneRegressor,
     SupervisedClassifier,
 ]
 

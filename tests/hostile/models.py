@@ -11,8 +11,9 @@ import numpy as np
 import torch
 from safetensors.torch import load_file
 from safetensors.torch import save as to_safetensors
+from sklearn.frozen import FrozenEstimator
 
-from sklearn_pulse import CrossPredictionTransformer, PulseTransformer
+from sklearn_pulse import CrossPredictionTransformer, FineTuneClassifier, PulseTransformer
 from sklearn_pulse.baselines import (
     PatchTSTTransformer,
     SimCLRTransformer,
@@ -26,7 +27,7 @@ from tests.hostile.records import Bomb
 from tests.hostile.registry import attack, loader
 from tests.persistence.helpers import read_config, write_config, write_weights
 
-X = make_windows(n=8)[0]
+X, Y = make_windows(n=8)
 CLASSES = {
     "pulse": PulseTransformer,
     "patchtst": PatchTSTTransformer,
@@ -36,6 +37,7 @@ CLASSES = {
     "ts2vec": TS2VecTransformer,
     "convolutions": RandomConvolutionTransformer,
     "cross-prediction": CrossPredictionTransformer,
+    "fine-tuned": FineTuneClassifier,
 }
 _SAVED: dict[str, Path] = {}
 
@@ -50,7 +52,12 @@ def prepare(kinds=tuple(CLASSES)):
         if "max_epochs" in known:
             params["max_epochs"] = 1
         params |= {"embedding_dim": 8} if "embedding_dim" in known else {}
-        cls(**params).fit(X).save_pretrained(home / name)
+        if "pretrained" in known:
+            small = {key: SMALL[key] for key in SMALL if key in PulseTransformer._get_param_names()}
+            pretrained = PulseTransformer(**small | {"max_epochs": 1}).fit(X)
+            params["pretrained"] = FrozenEstimator(pretrained)
+        labels = [Y] if "pretrained" in known else []
+        cls(**params).fit(X, *labels).save_pretrained(home / name)
         _SAVED[name] = home / name
 
 
@@ -154,6 +161,32 @@ attack("from_pretrained", "a history that names batches")(
 attack("from_pretrained", "an epoch that is not there")(
     configured("pulse", training__selected_epoch=10**9)
 )
+_PARAMETERS_OF_HELD = "held__pretrained__parameters__"
+attack("from_pretrained", "a million blocks in the encoder of a classifier")(
+    configured("fine-tuned", **{_PARAMETERS_OF_HELD + "encoder_depth": 10**6})
+)
+attack("from_pretrained", "a wide embedding in the encoder of a classifier")(
+    configured("fine-tuned", **{_PARAMETERS_OF_HELD + "embedding_dim": 10**9})
+)
+attack("from_pretrained", "a folder for an encoder")(
+    configured("fine-tuned", parameters__pretrained="/etc")
+)
+attack("from_pretrained", "a million classes")(
+    configured("fine-tuned", fitted__classes_={"array": list(range(10**6)), "dtype": "<i8"})
+)
+
+
+@attack("from_pretrained")
+def an_encoder_of_encoders_of_encoders(folder):
+    path = copied(folder, "fine-tuned")
+    config = read_config(path)
+    innermost = config["held"]["pretrained"]
+    for _ in range(150):
+        innermost = {**config, "held": {"pretrained": innermost}}
+    write_config(path, innermost)
+    return path
+
+
 attack("from_pretrained", "a function for a class")(configured("pulse", **{"class": "os.system"}))
 attack("from_pretrained", "another class")(configured("pulse", **{"class": "SimCLRTransformer"}))
 
