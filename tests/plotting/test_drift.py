@@ -33,12 +33,9 @@ def test_panels_show_the_numbers(pulse, legend):
     assert left.get_title() == "wrist" and display.figure_ is left.figure
 
 
-def test_channel_names_of_the_estimator(pulse):
-    pulse.channel_names_in_ = np.array(["red", "green"])
-    try:
-        display = DriftDisplay.from_estimator(pulse, X[12:24], X[24:], random_state=0)
-    finally:
-        del pulse.channel_names_in_
+def test_channel_names_of_the_estimator(pulse, monkeypatch):
+    monkeypatch.setattr(pulse, "channel_names_in_", np.array(["red", "green"]), raising=False)
+    display = DriftDisplay.from_estimator(pulse, X[12:24], X[24:], random_state=0)
     assert [text.get_text() for text in display.axes_[1].get_xticklabels()] == ["red", "green"]
 
 
