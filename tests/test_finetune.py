@@ -979,7 +979,7 @@ def test_a_bag_that_is_padded_trains_like_one_that_is_not(pulse):
         lambda shape: arrays(np.float64, shape, elements=st.floats(-1e3, 1e3) | st.just(np.nan))
     )
 )
-@pytest.mark.filterwarnings("ignore:X has more channels")
+@pytest.mark.filterwarnings("ignore:X has more channels", "ignore:The scale of X is extreme")
 def test_any_finite_values_and_any_missing_steps(X):
     X[:, 0] = np.nan_to_num(X[:, 0])  # one observed step at least
     classifier = scratch(max_epochs=1).fit(X, np.arange(len(X)) % 2)

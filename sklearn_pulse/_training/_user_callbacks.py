@@ -50,8 +50,8 @@ def named(callbacks: Any) -> list[tuple[str, Any]]:
         if isinstance(entry, tuple | list):
             pairs.append((entry[0], entry[1]))
         else:
-            made = isinstance(entry, Callback) or not hasattr(entry, "__name__")
-            pairs.append((type(entry).__name__ if made else entry.__name__, entry))
+            # Classes and functions have a name of their own.
+            pairs.append((getattr(entry, "__name__", type(entry).__name__), entry))
     return pairs
 
 
