@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from numbers import Real
 from typing import Any
 
@@ -20,7 +21,8 @@ class TrainingCurveDisplay:
     """Training and validation loss against the epoch, with the selected epoch.
 
     The training loss is the solid line. The validation loss, if computed, is the dashed line of the
-    same colour. A dotted vertical line marks the epoch whose weights were kept. Losses of different
+    same colour. A dotted vertical line marks the epoch whose weights were kept. Thin grey lines mark
+    where a fit with ``warm_start`` went on, under a new schedule. Losses of different
     methods are different quantities, so only the shapes of their curves can be compared.
 
     Make a display with :meth:`from_estimator` or :meth:`from_history`. Pass ``ax=display.ax_`` to
@@ -38,6 +40,8 @@ class TrainingCurveDisplay:
         Validation losses; empty without a validation part.
     selected_epoch : int or None, default=None
         Epoch whose weights were kept, counted from 1; None if the last weights were kept.
+    fit_starts : sequence of int, default=()
+        First epoch of each further fit, counted from 1.
     name : str or None, default=None
         Name of the estimator in the legend; None leaves it out.
 
@@ -51,6 +55,8 @@ class TrainingCurveDisplay:
         The line of the training loss and, if computed, that of the validation loss.
     selected_line_ : matplotlib.lines.Line2D or None
         The vertical line at the selected epoch.
+    fit_lines_ : list of matplotlib.lines.Line2D
+        The vertical lines before the epochs of `fit_starts`.
 
     Notes
     -----
@@ -82,6 +88,7 @@ class TrainingCurveDisplay:
         valid_epochs: NDArray[np.integer],
         valid_loss: NDArray[np.floating],
         selected_epoch: int | None = None,
+        fit_starts: Sequence[int] = (),
         name: str | None = None,
     ) -> None:
         self.epochs = epochs
@@ -89,6 +96,7 @@ class TrainingCurveDisplay:
         self.valid_epochs = valid_epochs
         self.valid_loss = valid_loss
         self.selected_epoch = selected_epoch
+        self.fit_starts = fit_starts
         self.name = name
 
     @classmethod
@@ -161,7 +169,8 @@ class TrainingCurveDisplay:
         history : sequence of dict
             One dictionary per epoch, as in ``history_``, with "train_loss" and, if there is a
             validation part, "valid_loss". If some epochs have "valid_batch_count", the validation
-            loss is drawn for these epochs only, since the others repeat the last value.
+            loss is drawn for these epochs only, since the others repeat the last value. Where
+            "fit" rises, a further fit began.
         selected_epoch : int, default=None
             Epoch whose weights were kept, counted from 1; None draws no mark.
         name : str, default=None
@@ -203,6 +212,11 @@ class TrainingCurveDisplay:
             valid_epochs=np.array(validated, dtype=int) + 1,
             valid_loss=np.array([rows[i]["valid_loss"] for i in validated], dtype=float),
             selected_epoch=selected_epoch,
+            fit_starts=[
+                number
+                for number, (before, row) in enumerate(pairwise(rows), 2)
+                if row.get("fit", 1) > before.get("fit", 1)
+            ],
             name=name,
         )
         return display.plot(ax=ax, log_scale=log_scale, **line_kw)
@@ -263,6 +277,10 @@ class TrainingCurveDisplay:
                 lw=1,
                 label=f"{prefix}selected epoch {self.selected_epoch}",
             )
+        grey = {"color": "0.7", "lw": 1, "zorder": 0}
+        self.fit_lines_ = [ax.axvline(first - 0.5, **grey) for first in self.fit_starts]
+        if self.fit_lines_:
+            self.fit_lines_[0].set_label(f"{prefix}further fit")
         ax.xaxis.set_major_locator(MaxNLocator(integer=True, steps=[1, 2, 5, 10]))
         if log_scale:
             ax.set_yscale("log")

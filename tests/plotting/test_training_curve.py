@@ -114,6 +114,15 @@ def test_a_history_as_skorch_keeps_it(fitted):
     assert display.lines_[0].get_label() == "training"
 
 
+def test_a_further_fit_is_marked(legend):
+    pulse = PulseTransformer(**SMALL | {"max_epochs": 3, "warm_start": True}).fit(X)
+    assert TrainingCurveDisplay.from_estimator(pulse).fit_lines_ == []
+    display = TrainingCurveDisplay.from_estimator(pulse.set_params(max_epochs=2).fit(X))
+    assert display.fit_starts == [4]
+    assert [list(line.get_xdata()) for line in display.fit_lines_] == [[3.5, 3.5]]
+    assert legend(display.ax_)[-1] == "PulseTransformer, further fit"
+
+
 def test_one_epoch_is_visible():
     display = from_history(HISTORY[:1])
     assert display.lines_[0].get_marker() == "o"
