@@ -21,9 +21,9 @@ class TrainingCurveDisplay:
     """Training and validation loss against the epoch, with the selected epoch.
 
     The training loss is the solid line. The validation loss, if computed, is the dashed line of the
-    same colour. A dotted vertical line marks the epoch whose weights were kept. Thin grey lines mark
-    where a fit with ``warm_start`` went on, under a new schedule. Losses of different
-    methods are different quantities, so only the shapes of their curves can be compared.
+    same colour. A dotted vertical line marks the epoch whose weights were kept. Thin grey lines
+    mark where a fit with ``warm_start`` went on, under a new schedule. Losses of different methods
+    are different quantities, so only the shapes of their curves can be compared.
 
     Make a display with :meth:`from_estimator` or :meth:`from_history`. Pass ``ax=display.ax_`` to
     draw another estimator on the same axes.
