@@ -101,7 +101,7 @@ class IntervalQuantileTransformer(BaseFeatureTransformer):
     >>> quantiles.n_quantiles_["signal"]
     [16, 8]
     >>> quantiles.transform(X).shape
-    (20, 432)
+    (20, 423)
     """
 
     _unstored = ("n_quantiles_",)
