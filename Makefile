@@ -50,8 +50,9 @@ lint: install
 	$(BIN)/numpydoc lint $$(find sklearn_pulse -name '*.py')
 	$(BIN)/mypy
 
+# Tests of one group run in one process: compiling MiniRocket takes half a minute in each.
 test: lint
-	$(TEST_ENV) $(BIN)/python -m pytest -q -n auto
+	$(TEST_ENV) $(BIN)/python -m pytest -q -n auto --dist loadgroup
 
 # Apart from make test, since counting lines makes the tests slower.
 coverage: install

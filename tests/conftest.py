@@ -34,3 +34,10 @@ def threads_are_left_as_they_were():
     after = torch.get_num_threads()
     torch.set_num_threads(before)
     assert after == before
+
+
+def pytest_collection_modifyitems(items):
+    """Run everything that compiles MiniRocket in one process."""
+    for item in items:
+        if "minirocket" in item.nodeid.lower():
+            item.add_marker(pytest.mark.xdist_group("minirocket"))

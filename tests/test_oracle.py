@@ -592,6 +592,7 @@ def negative(**params):
     return small(kind="negative", **params)
 
 
+@pytest.mark.slow  # that of the positive oracle, the same class, is quick
 @pytest.mark.filterwarnings("ignore:X has windows of one time step", "ignore:X has more channels")
 @sklearn_suite([negative(random_state=None)])
 def test_sklearn_suite_of_the_negative_oracle(estimator, check):

@@ -82,7 +82,10 @@ def test_an_interrupted_refit_leaves_the_first(monkeypatch):
 # sktime's suite
 
 
-@pytest.mark.parametrize("transformer", [PulsePanelTransformer, PanelTransformer])
+@pytest.mark.parametrize(
+    "transformer",
+    [PulsePanelTransformer, pytest.param(PanelTransformer, marks=pytest.mark.slow)],
+)
 def test_check_estimator(transformer):
     """Whole: every test and every scenario of sktime's, on every set of test parameters."""
     results = check_estimator(transformer, raise_exceptions=True, verbose=False)
