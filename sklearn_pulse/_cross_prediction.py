@@ -81,8 +81,8 @@ class CrossPredictionTransformer(BaseFeatureTransformer):
         eighth of it, with four poolings each of the windows and of their differences.
     block_weights : sequence of four or five floats, default=(0.1, 0.05, 0.6, 0.25)
         Shares of the variance of the blocks: statistics, autocorrelation, MiniRocket, MultiRocket
-        and, if there are five, quantiles on intervals, which help with heart rhythm. A block of
-        share 0 is left out.
+        and, if there are five, quantiles on intervals, for example
+        ``(0.07, 0.035, 0.42, 0.175, 0.3)``. A block of share 0 is left out.
     rho : float, default=1.5e-4
         Ridge of the regressions, as a share of the total variance.
     bag_pooling : {"mean", "max"}, default="mean"
