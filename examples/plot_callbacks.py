@@ -9,8 +9,8 @@ that were measured, so ``patience`` counts validations.
 
     python examples/plot_callbacks.py
 
-The run takes a few seconds. The threshold asks for gains of 5 %, so most fits stop early; that costs
-some accuracy here, and with the default threshold they train to the end.
+The run takes a few seconds. The threshold asks for gains of 5 %, so most fits stop early. That
+costs some accuracy here; with the default threshold they train to the end.
 """
 
 import csv
