@@ -21,6 +21,7 @@ from ._tasks import Task
 from ._trial import Execution, Trial
 
 _N_SMALL = 96  # windows of each part in a small run
+_SMALL = Budget(None, 1, 1, 1, 1)  # one epoch
 
 
 def estimate(cells: Iterable[Cell], execution: Execution) -> float:
@@ -59,7 +60,7 @@ def estimate(cells: Iterable[Cell], execution: Execution) -> float:
 
 def _measure(cell: Cell, execution: Execution) -> tuple[float, float]:
     """Return the estimated seconds of the fit of a cell, and those of the rest."""
-    protocol, method, budget = PROTOCOLS[cell.protocol], all_methods()[cell.method], _BUDGET
+    protocol, method = PROTOCOLS[cell.protocol], all_methods()[cell.method]
     with tempfile.TemporaryDirectory() as folder, execution.threads():
         whole = protocol.make_trial(
             method, cell.dataset, cell.seed, cell.split, BUDGETS[cell.budget], execution
@@ -71,7 +72,7 @@ def _measure(cell: Cell, execution: Execution) -> tuple[float, float]:
             whole.preset,
             cell.seed,
             cell.split,
-            budget,
+            _SMALL,
             dataclasses.replace(execution, folder=Path(folder)),
         )
         start = time.perf_counter()
@@ -80,9 +81,6 @@ def _measure(cell: Cell, execution: Execution) -> tuple[float, float]:
     fit = total if method.is_classifier else small.record.get("fit_seconds", 0.0)
     rows = len(whole.rows) / len(small.rows)
     return fit * _n_window_epochs(whole) / _n_window_epochs(small), (total - fit) * rows
-
-
-_BUDGET = Budget(None, 1, 1, 1, 1)
 
 
 def _n_window_epochs(trial: Trial) -> float:
