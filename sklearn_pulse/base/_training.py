@@ -343,8 +343,8 @@ class TrainedEmbedder(WindowEmbedder):
     def __sklearn_clone__(self) -> Self:
         try:
             return super().__sklearn_clone__()
-        except Exception:
-            check_clones(self.callbacks)
+        except Exception:  # of whatever kind: an object that cannot be copied raises what it likes
+            check_clones(self.callbacks)  # names the callback, if one is to blame
             raise
 
     def _schedule(self, train: WindowBatches) -> Callbacks:
