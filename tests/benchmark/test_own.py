@@ -39,7 +39,7 @@ def test_scores_are_those_of_a_probe_on_whole_people(own, tmp_path):
     assert display is None
     assert set(frame["protocol"]) == {"linear-probe"}
     ours = frame.query("method == 'channel statistics' and metric == 'accuracy'").iloc[0]
-    expected = []
+    expected, validated = [], []
     dataset = next((tmp_path / "data").iterdir()).name
     for fold in range(2):
         task = own_task(dataset, fold, Execution(tmp_path))
@@ -47,8 +47,10 @@ def test_scores_are_those_of_a_probe_on_whole_people(own, tmp_path):
         people = [set(task.groups[rows]) for rows in parts]
         assert [len(of_part) for of_part in people] == [6, 2, 2]
         assert not (people[0] & people[1] or people[0] & people[2] or people[1] & people[2])
+        validated.append(people[1])
         Z = StatisticsTransformer().fit_transform(task.X)
         expected += cross_val_score(make_linear_probe(), Z, task.y, cv=[tuple(parts[:2])]).tolist()
+    assert not validated[0] & validated[1]  # another run, other people
     assert ours["n_seeds"] == 2
     assert ours["mean"] == pytest.approx(np.mean(expected))
     assert ours["spread"] == pytest.approx(np.std(expected))
