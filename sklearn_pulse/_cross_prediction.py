@@ -18,7 +18,8 @@ from ._data._validation import Block, CheckedWindows, check_windows
 from ._parameters import check_integer, check_option, check_real, check_seed, check_threads
 from ._persistence import stored_array
 from ._progress import progress_bar
-from ._training._device import resolve_device, threads
+from ._threads import threads
+from ._training._device import resolve_device
 from ._warnings import warn_user
 from .features._autocorrelation import AutocorrelationTransformer
 from .features._base import BaseFeatureTransformer, check_features, overflow_is_found

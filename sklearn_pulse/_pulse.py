@@ -21,7 +21,8 @@ from ._data._embedded import EmbeddedBatches
 from ._data._pooling import pool_bags
 from ._data._validation import CheckedWindows
 from ._parameters import check_seed
-from ._training._device import resolve_device, threads
+from ._threads import threads
+from ._training._device import resolve_device
 from .base import (
     ReconstructingTransformer,
     check_integer,

@@ -14,7 +14,8 @@ from sklearn_pulse import (
     baselines,
     sampling,
 )
-from sklearn_pulse._training._device import memory_errors, resolve_device, threads
+from sklearn_pulse._threads import threads
+from sklearn_pulse._training._device import memory_errors, resolve_device
 from sklearn_pulse.base import _encoder
 from sklearn_pulse.baselines import _patchtst, _ts2vec
 from sklearn_pulse.features import _random_convolution

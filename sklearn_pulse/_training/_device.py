@@ -1,12 +1,10 @@
-"""Device and number of threads that torch computes on."""
+"""Device that torch computes on, and its errors."""
 
 from __future__ import annotations
 
 import contextlib
-import os
-import threading
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 
@@ -34,52 +32,6 @@ def resolve_device(device: Any) -> torch.device:
             f"device={device!r}, but PyTorch finds no GPU of Apple's: set device='auto' or 'cpu'."
         )
     return resolved
-
-
-class _Limit(NamedTuple):
-    """Number of torch threads that a thread has asked for, and the number it had before."""
-
-    thread: int
-    number: int
-    before: int
-
-
-_limits: list[_Limit] = []  # of all threads, while they last
-_LOCK = threading.Lock()
-if hasattr(os, "register_at_fork"):  # a child forked by one thread would wait for the others
-    os.register_at_fork(
-        before=_LOCK.acquire, after_in_parent=_LOCK.release, after_in_child=_LOCK.release
-    )
-
-
-@contextlib.contextmanager
-def threads(number: int | None) -> Iterator[None]:
-    """Run with this number of torch threads; None keeps the present number."""
-    if number is None:
-        yield
-        return
-    with _LOCK:
-        limit = _Limit(threading.get_ident(), number, _threads_before())
-        _limits.append(limit)
-        torch.set_num_threads(number)
-    try:
-        yield
-    finally:
-        with _LOCK:
-            _limits.remove(limit)
-            torch.set_num_threads(limit.before)
-
-
-def _threads_before() -> int:
-    """Return the number of torch threads that this thread had before any limit.
-
-    torch gives a new thread the number that was set last, wherever it was set. So a thread that
-    began under the limit of another has that limit, which must not outlast it.
-    """
-    present, thread = torch.get_num_threads(), threading.get_ident()
-    if any(limit.thread == thread for limit in _limits):
-        return present
-    return next((limit.before for limit in _limits if limit.number == present), present)
 
 
 @contextlib.contextmanager

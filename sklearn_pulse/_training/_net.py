@@ -12,6 +12,7 @@ from skorch import NeuralNet
 from skorch.callbacks import Callback, EarlyStopping, EpochTimer, PrintLog
 from torch import Tensor, nn
 
+from .._threads import workers_only
 from ._draws import OwnDraws
 from ._iterator import Batch, BatchIterator
 from ._monitors import check_recorded, counts_validations, skip_validation
@@ -140,7 +141,8 @@ class SSLNet(NeuralNet):
         for i, batch in enumerate(iterator, start=first):
             self.notify("on_batch_begin", batch=batch, training=training)
             self.history.record_batch(prefix + "_batch_size", len(next(iter(batch.values()))))
-            step = step_fn(batch)
+            with workers_only() if self.module_.computes_in_parts else contextlib.nullcontext():
+                step = step_fn(batch)
             losses[i] = step["loss"]
             if training:
                 self.losses_ = losses[: i + 1]

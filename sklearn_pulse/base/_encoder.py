@@ -27,8 +27,9 @@ from .._parameters import (
 )
 from .._persistence import PretrainedMixin, check_finite, check_sizes, same_when_stored
 from .._signals import check_signals
+from .._threads import threads
 from .._training._callbacks import SelectWeights
-from .._training._device import memory_errors, resolve_device, threads
+from .._training._device import memory_errors, resolve_device
 from .._training._net import SSLNet
 from .._training._progress import CallbackSupportMixin
 from .._warnings import warn_user

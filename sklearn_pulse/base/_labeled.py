@@ -14,7 +14,7 @@ from .._data._labeled import LabeledBatches, LabeledWindows
 from .._data._labels import check_sample_weight, check_together
 from .._data._validation import CheckedWindows, check_windows
 from .._parameters import check_integer
-from .._training._device import threads
+from .._threads import threads
 from ..objectives import Source
 from ._encoder import WindowEmbedder
 from ._training import FitData, Parts, TrainedEmbedder

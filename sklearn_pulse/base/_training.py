@@ -25,6 +25,7 @@ from .._parameters import (
     check_real,
     check_schedule,
 )
+from .._threads import threads
 from .._training._callback_state import callbacks_fingerprint
 from .._training._callbacks import (
     AverageWeights,
@@ -34,7 +35,7 @@ from .._training._callbacks import (
     SelectWeights,
 )
 from .._training._checkpoint import Checkpoint, run_folder
-from .._training._device import memory_errors, resolve_device, threads
+from .._training._device import memory_errors, resolve_device
 from .._training._history import prepend_history
 from .._training._iterator import BatchIterator
 from .._training._net import SSLNet

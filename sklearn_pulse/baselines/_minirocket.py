@@ -13,7 +13,7 @@ from sklearn.utils import check_random_state
 
 from .._data._validation import Block, CheckedWindows
 from .._parameters import check_integer, check_seed
-from .._training._device import threads
+from .._threads import threads
 from ..features._base import BaseFeatureTransformer
 
 _KERNEL_LENGTH = 9  # time steps; a shorter window is filled up by its last value

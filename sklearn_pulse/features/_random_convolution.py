@@ -15,7 +15,8 @@ from torch import Tensor
 from .._data._validation import Block, CheckedWindows
 from .._parameters import check_boolean, check_integer, check_option, check_seed, check_threads
 from .._persistence import stored_array
-from .._training._device import resolve_device, threads
+from .._threads import threads
+from .._training._device import resolve_device
 from ._base import BaseFeatureTransformer, check_features
 from ._convolutions import (
     KERNEL_LENGTH,

@@ -9,6 +9,7 @@ from ._fixed_encoder import FixedEncoder
 from ._heads import Head
 from ._initial_condition import InitialConditionEncoder
 from ._latent_factors import LatentFactorModel, LatentFactors
+from ._parts import run_parts
 from ._patch_encoder import PatchEncoder
 from ._repeated_input import SeededDropout
 from ._segment_encoder import SegmentEncoder, SegmentTransformer
@@ -36,4 +37,5 @@ __all__ = [
     "TimeVaryingBranch",
     "chunks",
     "pool_steps",
+    "run_parts",
 ]

@@ -8,11 +8,14 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from .._threads import n_workers
 from ._autocast import compute_dtype
 from ._packed_gru import run_gru
 from ._packing import Packing
-from ._repeated_input import SeededDropout, project_repeated
+from ._parts import run_parts
+from ._repeated_input import DropoutMask, SeededDropout, project_repeated
 
+_MIN_SEQUENCES = 48  # per part: fewer make the products of a step too small
 _NAMES = ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
 
 
@@ -140,8 +143,21 @@ class GRUDecoder(nn.Module):
         n_steps, packing = len(drive), Packing.of(lengths, len(drive))
         if not packing.sizes:
             return drive.new_zeros(n_steps, len(constant), self.n_channels)
-        states = self._run_packed(constant, drive, condition, packing, drop)
-        return packing.pad(self.observation(states), n_steps)
+        dtype, running = compute_dtype(constant), packing.order[: packing.sizes[0]]
+        # (n_running, ...): sequences that are not empty, the longest first
+        constant, state = constant.to(dtype)[running], condition.to(dtype)[running]
+        drive = packing.pack(drive.to(dtype))  # (sum(sizes), n_varying)
+        # Drawn here, so that the masks do not depend on the number of parts.
+        mask = None if drop is None else drop.mask((len(drive), self.gru.input_size))
+        split = packing.split(max(1, min(n_workers(), len(running) // _MIN_SEQUENCES)))
+        n_parts = len(split)
+        parts = [
+            (constant[part::n_parts], drive[rows], state[part::n_parts], rows, sizes, mask)
+            for part, (rows, sizes) in enumerate(split)
+        ]
+        predicted = run_parts(self._run_packed, parts, self.parameters())
+        packed = torch.cat([prediction for (prediction,) in predicted])
+        return packing.take([rows for rows, _ in split]).pad(packed, n_steps)
 
     def _run_padded(
         self,
@@ -165,25 +181,23 @@ class GRUDecoder(nn.Module):
         self,
         constant: Tensor,
         drive: Tensor,
-        condition: Tensor,
-        packing: Packing,
-        drop: SeededDropout | None,
-    ) -> Tensor:
-        """Return the last layer's states, packed: (sum(packing.sizes), hidden_dim)."""
-        dtype, order, sizes = compute_dtype(constant), packing.order, packing.sizes
-        running = order[: sizes[0]]  # sequences that are not empty, the longest first
-        constant, state = constant.to(dtype)[running], condition.to(dtype)[running]
-        drive = packing.pack(drive.to(dtype))  # (sum(sizes), n_varying)
+        state: Tensor,
+        rows: Tensor | slice,
+        sizes: list[int],
+        mask: DropoutMask | None,
+    ) -> tuple[Tensor]:
+        """Predict packed sequences, which are `rows` of the mask: (sum(sizes), n_channels)."""
+        mask = None if mask is None else mask.of(rows)
         # Autocast ignores in-place products. All tensors have been cast to the right type before.
         with torch.autocast(constant.device.type, enabled=False):
-            first, *later = self._layers(dtype)
-            inputs = project_repeated(constant, drive, first.input, first.input_bias, sizes, drop)
+            first, *later = self._layers(constant.dtype)
+            inputs = project_repeated(constant, drive, first.input, first.input_bias, sizes, mask)
             states = run_gru(inputs, state, first.state, first.state_bias, sizes)
             for layer in later:
                 inputs = F.linear(states, layer.input, layer.input_bias)
                 zeros = torch.zeros_like(state)
                 states = run_gru(inputs, zeros, layer.state, layer.state_bias, sizes)
-        return states
+        return (self.observation(states),)
 
     def _layers(self, dtype: torch.dtype) -> list[_Layer]:
         """Return the weights of each layer, cast to `dtype`."""

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import math
 from typing import Literal
 
 import torch
 from torch import Tensor, nn
 
+from .._threads import n_workers
 from ._aligned import AlignedLinear
 from ._autocast import compute_dtype
 from ._base import Encoder
 from ._dilated_conv import DilatedConv
 from ._exporting import is_exporting
+from ._parts import run_parts
 from ._time import pool_steps
 
 # Time steps per chunk of a batch. On the CPU a chunk passes through all blocks before the next
@@ -193,9 +196,12 @@ class SystemEncoder(Encoder):
         Tensor of shape (batch, embedding_dim)
             One embedding per window.
         """
-        return torch.cat(
-            [self.pool(self.encode_steps(*chunk), chunk[1]) for chunk in chunks(x, observed)]
-        )
+        parts = run_parts(self._embed, chunks(x, observed), self.parameters())
+        return torch.cat([embedding for (embedding,) in parts])
+
+    def _embed(self, x: Tensor, observed: Tensor | None) -> tuple[Tensor]:
+        """Embed the windows of one part of the batch."""
+        return (self.pool(self.encode_steps(x, observed), observed),)
 
 
 def chunks(x: Tensor, observed: Tensor | None) -> list[tuple[Tensor, Tensor | None]]:
@@ -223,6 +229,7 @@ def chunks(x: Tensor, observed: Tensor | None) -> list[tuple[Tensor, Tensor | No
         return [(x, observed)]
     is_bfloat16 = compute_dtype(x) == torch.bfloat16
     size = max(1, (_CHUNK_STEPS_BFLOAT16 if is_bfloat16 else _CHUNK_STEPS) // x.shape[1])
+    size = min(size, math.ceil(len(x) / n_workers()) or 1)  # a part for each thread
     parts = x.split(size)
     if observed is None:
         return [(part, None) for part in parts]

@@ -103,6 +103,51 @@ class Packing(NamedTuple):
         padded = packed.new_zeros(shape)
         return padded.flatten(0, 1).index_copy(0, self.positions, packed).view(shape)
 
+    def split(self, n_parts: int) -> list[tuple[Tensor | slice, list[int]]]:
+        """Deal the sequences out to parts: sequence i goes to part ``i % n_parts``.
+
+        Parameters
+        ----------
+        n_parts : int
+            Number of parts, at most the number of sequences that are not empty.
+
+        Returns
+        -------
+        list of (rows, sizes)
+            Rows of the table that belong to each part, in the layout of a table of its own, and the
+            number of sequences that run at each step of it.
+
+        Examples
+        --------
+        >>> import torch
+        >>> Packing.of(torch.tensor([3, 1]), n_steps=3).split(2)
+        [(tensor([0, 2, 3]), [1, 1, 1]), (tensor([1]), [1])]
+        """
+        if n_parts == 1:
+            return [(slice(None), self.sizes)]
+        ranks = torch.cat([torch.arange(size) for size in self.sizes])
+        parts: list[tuple[Tensor | slice, list[int]]] = []
+        for part in range(n_parts):
+            sizes = [len(range(part, size, n_parts)) for size in self.sizes]
+            rows = (ranks % n_parts == part).nonzero().squeeze(1)
+            parts.append((rows, [size for size in sizes if size]))
+        return parts
+
+    def take(self, rows: list[Tensor | slice]) -> Packing:
+        """Reorder the rows of the table, for :meth:`pad`.
+
+        Parameters
+        ----------
+        rows : list of (Tensor of int, or slice)
+            Rows of the parts that :meth:`split` made, in the order of their tables.
+
+        Returns
+        -------
+        Packing
+            Layout whose table holds the tables of the parts, one after the other.
+        """
+        return self._replace(positions=torch.cat([self.positions[part] for part in rows]))
+
 
 def steps_of(sizes: list[int]) -> list[slice]:
     """Return the table rows of each step.

@@ -15,6 +15,36 @@ from ._packing import steps_of
 _CHUNK_ROWS = 2**12  # rows per product: few enough to stay in the cache
 
 
+class DropoutMask(NamedTuple):
+    """Mask of a dropout that has been drawn.
+
+    Parameters
+    ----------
+    bits : Tensor of shape (n_rows, n_columns)
+        1 for the elements to keep and 0 for the others.
+    scale : float
+        Factor of the elements that are kept.
+    """
+
+    bits: Tensor
+    scale: float
+
+    def of(self, rows: Tensor | slice) -> DropoutMask:
+        """Return the mask of some rows.
+
+        Parameters
+        ----------
+        rows : Tensor of int, or slice
+            Rows of the mask.
+
+        Returns
+        -------
+        DropoutMask
+            Mask of these rows.
+        """
+        return self._replace(bits=self.bits[rows])
+
+
 class SeededDropout(NamedTuple):
     """Dropout whose masks the caller draws, from a generator of its own.
 
@@ -33,12 +63,27 @@ class SeededDropout(NamedTuple):
     >>> from sklearn_pulse.functional import keep_bits, keep_scale
     >>> draw = partial(keep_bits, p=0.5, generator=torch.Generator().manual_seed(0))
     >>> drop = SeededDropout(draw, keep_scale(0.5))
-    >>> drop.draw((2, 3)).shape, drop.scale
+    >>> drop.draw((2, 3)).shape, drop.mask((2, 3)).scale
     (torch.Size([2, 3]), 2.0)
     """
 
     draw: Callable[[tuple[int, int]], Tensor]
     scale: float
+
+    def mask(self, shape: tuple[int, int]) -> DropoutMask:
+        """Draw a mask.
+
+        Parameters
+        ----------
+        shape : tuple of int
+            Rows and columns.
+
+        Returns
+        -------
+        DropoutMask
+            The mask, with the factor of the elements that are kept.
+        """
+        return DropoutMask(self.draw(shape), self.scale)
 
 
 class _Span(NamedTuple):
@@ -54,7 +99,7 @@ def project_repeated(
     weight: Tensor,
     bias: Tensor,
     sizes: list[int],
-    drop: SeededDropout | None = None,
+    mask: DropoutMask | None = None,
 ) -> Tensor:
     """Multiply ``[constant, drive[t]]`` by a matrix at every step of packed sequences.
 
@@ -75,8 +120,9 @@ def project_repeated(
         Vector to add to every row.
     sizes : list of int
         Number of sequences that run at each step.
-    drop : SeededDropout or None, default=None
-        Dropout of ``[constant, drive[t]]``, with a new mask at each step; None drops nothing.
+    mask : DropoutMask or None, default=None
+        Dropout of ``[constant, drive[t]]``, with bits of shape (sum(sizes), n_constant +
+        n_varying); None drops nothing.
 
     Returns
     -------
@@ -90,9 +136,8 @@ def project_repeated(
     >>> project_repeated(constant, drive, weight, torch.zeros(5), sizes=[2, 1])[:, 0]
     tensor([3., 3., 3.])
     """
-    if drop is not None:
-        bits = drop.draw((len(drive), weight.shape[1]))  # (sum(sizes), n_constant + n_varying)
-        return _MaskedProjection.apply(constant, drive, weight, bias, sizes, bits, drop.scale)
+    if mask is not None:
+        return _MaskedProjection.apply(constant, drive, weight, bias, sizes, *mask)
     n_constant = constant.shape[1]
     # (sum(sizes), n_outputs): the constant part of every packed row
     repeated = _Repeat.apply(F.linear(constant, weight[:, :n_constant], bias), sizes)

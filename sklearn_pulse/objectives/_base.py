@@ -34,6 +34,9 @@ class Objective(nn.Module):
         Number of the current epoch, set by the training loop.
     evaluates_in_validation : bool
         Whether validation always runs without dropout, even if its draws are random.
+    computes_in_parts : bool
+        Whether nearly all of a step runs in :func:`sklearn_pulse.networks.run_parts`. What is left
+        then has one thread.
 
     Examples
     --------
@@ -51,6 +54,7 @@ class Objective(nn.Module):
     encoder: nn.Module
     epoch = 0
     evaluates_in_validation = False
+    computes_in_parts = False
 
     def __init__(self, seed: int = 0) -> None:
         super().__init__()

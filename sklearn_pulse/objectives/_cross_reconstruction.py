@@ -17,6 +17,7 @@ from ..networks import (
     SystemEncoder,
     TimeVaryingBranch,
     chunks,
+    run_parts,
 )
 from ..sampling import aligned_steps, crop_starts, length_in_steps, observed_span
 from ._base import Objective
@@ -163,6 +164,7 @@ class CrossReconstruction(Objective):
     """
 
     encoder: SystemEncoder | FixedEncoder
+    computes_in_parts = True
 
     def __init__(
         self,
@@ -318,9 +320,14 @@ class CrossReconstruction(Objective):
         """
         if isinstance(self.encoder, FixedEncoder):
             return _without_drive(self.encode(x, observed), x)
-        parts = [self._encode_chunk(*chunk) for chunk in chunks(x, observed)]
+        parts = run_parts(self._encode_chunk, chunks(x, observed), self._encoding_weights())
         embedding, time_varying, init_input = map(torch.cat, zip(*parts, strict=True))
         return Encoding(embedding, time_varying, init_input)
+
+    def _encoding_weights(self) -> list[Tensor]:
+        """Return the weights of the networks that read the whole window."""
+        branch = [] if self.time_varying is None else list(self.time_varying.parameters())
+        return [*self.encoder.parameters(), *branch]
 
     def _encode_chunk(self, x: Tensor, observed: Tensor | None) -> Encoding:
         """Encode the windows of one chunk of the batch."""

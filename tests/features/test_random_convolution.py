@@ -8,7 +8,7 @@ import torch
 from sklearn.model_selection import cross_val_score
 from sklearn.pipeline import make_pipeline
 
-from sklearn_pulse._training._device import threads
+from sklearn_pulse._threads import threads
 from sklearn_pulse.evaluation import make_linear_probe
 from sklearn_pulse.features import ConvolutionBank, RandomConvolutionTransformer
 from tests.helpers import make_windows, sklearn_suite
