@@ -1,0 +1,137 @@
+"""
+Everything that needs a GPU, in order and in pieces
+===================================================
+
+This script runs, one after the other, on the first CUDA device:
+
+1. the tests that need CUDA,
+2. the rows of `docs/performance.md` for CUDA,
+3. the linear probe, and few labels, of all methods at the published budget, first with one seed,
+4. the search of crops and GRU sizes,
+5. the same tables with more seeds.
+
+    python examples/reproduce/gpu.py --minutes 9 --out output/gpu
+
+After `--minutes` it stops what runs and exits. Started again, it goes on: a stage that ended is not
+repeated, and the trainings of a table continue from their checkpoints. The other stages begin anew
+and are given up after the second try. Each stage writes its output to a log in the folder;
+`stages.json` says how each ended. A stage that fails does not hold up the next. Data sets are read
+from ``SKLEARN_PULSE_DATA``; missing ones are reported as such.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import NamedTuple
+
+GRACE = 10.0  # seconds in which a stopped stage ends by itself
+MAX_TRIES = 2  # of a stage that begins anew
+
+
+class Stage(NamedTuple):
+    """Command with a name, the arguments of Python, and whether it goes on where it stopped."""
+
+    name: str
+    arguments: list[str]
+    resumes: bool = False
+
+
+def stages(out: Path, n_seeds: int) -> list[Stage]:
+    """Return the stages in their order."""
+    results = str(out / "results")
+
+    def table(protocol: str, seeds: int) -> Stage:
+        arguments = ["--budget", "full", "--device", "cuda", "--seeds", str(seeds)]
+        command = ["-m", "sklearn_pulse.benchmark", protocol, *arguments, "--out", results]
+        return Stage(f"{protocol}-{seeds}", command, resumes=True)
+
+    def timing(name: str) -> Stage:
+        command = ["-m", "pytest", "-q", "-c", "perf/pytest.ini", f"perf/test_{name}.py"]
+        timings = f"--benchmark-json={out / name}.json"
+        return Stage(name, [*command, "-k", "cuda", timings])
+
+    return [
+        Stage("tests", ["-m", "pytest", "-q", "-m", "gpu", "tests"]),
+        timing("training"),
+        timing("embedding"),
+        table("linear-probe", 1),
+        table("label-efficiency", 1),
+        timing("search"),
+        table("linear-probe", n_seeds),
+        table("label-efficiency", n_seeds),
+        Stage("report", ["-m", "sklearn_pulse.benchmark", "report", "--out", results]),
+    ]
+
+
+def stop(process: subprocess.Popen[bytes]) -> None:
+    """End a process, and kill it if it does not end by itself."""
+    process.terminate()
+    try:
+        process.wait(GRACE)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+
+
+def run(stage: Stage, log: Path, seconds: float) -> int | None:
+    """Run a stage; return its exit status, or None if its time was up."""
+    with log.open("ab") as output:
+        process = subprocess.Popen(
+            [sys.executable, *stage.arguments], stdout=output, stderr=subprocess.STDOUT
+        )
+        try:
+            return process.wait(max(seconds, 0.0))
+        except subprocess.TimeoutExpired:
+            stop(process)
+            return None
+        except KeyboardInterrupt:
+            stop(process)
+            raise
+
+
+def run_all(todo: list[Stage], out: Path, seconds: float) -> bool:
+    """Run the stages that have not ended; return whether nothing is left to do."""
+    out.mkdir(parents=True, exist_ok=True)
+    path = out / "stages.json"
+    known = json.loads(path.read_text()) if path.exists() else {}
+    deadline = time.monotonic() + seconds
+    for stage in todo:
+        record = known.setdefault(stage.name, {"status": None, "tries": 0})
+        given_up = not stage.resumes and record["tries"] == MAX_TRIES
+        if record["status"] is not None or given_up:
+            continue
+        print(f"{stage.name}: python {' '.join(stage.arguments)}", flush=True)
+        record["tries"] += 1
+        left = deadline - time.monotonic() - GRACE
+        record["status"] = run(stage, out / f"{stage.name}.log", left)
+        path.write_text(json.dumps(known, indent=1))
+        if record["status"] is None:
+            print(f"{stage.name}: the time is up; start the script again to go on")
+            return False
+        print(f"{stage.name}: exit status {record['status']}", flush=True)
+    return True
+
+
+def main() -> None:
+    """Run what the time allows."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[1])
+    parser.add_argument("--minutes", type=float, default=9.0, help="time of this call")
+    parser.add_argument("--seeds", type=int, default=3, help="seeds of the last tables")
+    parser.add_argument("--out", type=Path, default=Path("output/gpu"))
+    parser.add_argument("--list", action="store_true", help="print the commands only")
+    arguments = parser.parse_args()
+    todo = stages(arguments.out, arguments.seeds)
+    if arguments.list:
+        for stage in todo:
+            print(f"{stage.name}: python {' '.join(stage.arguments)}")
+    elif run_all(todo, arguments.out, 60 * arguments.minutes):
+        print("nothing is left to do")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,55 @@
+"""The script that uses a GPU to the minute: order, time, and going on."""
+
+import importlib.util
+import json
+from pathlib import Path
+
+import pytest
+
+from sklearn_pulse.benchmark import __main__ as benchmark
+
+PATH = Path(__file__).parents[1] / "examples" / "reproduce" / "gpu.py"
+
+
+@pytest.fixture(scope="module")
+def gpu():
+    spec = importlib.util.spec_from_file_location("gpu", PATH)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def write(gpu, tmp_path, name, resumes=False, then=""):
+    """A stage that notes its name in a file."""
+    note = f"open({str(tmp_path / 'ran')!r}, 'a').write({name!r}); {then}"
+    return gpu.Stage(name, ["-c", note], resumes)
+
+
+def test_a_failed_stage_holds_nothing_up_and_none_is_repeated(gpu, tmp_path):
+    todo = [write(gpu, tmp_path, "a", then="raise SystemExit(3)"), write(gpu, tmp_path, "b")]
+    assert gpu.run_all(todo, tmp_path, 120)
+    assert gpu.run_all(todo, tmp_path, 120)
+    assert (tmp_path / "ran").read_text() == "ab"
+    known = json.loads((tmp_path / "stages.json").read_text())
+    assert {name: record["status"] for name, record in known.items()} == {"a": 3, "b": 0}
+
+
+def test_only_a_stage_that_resumes_is_tried_for_ever(gpu, tmp_path, monkeypatch):
+    monkeypatch.setattr(gpu, "run", lambda stage, log, seconds: None)
+    begins_anew, resumes = (write(gpu, tmp_path, name, name == "r") for name in "nr")
+    assert [gpu.run_all([begins_anew], tmp_path, 1) for _ in range(3)] == [False, False, True]
+    assert [gpu.run_all([resumes], tmp_path, 1) for _ in range(4)] == [False] * 4
+
+
+def test_a_stage_is_stopped_when_the_time_is_up(gpu, tmp_path):
+    stage = gpu.Stage("sleeps", ["-c", "import time; time.sleep(600)"])
+    assert gpu.run(stage, tmp_path / "log", 1.0) is None
+
+
+def test_the_commands_exist(gpu, tmp_path):
+    parser = benchmark._parser()
+    for stage in gpu.stages(tmp_path, 3):
+        if "sklearn_pulse.benchmark" in stage.arguments:
+            parser.parse_args(stage.arguments[2:])
+        else:
+            assert [path for path in stage.arguments if (PATH.parents[2] / path).exists()]
