@@ -15,7 +15,7 @@ from ._packing import Packing
 from ._parts import run_parts
 from ._repeated_input import DropoutMask, SeededDropout, project_repeated
 
-_MIN_SEQUENCES = 48  # per part: fewer make the products of a step too small
+_MIN_SEQUENCES = 64  # per part: fewer make the products of a step too small
 _NAMES = ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
 
 

@@ -21,6 +21,7 @@ from ._time import pool_steps
 # chunk does, so that the output of a block is still in the cache when the next block reads it.
 # Products of bfloat16 are fast on larger chunks only.
 _CHUNK_STEPS, _CHUNK_STEPS_BFLOAT16 = 2**12, 2**14
+_MIN_CHUNK_STEPS = 2**10  # fewer steps are computed faster than they reach another thread
 
 
 class ResidualBlock(nn.Module):
@@ -229,7 +230,8 @@ def chunks(x: Tensor, observed: Tensor | None) -> list[tuple[Tensor, Tensor | No
         return [(x, observed)]
     is_bfloat16 = compute_dtype(x) == torch.bfloat16
     size = max(1, (_CHUNK_STEPS_BFLOAT16 if is_bfloat16 else _CHUNK_STEPS) // x.shape[1])
-    size = min(size, math.ceil(len(x) / n_workers()) or 1)  # a part for each thread
+    least = math.ceil(_MIN_CHUNK_STEPS / x.shape[1])
+    size = min(size, max(least, math.ceil(len(x) / n_workers())))  # a part for each thread
     parts = x.split(size)
     if observed is None:
         return [(part, None) for part in parts]

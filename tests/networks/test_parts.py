@@ -14,7 +14,7 @@ from sklearn_pulse.networks._packing import Packing
 from sklearn_pulse.objectives import CrossReconstruction
 from tests.helpers import SMALL_PULSE, make_windows
 
-N_WINDOWS, N_TIMESTEPS, N_CHANNELS = 100, 24, 2  # enough sequences for parts of the decoder
+N_WINDOWS, N_TIMESTEPS, N_CHANNELS = 150, 24, 2  # enough for parts of both networks
 
 
 def make_objective(**changed):
