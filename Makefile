@@ -9,7 +9,7 @@ TORCH_ARGS ?=
 # One thread per process: the tests run in parallel, and waiting threads slow the others.
 TEST_ENV := SCIPY_ARRAY_API=1 OMP_NUM_THREADS=1 MPLBACKEND=Agg
 
-.PHONY: help install controls demo test test-slow test-deep test-gpu test-lowest coverage lint format hooks bench constraints audit tools clean
+.PHONY: help install controls demo test test-slow test-deep test-gpu test-lowest coverage lint format hooks bench dist constraints audit tools clean
 
 help:
 	@echo "make demo       install, then pretrain, probe and search on real recordings (minutes)"
@@ -22,6 +22,7 @@ help:
 	@echo "make controls   aeon, for MultiRocket-Hydra and QUANT in the comparison"
 	@echo "make bench      speed against the literal published step, every method's cost (docs/)"
 	@echo "make audit      known vulnerabilities of the pinned packages"
+	@echo "make dist       build the sdist and the wheel, and check them in a clean environment"
 	@echo "make format     reformat the code"
 	@echo "make hooks      lint what is committed, before each commit"
 
@@ -102,6 +103,21 @@ constraints: install tools
 		| $(LOCK) --output-file constraints.txt -
 	printf 'aeon\nDeprecated\nwrapt\n' | $(LOCK) --output-file constraints-controls.txt -
 
+# The files that are published, their contents, the wheel without extras, and that pip finds versions
+# for each extra.
+EXTRAS = all benchmark download ecg eeg export hub plot progress sde sktime theory
+dist: tools
+	rm -rf dist .venv-dist
+	.venv-tools/bin/python -m build --outdir dist .
+	.venv-tools/bin/python tools/check_dist.py dist
+	$(PYTHON) -m venv .venv-dist
+	.venv-dist/bin/pip install --quiet $(TORCH_ARGS) --requirement constraints-torch.txt
+	.venv-dist/bin/pip install --quiet dist/*.whl
+	cd dist && ../.venv-dist/bin/python ../tools/check_dist.py --installed
+	for extra in $(EXTRAS); do \
+		.venv-dist/bin/pip install --quiet --dry-run "$$(echo dist/*.whl)[$$extra]" || exit 1; \
+	done
+
 # Known vulnerabilities of the pinned versions; needs the network.
 audit: tools
 	.venv-tools/bin/pip-audit --disable-pip --require-hashes --requirement constraints.txt
@@ -109,7 +125,7 @@ audit: tools
 
 tools:
 	$(PYTHON) -m venv .venv-tools
-	.venv-tools/bin/pip install --quiet uv pip-audit
+	.venv-tools/bin/pip install --quiet build uv pip-audit
 
 clean:
-	rm -rf $(VENV) output
+	rm -rf $(VENV) dist output
