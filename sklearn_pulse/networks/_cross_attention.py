@@ -9,7 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from ._time import mask_steps
+from ._time import mask_steps, take_rows
 
 _EPS = 1e-5  # added to the variance by both normalisations
 _EPS_SCALE = 1e-10  # added to the learnt scale before dividing by it
@@ -377,31 +377,6 @@ class CrossAttention(nn.Module):
         values = self.value(other, other_observed, other_observed)
         mixed = _attend(queries, keys, values, other_observed, dropout)
         return self.norm.restore(self.output(mixed), *statistics)
-
-
-def take_rows(x: Tensor, steps: Tensor) -> Tensor:
-    """Take steps of each window.
-
-    Parameters
-    ----------
-    x : Tensor of shape (batch, n_timesteps, n_features)
-        Values of each step.
-    steps : Tensor of int, of shape (batch, n_taken)
-        Steps of each window, each at most once.
-
-    Returns
-    -------
-    Tensor of shape (batch, n_taken, n_features)
-        Their values.
-
-    Examples
-    --------
-    >>> import torch
-    >>> x = torch.arange(6.0).view(1, 3, 2)
-    >>> take_rows(x, torch.tensor([[2, 0]])).tolist()
-    [[[4.0, 5.0], [0.0, 1.0]]]
-    """
-    return x.gather(1, steps.unsqueeze(-1).expand(-1, -1, x.shape[2]))
 
 
 def _attend(

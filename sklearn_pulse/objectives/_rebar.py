@@ -11,7 +11,7 @@ from torch.utils.checkpoint import checkpoint
 
 from ..functional import dropout, info_nce
 from ..networks import CrossAttention
-from ..networks._cross_attention import take_rows
+from ..networks._time import take_rows
 from ..sampling import length_in_steps, observed_span, random_integers
 from ._base import Objective
 from ._contrastive import ContrastiveObjective
