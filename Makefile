@@ -85,6 +85,8 @@ bench: install
 	mkdir -p output
 	$(BIN)/python -m pytest -c perf/pytest.ini perf -q --benchmark-json output/benchmarks.json
 	$(BIN)/python -m perf.report output/benchmarks.json
+	$(BIN)/python -m perf.baselines
+	$(BIN)/python -m perf.growth
 	$(BIN)/python -m perf.stream_memory
 	$(BIN)/python -m perf.costs
 

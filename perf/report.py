@@ -103,15 +103,19 @@ SECTIONS: dict[str, Callable[[list[Row]], str]] = {
 }
 
 
+def replace_section(page: str, name: str, text: str) -> str:
+    """Return the page with the text between the section's markers replaced."""
+    start, end = f"<!-- {name} -->", f"<!-- /{name} -->"
+    pattern = re.compile(f"{re.escape(start)}.*?{re.escape(end)}", re.DOTALL)
+    if not pattern.search(page):
+        raise ValueError(f"{PAGE.name} has no section between {start} and {end}")
+    return pattern.sub(lambda _: f"{start}\n{text}\n{end}", page)
+
+
 def fill(page: str, rows: list[Row]) -> str:
     """Return the page with its sections replaced by the tables of `rows`."""
     for name, write in SECTIONS.items():
-        start, end = f"<!-- {name} -->", f"<!-- /{name} -->"
-        pattern = re.compile(f"{re.escape(start)}.*?{re.escape(end)}", re.DOTALL)
-        if not pattern.search(page):
-            raise ValueError(f"{PAGE.name} has no section between {start} and {end}")
-        section = f"{start}\n{write(rows)}\n{end}"
-        page = pattern.sub(lambda _, section=section: section, page)
+        page = replace_section(page, name, write(rows))
     return page
 
 

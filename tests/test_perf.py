@@ -4,8 +4,9 @@ import pytest
 import torch
 from torch.utils.flop_counter import FlopCounterMode
 
-from perf import report
+from perf import baselines, growth, report
 from perf.flops import encoder_flops, engine_training, literal_training
+from perf.methods import NAMES, MethodSize
 from perf.sizes import Size
 
 
@@ -63,6 +64,26 @@ def test_operations_of_the_encoder(dataset, ratio):
     assert encoder_flops(size, dead_taps=True) / pruned == pytest.approx(ratio, abs=0.05)
 
 
+@pytest.mark.parametrize("name", NAMES)
+def test_published_steps_have_our_loss(name):
+    size = MethodSize(name, batch_size=3)
+    losses = baselines.both_losses(size, size.batch())
+    torch.testing.assert_close(*losses, rtol=1e-4, atol=1e-6)
+    assert all(loss.requires_grad for loss in losses)
+
+
+def test_slopes_are_exponents():
+    assert growth.slope([1, 2, 4, 8], [9.0, 4.0, 16.0, 64.0]) == pytest.approx(2.0)
+    points = {
+        (method, axis): [(0.1 * size, 50.0) for size in growth.SIZES[axis]]
+        for method in growth.METHODS
+        for axis in growth.axes_of(method)
+    }
+    lines = growth.slopes(points).splitlines()
+    assert lines[2] == "| PULSE | 1.0, 0.0 | 1.0, 0.0 | 1.0, 0.0 | 1.0, 0.0 |"
+    assert lines[3].endswith("| 1.0, 0.0 |  |")  # the closed form has no batches
+
+
 def row(task, **values):
     """A row as the timing suite keeps it."""
     return {
@@ -97,4 +118,7 @@ def test_a_page_without_the_sections_is_refused():
 
 
 def test_the_page_has_the_sections():
-    report.fill(report.PAGE.read_text(), [row("training")])
+    page = report.PAGE.read_text()
+    report.fill(page, [row("training")])
+    for name in ("baselines", "growth"):
+        assert "|---|" in report.replace_section(page, name, "|---|")

@@ -120,6 +120,7 @@ class CandidateBatches(DrawnBatches):
             windows = tensor.unflatten(0, positions.shape)
             other = "candidates" if name == "x" else f"candidates_{name}"
             drawn |= {name: windows[:, 0], other: windows[:, 1:]}
+        drawn["numbers"] = torch.from_numpy(positions).to(self.device)
         return drawn
 
     def draw(self, index: NDArray[np.intp]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:

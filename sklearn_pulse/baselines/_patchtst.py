@@ -152,12 +152,19 @@ class PatchReconstruction(Objective):
             shape = batch, n_channels, n_patches
             hidden = draw_hidden(shape, self.mask_ratio, self.generator(x.device), visible)
         shown = target.masked_fill(hidden.unsqueeze(-1), 0.0)
-        tokens = encoder.encode_patches(shown, visible, self._drop(self.dropout, x.device))
-        errors = (self.head(tokens[:, :, 1:]) - target).square()
+        # Hidden patches first: only these are reconstructed.
+        n_most = max(1, int(hidden.sum(-1).max()))
+        needed = hidden.byte().sort(dim=-1, descending=True, stable=True).indices[..., :n_most]
+        drop = self._drop(self.dropout, x.device)
+        tokens = encoder.encode_patches(shown, visible, drop, needed)
+        hidden, steps = hidden.gather(2, needed), needed.unsqueeze(-1)
+        target = target.gather(2, steps.expand(-1, -1, -1, target.shape[3]))
+        errors = (self.head(tokens) - target).square()
         if observed is None:
             errors = errors.mean(-1)
         else:
-            scored = encoder.cut(observed.unsqueeze(-1))
+            scored = encoder.cut(observed.unsqueeze(-1)).expand(-1, x.shape[2], -1, -1)
+            scored = scored.gather(2, steps.expand_as(target))
             errors = (errors * scored).sum(-1) / scored.sum(-1).clamp(min=1)
         loss = (errors * hidden).sum() / hidden.sum().clamp(min=1)
         return loss / len(x) if self.loss_reduction == "published" else loss

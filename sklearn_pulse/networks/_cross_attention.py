@@ -9,7 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from ._time import mask_steps
+from ._time import mask_steps, take_rows
 
 _EPS = 1e-5  # added to the variance by both normalisations
 _EPS_SCALE = 1e-10  # added to the learnt scale before dividing by it
@@ -156,7 +156,9 @@ class PartialConv(nn.Conv1d):
         kernel = x.new_ones(1, 1, width)
         n_visible = F.conv1d(visible.to(x.dtype).unsqueeze(1), kernel, padding=reach)
         n_visible = n_visible.transpose(1, 2).round()  # (batch, n_timesteps, 1)
-        y = F.conv1d((x * visible.unsqueeze(-1)).transpose(1, 2), self.weight, padding=reach)
+        # Channels lie before time in memory, here and in what follows: so no layer copies.
+        x = (x * visible.unsqueeze(-1)).transpose(1, 2).contiguous()
+        y = F.conv1d(x, self.weight, padding=reach)
         y = y.transpose(1, 2) * (width / n_visible.clamp(min=1.0))
         return y if self.bias is None else (y + self.bias) * (n_visible > 0)
 
@@ -207,10 +209,10 @@ class BottleneckBlock(nn.Module):
         Tensor of shape (batch, n_timesteps, hidden_dim)
             Features; the values at unobserved steps have no meaning.
         """
-        narrow = mask_steps(self.narrow(mask_steps(x, observed)), observed)
-        return _instance_norm(
-            F.gelu(self.conv(narrow.transpose(1, 2)).transpose(1, 2) + x), observed
-        )
+        seen = mask_steps(x, observed).transpose(1, 2)
+        narrow = F.conv1d(seen, self.narrow.weight.unsqueeze(-1), self.narrow.bias)
+        narrow = mask_steps(narrow.transpose(1, 2), observed).transpose(1, 2)
+        return _instance_norm(F.gelu(self.conv(narrow).transpose(1, 2) + x), observed)
 
 
 class PartialConvNet(nn.Module):
@@ -337,8 +339,9 @@ class CrossAttention(nn.Module):
         observed: Tensor | None = None,
         other_observed: Tensor | None = None,
         dropout: Callable[[Tensor], Tensor] | None = None,
+        steps: Tensor | None = None,
     ) -> Tensor:
-        """Reconstruct every step of `x`.
+        """Reconstruct steps of `x`.
 
         Parameters
         ----------
@@ -353,12 +356,14 @@ class CrossAttention(nn.Module):
         other_observed : Tensor of bool, of shape (batch, n_steps), or None, default=None
             Which steps of `other` were observed; None means all.
         dropout : callable or None, default=None
-            Dropout of the attention weights, of shape (batch, n_timesteps, n_steps); None drops
+            Dropout of the attention weights, of shape (batch, n_rebuilt, n_steps); None drops
             nothing.
+        steps : Tensor of int, of shape (batch, n_rebuilt), or None, default=None
+            Steps of `x` to reconstruct; None means all.
 
         Returns
         -------
-        Tensor of shape (batch, n_timesteps, n_channels)
+        Tensor of shape (batch, n_rebuilt, n_channels)
             The reconstruction, in the units of `x`.
         """
         if observed is not None:
@@ -366,6 +371,8 @@ class CrossAttention(nn.Module):
         statistics = self.norm.statistics(x, observed)
         other = self.norm(other, *statistics)
         queries = self.query(self.norm(x, *statistics), visible, observed)
+        if steps is not None:
+            queries = take_rows(queries, steps)
         keys = self.key(other, other_observed, other_observed)
         values = self.value(other, other_observed, other_observed)
         mixed = _attend(queries, keys, values, other_observed, dropout)
@@ -409,5 +416,7 @@ def _moments(x: Tensor, observed: Tensor | None) -> tuple[Tensor, Tensor]:
 
 def _instance_norm(x: Tensor, observed: Tensor | None) -> Tensor:
     """Normalise each window and feature over its observed steps."""
+    if observed is None:
+        return F.layer_norm(x.transpose(1, 2), (x.shape[1],), eps=_EPS).transpose(1, 2)
     mean, variance = _moments(x, observed)
     return (x - mean) * (variance + _EPS).rsqrt()

@@ -104,7 +104,11 @@ class PatchEncoder(Encoder):
         return x[:, -n_used:].unfold(1, self.patch_length, self.patch_stride).transpose(1, 2)
 
     def encode_patches(
-        self, patches: Tensor, visible: Tensor | None = None, drop: Drop | None = None
+        self,
+        patches: Tensor,
+        visible: Tensor | None = None,
+        drop: Drop | None = None,
+        needed: Tensor | None = None,
     ) -> Tensor:
         """Encode the patches of each channel.
 
@@ -117,11 +121,13 @@ class PatchEncoder(Encoder):
             normalisation leave the others out.
         drop : callable or None, default=None
             Dropout of the embedded patches and of each block's branches; None drops nothing.
+        needed : Tensor of int, of shape (batch, n_channels, n_needed), or None, default=None
+            Patches whose tokens are returned, without the CLS token; None means all, with it.
 
         Returns
         -------
         Tensor of shape (batch, n_channels, n_patches + 1, channel_dim)
-            Encoded tokens; the CLS token is the first.
+            Encoded tokens; the CLS token is the first. With `needed`, the third axis is `n_needed`.
         """
         batch, n_channels = patches.shape[:2]
         # (batch * n_channels, n_patches, channel_dim)
@@ -133,8 +139,10 @@ class PatchEncoder(Encoder):
         if visible is not None:
             visible = torch.cat([torch.ones_like(visible[:, :1]), attendable(visible)], dim=1)
             visible = visible.repeat_interleave(n_channels, dim=0)
-        for block in self.blocks:
-            tokens = block(tokens, visible, drop)
+        tokens_needed = None if needed is None else needed.flatten(0, 1) + 1
+        for i, block in enumerate(self.blocks, start=1):
+            is_last = i == len(self.blocks)
+            tokens = block(tokens, visible, drop, tokens_needed if is_last else None)
         return tokens.unflatten(0, (batch, n_channels))
 
     def forward(self, x: Tensor, observed: Tensor | None = None) -> Tensor:

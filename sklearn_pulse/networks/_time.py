@@ -111,3 +111,28 @@ def reflect_edges(x: Tensor) -> Tensor:
     if x.shape[1] == 1:
         return replicate_edges(x, 1)
     return torch.cat([x[:, 1:2], x, x[:, -2:-1]], dim=1)
+
+
+def take_rows(x: Tensor, steps: Tensor) -> Tensor:
+    """Take steps of each window.
+
+    Parameters
+    ----------
+    x : Tensor of shape (batch, n_timesteps, n_features)
+        Values of each step.
+    steps : Tensor of int, of shape (batch, n_taken)
+        Steps of each window, each at most once.
+
+    Returns
+    -------
+    Tensor of shape (batch, n_taken, n_features)
+        Their values.
+
+    Examples
+    --------
+    >>> import torch
+    >>> x = torch.arange(6.0).view(1, 3, 2)
+    >>> take_rows(x, torch.tensor([[2, 0]])).tolist()
+    [[[4.0, 5.0], [0.0, 1.0]]]
+    """
+    return x.gather(1, steps.unsqueeze(-1).expand(-1, -1, x.shape[2]))

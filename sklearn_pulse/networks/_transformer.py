@@ -11,11 +11,19 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
+from ._autocast import compute_dtype
+from ._rows import map_rows
+from ._time import take_rows
+
 Drop = Callable[[Tensor], Tensor]  # dropout with a generator of the caller
 
 # Elements of a training batch (64 MiB of float32) above which only the input of each sub-layer is
 # stored. The gradient then recomputes the inside: a third more work for half the memory.
 _RECOMPUTED_SIZE = 2**24
+# Tokens up to which training holds all attention weights, which is faster then.
+_SHORT = 32
+# Tokens from which on the feed-forward layers keep none of their hidden values.
+_MIN_ROWS = 2**11
 
 _ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {"gelu": F.gelu, "relu": F.relu}
 
@@ -78,14 +86,16 @@ class MultiHeadAttention(nn.Module):
         query = self._heads(self.query(x))
         key, value = self._heads(self.key(memory)), self._heads(self.value(memory))
         mask = None if visible is None else visible[:, None, None]
-        if drop is None:
+        is_short = torch.is_grad_enabled() and memory.shape[1] <= _SHORT
+        if drop is None and not is_short:
             answer = F.scaled_dot_product_attention(query, key, value, attn_mask=mask)
         else:
             # (batch, n_heads, n_queries, n_tokens)
             scores = query @ key.transpose(2, 3) / math.sqrt(query.shape[-1])
             if mask is not None:
                 scores = scores.masked_fill(~mask, -torch.inf)
-            answer = drop(scores.softmax(-1)) @ value
+            weights = scores.softmax(-1)
+            answer = (weights if drop is None else drop(weights)) @ value
         return self.output(answer.transpose(1, 2).flatten(2))
 
     def _heads(self, x: Tensor) -> Tensor:
@@ -133,7 +143,15 @@ class FeedForward(nn.Module):
         Tensor of shape (batch, n_tokens, dim)
             Mapped tokens.
         """
-        return self.output(_ACTIVATIONS[self.activation](self.input(x)))
+        dtype = compute_dtype(x)
+        n_rows = x.numel() // x.shape[-1]
+        is_large = n_rows >= _MIN_ROWS and x.device.type == "cpu" and torch.is_grad_enabled()
+        if not is_large or self.activation != "gelu" or dtype == torch.bfloat16:
+            return self.output(_ACTIVATIONS[self.activation](self.input(x)))
+        first, second = self.input, self.output
+        rows = x.reshape(n_rows, -1)
+        mapped = map_rows(rows, first.weight, first.bias, second.weight, second.bias)
+        return mapped.view(*x.shape[:-1], -1)
 
 
 class TokenBatchNorm(nn.BatchNorm1d):
@@ -208,7 +226,13 @@ class PreNormBlock(nn.Module):
         self.norm2 = TokenBatchNorm(dim)
         self.feed_forward = FeedForward(dim, hidden_dim, activation)
 
-    def forward(self, x: Tensor, visible: Tensor | None = None, drop: Drop | None = None) -> Tensor:
+    def forward(
+        self,
+        x: Tensor,
+        visible: Tensor | None = None,
+        drop: Drop | None = None,
+        needed: Tensor | None = None,
+    ) -> Tensor:
         """Apply the block.
 
         Parameters
@@ -219,15 +243,20 @@ class PreNormBlock(nn.Module):
             Tokens that may be attended to, at least one per row; None means all.
         drop : callable or None, default=None
             Dropout of the output of both branches; None drops nothing.
+        needed : Tensor of int, of shape (batch, n_needed), or None, default=None
+            Tokens to return; None means all.
 
         Returns
         -------
-        Tensor of shape (batch, n_tokens, dim)
+        Tensor of shape (batch, n_needed, dim)
             Encoded tokens.
         """
         drop = drop or _keep
         x = x + drop(_run(self.attention, self.norm1(x, visible), None, visible))
-        return x + drop(_run(self.feed_forward, self.norm2(x, visible)))
+        normed = self.norm2(x, visible)
+        if needed is not None:
+            x, normed = take_rows(x, needed), take_rows(normed, needed)
+        return x + drop(_run(self.feed_forward, normed))
 
 
 class ScaledPostNormBlock(nn.Module):

@@ -11,12 +11,16 @@ from torch.utils.checkpoint import checkpoint
 
 from ..functional import dropout, info_nce
 from ..networks import CrossAttention
+from ..networks._time import take_rows
 from ..sampling import length_in_steps, observed_span, random_integers
 from ._base import Objective
 from ._contrastive import ContrastiveObjective
 
-# Time steps of all candidates of a batch above which the candidates are embedded one at a time.
-_MAX_JOINT_STEPS = 2**15
+# Time steps of all windows of a batch above which the windows are embedded part by part, and the
+# time steps of a part.
+_MAX_JOINT_STEPS, _PART_STEPS = 2**15, 2**13
+# Time steps whose distances the CPU computes together: few enough to stay in the cache.
+_CHUNK_STEPS = 2**10
 
 
 class REBARReconstruction(Objective):
@@ -164,9 +168,37 @@ def squared_errors(
     >>> squared_errors(net, x, hidden, x.flip(0), None, None).shape
     torch.Size([4])
     """
-    rebuilt = attention(x, ~hidden, other, observed, other_observed, drop)
     scored = hidden if observed is None else hidden & observed
-    return ((rebuilt - x).float().square() * scored.unsqueeze(-1)).sum((1, 2))
+    # Scored steps first: only these are reconstructed.
+    n_most = max(1, int(scored.sum(1).max()))
+    steps = scored.byte().sort(dim=1, descending=True, stable=True).indices[:, :n_most]
+    rebuilt = attention(x, ~hidden, other, observed, other_observed, drop, steps)
+    counts = scored.gather(1, steps).unsqueeze(-1)
+    return ((rebuilt - take_rows(x, steps)).float().square() * counts).sum((1, 2))
+
+
+def _distinct(numbers: Tensor) -> tuple[Tensor, Tensor]:
+    """Return where each distinct number stands first, and which of the distinct each number is.
+
+    In contrast to :func:`torch.unique`, it says where the numbers stand.
+    """
+    order = numbers.argsort(stable=True)
+    is_new = torch.ones_like(order, dtype=torch.bool)
+    is_new[1:] = numbers[order].diff() != 0
+    which = torch.empty_like(order)
+    which[order] = is_new.cumsum(0) - 1
+    return order[is_new], which
+
+
+def _join_masks(
+    observed: Tensor | None, candidates_observed: Tensor | None, x: Tensor, candidates: Tensor
+) -> Tensor:
+    """Join the masks of anchors and candidates, of which one may be None: all observed."""
+    if observed is None:
+        observed = torch.ones_like(x[..., 0], dtype=torch.bool)
+    if candidates_observed is None:
+        candidates_observed = torch.ones_like(candidates[..., 0], dtype=torch.bool)
+    return torch.cat([observed.unsqueeze(1), candidates_observed], dim=1)
 
 
 class REBARContrast(ContrastiveObjective):
@@ -231,6 +263,7 @@ class REBARContrast(ContrastiveObjective):
         observed: Tensor | None = None,
         candidates: Tensor | None = None,
         candidates_observed: Tensor | None = None,
+        numbers: Tensor | None = None,
     ) -> Tensor:
         """Compute the loss of a batch.
 
@@ -247,6 +280,9 @@ class REBARContrast(ContrastiveObjective):
         \
                 default=None
             Which steps of the candidates were observed; None means all.
+        numbers : Tensor of int, of shape (batch, 1 + n_candidates), or None, default=None
+            Number of the window of each anchor and of its candidates. Windows of the same number
+            are embedded once; None means that all windows differ.
 
         Returns
         -------
@@ -255,6 +291,7 @@ class REBARContrast(ContrastiveObjective):
         """
         if candidates is None:
             index = self._draw_candidates(x)
+            numbers = torch.cat([torch.arange(len(x), device=x.device).unsqueeze(1), index], dim=1)
             candidates = x[index]
             candidates_observed = None if observed is None else observed[index]
         distances = self.distances(x, candidates, observed, candidates_observed)
@@ -264,43 +301,81 @@ class REBARContrast(ContrastiveObjective):
             candidates = candidates[rows, positive].unsqueeze(1)
             if candidates_observed is not None:
                 candidates_observed = candidates_observed[rows, positive].unsqueeze(1)
+            if numbers is not None:
+                numbers = numbers.gather(1, torch.stack([rows * 0, positive + 1], dim=1))
             positive = torch.zeros_like(positive)
-        embedded = self._represent_candidates(candidates, candidates_observed)
-        return self.contrast(self.represent(x, observed), embedded, positive)
+        embed = self._embed_with_dropout if self._drops else self._embed_once
+        anchors, embedded = embed(x, observed, candidates, candidates_observed, numbers)
+        return self.contrast(anchors, embedded, positive)
 
-    def _represent_candidates(self, candidates: Tensor, observed: Tensor | None) -> Tensor:
-        """Embed all candidates, of shape (batch, n_candidates, time, channels).
+    def _embed_once(
+        self,
+        x: Tensor,
+        observed: Tensor | None,
+        candidates: Tensor,
+        candidates_observed: Tensor | None,
+        numbers: Tensor | None,
+    ) -> tuple[Tensor, Tensor]:
+        """Embed anchors and candidates, each distinct window once.
 
         Storing the encoder's activations for ten times a batch would take gigabytes. If there are
-        many candidates, they are embedded one per anchor at a time, and recomputed for the
-        gradients.
+        many windows, they are embedded part by part, and recomputed for the gradients.
         """
+        windows = torch.cat([x.unsqueeze(1), candidates], dim=1)
+        shape, windows = windows.shape[:2], windows.flatten(0, 1)
+        mask = None
+        if observed is not None or candidates_observed is not None:
+            mask = _join_masks(observed, candidates_observed, x, candidates).flatten(0, 1)
+        which = None
+        if numbers is not None:
+            first, which = _distinct(numbers.flatten())
+            windows, mask = windows[first], None if mask is None else mask[first]
+        embedded = self._represent_parts(windows, mask)
+        if which is not None:
+            embedded = embedded[which]
+        embedded = embedded.unflatten(0, shape)
+        return embedded[:, 0], embedded[:, 1:]
+
+    def _represent_parts(self, windows: Tensor, observed: Tensor | None) -> Tensor:
+        """Embed windows; many windows part by part, whose activations are recomputed."""
+        n_timesteps = windows.shape[1]
+        if len(windows) * n_timesteps <= _MAX_JOINT_STEPS or not torch.is_grad_enabled():
+            return self.represent(windows, observed)
+        size = max(1, _PART_STEPS // n_timesteps)
+        parts = windows.split(size)
+        masks = [None] * len(parts) if observed is None else observed.split(size)
+        return torch.cat(
+            [self._recomputed(self.represent, *part) for part in zip(parts, masks, strict=True)]
+        )
+
+    @staticmethod
+    def _recomputed(compute: Callable[..., Tensor], *arguments: Any) -> Tensor:
+        """Compute without storing activations; the gradient computes them again."""
+        # Nothing draws from torch's global generator.
+        return checkpoint(compute, *arguments, use_reentrant=False, preserve_rng_state=False)
+
+    def _embed_with_dropout(
+        self,
+        x: Tensor,
+        observed: Tensor | None,
+        candidates: Tensor,
+        candidates_observed: Tensor | None,
+        numbers: Tensor | None,
+    ) -> tuple[Tensor, Tensor]:
+        """Embed anchors and candidates, each with its own dropout; candidates one at a time."""
         is_large = candidates.shape[:3].numel() > _MAX_JOINT_STEPS
-        if not (is_large or self._drops):
-            mask = None if observed is None else observed.flatten(0, 1)
-            embedded = self.represent(candidates.flatten(0, 1), mask)
-            return embedded.unflatten(0, candidates.shape[:2])
         columns = []  # n_candidates tensors of shape (batch, embedding_dim)
         for k in range(candidates.shape[1]):
-            column = candidates[:, k], None if observed is None else observed[:, k]
-            seed = self._draw_seed(candidates.device) if self._drops else 0
+            mask = None if candidates_observed is None else candidates_observed[:, k]
+            column = candidates[:, k], mask, self._draw_seed(candidates.device)
             if is_large and torch.is_grad_enabled():
-                represented = checkpoint(
-                    self._represent_seeded,
-                    *column,
-                    seed,
-                    use_reentrant=False,
-                    preserve_rng_state=False,  # nothing draws from torch's global generator
-                )
+                columns.append(self._recomputed(self._represent_seeded, *column))
             else:
-                represented = self._represent_seeded(*column, seed)
-            columns.append(represented)
-        return torch.stack(columns, dim=1)
+                columns.append(self._represent_seeded(*column))
+        return self.represent(x, observed), torch.stack(columns, dim=1)
 
     def _represent_seeded(self, x: Tensor, observed: Tensor | None, seed: int) -> Tensor:
         """Embed windows with dropout that is the same when it is recomputed."""
-        if not self._drops:
-            return self.represent(x, observed)
         return self.represent(x, observed, torch.Generator(x.device).manual_seed(seed))
 
     def _draw_seed(self, device: torch.device) -> int:
@@ -339,13 +414,19 @@ class REBARContrast(ContrastiveObjective):
         Tensor of shape (batch, n_candidates)
             Sum of squared errors, without a gradient.
         """
+        size = len(x) if x.is_cuda else max(1, _CHUNK_STEPS // x.shape[1])
         columns = []
         for k in range(candidates.shape[1]):
             hidden = self._draw_half(x).expand(len(x), -1)
             mask = None if candidates_observed is None else candidates_observed[:, k]
-            columns.append(
-                squared_errors(self.cross_attention, x, hidden, candidates[:, k], observed, mask)
+            tensors = x, hidden, candidates[:, k], observed, mask
+            parts = (
+                [None] * len(x) if tensor is None else tensor.split(size) for tensor in tensors
             )
+            errors = [
+                squared_errors(self.cross_attention, *part) for part in zip(*parts, strict=False)
+            ]
+            columns.append(torch.cat(errors))
         return torch.stack(columns, dim=1)
 
     def contrast(self, anchors: Tensor, candidates: Tensor, positive: Tensor) -> Tensor:

@@ -299,6 +299,29 @@ def test_scale_and_offset_of_a_channel_do_not_matter():
     )
 
 
+def test_training_reads_the_last_block_at_hidden_patches_alone():
+    """Eight windows whose loss reads two of four patches; at `transform`, every token counts."""
+
+    class Watch(Callback):
+        def on_train_begin(self, net, **kwargs):
+            self.n_tokens = []
+            for block in net.module_.encoder.blocks:
+                block.feed_forward.register_forward_pre_hook(
+                    lambda _, arguments: self.n_tokens.append(arguments[0].shape[1])
+                )
+
+    estimator = patchtst(
+        patch_length=4, patch_stride=4, mask_ratio=0.5, encoder_depth=2, callbacks=[Watch()]
+    )
+    estimator.set_params(validation_fraction=0).fit(X[:8])
+    (watch,) = [cb for _, cb in estimator.net_.callbacks_ if isinstance(cb, Watch)]
+    assert set(watch.n_tokens[::2]) == {5}
+    assert set(watch.n_tokens[1::2]) == {2}
+    watch.n_tokens.clear()
+    estimator.transform(X[:8])
+    assert set(watch.n_tokens) <= {5}
+
+
 def test_initial_weights():
     """Linear weights and the CLS token N(0, 0.02^2), biases zero, positions fixed."""
     mine = PatchReconstruction(1, 128, channel_dim=128)

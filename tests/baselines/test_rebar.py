@@ -256,6 +256,56 @@ def test_candidates_are_embedded_one_after_the_other_where_they_are_many(monkeyp
     assert kept[1] < 0.4 * kept[0]
 
 
+@pytest.mark.parametrize("alpha", [0.0, 0.5, 1.0])
+def test_a_window_in_several_places_is_embedded_once(monkeypatch, alpha):
+    """Same loss and gradients as from copies, also where the windows are embedded in parts."""
+    objective = contrast(alpha=alpha)
+    windows, numbers = normal(5, 16, 2), torch.tensor([[4, 0, 4, 2], [1, 4, 0, 0], [0, 1, 4, 1]])
+    observed = normal(5, 16, seed=2) > -1.5
+    batches = []
+    for masks in ({}, {"observed": observed}):
+        batch = {"x": windows} | masks
+        named = {name: tensor[numbers] for name, tensor in batch.items()}
+        drawn = {name: tensor[:, 0] for name, tensor in named.items()}
+        names = {"x": "candidates", "observed": "candidates_observed"}
+        batches.append(drawn | {names[name]: tensor[:, 1:] for name, tensor in named.items()})
+    rows = []
+    objective.encoder.register_forward_pre_hook(lambda _, args: rows.append(len(args[0])))
+    weights = tuple(objective.encoder.parameters())
+    for most in (2**15, 16):
+        monkeypatch.setattr("sklearn_pulse.objectives._rebar._MAX_JOINT_STEPS", most)
+        monkeypatch.setattr("sklearn_pulse.objectives._rebar._PART_STEPS", most)
+        for batch in batches:
+            results = []
+            for which in (None, numbers):
+                with objective.seeded(3):
+                    loss = objective(**batch, numbers=which)
+                if most > 16:
+                    read = 3 * (2 if alpha == 1.0 else 4) if which is None else 4
+                    assert sum(rows) == read or (alpha == 1.0 and sum(rows) < read)
+                rows.clear()
+                results.append((loss, *torch.autograd.grad(loss, weights)))
+                rows.clear()
+            torch.testing.assert_close(*results, rtol=1e-5, atol=1e-6)
+
+
+def test_training_embeds_no_more_windows_than_there_are():
+    """Eight windows of two recordings, with ten candidates each."""
+
+    class Watch(Callback):
+        def on_train_begin(self, net, **kwargs):
+            self.rows = []
+            net.module_.encoder.register_forward_pre_hook(
+                lambda _, arguments: self.rows.append(len(arguments[0]))
+            )
+
+    estimator = rebar(n_candidates=10, validation_fraction=0, callbacks=[Watch()])
+    estimator.set_params(batch_size=8).fit(X[:8], groups=np.arange(8) // 4)
+    (watch,) = [cb for _, cb in estimator.net_.callbacks_ if isinstance(cb, Watch)]
+    assert watch.rows
+    assert max(watch.rows) == 8
+
+
 def test_a_batch_without_candidates_takes_its_other_windows():
     objective = contrast(n_candidates=200)
     drawn = objective._draw_candidates(torch.zeros(6, 1, 1))

@@ -182,6 +182,26 @@ def test_weights_of_the_dropout_path_are_those_of_the_fused_one():
     assert not torch.allclose(net(x, visible, other, dropout=lambda w: 0.5 * w), fused)
 
 
+@pytest.mark.parametrize("masked", [False, True])
+def test_some_steps_alone(masked):
+    """The same reconstruction of them, with weights for no other step."""
+    net, x, other = small_net(), normal(3, 9, 2), normal(3, 12, 2, seed=1)
+    visible, steps = normal(3, 9, seed=2) > 0, torch.tensor([[0, 8], [3, 2], [4, 5]])
+    observed = normal(3, 9, seed=4) > -1.5 if masked else None
+    whole = net(x, visible, other, observed)
+    expected = torch.stack([row[i] for row, i in zip(whole, steps, strict=True)])
+    torch.testing.assert_close(net(x, visible, other, observed, steps=steps), expected)
+    shapes = []
+
+    def keep(weights):
+        shapes.append(tuple(weights.shape))
+        return weights
+
+    some = net(x, visible, other, observed, dropout=keep, steps=steps)
+    torch.testing.assert_close(some, expected)
+    assert shapes == [(3, 2, 12)]
+
+
 def test_hidden_steps_are_not_read():
     """Apart from the statistics, which are those of the whole window."""
     net, other = small_net(), normal(2, 9, 2, seed=1)

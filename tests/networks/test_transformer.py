@@ -19,6 +19,7 @@ from sklearn_pulse.networks._patches import (
 )
 from sklearn_pulse.networks._segment_encoder import SegmentEncoder
 from sklearn_pulse.networks._transformer import (
+    FeedForward,
     MultiHeadAttention,
     PreNormBlock,
     ScaledPostNormBlock,
@@ -321,3 +322,41 @@ def test_every_window_has_its_own_mask(name):
 def test_windows_without_any_observed_patch_stay_finite(name):
     encoder = ENCODERS[name]("mean").eval()
     assert encoder(torch.zeros(2, 16, 2), torch.zeros(2, 16, dtype=torch.bool)).isfinite().all()
+
+
+@pytest.mark.parametrize("n_rows", [1, 8, 19])
+def test_many_tokens_through_the_feed_forward_layers(monkeypatch, n_rows):
+    """The same values and gradients, and no hidden value kept for the gradient."""
+    monkeypatch.setattr("sklearn_pulse.networks._rows._PART_ROWS", 8)
+    layers, kept = FeedForward(4, 64), []
+    x = torch.randn(1, n_rows, 4, requires_grad=True)
+    results = []
+    for least in (10**6, 1):
+        monkeypatch.setattr(_transformer, "_MIN_ROWS", least)
+        kept.append(0)
+
+        def keep(tensor):
+            kept[-1] += tensor.numel() * (tensor.shape[-1] == 64 and tensor.ndim == 3)
+            return tensor
+
+        with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
+            y = layers(x)
+        grads = torch.autograd.grad(y.square().sum(), (x, *layers.parameters()))
+        results.append((y, *grads))
+    torch.testing.assert_close(*results, rtol=1e-5, atol=1e-6)
+    assert kept[0] >= 64 * n_rows
+    assert kept[1] == 0
+
+
+@pytest.mark.parametrize("mask", [False, True])
+def test_a_block_returns_the_tokens_that_are_needed(mask):
+    """Its second branch reads no others."""
+    block, x = PreNormBlock(4, n_heads=2, hidden_dim=8), torch.randn(3, 5, 4)
+    needed = torch.tensor([[0, 4], [3, 1], [2, 0]])
+    shown = visible(5, 4, 5) if mask else None
+    rows = []
+    block.feed_forward.register_forward_pre_hook(lambda _, args: rows.append(args[0].shape[1]))
+    whole, some = block(x, shown), block(x, shown, needed=needed)
+    expected = torch.stack([row[i] for row, i in zip(whole, needed, strict=True)])
+    torch.testing.assert_close(some, expected)
+    assert rows == [5, 2]

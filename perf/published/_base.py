@@ -1,0 +1,35 @@
+"""Base class of the literal losses."""
+
+from __future__ import annotations
+
+import copy
+
+import torch
+from torch import nn
+
+from sklearn_pulse.objectives import Objective
+
+
+class Published(nn.Module):
+    """Literal loss with sizes, weights and draws of one of our objectives.
+
+    Parameters
+    ----------
+    objective : Objective
+        Objective to copy; the copy draws the random numbers, in the order of ours.
+    """
+
+    def __init__(self, objective: Objective) -> None:
+        super().__init__()
+        # In a tuple, so that its unused modules are no parameters of the literal loss.
+        self._held = (copy.deepcopy(objective),)
+
+    @property
+    def objective(self) -> Objective:
+        """Copy of the objective."""
+        return self._held[0]
+
+    @property
+    def generator(self) -> torch.Generator:
+        """Generator of the draws."""
+        return self.objective.generator(torch.device("cpu"))
