@@ -1,21 +1,26 @@
 """Training in several processes is training in one."""
 
+import os
 import pickle
 import signal
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 
+from sklearn_pulse import PulseTransformer
 from sklearn_pulse._share import Share
 from sklearn_pulse._training._checkpoint import Checkpoint
 from sklearn_pulse._training._iterator import BatchIterator, ResidentBatches
 from sklearn_pulse.objectives import CrossReconstruction
 from tests import ranks
+from tests.helpers import make_windows
 from tests.kills import killed
 
+ROOT = Path(__file__).parent.parent
 ALONE = {"distributed": False}
 
 
@@ -207,3 +212,63 @@ def test_the_smallest_batch_is_known_beforehand(n, least, drop_last):
     data = ResidentBatches(x=torch.arange(n))
     batches = BatchIterator(data, 3, min_batch_size=least, drop_last=drop_last)
     assert batches.smallest == min(len(batch["x"]) for batch in batches)
+
+
+def torchrun(windows, output, *arguments, environment=None):
+    """Run the example in two processes; return its exit code and what it printed."""
+    launcher = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
+    script = str(ROOT / "examples" / "reproduce" / "pretrain.py")
+    command = [sys.executable, *launcher, script, str(windows), "--output", str(output), *arguments]
+    paths = {"PYTHONPATH": os.pathsep.join([str(windows.parent), str(ROOT)])}
+    env = os.environ | paths | (environment or {})
+    run = subprocess.run(command, capture_output=True, text=True, env=env, check=False)
+    return run.returncode, run.stdout + run.stderr
+
+
+@pytest.fixture
+def windows(tmp_path):
+    np.save(tmp_path / "windows.npy", LONG)
+    return tmp_path / "windows.npy"
+
+
+LONG = make_windows(n_timesteps=70)[0]
+SETTINGS = ("--epochs", "2", "--batch-size", "5", "--threads", "1")
+
+
+@pytest.mark.slow
+def test_torchrun_loses_a_process_and_resumes(tmp_path, windows):
+    """A process that is killed ends the launch; launched again, it ends as one process does."""
+    (tmp_path / "sitecustomize.py").write_text(
+        "import os\n"
+        "if os.environ.get('KILLED') == os.environ.get('RANK', 'none'):\n"
+        "    import signal\n"
+        "    from sklearn_pulse._training._net import SSLNet\n"
+        "    step, steps = SSLNet.train_step, []\n"
+        "    def train_step(net, *args, **kwargs):\n"
+        "        steps.append(1)\n"
+        "        if len(steps) == 6:  # in the second epoch\n"
+        "            os.kill(os.getpid(), signal.SIGKILL)\n"
+        "        return step(net, *args, **kwargs)\n"
+        "    SSLNet.train_step = train_step\n"
+    )
+    stored = (*SETTINGS, "--checkpoints", str(tmp_path / "runs"))
+    code, printed = torchrun(windows, tmp_path / "two", *stored, environment={"KILLED": "1"})
+    assert code != 0, printed
+    assert "SIGKILL" in printed and "rank      : 1" in printed
+    assert not (tmp_path / "two").exists()
+
+    code, printed = torchrun(windows, tmp_path / "two", *stored)
+    assert code == 0, printed
+    assert printed.count("holds the encoder of epoch 2") == 1
+    command = [sys.executable, ROOT / "examples" / "reproduce" / "pretrain.py", windows]
+    command += ["--output", tmp_path / "one", *SETTINGS]
+    subprocess.run(command, check=True, env=os.environ | {"PYTHONPATH": str(ROOT)})
+    alone, together = (
+        PulseTransformer.from_pretrained(tmp_path / name, device="cpu") for name in ("one", "two")
+    )
+    np.testing.assert_allclose(
+        [epoch["train_loss"] for epoch in together.history_],
+        [epoch["train_loss"] for epoch in alone.history_],
+        atol=1e-5,
+    )
+    assert_close(together.transform(LONG), alone.transform(LONG), atol=1e-3)
