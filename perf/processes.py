@@ -20,7 +20,7 @@ from skorch.callbacks import Callback
 from perf.sizes import Size
 from sklearn_pulse import PulseTransformer, presets
 
-STEPS, WARM_UP, TURNS = 8, 2, 3
+STEPS, WARM_UP, TURNS = 5, 1, 3
 SETTINGS = {  # processes and threads of each
     "one process of one thread": (1, 1),
     "two processes of one thread": (2, 1),
