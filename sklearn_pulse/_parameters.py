@@ -217,6 +217,35 @@ def check_boolean(name: str, value: Any) -> bool:
     return bool(value)
 
 
+def check_distributed(value: Any) -> None:
+    """Raise unless `value` is an option of the parameter `distributed`.
+
+    Parameters
+    ----------
+    value : Any
+        Value of the parameter.
+
+    Raises
+    ------
+    TypeError
+        If `value` is neither a boolean nor a string.
+    ValueError
+        If `value` is another string than "auto".
+
+    Examples
+    --------
+    >>> check_distributed("auto")
+    >>> check_distributed("ddp")
+    Traceback (most recent call last):
+    ...
+    ValueError: distributed must be True, False or 'auto', got 'ddp'; choose one of them
+    """
+    if isinstance(value, bool | np.bool_) or (isinstance(value, str) and value == "auto"):
+        return
+    kind = ValueError if isinstance(value, str) else TypeError
+    raise kind(f"distributed must be True, False or 'auto', got {value!r}; choose one of them")
+
+
 def check_steps_or_fraction(name: str, value: Any) -> int | float:
     """Raise unless `value` is a number of steps (int) or a fraction of the window (float).
 

@@ -31,7 +31,16 @@ from .base import (
     check_steps_or_fraction,
 )
 from .base._reconstruction import NETWORK_PARAMS, check_fits, check_reconstruction
-from .base._typing import BagPooling, InputLayout, PathLike, Pooling, Precision, RandomState, Select
+from .base._typing import (
+    BagPooling,
+    Distributed,
+    InputLayout,
+    PathLike,
+    Pooling,
+    Precision,
+    RandomState,
+    Select,
+)
 from .networks import FixedEncoder
 from .objectives import CrossReconstruction
 
@@ -169,6 +178,7 @@ class PulseTransformer(ReconstructingTransformer):
         compile: bool = False,
         device: str | torch.device = "auto",
         num_threads: int | None = None,
+        distributed: Distributed = False,
         input_layout: InputLayout = "ntc",
         sampling_rate: float | None = None,
         channel_names: Sequence[str] | None = None,
@@ -214,6 +224,7 @@ class PulseTransformer(ReconstructingTransformer):
         self.compile = compile
         self.device = device
         self.num_threads = num_threads
+        self.distributed = distributed
         self.input_layout = input_layout
         self.sampling_rate = sampling_rate
         self.channel_names = channel_names

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 import torch.nn.functional as F
@@ -102,7 +102,12 @@ def keep_scale(p: float) -> float:
     return 1.0 / (1.0 - round(p * _LEVELS) / _LEVELS)
 
 
-def dropout(x: Tensor, p: float, generator: torch.Generator) -> Tensor:
+def dropout(
+    x: Tensor,
+    p: float,
+    generator: torch.Generator,
+    part: tuple[tuple[int, ...], Any] | None = None,
+) -> Tensor:
     """Zero each element with probability `p` and rescale the others to keep the mean.
 
     In contrast to :func:`torch.nn.functional.dropout`, the mask comes from a generator that the
@@ -116,6 +121,9 @@ def dropout(x: Tensor, p: float, generator: torch.Generator) -> Tensor:
         Probability of a zero, in [0, 1), rounded to a multiple of ``2**-16``.
     generator : torch.Generator
         Generator of the draws, on the device of `x`.
+    part : (tuple of int, index) or None, default=None
+        Shape of a whole tensor, and the index by which `x` was taken from it: the mask is then that
+        part of the mask of the whole. None means that `x` is the whole.
 
     Returns
     -------
@@ -132,7 +140,8 @@ def dropout(x: Tensor, p: float, generator: torch.Generator) -> Tensor:
     scale = keep_scale(p)
     if scale == 1.0:
         return x
-    return x * keep_bits(x.shape, p, generator).to(x.dtype).mul_(scale)
+    shape, index = (x.shape, ...) if part is None else part
+    return x * keep_bits(shape, p, generator)[index].to(x.dtype).mul_(scale)
 
 
 def pass_errors(
@@ -141,6 +150,7 @@ def pass_errors(
     scored: Tensor,
     n_steps: Tensor,
     reduction: Literal["published", "valid"],
+    whole: Tensor | None = None,
 ) -> Tensor:
     """Compute the mean squared error of each reconstruction pass.
 
@@ -157,6 +167,9 @@ def pass_errors(
     reduction : {"published", "valid"}
         "published" divides by all ``batch * n_steps * n_channels`` entries of a pass, including the
         entries past the end of shorter crops; "valid" divides by the number of entries that count.
+    whole : Tensor of bool, of shape (n_steps, n_passes, n_windows), or None, default=None
+        `scored` of a larger batch, of which this batch is a part. The result is then the part's
+        contribution to the loss of the larger batch. None means that the batch is whole.
 
     Returns
     -------
@@ -173,11 +186,11 @@ def pass_errors(
     >>> pass_errors(prediction, target, scored, torch.tensor([2]), "valid")
     tensor([1.])
     """
-    _, _, batch, n_channels = target.shape
     errors = (prediction - target).float() * scored.unsqueeze(-1)
     total = errors.square().sum((0, 2, 3))
-    steps = scored.sum((0, 2)) if reduction == "valid" else batch * n_steps
-    return total / (steps * n_channels).clamp(min=1)
+    counted = scored if whole is None else whole
+    steps = counted.sum((0, 2)) if reduction == "valid" else counted.shape[2] * n_steps
+    return total / (steps * target.shape[-1]).clamp(min=1)
 
 
 def info_nce(

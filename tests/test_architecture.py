@@ -16,6 +16,7 @@ MODULES = sorted(ROOT.rglob("*.py"))
 # the torch-free leaves of `_data` can be read by the rooms that load no torch.
 METHOD = {
     "_commit",
+    "_share",
     "_data",
     "_data._validation",
     "_data._labels",
@@ -39,6 +40,7 @@ ALLOWED = {
     "_parameters": set(),
     "_progress": set(),
     "_threads": set(),
+    "_share": set(),
     "_signals": {"_parameters"},
     "_pickles": set(),
     "functional": set(),
@@ -53,9 +55,9 @@ ALLOWED = {
     # 2. parts
     "_export": set(),
     "_tensor_files": {"_pickles"},
-    "_training": {"_threads", "_warnings"},
+    "_training": {"_share", "_threads", "_warnings"},
     "_data": {"_data._validation", "_data._labels", "_training", "_warnings"},
-    "objectives": {"_parameters", "functional", "networks", "sampling"},
+    "objectives": {"_parameters", "_share", "functional", "networks", "sampling"},
     "features": {
         "_commit",
         "_data",

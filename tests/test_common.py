@@ -35,6 +35,7 @@ from sklearn_pulse.features import RandomConvolutionTransformer
 from sklearn_pulse.features._base import BaseFeatureTransformer
 from sklearn_pulse.windows import RecordingWindows
 from tests.helpers import SMALL, make_windows, sklearn_suite
+from tests.ranks import cases as distributed_cases
 
 
 def public(base):
@@ -642,6 +643,27 @@ def test_objective_contract(cls, windows, batch):
     loss.backward()
     assert torch.equal(x, before)
     assert any(p.grad is not None and p.grad.any() for p in objective.encoder.parameters())
+
+
+@each_trained
+def test_a_batch_is_divided_among_processes_or_the_reason_is_given(cls):
+    """tests/test_distributed.py divides the batches of those that can be divided."""
+    objective = small(cls)._objective_class
+    reason = objective.indivisible
+    if reason is None:
+        assert objective in {type(case) for _, case, _ in distributed_cases()}
+        return
+    assert reason
+    if "distributed" not in cls._get_param_names():
+        return
+    with pytest.raises(ValueError, match=f"{cls.__name__} cannot train in .* since {reason}: set"):
+        small(cls, distributed=True).fit(np.zeros((4, 16, 2)))
+
+
+def test_every_self_supervised_method_of_the_package_can_be_asked_to_divide_batches():
+    ours = [cls for cls in TRAINED if cls.__module__.startswith("sklearn_pulse.")]
+    without = [cls.__name__ for cls in ours if "distributed" not in cls._get_param_names()]
+    assert without == ["PulseOracleTransformer"]  # it learns from labels
 
 
 @each_trained

@@ -73,6 +73,9 @@ def test_commands_exist(page, monkeypatch, capsys):
             assert words[0] in TARGETS
         elif program == "python":
             check_python(words, monkeypatch, capsys)
+        elif program == "torchrun":  # its own options come before the script
+            script = next(i for i, word in enumerate(words) if word.endswith(".py"))
+            check_python(words[script:], monkeypatch, capsys)
         else:
             assert (program, words[0]) == ("pip", "install")
             assert words[1] in (".", "torch")

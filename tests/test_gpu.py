@@ -13,6 +13,7 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 
 from sklearn_pulse import PulseTransformer
+from sklearn_pulse._share import Share
 from sklearn_pulse.base import _encoder as _embedding
 from sklearn_pulse.objectives import CrossReconstruction
 from tests.helpers import SMALL_PULSE, make_windows
@@ -113,3 +114,40 @@ def test_resume(tmp_path):
     np.testing.assert_array_equal(
         pulse(max_epochs=4, checkpoint_dir=tmp_path).fit_transform(X), expected
     )
+
+
+@pytest.mark.parametrize("theta_dropout", ["step", "sequence"])
+def test_shares_of_a_batch_add_up(theta_dropout):
+    """On padded crops, which CUDA runs, each process draws the masks of its own rows."""
+    torch.manual_seed(0)
+    sizes = {"embedding_dim": 8, "encoder_hidden_dim": 8, "theta_dropout": theta_dropout}
+    objective = CrossReconstruction(3, **sizes).cuda()
+    x, losses = torch.randn(5, 32, 3, device="cuda"), []
+    for share in (Share(), Share(0, 2), Share(1, 2)):
+        objective.share = share
+        with objective.seeded(1):
+            losses.append(objective(x=x).item())
+    assert losses[1] + losses[2] == pytest.approx(losses[0], abs=1e-5)
+
+
+@pytest.mark.skipif(torch.cuda.device_count() < 2, reason="needs two CUDA devices")
+def test_two_devices_train_as_one(tmp_path):
+    """Each process takes the device of its LOCAL_RANK, and they meet by NCCL."""
+    np.save(tmp_path / "X.npy", X)
+    script = tmp_path / "script.py"
+    script.write_text(
+        "import os, sys, numpy as np, torch\n"
+        "from sklearn_pulse.baselines import SimCLRTransformer\n"
+        "X, rank = np.load(sys.argv[1]), int(os.environ['RANK'])\n"
+        "simclr = SimCLRTransformer(embedding_dim=8, max_epochs=2, batch_size=16,\n"
+        "    device='cuda', distributed=True, random_state=0).fit(X)\n"
+        "assert simclr.encoder_(torch.zeros(1, 16, 2, device='cuda')).device.index == rank\n"
+        "if rank == 0: np.save(sys.argv[2], simclr.transform(X))\n"
+    )
+    embeddings = []
+    for n in (1, 2):
+        launcher = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(n)]
+        command = [sys.executable, *launcher, script, tmp_path / "X.npy", tmp_path / f"{n}.npy"]
+        subprocess.run(command, env=os.environ | {"PYTHONPATH": os.getcwd()}, check=True)
+        embeddings.append(np.load(tmp_path / f"{n}.npy"))
+    np.testing.assert_allclose(*embeddings, atol=1e-3)

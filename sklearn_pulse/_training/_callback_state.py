@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import logging
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Set
 from functools import partial
 from types import BuiltinFunctionType, CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
@@ -17,11 +17,12 @@ from torch import Tensor
 
 from ._identity import fingerprint
 from ._plain import Decoder, Encoder
+from ._processes import StopTogether
 from ._progress import ReportEpochs
 from ._shared_state import shared_state
 
 # They show what happens and learn nothing; a tqdm bar and scikit-learn's context fit in no file.
-_WITHOUT_STATE = (EpochTimer, PrintLog, ProgressBar, ReportEpochs)
+_WITHOUT_STATE = (EpochTimer, PrintLog, ProgressBar, ReportEpochs, StopTogether)
 # Where callbacks write to, which leaves the training as it is.
 _OUTPUTS = {"sink", "writer", "run", "wandb_run", "experiment", "client"}
 _LIBRARIES = ("skorch", "sklearn_pulse")
@@ -113,6 +114,11 @@ class CallbackStates:
         self._stateful: set[tuple[str, str]] = set()
         for name, attribute, value in self._attributes():
             self._classify(name, attribute, value)
+
+    @property
+    def names(self) -> Set[str]:
+        """Names of the callbacks that have a state."""
+        return self._callbacks.keys()
 
     def _classify(self, name: str, attribute: str, value: Any) -> None:
         """Note how an attribute is to be stored."""

@@ -14,6 +14,7 @@ from skorch import NeuralNet
 from skorch.callbacks import Callback
 from torch import Tensor, nn
 
+from .._share import Share
 from ._callback_state import CallbackStates
 from ._identity import fingerprint
 from ._plain import Decoder, Encoder
@@ -59,13 +60,7 @@ def run_folder(
             ) from error
     digest.update(fingerprint(dict(module.state_dict())))
     digest.update(fingerprint(_trained(module)))
-    for dataset in datasets:
-        digest.update(repr(None if dataset is None else len(dataset)).encode())
-        if dataset is not None:
-            for batch in dataset.contents():
-                for name, tensor in sorted(batch.items()):
-                    digest.update(f"{name}{tuple(tensor.shape)}".encode())
-                    digest.update(np.ascontiguousarray(tensor.cpu().numpy()).data)
+    _add_contents(digest, *datasets)
     folder = Path(directory) / digest.hexdigest()
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -73,6 +68,23 @@ def run_folder(
         message = f"checkpoint_dir={str(directory)!r} cannot hold a folder ({error.strerror})"
         raise OSError(error.errno, f"{message}: name another one", str(folder)) from error
     return folder
+
+
+def data_fingerprint(*datasets: Any) -> bytes:
+    """Digest data sets, each of which is a `WindowBatches` or None."""
+    digest = hashlib.blake2b(digest_size=16)
+    _add_contents(digest, *datasets)
+    return digest.digest()
+
+
+def _add_contents(digest: Any, *datasets: Any) -> None:
+    for dataset in datasets:
+        digest.update(repr(None if dataset is None else len(dataset)).encode())
+        if dataset is not None:
+            for batch in dataset.contents():
+                for name, tensor in sorted(batch.items()):
+                    digest.update(f"{name}{tuple(tensor.shape)}".encode())
+                    digest.update(np.ascontiguousarray(tensor.cpu().numpy()).data)
 
 
 class Checkpoint(Callback):
@@ -84,8 +96,11 @@ class Checkpoint(Callback):
 
     Parameters
     ----------
-    folder : pathlib.Path
-        Folder of this run alone.
+    folder : pathlib.Path or None
+        Folder of this run alone; None in all processes but the first of several, which alone reads
+        and writes.
+    share : Share or None, default=None
+        Place of this process among those that train together; None if it trains alone.
 
     Attributes
     ----------
@@ -95,8 +110,9 @@ class Checkpoint(Callback):
 
     interval = 60.0
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path | None, share: Share | None = None) -> None:
         self.folder = folder
+        self.share = share
         self._states: Any = None  # CallbackStates, in a training
         self._unfinished: dict[str, Any] | None = None  # state in the middle of an epoch
 
@@ -108,10 +124,12 @@ class Checkpoint(Callback):
         """Resume, if there is something to resume."""
         self._states = self.check(net)
         self._saved_at, self._is_verified = time.monotonic(), False
-        remove_left_overs(self.folder)
-        state, self._last_is_good = newest_state(self.folder, lambda s: self._checked(net, s))
-        if state is None:
+        stored = self._newest(net)
+        if self.share is not None:
+            stored = self.share.of_first(stored)
+        if stored is None:
             return
+        state = self._checked(net, stored)
         self._restore(net, state)
         net.optimizer_.load_state_dict(state["optimizer"])
         net.stop_training_ = state["stop_training"]
@@ -148,6 +166,16 @@ class Checkpoint(Callback):
         """Let go of the net, which will hold this callback."""
         self._states = None
 
+    def _newest(self, net: NeuralNet) -> dict[str, Any] | None:
+        """Return the newest good state, as it is stored, if this process has a folder."""
+        if self.folder is None:
+            return None
+        remove_left_overs(self.folder)
+        stored, self._last_is_good = newest_state(
+            self.folder, lambda state: (self._checked(net, state), state)[1]
+        )
+        return stored
+
     def _restore(self, net: NeuralNet, state: Mapping[str, Any]) -> None:
         """Put back what callbacks may have touched."""
         net.module_.load_state_dict(state["module"])
@@ -160,6 +188,8 @@ class Checkpoint(Callback):
         self, net: NeuralNet, finished: list[dict[str, Any]], current: dict[str, Any] | None
     ) -> None:
         """Write the state, with the finished epochs and the records of the current one."""
+        if self.folder is None:
+            return
         encoder = Encoder(self._states.weights)
         state = {
             "module": _encoded_weights(encoder, net.module_.state_dict()),
@@ -203,10 +233,16 @@ class Checkpoint(Callback):
                 "losses": state["losses"],
                 "history": [_decoded_records(decoder, epoch) for epoch in state["history"]],
                 "epoch": state["epoch"] and _decoded_records(decoder, state["epoch"]),
-                "callbacks": self._states.decode(decoder, state["callbacks"]),
+                "callbacks": self._states.decode(decoder, self._own(state["callbacks"])),
             }
         except (KeyError, TypeError, ValueError, AttributeError, RuntimeError) as error:
             raise DamagedError(f"it does not fit the net: {error}") from error
+
+    def _own(self, states: dict[str, Any]) -> dict[str, Any]:
+        """Leave out the states of the callbacks that the first process alone has."""
+        if self.folder is not None:
+            return states
+        return {name: state for name, state in states.items() if name in self._states.names}
 
 
 def _trained(module: nn.Module) -> dict[str, bool]:

@@ -110,6 +110,13 @@ class BatchIterator:
         return min(n_batches, self.max_batches - self.epoch * n_batches)
 
     @property
+    def smallest(self) -> int:
+        """Number of windows of the smallest batch of a whole epoch."""
+        n_batches = self._n_batches
+        last = len(self.dataset) - (n_batches - 1) * self.batch_size
+        return min(last, self.batch_size) if n_batches > 1 or self.drop_last else last
+
+    @property
     def _n_batches(self) -> int:
         """Number of batches in a whole epoch."""
         full, rest = divmod(len(self.dataset), self.batch_size)

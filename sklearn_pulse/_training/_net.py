@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
@@ -12,10 +12,14 @@ from skorch import NeuralNet
 from skorch.callbacks import Callback, EarlyStopping, EpochTimer, PrintLog
 from torch import Tensor, nn
 
+from .._share import Share
 from .._threads import workers_only
 from ._draws import OwnDraws
+from ._gradients import SharedGradients
 from ._iterator import Batch, BatchIterator
 from ._monitors import check_recorded, counts_validations, skip_validation
+
+_OF_A_TRAINING = ("share", "_gradients")
 
 
 class SSLNet(NeuralNet):
@@ -53,6 +57,9 @@ class SSLNet(NeuralNet):
     >>> len(net.fit((windows, None)).history)
     2
     """
+
+    share: Share | None = None  # place among the processes of a training, while it lasts
+    _gradients: SharedGradients | None = None
 
     def __init__(
         self,
@@ -103,7 +110,8 @@ class SSLNet(NeuralNet):
         self.losses_ = torch.empty(0)  # of the batches that the current epoch has done
         train, _ = self.get_split_datasets(X)
         self.notify("on_train_begin", X=train, y=y)
-        self.fit_loop(X)
+        with self._dividing():
+            self.fit_loop(X)
         self.notify("on_train_end", X=train, y=y)
         return self
 
@@ -161,16 +169,20 @@ class SSLNet(NeuralNet):
     def train_step_single(self, batch: Batch, **kwargs: Any) -> dict[str, Any]:
         """Compute the loss and its gradient."""
         self._set_training(True)
-        loss = self._loss(batch, self.module_)
+        loss = self._loss(batch, self._gradients or self.module_)
         loss.backward()
-        return {"loss": loss.detach(), "y_pred": None}
+        loss = loss.detach()
+        if self.share is not None:
+            loss = self.share.total(loss) / self.share.size
+        return {"loss": loss, "y_pred": None}
 
     def validation_step(self, batch: Batch, **kwargs: Any) -> dict[str, Any]:
         """Compute the loss without a gradient."""
         evaluate = self.deterministic_validation or self.module_.evaluates_in_validation
         self._set_training(not evaluate)
         with torch.no_grad():
-            return {"loss": self._loss(batch, self.module_.validation_loss), "y_pred": None}
+            loss = self._loss(batch, self.module_.validation_loss)
+        return {"loss": loss if self.share is None else self.share.total(loss), "y_pred": None}
 
     def autocast(self) -> contextlib.AbstractContextManager[Any]:
         """Return the autocast to bfloat16, or a context without effect for float32."""
@@ -181,6 +193,25 @@ class SSLNet(NeuralNet):
     def _loss(self, batch: Batch, compute: Callable[..., Tensor]) -> Tensor:
         with self.autocast():
             return compute(**batch)
+
+    @contextlib.contextmanager
+    def _dividing(self) -> Iterator[None]:
+        """Let the objective compute its share of each batch, if there is one."""
+        if self.share is None:
+            yield
+            return
+        self.module_.share = self.share
+        self._gradients = SharedGradients(self.module_, self.share)
+        try:
+            yield
+        finally:
+            del self.module_.share
+            self._gradients = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        # A copy that is made in a training is no part of it.
+        state = super().__getstate__()
+        return {name: value for name, value in state.items() if name not in _OF_A_TRAINING}
 
     def _validate(self, iterator: BatchIterator, validates: bool) -> None:
         if not validates:

@@ -29,7 +29,7 @@ _REFUSED: dict[type[Callback], str] = {
         " neither the old one nor a new one. Use checkpoint_dir to resume, or warm_start"
     ),
 }
-_ALWAYS_TAKEN = ("epoch_timer", "print_log", "report_epochs", "checkpoint")
+_ALWAYS_TAKEN = ("epoch_timer", "print_log", "report_epochs", "stop_together", "checkpoint")
 
 
 def named(callbacks: Any) -> list[tuple[str, Any]]:

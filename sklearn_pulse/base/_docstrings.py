@@ -112,6 +112,12 @@ device : str or torch.device
 num_threads : int or None
     Number of torch threads during the computation, at most 1024; None leaves the setting alone.
     The same number of threads repeats results to the bit.
+distributed : bool or "auto"
+    Whether `fit` trains in several processes, launched by ``torchrun``, each of which computes a
+    share of every batch. All processes pass the same data and end with the same fitted estimator;
+    the number of processes changes the rounding alone. "auto" does so where several processes were
+    launched; True is an error elsewhere. On CUDA each process takes the device of its
+    ``LOCAL_RANK``.
 input_layout : {"ntc", "nct"}
     Order of a window's axes: "ntc" has time before channels; "nct" has channels before time, as
     in sktime, aeon and braindecode.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Mapping
 from typing import Any, ClassVar, NamedTuple, Self
@@ -19,12 +20,14 @@ from .._data._candidates import DrawnBatches
 from .._data._scale import warn_of_scale
 from .._parameters import (
     check_boolean,
+    check_distributed,
     check_integer,
     check_option,
     check_path,
     check_real,
     check_schedule,
 )
+from .._share import Share
 from .._threads import threads
 from .._training._callback_state import callbacks_fingerprint
 from .._training._callbacks import (
@@ -34,11 +37,21 @@ from .._training._callbacks import (
     SeedDraws,
     SelectWeights,
 )
-from .._training._checkpoint import Checkpoint, run_folder
+from .._training._checkpoint import Checkpoint, data_fingerprint, run_folder
 from .._training._device import memory_errors, resolve_device
 from .._training._history import prepend_history
+from .._training._identity import fingerprint
 from .._training._iterator import BatchIterator
 from .._training._net import SSLNet
+from .._training._processes import (
+    among_others,
+    check_agreement,
+    check_batches,
+    check_divisible,
+    is_launched,
+    join,
+    muted,
+)
 from .._training._progress import ReportEpochs
 from .._training._schedules import one_cycle
 from .._training._user_callbacks import (
@@ -61,6 +74,7 @@ _WITHOUT_EFFECT = (
     "bag_pooling",
     "channel_names",
     "checkpoint_dir",
+    "distributed",
     "random_state",
     "sampling_rate",
     "verbose",
@@ -166,6 +180,7 @@ class TrainedEmbedder(WindowEmbedder):
     patience: int | None = None
     checkpoint_dir: str | os.PathLike[str] | None = None
     warm_start: bool = False
+    distributed: bool | str = False
 
     @property
     def history_(self) -> list[dict[str, Any]]:
@@ -202,10 +217,14 @@ class TrainedEmbedder(WindowEmbedder):
         """Run `fit`: check, build, train. A fit that fails leaves the estimator as it was."""
         # The number of epochs is unknown until the data is split into batches.
         n_epochs = self.max_epochs if self.max_updates is None else None
-        context = self._init_callback_context(max_subtasks=n_epochs)
-        with unchanged_on_failure(self):
+        share, context = self._join_others(), None
+        if share is None or share.is_first:
+            context = self._init_callback_context(max_subtasks=n_epochs)
+        with unchanged_on_failure(self), among_others(share):
             self._check_params()
             seed = self._draw_seed()
+            if share is not None and self.random_state is None:
+                seed = share.of_first(seed)
             parts = self._prepare(data, seed)
             warn_of_scale(parts.train.windows, parts.train.index)
             callbacks = self._callbacks(parts.train, parts.valid)
@@ -213,12 +232,20 @@ class TrainedEmbedder(WindowEmbedder):
             if context is not None:
                 context.call_on_fit_task_begin(estimator=self, **seen)
                 callbacks.append(("report_epochs", ReportEpochs(self, context, seen)))
+            if share is not None:
+                callbacks = muted(callbacks, share)
             with threads(self.num_threads), memory_errors(self._memory_remedy()):
                 settings = self._training_params(parts.train) | parts.settings
+                if share is not None and not share.is_first:
+                    settings["verbose"] = 0
                 net = self._build_net(seed, callbacks=callbacks, **settings).initialize()
                 self._load_earlier_weights(net)
-                self._add_checkpoint(net, seed, parts)
+                if share is not None:
+                    self._check_others(share, net, seed, parts)
+                self._add_checkpoint(net, seed, parts, share)
+                net.share = share
                 self._train(net, parts.train, parts.valid)
+                net.share = None
             if self.warm_start and "net_" in vars(self):
                 prepend_history(net, self.net_)
             self.net_ = net
@@ -305,13 +332,12 @@ class TrainedEmbedder(WindowEmbedder):
 
     def _n_batches(self, train: WindowBatches) -> int:
         """Return the number of updates in a whole epoch."""
-        return len(
-            BatchIterator(
-                train,
-                int(self.batch_size),
-                min_batch_size=self._min_batch_size,
-                drop_last=self.drop_last,
-            )
+        return len(self._iterator(train, self.drop_last))
+
+    def _iterator(self, batches: WindowBatches, drop_last: bool) -> BatchIterator:
+        """Return the batches of an epoch."""
+        return BatchIterator(
+            batches, int(self.batch_size), min_batch_size=self._min_batch_size, drop_last=drop_last
         )
 
     def _callbacks(self, train: WindowBatches, valid: WindowBatches | None) -> Callbacks:
@@ -363,13 +389,51 @@ class TrainedEmbedder(WindowEmbedder):
         identity["callbacks"] = callbacks_fingerprint(named(self.callbacks))
         return identity | {"class": type(self)}
 
-    def _add_checkpoint(self, net: SSLNet, seed: int, parts: Parts) -> None:
+    def _join_others(self) -> Share | None:
+        """Meet the processes that `distributed` asks for; None to train alone."""
+        check_distributed(self.distributed)
+        if not self.distributed:
+            return None
+        reason = self._objective_class.indivisible
+        if reason is None or (self.distributed == "auto" and not is_launched()):
+            return join(self.distributed, self.device)
+        raise ValueError(
+            f"{type(self).__name__} cannot train in several processes, since {reason}: set"
+            " distributed=False."
+        )
+
+    def _check_others(self, share: Share, net: SSLNet, seed: int, parts: Parts) -> None:
+        """Raise a ValueError unless all processes train the same net on the same data."""
+        check_divisible(net.module_)
+        for name, batches in (("train", parts.train), ("validate", parts.valid)):
+            if batches is not None:
+                drop_last = self.drop_last and name == "train"
+                check_batches(share, name, self._iterator(batches, drop_last).smallest)
+        facts = {
+            "the data": data_fingerprint(parts.train, parts.valid),
+            "random_state": fingerprint(seed),
+            "the weights at the start": fingerprint(dict(net.module_.state_dict())),
+            "whether checkpoint_dir is None": fingerprint(self.checkpoint_dir is None),
+        }
+        for name, value in self.get_params(deep=False).items():
+            if name not in (*_WITHOUT_EFFECT, "callbacks", "device"):
+                # Some objects cannot be told from others; they show in the weights.
+                with contextlib.suppress(TypeError):
+                    facts[name] = fingerprint(value)
+        check_agreement(share, torch.device(net.device), facts)
+
+    def _add_checkpoint(
+        self, net: SSLNet, seed: int, parts: Parts, share: Share | None = None
+    ) -> None:
         """Add the callback that stores the run, if `checkpoint_dir` names a folder."""
         if self.checkpoint_dir is None:
             return
-        identity = self._identity() | {"seed": seed}
-        folder = run_folder(self.checkpoint_dir, identity, net.module_, parts.train, parts.valid)
-        checkpoint = Checkpoint(folder)
+        folder = None
+        if share is None or share.is_first:
+            identity = self._identity() | {"seed": seed}
+            datasets = parts.train, parts.valid
+            folder = run_folder(self.checkpoint_dir, identity, net.module_, *datasets)
+        checkpoint = Checkpoint(folder, share)
         checkpoint.check(net)
         # It comes last, since it stores what the other callbacks have done.
         net.callbacks_.append(("checkpoint", checkpoint))

@@ -10,6 +10,7 @@ import numpy as np
 
 BagPooling = Literal["mean", "max"]
 ClassWeight = Literal["balanced"] | Mapping[Any, float] | None
+Distributed = bool | Literal["auto"]
 InputLayout = Literal["ntc", "nct"]
 LayerNorm = Literal["everywhere", "embedding", "none"]
 PathLike = str | os.PathLike[str]

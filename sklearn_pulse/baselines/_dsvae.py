@@ -11,6 +11,7 @@ from torch import Tensor
 from ..base import BaseSSLTransformer, check_integer, check_option, check_real, complete_docstring
 from ..base._typing import (
     BagPooling,
+    Distributed,
     InputLayout,
     PathLike,
     Pooling,
@@ -270,6 +271,7 @@ class DSVAETransformer(BaseSSLTransformer):
         compile: bool = False,
         device: str | torch.device = "auto",
         num_threads: int | None = None,
+        distributed: Distributed = False,
         input_layout: InputLayout = "ntc",
         sampling_rate: float | None = None,
         channel_names: Sequence[str] | None = None,
@@ -304,6 +306,7 @@ class DSVAETransformer(BaseSSLTransformer):
         self.compile = compile
         self.device = device
         self.num_threads = num_threads
+        self.distributed = distributed
         self.input_layout = input_layout
         self.sampling_rate = sampling_rate
         self.channel_names = channel_names

@@ -22,6 +22,7 @@ from ..base import (
 )
 from ..base._typing import (
     BagPooling,
+    Distributed,
     InputLayout,
     PathLike,
     Pooling,
@@ -411,6 +412,7 @@ class LFADSTransformer(BaseSSLTransformer):
         compile: bool = False,
         device: str | torch.device = "auto",
         num_threads: int | None = None,
+        distributed: Distributed = False,
         input_layout: InputLayout = "ntc",
         sampling_rate: float | None = None,
         channel_names: Sequence[str] | None = None,
@@ -450,6 +452,7 @@ class LFADSTransformer(BaseSSLTransformer):
         self.compile = compile
         self.device = device
         self.num_threads = num_threads
+        self.distributed = distributed
         self.input_layout = input_layout
         self.sampling_rate = sampling_rate
         self.channel_names = channel_names

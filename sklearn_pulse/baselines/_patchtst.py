@@ -20,6 +20,7 @@ from ..base import (
 )
 from ..base._typing import (
     BagPooling,
+    Distributed,
     InputLayout,
     PathLike,
     Precision,
@@ -103,6 +104,7 @@ class PatchReconstruction(Objective):
     (torch.Size([]), torch.Size([4, 16]))
     """
 
+    indivisible = "its batch normalisation needs the statistics of the whole batch"
     encoder: PatchEncoder
 
     def __init__(
@@ -292,6 +294,7 @@ class PatchTSTTransformer(BaseSSLTransformer):
         compile: bool = False,
         device: str | torch.device = "auto",
         num_threads: int | None = None,
+        distributed: Distributed = False,
         input_layout: InputLayout = "ntc",
         sampling_rate: float | None = None,
         channel_names: Sequence[str] | None = None,
@@ -328,6 +331,7 @@ class PatchTSTTransformer(BaseSSLTransformer):
         self.compile = compile
         self.device = device
         self.num_threads = num_threads
+        self.distributed = distributed
         self.input_layout = input_layout
         self.sampling_rate = sampling_rate
         self.channel_names = channel_names

@@ -25,6 +25,7 @@ from ..base import (
 )
 from ..base._typing import (
     BagPooling,
+    Distributed,
     InputLayout,
     LayerNorm,
     PathLike,
@@ -91,6 +92,8 @@ class AugmentationContrast(ContrastiveObjective):
     >>> objective(x=torch.randn(4, 32, 2)).shape
     torch.Size([])
     """
+
+    indivisible: str | None = None
 
     def __init__(
         self,
@@ -170,11 +173,26 @@ class AugmentationContrast(ContrastiveObjective):
                     everything if positive_observed is None else positive_observed,
                 ]
             )
-        embedding = self.represent(torch.cat([x, positive]), observed)
         batch = len(x)
-        rows = torch.arange(batch, device=x.device)
-        others = rows.unsqueeze(1) != torch.arange(2 * batch, device=x.device)
-        return info_nce(embedding[:batch], embedding, rows + batch, self.temperature, others)
+        numbers = torch.arange(2 * batch, device=x.device)
+        mine = self.share.rows(batch)
+        anchors = numbers[mine]
+        embedding = self._embed_all(torch.cat([x, positive]), observed, anchors)
+        others = anchors.unsqueeze(1) != numbers
+        loss = info_nce(embedding[mine], embedding, anchors + batch, self.temperature, others)
+        return loss if self.share.size == 1 else loss * (len(anchors) / batch)
+
+    def _embed_all(self, both: Tensor, observed: Tensor | None, anchors: Tensor) -> Tensor:
+        """Embed anchors and positives, (2 * batch, ...); each process embeds those of its share."""
+        if self.share.size == 1:
+            return self.represent(both, observed)
+        batch = len(both) // 2
+        mine = torch.cat([anchors, anchors + batch])
+        seen = None if observed is None else observed[mine]
+        embedding = self.represent(both[mine], seen, part=(2 * batch, mine))
+        # (n_mine, 2, embedding_dim): each anchor beside its positive
+        pairs = embedding.float().unflatten(0, (2, -1)).transpose(0, 1)
+        return self.share.gather(pairs.contiguous(), batch).transpose(0, 1).flatten(0, 1)
 
     def _shift_within(
         self, x: Tensor, observed: Tensor | None, generator: torch.Generator
@@ -373,6 +391,7 @@ default="trailing_mean"
         compile: bool = False,
         device: str | torch.device = "auto",
         num_threads: int | None = None,
+        distributed: Distributed = False,
         input_layout: InputLayout = "ntc",
         sampling_rate: float | None = None,
         channel_names: Sequence[str] | None = None,
@@ -409,6 +428,7 @@ default="trailing_mean"
         self.compile = compile
         self.device = device
         self.num_threads = num_threads
+        self.distributed = distributed
         self.input_layout = input_layout
         self.sampling_rate = sampling_rate
         self.channel_names = channel_names

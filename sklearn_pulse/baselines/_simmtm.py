@@ -22,6 +22,7 @@ from ..base import (
 )
 from ..base._typing import (
     BagPooling,
+    Distributed,
     InputLayout,
     PathLike,
     Pooling,
@@ -110,6 +111,7 @@ class MaskedNeighbors(Objective):
     (torch.Size([]), torch.Size([4, 8]))
     """
 
+    indivisible = "its batch normalisation needs the statistics of the whole batch"
     encoder: ConvEncoder | SystemEncoder
 
     def __init__(
@@ -379,6 +381,7 @@ class SimMTMTransformer(BaseSSLTransformer):
         compile: bool = False,
         device: str | torch.device = "auto",
         num_threads: int | None = None,
+        distributed: Distributed = False,
         input_layout: InputLayout = "ntc",
         sampling_rate: float | None = None,
         channel_names: Sequence[str] | None = None,
@@ -418,6 +421,7 @@ class SimMTMTransformer(BaseSSLTransformer):
         self.compile = compile
         self.device = device
         self.num_threads = num_threads
+        self.distributed = distributed
         self.input_layout = input_layout
         self.sampling_rate = sampling_rate
         self.channel_names = channel_names

@@ -113,6 +113,7 @@ class GRUDecoder(nn.Module):
         condition: Tensor,
         lengths: Tensor,
         drop: SeededDropout | None = None,
+        whole: tuple[Tensor, Tensor] | None = None,
     ) -> Tensor:
         """Reconstruct sequences of unequal length from a constant and a varying drive.
 
@@ -132,15 +133,30 @@ class GRUDecoder(nn.Module):
             Steps of each sequence, at most `n_steps`.
         drop : SeededDropout or None, default=None
             Dropout of the drive, with a new mask at each step; None drops nothing.
+        whole : (Tensor, Tensor) or None, default=None
+            Lengths of all sequences of a larger batch, and the numbers that these sequences have
+            among them: each sequence then gets the mask that it would get in the larger batch.
+            None means that the batch is whole.
 
         Returns
         -------
         Tensor of shape (n_steps, batch, n_channels)
             The reconstruction; zero past the end of each sequence.
         """
+        n_steps = len(drive)
         if constant.device.type != "cpu":
+            if drop is not None and whole is not None:
+                steps = torch.arange(n_steps, device=lengths.device).unsqueeze(1)
+                rows = (steps * len(whole[0]) + whole[1]).flatten()
+                drop = drop.of_rows(rows, n_steps * len(whole[0]))
             return self._run_padded(constant, drive, condition, lengths, drop)
-        n_steps, packing = len(drive), Packing.of(lengths, len(drive))
+        packing = Packing.of(lengths, n_steps)
+        if drop is not None and whole is not None:
+            packing_of_all = Packing.of(whole[0], n_steps)
+            rows = packing.rows_in(packing_of_all, whole[1])
+            drop = drop.of_rows(rows, len(packing_of_all.positions))
+            if not packing.sizes and packing_of_all.sizes:  # keep step with those who draw
+                drop.draw((0, constant.shape[1] + drive.shape[2]))
         if not packing.sizes:
             return drive.new_zeros(n_steps, len(constant), self.n_channels)
         dtype, running = compute_dtype(constant), packing.order[: packing.sizes[0]]

@@ -84,6 +84,38 @@ class Packing(NamedTuple):
         """
         return padded.flatten(0, 1)[self.positions]
 
+    def rows_in(self, whole: Packing, members: Tensor) -> Tensor:
+        """Find the rows of these sequences in the table of more sequences.
+
+        Parameters
+        ----------
+        whole : Packing
+            Layout of all sequences.
+        members : Tensor of int, of shape (n_sequences,)
+            Numbers that the sequences of this layout have among all sequences.
+
+        Returns
+        -------
+        Tensor of int, of shape (sum(sizes),)
+            Row of the larger table for each row of this one.
+
+        Examples
+        --------
+        >>> import torch
+        >>> lengths, members = torch.tensor([1, 2, 3]), torch.tensor([0, 2])
+        >>> whole = Packing.of(lengths, n_steps=3)
+        >>> rows = Packing.of(lengths[members], n_steps=3).rows_in(whole, members)
+        >>> table = torch.tensor([[10, 20, 30], [0, 21, 31], [0, 0, 32]])
+        >>> whole.pack(table)[rows]
+        tensor([30, 10, 31, 32])
+        """
+        step = self.positions // len(self.order)
+        # Positions in the padded layout of all sequences.
+        padded = step * len(whole.order) + members[self.positions % len(self.order)]
+        rows = whole.positions.new_zeros(len(whole.sizes) * len(whole.order))
+        rows[whole.positions] = torch.arange(len(whole.positions), device=rows.device)
+        return rows[padded]
+
     def pad(self, packed: Tensor, n_steps: int) -> Tensor:
         """Put packed rows back into the padded layout.
 

@@ -85,6 +85,27 @@ class SeededDropout(NamedTuple):
         """
         return DropoutMask(self.draw(shape), self.scale)
 
+    def of_rows(self, rows: Tensor, n_rows: int) -> SeededDropout:
+        """Return the dropout of some rows of a larger table, as the whole table would drop them.
+
+        Parameters
+        ----------
+        rows : Tensor of int, of shape (n,)
+            Numbers of the rows.
+        n_rows : int
+            Number of rows of the larger table.
+
+        Returns
+        -------
+        SeededDropout
+            Dropout that draws the masks of the larger table and gives those of the rows.
+        """
+
+        def draw(shape: tuple[int, int]) -> Tensor:
+            return self.draw((n_rows, shape[1]))[rows]
+
+        return self._replace(draw=draw)
+
 
 class _Span(NamedTuple):
     """Group of neighbouring steps."""

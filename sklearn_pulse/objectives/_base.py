@@ -10,6 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from .._share import Share
 from ..functional import dropout
 from ..networks import Encoder
 
@@ -37,6 +38,13 @@ class Objective(nn.Module):
     computes_in_parts : bool
         Whether nearly all of a step runs in :func:`sklearn_pulse.networks.run_parts`. What is left
         then has one thread.
+    share : Share
+        Rows of each batch that this process computes, set by the training loop; all by default.
+    indivisible : str or None
+        Reason why several processes cannot divide a batch of this objective. None says that they
+        can: `forward` then draws for the whole batch, computes the rows
+        ``self.share.rows(len(x))``, and returns what they contribute to the loss of the whole batch
+        (the sum over the shares is that loss).
 
     Examples
     --------
@@ -55,6 +63,8 @@ class Objective(nn.Module):
     epoch = 0
     evaluates_in_validation = False
     computes_in_parts = False
+    share = Share()
+    indivisible: str | None = "its loss of a batch is not written as a sum of parts"
 
     def __init__(self, seed: int = 0) -> None:
         super().__init__()
@@ -174,4 +184,7 @@ class Objective(nn.Module):
 
     def __getstate__(self) -> dict[str, Any]:
         # A CUDA generator cannot be unpickled on a machine without CUDA. Inference draws nothing.
-        return {**super().__getstate__(), "_generator": None}
+        # Nor is the net that is unpickled one of several.
+        state = {**super().__getstate__(), "_generator": None}
+        state.pop("share", None)
+        return state

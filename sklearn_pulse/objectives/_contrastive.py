@@ -75,7 +75,11 @@ class ContrastiveObjective(Objective):
         return self.training and self.representation_dropout > 0.0
 
     def represent(
-        self, x: Tensor, observed: Tensor | None = None, generator: torch.Generator | None = None
+        self,
+        x: Tensor,
+        observed: Tensor | None = None,
+        generator: torch.Generator | None = None,
+        part: tuple[int, Tensor] | None = None,
     ) -> Tensor:
         """Embed windows for the loss.
 
@@ -87,6 +91,9 @@ class ContrastiveObjective(Objective):
             Which steps were observed; None means all.
         generator : torch.Generator or None, default=None
             Generator of the dropout; None means the objective's own.
+        part : (int, Tensor of int) or None, default=None
+            Number of windows of a larger batch, and the numbers that these windows have in it: the
+            dropout is then that of the larger batch. None means that the batch is whole.
 
         Returns
         -------
@@ -95,11 +102,15 @@ class ContrastiveObjective(Objective):
         """
         if self.layer_norm != "embedding" and not self._drops:
             return self.encoder(x, observed)
-        steps = self.represent_steps(self.encoder.input(x), observed, generator)
+        steps = self.represent_steps(self.encoder.input(x), observed, generator, part)
         return self.encoder.pool(steps, observed)
 
     def represent_steps(
-        self, hidden: Tensor, observed: Tensor | None, generator: torch.Generator | None = None
+        self,
+        hidden: Tensor,
+        observed: Tensor | None,
+        generator: torch.Generator | None = None,
+        part: tuple[int, Tensor] | None = None,
     ) -> Tensor:
         """Encode the output of the input layer for a loss that reads every step.
 
@@ -111,6 +122,9 @@ class ContrastiveObjective(Objective):
             Which steps were observed; None means all.
         generator : torch.Generator or None, default=None
             Generator of the dropout; None means the objective's own.
+        part : (int, Tensor of int) or None, default=None
+            Number of windows of a larger batch, and the numbers that these windows have in it: the
+            dropout is then that of the larger batch. None means that the batch is whole.
 
         Returns
         -------
@@ -122,7 +136,8 @@ class ContrastiveObjective(Objective):
             hidden = self.encoder.norm(hidden)
         if self._drops:
             generator = self.generator(hidden.device) if generator is None else generator
-            hidden = dropout(hidden, self.representation_dropout, generator)
+            of = None if part is None else ((part[0], *hidden.shape[1:]), part[1])
+            hidden = dropout(hidden, self.representation_dropout, generator, of)
         return hidden
 
 

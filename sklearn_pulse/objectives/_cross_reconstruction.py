@@ -66,6 +66,9 @@ class Reconstruction(NamedTuple):
         Start t0 of each pass.
     condition : Tensor of shape (n_passes, batch, gru_hidden_dim)
         Initial condition of each pass.
+    whole : Tensor of bool, of shape (n_timesteps - 1, n_passes, n_windows), or None, default=None
+        Scored steps of all windows of a batch that several processes divide; None if the batch is
+        whole.
 
     Examples
     --------
@@ -83,6 +86,7 @@ class Reconstruction(NamedTuple):
     n_steps: Tensor
     starts: Tensor
     condition: Tensor
+    whole: Tensor | None = None
 
 
 class CrossReconstruction(Objective):
@@ -163,6 +167,7 @@ class CrossReconstruction(Objective):
     True
     """
 
+    indivisible: str | None = None
     encoder: SystemEncoder | FixedEncoder
     computes_in_parts = True
 
@@ -256,7 +261,8 @@ class CrossReconstruction(Objective):
             Total loss; zero for windows of one step.
         """
         if x.shape[1] == 1:  # no step is left to predict
-            return self._zero(x, observed)
+            mine = self.share.rows(len(x))
+            return self._zero(x[mine], None if observed is None else observed[mine])
         return self.total(self.pass_losses(self.reconstruct(x, observed, starts, embedding)))
 
     def _zero(self, x: Tensor, observed: Tensor | None) -> Tensor:
@@ -284,6 +290,7 @@ class CrossReconstruction(Objective):
             reconstruction.scored,
             reconstruction.n_steps,
             self.loss_reduction,
+            reconstruction.whole,
         )
 
     @staticmethod
@@ -364,22 +371,28 @@ class CrossReconstruction(Objective):
         Returns
         -------
         Reconstruction
-            Predictions, targets and mask of the scored steps, time first.
+            Predictions, targets and mask of the scored steps, time first; of the windows of this
+            process's share where several processes divide the batch.
         """
-        batch = len(x)
-        encoding = (
-            self.encode_window(x, observed) if embedding is None else _without_drive(embedding, x)
+        batch, mine = len(x), self.share.rows(len(x))
+        seen = None if observed is None else observed[mine]
+        embedding, drive, init_input = (
+            self.encode_window(x[mine], seen)
+            if embedding is None
+            else _without_drive(embedding[mine], x[mine])
         )
-        embedding, drive, init_input = encoding
         if self.pairing == "random":  # everything except the embedding comes from another window
             partner = torch.randperm(batch, generator=self.generator(x.device), device=x.device)
-            x, drive, init_input = x[partner], drive[partner], init_input[partner]
+            drive = self.share.gather(drive, batch)[partner[mine]]
+            init_input = self.share.gather(init_input, batch)[partner[mine]]
+            x = x[partner]
             observed = None if observed is None else observed[partner]
+            seen = None if observed is None else observed[mine]
         if starts is None:
             starts = self._draw_starts(x, observed)
         starts = torch.cat([starts, self._first_step(x, observed).unsqueeze(0)])
-        # (n_passes, batch, gru_hidden_dim)
-        condition = self.initial_condition.at(starts, init_input, observed)
+        # (n_passes, n_mine, gru_hidden_dim)
+        condition = self.initial_condition.at(starts[:, mine], init_input, seen)
         return self._run_passes(embedding, drive, condition, starts, x, observed)
 
     def exchanged_losses(self, x: Tensor, observed: Tensor | None = None) -> dict[str, Tensor]:
@@ -427,25 +440,26 @@ class CrossReconstruction(Objective):
         x: Tensor,
         observed: Tensor | None,
     ) -> Reconstruction:
-        """Reconstruct `x` after each of `starts`.
+        """Reconstruct the windows of this process's share after each of `starts`.
 
-        `embedding` is of shape (batch, embedding_dim), `drive` (batch, n_timesteps,
-        time_varying_dim), `condition` (n_passes, batch, gru_hidden_dim), `starts` (n_passes,
-        batch).
+        `x` is of shape (batch, n_timesteps, n_channels) and `starts` (n_passes, batch); of the
+        share's windows, `embedding` is of shape (n_mine, embedding_dim), `drive` (n_mine,
+        n_timesteps, time_varying_dim) and `condition` (n_passes, n_mine, gru_hidden_dim).
         """
         batch, n_timesteps, _ = x.shape
         # index, inside: (n_timesteps - 1, n_passes, batch)
         index, inside = aligned_steps(starts, n_timesteps, self._lengths(starts, n_timesteps))
-        rows = torch.arange(batch, device=x.device)
-        prediction = self._decode(embedding, drive, condition, index, inside.sum(0))
+        rows, mine = torch.arange(batch, device=x.device), self.share.rows(batch)
         scored = inside if observed is None else inside & observed[rows, index]
+        index = index[..., mine]
         return Reconstruction(
-            prediction=prediction,
-            target=x[rows, index],
-            scored=scored,
+            prediction=self._decode(embedding, drive, condition, index, inside.sum(0)),
+            target=x[rows[mine], index],
+            scored=scored[..., mine],
             n_steps=inside.sum(0).amax(1),
-            starts=starts,
+            starts=starts[:, mine],
             condition=condition,
+            whole=None if self.share.size == 1 else scored,
         )
 
     def complete(self, x: Tensor, observed: Tensor | None = None, start: int = 0) -> Tensor:
@@ -519,10 +533,11 @@ class CrossReconstruction(Objective):
         """Predict the first `lengths` steps of each pass; fill the rest with zeros.
 
         `index`, the window index of each predicted step, is of shape (n_timesteps - 1, n_passes,
-        batch); `lengths` is of shape (n_passes, batch). The result is of shape (n_timesteps - 1,
-        n_passes, batch, n_channels).
+        n_mine), for the windows of this process's share. `lengths` is of shape (n_passes, batch),
+        for all windows. The result is of shape (n_timesteps - 1, n_passes, n_mine, n_channels).
         """
-        _, n_passes, batch = index.shape
+        n_steps, n_passes, batch = index.shape
+        members = self._members(lengths)
         # The decoder reads all passes as one batch of n_passes * batch sequences.
         constant = embedding.expand(n_passes, -1, -1).flatten(0, 1)
         # (n_timesteps - 1, n_passes * batch, time_varying_dim)
@@ -534,12 +549,26 @@ class CrossReconstruction(Objective):
                 draw = partial(keep_bits, p=self.dropout, generator=generator)
                 drop = SeededDropout(draw, keep_scale(self.dropout))
             else:
-                constant = dropout(constant, self.dropout, generator)
-                drive = dropout(drive, self.dropout, generator)
+                n_all = lengths.numel()
+                of = (n_all, constant.shape[1]), members
+                constant = dropout(constant, self.dropout, generator, of)
+                steps = slice(None)
+                of_drive = (n_steps, n_all, drive.shape[2]), (steps, members)
+                drive = dropout(drive, self.dropout, generator, of_drive)
         prediction = self.decoder.roll_out(
-            constant, drive, condition.flatten(0, 1), lengths.flatten(), drop
+            constant,
+            drive,
+            condition.flatten(0, 1),
+            lengths.flatten()[members],
+            drop,
+            None if self.share.size == 1 else (lengths.flatten(), members),
         )
         return prediction.unflatten(1, (n_passes, batch))
+
+    def _members(self, lengths: Tensor) -> Tensor:
+        """Return the numbers of the share's sequences among all, (n_passes * n_mine,)."""
+        numbers = torch.arange(lengths.numel(), device=lengths.device).view(lengths.shape)
+        return numbers[:, self.share.rows(lengths.shape[1])].flatten()
 
     def _draw_starts(self, x: Tensor, observed: Tensor | None) -> Tensor:
         """Draw the start of each crop, (n_crops, batch)."""

@@ -9,6 +9,7 @@ from torch import Tensor
 
 from ..functional import dropout
 from ..sampling import aligned_steps, observed_span
+from ._base import Objective
 from ._cross_reconstruction import CrossReconstruction, Reconstruction
 
 
@@ -40,6 +41,8 @@ class PairReconstruction(CrossReconstruction):
     >>> objective.reconstruct(x, partner=partner).starts
     tensor([[0, 0, 0, 0]])
     """
+
+    indivisible = Objective.indivisible  # its passes are others
 
     def __init__(self, n_channels: int, *, sample_init: bool = True, **params: Any) -> None:
         super().__init__(n_channels, n_crops=1, dropout=0.0, **params)

@@ -9,7 +9,15 @@ from typing import Any, Literal
 import torch
 
 from .._pulse import PulseTransformer
-from ..base._typing import BagPooling, PathLike, Pooling, Precision, RandomState, Select
+from ..base._typing import (
+    BagPooling,
+    Distributed,
+    PathLike,
+    Pooling,
+    Precision,
+    RandomState,
+    Select,
+)
 from ._adapter import SMALL, PanelAdapter
 
 
@@ -96,6 +104,7 @@ class PulsePanelTransformer(PanelAdapter):
         compile: bool = False,
         device: str | torch.device = "auto",
         num_threads: int | None = None,
+        distributed: Distributed = False,
         sampling_rate: float | None = None,
         channel_names: Sequence[str] | None = None,
         callbacks: list[Any] | None = None,
@@ -138,6 +147,7 @@ class PulsePanelTransformer(PanelAdapter):
         self.compile = compile
         self.device = device
         self.num_threads = num_threads
+        self.distributed = distributed
         self.sampling_rate = sampling_rate
         self.channel_names = channel_names
         self.callbacks = callbacks

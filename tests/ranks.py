@@ -1,0 +1,249 @@
+"""Processes that train together. One script imports the package once and forks them.
+
+:func:`main` runs every group of jobs in a folder and leaves the outcome of each process in
+the folder: what its jobs returned, what they printed, and its exit code.
+"""
+
+import copy
+import os
+import pickle
+import signal
+import socket
+import sys
+import traceback
+import warnings
+from pathlib import Path
+
+import numpy as np
+import torch
+from joblib import Parallel, delayed
+from skorch.callbacks import Callback, Freezer, Unfreezer
+
+from sklearn_pulse import PulseTransformer
+from sklearn_pulse._training._checkpoint import Checkpoint
+from sklearn_pulse._training._gradients import SharedGradients
+from sklearn_pulse._training._processes import among_others, join
+from sklearn_pulse.baselines import SimCLRTransformer, TS2VecTransformer
+from sklearn_pulse.baselines._simclr import AugmentationContrast
+from sklearn_pulse.objectives import CrossReconstruction
+from tests.helpers import SMALL_ENCODER, SMALL_PULSE, make_windows
+from tests.kills import killed
+
+X = make_windows()[0]
+GAPS = X.copy()
+GAPS[::3, 9:] = np.nan
+GAPS[5, :15] = np.nan  # a single step is left: its passes are empty
+FIT = SMALL_PULSE | {"max_epochs": 2, "batch_size": 5, "validation_every": 1}
+NETWORKS = SMALL_ENCODER | {"init_hidden_dim": 8, "gru_hidden_dim": 8}
+PULSE = {  # parameters of the objective, and whether steps are missing
+    "crops": ({}, False),
+    "gaps": ({}, True),
+    "valid": ({"loss_reduction": "valid"}, True),
+    "sequence": ({"theta_dropout": "sequence"}, True),
+    "fixed": ({"crop": "fixed", "n_crops": 3}, False),
+    "random": ({"pairing": "random"}, True),
+    "no drive": ({"pairing": "random", "time_varying_dim": 0, "n_crops": 0}, False),
+    "shared encoder": ({"pairing": "random", "shared_encoder": True}, False),
+}
+SIMCLR = {
+    "plain": ({}, False),
+    "gaps": ({}, True),
+    "dropout": ({"representation_dropout": 0.3, "layer_norm": "embedding"}, True),
+    "cold": ({"temperature": 0.5}, False),
+}
+
+
+def batch(missing, n=7):
+    x = torch.from_numpy((GAPS if missing else X)[:n])
+    return {"x": x.nan_to_num(), "observed": x.isfinite().all(-1)} if missing else {"x": x}
+
+
+def cases():
+    """Yield the name of each objective that can be divided, the objective and a batch."""
+    for name, (params, missing) in PULSE.items():
+        yield f"PULSE {name}", CrossReconstruction(2, **NETWORKS, **params), batch(missing)
+    for name, (params, missing) in SIMCLR.items():
+        yield f"SimCLR {name}", AugmentationContrast(2, **SMALL_ENCODER, **params), batch(missing)
+
+
+def shared_gradients():
+    """Return loss, gradients and generator of each objective, of one process and of all."""
+    share = join(True, "cpu")
+    with among_others(share):
+        return {name: _of_both(objective, tensors, share) for name, objective, tensors in cases()}
+
+
+def _of_both(objective, tensors, share):
+    alone = copy.deepcopy(objective)
+    loss = alone(**tensors)
+    loss.backward()
+    objective.share = share
+    shared = SharedGradients(objective, share)
+    part = shared(**tensors)
+    part.backward()
+    total = share.total(part) / share.size
+    return [
+        (loss.item(), _gradients(alone), alone.generator_state().numpy()),
+        (total.item(), _gradients(objective), objective.generator_state().numpy()),
+    ]
+
+
+def _gradients(module):
+    return {
+        name: None if parameter.grad is None else parameter.grad.numpy().copy()
+        for name, parameter in module.named_parameters()
+    }
+
+
+class Steps(Callback):
+    """Keep the gradient of every update."""
+
+    def on_train_begin(self, net, **kwargs):
+        self.gradients_ = []
+
+    def on_grad_computed(self, net, named_parameters, **kwargs):
+        grads = [p.grad.flatten() for _, p in named_parameters if p.grad is not None]
+        self.gradients_.append(torch.cat(grads).numpy().copy())
+
+
+def fitted(estimator, windows=X, **params):
+    """Fit and return what decides whether two fits are the same."""
+    if estimator.callbacks is None:
+        estimator.set_params(callbacks=[Steps()])
+    estimator.fit(windows, **params)
+    net = estimator.net_
+    return {
+        "weights": {name: w.numpy().copy() for name, w in net.module_.state_dict().items()},
+        "history": [(e["train_loss"], e.get("valid_loss")) for e in net.history],
+        "gradients": getattr(dict(net.callbacks_).get("Steps"), "gradients_", None),
+        "embedding": estimator.transform(windows),
+        "share": net.share,
+        "n_iter": estimator.n_iter_,
+    }
+
+
+def pulse(**params):
+    return PulseTransformer(**(FIT | {"distributed": True} | params))
+
+
+def stored(folder, **params):
+    return pulse(checkpoint_dir=folder, callbacks=[Steps()], **params)
+
+
+def simclr(**params):
+    known = {name: value for name, value in FIT.items() if name in SimCLRTransformer().get_params()}
+    return SimCLRTransformer(**(known | {"distributed": True} | params))
+
+
+class Kill(Callback):
+    """End one process in the second epoch, as the system does when memory runs out."""
+
+    def on_epoch_begin(self, net, **kwargs):
+        if len(net.history) == 2 and rank() == 1:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+
+class Stop(Callback):
+    """Stop in one process, after its first epoch."""
+
+    def on_epoch_end(self, net, **kwargs):
+        net.stop_training_ |= rank() == 1
+
+
+def rank():
+    return int(os.environ["RANK"])
+
+
+def fit_interrupted(folder):
+    """Be interrupted in the middle of the second epoch, in all processes."""
+    Checkpoint.interval = 0.0
+    with killed(2, 3):
+        stored(folder).fit(X)
+
+
+def warned():
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        pulse(max_epochs=1).fit(X, groups=np.zeros(len(X)))
+    return [str(warning.message) for warning in caught]
+
+
+def in_a_search():
+    fit = delayed(pulse(max_epochs=1).fit)
+    Parallel(n_jobs=2, backend="threading")(fit(X) for _ in range(2))
+
+
+FREEZE = {"max_epochs": 3, "callbacks": [Freezer("encoder.*", at=2), Unfreezer("encoder.*", at=3)]}
+OTHER = {"weight_decay": 0.5}
+# Each group of jobs is run by so many processes.
+GROUPS = {
+    "gradients of three": (3, {"gradients": lambda folder: shared_gradients()}),
+    "fits": (
+        2,
+        {
+            "gradients": lambda folder: shared_gradients(),
+            "PULSE": lambda folder: fitted(pulse()),
+            "PULSE with gaps": lambda folder: fitted(pulse(), GAPS),
+            "PULSE that freezes": lambda folder: fitted(pulse(**FREEZE)),
+            "PULSE without a seed": lambda folder: fitted(pulse(random_state=None)),
+            "SimCLR": lambda folder: fitted(simclr()),
+            "auto": lambda folder: fitted(simclr(distributed="auto")),
+            "loud": lambda folder: fitted(pulse(verbose=2, max_epochs=1))["n_iter"],
+            "warned": lambda folder: warned(),
+            "stopped by one": lambda folder: fitted(pulse(callbacks=[Stop()]))["n_iter"],
+            "interrupted": lambda folder: fit_interrupted(folder / "by two"),
+            "resumed": lambda folder: fitted(stored(folder / "by one")),
+            "other data": lambda folder: pulse().fit(X + rank()),
+            "other parameters": lambda folder: pulse(**(OTHER if rank() else {})).fit(X),
+            "small batch": lambda folder: pulse(batch_size=16).fit(X),
+            "small validation": lambda folder: pulse().fit(X, X_val=X[:1]),
+            "in a search": lambda folder: in_a_search(),
+            "indivisible": lambda folder: TS2VecTransformer(distributed="auto").fit(X),
+        },
+    ),
+    "killed": (2, {"fit": lambda folder: pulse(callbacks=[Kill()]).fit(X)}),
+}
+
+
+def launch(group, folder):
+    """Fork the processes of a group and wait for them."""
+    size, jobs = GROUPS[group]
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    children = [_start(rank, size, port, jobs, folder, group) for rank in range(size)]
+    codes = [os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children]
+    (folder / f"{group}.codes").write_bytes(pickle.dumps(codes))
+
+
+def _start(rank, size, port, jobs, folder, group):
+    child = os.fork()
+    if child:
+        return child
+    os.environ |= {
+        "RANK": str(rank),
+        "LOCAL_RANK": str(rank),
+        "WORLD_SIZE": str(size),
+        "MASTER_ADDR": "127.0.0.1",
+        "MASTER_PORT": str(port),
+    }
+    for stream, name in ((1, "out"), (2, "err")):
+        file = os.open(folder / f"{group}.{rank}.{name}", os.O_WRONLY | os.O_CREAT)
+        os.dup2(file, stream)
+    results, code = {}, 0
+    for name, job in jobs.items():
+        try:
+            print(f"<{name}>", flush=True)
+            results[name] = job(folder)
+        except BaseException as error:
+            traceback.print_exc()
+            results[name], code = error, 1
+        sys.stdout.flush()
+    (folder / f"{group}.{rank}.results").write_bytes(pickle.dumps(results))
+    os._exit(code)
+
+
+def main(folder):
+    torch.set_num_threads(1)
+    for group in GROUPS:
+        launch(group, Path(folder))
