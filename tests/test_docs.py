@@ -99,4 +99,6 @@ def test_variables_and_loops_are_expanded():
 def test_links_lead_somewhere():
     for page in PAGES:
         for target in re.findall(r"\]\((?!http)([^)#]+)", page.read_text()):
+            if target in ("api/index.rst", "gallery/index.rst"):  # written when the site is built
+                continue
             assert (page.parent / target).exists(), f"{page.name}: {target}"

@@ -243,10 +243,9 @@ class REBARContrast(ContrastiveObjective):
         candidates : Tensor of shape (batch, n_candidates, n_timesteps, n_channels), or None, \
                 default=None
             Candidates of each anchor; None draws other windows of the batch.
-        candidates_observed : Tensor of bool, of shape (batch, n_candidates, n_timesteps), or None,
-        \
-                default=None
-            Which steps of the candidates were observed; None means all.
+        candidates_observed : Tensor of bool or None, default=None
+            Which steps of the candidates were observed, of shape (batch, n_candidates,
+            n_timesteps); None means all.
 
         Returns
         -------
@@ -329,10 +328,9 @@ class REBARContrast(ContrastiveObjective):
             Candidates of each anchor; unobserved steps hold any finite value.
         observed : Tensor of bool, of shape (batch, n_timesteps), or None, default=None
             Which steps of the anchors were observed; None means all.
-        candidates_observed : Tensor of bool, of shape (batch, n_candidates, n_timesteps), or None,
-        \
-                default=None
-            Which steps of the candidates were observed; None means all.
+        candidates_observed : Tensor of bool or None, default=None
+            Which steps of the candidates were observed, of shape (batch, n_candidates,
+            n_timesteps); None means all.
 
         Returns
         -------
