@@ -1,6 +1,7 @@
 """Pages of the API reference, one per public object, written from the packages' `__all__`."""
 
 import inspect
+import typing
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -126,6 +127,8 @@ def _object(room: str, name: str, value: Any) -> str:
         for member, what in sorted(unique.items()):
             kind = "autoproperty" if isinstance(what, property) else "automethod"
             text += f"   .. {kind}:: {name}.{member}\n"
+    elif typing.get_origin(value):
+        text += f".. py:data:: {name}\n\n   Alias of ``{inspect.formatannotation(value)}``.\n"
     else:
         text += f".. autodata:: {name}\n   :no-value:\n\n"
     return text + _examples(f"{room}.{name}")

@@ -6,6 +6,7 @@
 - A link to a file of the repository that the site shows as a page leads to this page.
 """
 
+import importlib
 import re
 from pathlib import PurePosixPath
 from typing import Any
@@ -74,10 +75,20 @@ class LinkNames(SphinxPostTransform):
         if name in names and (name == text or text[len(name)] == "("):
             return f"api/{names[name]}"
         room, _, rest = name.partition(".")
+        if rest and room in names and name == text.split("(")[0] and room[0].isupper():
+            value = getattr(*_owner(names[room]))
+            if hasattr(value, rest):
+                return f"api/{names[room]}"
         if rest and room in names and "." not in rest and name == text and rest[0] != "_":
             if rest not in ("py", "md", "json", "onnx"):
                 LOGGER.warning("%s names nothing public.", text, location=self.env.docname)
         return None
+
+
+def _owner(full: str) -> tuple[Any, str]:
+    """Return the room of a public name, and its name there."""
+    room, _, name = full.rpartition(".")
+    return importlib.import_module(room), name
 
 
 def to_site(app: Any, docname: str, source: list[str]) -> None:
