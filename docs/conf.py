@@ -21,7 +21,6 @@ exclude_patterns = [
     "_written",
     "gallery/*.ipynb",
     "gallery/*.py",
-    "**/sg_execution_times.rst",
 ]
 
 # Names of other packages stay plain: an inventory of them would have to be downloaded.
@@ -48,6 +47,7 @@ sphinx_gallery_conf = {
     "backreferences_dir": "_written/backreferences",
     "within_subsection_order": "FileNameSortKey",
     "matplotlib_animations": False,
+    "write_computation_times": False,  # its page loads scripts from the network
 }
 
 html_theme = "pydata_sphinx_theme"
