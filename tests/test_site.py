@@ -2,13 +2,17 @@
 
 import ast
 import importlib
+import io
 import re
 
 import pytest
 
-from docs._generate import api, examples, figures, measured, offline, tables
+from docs._generate import api, examples, figures, links, measured, offline, tables
 from docs._generate.public import public_modules, public_names
 from tests.pages import ROOT
+
+# The reference has a page for `panel`, which needs sktime: the oldest versions have none.
+pytest.importorskip("sktime")
 
 README = (ROOT / "README.md").read_text()
 PAPER = (ROOT / "docs" / "paper.md").read_text()
@@ -197,3 +201,31 @@ def test_an_object_of_two_rooms_has_one_page():
     assert where["sklearn_pulse.baselines.RandomEncoderTransformer"] == (
         "sklearn_pulse.RandomEncoderTransformer"
     )
+
+
+def test_links_to_files_of_the_repository_lead_to_their_pages():
+    source = ["[a](../CONTRIBUTING.md), [b](../../CONTRIBUTING.md), [c](../examples/plot_har.py)"]
+    links.to_site(None, "guide/windows", source)
+    assert source[0].startswith("[a](../contributing.md), [b](../contributing.md), [c](../examples")
+
+
+def test_names_in_a_text_become_links(tmp_path):
+    """Inline code that names something public is a link; a name that does not exist warns."""
+    application = pytest.importorskip("sphinx.application")
+    page = "# A\n\n`PulseTransformer`, `windows.nothing`, `PulseTransformer.reconstruct`, `numpy`\n"
+    (tmp_path / "index.md").write_text(page)
+    (tmp_path / "conf.py").write_text("extensions = ['myst_parser']\nhtml_theme = 'basic'\n")
+    (tmp_path / "api").mkdir()
+    (tmp_path / "api" / "sklearn_pulse.PulseTransformer.md").write_text(
+        "---\norphan: true\n---\n# P\n"
+    )
+    warnings = io.StringIO()
+    folders = [str(tmp_path), str(tmp_path), str(tmp_path / "out"), str(tmp_path / "trees")]
+    app = application.Sphinx(*folders, "html", status=None, warning=warnings)
+    app.site_targets = links.targets()
+    app.add_post_transform(links.LinkNames)
+    app.build()
+    html = (tmp_path / "out" / "index.html").read_text()
+    assert html.count('href="api/sklearn_pulse.PulseTransformer.html"') == 2
+    assert "windows.nothing names nothing public" in warnings.getvalue()
+    assert "numpy names" not in warnings.getvalue()

@@ -8,7 +8,6 @@ from html import escape
 from . import measured
 
 _WIDTH, _LINE, _PAD, _GAP = 380, 19, 12, 26
-_INDENT = 36
 
 
 @dataclass(frozen=True)
@@ -78,17 +77,16 @@ def decision() -> str:
     questions = choices()
     for number, choice in enumerate(questions):
         last = number == len(questions) - 1
-        y = _box(parts, 2, y, _WIDTH - 4, textwrap.wrap(choice.question, 46), "question")
-        parts.append(_arrow(18, y, y + _GAP, "" if last else "yes"))
-        lines = textwrap.wrap(choice.take, 38)
+        asked = _box(parts, 2, y, _WIDTH - 4, textwrap.wrap(choice.question, 46), "question")
+        parts.append(_arrow(18, asked, asked + _GAP, "" if last else "yes"))
+        lines = textwrap.wrap(choice.take, 36)
         heads = len(lines)
         for reason in choice.why:
-            lines += textwrap.wrap(reason, 44)
-        top = y + _GAP
-        y = _box(parts, _INDENT - 24, top, _WIDTH - _INDENT + 10, lines, "take", heads)
+            lines += textwrap.wrap(reason, 42)
+        y = _box(parts, 8, asked + _GAP, _WIDTH - 46, lines, "take", heads)
         if not last:
-            parts.append(_arrow(_WIDTH - 40, y, y + _GAP, "no"))
-            y += _GAP
+            parts.append(_arrow(_WIDTH - 24, asked, y + 14, "no"))
+            y += 14
     label = "How to choose a method, with measured scores and costs"
     return _svg(parts, y + 6, label)
 
@@ -115,8 +113,24 @@ def _arrow(x: int, start: int, end: int, text: str) -> str:
     tip = f"M{x} {start} V{end - 2} M{x - 5} {end - 8} L{x} {end - 2} L{x + 5} {end - 8}"
     return (
         f'<path class="line" d="{tip}"/>'
-        f'<text class="answer" x="{x + 10}" y="{(start + end) // 2 + 5}">{text}</text>'
+        f'<text class="answer" x="{x + 8}" y="{start + 18}">{text}</text>'
     )
+
+
+def _label(text: str, x: float, y: float, taken: list[tuple[float, float, float, float]]) -> str:
+    """Return the name of a point, at the first place near it where no other text or point is."""
+    width = 6.5 * len(text)
+    for below in (4, 16, -8, 28, -20, 40):
+        for start in (x + 8, x - 8 - width):
+            box = (start, y + below - 10, start + width, y + below + 1)
+            if start + width < _WIDTH and not any(_overlap(box, other) for other in taken):
+                taken.append(box)
+                return f'<text x="{start:.0f}" y="{y + below:.0f}" class="small">{text}</text>'
+    raise ValueError(f"The figure of costs and scores has no room for the name of {text}.")
+
+
+def _overlap(a: tuple[float, float, float, float], b: tuple[float, float, float, float]) -> bool:
+    return a[0] < b[2] and b[0] < a[2] and a[1] < b[3] and b[1] < a[3]
 
 
 # Rows of costs.md, and the columns or rows of results.md that hold their score.
@@ -138,7 +152,7 @@ def cost_and_score() -> str:
         name: float(scores[f"{name} (control)"]["accuracy"].split(" ±")[0])
         for name in ("MiniRocket", "untrained encoder")
     }
-    left, top, width, height = 40, 14, 330, 270
+    left, top, width, height = 40, 28, 330, 270
     low, high = 65.0, 100.0
     speeds = [math.log10(speed) for speed, _ in points.values()]
     slow, fast = min(speeds) - 0.15, max(speeds) + 0.25
@@ -159,21 +173,16 @@ def cost_and_score() -> str:
         y = down(score)
         parts.append(f'<path class="control" d="M{left} {y:.1f} H{left + width}"/>')
         parts.append(f'<text class="small" x="{left + 4}" y="{y - 4:.0f}">{name}: {score}</text>')
-    placed: list[float] = []
-    for name, (speed, score) in sorted(points.items(), key=lambda item: -item[1][1]):
-        x, y = across(speed), down(score)
+    centres = {name: (across(speed), down(score)) for name, (speed, score) in points.items()}
+    taken = [(x - 4, y - 4, x + 4, y + 4) for x, y in centres.values()]
+    taken += [(left, down(score) - 14, left + 140, down(score)) for score in controls.values()]
+    for name, (x, y) in centres.items():
         parts.append(f'<circle class="point" cx="{x:.1f}" cy="{y:.1f}" r="4"/>')
-        at = y + 5
-        while any(abs(at - other) < 13 for other in placed):
-            at += 1
-        placed.append(at)
-        end = x > left + width * 0.8
-        where = f'x="{x - 8:.0f}" class="end small"' if end else f'x="{x + 8:.0f}" class="small"'
-        parts.append(f'<text {where} y="{at:.0f}">{name}</text>')
+        parts.append(_label(name, x, y, taken))
     parts.append(
         f'<text class="middle" x="{left + width / 2:.0f}" y="{top + height + 38}">'
         "training, windows per second</text>"
     )
-    parts.append(f'<text class="small" x="4" y="{top - 3}">accuracy, %</text>')
+    parts.append(f'<text class="small" x="4" y="{top - 12}">accuracy, %</text>')
     label = "Accuracy of each trained method on HAR against the speed of its training"
     return _svg(parts, top + height + 46, label)
