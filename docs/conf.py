@@ -88,4 +88,4 @@ def setup(app: Any) -> None:
     app.connect("builder-inited", write_pages, priority=100)
     app.connect("source-read", links.to_site)
     app.connect("build-finished", check_offline)
-    app.add_post_transform(links.LinkNames)
+    app.connect("doctree-resolved", links.link_names)

@@ -223,7 +223,7 @@ def test_names_in_a_text_become_links(tmp_path):
     folders = [str(tmp_path), str(tmp_path), str(tmp_path / "out"), str(tmp_path / "trees")]
     app = application.Sphinx(*folders, "html", status=None, warning=warnings)
     app.site_targets = links.targets()
-    app.add_post_transform(links.LinkNames)
+    app.connect("doctree-resolved", links.link_names)
     app.build()
     html = (tmp_path / "out" / "index.html").read_text()
     assert html.count('href="api/sklearn_pulse.PulseTransformer.html"') == 2

@@ -12,7 +12,6 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from docutils import nodes
-from sphinx.transforms.post_transforms import SphinxPostTransform
 from sphinx.util import logging
 from sphinx.util.nodes import make_refnode
 
@@ -31,58 +30,51 @@ def targets() -> dict[str, str]:
     found |= {room.removeprefix("sklearn_pulse."): room for room in rooms}
     found |= where
     found |= {name.removeprefix("sklearn_pulse."): page for name, page in where.items()}
-    last = [name.rsplit(".", 1)[1] for name in where if where[name] == name]
-    alone = {name for name in last if last.count(name) == 1 and not name.islower()}
-    return {
-        name.rsplit(".", 1)[1]: page
-        for name, page in where.items()
-        if name.rsplit(".", 1)[1] in alone
-    } | found
+    own = [name for name, page in where.items() if name == page]
+    last = [name.rpartition(".")[2] for name in own]
+    alone = {name: page for name, page in zip(last, own, strict=True) if last.count(name) == 1}
+    return {name: page for name, page in alone.items() if not name.islower()} | found
 
 
-class LinkNames(SphinxPostTransform):
-    """Turn inline code that names a public object or an example into a link."""
+def link_names(app: Any, doctree: nodes.document, docname: str) -> None:
+    """Turn inline code of a page that names a public object or an example into links."""
+    for node in list(doctree.findall(nodes.literal)):
+        if _is_linked(node):
+            continue
+        page = page_of(node.astext(), app.site_targets, docname)
+        if page in app.env.found_docs and page != docname:
+            text = node.deepcopy()
+            link = make_refnode(app.builder, docname, page, "", text, node.astext())
+            node.replace_self(link)
 
-    default_priority = 5
 
-    def run(self, **kwargs: Any) -> None:
-        """Link the names of one page."""
-        names = self.app.site_targets  # type: ignore[attr-defined]
-        for node in list(self.document.findall(nodes.literal)):
-            if isinstance(node.parent, nodes.reference | nodes.title) or self._in_reference(node):
-                continue
-            page = self._page(node.astext(), names)
-            if page is not None and page != self.env.docname:
-                link = make_refnode(
-                    self.app.builder, self.env.docname, page, "", node.deepcopy(), node.astext()
-                )
-                node.replace_self(link)
+def _is_linked(node: nodes.Node | None) -> bool:
+    """Whether a node is in a link or in a title already."""
+    while node is not None:
+        if isinstance(node, nodes.reference | nodes.title):
+            return True
+        node = node.parent
+    return False
 
-    def _in_reference(self, node: nodes.Node) -> bool:
-        parent = node.parent
-        while parent is not None:
-            if isinstance(parent, nodes.reference) or parent.tagname in ("pending_xref", "toctree"):
-                return True
-            parent = parent.parent
-        return False
 
-    def _page(self, text: str, names: dict[str, str]) -> str | None:
-        example = re.fullmatch(r"(?:examples/)?(plot_\w+)\.py", text)
-        if example:
-            return f"gallery/{example[1]}"
-        name = re.match(r"[\w.]+", text)
-        name = name[0].rstrip(".") if name else ""
-        if name in names and (name == text or text[len(name)] == "("):
-            return f"api/{names[name]}"
-        room, _, rest = name.partition(".")
-        if rest and room in names and name == text.split("(")[0] and room[0].isupper():
-            value = getattr(*_owner(names[room]))
-            if hasattr(value, rest):
-                return f"api/{names[room]}"
-        if rest and room in names and "." not in rest and name == text and rest[0] != "_":
-            if rest not in ("py", "md", "json", "onnx"):
-                LOGGER.warning("%s names nothing public.", text, location=self.env.docname)
+def page_of(text: str, names: dict[str, str], docname: str) -> str | None:
+    """Return the page that inline code leads to; warn of a public name that does not exist."""
+    example = re.fullmatch(r"(?:examples/)?(plot_\w+)\.py", text)
+    if example:
+        return f"gallery/{example[1]}"
+    name = re.match(r"[\w.]*", text)[0].rstrip(".")
+    if name != text and text[len(name)] != "(":  # not a name, nor a call of one
         return None
+    if name in names:
+        return f"api/{names[name]}"
+    first, _, rest = name.partition(".")
+    if first not in names or not rest or "." in rest or rest[0] == "_":
+        return None
+    if first[0].isupper() and hasattr(getattr(*_owner(names[first])), rest):
+        return f"api/{names[first]}"
+    if name == text and rest not in ("py", "md"):
+        LOGGER.warning("%s names nothing public.", text, location=docname)
+    return None
 
 
 def _owner(full: str) -> tuple[Any, str]:
