@@ -51,6 +51,7 @@ sphinx_gallery_conf = {
 }
 
 html_theme = "pydata_sphinx_theme"
+toc_object_entries_show_parents = "hide"
 html_title = "sklearn_pulse"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]

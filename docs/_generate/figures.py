@@ -19,6 +19,15 @@ class Choice:
     why: list[str]
 
 
+def _whole(score: str) -> str:
+    """Return a score whose spread stays on its line."""
+    return score.replace(" ±", "\u00a0±").replace("± ", "±\u00a0")
+
+
+def _wrap(text: str, width: int) -> list[str]:
+    return textwrap.wrap(text, width, break_on_hyphens=False)
+
+
 def _embeds(row: str) -> str:
     return f"{row} embeds {measured.costs()[row]['embedding, windows/s']} windows/s"
 
@@ -26,7 +35,7 @@ def _embeds(row: str) -> str:
 def _compare(row: str, *columns: str) -> str:
     """Return the scores of a row; a lost cell of the closed form is called lost."""
     cells = measured.scores()[row]
-    named = [f"{column} {cells[column]}" for column in columns]
+    named = [f"{column} {_whole(cells[column])}" for column in columns]
     return f"{row}: " + ", ".join(named)
 
 
@@ -41,8 +50,8 @@ def choices() -> list[Choice]:
             "Do you want the published method, or to look at reconstructions?",
             "PulseTransformer",
             [
-                f"HAR, all labels, small budget: PULSE {pulse['PULSE']}, untrained encoder "
-                f"{pulse['untrained encoder']}",
+                f"HAR, all labels, small budget: PULSE {_whole(pulse['PULSE'])}, "
+                f"untrained encoder {_whole(pulse['untrained encoder'])}",
                 trains,
             ],
         ),
@@ -77,12 +86,12 @@ def decision() -> str:
     questions = choices()
     for number, choice in enumerate(questions):
         last = number == len(questions) - 1
-        asked = _box(parts, 2, y, _WIDTH - 4, textwrap.wrap(choice.question, 46), "question")
+        asked = _box(parts, 2, y, _WIDTH - 4, _wrap(choice.question, 46), "question")
         parts.append(_arrow(18, asked, asked + _GAP, "" if last else "yes"))
-        lines = textwrap.wrap(choice.take, 36)
+        lines = _wrap(choice.take, 36)
         heads = len(lines)
         for reason in choice.why:
-            lines += textwrap.wrap(reason, 42)
+            lines += _wrap(reason, 42)
         y = _box(parts, 8, asked + _GAP, _WIDTH - 46, lines, "take", heads)
         if not last:
             parts.append(_arrow(_WIDTH - 24, asked, y + 14, "no"))
@@ -125,7 +134,12 @@ def _label(text: str, x: float, y: float, taken: list[tuple[float, float, float,
             box = (start, y + below - 10, start + width, y + below + 1)
             if start + width < _WIDTH and not any(_overlap(box, other) for other in taken):
                 taken.append(box)
-                return f'<text x="{start:.0f}" y="{y + below:.0f}" class="small">{text}</text>'
+                at = (
+                    f'x="{x + 8:.0f}" class="small"'
+                    if start > x
+                    else f'x="{x - 8:.0f}" class="small end"'
+                )
+                return f'<text {at} y="{y + below:.0f}">{text}</text>'
     raise ValueError(f"The figure of costs and scores has no room for the name of {text}.")
 
 

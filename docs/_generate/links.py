@@ -33,7 +33,7 @@ def targets() -> dict[str, str]:
     own = [name for name, page in where.items() if name == page]
     last = [name.rpartition(".")[2] for name in own]
     alone = {name: page for name, page in zip(last, own, strict=True) if last.count(name) == 1}
-    return {name: page for name, page in alone.items() if not name.islower()} | found
+    return {name: page for name, page in alone.items() if "_" in name or not name.islower()} | found
 
 
 def link_names(app: Any, doctree: nodes.document, docname: str) -> None:
