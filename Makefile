@@ -9,7 +9,7 @@ TORCH_ARGS ?=
 # One thread per process: the tests run in parallel, and waiting threads slow the others.
 TEST_ENV := SCIPY_ARRAY_API=1 OMP_NUM_THREADS=1 MPLBACKEND=Agg
 
-.PHONY: help install controls demo test test-slow test-deep test-gpu test-lowest coverage lint format hooks bench dist constraints audit tools clean
+.PHONY: help install controls demo docs docs-check test test-slow test-deep test-gpu test-lowest coverage lint format hooks bench dist constraints audit tools clean
 
 help:
 	@echo "make demo       install, then pretrain, probe and search on real recordings (minutes)"
@@ -23,6 +23,8 @@ help:
 	@echo "make bench      speed against the literal published step, every method's cost (docs/)"
 	@echo "make audit      known vulnerabilities of the pinned packages"
 	@echo "make dist       build the sdist and the wheel, and check them in a clean environment"
+	@echo "make docs       the documentation, with every example that needs no download, into output/site"
+	@echo "make docs-check the documentation without running the examples (part of make test)"
 	@echo "make format     reformat the code"
 	@echo "make hooks      lint what is committed, before each commit"
 
@@ -44,6 +46,17 @@ controls: install
 demo: install
 	$(BIN)/python examples/plot_quickstart.py
 
+# Neither reads the network. An example runs if its data are in the data folder (SKLEARN_PULSE_DATA).
+SPHINX = $(TEST_ENV) $(BIN)/python -m sphinx --quiet --fail-on-warning --keep-going --nitpicky
+docs: install
+	$(SPHINX) -b html -d output/doctrees docs output/site
+	$(SPHINX) -b linkcheck -d output/doctrees docs output/linkcheck
+	@echo "open output/site/index.html"
+
+# Reads every page and resolves every reference, and writes no HTML.
+docs-check: install
+	$(SPHINX) -b dummy -D plot_gallery=0 -d output/doctrees-check docs output/docs-check
+
 lint: install
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -52,7 +65,7 @@ lint: install
 	$(BIN)/mypy
 
 # Tests of one group run in one process: compiling MiniRocket takes half a minute in each.
-test: lint
+test: lint docs-check
 	$(TEST_ENV) $(BIN)/python -m pytest -q -n auto --dist loadgroup
 
 # Apart from make test, since counting lines makes the tests slower.

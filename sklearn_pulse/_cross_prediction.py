@@ -132,11 +132,11 @@ class CrossPredictionTransformer(BaseFeatureTransformer):
         Number of channels of a window at `fit`.
     sampling_rate_in_ : float or None
         Sampling rate of the windows at `fit`, in Hz; None if it is unknown.
-    channel_names_in_ : ndarray of str of shape (n_channels_in_,) or None
+    channel_names_in_ : ndarray of str of shape (n_channels,) or None
         Names of the channels at `fit`; None if they are unknown.
     n_features_in_ : int
         Number of columns of 2-D data at `fit`, or of channels of 3-D and 4-D data.
-    feature_names_in_ : ndarray of str of shape (n_features_in_,)
+    feature_names_in_ : ndarray of str of shape (n_features,)
         Names of the columns at `fit`. Only present if `X` was a frame with names.
 
     See Also
@@ -173,6 +173,7 @@ class CrossPredictionTransformer(BaseFeatureTransformer):
     """
 
     _unstored = ("blocks_",)
+    _uses_recordings = True
     __metadata_request__fit = {"groups": None, "start": None}
 
     def __init__(

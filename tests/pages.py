@@ -7,6 +7,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
 PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").glob("*.md"))]
+PAGES += sorted((ROOT / "docs" / "guide").glob("*.md"))
 
 # Each command prints its arguments instead of running, one line per call, separated by tabs.
 # Any other command is an error, as PATH is empty.

@@ -31,8 +31,8 @@ def test_python_blocks_run(page, tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("page", PAGES, ids=name)
 def test_every_block_is_python_or_shell(page):
-    """A block with another mark would not be run."""
-    assert set(languages(page)) <= {"python", "sh"}
+    """A block with another mark would not be run; test_site.py reads the one in BibTeX."""
+    assert set(languages(page)) <= {"python", "sh", "bibtex"}
 
 
 def check_python(words, monkeypatch, capsys):
@@ -102,4 +102,6 @@ def test_variables_and_loops_are_expanded():
 def test_links_lead_somewhere():
     for page in PAGES:
         for target in re.findall(r"\]\((?!http)([^)#]+)", page.read_text()):
+            if target in ("api/index.rst", "gallery/index.rst"):  # written when the site is built
+                continue
             assert (page.parent / target).exists(), f"{page.name}: {target}"

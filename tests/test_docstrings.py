@@ -1,13 +1,11 @@
 """Docstrings of all public objects: numpydoc's validation, and defaults as in the signatures."""
 
 import ast
-import importlib
 import inspect
-import pkgutil
 
 import pytest
 
-import sklearn_pulse
+from docs._generate.public import classes_and_functions, members
 
 # A test dependency that an environment with the oldest versions does not have.
 docscrape = pytest.importorskip("numpydoc.docscrape")
@@ -18,51 +16,16 @@ CODES = {code for code in validation.ERROR_MSGS if code[:2] in ("PR", "RT", "SS"
 CODES |= {"GL07", "GL08"}
 # Findings that stay, with the reason.
 EXCEPTIONS = {
-    ("sklearn_pulse.base._tags.WindowTags", "PR01"): "scikit-learn documents the tags it defines",
+    ("sklearn_pulse._tags.WindowTags", "PR01"): "scikit-learn documents the tags it defines",
 }
-
-
-def public_modules():
-    """The package, and its modules and rooms whose path holds no underscore."""
-    names = [info.name for info in pkgutil.walk_packages(sklearn_pulse.__path__, "sklearn_pulse.")]
-    public = [name for name in names if not any(part[0] == "_" for part in name.split("."))]
-    return [sklearn_pulse, *map(importlib.import_module, public)]
-
-
-def public_names(module):
-    """`__all__`, or else the names without an underscore that the module defines itself."""
-    if hasattr(module, "__all__"):
-        return module.__all__
-    return [
-        name
-        for name, value in vars(module).items()
-        if name[0] != "_" and getattr(value, "__module__", None) == module.__name__
-    ]
-
-
-def members(cls):
-    """Public methods and properties that the package defines, by full name."""
-    found = {}
-    for owner in cls.__mro__:
-        if owner.__module__.split(".")[0] != "sklearn_pulse":
-            continue
-        for name, value in vars(owner).items():
-            value = getattr(value, "__func__", value)  # of a class method or a static method
-            if name[0] != "_" and (inspect.isfunction(value) or isinstance(value, property)):
-                found[f"{owner.__module__}.{owner.__qualname__}.{name}"] = value
-    return found
 
 
 def documented():
     """Public classes with their methods and properties, and public functions, by full name."""
-    found = {}
-    for module in public_modules():
-        for name in public_names(module):
-            value = getattr(module, name)
-            if inspect.isclass(value) or inspect.isfunction(value):
-                found[f"{value.__module__}.{value.__qualname__}"] = value
-            if inspect.isclass(value):
-                found |= members(value)
+    found = classes_and_functions()
+    for value in list(found.values()):
+        if inspect.isclass(value):
+            found |= members(value)
     return found
 
 
@@ -117,6 +80,13 @@ def test_documented_defaults():
         for parameter in wrong_defaults(value)
     ]
     assert not wrong, "\n".join(wrong)
+
+
+def test_every_public_class_and_function_has_an_example():
+    """The examples run as doctests."""
+    found = classes_and_functions()
+    assert [name for name, value in found.items() if ">>> " not in (value.__doc__ or "")] == []
+    assert len(found) > 150
 
 
 def test_the_walk_sees_every_kind_of_object():

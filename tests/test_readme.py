@@ -5,7 +5,7 @@ import re
 import pytest
 
 import sklearn_pulse
-from sklearn_pulse import FineTuneClassifier
+from sklearn_pulse import FineTuneClassifier, PulseTransformer
 from tests.pages import ROOT, run_python
 
 README = ROOT / "README.md"
@@ -15,7 +15,16 @@ README = ROOT / "README.md"
 @pytest.mark.filterwarnings("ignore:Persisting input arguments")
 def test_code(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
+    seen = []
+    hold_out = PulseTransformer._hold_out
+
+    def noted(self, y, groups, seed):
+        seen.append(groups)
+        return hold_out(self, y, groups, seed)
+
+    monkeypatch.setattr(PulseTransformer, "_hold_out", noted)
     names = run_python(README)
+    assert seen and all(groups is not None for groups in seen)  # PULSE keeps people apart too
     assert names["w"].X.shape == (48, 64, 3)
     assert set(names["search"].best_params_) == {"pulse__n_crops", "probe__C"}
     assert (tmp_path / "cache").is_dir()

@@ -24,6 +24,16 @@ class WindowBatches(Dataset[Batch]):
         Numbers of the windows in the data set.
     device : torch.device
         Device of the batches.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import torch
+    >>> from sklearn_pulse.base import CheckedWindows, WindowBatches
+    >>> windows = CheckedWindows(np.zeros((6, 8, 2)))
+    >>> batches = WindowBatches(windows, np.arange(6), torch.device("cpu"))
+    >>> batches[torch.tensor([0, 5])]["x"].shape
+    torch.Size([2, 8, 2])
     """
 
     _masks = {"observed": "x"}  # masks that a batch may lack, and their tensors

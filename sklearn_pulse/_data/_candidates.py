@@ -30,6 +30,18 @@ class DrawnBatches(WindowBatches):
     ----------
     stream : tuple of int
         Seed of the draws; the training sets it for each epoch.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import torch
+    >>> from sklearn_pulse.base import CheckedWindows, DrawnBatches
+    >>> windows = CheckedWindows(np.zeros((6, 8, 2)))
+    >>> batches = DrawnBatches(windows, np.arange(6), torch.device("cpu"))
+    >>> batches.stream = (0, 1)  # seed and epoch
+    >>> first = batches.generator(np.array([2])).integers(100)
+    >>> bool(first == batches.generator(np.array([2])).integers(100))
+    True
     """
 
     def __init__(
@@ -87,6 +99,16 @@ class CandidateBatches(DrawnBatches):
         Whether a batch holds recordings, each with one window as the anchor, instead of windows.
         Anchor and candidates then lie at the same relative positions in all recordings of a
         batch.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import torch
+    >>> from sklearn_pulse.base import CheckedWindows, CandidateBatches
+    >>> windows = CheckedWindows(np.zeros((6, 8, 2)), groups=[0, 0, 0, 1, 1, 1])
+    >>> batches = CandidateBatches(windows, np.arange(6), torch.device("cpu"), n_candidates=4)
+    >>> batches[torch.tensor([0, 5])]["candidates"].shape
+    torch.Size([2, 4, 8, 2])
     """
 
     def __init__(

@@ -69,6 +69,14 @@ class LabeledBatches(WindowBatches):
         Samples with labels or targets, and weights.
     device : torch.device
         Device of the batches.
+
+    Examples
+    --------
+    >>> from sklearn_pulse.base import CheckedWindows, LabeledBatches
+    >>> windows = CheckedWindows(np.zeros((4, 8, 2)))
+    >>> labeled = LabeledWindows(windows, np.arange(4), np.array([0, 1, 1, 0]), np.ones(4))
+    >>> LabeledBatches(labeled, torch.device("cpu"))[torch.tensor([0, 2])]["y"].tolist()
+    [0, 1]
     """
 
     def __init__(self, labeled: LabeledWindows, device: torch.device) -> None:

@@ -34,6 +34,16 @@ class PairBatches(DrawnBatches):
         Number of each window's class.
     n_windows : array of int, of shape (n_classes,)
         Windows of each class.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import torch
+    >>> from sklearn_pulse.base import CheckedWindows, PairBatches
+    >>> windows = CheckedWindows(np.zeros((6, 8, 2)), labels=[0, 0, 0, 1, 1, 1])
+    >>> batches = PairBatches(windows, np.arange(6), torch.device("cpu"))
+    >>> batches[torch.tensor([0, 5])]["partner"].shape
+    torch.Size([2, 8, 2])
     """
 
     def __init__(

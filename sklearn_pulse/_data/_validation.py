@@ -64,6 +64,14 @@ class CheckedWindows:
         Number of channels of a window.
     is_bag : bool
         Whether the input has four dimensions.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn_pulse.base import CheckedWindows
+    >>> windows = CheckedWindows(np.zeros((6, 2, 8)), input_layout="nct")
+    >>> windows.n_timesteps, windows.n_channels
+    (8, 2)
     """
 
     def __init__(
@@ -361,6 +369,15 @@ def check_windows(
     ValueError
         For complex numbers, every shape that does not fit, and another sampling rate or other
         channel names than those of `fit`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn_pulse import PulseTransformer
+    >>> from sklearn_pulse.base import check_windows
+    >>> windows = check_windows(PulseTransformer(), np.zeros((6, 8, 2)), reset=True)
+    >>> len(windows)
+    6
     """
     name = type(estimator).__name__
     frame, data = X, as_numeric_array(X)

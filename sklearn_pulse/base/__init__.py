@@ -15,6 +15,7 @@ from .._parameters import (
     check_real,
     check_steps_or_fraction,
 )
+from .._tags import WindowTags
 from ._classifier import BaseWindowClassifier
 from ._docstrings import complete_docstring
 from ._encoder import BaseEncoderTransformer, WindowEmbedder
@@ -22,7 +23,6 @@ from ._labeled import LabeledEmbedder
 from ._reconstructing import ReconstructingTransformer
 from ._regressor import BaseWindowRegressor
 from ._self_supervised import BaseSSLTransformer
-from ._tags import WindowTags
 from ._training import AVERAGES, Callbacks, FitData, Parts, TrainedEmbedder
 
 __all__ = [

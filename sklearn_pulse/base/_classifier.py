@@ -36,6 +36,16 @@ class BaseWindowClassifier(ClassifierMixin, LabeledEmbedder):
     ----------
     classes_ : ndarray of shape (n_classes,)
         The labels of the classes.
+
+    Examples
+    --------
+    >>> from sklearn_pulse.base import BaseWindowClassifier
+    >>> from sklearn_pulse import FineTuneClassifier
+    >>> issubclass(FineTuneClassifier, BaseWindowClassifier)
+    True
+    >>> from sklearn_pulse import FineTuneRegressor
+    >>> issubclass(FineTuneRegressor, BaseWindowClassifier)  # its targets are numbers
+    False
     """
 
     _objective_class = Classification

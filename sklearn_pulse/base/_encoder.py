@@ -27,6 +27,7 @@ from .._parameters import (
 )
 from .._persistence import PretrainedMixin, check_finite, check_sizes, same_when_stored
 from .._signals import check_signals
+from .._tags import WindowTags
 from .._threads import threads
 from .._training._callbacks import SelectWeights
 from .._training._device import memory_errors, resolve_device
@@ -35,7 +36,6 @@ from .._training._progress import CallbackSupportMixin
 from .._warnings import warn_user
 from ..objectives._base import Objective
 from ._docstrings import complete_docstring
-from ._tags import WindowTags
 
 _BLOCK_STEPS = {
     "cpu": 2**12,
@@ -75,18 +75,29 @@ class WindowEmbedder(
         Number of channels at `fit`.
     sampling_rate_in_ : float or None
         Sampling rate of the windows at `fit`, in Hz; None if it is unknown.
-    channel_names_in_ : ndarray of str of shape (n_channels_in_,) or None
+    channel_names_in_ : ndarray of str of shape (n_channels,) or None
         Names of the channels at `fit`; None if they are unknown.
     n_features_in_ : int
         Number of columns of 2-D data at `fit`, or of channels of other data.
     feature_names_in_ : ndarray of str
         Names of the columns at `fit`, if X was a data frame with names.
+
+    Examples
+    --------
+    >>> from sklearn_pulse.base import WindowEmbedder
+    >>> from sklearn_pulse import FineTuneClassifier
+    >>> issubclass(FineTuneClassifier, WindowEmbedder)
+    True
+    >>> from sklearn_pulse import CrossPredictionTransformer
+    >>> issubclass(CrossPredictionTransformer, WindowEmbedder)  # it runs no network
+    False
     """
 
     _objective_class: type[Objective]
     _objective_names: tuple[str, ...] = ("embedding_dim",)  # parameters passed to the objective
     _min_batch_size = 1  # a method that contrasts windows sets 2
     _variable_length = True  # whether `transform` takes windows of another length than `fit`
+    _uses_recordings = False  # whether training reads which recording a window comes from
     _poolings: tuple[str, ...] = ("max", "mean")  # what `pooling` may be
     _layouts: tuple[str | None, ...] = ("ntc", "nct")  # what `input_layout` may be
     _n_timesteps_before = 0  # the longest windows that an earlier training has seen
@@ -394,7 +405,11 @@ class WindowEmbedder(
         self.net_ = net
 
     def __sklearn_tags__(self) -> WindowTags:
-        tags = WindowTags.of(super().__sklearn_tags__(), variable_length=self._variable_length)
+        tags = WindowTags.of(
+            super().__sklearn_tags__(),
+            variable_length=self._variable_length,
+            uses_recordings=self._uses_recordings,
+        )
         tags.input_tags.three_d_array = True
         tags.input_tags.allow_nan = True
         tags.transformer_tags.preserves_dtype = ["float32"]
@@ -412,4 +427,15 @@ def _fetched(
 
 
 class BaseEncoderTransformer(WindowEmbedder):
-    """Windows to embeddings through an encoder that needs no labels, trained or not."""
+    """Windows to embeddings through an encoder that needs no labels, trained or not.
+
+    Examples
+    --------
+    >>> from sklearn_pulse.base import BaseEncoderTransformer
+    >>> from sklearn_pulse import RandomEncoderTransformer
+    >>> issubclass(RandomEncoderTransformer, BaseEncoderTransformer)
+    True
+    >>> from sklearn_pulse import FineTuneClassifier
+    >>> issubclass(FineTuneClassifier, BaseEncoderTransformer)  # it needs labels
+    False
+    """

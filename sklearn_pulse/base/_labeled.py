@@ -25,12 +25,22 @@ _HEAD_BLOCK = 256  # rows that the head reads at a time
 class LabeledEmbedder(TrainedEmbedder):
     """A head on an encoder, trained together with labels or targets.
 
-    A subclass reads `y`, weights the samples, and predicts from what :meth:`_head_output` returns.
+    A subclass reads `y`, weights the samples, and predicts from what `_head_output` returns.
 
     Attributes
     ----------
     head_ : torch.nn.Module
         The fitted head, which reads embeddings.
+
+    Examples
+    --------
+    >>> from sklearn_pulse.base import LabeledEmbedder
+    >>> from sklearn_pulse import FineTuneClassifier
+    >>> issubclass(FineTuneClassifier, LabeledEmbedder)
+    True
+    >>> from sklearn_pulse import PulseTransformer
+    >>> issubclass(PulseTransformer, LabeledEmbedder)  # it reads no labels
+    False
     """
 
     _objective_names: tuple[str, ...] = (

@@ -27,6 +27,16 @@ class ReconstructingTransformer(BaseSSLTransformer):
     ----------
     channel_scale_ : ndarray of float64, of shape (n_channels,)
         Standard deviation of each channel over all windows of `fit`; 1 for a constant channel.
+
+    Examples
+    --------
+    >>> from sklearn_pulse.base import ReconstructingTransformer
+    >>> from sklearn_pulse import PulseTransformer
+    >>> issubclass(PulseTransformer, ReconstructingTransformer)
+    True
+    >>> from sklearn_pulse.baselines import TS2VecTransformer
+    >>> issubclass(TS2VecTransformer, ReconstructingTransformer)  # it has no decoder
+    False
     """
 
     _objective_class: type[CrossReconstruction]

@@ -12,11 +12,11 @@ from torch import Tensor
 
 from .._data._labeled import LabeledBatches, LabeledWindows
 from .._data._labels import check_targets
+from .._tags import WindowTags
 from .._training._device import resolve_device
 from .._training._progress import with_callbacks
 from ..objectives import Regression
 from ._labeled import LabeledEmbedder
-from ._tags import WindowTags
 from ._training import FitData
 
 
@@ -33,6 +33,16 @@ class BaseWindowRegressor(RegressorMixin, LabeledEmbedder):
     target_scale_ : float or ndarray of shape (n_targets,)
         Weighted standard deviation of the targets that were trained on; 0 for a target that is
         constant.
+
+    Examples
+    --------
+    >>> from sklearn_pulse.base import BaseWindowRegressor
+    >>> from sklearn_pulse import FineTuneRegressor
+    >>> issubclass(FineTuneRegressor, BaseWindowRegressor)
+    True
+    >>> from sklearn_pulse import FineTuneClassifier
+    >>> issubclass(FineTuneClassifier, BaseWindowRegressor)  # its targets are classes
+    False
     """
 
     _objective_class = Regression

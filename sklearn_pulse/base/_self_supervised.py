@@ -19,7 +19,18 @@ from ._training import FitData, Parts, TrainedEmbedder
 
 
 class BaseSSLTransformer(TrainedEmbedder, BaseEncoderTransformer):
-    """An encoder trained without labels by a self-supervised objective."""
+    """An encoder trained without labels by a self-supervised objective.
+
+    Examples
+    --------
+    >>> from sklearn_pulse.base import BaseSSLTransformer
+    >>> from sklearn_pulse import PulseTransformer
+    >>> issubclass(PulseTransformer, BaseSSLTransformer)
+    True
+    >>> from sklearn_pulse import RandomEncoderTransformer
+    >>> issubclass(RandomEncoderTransformer, BaseSSLTransformer)  # it trains nothing
+    False
+    """
 
     _selections: Mapping[str, str | None] = {
         "trailing_mean": "trailing_mean",

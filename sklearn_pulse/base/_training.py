@@ -106,6 +106,15 @@ class FitData(NamedTuple):
         Labels of `X_val`.
     sample_weight : array-like of shape (n_samples,), default=None
         Weight of each sample.
+
+    Examples
+    --------
+    >>> from sklearn_pulse.base import FitData
+    >>> data = FitData([[[0.0], [1.0]]], groups=["anna"])
+    >>> data.groups
+    ['anna']
+    >>> data.y is None
+    True
     """
 
     X: ArrayLike
@@ -129,6 +138,16 @@ class Parts(NamedTuple):
         Settings of the net, in addition to those that the parameters give.
     samples : object, default=None
         Checked samples for the work that follows the training.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import torch
+    >>> from sklearn_pulse.base import CheckedWindows, Parts, WindowBatches
+    >>> windows = CheckedWindows(np.zeros((6, 8, 2)))
+    >>> train = WindowBatches(windows, np.arange(6), torch.device("cpu"))
+    >>> len(Parts(train, valid=None).train)
+    6
     """
 
     train: WindowBatches
@@ -140,7 +159,7 @@ class Parts(NamedTuple):
 class TrainedEmbedder(WindowEmbedder):
     """Encoder that is trained by epochs.
 
-    A subclass divides its input in :meth:`_prepare` and sets the facts below that differ.
+    A subclass divides its input in `_prepare` and sets the facts below that differ.
 
     Attributes
     ----------
@@ -151,6 +170,16 @@ class TrainedEmbedder(WindowEmbedder):
         first, and ``fit`` counts the fits from 1: a new schedule starts where it rises.
     n_iter_ : int
         Number of epochs that the last fit has run.
+
+    Examples
+    --------
+    >>> from sklearn_pulse.base import TrainedEmbedder
+    >>> from sklearn_pulse import PulseTransformer
+    >>> issubclass(PulseTransformer, TrainedEmbedder)
+    True
+    >>> from sklearn_pulse import RandomEncoderTransformer
+    >>> issubclass(RandomEncoderTransformer, TrainedEmbedder)  # it trains nothing
+    False
     """
 
     # Facts about a method.

@@ -193,6 +193,7 @@ default="trailing_mean"
     _one_step = "no part of a step can be reconstructed, so positives are chosen at random"
     _unstored = ("net_", "cross_attention_net_")
     _min_batch_size = 2
+    _uses_recordings = True
     _selections = {**BaseSSLTransformer._selections, **AVERAGES}
 
     def __init__(

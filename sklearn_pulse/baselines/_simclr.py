@@ -358,6 +358,7 @@ default="trailing_mean"
         "they cannot be shifted and hold no dynamics, so nothing of a signal is learnt from them"
     )
     _min_batch_size = 2
+    _uses_recordings = True
     _selections = {**BaseSSLTransformer._selections, **AVERAGES}
 
     def __init__(

@@ -113,7 +113,7 @@ class MultiRocketHydraTransformer(_AeonTransformer):
         Number of channels of a window at `fit`.
     n_features_in_ : int
         Number of columns of 2-D data at `fit`, or of channels of 3-D and 4-D data.
-    feature_names_in_ : ndarray of str of shape (n_features_in_,)
+    feature_names_in_ : ndarray of str of shape (n_features,)
         Names of the columns at `fit`. Only present if `X` was a frame with names.
 
     Notes
@@ -170,7 +170,7 @@ class QuantTransformer(_AeonTransformer):
         Number of channels of a window at `fit`.
     n_features_in_ : int
         Number of columns of 2-D data at `fit`, or of channels of 3-D and 4-D data.
-    feature_names_in_ : ndarray of str of shape (n_features_in_,)
+    feature_names_in_ : ndarray of str of shape (n_features,)
         Names of the columns at `fit`. Only present if `X` was a frame with names.
 
     Notes

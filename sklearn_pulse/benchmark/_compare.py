@@ -45,6 +45,15 @@ class Comparison(NamedTuple):
         One row per protocol, method and metric.
     display : LabelEfficiencyDisplay or None
         Accuracy against the amount of labels.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from sklearn_pulse.benchmark import Comparison
+    >>> result = Comparison(pd.DataFrame({"method": ["majority"], "mean": [20.0]}), display=None)
+    >>> frame, display = result
+    >>> list(frame.columns)
+    ['method', 'mean']
     """
 
     frame: pd.DataFrame

@@ -34,7 +34,7 @@ class OwnSource:
     Parameters
     ----------
     dataset : str
-        Name of the data set, which :func:`add_arrays` returned.
+        Name of the data set, which `add_arrays` returned.
     """
 
     preset = PRESET
@@ -56,7 +56,7 @@ def add_files(path: str | os.PathLike[str], folder: Path) -> str:
     path : path-like
         Folder of ``X.npy``, ``y.npy`` and so on, or of ``.npz`` or ``.parquet`` files, which are
         read in the order of their names; or one such file. Each holds the arrays, or columns, of
-        :func:`add_arrays`. A Parquet column ``X`` holds one window per row, as a list of time steps
+        `add_arrays`. A Parquet column ``X`` holds one window per row, as a list of time steps
         that are numbers, or lists of one number per channel.
     folder : Path
         Results folder.
@@ -72,6 +72,19 @@ def add_files(path: str | os.PathLike[str], folder: Path) -> str:
         If the path does not exist.
     ValueError
         If it holds no windows, or they are of the wrong kind; the message names the file.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import numpy as np
+    >>> from sklearn_pulse.benchmark import add_files
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     home = Path(folder)
+    ...     rng = np.random.default_rng(0)
+    ...     arrays = {"X": rng.normal(size=(12, 8, 2)), "y": np.arange(12) % 2}
+    ...     np.savez(home / "steps.npz", **arrays, groups=np.arange(12) // 2)
+    ...     add_files(home / "steps.npz", home / "results").startswith("own-steps")
+    True
     """
     path = Path(path)
     if not path.exists():

@@ -59,7 +59,7 @@ class LabeledSubsetClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator
         Class labels; ``unlabeled_label`` is never one of them.
     n_features_in_ : int
         Number of features seen during fit, if ``estimator_`` has this attribute.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (n_features,)
         Names of the features seen during fit, if ``estimator_`` has this attribute.
 
     Notes

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
@@ -20,6 +19,7 @@ from .._data._validation import Block, CheckedWindows, check_windows
 from .._parameters import check_option
 from .._persistence import PretrainedMixin, same_when_stored
 from .._signals import Signals, check_signals, note
+from .._tags import WindowTags
 
 # Parameters that act at `transform`, on this machine, or only while something is drawn.
 _NOT_LEARNT = (
@@ -55,6 +55,7 @@ class BaseFeatureTransformer(
     _fitted_on_table: bool
     _allow_nan = True  # whether a window may have missing time steps
     _variable_length = True  # whether `transform` takes windows of another length than `fit`
+    _uses_recordings = False  # whether `fit` reads which recording a window comes from
     _dtype: type[np.floating[Any]] = np.float32  # of the features
 
     def _check_params(self) -> None:
@@ -223,9 +224,13 @@ class BaseFeatureTransformer(
             return features
         return pool_bags(features, usable, windows.n_windows, self.bag_pooling)
 
-    def __sklearn_tags__(self) -> Tags:
+    def __sklearn_tags__(self) -> WindowTags:
         """Return scikit-learn's tags: 2-D and 3-D input, float32 out."""
-        tags = super().__sklearn_tags__()
+        tags = WindowTags.of(
+            super().__sklearn_tags__(),
+            variable_length=self._variable_length,
+            uses_recordings=self._uses_recordings,
+        )
         tags.input_tags.three_d_array = True
         tags.input_tags.allow_nan = self._allow_nan
         tags.transformer_tags.preserves_dtype = ["float32"]

@@ -32,6 +32,16 @@ class ConvolutionBank(NamedTuple):
         Thresholds of the outputs of each kernel; one array per dilation.
     channels : list of ndarray of bool, of shape (84, n_channels)
         Channels that each kernel adds up; one array per dilation.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn_pulse.features import ConvolutionBank
+    >>> bank = ConvolutionBank(
+    ...     np.array([1, 2]), [np.zeros((84, 3), np.float32)] * 2, [np.ones((84, 2), bool)] * 2
+    ... )
+    >>> sum(biases.size for biases in bank.biases)  # features of a window
+    504
     """
 
     dilations: NDArray[np.int32]

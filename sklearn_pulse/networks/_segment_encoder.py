@@ -14,7 +14,7 @@ from ._transformer import Drop, ScaledPostNormBlock
 
 
 class SegmentTransformer(nn.Module):
-    """Stack of :class:`ScaledPostNormBlock`.
+    """Stack of `ScaledPostNormBlock`.
 
     Parameters
     ----------

@@ -276,10 +276,9 @@ class REBARContrast(ContrastiveObjective):
         candidates : Tensor of shape (batch, n_candidates, n_timesteps, n_channels), or None, \
                 default=None
             Candidates of each anchor; None draws other windows of the batch.
-        candidates_observed : Tensor of bool, of shape (batch, n_candidates, n_timesteps), or None,
-        \
-                default=None
-            Which steps of the candidates were observed; None means all.
+        candidates_observed : Tensor of bool or None, default=None
+            Which steps of the candidates were observed, of shape (batch, n_candidates,
+            n_timesteps); None means all.
         numbers : Tensor of int, of shape (batch, 1 + n_candidates), or None, default=None
             Number of the window of each anchor and of its candidates. Windows of the same number
             are embedded once; None means that all windows differ.
@@ -404,10 +403,9 @@ class REBARContrast(ContrastiveObjective):
             Candidates of each anchor; unobserved steps hold any finite value.
         observed : Tensor of bool, of shape (batch, n_timesteps), or None, default=None
             Which steps of the anchors were observed; None means all.
-        candidates_observed : Tensor of bool, of shape (batch, n_candidates, n_timesteps), or None,
-        \
-                default=None
-            Which steps of the candidates were observed; None means all.
+        candidates_observed : Tensor of bool or None, default=None
+            Which steps of the candidates were observed, of shape (batch, n_candidates,
+            n_timesteps); None means all.
 
         Returns
         -------

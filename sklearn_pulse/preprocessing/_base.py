@@ -118,7 +118,7 @@ class BasePreprocessor(TransformerMixin, BaseEstimator):
 
         Parameters
         ----------
-        input_features : array-like of str of shape (n_features_in_,), default=None
+        input_features : array-like of str of shape (n_features,), default=None
             Names of the columns of `X`; None takes the names seen in `fit`.
 
         Returns

@@ -62,16 +62,16 @@ class WindowScaler(BasePreprocessor):
 
     Attributes
     ----------
-    center_ : ndarray of float64 of shape (n_channels_in_,) or None
+    center_ : ndarray of float64 of shape (n_channels,) or None
         What is subtracted from each channel; None unless `per` is "channel".
-    scale_ : ndarray of float64 of shape (n_channels_in_,) or None
+    scale_ : ndarray of float64 of shape (n_channels,) or None
         What each channel is divided by: 1 for a channel without spread. None unless `per` is
         "channel".
     n_channels_in_ : int
         Number of channels seen in `fit`.
     n_features_in_ : int
         Number of channels; number of time steps if `X` was 2-D.
-    feature_names_in_ : ndarray of str of shape (n_features_in_,)
+    feature_names_in_ : ndarray of str of shape (n_features,)
         Column names. Defined only if `X` was a DataFrame with string column names.
 
     See Also

@@ -44,7 +44,7 @@ class SlidingWindows(TransformerMixin, BaseEstimator):
         Number of channels seen in `fit`.
     n_features_in_ : int
         Number of channels; number of time steps if `X` was 2-D.
-    feature_names_in_ : ndarray of str of shape (n_features_in_,)
+    feature_names_in_ : ndarray of str of shape (n_features,)
         Column names. Defined only if `X` was a DataFrame with string column names.
 
     See Also
