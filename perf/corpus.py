@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import resource
 import shutil
 import signal
@@ -80,7 +81,9 @@ def start(folder: Path, options: argparse.Namespace) -> subprocess.Popen[str]:
     """Start a process that embeds."""
     command = [sys.executable, "-m", "perf.corpus", "--embed", str(folder)]
     command += ["--limit", str(options.limit), "--transformer", options.transformer]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    # glibc reserves 64 MiB of addresses for each thread of zarr, which RLIMIT_AS would count.
+    environment = os.environ | {"MALLOC_ARENA_MAX": "1"}
+    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment)
 
 
 def share_done(folder: Path) -> float:
@@ -103,6 +106,8 @@ def run(folder: Path, options: argparse.Namespace) -> None:
     process = start(folder, options)
     while process.poll() is None and share_done(folder) < 0.5:
         time.sleep(1.0)
+    if process.returncode:
+        raise RuntimeError(f"the process that embeds ended with {process.returncode}")
     process.send_signal(signal.SIGKILL)
     process.communicate()
     at_kill, killed = share_done(folder), time.perf_counter()
@@ -114,7 +119,9 @@ def run(folder: Path, options: argparse.Namespace) -> None:
     group = zarr.open_group(folder / "embedding.zarr", mode="r")
     check_bits(folder, group, options.transformer)
     n_bytes = sum(path.stat().st_size for path in (folder / "recordings").iterdir())
-    sink = sum(path.stat().st_size for path in (folder / "embedding.zarr").rglob("*") if path.is_file())
+    sink = sum(
+        path.stat().st_size for path in (folder / "embedding.zarr").rglob("*") if path.is_file()
+    )
     seconds, shape = done - written, group["embedding"].shape
     peak = json.loads(output)
     print(

@@ -131,7 +131,9 @@ def embed_dataset(
         ordered=False,
     )
     size, done = int(group["embedding"].chunks[0]), group["done"]
-    with progress_bar("embedding", n_left, "window") if verbose else nullcontext(_silent) as advance:
+    with (
+        progress_bar("embedding", n_left, "window") if verbose else nullcontext(_silent) as advance
+    ):
         for first, last in results:
             done[first // size] = True
             advance(last - first)

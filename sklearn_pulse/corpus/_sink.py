@@ -146,7 +146,9 @@ def check_same(group: Any, fingerprint: str, embedded: NDArray[Any], chunk_size:
     """
     remedy = "Name another sink, or delete this one."
     if group.attrs["source"] != fingerprint:
-        raise ValueError(f"sink was begun with another source, or its windows have changed. {remedy}")
+        raise ValueError(
+            f"sink was begun with another source, or its windows have changed. {remedy}"
+        )
     before = group["sample"][:]
     # Another processor may round otherwise; another transformer is further away.
     near = 1e-3 * np.abs(before).max(initial=0.0)

@@ -32,7 +32,7 @@ class DaskWindows(LazyWindows):
     """
 
     def __init__(self, array: Any) -> None:
-        self.array = array.rechunk({axis: -1 for axis in range(1, array.ndim)})
+        self.array = array.rechunk(dict.fromkeys(range(1, array.ndim), -1))
         self.shape = array.shape
         self._ends = np.cumsum(self.array.chunks[0])
         self._last: tuple[int, Any] = (-1, None)  # number and values of the last block

@@ -209,9 +209,7 @@ def paired_windows(recording: NDArray[np.intp], follows: NDArray[np.bool_]) -> P
     sizes = np.bincount(recording)
     # A recording of one window has no pair.
     weights = np.divide(1.0, sizes - 1, out=np.zeros(len(sizes)), where=sizes > 1)
-    return PairedWindows(
-        recording, follows, fold_of_pairs(recording, follows), weights[recording]
-    )
+    return PairedWindows(recording, follows, fold_of_pairs(recording, follows), weights[recording])
 
 
 class RecordingSums(NamedTuple):
