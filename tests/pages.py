@@ -12,7 +12,7 @@ PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").glob("*.md"))]
 # Any other command is an error, as PATH is empty.
 _STUBS = "".join(
     f"{name}() {{ local IFS=$'\\t'; echo {name}$'\\t'\"$*\"; }}\n"
-    for name in ("make", "pip", "python")
+    for name in ("dask", "make", "pip", "python")
 )
 
 

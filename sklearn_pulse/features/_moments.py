@@ -160,7 +160,7 @@ def half_moments(pieces: Iterable[HalfSums], n: int, rho: float) -> HalfMoments:
 
 def _added(one: Any, other: Any) -> Any:
     """Add arrays, or nested lists and tuples of arrays, place by place."""
-    if isinstance(one, np.ndarray):
+    if not isinstance(one, list | tuple):
         return one + other
     parts = [_added(*pair) for pair in zip(one, other, strict=True)]
     return type(one)(*parts) if hasattr(one, "_fields") else type(one)(parts)
