@@ -12,11 +12,9 @@ equal those of the search in this process to the bit, with one thread on both si
 The run takes about a minute, most of it to start the workers. It needs the extra ``cluster``.
 """
 
-from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-import joblib
 import matplotlib
 
 matplotlib.use("Agg")
@@ -27,7 +25,7 @@ from sklearn.model_selection import GridSearchCV, GroupKFold
 from sklearn.pipeline import make_pipeline
 
 from sklearn_pulse import PulseTransformer
-from sklearn_pulse.corpus import embed_dataset
+from sklearn_pulse.corpus import dask_workers, embed_dataset
 from sklearn_pulse.plotting import EmbeddingDisplay
 from sklearn_pulse.windows import open_recordings, sliding_windows
 
@@ -81,7 +79,7 @@ def main():
         cluster = LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None)
         with cluster, Client(cluster):
             # Every worker holds all that the fits need: the death of another one loses nothing.
-            with joblib.parallel_config("dask", scatter=[w.X, w.y, *chain(*folds)]):
+            with dask_workers(w.X, w.y, folds):
                 search = make_search(folds, folder / "there").fit(w.X, w.y)
             group = embed_dataset(search.best_estimator_[0], w.X, folder / "embedding.zarr")
         scores = [s.cv_results_["mean_test_score"] for s in (serial, search)]

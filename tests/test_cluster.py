@@ -2,7 +2,7 @@
 
 import os
 import signal
-from itertools import chain
+import time
 from pathlib import Path
 
 import joblib
@@ -15,7 +15,7 @@ from sklearn.pipeline import make_pipeline
 from skorch.callbacks import Callback
 
 from sklearn_pulse import CrossPredictionTransformer, PulseTransformer
-from sklearn_pulse.corpus import embed_dataset, fit_dataset
+from sklearn_pulse.corpus import dask_workers, embed_dataset, fit_dataset
 from sklearn_pulse.features import StatisticsTransformer
 from sklearn_pulse.windows import open_recordings, sliding_windows
 from tests.helpers import SMALL, SMALL_PULSE
@@ -158,7 +158,7 @@ def test_a_killed_worker_loses_no_finished_result(client, tmp_path):
     w = windows(lazy=False)
     w.X = np.tile(w.X, (3, 1, 1))  # so many windows that folds are sent, not copied into each call
     w.y, w.groups = np.tile(w.y, 3), np.tile(w.groups, 3)
-    params = {"max_epochs": 4, "callbacks": [("mortal", Mortal(tmp_path))]}
+    params = {"max_epochs": 4, "batch_size": 32, "callbacks": [("mortal", Mortal(tmp_path))]}
     folds = list(GroupKFold(3).split(w.X, w.y, w.groups))
     with sklearn.config_context(enable_metadata_routing=True):
         serial = search(folds, **params).fit(w.X, w.y, groups=w.groups)
@@ -167,7 +167,8 @@ def test_a_killed_worker_loses_no_finished_result(client, tmp_path):
         log.unlink()
         (tmp_path / "armed").touch()
         params["checkpoint_dir"] = tmp_path / "checkpoints"
-        with joblib.parallel_config("dask", scatter=[w.X, w.y, *chain(*folds)]):
+        with dask_workers(w.X, w.y, folds):
+            time.sleep(3)  # in which Dask's memory manager would drop all copies but one
             spread = search(folds, **params).fit(w.X, w.y, groups=w.groups)
     np.testing.assert_equal(results(spread), results(serial))
     lines = log.read_text().split("\n")

@@ -1,4 +1,4 @@
-"""Corpora larger than memory: embedding into Zarr, and fitting by parts on a cluster.
+"""Corpora larger than memory, and clusters: embedding into Zarr, fitting by parts, searching.
 
 joblib runs the parts: in this process, in processes of this machine, or on the workers of a Dask
 client. Zarr stores the embeddings.
@@ -6,5 +6,6 @@ client. Zarr stores the embeddings.
 
 from ._embed import embed_dataset
 from ._fit import fit_dataset
+from ._spread import dask_workers
 
-__all__ = ["embed_dataset", "fit_dataset"]
+__all__ = ["dask_workers", "embed_dataset", "fit_dataset"]
