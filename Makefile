@@ -120,7 +120,7 @@ constraints: install tools
 
 # The files that are published, their contents, the wheel without extras, and that pip finds versions
 # for each extra.
-EXTRAS = all benchmark download ecg eeg export hub plot progress sde sktime theory
+EXTRAS = all benchmark cluster download ecg eeg export hub plot progress sde sktime theory
 dist: tools
 	rm -rf dist .venv-dist
 	.venv-tools/bin/python -m build --outdir dist .

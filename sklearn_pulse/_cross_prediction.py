@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_random_state
-from threadpoolctl import threadpool_limits
 from torch import Tensor
 
 from ._commit import unchanged_on_failure
@@ -18,23 +17,36 @@ from ._data._validation import Block, CheckedWindows, check_windows
 from ._parameters import check_integer, check_option, check_real, check_seed, check_threads
 from ._persistence import stored_array
 from ._progress import progress_bar
-from ._threads import threads
 from ._training._device import resolve_device
 from ._warnings import warn_user
 from .features._autocorrelation import AutocorrelationTransformer
-from .features._base import BaseFeatureTransformer, check_features, overflow_is_found
+from .features._base import BaseFeatureTransformer, overflow_is_found
 from .features._convolutions import N_KERNELS, POOLINGS
 from .features._interval_quantile import IntervalQuantileTransformer
 from .features._moments import (
     Fold,
+    PairedWindows,
     half_moments,
     held_out_prediction,
+    paired_windows,
     predictive_map,
     recording_moments,
     share_explained,
     share_of_change,
 )
 from .features._neighbours import check_start, in_order
+from .features._pieces import (
+    FeaturesOfSample,
+    FeaturesOfViews,
+    Run,
+    Sums,
+    in_turn,
+    limited_threads,
+    pieces_of,
+    sums_of_halves,
+    sums_of_recordings,
+    with_neighbour,
+)
 from .features._random_convolution import RandomConvolutionTransformer
 from .features._stack import (
     CHUNK,
@@ -273,6 +285,12 @@ class CrossPredictionTransformer(BaseFeatureTransformer):
         UserWarning
             If no window has two observed halves under ``views="halves"``.
         """
+        return self._fit_in_pieces(in_turn, X, groups, start)
+
+    def _fit_in_pieces(
+        self, run: Run, X: Any, groups: ArrayLike | None, start: ArrayLike | None
+    ) -> CrossPredictionTransformer:
+        """Fit, where `run` computes the sums over pieces of the windows, here or elsewhere."""
         self._check_params()
         with unchanged_on_failure(self), self._threads(), overflow_is_found():
             windows = check_windows(self, X, reset=True, groups=groups)
@@ -292,24 +310,28 @@ class CrossPredictionTransformer(BaseFeatureTransformer):
                         " recording of each window as groups and its time as start, or set"
                         " views='halves'."
                     )
-                self._fit_adjacent(windows, index, recording, follows)
+                self._fit_adjacent(run, windows, index, paired_windows(recording, follows))
             else:
-                self._fit_halves(windows, index)
+                self._fit_halves(run, windows, index)
             self.blocks_ = self._stack.by_name()
             self._note_params()
         return self
 
     def _fit_adjacent(
         self,
+        run: Run,
         windows: CheckedWindows,
         index: NDArray[np.intp],
-        recording: NDArray[np.intp],
-        follows: NDArray[np.bool_],
+        paired: PairedWindows,
     ) -> None:
         """Fit the map to what predicts the next window of a recording."""
-        views = self._fit_stacks([windows], index)
-        moments = recording_moments((f for (f,) in views), recording, follows)
-        self.n_pairs_ = int(follows.sum())
+        calls = [
+            (index[with_neighbour(piece, paired.follows)], paired.part(piece))
+            for piece in pieces_of(len(index))
+        ]
+        sums = self._sums(run, sums_of_recordings, [windows], index, calls)
+        moments = recording_moments(sums, paired)
+        self.n_pairs_ = int(paired.follows.sum())
         self.kappa_ = share_of_change(moments)
         self.alpha_ = _automatic(self.kappa_) if self.alpha == "auto" else float(self.alpha)
         removed = self.alpha_ * moments.constant
@@ -318,7 +340,7 @@ class CrossPredictionTransformer(BaseFeatureTransformer):
         kept = moments.variance - removed
         self._set_map(moments.variance, shared, kept, [moments.folds])
 
-    def _fit_halves(self, windows: CheckedWindows, index: NDArray[np.intp]) -> None:
+    def _fit_halves(self, run: Run, windows: CheckedWindows, index: NDArray[np.intp]) -> None:
         """Fit the map to what the halves of a window predict."""
         halves = halves_of(windows)
         seen = np.ones(len(windows), dtype=bool)
@@ -333,18 +355,27 @@ class CrossPredictionTransformer(BaseFeatureTransformer):
                 " but itself, and the embedding holds the principal components of the features."
                 " Pass longer windows, or groups."
             )
-        views = self._fit_stacks([windows, *halves], index)
-        moments = half_moments(views, len(index), float(self.rho))
-        self.n_pairs_ = len(index) if halves else 0
+        n = len(index)
+        fold = (np.arange(n) >= n / 2).astype(np.intp)
+        calls = [(index[piece], fold[piece]) for piece in pieces_of(n)]
+        sums = self._sums(run, sums_of_halves, [windows, *halves], index, calls)
+        moments = half_moments(sums, n, float(self.rho))
+        self.n_pairs_ = n if halves else 0
         self.kappa_, self.alpha_ = float("nan"), 0.0
         self._set_map(moments.variance, moments.shared, moments.variance, moments.predictors)
 
-    def _fit_stacks(
-        self, parts: Sequence[CheckedWindows | PartOfWindows], index: NDArray[np.intp]
-    ) -> Iterator[tuple[NDArray[np.float64], ...]]:
-        """Fit a stack on each part of the windows, and yield the features of `index`.
+    def _sums(
+        self,
+        run: Run,
+        function: Callable[..., Sums],
+        parts: Sequence[CheckedWindows | PartOfWindows],
+        index: NDArray[np.intp],
+        calls: Sequence[tuple[NDArray[np.intp], Any]],
+    ) -> Iterator[Sums]:
+        """Fit a stack on each part of the windows, and yield the sums over pieces of `index`.
 
-        The first stack becomes that of the transformer.
+        The first stack becomes that of the transformer. The features of a sample that holds all
+        windows are there already.
         """
         sample = _drawn(index, self._seed)
         numbers = [int(self.n_components)] + [_HALF_COMPONENTS] * (len(parts) - 1)
@@ -352,28 +383,16 @@ class CrossPredictionTransformer(BaseFeatureTransformer):
         rows = [stack.fit(part, sample) for stack, part in zip(stacks, parts, strict=True)]
         self._stack = stacks[0]
         if len(sample) == len(index):
-            return iter([tuple(row.astype(np.float64) for row in rows)])
-        return self._streamed(stacks, parts, index)
-
-    def _streamed(
-        self,
-        stacks: Sequence[FeatureStack],
-        parts: Sequence[CheckedWindows | PartOfWindows],
-        index: NDArray[np.intp],
-    ) -> Iterator[tuple[NDArray[np.float64], ...]]:
-        """Yield the features of a few windows at a time, under a progress bar if `verbose`."""
+            known = FeaturesOfSample(sample, rows, self._n_threads)
+            yield from in_turn(function, [known], calls)
+            return
+        views = FeaturesOfViews(stacks, parts, self._n_threads)
         shown = progress_bar("cross-prediction", len(index), "window")
         with shown if self.verbose else nullcontext(lambda n: None) as advance:
-            for first in range(0, len(index), CHUNK):
-                rows = index[first : first + CHUNK]
-                features = [
-                    stack.project(part.take(rows))
-                    for stack, part in zip(stacks, parts, strict=True)
-                ]
-                for part_features, part in zip(features, parts, strict=True):
-                    check_features(part_features, part, rows)
-                yield tuple(part_features.astype(np.float64) for part_features in features)
-                advance(len(rows))
+            pieces = pieces_of(len(index))
+            for piece, sums in zip(pieces, run(function, [views], calls), strict=True):
+                advance(piece.stop - piece.start)
+                yield sums
 
     def _new_stack(self, n_components: int) -> FeatureStack:
         """Return the unfitted stack of blocks."""
@@ -419,13 +438,15 @@ class CrossPredictionTransformer(BaseFeatureTransformer):
             "directions": share_explained(directions[:, :_N_REPORTED], explained, total),
         }
 
-    @contextmanager
-    def _threads(self) -> Iterator[None]:
-        """Compute on `num_threads` threads, in PyTorch and in the linear algebra of numpy."""
+    @property
+    def _n_threads(self) -> int | None:
+        """Number of threads to compute on."""
         check_threads(self.num_threads)
-        number = None if self.num_threads is None else int(self.num_threads)
-        with threads(number), threadpool_limits(number, user_api="blas"):
-            yield
+        return None if self.num_threads is None else int(self.num_threads)
+
+    def _threads(self) -> AbstractContextManager[None]:
+        """Compute on `num_threads` threads, in PyTorch and in the linear algebra of numpy."""
+        return limited_threads(self._n_threads)
 
     def _weights(self) -> dict[str, Tensor]:
         seed = np.array(self._seed, dtype=np.int64)

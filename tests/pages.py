@@ -13,7 +13,7 @@ PAGES += sorted((ROOT / "docs" / "guide").glob("*.md"))
 # Any other command is an error, as PATH is empty.
 _STUBS = "".join(
     f"{name}() {{ local IFS=$'\\t'; echo {name}$'\\t'\"$*\"; }}\n"
-    for name in ("make", "pip", "python", "torchrun")
+    for name in ("dask", "make", "pip", "python", "torchrun")
 )
 
 

@@ -107,6 +107,7 @@ ALLOWED = {
         "_warnings",
         "base",
     },
+    "corpus": {"_cross_prediction", "_parameters", "_progress", "windows"},
     "interop": {"_persistence", "_pulse", "_signals", "_tensor_files"},
     "panel": {"_commit", "_pulse", "_training", "base", "baselines", "features", "windows"},
     "plotting": {
@@ -156,7 +157,10 @@ NO_TORCH = {
 }
 NO_SKLEARN = {"networks", "functional", "sampling", "augmentations"}
 HEAVY = tuple(
-    "aeon sktime matplotlib wfdb mne pooch requests torchsde networkx dask rich tqdm pandas".split()
+    (
+        "aeon sktime matplotlib wfdb mne pooch requests torchsde networkx dask distributed zarr"
+        " rich tqdm pandas"
+    ).split()
 )
 
 
@@ -271,6 +275,7 @@ def loaded(statement, names):
     [
         ("import sklearn_pulse", "torch skorch sktime matplotlib wfdb networkx dask"),
         ("from sklearn_pulse import *", "sktime matplotlib wfdb networkx dask"),
+        ("import sklearn_pulse.corpus", "dask distributed zarr"),
         ("import sklearn_pulse.plotting", "matplotlib"),
         ("import sklearn_pulse.theory", "networkx"),
         *((f"import sklearn_pulse.{name}", "torch skorch") for name in sorted(NO_TORCH)),

@@ -3,6 +3,7 @@
 import importlib.util
 import re
 import runpy
+import subprocess
 import sys
 from pathlib import Path
 
@@ -33,6 +34,16 @@ def test_python_blocks_run(page, tmp_path, monkeypatch):
 def test_every_block_is_python_or_shell(page):
     """A block with another mark would not be run; test_site.py reads the one in BibTeX."""
     assert set(languages(page)) <= {"python", "sh", "bibtex"}
+
+
+def check_dask(words):
+    """Check that a command of Dask's knows its options, where Dask is installed."""
+    pytest.importorskip("distributed")
+    command = [sys.executable, "-m", "dask", words[0], "--help"]
+    printed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    for word in words[1:]:
+        if word.startswith("-"):
+            assert re.search(rf"(?<![\w-]){word}(?![\w-])", printed), word
 
 
 def check_python(words, monkeypatch, capsys):
@@ -76,6 +87,8 @@ def test_commands_exist(page, monkeypatch, capsys):
         elif program == "torchrun":  # its own options come before the script
             script = next(i for i, word in enumerate(words) if word.endswith(".py"))
             check_python(words[script:], monkeypatch, capsys)
+        elif program == "dask":
+            check_dask(words)
         else:
             assert (program, words[0]) == ("pip", "install")
             assert words[1] in (".", "torch")

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import NamedTuple
+from collections.abc import Iterable, Iterator
+from functools import reduce
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -70,13 +71,60 @@ class HalfMoments(NamedTuple):
     predictors: list[list[Fold]]
 
 
-def half_moments(views: Iterable[tuple[Matrix, ...]], n: int, rho: float) -> HalfMoments:
-    """Compute what the halves of windows predict, in one pass.
+class HalfSums(NamedTuple):
+    """Sums over the windows of a piece and their halves.
+
+    Parameters
+    ----------
+    target : list of ndarray of shape (r, r)
+        Sum of ``f f'`` in each fold.
+    halves : list of list of Fold
+        For each half, the sums in each fold; the targets are left out.
+    """
+
+    target: list[Matrix]
+    halves: list[list[Fold]]
+
+
+def half_sums(views: Iterable[tuple[Matrix, ...]], fold: NDArray[np.intp]) -> HalfSums:
+    """Sum over the windows of a piece.
 
     Parameters
     ----------
     views : iterable of tuple of ndarray, of shape (n_chunk, r) and (n_chunk, r_half)
         Features of the windows, and of each half; or of the windows alone.
+    fold : ndarray of int of shape (n_piece,)
+        Fold of each window.
+
+    Returns
+    -------
+    HalfSums
+        The sums.
+    """
+    zero = np.zeros(())
+    target = [zero] * N_FOLDS
+    sums: list[list[Fold]] = []
+    first = 0
+    for f, *halves in views:
+        own_fold = fold[first : first + len(f)]
+        first += len(f)
+        sums = sums or [[Fold(zero, zero, zero)] * N_FOLDS for _ in halves]
+        for number in range(N_FOLDS):
+            own = f[own_fold == number]
+            target[number] = target[number] + own.T @ own
+            for of_half, psi in zip(sums, halves, strict=True):
+                g, before = psi[own_fold == number], of_half[number]
+                of_half[number] = Fold(before.source + g.T @ g, before.cross + g.T @ own, zero)
+    return HalfSums(target, sums)
+
+
+def half_moments(pieces: Iterable[HalfSums], n: int, rho: float) -> HalfMoments:
+    """Compute what the halves of windows predict.
+
+    Parameters
+    ----------
+    pieces : iterable of HalfSums
+        Sums over the pieces of all windows, in order.
     n : int
         Number of all windows.
     rho : float
@@ -90,29 +138,15 @@ def half_moments(views: Iterable[tuple[Matrix, ...]], n: int, rho: float) -> Hal
     Examples
     --------
     >>> f = np.array([[2.0], [0.0], [-2.0], [0.0]])
-    >>> moments = half_moments([(f, f, f)], len(f), rho=0.0)
+    >>> sums = half_sums([(f, f, f)], fold=np.array([0, 0, 1, 1]))
+    >>> moments = half_moments([sums], len(f), rho=0.0)
     >>> moments.variance.item(), moments.shared.item()
     (2.0, 2.0)
     """
-    sums: dict[tuple[int, int], Fold] = {}
-    target: list[Matrix] = [np.zeros(())] * N_FOLDS
-    first = 0
-    for f, *halves in views:
-        fold = (np.arange(first, first + len(f)) >= n / 2).astype(np.intp)
-        first += len(f)
-        for number in range(N_FOLDS):
-            own = f[fold == number]
-            target[number] = target[number] + own.T @ own
-            for half, psi in enumerate(halves):
-                g = psi[fold == number]
-                before = sums.get((half, number), Fold(np.zeros(()), np.zeros(()), np.zeros(())))
-                sums[half, number] = Fold(
-                    before.source + g.T @ g, before.cross + g.T @ own, np.zeros(())
-                )
-    n_halves = len(sums) // N_FOLDS
+    target, halves = reduce(_added, pieces)
     predictors = [
-        [sums[half, number]._replace(target=target[number]) for number in range(N_FOLDS)]
-        for half in range(n_halves)
+        [sums._replace(target=own) for sums, own in zip(folds, target, strict=True)]
+        for folds in halves
     ]
     variance = np.asarray(sum(target)) / n
     predicted = []
@@ -124,19 +158,160 @@ def half_moments(views: Iterable[tuple[Matrix, ...]], n: int, rho: float) -> Hal
     return HalfMoments(variance, shared, predictors)
 
 
-def recording_moments(
-    chunks: Iterable[Matrix], recording: NDArray[np.intp], follows: NDArray[np.bool_]
-) -> Moments:
-    """Compute the moments in one pass that keeps one row and one sum of a recording.
+def _added(one: Any, other: Any) -> Any:
+    """Add arrays, or nested lists and tuples of arrays, place by place."""
+    if not isinstance(one, list | tuple):
+        return one + other
+    parts = [_added(*pair) for pair in zip(one, other, strict=True)]
+    return type(one)(*parts) if hasattr(one, "_fields") else type(one)(parts)
+
+
+class PairedWindows(NamedTuple):
+    """Consecutive windows, ordered by recording and time, and which of them are paired.
 
     Parameters
     ----------
-    chunks : iterable of ndarray of shape (n_chunk, r)
-        Features of the windows, ordered by recording and time.
+    recording : ndarray of int of shape (n,)
+        Recording of each window, in ascending order without gaps.
+    follows : ndarray of bool of shape (n,)
+        Whether a window is adjacent to the window before it.
+    fold : ndarray of int of shape (n,)
+        Fold of the pair that a window ends.
+    weight : ndarray of float of shape (n,)
+        Weight of the window's recording in the constant part.
+    """
+
+    recording: NDArray[np.intp]
+    follows: NDArray[np.bool_]
+    fold: NDArray[np.intp]
+    weight: Matrix
+
+    def part(self, piece: slice) -> PairedWindows:
+        """Return some of the windows."""
+        return PairedWindows(*(values[piece] for values in self))
+
+
+def paired_windows(recording: NDArray[np.intp], follows: NDArray[np.bool_]) -> PairedWindows:
+    """Assign folds and weights to windows, which are ordered by recording and time.
+
+    Parameters
+    ----------
     recording : ndarray of int of shape (n,)
         Recording of each window, numbered from 0 in this order.
     follows : ndarray of bool of shape (n,)
         Whether a window is adjacent to the window before it.
+
+    Returns
+    -------
+    PairedWindows
+        The windows.
+    """
+    sizes = np.bincount(recording)
+    # A recording of one window has no pair.
+    weights = np.divide(1.0, sizes - 1, out=np.zeros(len(sizes)), where=sizes > 1)
+    return PairedWindows(recording, follows, fold_of_pairs(recording, follows), weights[recording])
+
+
+class RecordingSums(NamedTuple):
+    """Sums over the windows of a piece.
+
+    Parameters
+    ----------
+    variance : ndarray of shape (r, r)
+        Sum of ``f f'``.
+    cross, source : list of ndarray of shape (r, r)
+        In each fold, the sum of ``g h'`` over pairs, and that of ``g g' + h h'``.
+    constant : ndarray of shape (r, r)
+        Weighted sum of ``f_i f_j'`` over pairs of windows of a recording that lies within the
+        piece, without the sums that `ends` holds.
+    ends : list of tuple of int, float and ndarray of shape (1, r)
+        Number, weight and sum of the first and the last recording, which other pieces may share.
+    """
+
+    variance: Matrix
+    cross: list[Matrix]
+    source: list[Matrix]
+    constant: Matrix
+    ends: list[tuple[int, float, Matrix]]
+
+
+def recording_sums(
+    chunks: Iterable[Matrix], windows: PairedWindows, before: Matrix | None = None
+) -> RecordingSums:
+    """Sum over the windows of a piece, keeping one row and one sum of a recording.
+
+    Parameters
+    ----------
+    chunks : iterable of ndarray of shape (n_chunk, r)
+        Features of the windows in order.
+    windows : PairedWindows
+        The windows.
+    before : ndarray of shape (1, r) or None, default=None
+        Features of the window before the piece; None if the first window follows none.
+
+    Returns
+    -------
+    RecordingSums
+        The sums.
+    """
+    cross: list[Matrix] = [np.zeros(())] * N_FOLDS
+    source = list(cross)
+    variance = constant = np.zeros(())
+    ends: list[tuple[int, float, Matrix]] = []
+    last, first = before, 0
+    for f in chunks:
+        own = windows.part(slice(first, first + len(f)))
+        first += len(f)
+        variance = variance + f.T @ f
+        earlier = np.vstack([f[:1] if last is None else last, f[:-1]])
+        for number in range(N_FOLDS):
+            linked = own.follows & (own.fold == number)
+            g, h = earlier[linked], f[linked]
+            cross[number] = cross[number] + g.T @ h
+            source[number] = source[number] + g.T @ g + h.T @ h
+        constant = constant - (f * own.weight[:, None]).T @ f
+        complete = _complete(_sums_of_recordings(f, own), ends)
+        if complete:
+            sums, weights = map(np.vstack, zip(*complete, strict=True))
+            constant = constant + (sums * weights).T @ sums
+        last = f[-1:]
+    return RecordingSums(variance, cross, source, constant, ends)
+
+
+def _sums_of_recordings(f: Matrix, windows: PairedWindows) -> Iterator[tuple[int, float, Matrix]]:
+    """Yield number, weight and sum of each recording of a chunk."""
+    numbers, first = np.unique(windows.recording, return_index=True)
+    sums = np.zeros((len(numbers), f.shape[1]))
+    np.add.at(sums, windows.recording - numbers[0], f)
+    for row, (number, at) in enumerate(zip(numbers.tolist(), first.tolist(), strict=True)):
+        yield number, float(windows.weight[at]), sums[row : row + 1]
+
+
+def _complete(
+    parts: Iterable[tuple[int, float, Matrix]], ends: list[tuple[int, float, Matrix]]
+) -> list[tuple[Matrix, float]]:
+    """Add up sums of recordings, keep the first and last in `ends`, and return the others."""
+    complete = []
+    for number, weight, total in parts:
+        if ends and ends[-1][0] == number:
+            ends[-1] = number, weight, ends[-1][2] + total
+            continue
+        if len(ends) == 2:
+            complete.append((ends[-1][2], ends[-1][1]))
+            ends.pop()
+        ends.append((number, weight, total))
+    return complete
+
+
+def recording_moments(pieces: Iterable[RecordingSums], windows: PairedWindows) -> Moments:
+    """Add up the sums over pieces.
+
+    Parameters
+    ----------
+    pieces : iterable of RecordingSums
+        Sums over the pieces of all windows, in order.
+    windows : PairedWindows
+        All windows.
 
     Returns
     -------
@@ -146,42 +321,36 @@ def recording_moments(
     Examples
     --------
     >>> f = np.array([[1.0], [2.0], [3.0]])
-    >>> moments = recording_moments([f[:2], f[2:]], np.zeros(3, int), np.array([False, True, True]))
+    >>> windows = paired_windows(np.zeros(3, int), np.array([False, True, True]))
+    >>> moments = recording_moments([recording_sums([f[:2], f[2:]], windows)], windows)
     >>> [round(m.item(), 3) for m in moments[:3]]
     [4.667, 4.0, 3.667]
     """
-    sizes = np.bincount(recording)
-    # A recording of one window has no pair.
-    weights = np.divide(1.0, sizes - 1, out=np.zeros(len(sizes)), where=sizes > 1)
-    fold = fold_of_pairs(recording, follows)
-    cross: list[Matrix] = [np.zeros(()) for _ in range(N_FOLDS)]
-    source = list(cross)
-    variance = constant = np.zeros(())
-    first, total = 0, 0.0
-    last: Matrix | None = None
-    for f in chunks:
-        own = recording[first : first + len(f)]
-        variance = variance + f.T @ f
-        before = np.vstack([f[:1] if last is None else last, f[:-1]])
-        for number in range(N_FOLDS):
-            linked = follows[first : first + len(f)] & (fold[first : first + len(f)] == number)
-            g, h = before[linked], f[linked]
-            cross[number] = cross[number] + g.T @ h
-            source[number] = source[number] + g.T @ g + h.T @ h
-        constant = constant - (f * weights[own, None]).T @ f
-        # Sums of the recordings of this chunk; those that end here are complete.
-        sums = np.zeros((own[-1] - own[0] + 1, f.shape[1]))
-        np.add.at(sums, own - own[0], f)
-        if last is not None and own[0] == recording[first - 1]:
-            sums[0] += total
-        first += len(f)
-        last, total = f[-1:], sums[-1]
-        n_complete = len(sums) - (first < len(recording) and recording[first] == own[-1])
-        complete = sums[:n_complete]
-        constant = constant + (complete * weights[own[0] :][:n_complete, None]).T @ complete
+    sums: tuple[Any, ...] = ()
+    unfinished: tuple[int, float, Matrix] | None = None
+    constant = np.zeros(())
+    for *own, ends in pieces:
+        sums = tuple(own) if not sums else _added(sums, tuple(own))
+        for number, weight, total in ends:
+            if unfinished is not None and unfinished[0] == number:
+                unfinished = number, weight, unfinished[2] + total
+                continue
+            constant = constant + _square(unfinished)
+            unfinished = number, weight, total
+    variance, cross, source, within = sums
+    constant = constant + _square(unfinished) + within
+    n, n_pairs = len(windows.recording), int(windows.follows.sum())
     folds = [Fold(s, c + c.T, s) for s, c in zip(source, cross, strict=True)]
-    adjacent = sum(both.cross for both in folds) / (2 * max(int(follows.sum()), 1))
-    return Moments(variance / first, np.asarray(adjacent), constant / first, folds)
+    adjacent = sum(both.cross for both in folds) / (2 * max(n_pairs, 1))
+    return Moments(variance / n, np.asarray(adjacent), constant / n, folds)
+
+
+def _square(recording: tuple[int, float, Matrix] | None) -> Matrix:
+    """Return the part of a whole recording in the constant moment, before its own windows."""
+    if recording is None:
+        return np.zeros(())
+    _, weight, total = recording
+    return weight * (total.T @ total)
 
 
 def fold_of_pairs(recording: NDArray[np.intp], follows: NDArray[np.bool_]) -> NDArray[np.intp]:

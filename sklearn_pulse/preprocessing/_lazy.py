@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 import numpy as np
@@ -121,6 +122,10 @@ class MappedWindows(LazyWindows):
             sampling_rate=self.sampling_rate,
             channels_first=self.channels_first,
         )
+
+    def __sizeof__(self) -> int:
+        """Return the bytes of a pickle, about; by this number Dask sends a large array once."""
+        return object.__sizeof__(self) + sys.getsizeof(self.source)
 
     def __len__(self) -> int:
         """Return the number of windows."""

@@ -8,6 +8,7 @@ bag of windows inside the pipeline.
 
 from ._bags import SlidingWindows
 from ._base import LazyWindows
+from ._files import RecordingFile, open_recordings
 from ._lazy import RecordingWindows
 from ._random import random_windows
 from ._segment import segment_windows
@@ -15,8 +16,10 @@ from ._sliding import sliding_windows
 
 __all__ = [
     "LazyWindows",
+    "RecordingFile",
     "RecordingWindows",
     "SlidingWindows",
+    "open_recordings",
     "random_windows",
     "segment_windows",
     "sliding_windows",

@@ -100,7 +100,7 @@ class RecordingWindows(LazyWindows):
     An index that selects along the first axis only returns a `RecordingWindows`. An integer, as
     in ``X[3]``, returns one window as an ndarray, and any other index returns an ndarray.
     ``numpy.asarray(X)`` reads all windows. A pickle contains the recordings; joblib replaces
-    memory maps by their file names.
+    memory maps by their file names, and a `RecordingFile` is pickled as its path.
 
     Examples
     --------
@@ -273,6 +273,11 @@ class RecordingWindows(LazyWindows):
         pieces.recording = _as_positions(np.concatenate(recording), "recording")
         pieces.start = _as_positions(np.concatenate(start), "start")
         return pieces
+
+    def __sizeof__(self) -> int:
+        """Return the bytes of a pickle, about; by this number Dask sends a large array once."""
+        held = sum(x.nbytes for x in self.recordings if isinstance(x, np.ndarray))
+        return object.__sizeof__(self) + self.recording.nbytes + self.start.nbytes + held
 
     def __len__(self) -> int:
         """Return the number of windows."""

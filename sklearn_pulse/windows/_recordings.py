@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from .._parameters import check_option
 from .._warnings import warn_user
+from ._files import RecordingFile
 from ._panel import has_multiindex, is_panel_frame, is_table, read_frame, read_frames
 
 _LAYOUTS = ("ntc", "nct")
@@ -19,7 +20,7 @@ _READINGS = (
 
 
 def _as_real_array(values: Any, name: str) -> NDArray[Any]:
-    """Return a real-valued array without copying; a memory map stays a memory map."""
+    """Return a real-valued array without copying; memory maps and files stay what they are."""
     if isinstance(values, np.ma.MaskedArray):
         raise ValueError(
             f"{name} is a masked array, whose mask would be lost; pass {name}.filled(numpy.nan)."
@@ -30,7 +31,7 @@ def _as_real_array(values: Any, name: str) -> NDArray[Any]:
             "array per series, e.g. [part.to_numpy() for _, part in frame.groupby(level=0)]."
         )
     try:
-        array = values if isinstance(values, np.memmap) else np.asarray(values)
+        array = values if isinstance(values, np.memmap | RecordingFile) else np.asarray(values)
     except ValueError as error:
         raise ValueError(f"{name} cannot be read as an array: {error}") from error
     if array.dtype.kind not in "biuf":
@@ -66,6 +67,8 @@ def channels_last(recording: NDArray[Any], source: Any, input_layout: str) -> ND
     ndarray of shape (n_timesteps, n_channels)
         A view of the recording.
     """
+    if isinstance(source, RecordingFile):
+        return recording  # it knows its layout
     if recording.ndim == 1:
         return recording[:, np.newaxis]
     return recording.T if input_layout == "nct" and not is_table(source) else recording

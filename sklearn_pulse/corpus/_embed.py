@@ -1,0 +1,197 @@
+"""Embedding of a corpus, chunk by chunk, into Zarr."""
+
+from __future__ import annotations
+
+import os
+from contextlib import nullcontext
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._parameters import check_integer
+from .._progress import progress_bar
+from ..windows import LazyWindows
+from ._sink import begin, check_same, is_begun, is_in_memory, open_sink
+from ._source import as_source, default_chunk, file_names, fingerprint, read, sampled
+from ._spread import spread, stays_here
+
+
+def embed_dataset(
+    transformer: Any,
+    source: Any,
+    sink: str | os.PathLike[str] | Any,
+    *,
+    length: int | None = None,
+    stride: int | None = None,
+    input_layout: str = "ntc",
+    chunk_size: int | None = None,
+    n_jobs: int | None = None,
+    verbose: int = 0,
+) -> Any:
+    """Embed a corpus that is larger than memory into a Zarr group.
+
+    The windows are read, embedded and written a chunk at a time, so that memory does not grow with
+    their number. A run that was killed goes on where it stopped when it is called again. Where a
+    Dask client is active, its workers read, embed and write the chunks; at most two chunks per
+    thread of a worker are under way.
+
+    Parameters
+    ----------
+    transformer : estimator
+        A fitted transformer or pipeline. Rows must not depend on each other, as those of this
+        package do not; then the embeddings have the bits of ``transformer.transform``.
+    source : path-like, dask.array.Array, ndarray or LazyWindows
+        The windows: a Dask array or an array, of the shapes that the transformer takes; lazy
+        windows; or a folder with a file ``*.npy`` per recording, of shape (n_timesteps, n_channels)
+        or (n_timesteps,), also in folders below it, which are cut into windows.
+    sink : path-like or zarr.Group
+        Where the embeddings go. The workers of a cluster must reach it.
+    length : int or None, default=None
+        Number of time steps of a window, for a folder alone.
+    stride : int or None, default=None
+        Number of time steps between the starts of two windows, for a folder alone. None means
+        `length`.
+    input_layout : {"ntc", "nct"}, default="ntc"
+        Order of the axes of the files in a folder: "nct" is (n_channels, n_timesteps).
+    chunk_size : int or None, default=None
+        Number of windows in a chunk. None means a block of a Dask array, otherwise 16 MiB of
+        windows and at most 4096.
+    n_jobs : int or None, default=None
+        Number of processes, as in joblib, where no Dask client is active. None means 1, or what
+        :func:`joblib.parallel_config` says.
+    verbose : int, default=0
+        Whether to show a progress bar.
+
+    Returns
+    -------
+    zarr.Group
+        The group: ``embedding`` of shape (n_windows, n_features); ``recording`` and ``start`` of
+        each window, if they are known, and the names of the files in the attribute
+        ``recordings``; ``done``, which chunks are complete; ``sample``, the embeddings by which
+        the transformer is known again.
+
+    Raises
+    ------
+    ImportError
+        If zarr is not installed.
+    OSError
+        If a file cannot be read or written.
+    TypeError
+        If an argument is of a wrong kind.
+    ValueError
+        If an argument is out of its range; if the sink was begun with another transformer or
+        source; or if the transformer refuses windows, for example those without a finite step.
+
+    See Also
+    --------
+    fit_dataset : Fit the closed form on the same sources.
+
+    Notes
+    -----
+    A source is known again by its shape, by eight windows that are spread over it, by the places
+    of lazy windows and by the names of files. A transformer is known by the embeddings of these
+    eight windows. Values that changed in other windows are not noticed.
+
+    A chunk counts as complete once it is written and its mark in ``done`` is set. A chunk that a
+    kill has left half written has no mark, and is written again.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import numpy as np
+    >>> from sklearn_pulse.corpus import embed_dataset
+    >>> from sklearn_pulse.features import StatisticsTransformer
+    >>> X = np.random.default_rng(0).normal(size=(40, 64, 3))
+    >>> statistics = StatisticsTransformer().fit(X)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     group = embed_dataset(statistics, X, f"{folder}/embedding.zarr", chunk_size=16)
+    ...     bool((group["embedding"][:] == statistics.transform(X)).all())
+    True
+    """
+    check_verbose(verbose)
+    if chunk_size is not None:
+        check_integer("chunk_size", chunk_size, 1)
+    windows = as_source(source, length, stride, input_layout)
+    group = open_sink(sink)
+    if is_in_memory(group) and not stays_here(n_jobs):
+        raise ValueError(
+            "sink is in the memory of this process, where other processes cannot write: pass a"
+            " path that they all reach."
+        )
+    chunks = _prepare(transformer, windows, group, chunk_size)
+    n_left = sum(chunk.stop - chunk.start for chunk in chunks)
+    if not chunks:
+        return group
+    results = spread(
+        _embed_chunk,
+        [transformer, windows, group["embedding"]],
+        [(chunk,) for chunk in chunks],
+        n_jobs=n_jobs,
+        ordered=False,
+    )
+    size, done = int(group["embedding"].chunks[0]), group["done"]
+    with (
+        progress_bar("embedding", n_left, "window") if verbose else nullcontext(_silent) as advance
+    ):
+        for first, last in results:
+            done[first // size] = True
+            advance(last - first)
+    return group
+
+
+def _prepare(transformer: Any, windows: Any, group: Any, chunk_size: int | None) -> list[slice]:
+    """Begin a group, or check that it was begun alike; return the chunks that are left."""
+    sample = sampled(windows)
+    embedded = _embedded(transformer, sample)
+    digest = fingerprint(windows, sample)
+    n_windows = int(windows.shape[0])
+    if is_begun(group):
+        size = check_same(group, digest, embedded, chunk_size)
+    else:
+        size = int(chunk_size or default_chunk(windows))
+        begin(group, digest, embedded, n_windows, size, _places(windows), file_names(windows))
+    left = np.flatnonzero(~group["done"][:]).tolist()
+    return [slice(size * i, min(size * (i + 1), n_windows)) for i in left]
+
+
+def _places(windows: Any) -> dict[str, NDArray[Any]]:
+    """Return recording and start of lazy windows, where they are known."""
+    if not isinstance(windows, LazyWindows):
+        return {}
+    known = {"recording": windows.recording, "start": windows.start}
+    return {name: np.asarray(values) for name, values in known.items() if values is not None}
+
+
+def _embed_chunk(transformer: Any, windows: Any, embedding: Any, chunk: slice) -> tuple[int, int]:
+    """Read, embed and write a chunk; return its first window and the window after its last."""
+    try:
+        rows = _embedded(transformer, read(windows, chunk))
+    except ValueError as error:
+        raise ValueError(
+            f"windows {chunk.start} to {chunk.stop - 1} of source (sample 0 is window"
+            f" {chunk.start}): {error}"
+        ) from error
+    embedding[chunk] = rows
+    return chunk.start, chunk.stop
+
+
+def _embedded(transformer: Any, windows: Any) -> NDArray[Any]:
+    """Return what a transformer makes of windows, as an array with a row per window."""
+    rows = np.asarray(transformer.transform(windows))
+    if rows.ndim != 2 or len(rows) != windows.shape[0]:
+        raise ValueError(
+            f"transformer gives shape {rows.shape} for {windows.shape[0]} windows: embed_dataset"
+            " needs a row of features per window."
+        )
+    return rows
+
+
+def check_verbose(verbose: Any) -> None:
+    """Raise unless `verbose` is a boolean or an integer."""
+    if not isinstance(verbose, bool):
+        check_integer("verbose", verbose, 0)
+
+
+def _silent(n: int) -> None:
+    """Show no progress."""

@@ -1,0 +1,166 @@
+"""Zarr group of embeddings, with a mark for each chunk that is complete."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+_FORMAT = "sklearn_pulse.corpus 1"
+_MARKS = 1024  # of chunks, in a file
+_NAMES = ("done", "embedding", "recording", "sample", "start")
+
+
+def open_sink(sink: Any) -> Any:
+    """Open the group of a path, or return the group that was passed.
+
+    Parameters
+    ----------
+    sink : path-like or zarr.Group
+        Where the embeddings go.
+
+    Returns
+    -------
+    zarr.Group
+        The group, which can be written.
+
+    Raises
+    ------
+    ImportError
+        If zarr is not installed.
+    TypeError
+        If `sink` is neither.
+    ValueError
+        If the group is read-only.
+    """
+    try:
+        import zarr
+    except ImportError as error:
+        raise ImportError(
+            "Embedding a corpus needs zarr: pip install 'sklearn-pulse[cluster]'."
+        ) from error
+    if isinstance(sink, zarr.Group):
+        if sink.read_only:
+            raise ValueError("sink is read-only: open it with mode='a'.")
+        return sink
+    if not isinstance(sink, str | os.PathLike):
+        raise TypeError(f"sink must be a path or a zarr.Group, got {type(sink).__name__}.")
+    return zarr.open_group(os.fspath(sink), mode="a")
+
+
+def is_in_memory(group: Any) -> bool:
+    """Return whether the group lives in the memory of this process."""
+    from zarr.storage import MemoryStore
+
+    return isinstance(group.store, MemoryStore)
+
+
+def is_begun(group: Any) -> bool:
+    """Return whether the group holds embeddings of an earlier run."""
+    return group.attrs.get("state") == "begun" and group.attrs.get("format") == _FORMAT
+
+
+def begin(
+    group: Any,
+    fingerprint: str,
+    embedded: NDArray[Any],
+    n_windows: int,
+    chunk_size: int,
+    places: dict[str, NDArray[Any]],
+    names: list[str],
+) -> None:
+    """Create the arrays of a group; what a killed run left half made is made again.
+
+    Parameters
+    ----------
+    group : zarr.Group
+        The group.
+    fingerprint : str
+        Digest of the source.
+    embedded : ndarray of shape (n_sampled, n_features)
+        Embeddings of a sample of the source, by which the transformer is known.
+    n_windows : int
+        Number of windows.
+    chunk_size : int
+        Number of windows in a chunk.
+    places : dict of str to ndarray of shape (n_windows,)
+        Recording and start of each window, if they are known.
+    names : list of str
+        Names of the files of the recordings, if there are any.
+
+    Raises
+    ------
+    ValueError
+        If the group holds something else.
+    """
+    others = sorted(set(group.keys()) & set(_NAMES))
+    if others and group.attrs.get("format") != _FORMAT:
+        raise ValueError(
+            f"sink holds {others[0]!r} already, which embed_dataset has not written: name another"
+            " path or group."
+        )
+    group.attrs.update({"format": _FORMAT, "state": "being created"})
+    n_features = embedded.shape[1]
+    n_chunks = -(-n_windows // chunk_size)
+    group.create_array(
+        "embedding",
+        shape=(n_windows, n_features),
+        chunks=(chunk_size, n_features),
+        dtype=embedded.dtype,
+        overwrite=True,
+    )
+    group.create_array(
+        "done", shape=(n_chunks,), chunks=(min(n_chunks, _MARKS),), dtype="bool", overwrite=True
+    )
+    for name, values in ({"sample": embedded} | places).items():
+        group.create_array(name, data=values, overwrite=True)
+    # Last, as from now on the arrays are relied on.
+    group.attrs.update({"source": fingerprint, "recordings": names, "state": "begun"})
+
+
+def check_same(group: Any, fingerprint: str, embedded: NDArray[Any], chunk_size: int | None) -> int:
+    """Raise unless a group was begun with this source and transformer; return its chunk size.
+
+    Parameters
+    ----------
+    group : zarr.Group
+        A group that is begun.
+    fingerprint : str
+        Digest of the source.
+    embedded : ndarray of shape (n_sampled, n_features)
+        Embeddings of a sample of the source.
+    chunk_size : int or None
+        Number of windows in a chunk, if the caller says.
+
+    Returns
+    -------
+    int
+        Number of windows in a chunk of the group.
+
+    Raises
+    ------
+    ValueError
+        If the source, the transformer or `chunk_size` is another.
+    """
+    remedy = "Name another sink, or delete this one."
+    if group.attrs["source"] != fingerprint:
+        raise ValueError(
+            f"sink was begun with another source, or its windows have changed. {remedy}"
+        )
+    before = group["sample"][:]
+    # Another processor may round otherwise; another transformer is further away.
+    near = 1e-3 * np.abs(before).max(initial=0.0)
+    if before.shape != embedded.shape or not np.allclose(before, embedded, rtol=1e-3, atol=near):
+        raise ValueError(
+            "sink was begun with another transformer: a sample of the source has other embeddings."
+            f" {remedy}"
+        )
+    present = int(group["embedding"].chunks[0])
+    if chunk_size is not None and chunk_size != present:
+        raise ValueError(
+            f"sink was begun with chunk_size={present}, got {chunk_size}: leave chunk_size out."
+            f" {remedy}"
+        )
+    return present

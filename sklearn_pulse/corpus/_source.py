@@ -1,0 +1,198 @@
+"""Windows of a corpus, read a part at a time."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from .._parameters import check_option
+from ..windows import LazyWindows, RecordingFile, RecordingWindows, open_recordings, sliding_windows
+
+_CHUNK_BYTES = 2**24  # of float32 windows in a chunk
+_MOST_WINDOWS = 4096  # in a chunk
+_N_SAMPLED = 8  # windows by which a source is known
+
+
+class DaskWindows(LazyWindows):
+    """Windows of a Dask array, computed a block at a time.
+
+    Parameters
+    ----------
+    array : dask.array.Array of shape (n_windows, n_timesteps, n_channels)
+        The windows.
+
+    Attributes
+    ----------
+    shape : tuple of int
+        Shape of the array.
+    """
+
+    def __init__(self, array: Any) -> None:
+        self.array = array.rechunk(dict.fromkeys(range(1, array.ndim), -1))
+        self.shape = array.shape
+        self._ends = np.cumsum(self.array.chunks[0])
+        self._last: tuple[int, Any] = (-1, None)  # number and values of the last block
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave out the block that is in memory."""
+        return self.__dict__ | {"_last": (-1, None)}
+
+    def take(self, indices: ArrayLike) -> NDArray[np.float32]:
+        """Compute the blocks that hold selected windows, and return these windows."""
+        numbers = np.asarray(indices)
+        blocks = np.searchsorted(self._ends, numbers, side="right")
+        windows = np.empty((len(numbers), *self.shape[1:]), dtype=np.float32)
+        for block in np.unique(blocks).tolist():
+            rows = blocks == block
+            first = self._ends[block] - self.array.chunks[0][block]
+            with np.errstate(over="ignore"):  # an infinity is an error that names the window
+                windows[rows] = self._block(block)[numbers[rows] - first]
+        return windows
+
+    def _block(self, number: int) -> Any:
+        """Compute a block, or return the last block again."""
+        if self._last[0] != number:
+            self._last = (-1, None)  # two blocks are never in memory
+            self._last = (number, np.asarray(self.array.blocks[number].compute()))
+        return self._last[1]
+
+    def observed_windows(self) -> NDArray[np.bool_] | None:
+        """Find the windows that have a time step whose channels are all finite."""
+        import dask
+        import dask.array as da
+
+        with np.errstate(over="ignore"):
+            values = self.array.astype(np.float32)
+            infinite, observed = dask.compute(
+                da.isinf(values).any(), da.isfinite(values).all(axis=2).any(axis=1)
+            )
+        return None if infinite else np.asarray(observed)
+
+
+def is_dask(source: Any) -> bool:
+    """Return whether a source is a Dask array, without importing Dask."""
+    return type(source).__module__.startswith("dask.array") and hasattr(source, "dask")
+
+
+def as_source(
+    source: Any, length: int | None = None, stride: int | None = None, input_layout: str = "ntc"
+) -> Any:
+    """Return windows that are read in parts: a Dask array, an array or lazy windows.
+
+    Parameters
+    ----------
+    source : path-like, dask.array.Array, ndarray or LazyWindows
+        Folder of recordings, or windows.
+    length : int or None, default=None
+        Number of time steps of a window, for a folder alone.
+    stride : int or None, default=None
+        Number of time steps between windows, for a folder alone. None means `length`.
+    input_layout : {"ntc", "nct"}, default="ntc"
+        Order of the axes of the files of a folder.
+
+    Returns
+    -------
+    dask.array.Array, ndarray or LazyWindows
+        The windows.
+
+    Raises
+    ------
+    TypeError
+        If the source is of another kind.
+    ValueError
+        If `length` is missing for a folder, or given with windows.
+    """
+    check_option("input_layout", input_layout, ("ntc", "nct"))
+    if isinstance(source, str | os.PathLike):
+        if length is None:
+            raise ValueError(
+                "length is missing: source is a folder of recordings, and length is the number of"
+                " time steps of a window."
+            )
+        recordings = open_recordings(source, input_layout=input_layout)
+        return sliding_windows(recordings, length, stride, lazy=True).X
+    for name, value in (("length", length), ("stride", stride)):
+        if value is not None:
+            raise ValueError(
+                f"{name}={value} is for a folder of recordings, and source holds windows already:"
+                f" leave {name} out."
+            )
+    if is_dask(source):
+        if not np.isfinite(source.shape).all():
+            raise ValueError(
+                "source is a Dask array of unknown shape: call source.compute_chunk_sizes() first."
+            )
+    elif not isinstance(source, np.ndarray | LazyWindows):
+        raise TypeError(
+            "source must be a folder, a Dask array, an array or lazy windows, got"
+            f" {type(source).__name__}."
+        )
+    if source.ndim < 2 if not isinstance(source, LazyWindows) else False:
+        raise ValueError(f"source must hold windows, got shape {source.shape}.")
+    if not source.shape[0]:
+        raise ValueError("source holds no window.")
+    return source
+
+
+def default_chunk(source: Any) -> int:
+    """Return how many windows to read at a time: a block of Dask's, or 16 MiB and at most 4096."""
+    if is_dask(source):
+        return int(source.chunksize[0])
+    fitting = _CHUNK_BYTES // (4 * int(np.prod(source.shape[1:])))
+    return int(min(max(fitting, 1), _MOST_WINDOWS, source.shape[0]))
+
+
+def read(source: Any, index: slice) -> Any:
+    """Read consecutive windows; lazy windows that can be selected stay lazy."""
+    if is_dask(source):
+        return np.asarray(source[index].compute())
+    if isinstance(source, LazyWindows) and not hasattr(source, "__getitem__"):
+        return source.take(np.arange(index.start, index.stop))
+    return source[index]
+
+
+def sampled(source: Any) -> NDArray[Any]:
+    """Read a few windows that are spread over the source."""
+    n = source.shape[0]
+    numbers = np.unique(np.linspace(0, n - 1, _N_SAMPLED).astype(np.intp))
+    return np.concatenate([np.asarray(read(source, slice(i, i + 1))) for i in numbers.tolist()])
+
+
+def fingerprint(source: Any, windows: NDArray[Any]) -> str:
+    """Return a digest of a source: its shape, places of windows, names of files, and a sample.
+
+    Parameters
+    ----------
+    source : dask.array.Array, ndarray or LazyWindows
+        The windows.
+    windows : ndarray
+        Windows of :func:`sampled`.
+
+    Returns
+    -------
+    str
+        The digest. A folder may be moved.
+    """
+    digest = hashlib.blake2b(digest_size=16)
+    digest.update(repr((tuple(source.shape), windows.shape, str(windows.dtype))).encode())
+    digest.update(np.ascontiguousarray(windows).data)
+    digest.update("\n".join(file_names(source)).encode())
+    for places in (getattr(source, "recording", None), getattr(source, "start", None)):
+        if places is not None:
+            digest.update(np.ascontiguousarray(places).data)
+    return digest.hexdigest()
+
+
+def file_names(source: Any) -> list[str]:
+    """Return the paths of recordings in files, relative to their common folder."""
+    if not isinstance(source, RecordingWindows):
+        return []
+    files = [x.path for x in source.recordings if isinstance(x, RecordingFile)]
+    if not files:
+        return []
+    root = os.path.commonpath([path.parent for path in files])
+    return [path.relative_to(root).as_posix() for path in files]

@@ -1,0 +1,192 @@
+"""Sums over pieces of windows, which any process may compute."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+from threadpoolctl import threadpool_limits
+
+from .._data._validation import CheckedWindows
+from .._threads import threads
+from ._base import check_features, overflow_is_found
+from ._moments import HalfSums, PairedWindows, RecordingSums, half_sums, recording_sums
+from ._stack import CHUNK, FeatureStack, PartOfWindows
+
+_PIECE = 16 * CHUNK  # least number of windows in a piece
+_MOST_PIECES = 1024  # the sums of a piece are larger than the windows of a small piece
+
+Sums = TypeVar("Sums")
+Views = tuple[NDArray[np.float64], ...]
+# From a function, its shared arguments and its calls to the results, in the order of the calls.
+Run = Callable[[Callable[..., Any], Sequence[Any], Sequence[tuple[Any, ...]]], Iterable[Any]]
+
+
+def in_turn(
+    function: Callable[..., Sums], shared: Sequence[Any], calls: Sequence[tuple[Any, ...]]
+) -> Iterator[Sums]:
+    """Call a function in this process, each time with the shared arguments first.
+
+    Parameters
+    ----------
+    function : callable
+        The function.
+    shared : sequence
+        First arguments of every call.
+    calls : sequence of tuple
+        Further arguments of each call.
+
+    Yields
+    ------
+    Any
+        The results in order.
+    """
+    for call in calls:
+        yield function(*shared, *call)
+
+
+def pieces_of(n: int) -> list[slice]:
+    """Divide the numbers 0 to n - 1 into pieces that depend on n alone.
+
+    Sums over the pieces, added in order, have the same bits whoever computes them.
+
+    Parameters
+    ----------
+    n : int
+        Number of windows.
+
+    Returns
+    -------
+    list of slice
+        The pieces in order.
+
+    Examples
+    --------
+    >>> pieces_of(5000)
+    [slice(0, 4096, None), slice(4096, 5000, None)]
+    """
+    size = _PIECE * max(1, -(-n // (_PIECE * _MOST_PIECES)))
+    return [slice(first, min(first + size, n)) for first in range(0, n, size)]
+
+
+def with_neighbour(piece: slice, follows: NDArray[np.bool_]) -> slice:
+    """Extend a piece by the window before it, if the first window of the piece follows that."""
+    return slice(piece.start - 1, piece.stop) if follows[piece.start] else piece
+
+
+@contextmanager
+def limited_threads(number: int | None) -> Iterator[None]:
+    """Compute on `number` threads, in PyTorch and in the linear algebra of numpy."""
+    with threads(number), threadpool_limits(number, user_api="blas"):
+        yield
+
+
+class FeaturesOfViews:
+    """Principal components of views of windows, computed a few windows at a time.
+
+    Parameters
+    ----------
+    stacks : sequence of FeatureStack
+        Fitted stack of each view.
+    parts : sequence of CheckedWindows or PartOfWindows
+        The views.
+    num_threads : int or None
+        Number of threads to compute on.
+    """
+
+    def __init__(
+        self,
+        stacks: Sequence[FeatureStack],
+        parts: Sequence[CheckedWindows | PartOfWindows],
+        num_threads: int | None,
+    ) -> None:
+        self.stacks, self.parts, self.num_threads = stacks, parts, num_threads
+
+    def of(self, index: NDArray[np.intp]) -> Iterator[Views]:
+        """Yield the features of windows, chunk by chunk."""
+        for first in range(0, len(index), CHUNK):
+            rows = index[first : first + CHUNK]
+            features = []
+            for stack, part in zip(self.stacks, self.parts, strict=True):
+                features.append(stack.project(part.take(rows)))
+                check_features(features[-1], part, rows)
+            yield tuple(part.astype(np.float64) for part in features)
+
+
+class FeaturesOfSample:
+    """Principal components of views of windows that were computed before.
+
+    Parameters
+    ----------
+    sample : ndarray of int of shape (n,)
+        Numbers of the windows.
+    rows : sequence of ndarray of shape (n, r)
+        Features of each view.
+    num_threads : int or None
+        Number of threads to compute on.
+    """
+
+    def __init__(
+        self,
+        sample: NDArray[np.intp],
+        rows: Sequence[NDArray[np.float32]],
+        num_threads: int | None,
+    ) -> None:
+        self.rows, self.num_threads = rows, num_threads
+        self.place = np.zeros(sample.max() + 1, dtype=np.intp)
+        self.place[sample] = np.arange(len(sample))
+
+    def of(self, index: NDArray[np.intp]) -> Iterator[Views]:
+        """Yield the features of windows as one chunk."""
+        yield tuple(rows[self.place[index]].astype(np.float64) for rows in self.rows)
+
+
+def sums_of_recordings(
+    views: FeaturesOfViews | FeaturesOfSample, index: NDArray[np.intp], windows: PairedWindows
+) -> RecordingSums:
+    """Sum over a piece of windows in the order of their recordings.
+
+    Parameters
+    ----------
+    views : FeaturesOfViews or FeaturesOfSample
+        The features.
+    index : ndarray of int of shape (n,) or (n + 1,)
+        Numbers of the windows; the window before the piece comes first if it is needed.
+    windows : PairedWindows
+        Recordings and pairs of the n windows.
+
+    Returns
+    -------
+    RecordingSums
+        The sums.
+    """
+    n_before = len(index) - len(windows.recording)
+    with limited_threads(views.num_threads), overflow_is_found():
+        before = next(views.of(index[:n_before]))[0] if n_before else None
+        return recording_sums((f for (f,) in views.of(index[n_before:])), windows, before)
+
+
+def sums_of_halves(
+    views: FeaturesOfViews | FeaturesOfSample, index: NDArray[np.intp], fold: NDArray[np.intp]
+) -> HalfSums:
+    """Sum over a piece of windows and their halves.
+
+    Parameters
+    ----------
+    views : FeaturesOfViews or FeaturesOfSample
+        The features of the windows and of their halves.
+    index : ndarray of int of shape (n,)
+        Numbers of the windows.
+    fold : ndarray of int of shape (n,)
+        Fold of each window.
+
+    Returns
+    -------
+    HalfSums
+        The sums.
+    """
+    with limited_threads(views.num_threads), overflow_is_found():
+        return half_sums(views.of(index), fold)

@@ -1,0 +1,164 @@
+"""Recordings in files, which are opened only while windows are read."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+from .._parameters import check_option
+
+_LAYOUTS = ("ntc", "nct")
+
+
+class RecordingFile:
+    """Recording in a file of NumPy, which is mapped into memory only while it is read.
+
+    A pickle holds the path and no values, so that a worker of a cluster reads the file itself. Any
+    number of recordings takes no file handle and no address space.
+
+    Parameters
+    ----------
+    path : path-like
+        The file, written by :func:`numpy.save`: one recording of shape (n_timesteps, n_channels),
+        or (n_timesteps,) if it has one channel.
+    input_layout : {"ntc", "nct"}, default="ntc"
+        Order of the axes of a 2-D file: "nct" is (n_channels, n_timesteps).
+
+    Attributes
+    ----------
+    path : pathlib.Path
+        The file, as an absolute path.
+    shape : tuple of int
+        Shape of the recording, (n_timesteps, n_channels).
+    dtype : numpy.dtype
+        Data type of the values in the file.
+
+    Raises
+    ------
+    OSError
+        If the file cannot be opened.
+    ValueError
+        If the file holds no recording.
+
+    See Also
+    --------
+    open_recordings : Open all recordings of a folder.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import numpy as np
+    >>> from sklearn_pulse.windows import RecordingFile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     np.save(f"{folder}/anna.npy", np.zeros((3, 100)))
+    ...     RecordingFile(f"{folder}/anna.npy", input_layout="nct").shape
+    (100, 3)
+    """
+
+    shape: tuple[int, int]
+    dtype: np.dtype[Any]
+    ndim = 2
+
+    def __init__(self, path: str | os.PathLike[str], input_layout: str = "ntc") -> None:
+        self.path = Path(path).absolute()
+        self.input_layout = check_option("input_layout", input_layout, _LAYOUTS)
+        values = self._opened()
+        self.shape, self.dtype = (values.shape[0], values.shape[1]), values.dtype
+
+    def _opened(self) -> NDArray[Any]:
+        """Map the file into memory, as an array of shape (n_timesteps, n_channels)."""
+        try:
+            values = np.load(self.path, mmap_mode="r", allow_pickle=False)
+        except (ValueError, EOFError) as error:
+            raise ValueError(f"{self.path} is no complete file of numpy.save: {error}") from error
+        if not isinstance(values, np.ndarray) or values.ndim not in (1, 2):
+            found = f"shape {values.shape}" if hasattr(values, "shape") else "an archive"
+            raise ValueError(
+                f"{self.path} must hold one recording of shape (n_timesteps, n_channels) or"
+                f" (n_timesteps,), got {found}: save each recording in a file of its own."
+            )
+        if values.dtype.kind not in "biuf":
+            raise ValueError(
+                f"{self.path} must hold real numbers, got dtype {values.dtype}: save float32."
+            )
+        if values.ndim == 1:
+            return np.asarray(values)[:, np.newaxis]
+        return np.asarray(values.T if self.input_layout == "nct" else values)
+
+    def __len__(self) -> int:
+        """Return the number of time steps."""
+        return self.shape[0]
+
+    @property
+    def nbytes(self) -> int:
+        """Number of bytes of the values."""
+        return self.shape[0] * self.shape[1] * self.dtype.itemsize
+
+    def __repr__(self) -> str:
+        """Name the file and the shape."""
+        return f"RecordingFile({str(self.path)!r}, shape={self.shape})"
+
+    def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> NDArray[Any]:
+        """Map the file into memory (numpy's array protocol)."""
+        values = self._opened()
+        if (values.shape, values.dtype) != (self.shape, self.dtype):
+            raise ValueError(
+                f"{self.path} held shape {self.shape} and {self.dtype} when it was opened, and now"
+                f" holds {values.shape} and {values.dtype}: open the recordings again."
+            )
+        if dtype is not None:
+            values = values.astype(dtype, copy=False)
+        return values.copy() if copy else values
+
+
+def open_recordings(
+    folder: str | os.PathLike[str], *, input_layout: str = "ntc"
+) -> list[RecordingFile]:
+    """Open the recordings of a folder, without reading them.
+
+    Parameters
+    ----------
+    folder : path-like
+        Folder with a file ``*.npy`` per recording, also in folders below it. A file holds one
+        recording of shape (n_timesteps, n_channels), or (n_timesteps,) if it has one channel.
+    input_layout : {"ntc", "nct"}, default="ntc"
+        Order of the axes of the files: "nct" is (n_channels, n_timesteps).
+
+    Returns
+    -------
+    list of RecordingFile
+        The recordings in the order of their paths. All functions that cut windows take them;
+        with ``lazy=True`` no recording is read before its windows are.
+
+    Raises
+    ------
+    OSError
+        If the folder or a file cannot be opened.
+    ValueError
+        If the folder holds no recording, or a file holds none.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import numpy as np
+    >>> from sklearn_pulse.windows import open_recordings, sliding_windows
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     for name in ("anna", "ben"):
+    ...         np.save(f"{folder}/{name}.npy", np.zeros((100, 3)))
+    ...     X = sliding_windows(open_recordings(folder), length=25, lazy=True).X
+    ...     X.shape, np.asarray(X[:2]).shape
+    ((8, 25, 3), (2, 25, 3))
+    """
+    root = Path(folder)
+    if not root.is_dir():
+        raise NotADirectoryError(f"folder={str(folder)!r} is no folder: name one with .npy files.")
+    paths = sorted(root.rglob("*.npy"), key=lambda path: path.relative_to(root).parts)
+    if not paths:
+        raise ValueError(
+            f"folder={str(folder)!r} holds no file *.npy: save each recording there by numpy.save."
+        )
+    return [RecordingFile(path, input_layout) for path in paths]

@@ -1,0 +1,263 @@
+"""Corpora are embedded chunk by chunk, resumably, with the bits of `transform`."""
+
+import threading
+
+import joblib
+import numpy as np
+import pytest
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.exceptions import NotFittedError
+from sklearn.linear_model import Ridge
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from sklearn_pulse import CrossPredictionTransformer, RandomEncoderTransformer
+from sklearn_pulse.corpus import embed_dataset, fit_dataset
+from sklearn_pulse.corpus._spread import spread
+from sklearn_pulse.features import StatisticsTransformer
+from sklearn_pulse.windows import LazyWindows, sliding_windows
+from tests.helpers import SMALL, SMALL_ENCODER, make_windows
+
+zarr = pytest.importorskip("zarr")
+da = pytest.importorskip("dask.array")
+X, _ = make_windows(20)
+STATISTICS = StatisticsTransformer().fit(X)
+CLOSED_FORM = {k: v for k, v in SMALL.items() if k in CrossPredictionTransformer._get_param_names()}
+
+
+class Killing(TransformerMixin, BaseEstimator):
+    """Statistics, until a number of windows was seen."""
+
+    def __init__(self, left):
+        self.left = left
+
+    def transform(self, windows):
+        if len(windows) > 1 or not isinstance(windows, np.ndarray):  # no sample
+            self.left -= len(windows)
+        if self.left < 0:
+            raise KeyboardInterrupt
+        return STATISTICS.transform(windows)
+
+
+class Counted(LazyWindows):
+    """Windows that note how many of them are read at a time, and in all."""
+
+    shape = X.shape
+    ndim = 3
+
+    def __init__(self):
+        self.read = []
+
+    def take(self, indices):
+        self.read.append(len(indices))
+        return X[indices]
+
+
+@pytest.fixture
+def folder(tmp_path):
+    rng = np.random.default_rng(0)
+    recordings = [rng.normal(size=(n, 2)).astype(np.float32) for n in (70, 40, 90)]
+    (tmp_path / "recordings" / "b").mkdir(parents=True)
+    for name, recording in zip(("a", "b/0", "b/1"), recordings, strict=True):
+        np.save(tmp_path / "recordings" / f"{name}.npy", recording)
+    return tmp_path / "recordings", recordings
+
+
+def test_every_source_has_the_bits_of_transform(tmp_path, folder):
+    path, recordings = folder
+    w = sliding_windows(recordings, 16, 8)
+    pipeline = make_pipeline(
+        RandomEncoderTransformer(**SMALL_ENCODER, random_state=0), StandardScaler()
+    )
+    pipeline.fit(w.X)
+    expected = pipeline.transform(w.X)
+    lazy = sliding_windows(recordings, 16, 8, lazy=True).X
+    blocks = da.from_array(w.X, chunks=(7, 8, 2))
+    sources = {"array": w.X, "lazy": lazy, "dask": blocks, "named": str(path)}
+    for name, source in sources.items():
+        cut = {"length": 16, "stride": 8} if name == "named" else {}
+        sink = zarr.open_group(tmp_path / name) if name == "array" else tmp_path / name
+        group = embed_dataset(
+            pipeline, source, sink, chunk_size=None if name == "dask" else 6, **cut
+        )
+        np.testing.assert_array_equal(group["embedding"][:], expected)
+        assert group["embedding"].chunks[0] == (7 if name == "dask" else 6)
+        assert group["done"][:].all()
+    np.testing.assert_array_equal(group["recording"][:], w.recording)
+    np.testing.assert_array_equal(group["start"][:], w.start)
+    assert group.attrs["recordings"] == ["a.npy", "b/0.npy", "b/1.npy"]
+
+
+@pytest.mark.parametrize("shape", [(20, 16), (20, 2, 8, 2)])
+def test_tables_and_bags(tmp_path, shape):
+    values = np.resize(X, shape)
+    statistics = StatisticsTransformer().fit(values)
+    group = embed_dataset(statistics, da.from_array(values, chunks=8), tmp_path / "z")
+    np.testing.assert_array_equal(group["embedding"][:], statistics.transform(values))
+
+
+def test_a_killed_run_goes_on(tmp_path):
+    with pytest.raises(KeyboardInterrupt):
+        embed_dataset(Killing(19), X, tmp_path / "z", chunk_size=4)
+    group = zarr.open_group(tmp_path / "z")
+    done = group["done"][:]
+    assert done.any() and not done.all()
+    # What was being written when the kill came: a file that is cut short.
+    number = int(np.flatnonzero(~done)[0])
+    chunk = tmp_path / "z" / "embedding" / "c" / str(number) / "0"
+    chunk.parent.mkdir(parents=True, exist_ok=True)
+    chunk.write_bytes(b"half")
+    embed_dataset(STATISTICS, X, tmp_path / "z")
+    np.testing.assert_array_equal(group["embedding"][:], STATISTICS.transform(X))
+    assert group["done"][:].all()
+
+
+def test_complete_chunks_are_not_read_again(tmp_path):
+    with pytest.raises(KeyboardInterrupt):
+        embed_dataset(Killing(19), Counted(), tmp_path / "z", chunk_size=4)
+    n_done = int(zarr.open_group(tmp_path / "z")["done"][:].sum())
+    source = Counted()
+    embed_dataset(STATISTICS, source, tmp_path / "z")
+    assert sum(source.read) == 8 + 20 - 4 * n_done  # 8 windows know the source again
+    assert max(source.read) == 4
+
+
+def test_a_sink_that_was_half_created_is_created_again(tmp_path, monkeypatch):
+    create = zarr.Group.create_array
+
+    def killed(self, name, **settings):
+        if name == "sample":
+            raise KeyboardInterrupt
+        return create(self, name, **settings)
+
+    monkeypatch.setattr(zarr.Group, "create_array", killed)
+    with pytest.raises(KeyboardInterrupt):
+        embed_dataset(STATISTICS, X, tmp_path / "z")
+    monkeypatch.undo()
+    group = embed_dataset(STATISTICS, X, tmp_path / "z")
+    np.testing.assert_array_equal(group["embedding"][:], STATISTICS.transform(X))
+
+
+def test_another_run_is_refused(tmp_path):
+    embed_dataset(STATISTICS, X, tmp_path / "z", chunk_size=4)
+    other = make_pipeline(STATISTICS, StandardScaler()).fit(X)
+    with pytest.raises(ValueError, match="begun with another transformer: .* delete this one"):
+        embed_dataset(other, X, tmp_path / "z")
+    with pytest.raises(ValueError, match="begun with another source"):
+        embed_dataset(STATISTICS, X + 1, tmp_path / "z")
+    with pytest.raises(ValueError, match="begun with another source"):
+        embed_dataset(STATISTICS, X[:19], tmp_path / "z")
+    with pytest.raises(ValueError, match="begun with chunk_size=4, got 5"):
+        embed_dataset(STATISTICS, X, tmp_path / "z", chunk_size=5)
+    foreign = zarr.open_group(tmp_path / "foreign")
+    foreign.create_array("embedding", data=np.zeros(3))
+    with pytest.raises(ValueError, match="holds 'embedding' already, which embed_dataset has not"):
+        embed_dataset(STATISTICS, X, foreign)
+
+
+def test_refusals(tmp_path, folder):
+    sink = tmp_path / "z"
+    with pytest.raises(ValueError, match="length is missing"):
+        embed_dataset(STATISTICS, folder[0], sink)
+    with pytest.raises(ValueError, match="length=16 is for a folder"):
+        embed_dataset(STATISTICS, X, sink, length=16)
+    with pytest.raises(TypeError, match="source must be a folder, a Dask array"):
+        embed_dataset(STATISTICS, X.tolist(), sink)
+    with pytest.raises(TypeError, match="sink must be a path or a zarr.Group, got int"):
+        embed_dataset(STATISTICS, X, 3)
+    with pytest.raises(ValueError, match="source holds no window"):
+        embed_dataset(STATISTICS, X[:0], sink)
+    with pytest.raises(ValueError, match="chunk_size"):
+        embed_dataset(STATISTICS, X, sink, chunk_size=0)
+    with pytest.raises(NotFittedError):
+        embed_dataset(StatisticsTransformer(), X, sink)
+    with pytest.raises(ValueError, match="in the memory of this process"):
+        embed_dataset(STATISTICS, X, zarr.open_group(zarr.storage.MemoryStore()), n_jobs=2)
+    with pytest.raises(ValueError, match="needs a row of features per window"):
+        embed_dataset(FunctionOf(np.ravel), X, sink)
+    with pytest.raises(
+        TypeError, match="fit_dataset takes a CrossPredictionTransformer, got Ridge"
+    ):
+        fit_dataset(Ridge(), X)
+
+
+class FunctionOf(TransformerMixin, BaseEstimator):
+    def __init__(self, function):
+        self.function = function
+
+    def transform(self, windows):
+        return self.function(windows)
+
+
+def test_an_error_says_in_which_windows(tmp_path):
+    broken = X.copy()
+    broken[9, 3] = np.inf
+    with pytest.raises(
+        ValueError, match="windows 8 to 11 of source .sample 0 is window 8.: .*first in sample 1"
+    ):
+        embed_dataset(STATISTICS, broken, tmp_path / "z", chunk_size=4)
+
+
+def test_progress(tmp_path, capsys):
+    embed_dataset(STATISTICS, X, tmp_path / "z", chunk_size=4, verbose=1)
+    assert "20.0/20.0" in capsys.readouterr().err
+
+
+def test_few_calls_are_under_way():
+    begun, finished, largest = [], [], []
+
+    def calls():
+        for number in range(40):
+            begun.append(number)
+            largest.append(len(begun) - len(finished))
+            yield (number,)
+
+    lock = threading.Lock()
+
+    def work(factor, number):
+        with lock:
+            finished.append(number)
+        return factor * number
+
+    with joblib.parallel_config("threading", n_jobs=2):
+        results = list(spread(work, [2], calls()))
+    assert results == [2 * number for number in range(40)]
+    assert max(largest) <= 2 * 2 + 1
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_the_closed_form_fits_on_dask_arrays_and_folders(monkeypatch, folder, known):
+    monkeypatch.setattr("sklearn_pulse._cross_prediction._SAMPLE", 10)
+    monkeypatch.setattr("sklearn_pulse.features._pieces._PIECE", 6)
+    path, recordings = folder
+    w = sliding_windows(recordings, 16, 8)
+    groups = w.recording if known else None
+    expected = CrossPredictionTransformer(**CLOSED_FORM).fit(w.X, groups=groups)
+    blocks = da.from_array(w.X, chunks=(4, 8, 1))
+    fitted = [fit_dataset(CrossPredictionTransformer(**CLOSED_FORM), blocks, groups=groups)]
+    if known:
+        fitted.append(
+            fit_dataset(CrossPredictionTransformer(**CLOSED_FORM), path, length=16, stride=8)
+        )
+    for cross in fitted:
+        assert cross.n_pairs_ == expected.n_pairs_
+        np.testing.assert_array_equal(cross.transform(w.X), expected.transform(w.X))
+
+
+def test_pieces_change_only_the_rounding(monkeypatch):
+    """Sums over pieces equal those over all windows, with recordings across pieces."""
+    windows, _ = make_windows(60, 16)
+    recording = np.repeat([0, 1, 2, 3, 4], [3, 1, 40, 7, 9])
+    fitted = []
+    for size in (4096, 7, 1):
+        monkeypatch.setattr("sklearn_pulse.features._pieces._PIECE", size)
+        fitted.append(CrossPredictionTransformer(**CLOSED_FORM).fit(windows, groups=recording))
+    for cross in fitted[1:]:
+        assert cross.kappa_ == pytest.approx(fitted[0].kappa_, rel=1e-9)
+        np.testing.assert_allclose(
+            cross.predictability_["blocks"]["minirocket"],
+            fitted[0].predictability_["blocks"]["minirocket"],
+            rtol=1e-6,
+        )
+        ours, theirs = (one._map @ one._map.T for one in (cross, fitted[0]))
+        np.testing.assert_allclose(ours, theirs, atol=1e-4 * np.abs(theirs).max())

@@ -1,0 +1,105 @@
+"""Recordings in files are opened only while they are read, and pickled as paths."""
+
+import pickle
+import sys
+
+import numpy as np
+import pytest
+
+from sklearn_pulse.preprocessing import WindowScaler
+from sklearn_pulse.windows import RecordingFile, open_recordings, sliding_windows
+
+RECORDING = np.random.default_rng(0).normal(size=(50, 3)).astype(np.float32)
+
+
+def test_windows_of_files_are_those_of_arrays(tmp_path):
+    arrays = [RECORDING, RECORDING[:30] + 1]
+    for layout, folder in (("ntc", tmp_path / "ntc"), ("nct", tmp_path / "nct")):
+        folder.mkdir()
+        for number, array in enumerate(arrays):
+            np.save(folder / f"{number}.npy", array if layout == "ntc" else array.T)
+        files = open_recordings(folder, input_layout=layout)
+        assert [file.shape for file in files] == [(50, 3), (30, 3)]
+        ours = sliding_windows(files, 8, 3, lazy=True, downsample=2).X
+        theirs = sliding_windows(arrays, 8, 3, downsample=2).X
+        np.testing.assert_array_equal(ours, theirs)
+        np.testing.assert_array_equal(ours[[3, 1]], theirs[[3, 1]])
+        assert ours.observed_windows().all()
+
+
+def test_one_channel(tmp_path):
+    np.save(tmp_path / "a.npy", RECORDING[:, 0])
+    (file,) = open_recordings(tmp_path)
+    assert (file.shape, len(file), file.nbytes) == ((50, 1), 50, 200)
+    np.testing.assert_array_equal(np.asarray(file), RECORDING[:, :1])
+    np.testing.assert_array_equal(np.asarray(file, dtype=float), RECORDING[:, :1].astype(float))
+
+
+def test_a_pickle_holds_paths(tmp_path):
+    long = np.zeros((100_000, 2), np.float32)
+    np.save(tmp_path / "a.npy", long)
+    X = sliding_windows(open_recordings(tmp_path), 1000, lazy=True).X
+    stored = pickle.dumps(X)
+    assert len(stored) < 10_000
+    np.testing.assert_array_equal(pickle.loads(stored), X)
+
+
+def test_the_size_says_what_a_pickle_holds(tmp_path):
+    """Dask sends large objects once, and small ones with each call."""
+    np.save(tmp_path / "a.npy", RECORDING)
+    in_memory = sliding_windows([RECORDING], 5, lazy=True).X
+    in_file = sliding_windows(open_recordings(tmp_path), 5, lazy=True).X
+    assert sys.getsizeof(in_memory) > RECORDING.nbytes > sys.getsizeof(in_file)
+    scaled = WindowScaler().fit(in_memory).transform(in_memory)
+    assert sys.getsizeof(scaled) > RECORDING.nbytes
+
+
+def test_a_file_that_changes_is_noticed(tmp_path):
+    np.save(tmp_path / "a.npy", RECORDING)
+    X = sliding_windows(open_recordings(tmp_path), 5, lazy=True).X
+    np.save(tmp_path / "a.npy", RECORDING[:20])
+    with pytest.raises(
+        ValueError, match=r"a.npy held shape \(50, 3\) .* open the recordings again"
+    ):
+        np.asarray(X)
+    (tmp_path / "a.npy").unlink()
+    with pytest.raises(FileNotFoundError, match="a.npy"):
+        np.asarray(X)
+
+
+@pytest.mark.parametrize(
+    ("content", "text"),
+    [
+        (np.zeros((2, 3, 4)), r"must hold one recording .* got shape \(2, 3, 4\)"),
+        (np.array(["a"]), "must hold real numbers"),
+        (np.array([{}], dtype=object), "is no complete file"),
+        (b"no file of numpy", "is no complete file"),
+        (b"", "is no complete file"),
+    ],
+    ids=["windows", "text", "objects", "other", "empty"],
+)
+def test_files_without_a_recording_are_named(tmp_path, content, text):
+    path = tmp_path / "a.npy"
+    if isinstance(content, bytes):
+        path.write_bytes(content)
+    else:
+        np.save(path, content, allow_pickle=True)
+    with pytest.raises(ValueError, match=f"a.npy {text}"):
+        open_recordings(tmp_path)
+
+
+def test_a_file_that_is_cut_short_is_named(tmp_path):
+    np.save(tmp_path / "a.npy", RECORDING)
+    whole = (tmp_path / "a.npy").read_bytes()
+    (tmp_path / "a.npy").write_bytes(whole[:-100])
+    with pytest.raises(ValueError, match="a.npy is no complete file"):
+        open_recordings(tmp_path)
+
+
+def test_folders_without_recordings(tmp_path):
+    with pytest.raises(NotADirectoryError, match="name one with .npy files"):
+        open_recordings(tmp_path / "missing")
+    with pytest.raises(ValueError, match="holds no file"):
+        open_recordings(tmp_path)
+    with pytest.raises(ValueError, match="input_layout"):
+        RecordingFile(tmp_path / "a.npy", input_layout="tnc")
