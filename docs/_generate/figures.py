@@ -129,7 +129,7 @@ def _arrow(x: int, start: int, end: int, text: str) -> str:
 def _label(text: str, x: float, y: float, taken: list[tuple[float, float, float, float]]) -> str:
     """Return the name of a point, at the first place near it where no other text or point is."""
     width = 6.5 * len(text)
-    for below in (4, 16, -8, 28, -20, 40):
+    for below in (4, -8, 16, -20, 28, 40):
         for start in (x + 8, x - 8 - width):
             box = (start, y + below - 10, start + width, y + below + 1)
             if start + width < _WIDTH and not any(_overlap(box, other) for other in taken):
