@@ -23,6 +23,7 @@ ROOMS = {
         "sklearn_pulse.plotting": "Pictures",
         "sklearn_pulse.panel": "Transformers of sktime",
         "sklearn_pulse.presets": "Published settings",
+        "sklearn_pulse.corpus": "Recordings larger than memory, and clusters",
         "sklearn_pulse.benchmark": "Comparison of methods",
         "sklearn_pulse.interop": "Weights of the published code",
         "sklearn_pulse.theory": "The graphs of Theorem 1",
