@@ -338,7 +338,7 @@ class REBARContrast(ContrastiveObjective):
     def _represent_parts(self, windows: Tensor, observed: Tensor | None) -> Tensor:
         """Embed windows; many windows part by part, whose activations are recomputed."""
         n_timesteps = windows.shape[1]
-        if len(windows) * n_timesteps <= _MAX_JOINT_STEPS or not torch.is_grad_enabled():
+        if len(windows) * n_timesteps <= _MAX_JOINT_STEPS:
             return self.represent(windows, observed)
         size = max(1, _PART_STEPS // n_timesteps)
         parts = windows.split(size)
@@ -350,6 +350,8 @@ class REBARContrast(ContrastiveObjective):
     @staticmethod
     def _recomputed(compute: Callable[..., Tensor], *arguments: Any) -> Tensor:
         """Compute without storing activations; the gradient computes them again."""
+        if not torch.is_grad_enabled():
+            return compute(*arguments)
         # Nothing draws from torch's global generator.
         return checkpoint(compute, *arguments, use_reentrant=False, preserve_rng_state=False)
 
@@ -367,7 +369,7 @@ class REBARContrast(ContrastiveObjective):
         for k in range(candidates.shape[1]):
             mask = None if candidates_observed is None else candidates_observed[:, k]
             column = candidates[:, k], mask, self._draw_seed(candidates.device)
-            if is_large and torch.is_grad_enabled():
+            if is_large:
                 columns.append(self._recomputed(self._represent_seeded, *column))
             else:
                 columns.append(self._represent_seeded(*column))
