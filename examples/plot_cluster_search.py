@@ -50,7 +50,7 @@ def make_search(folds, checkpoints):
         encoder_hidden_dim=16,
         encoder_depth=4,
         gru_hidden_dim=16,
-        max_epochs=5,
+        max_epochs=3,
         batch_size=32,
         num_threads=1,  # the number of threads decides how sums are rounded
         checkpoint_dir=checkpoints,  # a folder that all workers share: a killed fit goes on there
@@ -72,7 +72,7 @@ def main():
         (folder / "recordings").mkdir()
         states, people = write_recordings(folder / "recordings")
         recordings = open_recordings(folder / "recordings")
-        w = sliding_windows(recordings, 64, 32, y=states, groups=people, lazy=True)
+        w = sliding_windows(recordings, 64, 64, y=states, groups=people, lazy=True)
         folds = list(GroupKFold(3).split(w.X, w.y, w.groups))
         serial = make_search(folds, folder / "here").fit(w.X, w.y)
 
