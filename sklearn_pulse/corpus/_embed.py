@@ -59,7 +59,7 @@ def embed_dataset(
         windows and at most 4096.
     n_jobs : int or None, default=None
         Number of processes, as in joblib, where no Dask client is active. None means 1, or what
-        :func:`joblib.parallel_config` says.
+        ``joblib.parallel_config`` says.
     verbose : int, default=0
         Whether to show a progress bar.
 

@@ -49,7 +49,7 @@ def fit_dataset(
         Order of the axes of the files in a folder: "nct" is (n_channels, n_timesteps).
     n_jobs : int or None, default=None
         Number of processes, as in joblib, where no Dask client is active. None means 1, or what
-        :func:`joblib.parallel_config` says.
+        ``joblib.parallel_config`` says.
 
     Returns
     -------

@@ -62,12 +62,12 @@ class DaskWindows(LazyWindows):
 
     def observed_windows(self) -> NDArray[np.bool_] | None:
         """Find the windows that have a time step whose channels are all finite."""
-        import dask
         import dask.array as da
+        from dask.base import compute
 
         with np.errstate(over="ignore"):
             values = self.array.astype(np.float32)
-            infinite, observed = dask.compute(
+            infinite, observed = compute(
                 da.isinf(values).any(), da.isfinite(values).all(axis=2).any(axis=1)
             )
         return None if infinite else np.asarray(observed)
@@ -191,7 +191,8 @@ def file_names(source: Any) -> list[str]:
     """Return the paths of recordings in files, relative to their common folder."""
     if not isinstance(source, RecordingWindows):
         return []
-    files = [x.path for x in source.recordings if isinstance(x, RecordingFile)]
+    recordings: list[Any] = list(source.recordings)
+    files = [x.path for x in recordings if isinstance(x, RecordingFile)]
     if not files:
         return []
     root = os.path.commonpath([path.parent for path in files])

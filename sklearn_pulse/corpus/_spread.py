@@ -114,7 +114,7 @@ def spread(
         Further arguments of each call.
     n_jobs : int or None, default=None
         Number of processes, where no Dask client is active; None means 1, or what
-        :func:`joblib.parallel_config` says.
+        ``joblib.parallel_config`` says.
     ordered : bool, default=True
         Whether results come in the order of the calls, or as they are ready.
 

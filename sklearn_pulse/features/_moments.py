@@ -188,7 +188,9 @@ class PairedWindows(NamedTuple):
 
     def part(self, piece: slice) -> PairedWindows:
         """Return some of the windows."""
-        return PairedWindows(*(values[piece] for values in self))
+        return PairedWindows(
+            self.recording[piece], self.follows[piece], self.fold[piece], self.weight[piece]
+        )
 
 
 def paired_windows(recording: NDArray[np.intp], follows: NDArray[np.bool_]) -> PairedWindows:

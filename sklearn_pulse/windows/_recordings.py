@@ -31,7 +31,8 @@ def _as_real_array(values: Any, name: str) -> NDArray[Any]:
             "array per series, e.g. [part.to_numpy() for _, part in frame.groupby(level=0)]."
         )
     try:
-        array = values if isinstance(values, np.memmap | RecordingFile) else np.asarray(values)
+        is_file = isinstance(values, np.memmap | RecordingFile)
+        array: Any = values if is_file else np.asarray(values)
     except ValueError as error:
         raise ValueError(f"{name} cannot be read as an array: {error}") from error
     if array.dtype.kind not in "biuf":
