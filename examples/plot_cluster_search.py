@@ -86,7 +86,7 @@ def main():
         print("accuracy of the settings:", *scores[1].round(3))
         print("equal to the serial search:", np.array_equal(*scores))
         embedding = group["embedding"][:]
-        print(f"{len(embedding)} windows embedded in {len(group['done'])} chunks")
+        print(f"{len(embedding)} windows embedded in {group['done'].shape[0]} chunks")
 
     fig, ax = plt.subplots(figsize=(5, 4))
     EmbeddingDisplay.from_embedding(embedding, w.y, ax=ax)
