@@ -76,7 +76,7 @@ def main():
         folds = list(GroupKFold(3).split(w.X, w.y, w.groups))
         serial = make_search(folds, folder / "here").fit(w.X, w.y)
 
-        cluster = LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None)
+        cluster = LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0")
         with cluster, Client(cluster):
             # Every worker holds all that the fits need: the death of another one loses nothing.
             with dask_workers(w.X, w.y, folds):

@@ -67,6 +67,8 @@ _share = threading.local()  # of the threads, by `workers_only`
 
 def n_workers() -> int:
     """Return the number of calls that `run_side_by_side` runs at a time."""
+    if torch.compiler.is_compiling():  # a compiled network shares operations, as torch does
+        return 1
     return getattr(_share, "number", None) or torch.get_num_threads()
 
 

@@ -34,7 +34,7 @@ def client(tmp_path_factory):
         distributed.LocalCluster(
             n_workers=2,
             threads_per_worker=1,
-            dashboard_address=None,
+            dashboard_address=":0",
             local_directory=tmp_path_factory.mktemp("workers"),
         ) as cluster,
         distributed.Client(cluster) as client,

@@ -91,7 +91,7 @@ def test_commands_exist(page, monkeypatch, capsys):
             check_dask(words)
         else:
             assert (program, words[0]) == ("pip", "install")
-            assert words[1] in (".", "torch")
+            assert words[1] in (".", ".[all]", "torch")
 
 
 def test_extras_exist():

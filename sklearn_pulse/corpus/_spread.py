@@ -60,7 +60,7 @@ def dask_workers(*data: Any) -> Iterator[None]:
     >>> X, y = np.random.default_rng(0).normal(size=(20, 3)), np.arange(20) % 2
     >>> folds = list(KFold(2).split(X))
     >>> search = GridSearchCV(LogisticRegression(), {"C": [0.1, 1]}, cv=folds)
-    >>> with Client(processes=False, dashboard_address=None), dask_workers(X, y, folds):
+    >>> with Client(processes=False, dashboard_address=":0"), dask_workers(X, y, folds):
     ...     len(search.fit(X, y).cv_results_["params"])
     2
     """

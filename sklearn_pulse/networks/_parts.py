@@ -49,7 +49,7 @@ def run_parts(
     >>> weight.grad
     tensor([3., 3., 3.])
     """
-    if len(parts) == 1 or n_workers() == 1 or torch.compiler.is_compiling():
+    if len(parts) == 1 or n_workers() == 1:
         return [function(*part) for part in parts]
     weights = [weight for weight in weights if weight.requires_grad]
     tensors = [value for part in parts for value in part if isinstance(value, Tensor)]
