@@ -119,6 +119,7 @@ def test_an_interrupted_warm_run_resumes(tmp_path, monkeypatch):
     assert len(list(tmp_path.iterdir())) == 1
 
 
+@pytest.mark.slow
 def test_a_process_killed_at_any_moment_resumes(tmp_path):
     """A part of tests/deep/test_kills.py."""
     expected = outcome(RUNS["pulse"](None))

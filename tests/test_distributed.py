@@ -60,7 +60,9 @@ def assert_close(actual, expected, atol):
         np.testing.assert_allclose(actual, expected, rtol=0.0, atol=atol)
 
 
-@pytest.mark.parametrize("group", ["fits", "gradients of three"])
+@pytest.mark.parametrize(
+    "group", ["fits", pytest.param("gradients of three", marks=pytest.mark.slow)]
+)
 def test_gradients_are_those_of_one_process(outcome, group):
     """On the same batch, with the same draws, whatever the objective's parameters."""
     names = [name for name, *_ in ranks.cases()]

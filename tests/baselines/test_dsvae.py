@@ -239,6 +239,7 @@ def test_bfloat16():
         assert np.isfinite(dsvae(precision="bfloat16").fit_transform(windows)).all()
 
 
+@pytest.mark.slow
 def test_bfloat16_on_a_processor_that_has_no_lstm_for_it():
     """oneDNN is told to pass for a processor without AVX-512, in an interpreter of its own."""
     code = "from tests.baselines.test_dsvae import test_bfloat16; test_bfloat16()"

@@ -334,6 +334,7 @@ def smoothed_errors(errors):
 NOISE = 3 * np.random.default_rng(1).normal(size=(5, 6, 2)).astype(np.float32)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("every", [1, 2])
 def test_validation_plateau_follows_the_smoothed_error_of_validation(every):
     """The reconstruction alone: not the divergences, whose weight still rises."""

@@ -287,6 +287,7 @@ def test_every_method_with_a_released_code_has_a_row_for_it():
     assert "minirocket-published" not in all_methods()
 
 
+@pytest.mark.slow
 def test_every_method_runs_with_few_labels_too(tmp_path, monkeypatch):
     settings = {name: value for name, value in SMALL.items() if name not in FROM_THE_BUDGET}
     monkeypatch.setattr(presets, "get", lambda *args, **kwargs: settings)

@@ -94,6 +94,7 @@ def test_looks_at_test_parts_are_logged(toy, tmp_path):
     assert [look["split"] for look in Results(tmp_path).looks()] == ["test", "test"]
 
 
+@pytest.mark.slow
 def test_a_split_without_validation_part_trains_on_all_its_windows(tmp_path, monkeypatch):
     task = load_known()
     published = dataclasses.replace(task, split=np.where(task.split == "val", "train", task.split))

@@ -74,6 +74,7 @@ def test_every_system_of_the_table_at_every_noise_level():
     assert set(SYSTEMS) == {"lorenz", "thomas", "hindmarsh_rose"}
 
 
+@pytest.mark.slow
 def test_the_oracles_get_labels_and_the_seed_draws_the_task(tmp_path, toy, monkeypatch):
     seen = {}
     fit = PulseOracleTransformer.fit
