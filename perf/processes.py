@@ -8,10 +8,13 @@ not: it says what dividing a batch costs.
 from __future__ import annotations
 
 import json
+import os
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -40,7 +43,7 @@ class Clock(Callback):
         self.times_.append((time.perf_counter(), time.process_time()))
 
 
-def measure(n_processes: int, n_threads: int) -> None:
+def measure(n_processes: int, n_threads: int, folder: Path) -> None:
     """Train for a few steps and print the time of each, by the clock and of the processors."""
     size, clock = Size("har"), Clock()
     n = size.batch_size * (STEPS + WARM_UP + 1)
@@ -56,7 +59,8 @@ def measure(n_processes: int, n_threads: int) -> None:
     }
     fitted = PulseTransformer(**settings).fit(X.astype(np.float32))
     times = np.array(dict(fitted.net_.callbacks_)["Clock"].times_)
-    print(json.dumps(np.diff(times, axis=0)[WARM_UP:].T.tolist()), flush=True)
+    path = folder / f"{os.environ.get('RANK', '0')}.json"
+    path.write_text(json.dumps(np.diff(times, axis=0)[WARM_UP:].T.tolist()))
 
 
 def run(n_processes: int, n_threads: int) -> tuple[float, float]:
@@ -65,9 +69,11 @@ def run(n_processes: int, n_threads: int) -> tuple[float, float]:
     if n_processes > 1:
         launcher += ["-m", "torch.distributed.run", "--standalone"]
         launcher += ["--nproc-per-node", str(n_processes)]
-    command = [*launcher, "-m", "perf.processes", str(n_processes), str(n_threads)]
-    output = subprocess.run(command, check=True, capture_output=True, text=True).stdout
-    clocks, processors = zip(*map(json.loads, output.split("\n")[:n_processes]), strict=True)
+    with tempfile.TemporaryDirectory() as folder:
+        command = ["-m", "perf.processes", str(n_processes), str(n_threads), folder]
+        subprocess.run([*launcher, *command], check=True, capture_output=True)
+        results = [json.loads(path.read_text()) for path in sorted(Path(folder).iterdir())]
+    clocks, processors = zip(*results, strict=True)
     return statistics.median(clocks[0]), sum(map(statistics.median, processors))
 
 
@@ -93,7 +99,7 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    if len(sys.argv) == 3:
-        measure(int(sys.argv[1]), int(sys.argv[2]))
+    if len(sys.argv) == 4:
+        measure(int(sys.argv[1]), int(sys.argv[2]), Path(sys.argv[3]))
     else:
         main()
