@@ -8,6 +8,7 @@ import torch
 from perf.duel import devices, duel, has_bfloat16
 from perf.flops import engine_training, literal_training
 from perf.sizes import NAMES, Size
+from sklearn_pulse._threads import workers_only
 
 
 def make_step(module, x, starts, precision="float32"):
@@ -17,13 +18,16 @@ def make_step(module, x, starts, precision="float32"):
     if precision == "bfloat16":
         autocast = torch.autocast(x.device.type, dtype=torch.bfloat16)
 
+    in_parts = getattr(module, "computes_in_parts", False)
+
     def step():
-        optimizer.zero_grad()
-        with autocast:
-            loss = module(x=x, starts=starts)
-        loss.backward()
-        torch.nn.utils.clip_grad_value_(module.parameters(), 5.0)
-        optimizer.step()
+        with workers_only() if in_parts else contextlib.nullcontext():
+            optimizer.zero_grad()
+            with autocast:
+                loss = module(x=x, starts=starts)
+            loss.backward()
+            torch.nn.utils.clip_grad_value_(module.parameters(), 5.0)
+            optimizer.step()
 
     return step
 
