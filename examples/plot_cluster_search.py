@@ -81,7 +81,8 @@ def main():
             # Every worker holds all that the fits need: the death of another one loses nothing.
             with dask_workers(w.X, w.y, folds):
                 search = make_search(folds, folder / "there").fit(w.X, w.y)
-            group = embed_dataset(search.best_estimator_[0], w.X, folder / "embedding.zarr")
+            pulse, sink = search.best_estimator_[0], folder / "embedding.zarr"
+            group = embed_dataset(pulse, w.X, sink, chunk_size=32)
         scores = [s.cv_results_["mean_test_score"] for s in (serial, search)]
         print("accuracy of the settings:", *scores[1].round(3))
         print("equal to the serial search:", np.array_equal(*scores))
