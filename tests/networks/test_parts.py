@@ -93,6 +93,16 @@ def test_parts_run_in_threads_of_their_own_with_one_torch_thread():
     assert len({ident for ident, _ in results} | {threading.get_ident()}) == 3
 
 
+def test_threads_that_begin_later_have_the_number_of_the_caller():
+    found = []
+    with threads(2):
+        run_side_by_side([torch.get_num_threads] * 2)
+        later = threading.Thread(target=lambda: found.append(torch.get_num_threads()))
+        later.start()
+        later.join()
+    assert found == [2]
+
+
 def test_more_parts_than_threads_keep_their_order():
     with threads(2):
         assert run_side_by_side([lambda i=i: i for i in range(20)]) == list(range(20))
