@@ -24,6 +24,8 @@ class Budget:
         Maximum number of epochs of the supervised method; None keeps that of the preset.
     n_seeds : int
         Number of seeds, unless a run sets its own number.
+    precision : {"float32", "bfloat16"}, default="float32"
+        Parameter `precision` of the trained methods.
 
     Examples
     --------
@@ -37,6 +39,7 @@ class Budget:
     finetune_epochs: int
     supervised_epochs: int | None
     n_seeds: int
+    precision: str = "float32"
 
     def n_windows(self, length: int, part: str) -> int | None:
         """Return the maximum number of windows of a part.
@@ -59,7 +62,7 @@ class Budget:
         return max(2, n_windows if part == "train" else n_windows // 4)
 
     def pretraining(self, settings: dict[str, Any]) -> dict[str, Any]:
-        """Return the numbers of epochs of pre-training.
+        """Return the numbers of epochs of pre-training, and the precision.
 
         Parameters
         ----------
@@ -68,11 +71,13 @@ class Budget:
 
         Returns
         -------
-        dict of str to int
-            The parameters that hold numbers of epochs, one per stage, within the limit.
+        dict
+            The parameters that hold numbers of epochs, one per stage, within the limit; and
+            `precision`, if the method has it.
         """
         names = [name for name in ("max_epochs", "attention_epochs") if name in settings]
-        return {name: _at_most(settings[name], self.max_epochs) for name in names}
+        epochs = {name: _at_most(settings[name], self.max_epochs) for name in names}
+        return epochs | ({"precision": self.precision} if "precision" in settings else {})
 
     def supervised(self, settings: dict[str, Any]) -> dict[str, Any]:
         """Return the number of epochs of the supervised method.
@@ -84,14 +89,16 @@ class Budget:
 
         Returns
         -------
-        dict of str to int
-            The parameter `max_epochs`, within the limit.
+        dict
+            The parameter `max_epochs`, within the limit; and `precision`.
         """
-        return {"max_epochs": _at_most(settings["max_epochs"], self.supervised_epochs)}
+        epochs = _at_most(settings["max_epochs"], self.supervised_epochs)
+        return {"max_epochs": epochs, "precision": self.precision}
 
     def __str__(self) -> str:
         if self.max_timesteps is None:
-            return "all windows and epochs of the presets"
+            suffix = "" if self.precision == "float32" else f", in {self.precision}"
+            return "all windows and epochs of the presets" + suffix
         return (
             f"pre-training on windows of at most {self.max_timesteps:,} time steps together, for"
             f" at most {self.max_epochs} epochs per stage; {self.finetune_epochs} epochs of"
@@ -103,10 +110,11 @@ class Budget:
 
         Returns
         -------
-        dict of str to int or None
-            `max_timesteps` and `max_epochs`.
+        dict
+            `max_timesteps`, `max_epochs`, and `precision` unless it is float32.
         """
-        return {"max_timesteps": self.max_timesteps, "max_epochs": self.max_epochs}
+        limits = {"max_timesteps": self.max_timesteps, "max_epochs": self.max_epochs}
+        return limits if self.precision == "float32" else limits | {"precision": self.precision}
 
 
 def _at_most(value: int, limit: int | None) -> int:
@@ -120,4 +128,5 @@ BUDGETS = {
     "small": Budget(160_000, 10, 40, 40, 3),
     "medium": Budget(1_000_000, 30, 40, 100, 3),
     "full": Budget(None, None, 40, None, 5),
+    "full-bfloat16": Budget(None, None, 40, None, 5, "bfloat16"),
 }

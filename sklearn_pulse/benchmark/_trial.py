@@ -197,8 +197,8 @@ class Trial:
         settings = self.method.settings(self.preset)
         transformer = self.method.build(settings, self.seed, **self._options())
         checkpoints = folder.with_suffix(".checkpoints")
-        epochs = self.budget.pretraining(transformer.get_params())
-        transformer.set_params(**epochs, checkpoint_dir=checkpoints)
+        limits = self.budget.pretraining(transformer.get_params())
+        transformer.set_params(**limits, checkpoint_dir=checkpoints)
         cut = self.method.cut(self.preset)
         length = int(cut.get("length") or self.task.X.shape[1])
         take = self.task.labeled_windows if self.method.needs_labels else self._unlabeled

@@ -12,7 +12,7 @@ from sklearn.model_selection import cross_validate
 
 import sklearn_pulse.baselines
 from sklearn_pulse import FineTuneClassifier, PulseTransformer, RandomEncoderTransformer, presets
-from sklearn_pulse.benchmark import Cell, Execution, Results, _run, plan, run
+from sklearn_pulse.benchmark import BUDGETS, Cell, Execution, Results, _run, plan, run
 from sklearn_pulse.benchmark.__main__ import main
 from sklearn_pulse.benchmark._methods import all_methods, supervised, trained
 from sklearn_pulse.benchmark._protocols import PROTOCOLS
@@ -103,6 +103,29 @@ def test_pulse_is_trained_once_for_both_protocols(tmp_path, monkeypatch):
     assert len(few["scores"]["accuracy 1 %"]) == 5
     assert few["scores"]["accuracy 100 %"] == probe["scores"]["accuracy"]
     assert not list(tmp_path.rglob("*.checkpoints"))
+
+
+def test_the_precision_of_the_budget_is_that_of_training_and_of_the_record(tmp_path, monkeypatch):
+    precisions = []
+    fit = PulseTransformer.fit
+    monkeypatch.setattr(
+        PulseTransformer,
+        "fit",
+        lambda self, *args, **kwargs: (
+            precisions.append(self.precision) or fit(self, *args, **kwargs)
+        ),
+    )
+    half = dataclasses.replace(BUDGETS["smoke"], precision="bfloat16")
+    where = ("--dataset", "toy", "--method", "pulse", "untrained", "--seeds", "1")
+    assert command("linear-probe", *where, out=tmp_path) == 0
+    first = {r["cell"]["method"]: r["identity"]["budget"] for r in Results(tmp_path)}
+    monkeypatch.setitem(BUDGETS, "smoke", half)
+    assert command("linear-probe", *where, out=tmp_path) == 0  # another identity, so run again
+    second = {r["cell"]["method"]: r["identity"]["budget"] for r in Results(tmp_path)}
+    assert precisions == ["float32", "bfloat16"]
+    assert second == {"pulse": first["pulse"] | {"precision": "bfloat16"}, "untrained": None}
+    assert BUDGETS["full-bfloat16"] == dataclasses.replace(BUDGETS["full"], precision="bfloat16")
+    assert str(BUDGETS["full-bfloat16"]).endswith("of the presets, in bfloat16")
 
 
 def test_a_finished_cell_is_not_run_again_and_a_changed_one_is(tmp_path, monkeypatch):
