@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import os
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -13,10 +12,9 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
 
-from .._export import FORMATS, EncoderGraph, check_equal, program_of, write
+from .._export import FORMATS, check_equal, program_of, write
 from .._parameters import check_option, check_path
 from .._version import __version__
-from ..base import BaseEncoderTransformer
 from ._layers import last_layer, layer_of
 from ._load import steps_of
 
@@ -113,7 +111,7 @@ def export(
     place = _place_of_encoder(steps)
     encoder = steps[place]
     layers = [layer_of(step) for step in steps[:place]]
-    layers.append(EncoderGraph(copy.deepcopy(encoder.net_.module_).cpu()))
+    layers.append(encoder._as_graph())
     method, output = "transform", {"name": "embedding", "dims": ["batch", "feature"]}
     if place < len(steps) - 1:
         layers += [layer_of(step) for step in steps[place + 1 : -1]]
@@ -153,7 +151,7 @@ class Chain(nn.Module):
 
 def _place_of_encoder(steps: list[Any]) -> int:
     """Return the place of the only encoder of a chain."""
-    places = [i for i, step in enumerate(steps) if isinstance(step, BaseEncoderTransformer)]
+    places = [i for i, step in enumerate(steps) if hasattr(step, "_as_graph")]
     if len(places) != 1:
         names = ", ".join(type(step).__name__ for step in steps)
         raise TypeError(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
@@ -17,6 +18,7 @@ from torch import Tensor
 from .._data._batches import stream_blocks
 from .._data._pooling import pool_bags
 from .._data._validation import Block, CheckedWindows, check_windows
+from .._export import EncoderGraph
 from .._parameters import (
     check_boolean,
     check_integer,
@@ -317,45 +319,6 @@ class WindowEmbedder(
             weights[name] = value.detach().cpu().clone(memory_format=torch.contiguous_format)
         return weights
 
-    def export(
-        self,
-        path: str | os.PathLike[str],
-        *,
-        format: str = "onnx",
-        units: Sequence[str] | None = None,
-    ) -> dict[str, Any]:
-        """Write the encoder as a graph, for programs without Python.
-
-        The graph reads windows of shape (batch, n_timesteps, n_channels), float32, channels last,
-        where NaN is missing, and gives what `transform` gives. :func:`sklearn_pulse.export` does
-        the same for a pipeline, and says more.
-
-        Parameters
-        ----------
-        path : path-like
-            The file; an earlier file is replaced.
-        format : {"onnx", "torch"}, default="onnx"
-            "onnx" for onnxruntime and others, which needs the extra ``export``; "torch" for
-            :func:`torch.export.load`.
-        units : sequence of str or None, default=None
-            Unit of each channel, for the signature.
-
-        Returns
-        -------
-        dict
-            The signature, which the file holds too.
-
-        Raises
-        ------
-        ImportError
-            If a package that the format needs is not installed.
-        ValueError
-            If torch cannot write the encoder as a graph for every batch.
-        """
-        from .._chain import export  # it stands above this room
-
-        return export(self, path, format=format, units=units)
-
     def _training_record(self) -> tuple[list[dict[str, Any]], int | None]:
         selected = dict(self.net_.callbacks_).get("select_weights")
         return list(self.net_.history), getattr(selected, "epoch_", None)
@@ -439,3 +402,46 @@ class BaseEncoderTransformer(WindowEmbedder):
     >>> issubclass(FineTuneClassifier, BaseEncoderTransformer)  # it needs labels
     False
     """
+
+    def export(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        format: str = "onnx",
+        units: Sequence[str] | None = None,
+    ) -> dict[str, Any]:
+        """Write the encoder as a graph, for programs without Python.
+
+        The graph reads windows of shape (batch, n_timesteps, n_channels), float32, channels last,
+        where NaN is missing, and gives what `transform` gives. :func:`sklearn_pulse.export` does
+        the same for a pipeline, and says more.
+
+        Parameters
+        ----------
+        path : path-like
+            The file; an earlier file is replaced.
+        format : {"onnx", "torch"}, default="onnx"
+            "onnx" for onnxruntime and others, which needs the extra ``export``; "torch" for
+            :func:`torch.export.load`.
+        units : sequence of str or None, default=None
+            Unit of each channel, for the signature.
+
+        Returns
+        -------
+        dict
+            The signature, which the file holds too.
+
+        Raises
+        ------
+        ImportError
+            If a package that the format needs is not installed.
+        ValueError
+            If torch cannot write the encoder as a graph for every batch.
+        """
+        from .._chain import export  # loads what few users of an encoder need
+
+        return export(self, path, format=format, units=units)
+
+    def _as_graph(self) -> EncoderGraph:
+        """Return a copy of the encoder as a network of its own, on the CPU."""
+        return EncoderGraph(copy.deepcopy(self.net_.module_).cpu())
