@@ -146,6 +146,12 @@ def main():
     parser.add_argument("--checkpoints", default="output/har")
     parser.add_argument("--threads", type=int, default=None)
     parser.add_argument("--precision", choices=("float32", "bfloat16"), default="float32")
+    parser.add_argument(
+        "--theta-dropout",
+        choices=("step", "sequence"),
+        default="step",
+        help="a dropout mask for each step of the decoder, or one for the whole crop",
+    )
     parser.add_argument("--every", type=int, default=10, help="epochs between two probes")
     args = parser.parse_args()
     if args.budget == "full":
@@ -164,6 +170,7 @@ def main():
         checkpoint_dir=args.checkpoints,
         num_threads=args.threads,
         precision=args.precision,
+        theta_dropout=args.theta_dropout,
         callbacks=[ProbeCurve(har, curve, args.every)],
         verbose=1,
     )
