@@ -1,22 +1,31 @@
-"""The script that uses a GPU to the minute: order, time, and going on."""
+"""The scripts of long runs: order, time, and going on after a stop."""
 
 import importlib.util
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
+from sklearn.utils import Bunch
 
+from sklearn_pulse import PulseTransformer
 from sklearn_pulse.benchmark import __main__ as benchmark
 
-PATH = Path(__file__).parents[1] / "examples" / "reproduce" / "gpu.py"
+from .helpers import SMALL_PULSE
+
+FOLDER = Path(__file__).parents[1] / "examples" / "reproduce"
+
+
+def script(name):
+    spec = importlib.util.spec_from_file_location(name, FOLDER / f"{name}.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
 
 
 @pytest.fixture(scope="module")
 def gpu():
-    spec = importlib.util.spec_from_file_location("gpu", PATH)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return script("gpu")
 
 
 def write(gpu, tmp_path, name, resumes=False, then=""):
@@ -52,4 +61,40 @@ def test_the_commands_exist(gpu, tmp_path):
         if "sklearn_pulse.benchmark" in stage.arguments:
             parser.parse_args(stage.arguments[2:])
         else:
-            assert [path for path in stage.arguments if (PATH.parents[2] / path).exists()]
+            assert [
+                path for path in stage.arguments if ((FOLDER / "gpu.py").parents[2] / path).exists()
+            ]
+
+
+def test_the_curve_of_har_goes_on_where_a_run_stopped(tmp_path, monkeypatch):
+    har = script("har")
+    rng = np.random.default_rng(0)
+    y = np.repeat(np.arange(2), 12)
+    X = rng.normal(size=(24, 16, 6)) * (1 + y[:, None, None])
+    windows = Bunch(X=X, y=y, split=np.tile(["train", "train", "val"], 8))
+    monkeypatch.setattr(har, "load_har", lambda data_home: windows)
+
+    def run(folder, epochs):
+        curve = tmp_path / folder / "curve.json"
+        pulse = PulseTransformer(
+            **SMALL_PULSE | {"max_epochs": epochs},
+            checkpoint_dir=tmp_path / folder,
+            callbacks=[har.ProbeCurve(None, str(curve), 1)],
+        )
+        (tmp_path / folder).mkdir(exist_ok=True)
+        pulse.fit(X)
+        return json.loads(curve.read_text())
+
+    class Stop(Exception):
+        pass
+
+    def embed_twice(net, X):
+        if len(net.history) > 2:
+            raise Stop
+        return embed(net, X)
+
+    embed = har.embed
+    with monkeypatch.context() as patch, pytest.raises(Stop):
+        patch.setattr(har, "embed", embed_twice)
+        run("killed", 4)
+    assert run("killed", 4) == run("whole", 4)

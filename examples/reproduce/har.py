@@ -23,6 +23,7 @@ from __future__ import annotations
 
 import argparse
 import json
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -39,38 +40,39 @@ N_DRAWS = 5
 FULL = {"epochs": 100, "fraction": 1.0}  # the published budget
 
 
+load_har = cache(fetch_har)
+
+
 class ProbeCurve(Callback):
     """Callback that probes the encoder during training and writes the scores to a file.
 
+    It holds no windows, which would be stored in every checkpoint.
+
     Parameters
     ----------
-    har : Bunch
-        Labelled windows, as `fetch_har` returns them.
-    path : path-like
+    data_home : str or None
+        Folder of the data sets, as in `fetch_har`.
+    path : str
         JSON file of the scores: epoch to accuracy with all, 5 % and 1 % of the labels.
     every : int
         Number of epochs between two probes.
     """
 
-    def __init__(self, har, path, every):
-        self.har = har
-        self.path = Path(path)
+    def __init__(self, data_home, path, every):
+        self.data_home = data_home
+        self.path = path
         self.every = every
-
-    def __deepcopy__(self, memo):
-        """Copy the callback but not its data, since `fit` copies its callbacks."""
-        return ProbeCurve(self.har, self.path, self.every)
 
     def on_epoch_end(self, net, **kwargs):
         """Probe if the number of epochs is a multiple of `every`."""
         epoch = len(net.history)
         if epoch % self.every:
             return
-        Z = embed(net, self.har.X)
-        train, val = self.har.split == "train", self.har.split == "val"
-        curve = json.loads(self.path.read_text()) if self.path.exists() else {}
-        scores = curve[str(epoch)] = probe_scores(Z, self.har.y, train, val)
-        self.path.write_text(json.dumps(curve, indent=1))
+        har, file = load_har(self.data_home), Path(self.path)
+        train, val = har.split == "train", har.split == "val"
+        curve = json.loads(file.read_text()) if file.exists() else {}
+        scores = curve[str(epoch)] = probe_scores(embed(net, har.X), har.y, train, val)
+        file.write_text(json.dumps(curve, indent=1))
         print(f"epoch {epoch}: probe", *(f"{score:.3f}" for score in scores), flush=True)
 
 
@@ -160,7 +162,7 @@ def main():
     curve = Path(args.checkpoints, f"curve-{args.seed}.json")
     curve.parent.mkdir(parents=True, exist_ok=True)
 
-    har = fetch_har(args.data_home)
+    har = load_har(args.data_home)
     cut = presets.windows("pulse", "har")
     X_train = pretraining_windows(har, "train", cut["stride"], args.fraction, args.seed)
     X_val = pretraining_windows(har, "val", cut["stride_val"], 1.0, args.seed)
@@ -171,7 +173,7 @@ def main():
         num_threads=args.threads,
         precision=args.precision,
         theta_dropout=args.theta_dropout,
-        callbacks=[ProbeCurve(har, curve, args.every)],
+        callbacks=[ProbeCurve(args.data_home, str(curve), args.every)],
         verbose=1,
     )
     pulse.fit(X_train, X_val=X_val)
