@@ -10,11 +10,11 @@ from typing import Any
 from . import _paper as paper
 from ._budgets import BUDGETS
 from ._cells import Results
+from ._markdown import figure, grid, percent
 from ._pictures import draw
 from ._protocols import PROTOCOLS
 from ._tables import Table, Value, tables
-
-MISSING = "missing"
+from ._wide import measure_markdown, summaries
 
 
 def report(results: Results, folder: Path) -> str:
@@ -55,7 +55,7 @@ def report(results: Results, folder: Path) -> str:
         raise ValueError(f"{results.folder} holds no finished cell: run a protocol first.")
     folder.mkdir(parents=True, exist_ok=True)
     wide = [table for table in found if PROTOCOLS[table.protocol].is_wide]
-    text = "\n".join([*_summaries(wide), *(markdown(table) for table in found)])
+    text = "\n".join([*summaries(wide), *(markdown(table) for table in found)])
     ran_with = sorted({_versions(record) for record in results} - {""})
     text += "".join(f"\nRun with {versions}.\n" for versions in ran_with)
     looks = results.looks()
@@ -106,15 +106,14 @@ def rows(table: Table) -> Iterator[dict[str, Any]]:
 def markdown(table: Table) -> str:
     """Return a table in Markdown: mean and spread over seeds in percent, the best in bold."""
     if PROTOCOLS[table.protocol].is_wide:
-        text = [f"### {table.title}", "", *_grid(*_columns(table)), ""]
-        return "\n".join([*text, *(f"- {remark}" for remark in _wide_remarks(table)), ""])
+        return measure_markdown(table)
     figures = _differences(table) if table.protocol == "ablation" else _figures(table)
-    text = [f"### {table.title}", "", *_grid(*figures), ""]
+    text = [f"### {table.title}", "", *grid(*figures), ""]
     if PROTOCOLS[table.protocol].is_crossed:
         text += [
             "Differences from the untrained encoder, on the seeds that both have:",
             "",
-            *_grid(*_gains(table)),
+            *grid(*_gains(table)),
             "",
         ]
     return "\n".join([*text, *(f"- {remark}" for remark in _remarks(table)), ""])
@@ -132,62 +131,11 @@ def _figures(table: Table) -> tuple[list[str], list[list[str]]]:
         line = [method.title + (" (control)" if method.is_control else ""), _n_seeds(values)]
         for metric, value in zip(table.metrics, values, strict=True):
             wins = method.name in [best.name for best in table.best(metric)]
-            line.append(_figure(value, bold=wins))
+            line.append(figure(value, bold=wins))
             if metric in with_paper:
-                line.append(_percent(table.paper(method.name, metric)))
+                line.append(percent(table.paper(method.name, metric)))
         lines.append(line)
     return header, lines
-
-
-_HERO = "cross-prediction"  # whose lost cells a comparison names
-
-
-def _columns(table: Table) -> tuple[list[str], list[list[str]]]:
-    """Return header and lines of a table whose columns are data sets; lost cells are marked."""
-    lines = []
-    for method in table.methods:
-        line = [method.title + (" (control)" if method.is_control else "")]
-        for metric in table.metrics:
-            wins = method.name in [best.name for best in table.best(metric)]
-            figure = _figure(table.values.get((method.name, metric)), bold=wins)
-            lost = method.name == _HERO and table.better(_HERO, metric)
-            line.append(figure + (" (lost)" if lost else ""))
-        lines.append(line)
-    return ["%", *table.metrics], lines
-
-
-def _wide_remarks(table: Table) -> list[str]:
-    """Return remarks on a table whose columns are data sets."""
-    titles = {method.name: method.title for method in table.methods}
-    remarks = [
-        "Mean ± standard deviation over divisions and draws of the labels. Budget"
-        f" {table.budget}: {BUDGETS[table.budget]}."
-    ]
-    for metric in table.metrics:
-        better = table.better(_HERO, metric)
-        if better:
-            names = ", ".join(
-                f"{titles[name]} {_figure(v, sign='+')}" for name, v in better.items()
-            )
-            remarks.append(f"**Lost by {titles[_HERO]}: {metric}**, to {names}.")
-    return [*remarks, *(f"Note: {note}." for note in table.notes)]
-
-
-def _summaries(wide: list[Table]) -> Iterator[str]:
-    """Yield the numbers of cells that are won and lost, one table per part and budget."""
-    parts = dict.fromkeys((table.split, table.budget) for table in wide)
-    for part in parts:
-        of_part = [table for table in wide if (table.split, table.budget) == part]
-        lines = []
-        for table in of_part:
-            there = [metric for metric in table.metrics if (_HERO, metric) in table.values]
-            lost = [metric for metric in there if table.better(_HERO, metric)]
-            won = f"{len(there) - len(lost)} of {len(there)}"
-            lines.append([table.dataset, won, "; ".join(lost) or "none"])
-        where = f"{part[0]}, budget {part[1]}"
-        title = f"### Cells that {_HERO} wins against every other finished row, {where}"
-        grid = _grid(["measure", "won", "lost"], lines)
-        yield "\n".join([title, "", *grid, ""])
 
 
 def _differences(table: Table) -> tuple[list[str], list[list[str]]]:
@@ -202,10 +150,10 @@ def _differences(table: Table) -> tuple[list[str], list[list[str]]]:
             [
                 method.title,
                 _n_seeds([value]),
-                _figure(value),
-                _percent(table.paper(method.name, metric)),
-                _figure(difference, sign="+"),
-                _percent(table.paper_difference(method.name, metric), sign="+"),
+                figure(value),
+                percent(table.paper(method.name, metric)),
+                figure(difference, sign="+"),
+                percent(table.paper_difference(method.name, metric), sign="+"),
             ]
         )
     return header, lines
@@ -218,7 +166,7 @@ def _gains(table: Table) -> tuple[list[str], list[list[str]]]:
         gains = [table.difference(method.name, metric, "untrained") for metric in table.metrics]
         if method.name != "untrained":
             lines.append(
-                [method.title, _n_seeds(gains), *(_figure(gain, sign="+") for gain in gains)]
+                [method.title, _n_seeds(gains), *(figure(gain, sign="+") for gain in gains)]
             )
     return ["points", "seeds", *table.metrics], lines
 
@@ -260,7 +208,7 @@ def _above(table: Table, upper: str, lower: str) -> str:
         value = table.difference(upper, metric, lower)
         if value is not None:
             above = f"{sum(x > 0 for x in value.per_seed)} of {len(value.per_seed)}"
-            differences.append(f"{metric}: {_figure(value, sign='+')} (above in {above})")
+            differences.append(f"{metric}: {figure(value, sign='+')} (above in {above})")
     if not differences:
         return ""
     titles = {method.name: method.title for method in table.methods}
@@ -284,28 +232,7 @@ def _of_controls(table: Table, metric: str) -> str:
     return f"**A control {verdict}: {' and '.join(controls)} ({metric}).**"
 
 
-def _figure(value: Value | None, *, bold: bool = False, sign: str = "") -> str:
-    """Return mean and spread of a value in percent."""
-    if value is None:
-        return MISSING
-    text = f"{100 * value.mean:{sign}.1f}"
-    if len(value.per_seed) > 1:  # a single seed has no spread
-        text += f" ± {100 * value.spread:.1f}"
-    return f"**{text}**" if bold else text
-
-
 def _n_seeds(values: list[Value | None]) -> str:
     """Return the number of seeds of a row, as a range if its values differ in it."""
     counts = sorted({len(value.per_seed) for value in values if value}) or [0]
     return "-".join(map(str, dict.fromkeys((counts[0], counts[-1]))))
-
-
-def _percent(value: float | None, sign: str = "") -> str:
-    """Return a number in percent; None is empty."""
-    return "" if value is None else f"{100 * value:{sign}.1f}"
-
-
-def _grid(header: list[str], lines: list[list[str]]) -> list[str]:
-    """Return the lines of a Markdown table."""
-    rows = [header, ["---"] * len(header), *lines]
-    return ["| " + " | ".join(row) + " |" for row in rows]

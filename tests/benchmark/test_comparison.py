@@ -190,6 +190,22 @@ def test_a_wide_table_names_the_cells_that_are_lost(tmp_path):
     assert len(list((tmp_path / "tables").glob("comparison-accuracy-5-*.png"))) == 1
 
 
+def test_one_table_has_a_row_per_source_and_amount_of_labels_and_a_column_per_method(tmp_path):
+    for seed in range(2):
+        finish(tmp_path, "wesad", "cross-prediction", seed, accuracy_5=[0.6, 0.8])
+        finish(tmp_path, "wesad", "minirocket", seed, accuracy_5=[0.7, 0.8])
+    finish(tmp_path, "wesad", "quant", 0, accuracy_5=[0.5, 0.9])
+    finish(tmp_path, "lorenz-3", "cross-prediction", 0, accuracy_5=[0.9])
+    text = report(Results(tmp_path), tmp_path / "tables")
+    _, found = text.split("### All methods, C = 1, validation parts, budget small\n")
+    title, _, wesad, chaos, *_ = found.strip().splitlines()
+    assert title == "| % | cross-prediction | MiniRocket | QUANT |"
+    # Two of the four divisions and draws are no mean of all, so that they are not the best.
+    scores = "70.0 ± 10.0 (lost) | **75.0 ± 5.0** | 70.0 ± 20.0 (2 of 4)"
+    assert wesad == f"| WESAD, 5 % | {scores} |"
+    assert chaos == "| chaos, noise 3, 5 % | **90.0** | missing | missing |"
+
+
 def test_few_labels_are_those_of_the_other_protocols():
     y = np.arange(60) % 2
     splitter = LabelFractionSplit(0.05, n_draws=N_DRAWS, cv=[(np.arange(60), np.arange(60))])
