@@ -19,8 +19,6 @@ from ._contrastive import ContrastiveObjective
 # Time steps of all windows of a batch above which the windows are embedded part by part, and the
 # time steps of a part.
 _MAX_JOINT_STEPS, _PART_STEPS = 2**15, 2**13
-# Time steps whose distances the CPU computes together: few enough to stay in the cache.
-_CHUNK_STEPS = 2**10
 
 
 class REBARReconstruction(Objective):
@@ -414,20 +412,21 @@ class REBARContrast(ContrastiveObjective):
         Tensor of shape (batch, n_candidates)
             Sum of squared errors, without a gradient.
         """
-        size = len(x) if x.is_cuda else max(1, _CHUNK_STEPS // x.shape[1])
-        columns = []
-        for k in range(candidates.shape[1]):
-            hidden = self._draw_half(x).expand(len(x), -1)
-            mask = None if candidates_observed is None else candidates_observed[:, k]
-            tensors = x, hidden, candidates[:, k], observed, mask
-            parts = (
-                [None] * len(x) if tensor is None else tensor.split(size) for tensor in tensors
-            )
-            errors = [
-                squared_errors(self.cross_attention, *part) for part in zip(*parts, strict=False)
-            ]
-            columns.append(torch.cat(errors))
-        return torch.stack(columns, dim=1)
+        n_candidates = candidates.shape[1]
+        halves = torch.stack([self._draw_half(x) for _ in range(n_candidates)])
+
+        def per_pair(anchors: Tensor) -> Tensor:  # (batch * n_candidates, ...)
+            return anchors.unsqueeze(1).expand(-1, n_candidates, *anchors.shape[1:]).flatten(0, 1)
+
+        errors = squared_errors(
+            self.cross_attention,
+            per_pair(x),
+            halves.repeat(len(x), 1),
+            candidates.flatten(0, 1),
+            None if observed is None else per_pair(observed),
+            None if candidates_observed is None else candidates_observed.flatten(0, 1),
+        )
+        return errors.unflatten(0, (len(x), n_candidates))
 
     def contrast(self, anchors: Tensor, candidates: Tensor, positive: Tensor) -> Tensor:
         """Contrast the embeddings of anchors and candidates.
