@@ -155,6 +155,6 @@ def _transforms(n_read: int, n_outputs: int) -> tuple[Tensor, Tensor]:
     table = torch.stack([angles.cos(), -angles.sin()], 1)  # (n_bins, 2, n_read)
     # Frequencies between the first and the last stand for their negative ones too.
     is_double = (bins > 0) & (2 * bins < n_read)
-    weights = (1.0 + is_double) / n_read
+    weights = (1 + is_double.to(steps)) / n_read
     inverse = table[..., :n_outputs] * weights.view(-1, 1, 1)
     return table.flatten(0, 1), inverse.flatten(0, 1)
