@@ -242,7 +242,7 @@ class BottleneckBlock(nn.Module):
         if tiled is None:
             wide = self.conv(narrow.transpose(0, 1)).transpose(1, 2)
         else:
-            wide = tiled(narrow).permute(1, 2, 0) + self.conv.bias
+            wide = tiled(narrow).permute(1, 2, 0) + cast(Tensor, self.conv.bias)
         return _instance_norm(F.gelu(wide + x), observed)
 
 
