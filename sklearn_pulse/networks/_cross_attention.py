@@ -141,7 +141,12 @@ class PartialConv(nn.Conv1d):
     def __init__(self, in_channels: int, out_channels: int, kernel_size: int) -> None:
         super().__init__(in_channels, out_channels, kernel_size, padding=kernel_size // 2)
 
-    def forward(self, x: Tensor, visible: Tensor | None = None) -> Tensor:
+    def forward(
+        self,
+        x: Tensor,
+        visible: Tensor | None = None,
+        affine: tuple[Tensor, Tensor] | None = None,
+    ) -> Tensor:
         """Convolve windows, keeping their length.
 
         Parameters
@@ -150,19 +155,26 @@ class PartialConv(nn.Conv1d):
             Windows; hidden steps hold any finite value.
         visible : Tensor of bool, of shape (batch, n_timesteps), or None, default=None
             Steps that the convolution reads; None means all.
+        affine : (Tensor, Tensor), each of shape (in_channels,), or None, default=None
+            Scale and shift of the channels before the convolution; None means 1 and 0.
 
         Returns
         -------
         Tensor of shape (batch, n_timesteps, out_channels)
             The rescaled convolution.
         """
-        width = self.kernel_size[0]
+        width, weight = self.kernel_size[0], self.weight
+        if affine is not None:
+            # In the weights, so that their gradient needs none of the windows.
+            scaled, shifted = (weight * part.view(1, -1, 1) for part in affine)
+            weight = torch.cat([scaled, shifted.sum(1, keepdim=True)], dim=1)
+            x = F.pad(x, (0, 1), value=1.0)
         if visible is None:
             visible = torch.ones(1, x.shape[1], dtype=torch.bool, device=x.device)
         n_visible = _count_near(visible, width)
         scale = (width / n_visible.clamp(min=1)).to(x.dtype)
         near = _neighbours(mask_steps(x, visible).permute(2, 0, 1), width)
-        y = _map_features(self.weight.flatten(1), None, near * scale)
+        y = _map_features(weight.flatten(1), None, near * scale)
         if self.bias is not None:
             y = y + self.bias.view(-1, 1, 1) * (n_visible > 0)
         return y.permute(1, 2, 0)
@@ -306,6 +318,7 @@ class PartialConvNet(nn.Module):
         visible: Tensor | None = None,
         observed: Tensor | None = None,
         tiled: Sequence[TiledConv | None] | None = None,
+        affine: tuple[Tensor, Tensor] | None = None,
     ) -> Tensor:
         """Compute the features of each step.
 
@@ -319,13 +332,15 @@ class PartialConvNet(nn.Module):
             Steps that have features: hidden steps do, missing steps do not. None means all.
         tiled : sequence of TiledConv or None, default=None
             Result of `tiled` for windows of this length; None computes it.
+        affine : (Tensor, Tensor), each of shape (n_channels,), or None, default=None
+            Scale and shift of the channels of the windows; None means 1 and 0.
 
         Returns
         -------
         Tensor of shape (batch, n_timesteps, hidden_dim)
             Features; the values at unobserved steps have no meaning.
         """
-        x = _instance_norm(F.gelu(self.conv(x, visible)), observed)
+        x = _instance_norm(F.gelu(self.conv(x, visible, affine)), observed)
         for block, conv in zip(self.blocks, self.tiled(x) if tiled is None else tiled, strict=True):
             x = block(x, observed, conv)
         return x
@@ -442,12 +457,14 @@ class CrossAttention(nn.Module):
     ) -> Tensor:
         """Reconstruct steps of a part of the windows."""
         statistics = self.norm.statistics(x, observed)
-        other = self.norm(other, *statistics)
-        queries = self.query(self.norm(x, *statistics), visible, observed, convs[0])
+        mean, std = statistics
+        affine = self.norm.weight, self.norm.bias
+        other = (other - mean) / std
+        queries = self.query((x - mean) / std, visible, observed, convs[0], affine)
         if steps is not None:
             queries = take_rows(queries, steps)
-        keys = self.key(other, other_observed, other_observed, convs[1])
-        values = self.value(other, other_observed, other_observed, convs[2])
+        keys = self.key(other, other_observed, other_observed, convs[1], affine)
+        values = self.value(other, other_observed, other_observed, convs[2], affine)
         if dropout is None and len(x) * queries.shape[1] * keys.shape[1] > _MAX_WEIGHTS:
             mixed = self.output(_stream(queries, keys, values, other_observed))
         else:
