@@ -3,7 +3,8 @@
     python -m perf.baselines [--method REBAR TS2Vec ...] [--batch 16] [--rounds 3]
 
 Both sides take turns on one thread. The time is that of the processor, so that other processes
-hardly disturb it. Losses are compared first.
+hardly disturb it. Losses are compared first. The operations are those of products and convolutions,
+as torch counts them in the step.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
+from perf.flops import counted
 from perf.methods import NAMES, NO_DROPOUT, MethodSize
 from perf.report import PAGE, replace_section, span, table
 
@@ -62,15 +64,17 @@ def measure(name: str, batch_size: int, rounds: int) -> str:
     torch.testing.assert_close(*both_losses(size, batch), rtol=1e-4, atol=1e-6)
     ours = size.objective()
     calls = [make_step(loss.train(), batch) for loss in (size.literal(ours), ours)]
-    for call in calls:
-        call()  # warms up
+    mflop = [counted(call) / 1e6 / len(batch["x"]) for call in calls]  # warms up, too
     turns = [[seconds(call) for call in calls] for _ in range(rounds)]
     ratios = [theirs / own for theirs, own in turns]
     milliseconds = [
         1e3 * statistics.median(side) / len(batch["x"]) for side in zip(*turns, strict=True)
     ]
     ratio = {"ratio": statistics.median(ratios), "ratio_range": (min(ratios), max(ratios))}
-    return f"| {name} | {milliseconds[1]:.1f} | {milliseconds[0]:.1f} | {span(ratio)} |"
+    return (
+        f"| {name} | {milliseconds[1]:.1f} | {milliseconds[0]:.1f} | {span(ratio)} |"
+        f" {mflop[1]:,.0f} | {mflop[0]:,.0f} | {mflop[1] / milliseconds[1]:.0f} |"
+    )
 
 
 def main() -> None:
@@ -86,7 +90,10 @@ def main() -> None:
     for name in options.method:
         rows.append(measure(name, options.batch, options.rounds))
         print(rows[-1], flush=True)
-    head = "| method | ms per window | published form | ratio (range) |"
+    head = (
+        "| method | ms per window | published form | ratio (range) | MFLOP per window |"
+        " published form | GFLOP/s |"
+    )
     page = options.page.read_text()
     options.page.write_text(replace_section(page, "baselines", table(head, rows)))
 

@@ -5,9 +5,28 @@ The gradient counts twice as much as the forward pass. Other operations are not 
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch.utils.flop_counter import FlopCounterMode
+
 from perf.sizes import Size
 
 TRAINING = 3  # forward, gradient of the inputs, gradient of the weights
+
+
+def counted(call: Callable[[], Any]) -> int:
+    """Return the operations of the products and convolutions that a call runs."""
+    known = {torch.ops.aten.addmm_: _in_place_product}
+    with FlopCounterMode(display=False, custom_mapping=known) as counter:
+        call()
+    return counter.get_total_flops()
+
+
+def _in_place_product(total: Any, a: Any, b: Any, *, out_shape: Any = None, **scalars: Any) -> int:
+    """Return the operations of a product that torch's own counter does not know."""
+    return 2 * a[0] * a[1] * b[1]
 
 
 def encoder_flops(size: Size, *, dead_taps: bool) -> float:

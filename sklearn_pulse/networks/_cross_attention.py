@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import cast
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from ._autocast import compute_dtype
+from ._tiled_conv import TiledConv, saves_operations
 from ._time import mask_steps, take_rows
 
 _EPS = 1e-5  # added to the variance by both normalisations
 _EPS_SCALE = 1e-10  # added to the learnt scale before dividing by it
+# Time steps of a part of a batch that passes through all layers before the next part does: few
+# enough on a CPU to stay in the cache, and on a GPU to fit into its memory.
+_PART_STEPS = {"cpu": 2**11, "cuda": 2**16}
+_MAX_WEIGHTS = 2**22  # attention weights of a part above which they are never in memory at once
 
 
 class ReversibleNorm(nn.Module):
@@ -134,7 +141,12 @@ class PartialConv(nn.Conv1d):
     def __init__(self, in_channels: int, out_channels: int, kernel_size: int) -> None:
         super().__init__(in_channels, out_channels, kernel_size, padding=kernel_size // 2)
 
-    def forward(self, x: Tensor, visible: Tensor | None = None) -> Tensor:
+    def forward(
+        self,
+        x: Tensor,
+        visible: Tensor | None = None,
+        affine: tuple[Tensor, Tensor] | None = None,
+    ) -> Tensor:
         """Convolve windows, keeping their length.
 
         Parameters
@@ -143,24 +155,29 @@ class PartialConv(nn.Conv1d):
             Windows; hidden steps hold any finite value.
         visible : Tensor of bool, of shape (batch, n_timesteps), or None, default=None
             Steps that the convolution reads; None means all.
+        affine : (Tensor, Tensor), each of shape (in_channels,), or None, default=None
+            Scale and shift of the channels before the convolution; None means 1 and 0.
 
         Returns
         -------
         Tensor of shape (batch, n_timesteps, out_channels)
             The rescaled convolution.
         """
-        width = self.kernel_size[0]
-        reach = width // 2
+        width, weight = self.kernel_size[0], self.weight
+        if affine is not None:
+            # In the weights, so that their gradient needs none of the windows.
+            scaled, shifted = (weight * part.view(1, -1, 1) for part in affine)
+            weight = torch.cat([scaled, shifted.sum(1, keepdim=True)], dim=1)
+            x = F.pad(x, (0, 1), value=1.0)
         if visible is None:
             visible = torch.ones(1, x.shape[1], dtype=torch.bool, device=x.device)
-        kernel = x.new_ones(1, 1, width)
-        n_visible = F.conv1d(visible.to(x.dtype).unsqueeze(1), kernel, padding=reach)
-        n_visible = n_visible.transpose(1, 2).round()  # (batch, n_timesteps, 1)
-        # Channels lie before time in memory, here and in what follows: so no layer copies.
-        x = (x * visible.unsqueeze(-1)).transpose(1, 2).contiguous()
-        y = F.conv1d(x, self.weight, padding=reach)
-        y = y.transpose(1, 2) * (width / n_visible.clamp(min=1.0))
-        return y if self.bias is None else (y + self.bias) * (n_visible > 0)
+        n_visible = _count_near(visible, width)
+        scale = (width / n_visible.clamp(min=1)).to(x.dtype)
+        near = _neighbours(mask_steps(x, visible).permute(2, 0, 1), width)
+        y = _map_features(weight.flatten(1), None, near * scale)
+        if self.bias is not None:
+            y = y + self.bias.view(-1, 1, 1) * (n_visible > 0)
+        return y.permute(1, 2, 0)
 
 
 class BottleneckBlock(nn.Module):
@@ -194,7 +211,27 @@ class BottleneckBlock(nn.Module):
             bottleneck_dim, hidden_dim, kernel_size, dilation=dilation, padding=reach
         )
 
-    def forward(self, x: Tensor, observed: Tensor | None = None) -> Tensor:
+    def tiled(self, x: Tensor) -> TiledConv | None:
+        """Return the tiled form of the convolution, for windows of one length.
+
+        Parameters
+        ----------
+        x : Tensor of shape (batch, n_timesteps, n_features)
+            Windows of this length and of the data type of the products.
+
+        Returns
+        -------
+        TiledConv or None
+            None where the convolution is faster as it is.
+        """
+        n_timesteps = x.shape[1]
+        if not saves_operations(self.conv, n_timesteps, compute_dtype(x)):
+            return None
+        return TiledConv.of(self.conv, n_timesteps)
+
+    def forward(
+        self, x: Tensor, observed: Tensor | None = None, tiled: TiledConv | None = None
+    ) -> Tensor:
         """Apply the block.
 
         Parameters
@@ -203,16 +240,22 @@ class BottleneckBlock(nn.Module):
             Features; unobserved steps hold any finite value.
         observed : Tensor of bool, of shape (batch, n_timesteps), or None, default=None
             Which steps were observed; None means all.
+        tiled : TiledConv or None, default=None
+            Result of `tiled` for windows of this length; None convolves directly.
 
         Returns
         -------
         Tensor of shape (batch, n_timesteps, hidden_dim)
             Features; the values at unobserved steps have no meaning.
         """
-        seen = mask_steps(x, observed).transpose(1, 2)
-        narrow = F.conv1d(seen, self.narrow.weight.unsqueeze(-1), self.narrow.bias)
-        narrow = mask_steps(narrow.transpose(1, 2), observed).transpose(1, 2)
-        return _instance_norm(F.gelu(self.conv(narrow).transpose(1, 2) + x), observed)
+        seen = mask_steps(x, observed).permute(2, 0, 1)
+        narrow = _map_features(self.narrow.weight, self.narrow.bias, seen)
+        narrow = mask_steps(narrow.permute(1, 2, 0), observed).permute(2, 0, 1)
+        if tiled is None:
+            wide = self.conv(narrow.transpose(0, 1)).transpose(1, 2)
+        else:
+            wide = tiled(narrow).permute(1, 2, 0) + cast(Tensor, self.conv.bias)
+        return _instance_norm(F.gelu(wide + x), observed)
 
 
 class PartialConvNet(nn.Module):
@@ -254,8 +297,28 @@ class PartialConvNet(nn.Module):
             BottleneckBlock(hidden_dim, bottleneck_dim, kernel_size, 2**i) for i in range(depth)
         )
 
+    def tiled(self, x: Tensor) -> list[TiledConv | None]:
+        """Return the tiled form of the convolution of each block, for windows of one length.
+
+        Parameters
+        ----------
+        x : Tensor of shape (batch, n_timesteps, n_features)
+            Windows of this length and of the data type of the products.
+
+        Returns
+        -------
+        list of TiledConv or None
+            None where a convolution is faster as it is.
+        """
+        return [cast(BottleneckBlock, block).tiled(x) for block in self.blocks]
+
     def forward(
-        self, x: Tensor, visible: Tensor | None = None, observed: Tensor | None = None
+        self,
+        x: Tensor,
+        visible: Tensor | None = None,
+        observed: Tensor | None = None,
+        tiled: Sequence[TiledConv | None] | None = None,
+        affine: tuple[Tensor, Tensor] | None = None,
     ) -> Tensor:
         """Compute the features of each step.
 
@@ -267,15 +330,19 @@ class PartialConvNet(nn.Module):
             Steps that the first convolution reads; None means all.
         observed : Tensor of bool, of shape (batch, n_timesteps), or None, default=None
             Steps that have features: hidden steps do, missing steps do not. None means all.
+        tiled : sequence of TiledConv or None, default=None
+            Result of `tiled` for windows of this length; None computes it.
+        affine : (Tensor, Tensor), each of shape (n_channels,), or None, default=None
+            Scale and shift of the channels of the windows; None means 1 and 0.
 
         Returns
         -------
         Tensor of shape (batch, n_timesteps, hidden_dim)
             Features; the values at unobserved steps have no meaning.
         """
-        x = _instance_norm(F.gelu(self.conv(x, visible)), observed)
-        for block in self.blocks:
-            x = block(x, observed)
+        x = _instance_norm(F.gelu(self.conv(x, visible, affine)), observed)
+        for block, conv in zip(self.blocks, self.tiled(x) if tiled is None else tiled, strict=True):
+            x = block(x, observed, conv)
         return x
 
 
@@ -368,40 +435,66 @@ class CrossAttention(nn.Module):
         """
         if observed is not None:
             visible = visible & observed
+        convs = self.query.tiled(x), self.key.tiled(other), self.value.tiled(other)
+        length = max(x.shape[1], other.shape[1])
+        size = max(1, _PART_STEPS.get(x.device.type, len(x) * length) // length)
+        tensors = x, visible, other, observed, other_observed, steps
+        parts = ([None] * len(x) if part is None else part.split(size) for part in tensors)
+        return torch.cat(
+            [self._rebuild(convs, dropout, *part) for part in zip(*parts, strict=False)]
+        )
+
+    def _rebuild(
+        self,
+        convs: tuple[list[TiledConv | None], ...],
+        dropout: Callable[[Tensor], Tensor] | None,
+        x: Tensor,
+        visible: Tensor,
+        other: Tensor,
+        observed: Tensor | None,
+        other_observed: Tensor | None,
+        steps: Tensor | None,
+    ) -> Tensor:
+        """Reconstruct steps of a part of the windows."""
         statistics = self.norm.statistics(x, observed)
-        other = self.norm(other, *statistics)
-        queries = self.query(self.norm(x, *statistics), visible, observed)
+        mean, std = statistics
+        affine = self.norm.weight, self.norm.bias
+        other = (other - mean) / std
+        queries = self.query((x - mean) / std, visible, observed, convs[0], affine)
         if steps is not None:
             queries = take_rows(queries, steps)
-        keys = self.key(other, other_observed, other_observed)
-        values = self.value(other, other_observed, other_observed)
-        mixed = _attend(queries, keys, values, other_observed, dropout)
-        return self.norm.restore(self.output(mixed), *statistics)
+        keys = self.key(other, other_observed, other_observed, convs[1], affine)
+        values = self.value(other, other_observed, other_observed, convs[2], affine)
+        if dropout is None and len(x) * queries.shape[1] * keys.shape[1] > _MAX_WEIGHTS:
+            mixed = self.output(_stream(queries, keys, values, other_observed))
+        else:
+            weights = _weights(queries, keys, other_observed)
+            # The output layer is linear, so it may come before the mixture, which is then narrow.
+            values = _map_features(self.output.weight, None, values.permute(2, 0, 1))
+            mixed = (weights if dropout is None else dropout(weights)) @ values.permute(1, 2, 0)
+            mixed = mixed + self.output.bias
+        return self.norm.restore(mixed, *statistics)
 
 
-def _attend(
-    queries: Tensor,
-    keys: Tensor,
-    values: Tensor,
-    allowed: Tensor | None,
-    dropout: Callable[[Tensor], Tensor] | None,
-) -> Tensor:
-    """Mix values by the softmax of the scaled dot products of queries and keys.
+def _weights(queries: Tensor, keys: Tensor, allowed: Tensor | None) -> Tensor:
+    """Return the softmax of the scaled dot products, (batch, n_queries, n_steps).
 
-    `queries` has shape (batch, n_timesteps, dim), `keys` and `values` (batch, n_steps, dim),
-    `allowed` (batch, n_steps).
+    `queries` has shape (batch, n_queries, dim), `keys` (batch, n_steps, dim), `allowed`
+    (batch, n_steps).
     """
-    if dropout is None:
-        # torch avoids holding all weights in memory only if there is an axis for the head and
-        # the channels are contiguous: (batch, 1, n_steps, dim).
-        q, k, v = (part.unsqueeze(1).contiguous() for part in (queries, keys, values))
-        mask = None if allowed is None else allowed[:, None, None]
-        return F.scaled_dot_product_attention(q, k, v, attn_mask=mask).squeeze(1)
-    # (batch, n_timesteps, n_steps)
-    scores = queries @ keys.transpose(1, 2) / math.sqrt(queries.shape[-1])
+    scores = (queries / math.sqrt(queries.shape[-1])) @ keys.transpose(1, 2)
     if allowed is not None:
         scores = scores.masked_fill(~allowed.unsqueeze(1), -torch.inf)
-    return dropout(scores.softmax(-1)) @ values
+    return scores.softmax(-1)
+
+
+def _stream(queries: Tensor, keys: Tensor, values: Tensor, allowed: Tensor | None) -> Tensor:
+    """Mix values by the same weights, of which only a few are in memory at a time."""
+    # torch does so only if there is an axis for the head and the channels are contiguous:
+    # (batch, 1, n_steps, dim).
+    q, k, v = (part.unsqueeze(1).contiguous() for part in (queries, keys, values))
+    mask = None if allowed is None else allowed[:, None, None]
+    return F.scaled_dot_product_attention(q, k, v, attn_mask=mask).squeeze(1)
 
 
 def _moments(x: Tensor, observed: Tensor | None) -> tuple[Tensor, Tensor]:
@@ -417,6 +510,27 @@ def _moments(x: Tensor, observed: Tensor | None) -> tuple[Tensor, Tensor]:
 def _instance_norm(x: Tensor, observed: Tensor | None) -> Tensor:
     """Normalise each window and feature over its observed steps."""
     if observed is None:
-        return F.layer_norm(x.transpose(1, 2), (x.shape[1],), eps=_EPS).transpose(1, 2)
+        normed = F.layer_norm(x.permute(2, 0, 1), (x.shape[1],), eps=_EPS)
+        return normed.permute(1, 2, 0)
     mean, variance = _moments(x, observed)
     return (x - mean) * (variance + _EPS).rsqrt()
+
+
+def _map_features(weight: Tensor, bias: Tensor | None, x: Tensor) -> Tensor:
+    """Map the features of each step linearly, (n_features, batch, n_timesteps)."""
+    columns = x.reshape(weight.shape[1], -1)
+    y = weight @ columns if bias is None else torch.addmm(bias.unsqueeze(1), weight, columns)
+    return y.view(-1, *x.shape[-2:])
+
+
+def _count_near(visible: Tensor, width: int) -> Tensor:
+    """Count the visible steps among the `width` around each step, (batch, n_timesteps)."""
+    counts = F.pad(visible.cumsum(1), (width // 2 + 1, 0))
+    counts = torch.cat([counts, counts[:, -1:].expand(-1, width // 2)], dim=1)
+    return counts[:, width:] - counts[:, :-width]
+
+
+def _neighbours(x: Tensor, width: int) -> Tensor:
+    """Return the `width` values around each step, (n_channels, width, batch, n_timesteps)."""
+    padded = F.pad(x, (width // 2, width // 2))
+    return padded.unfold(2, x.shape[2], 1).permute(0, 2, 1, 3)

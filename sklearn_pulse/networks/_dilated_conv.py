@@ -101,17 +101,18 @@ class _ActivatedConv(torch.autograd.Function):
         active, grad = _activate(x, observed), grad.flatten(0, 1)
         past, centre, future = weight.unbind(2)
         inner = grad @ centre  # (n_timesteps * batch, in_channels)
-        taps = [torch.zeros_like(past), grad.t() @ active, torch.zeros_like(future)]
+        taps = grad.new_zeros(3, *centre.shape)
+        torch.mm(grad.t(), active, out=taps[1])
         if shift < len(active):
-            taps[0] = grad[shift:].t() @ active[:-shift]
-            taps[2] = grad[:-shift].t() @ active[shift:]
+            torch.mm(grad[shift:].t(), active[:-shift], out=taps[0])
+            torch.mm(grad[:-shift].t(), active[shift:], out=taps[2])
             inner[:-shift].addmm_(grad[shift:], past)
             inner[shift:].addmm_(grad[:-shift], future)
         inner = inner.view_as(x)
         if observed is not None:
             inner.mul_(observed)
         torch.ops.aten.gelu_backward.grad_input(inner, x, grad_input=inner)
-        return inner, torch.stack(taps, 2), grad.sum(0), None, None
+        return inner, taps.permute(1, 2, 0), grad.sum(0), None, None
 
 
 def _activate(x: Tensor, observed: Tensor | None) -> Tensor:

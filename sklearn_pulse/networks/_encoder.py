@@ -138,9 +138,12 @@ class SystemEncoder(Encoder):
         Returns
         -------
         Tensor of shape (batch, n_timesteps, embedding_dim)
-            Encoded steps, after layer normalisation and before pooling.
+            Encoded steps, after layer normalisation and before pooling, as a view of a tensor with
+            time first.
         """
-        return self.norm(self.run_blocks(self.input(x), observed))
+        # Normalise with time first, as the features lie in memory: so nothing is copied.
+        steps = self.run_blocks(self.input(x), observed).transpose(0, 1)
+        return self.norm(steps).transpose(0, 1)
 
     def run_blocks(self, hidden: Tensor, observed: Tensor | None = None) -> Tensor:
         """Apply the residual blocks.

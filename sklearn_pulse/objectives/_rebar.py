@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Literal
 
 import torch
@@ -15,12 +16,13 @@ from ..networks._time import take_rows
 from ..sampling import length_in_steps, observed_span, random_integers
 from ._base import Objective
 from ._contrastive import ContrastiveObjective
+from ._loss_parts import sum_losses
 
 # Time steps of all windows of a batch above which the windows are embedded part by part, and the
 # time steps of a part.
 _MAX_JOINT_STEPS, _PART_STEPS = 2**15, 2**13
-# Time steps whose distances the CPU computes together: few enough to stay in the cache.
-_CHUNK_STEPS = 2**10
+# Windows that parts embed, per distinct window, up to which parts are worth their copies.
+_MOST_TWICE = 1.1
 
 
 class REBARReconstruction(Objective):
@@ -303,9 +305,44 @@ class REBARContrast(ContrastiveObjective):
             if numbers is not None:
                 numbers = numbers.gather(1, torch.stack([rows * 0, positive + 1], dim=1))
             positive = torch.zeros_like(positive)
-        embed = self._embed_with_dropout if self._drops else self._embed_once
-        anchors, embedded = embed(x, observed, candidates, candidates_observed, numbers)
-        return self.contrast(anchors, embedded, positive)
+        batch = x, observed, candidates, candidates_observed, numbers
+        if self._drops:
+            return self.contrast(*self._embed_with_dropout(*batch), positive)
+        size = self._anchors_apart(candidates, numbers)
+        if size < len(x):
+            return self._contrast_apart(size, positive, batch)
+        return self.contrast(*self._embed_once(*batch), positive)
+
+    def _anchors_apart(self, candidates: Tensor, numbers: Tensor | None) -> int:
+        """Return how many anchors at a time get their loss and its gradient.
+
+        That is a part of the batch if the loss compares no anchors, the batch is large, and few
+        windows belong to several parts.
+        """
+        batch, n_candidates, n_timesteps = candidates.shape[:3]
+        size = max(1, _PART_STEPS // ((1 + n_candidates) * n_timesteps))
+        if self.alpha > 0.0 or size >= batch or not torch.is_grad_enabled():
+            return batch
+        if numbers is not None:
+            n_embedded = sum(len(part.unique()) for part in numbers.split(size))
+            if n_embedded > _MOST_TWICE * len(numbers.unique()):
+                return batch
+        return size
+
+    def _contrast_apart(
+        self, size: int, positive: Tensor, batch: tuple[Tensor | None, ...]
+    ) -> Tensor:
+        """Contrast a few anchors with their candidates at a time."""
+        parts = ([None] * len(positive) if t is None else t.split(size) for t in batch)
+
+        def loss(chosen: Tensor, *part: Any) -> Tensor:
+            share = len(chosen) / len(positive)
+            if self.loss_reduction == "published":  # divides by the number of anchors again
+                share *= share
+            return share * self.contrast(*self._embed_once(*part), chosen)
+
+        losses = [partial(loss, *part) for part in zip(positive.split(size), *parts, strict=False)]
+        return sum_losses(losses, list(self.encoder.parameters()))
 
     def _embed_once(
         self,
@@ -414,20 +451,21 @@ class REBARContrast(ContrastiveObjective):
         Tensor of shape (batch, n_candidates)
             Sum of squared errors, without a gradient.
         """
-        size = len(x) if x.is_cuda else max(1, _CHUNK_STEPS // x.shape[1])
-        columns = []
-        for k in range(candidates.shape[1]):
-            hidden = self._draw_half(x).expand(len(x), -1)
-            mask = None if candidates_observed is None else candidates_observed[:, k]
-            tensors = x, hidden, candidates[:, k], observed, mask
-            parts = (
-                [None] * len(x) if tensor is None else tensor.split(size) for tensor in tensors
-            )
-            errors = [
-                squared_errors(self.cross_attention, *part) for part in zip(*parts, strict=False)
-            ]
-            columns.append(torch.cat(errors))
-        return torch.stack(columns, dim=1)
+        n_candidates = candidates.shape[1]
+        halves = torch.stack([self._draw_half(x) for _ in range(n_candidates)])
+
+        def per_pair(anchors: Tensor) -> Tensor:  # (batch * n_candidates, ...)
+            return anchors.unsqueeze(1).expand(-1, n_candidates, *anchors.shape[1:]).flatten(0, 1)
+
+        errors = squared_errors(
+            self.cross_attention,
+            per_pair(x),
+            halves.repeat(len(x), 1),
+            candidates.flatten(0, 1),
+            None if observed is None else per_pair(observed),
+            None if candidates_observed is None else candidates_observed.flatten(0, 1),
+        )
+        return errors.unflatten(0, (len(x), n_candidates))
 
     def contrast(self, anchors: Tensor, candidates: Tensor, positive: Tensor) -> Tensor:
         """Contrast the embeddings of anchors and candidates.

@@ -176,15 +176,39 @@ def test_distances_are_the_errors_on_the_hidden_half(monkeypatch):
 
     monkeypatch.setattr("sklearn_pulse.objectives._rebar.squared_errors", record)
     distances = objective.distances(x, candidates)
-    assert len(halves) == 3
-    assert not torch.equal(halves[0], halves[1])  # a new half for each candidate,
-    for k, hidden in enumerate(halves):
-        assert (hidden == hidden[0]).all()  # the same for the batch
-        assert hidden[0].sum() == 15 // 2
-        for i in range(4):
-            rebuilt = objective.cross_attention(x[[i]], ~hidden[[i]], candidates[[i], k])[0]
-            error = sum(((rebuilt[t] - x[i, t]) ** 2).sum() for t in hidden[i].nonzero()[:, 0])
-            torch.testing.assert_close(distances[i, k], error, atol=1e-6, rtol=1e-5)
+    (hidden,) = halves
+    halves = hidden.view(4, 3, 15)
+    assert not torch.equal(halves[0, 0], halves[0, 1])  # a new half for each candidate,
+    for i, k in np.ndindex(4, 3):
+        half = halves[i, k]
+        assert torch.equal(half, halves[0, k])  # the same for the batch
+        assert half.sum() == 15 // 2
+        rebuilt = objective.cross_attention(x[[i]], ~half.unsqueeze(0), candidates[[i], k])[0]
+        error = sum(((rebuilt[t] - x[i, t]) ** 2).sum() for t in half.nonzero()[:, 0])
+        torch.testing.assert_close(distances[i, k], error, atol=1e-6, rtol=1e-5)
+
+
+def test_distances_of_one_candidate_after_the_other_are_the_same(monkeypatch):
+    """Whatever part of the pairs passes through the attention at a time."""
+    objective, x, candidates = contrast(), normal(4, 16, 2), normal(4, 3, 16, 2, seed=1)
+    masks = normal(4, 16, seed=2) > -1.5, normal(4, 3, 16, seed=3) > -1.5
+    for observed, seen in ((None, None), masks):
+        with objective.seeded(0):
+            together = objective.distances(x, candidates, observed, seen)
+        monkeypatch.setattr(
+            "sklearn_pulse.networks._cross_attention._PART_STEPS", {x.device.type: 5 * 16}
+        )
+        with objective.seeded(0):
+            torch.testing.assert_close(objective.distances(x, candidates, observed, seen), together)
+        monkeypatch.undo()
+        with objective.seeded(0):
+            columns = [
+                objective.distances(
+                    x, candidates[:, [k]], observed, None if seen is None else seen[:, [k]]
+                )
+                for k in range(3)
+            ]
+        torch.testing.assert_close(torch.cat(columns, 1), together)
 
 
 def test_missing_steps_of_either_side_do_not_count():
@@ -233,27 +257,62 @@ def test_the_positive_is_the_nearest_candidate(alpha):
 @pytest.mark.parametrize("masked", [False, True])
 @pytest.mark.parametrize("p", [0.0, 0.3])
 def test_candidates_are_embedded_one_after_the_other_where_they_are_many(monkeypatch, masked, p):
-    """Same loss and gradients, dropout included, from much less that is kept for them."""
+    """Same loss and gradients, dropout included, from much less that is kept at a time."""
     objective = contrast(representation_dropout=p, n_candidates=6).train()
     x, candidates = normal(4, 32, 2), normal(4, 6, 32, 2, seed=1)
     masks = (None, None)
     if masked:
         masks = normal(4, 32, seed=2) > -1.5, normal(4, 6, 32, seed=2) > -1.5
-    results, kept = [], []
+    results, most_kept = [], []
 
-    def keep(tensor):
-        kept[-1] += tensor.numel()
-        return tensor
+    class Kept:
+        """A tensor that a graph keeps; it counts what all graphs keep."""
 
-    for most in (2**15, 4 * 6 * 32 - 1):
+        present = 0
+
+        def __init__(self, tensor):
+            self.tensor = tensor
+            Kept.present += tensor.numel()
+            most_kept[-1] = max(most_kept[-1], Kept.present)
+
+        def __del__(self):
+            Kept.present -= self.tensor.numel()
+
+    for most, part in ((2**15, 2**13), (4 * 6 * 32 - 1, 7 * 32)):
         monkeypatch.setattr("sklearn_pulse.objectives._rebar._MAX_JOINT_STEPS", most)
-        kept.append(0)
-        hooks = torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor)
+        monkeypatch.setattr("sklearn_pulse.objectives._rebar._PART_STEPS", part)
+        most_kept.append(0)
+        hooks = torch.autograd.graph.saved_tensors_hooks(Kept, lambda kept: kept.tensor)
         with objective.seeded(3), hooks:
             loss = objective(x, masks[0], candidates, masks[1])
         results.append((loss, *torch.autograd.grad(loss, tuple(objective.encoder.parameters()))))
     torch.testing.assert_close(results[0], results[1], rtol=1e-5, atol=1e-6)
-    assert kept[1] < 0.4 * kept[0]
+    assert most_kept[1] < 0.4 * most_kept[0]
+
+
+@pytest.mark.parametrize("loss_reduction", ["mean", "published"])
+def test_anchors_that_share_few_windows_have_their_gradient_apart(monkeypatch, loss_reduction):
+    """Same loss and gradients, and each window passes through the encoder once."""
+    objective = contrast(loss_reduction=loss_reduction)
+    x, candidates = normal(5, 16, 2), normal(5, 3, 16, 2, seed=1)
+    observed, seen = normal(5, 16, seed=2) > -1.5, normal(5, 3, 16, seed=3) > -1.5
+    numbers = torch.arange(20).view(5, 4)
+    weights, rows, results = tuple(objective.encoder.parameters()), [], []
+    objective.encoder.register_forward_pre_hook(lambda _, args: rows.append(len(args[0])))
+    for steps in (2**13, 2 * 4 * 16):
+        monkeypatch.setattr("sklearn_pulse.objectives._rebar._PART_STEPS", steps)
+        for batch in ({}, {"numbers": numbers}, {"observed": observed}, {"observed": observed}):
+            rows.clear()
+            masks = {"candidates_observed": seen} if batch else {}
+            with objective.seeded(3):
+                loss = objective(x, candidates=candidates, **batch, **masks)
+            results.append((loss, *torch.autograd.grad(3.0 * loss, weights)))
+            assert rows == ([20] if steps == 2**13 else [8, 8, 4])
+    for whole, apart in zip(results[:4], results[4:], strict=True):
+        torch.testing.assert_close(whole, apart, rtol=1e-5, atol=1e-6)
+    with torch.no_grad():
+        objective(x, candidates=candidates)
+    assert objective._anchors_apart(candidates, numbers % 4) == 5  # they would be read again
 
 
 @pytest.mark.parametrize("alpha", [0.0, 0.5, 1.0])

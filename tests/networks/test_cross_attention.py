@@ -18,6 +18,7 @@ from sklearn_pulse.networks._cross_attention import (
     PartialConvNet,
     ReversibleNorm,
 )
+from sklearn_pulse.networks._tiled_conv import TiledConv
 
 
 def normal(*shape, seed=0, dtype=torch.float32):
@@ -238,8 +239,9 @@ def test_one_step():
 
 
 @torch.no_grad()
-def test_the_weights_are_never_held_at_once():
+def test_weights_of_long_windows_are_never_held_at_once(monkeypatch):
     """The kernel that streams them takes the input; it would raise otherwise."""
+    monkeypatch.setattr("sklearn_pulse.networks._cross_attention._MAX_WEIGHTS", 3 * 9 * 12 - 1)
     net, x, other = small_net(), normal(3, 9, 2), normal(3, 12, 2, seed=1)
     observed = normal(3, 12, seed=3) > -1
     visible = torch.ones(3, 9, dtype=torch.bool)
@@ -248,3 +250,48 @@ def test_the_weights_are_never_held_at_once():
         with sdpa_kernel([SDPBackend.FLASH_ATTENTION]):
             streamed = net(x, visible, other, None, mask)
         torch.testing.assert_close(streamed, expected)
+        assert not torch.equal(streamed, expected)  # computed in another way
+
+
+@pytest.mark.parametrize("dilation", [1, 3, 64])
+@pytest.mark.parametrize(("n_taps", "n_timesteps"), [(15, 1), (15, 20), (15, 100), (9, 33)])
+def test_a_tiled_convolution_is_the_direct_one(n_taps, n_timesteps, dilation):
+    """Values and gradients."""
+    torch.manual_seed(0)
+    conv = nn.Conv1d(
+        3, 5, n_taps, dilation=dilation, padding=n_taps // 2 * dilation, bias=False
+    ).double()
+    results = []
+    for tiled in (False, True):
+        x = normal(3, 2, n_timesteps, dtype=torch.float64).requires_grad_()
+        if tiled:
+            y = TiledConv.of(conv, n_timesteps)(x)
+        else:
+            y = conv(x.transpose(0, 1)).transpose(0, 1)
+        results.append((y, *torch.autograd.grad(y.sin().sum(), (x, conv.weight))))
+    torch.testing.assert_close(*results, rtol=1e-12, atol=1e-12)
+
+
+def test_the_published_widths_use_the_tiled_convolution(monkeypatch):
+    """With the reconstruction and the gradients of the direct one, and not in half precision."""
+    torch.manual_seed(0)
+    net, x, other = CrossAttention(2, depth=2), normal(3, 40, 2), normal(3, 40, 2, seed=1)
+    visible, results, tiled = normal(3, 40, seed=2) > 0, [], []
+    convolve = TiledConv.__call__
+
+    def record(self, x):
+        tiled.append(len(x))
+        return convolve(self, x)
+
+    monkeypatch.setattr(TiledConv, "__call__", record)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        net(x, visible, other)
+    assert not tiled
+    results = []
+    for gain in (2.0, torch.inf):
+        monkeypatch.setattr("sklearn_pulse.networks._tiled_conv._LEAST_GAIN", gain)
+        rebuilt = net(x, visible, other)
+        loss = (rebuilt - x).square().mean()
+        results.append((rebuilt, *torch.autograd.grad(loss, tuple(net.parameters()))))
+    assert tiled == [32] * 6
+    torch.testing.assert_close(*results, rtol=1e-4, atol=1e-6)
