@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn.utils.metadata_routing import MetadataRequest
 from sklearn.utils.metaestimators import available_if
 
 from .._parameters import check_boolean, check_groups, check_option
@@ -18,9 +19,9 @@ from ._values import Mapping
 
 _NO_RECORDINGS = (
     "per='recording' needs the recording of each window: call transform(X, groups=...) or"
-    " fit_transform(X, groups=...), in a pipeline through metadata routing"
-    " (set_transform_request(groups=True)); or pass bags (4-D), a list of recordings, or lazy"
-    " windows, which know their recordings."
+    " fit_transform(X, groups=...), in a pipeline with metadata routing fit(X, y, groups=...) and"
+    " predict(X, groups=...); or pass bags (4-D), a list of recordings, or lazy windows, which know"
+    " their recordings."
 )
 
 
@@ -92,8 +93,9 @@ class WindowScaler(BasePreprocessor):
 
     `groups` is an argument of `transform` (and not a parameter of the constructor, nor an argument
     of `fit`, which would not use it) since scikit-learn divides and routes arguments with one entry
-    per sample together with `X`. One request, ``set_transform_request(groups=True)``, serves
-    `fit` and `predict` of a pipeline.
+    per sample together with `X`. With metadata routing a pipeline hands them to this step in `fit`
+    and in `predict` if `per` is "recording", and leaves them out otherwise; under another name
+    after ``set_transform_request(groups="name")``.
 
     ``set_output`` concerns 2-D output; windows of several channels stay arrays.
 
@@ -218,6 +220,19 @@ class WindowScaler(BasePreprocessor):
             The scaled windows.
         """
         return self.fit(X, y).transform(X, groups=groups)
+
+    def get_metadata_routing(self) -> MetadataRequest:
+        """Return the metadata request; by default it holds `groups` where they are used.
+
+        Returns
+        -------
+        sklearn.utils.metadata_routing.MetadataRequest
+            The request.
+        """
+        request = super().get_metadata_routing()
+        if request.transform.requests["groups"] is None:
+            request.transform.add_request(param="groups", alias=self.per == "recording")
+        return request
 
     @available_if(_keeps_statistics)
     def inverse_transform(self, X: ArrayLike) -> NDArray[np.float32] | Any:
