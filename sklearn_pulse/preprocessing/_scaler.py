@@ -134,36 +134,6 @@ class WindowScaler(BasePreprocessor):
         check_option("per", self.per, ("channel", "window", "recording"))
         check_boolean("robust", self.robust)
 
-    def fit(self, X: ArrayLike, y: Any = None) -> WindowScaler:
-        """Learn the mean and the standard deviation of each channel.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_timesteps, n_channels), list or LazyWindows
-            Windows; also 2-D (univariate), 4-D (bags), or a list of recordings of shape
-            (n_timesteps, n_channels) that may differ in length. NaN is allowed.
-        y : None
-            Ignored. Present because scikit-learn passes it.
-
-        Returns
-        -------
-        WindowScaler
-            The fitted step, `self`.
-
-        Raises
-        ------
-        TypeError
-            If a parameter is of a wrong kind.
-        ValueError
-            If a parameter is invalid, or if `X` has an infinite value or a wrong number of axes.
-
-        Warns
-        -----
-        UserWarning
-            If there are more channels than time steps, as in a transposed array.
-        """
-        return self._fit(X)
-
     def _learn(self, windows: WindowSource) -> None:
         self.center_ = self.scale_ = None
         if self.per == "channel":
@@ -198,7 +168,7 @@ class WindowScaler(BasePreprocessor):
         names = check_groups(groups, windows.n_samples)
         if windows.recording is None and names is not None:
             windows.recording = np.unique(names, return_inverse=True)[1]
-        return self._map(windows, self._scaling(windows))
+        return self._map(windows, self._function(windows))
 
     def fit_transform(
         self, X: ArrayLike, y: Any = None, *, groups: ArrayLike | None = None
@@ -258,8 +228,7 @@ class WindowScaler(BasePreprocessor):
         windows = self._read(X)
         return self._map(windows, partial(_unscale, statistics=(self.center_, self.scale_)))
 
-    def _scaling(self, windows: WindowSource) -> Mapping:
-        """Return the function that scales the windows."""
+    def _function(self, windows: WindowSource) -> Mapping:
         if self.center_ is not None and self.scale_ is not None:
             return partial(_scale, statistics=Statistics(self.center_, self.scale_))
         if self.per == "recording":
