@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from .._commit import unchanged_on_failure
 from .._parameters import check_option
 from .._signals import same_rate
+from .._tags import of_windows
 from ._input import check_input
 from ._source import WindowSource
 from ._values import Mapping
@@ -196,9 +197,4 @@ class BasePreprocessor(TransformerMixin, BaseEstimator):
 
     def __sklearn_tags__(self) -> Any:
         """Return scikit-learn's tags: 2-D and 3-D input, NaN allowed, float32 output."""
-        tags = super().__sklearn_tags__()
-        tags.input_tags.two_d_array = True
-        tags.input_tags.three_d_array = True
-        tags.input_tags.allow_nan = True
-        tags.transformer_tags.preserves_dtype = ["float32"]
-        return tags
+        return of_windows(super().__sklearn_tags__())

@@ -123,7 +123,7 @@ def from_quartiles(
 class _Moments(NamedTuple):
     """Number, mean and sum of squared deviations of observed values, and their range."""
 
-    count: NDArray[np.float64]
+    number: NDArray[np.float64]
     mean: NDArray[np.float64]
     squares: NDArray[np.float64]
     low: NDArray[np.float64]
@@ -149,13 +149,13 @@ class _Moments(NamedTuple):
 
     def merged(self, other: _Moments) -> _Moments:
         """Return the moments of the values of both."""
-        total = self.count + other.count
-        share = other.count / np.maximum(total, 1)
+        total = self.number + other.number
+        share = other.number / np.maximum(total, 1)
         delta = other.mean - self.mean
         return _Moments(
             total,
             self.mean + delta * share,
-            self.squares + (other.squares + delta**2 * self.count * share),
+            self.squares + (other.squares + delta**2 * self.number * share),
             np.fmin(self.low, other.low),
             np.fmax(self.high, other.high),
         )
@@ -163,8 +163,8 @@ class _Moments(NamedTuple):
     def statistics(self) -> Statistics:
         """Return mean and population standard deviation; the mean of a constant is not rounded."""
         center = np.where(self.low == self.high, self.low, self.mean)
-        spread = np.sqrt(self.squares / np.maximum(self.count, 1))
-        return _checked(self.count, center, spread, self.low, self.high)
+        spread = np.sqrt(self.squares / np.maximum(self.number, 1))
+        return _checked(self.number, center, spread, self.low, self.high)
 
 
 def _checked(
