@@ -22,18 +22,9 @@ from ._warnings import warn_user
 from .features._autocorrelation import AutocorrelationTransformer
 from .features._base import BaseFeatureTransformer, overflow_is_found
 from .features._convolutions import N_KERNELS, POOLINGS
+from .features._folds import Fold
+from .features._half_moments import half_moments
 from .features._interval_quantile import IntervalQuantileTransformer
-from .features._moments import (
-    Fold,
-    PairedWindows,
-    half_moments,
-    held_out_prediction,
-    paired_windows,
-    predictive_map,
-    recording_moments,
-    share_explained,
-    share_of_change,
-)
 from .features._neighbours import check_start, in_order
 from .features._pieces import (
     FeaturesOfSample,
@@ -47,7 +38,14 @@ from .features._pieces import (
     sums_of_recordings,
     with_neighbour,
 )
+from .features._predictive_map import held_out_prediction, predictive_map, share_explained
 from .features._random_convolution import RandomConvolutionTransformer
+from .features._recording_moments import (
+    PairedWindows,
+    paired_windows,
+    recording_moments,
+    share_of_change,
+)
 from .features._stack import (
     CHUNK,
     FeatureStack,

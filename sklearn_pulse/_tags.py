@@ -3,8 +3,34 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
+from typing import TypeVar
 
 from sklearn.utils import Tags
+
+AnyTags = TypeVar("AnyTags", bound=Tags)
+
+
+def of_windows(tags: AnyTags, *, allow_nan: bool = True) -> AnyTags:
+    """Say in the tags of a transformer that it takes windows and returns float32.
+
+    Parameters
+    ----------
+    tags : Tags
+        Tags of scikit-learn; they are changed in place.
+    allow_nan : bool, default=True
+        Whether a window may have missing time steps.
+
+    Returns
+    -------
+    Tags
+        The same tags.
+    """
+    tags.input_tags.two_d_array = True
+    tags.input_tags.three_d_array = True
+    tags.input_tags.allow_nan = allow_nan
+    if tags.transformer_tags is not None:
+        tags.transformer_tags.preserves_dtype = ["float32"]
+    return tags
 
 
 @dataclass(slots=True)

@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from sklearn.linear_model import SGDClassifier
 from skorch import callbacks as standard
 from skorch.callbacks import Callback
 from torch.optim.lr_scheduler import StepLR
@@ -166,9 +167,21 @@ class HoldsLater(Callback):
         self.later_ = Meter()
 
 
-class Renames(Callback):
+class Unpredictable(Callback):
+    """Its attributes stand in no code of it, or in slots."""
+
+    __slots__ = ("slotted",)
+
     def on_epoch_end(self, net, **kwargs):
-        setattr(self, "made_" + "up", 1)
+        for name in ("made_" + "up", "slot" + "ted"):
+            setattr(self, name, [*getattr(self, name, []), len(net.history)])
+
+
+def test_attributes_are_found_however_they_are_set(tmp_path):
+    with killed(3):
+        pulse(Unpredictable(), checkpoint_dir=tmp_path).fit(X)
+    (resumed,) = copies(pulse(Unpredictable(), checkpoint_dir=tmp_path).fit(X), Unpredictable)
+    assert resumed.made_up == resumed.slotted == [1, 2, 3, 4]
 
 
 class Sees(Callback):
@@ -190,31 +203,65 @@ def trained(monkeypatch):
     return steps
 
 
+def test_what_cannot_be_told_is_named_before_training(tmp_path, monkeypatch):
+    steps = trained(monkeypatch)
+    message = r"callbacks holds 'spy' \(a Holds\).*attribute 'value'.*checkpoint_dir=None"
+    for value in (threading.Lock(), (i for i in [1])):
+        with pytest.raises(TypeError, match=message):
+            pulse(("spy", Holds(value)), checkpoint_dir=tmp_path).fit(X)
+        assert not steps
+
+
+@pytest.mark.parametrize("value", [Meter(), [Meter()], [].append, iter([1]), SGDClassifier()])
+def test_what_no_file_holds_may_stay_as_it_is(tmp_path, value):
+    callbacks = [("spy", Holds(value))]
+    whole = pulse(*callbacks, max_epochs=3).fit(X)
+    with killed(2):
+        pulse(*callbacks, max_epochs=3, checkpoint_dir=tmp_path).fit(X)
+    resumed = pulse(*callbacks, max_epochs=3, checkpoint_dir=tmp_path).fit(X)
+    np.testing.assert_array_equal(resumed.transform(X), whole.transform(X))
+
+
+class Changes(Holds):
+    def on_epoch_end(self, net, **kwargs):
+        if isinstance(self.value, Meter):
+            self.value.total += 1
+        elif isinstance(self.value, SGDClassifier):
+            self.value.partial_fit([[0.0], [1.0]], [0, 1], classes=[0, 1])
+        elif callable(self.value):
+            self.value(1)
+        else:
+            next(self.value)
+
+
+class Deletes(Holds):
+    def on_epoch_end(self, net, **kwargs):
+        if hasattr(self, "value"):
+            del self.value
+
+
 @pytest.mark.parametrize(
-    ("callback", "attribute"),
+    "callback",
     [
-        (Holds(Meter()), "value"),
-        (Holds([Meter()]), "value"),
-        (Holds([].append), "value"),
-        (Holds(threading.Lock()), "value"),
-        (Holds(iter([1])), "value"),
-        (Sees(), "seen_"),
+        *map(Changes, [Meter(), [].append, iter([1, 2]), SGDClassifier()]),
+        Deletes(len),
     ],
 )
-def test_what_cannot_be_kept_is_named_before_training(tmp_path, monkeypatch, callback, attribute):
-    steps = trained(monkeypatch)
-    message = rf"callbacks holds 'spy' \(a {type(callback).__name__}\).*attribute '{attribute}'"
-    with pytest.raises(TypeError, match=message + ".*checkpoint_dir=None"):
+def test_what_no_file_holds_may_not_change(tmp_path, callback):
+    kind = type(callback.value).__name__
+    message = (
+        rf"'spy' \(a {type(callback).__name__}\).*'value': training has changed it, and a {kind}"
+    )
+    with pytest.raises(TypeError, match=message):
         pulse(("spy", callback), checkpoint_dir=tmp_path).fit(X)
-    assert not steps
-    pulse(("spy", callback), max_epochs=1).fit(X)  # only a file cannot hold it
+    assert not list(tmp_path.rglob("checkpoint*"))
 
 
 @pytest.mark.parametrize(
     ("callback", "message"),
     [
         (HoldsLater(), "callbacks holds 'HoldsLater'.*attribute 'later_': a Meter cannot be"),
-        (Renames(), "callbacks holds 'Renames'.*attribute 'made_up'"),
+        (Sees(), "callbacks holds 'Sees'.*attribute 'seen_': training has changed it.*clone it"),
         (Recording(), "callbacks recorded 'meter' in the history.*a Meter cannot be stored"),
     ],
 )
@@ -224,7 +271,7 @@ def test_what_cannot_be_kept_later_is_named_when_it_is_there(tmp_path, callback,
     assert not list(tmp_path.rglob("checkpoint*"))
 
 
-def test_a_file_sets_no_attribute_but_those_of_the_class(tmp_path):
+def test_a_file_sets_nothing_that_a_class_defines(tmp_path):
     """Not even with a right checksum."""
     from sklearn_pulse._training._state_file import read_state, store_state
 
@@ -237,7 +284,7 @@ def test_a_file_sets_no_attribute_but_those_of_the_class(tmp_path):
         pulse(Learns(), checkpoint_dir=tmp_path).fit(X)
     (path,) = tmp_path.rglob("checkpoint.pt")
     before = path.read_bytes()
-    for name in ("on_epoch_end", "__class__", "initialize", "surprise"):
+    for name in ("on_epoch_end", "__class__", "initialize"):
         path.write_bytes(before)
         spoilt(name, ["value", 1])
         with pytest.raises(OSError, match=f"checkpoint.pt is no checkpoint.*{name}.*delete"):

@@ -7,8 +7,14 @@ import sys
 
 import pytest
 
-from sklearn_pulse import PulseTransformer
-from sklearn_pulse.base import BaseSSLTransformer, BaseWindowClassifier, complete_docstring
+import sklearn_pulse
+from sklearn_pulse import PulseTransformer, baselines
+from sklearn_pulse.base import (
+    BaseSSLTransformer,
+    BaseWindowClassifier,
+    TrainedEmbedder,
+    complete_docstring,
+)
 from sklearn_pulse.baselines import PatchTSTTransformer
 from tests.toy_method import DenoisedMeanTransformer
 
@@ -40,6 +46,21 @@ def test_a_shared_parameter_reads_the_same_everywhere():
     shared = own.keys() & other.keys()
     assert shared == own.keys() - {"noise"}
     assert all(own[name] == other[name] for name in shared)
+
+
+TRAINED = {
+    cls.__name__: cls
+    for room in (sklearn_pulse, baselines)
+    for cls in [getattr(room, name) for name in room.__all__]
+    if isinstance(cls, type) and issubclass(cls, TrainedEmbedder)
+}
+
+
+@pytest.mark.parametrize("name", TRAINED)
+def test_whoever_trains_can_be_resumed_and_followed(name):
+    entries = described(TRAINED[name])
+    assert {"callbacks", "random_state", "verbose"} < entries.keys()
+    assert entries["checkpoint_dir"] == described(PulseTransformer)["checkpoint_dir"]
 
 
 def test_the_class_has_the_last_word():

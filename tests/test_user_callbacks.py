@@ -1,5 +1,6 @@
 """Callbacks that people use, where they use them: in a fit, a clone, a search, two processes."""
 
+import abc
 import functools
 import json
 import os
@@ -322,9 +323,55 @@ def counts():
     return Rebinds()
 
 
+class Meter:
+    total = 0
+
+
+class HasMeter(Callback):
+    meter = Meter()
+
+    def on_epoch_end(self, net, **kwargs):
+        self.meter.total += 1
+
+
+class Defaults(Callback):
+    def on_epoch_end(self, net, seen=[], **kwargs):  # noqa: B006  # what is tested
+        seen.append(1)
+
+
+def learns(meter):
+    """The state is enclosed by a property, by a wrapper and by a function of the class."""
+
+    class Encloses(Callback):
+        @property
+        def meter(self):
+            return meter
+
+        @staticmethod
+        def fit():
+            meter.total += 1
+
+        def on_epoch_end(self, net, **kwargs):
+            self.fit()
+
+    return Encloses()
+
+
+def fits(probe):
+    class Probes(Callback):
+        def on_epoch_end(self, net, **kwargs):
+            probe.fit(X[:, 0], y)
+
+    return Probes()
+
+
 @pytest.mark.parametrize(
     ("callback", "where"),
     [
+        (HasMeter(), "HasMeter.meter"),
+        (Defaults(), "Defaults.on_epoch_end"),
+        (learns(Meter()), "Encloses.(meter|fit)"),
+        (fits(LogisticRegression()), "Probes.on_epoch_end"),
         (Tallies(), "Tallies.seen"),
         (Replaces(), "Replaces.n"),
         (encloses([]), "Encloses.on_epoch_end"),
@@ -340,16 +387,32 @@ def test_shared_state_that_changes_is_refused(callback, where, tmp_path):
     assert pulse(callback).fit(X).n_iter_ == 3
 
 
-def test_shared_values_that_stay_are_no_state(tmp_path):
-    factor, lock = {"of": np.ones(3)}, threading.Lock()
+def test_shared_state_that_cannot_be_told_is_refused(tmp_path):
+    numbers = (i for i in range(9))
 
-    class Reads(Callback):
+    class Draws(Callback):
+        def on_epoch_end(self, net, **kwargs):
+            next(numbers)
+
+    with pytest.raises(TypeError, match=r"attribute 'Draws.on_epoch_end': a generator cannot be"):
+        pulse(Draws(), checkpoint_dir=tmp_path).fit(X)
+
+
+def test_shared_values_that_stay_are_no_state(tmp_path):
+    factor, lock, meter = {"of": np.ones(3)}, threading.Lock(), Meter()
+
+    class Reads(Callback, abc.ABC):
         names = ["train_loss"]
         where = Path("here")
+        probe = LogisticRegression()
+
+        @functools.cached_property
+        def one(self):
+            return 1 + meter.total
 
         def on_epoch_end(self, net, **kwargs):
             with lock:
-                self.last_ = net.history[-1, self.names[0]] * factor["of"][0]
+                self.last_ = net.history[-1, self.names[0]] * factor["of"][0] * self.one
 
     with killed(2):
         pulse(Reads(), checkpoint_dir=tmp_path).fit(X)

@@ -3,31 +3,29 @@
 from __future__ import annotations
 
 import inspect
-import logging
 from collections.abc import Iterable, Iterator, Mapping, Set
-from functools import partial
-from types import BuiltinFunctionType, CodeType, FunctionType, MethodType, ModuleType
+from types import MemberDescriptorType
 from typing import Any
 
-import skorch.callbacks
-from sklearn.metrics._scorer import _BaseScorer
 from skorch import NeuralNet
 from skorch.callbacks import Callback, EpochTimer, PrintLog, ProgressBar
 from torch import Tensor
 
-from ._identity import fingerprint
+from ._identity import fingerprint, snapshot
 from ._plain import Decoder, Encoder
 from ._processes import StopTogether
 from ._progress import ReportEpochs
-from ._shared_state import shared_state
 
 # They show what happens and learn nothing; a tqdm bar and scikit-learn's context fit in no file.
 _WITHOUT_STATE = (EpochTimer, PrintLog, ProgressBar, ReportEpochs, StopTogether)
 # Where callbacks write to, which leaves the training as it is.
 _OUTPUTS = {"sink", "writer", "run", "wandb_run", "experiment", "client"}
 _LIBRARIES = ("skorch", "sklearn_pulse")
+# Their classes keep no state of a training.
+_STATELESS = (*_LIBRARIES, "torch", "sklearn", "builtins")
+# Python's own books on the subclasses of an abstract class.
+_OF_PYTHON = ("_abc_impl",)
 _STATE_DICT, _VALUE = "state_dict", "value"
-_MUTABLE = (list, dict, set, bytearray)
 
 Entries = Iterable[tuple[str, Any]]
 
@@ -84,6 +82,9 @@ def _settings(name: str, callback: Callback) -> Iterator[tuple[str, bytes]]:
 class CallbackStates:
     """The states of the callbacks of a net, apart from what a training leaves as it is.
 
+    An attribute of a callback is stored if a file can hold it exactly. Any other attribute, and
+    what all callbacks of a class share, is watched: a training that changes it is refused.
+
     Parameters
     ----------
     net : NeuralNet
@@ -99,21 +100,20 @@ class CallbackStates:
     Raises
     ------
     TypeError
-        If a callback holds something that a file cannot hold exactly and that may change.
+        If a callback holds something that can be neither stored nor watched.
     """
 
     def __init__(self, net: NeuralNet, callbacks: Entries) -> None:
         self._callbacks = {
             name: callback for name, callback in callbacks if type(callback) not in _WITHOUT_STATE
         }
-        self._live = _live(net)
+        self._parts = _parts(net)
         self.weights = _memory_of_weights(net)
-        self._names = {name: _mentioned(callback) for name, callback in self._callbacks.items()}
-        self._shared = {name: shared_state(cb, _LIBRARIES) for name, cb in self._callbacks.items()}
-        self._fixed: dict[tuple[str, str], Any] = {}
         self._stateful: set[tuple[str, str]] = set()
+        self._watched: dict[tuple[str, str], tuple[bytes, TypeError]] = {}
         for name, attribute, value in self._attributes():
             self._classify(name, attribute, value)
+        self._shared = dict(self._shared_now())
 
     @property
     def names(self) -> Set[str]:
@@ -121,19 +121,17 @@ class CallbackStates:
         return self._callbacks.keys()
 
     def _classify(self, name: str, attribute: str, value: Any) -> None:
-        """Note how an attribute is to be stored."""
-        if self._is_live(value):
-            self._fixed[name, attribute] = id(value)
-        elif _has_state_dict(value):
+        """Note how an attribute is to be stored, if it can be."""
+        if _has_state_dict(value) and id(value) not in self._parts:
             self._stateful.add((name, attribute))
-        else:
+            return
+        try:
+            Encoder(self.weights).encode(value)
+        except TypeError as error:
             try:
-                Encoder(self.weights).encode(value)
-            except TypeError as error:
-                try:
-                    self._fixed[name, attribute] = self._token(value)
-                except TypeError:
-                    raise _refusal(name, self._callbacks[name], attribute, error) from error
+                self._watched[name, attribute] = snapshot(value, self._parts), error
+            except TypeError:
+                raise _refusal(name, self._callbacks[name], attribute, error) from error
 
     def encode(self, encoder: Encoder) -> dict[str, dict[str, Any]]:
         """Return the states, encoded.
@@ -151,25 +149,28 @@ class CallbackStates:
         Raises
         ------
         TypeError
-            If a callback learnt something that a file cannot hold exactly.
+            If a training has changed what is not stored.
         """
         self._check_shared()
+        attributes = {(name, attribute): value for name, attribute, value in self._attributes()}
         states: dict[str, dict[str, Any]] = {name: {} for name in self._callbacks}
-        for name, attribute, value in self._attributes():
+        for name, attribute in attributes | self._watched:
+            value = attributes.get((name, attribute))  # None if the training has deleted it
             try:
-                if (name, attribute) in self._fixed:
+                if (name, attribute) in self._watched:
                     self._check_same(name, attribute, value)
-                    continue
-                if attribute not in self._names[name]:
-                    raise TypeError("no method of the class mentions it")
-                if (name, attribute) in self._stateful and _has_state_dict(value):
-                    stored = [_STATE_DICT, encoder.encode(dict(value.state_dict()))]
                 else:
-                    stored = [_VALUE, encoder.encode(value)]
+                    states[name][attribute] = self._encoded(encoder, name, attribute, value)
             except TypeError as error:
                 raise _refusal(name, self._callbacks[name], attribute, error) from error
-            states[name][attribute] = stored
         return states
+
+    def _encoded(self, encoder: Encoder, name: str, attribute: str, value: Any) -> list[Any]:
+        """Return the kind of an attribute, and its encoded value."""
+        self._check_settable(name, attribute)
+        if (name, attribute) in self._stateful and _has_state_dict(value):
+            return [_STATE_DICT, encoder.encode(dict(value.state_dict()))]
+        return [_VALUE, encoder.encode(value)]
 
     def decode(self, decoder: Decoder, states: Any) -> dict[str, dict[str, tuple[str, Any]]]:
         """Return stored states; ValueError if they do not fit these callbacks."""
@@ -187,21 +188,23 @@ class CallbackStates:
         self, decoder: Decoder, name: str, attribute: str, kind: str, value: Any
     ) -> tuple[str, Any]:
         """Return the kind and value of an attribute, if it is one that a file may set."""
-        known = (name, attribute)
-        if attribute not in self._names[name] or known in self._fixed:
-            raise ValueError(f"the callback {name!r} has no attribute {attribute!r} to be set")
-        if kind == _STATE_DICT and known not in self._stateful:
+        try:
+            self._check_settable(name, attribute)
+        except TypeError as error:
+            raise ValueError(
+                f"the callback {name!r} has no attribute {attribute!r} to be set: {error}"
+            ) from error
+        if kind == _STATE_DICT and (name, attribute) not in self._stateful:
             raise ValueError(f"the attribute {attribute!r} of the callback {name!r} takes no state")
         return kind, decoder.decode(value)
 
     def restore(self, states: Mapping[str, Mapping[str, tuple[str, Any]]]) -> None:
         """Put decoded states into the callbacks."""
+        for name, attribute, _ in list(self._attributes()):
+            if (name, attribute) not in self._watched and attribute not in states[name]:
+                delattr(self._callbacks[name], attribute)
         for name, state in states.items():
             callback = self._callbacks[name]
-            for attribute in list(vars(callback)):
-                learnt = attribute in self._names[name] and (name, attribute) not in self._fixed
-                if learnt and attribute not in state:
-                    delattr(callback, attribute)
             for attribute, (kind, value) in state.items():
                 if kind == _STATE_DICT:
                     getattr(callback, attribute).load_state_dict(value)
@@ -212,90 +215,61 @@ class CallbackStates:
         """Yield the attributes of the callbacks that are no settings of a library."""
         for name, callback in self._callbacks.items():
             settings = _library_parameters(callback)
-            for attribute, value in list(vars(callback).items()):
+            for attribute, value in _own_attributes(callback).items():
                 if attribute not in settings:
                     yield name, attribute, value
 
+    def _check_settable(self, name: str, attribute: str) -> None:
+        """Raise a TypeError if an attribute is no part of what a callback learns."""
+        callback = self._callbacks[name]
+        if (name, attribute) in self._watched or attribute in _library_parameters(callback):
+            raise TypeError("no training changes it")
+        defined = getattr(type(callback), attribute, None)
+        if attribute.startswith("__") or callable(defined) or isinstance(defined, property):
+            raise TypeError("the class defines it")
+
     def _check_same(self, name: str, attribute: str, value: Any) -> None:
         """Raise a TypeError unless an attribute that is not stored is as it was at the start."""
-        token = id(value) if self._is_live(value) else self._token(value)
-        if token != self._fixed[name, attribute]:
-            raise TypeError(f"training has changed it, and a {type(value).__name__} is not stored")
+        before, reason = self._watched[name, attribute]
+        if snapshot(value, self._parts) != before:
+            raise TypeError(f"training has changed it, and {reason}")
 
     def _check_shared(self) -> None:
         """Raise a TypeError if a training has changed what all callbacks of a class share."""
+        now = dict(self._shared_now())
+        for name, member in self._shared.keys() | now.keys():
+            if self._shared.get((name, member)) != now.get((name, member)):
+                error = TypeError("training has changed it, and what callbacks share is not stored")
+                raise _refusal(name, self._callbacks[name], member, error)
+
+    def _shared_now(self) -> Iterator[tuple[tuple[str, str], bytes]]:
+        """Yield a digest of each attribute of the classes; a method's covers what it encloses."""
         for name, callback in self._callbacks.items():
-            before, now = self._shared[name], shared_state(callback, _LIBRARIES)
-            for member in before.keys() | now.keys():
-                if before.get(member) != now.get(member):
-                    error = TypeError(
-                        "training has changed it, or what it encloses, and neither is stored"
-                    )
-                    raise _refusal(name, callback, member, error)
-
-    def _is_live(self, value: Any) -> bool:
-        """Whether a value is a part of the net, which `fit` builds anew."""
-        return id(value) in self._live
-
-    def _token(self, value: Any) -> Any:
-        """Return what tells whether something that cannot be stored has changed.
-
-        Raises
-        ------
-        TypeError
-            If a change could not be told.
-        """
-        if self._is_live(value) or isinstance(value, type | ModuleType | _BaseScorer):
-            return id(value)
-        if isinstance(value, FunctionType):
-            return id(value), fingerprint(value) if value.__closure__ else b""
-        if isinstance(value, BuiltinFunctionType):
-            if isinstance(value.__self__, _MUTABLE):
-                raise TypeError("a method of a list or dictionary")
-            return id(value.__self__), value.__name__
-        if isinstance(value, MethodType):
-            if self._is_live(value.__self__) or isinstance(value.__self__, logging.Logger):
-                return id(value.__self__), value.__name__
-        if isinstance(value, partial):
-            parts = (value.func, *value.args, *value.keywords.values())
-            return id(value), *map(self._token, parts)
-        if type(value) in (list, tuple):
-            return id(value), *map(self._token, value)
-        if type(value) is dict:
-            return id(value), *value, *map(self._token, value.values())
-        if type(value) in vars(skorch.callbacks).values():
-            return id(value)  # the callback that another one of skorch is built on
-        Encoder(self.weights).encode(value)
-        return fingerprint(value)
+            for member, value in _shared(callback):
+                try:
+                    yield (name, member), snapshot(value, self._parts)
+                except TypeError as error:
+                    raise _refusal(name, callback, member, error) from error
 
 
-def _mentioned(callback: Callback) -> frozenset[str]:
-    """Return the names of the attributes that a callback has, or that its methods mention."""
-    names: set[str] = set()
+def _own_attributes(callback: Callback) -> dict[str, Any]:
+    """Return the attributes that a callback has for itself, in its dictionary and its slots."""
+    slots = {
+        name: getattr(callback, name)
+        for class_ in type(callback).__mro__
+        for name, member in vars(class_).items()
+        if isinstance(member, MemberDescriptorType) and hasattr(callback, name)
+    }
+    return vars(callback) | slots
+
+
+def _shared(callback: Callback) -> Iterator[tuple[str, Any]]:
+    """Yield the attributes of the classes of a callback, and their names with that of the class."""
     for class_ in type(callback).__mro__:
-        for member in vars(class_).values():
-            # A property has functions of its own.
-            for function in (member, getattr(member, "fget", None), getattr(member, "fset", None)):
-                names |= _names_in(getattr(_unwrapped(function), "__code__", None))
-    names = {name for name in names if not _is_defined(type(callback), name)}
-    return frozenset((names | set(vars(callback))) - _library_parameters(callback))
-
-
-def _is_defined(class_: type, name: str) -> bool:
-    """Whether a name is a method or property of a class, or one of Python's own."""
-    value = getattr(class_, name, None)
-    return name.startswith("__") or callable(value) or isinstance(value, property)
-
-
-def _unwrapped(function: Any) -> Any:
-    return inspect.unwrap(function) if callable(function) else function
-
-
-def _names_in(code: Any) -> set[str]:
-    """Return the names of attributes and globals in the code of a function and its inner ones."""
-    if not isinstance(code, CodeType):
-        return set()
-    return set(code.co_names).union(*map(_names_in, code.co_consts))
+        if class_.__module__.partition(".")[0] not in _STATELESS:
+            for name, value in vars(class_).items():
+                if name not in _OF_PYTHON and (not name.startswith("__") or callable(value)):
+                    yield f"{class_.__name__}.{name}", value
 
 
 def _library_parameters(callback: Callback) -> set[str]:
@@ -307,7 +281,7 @@ def _library_parameters(callback: Callback) -> set[str]:
     return names - {"self", "args", "kwargs"}
 
 
-def _live(net: NeuralNet) -> set[int]:
+def _parts(net: NeuralNet) -> set[int]:
     """Return the ids of the parts of a net."""
     parts = [net, net.optimizer_, net.criterion_, *net.module_.modules()]
     parts += [*net.module_.parameters(), *(callback for _, callback in net.callbacks_)]
@@ -329,6 +303,6 @@ def _has_state_dict(value: Any) -> bool:
 def _refusal(name: str, callback: Callback, attribute: str, error: Exception) -> TypeError:
     return TypeError(
         f"callbacks holds {name!r} (a {type(callback).__name__}), and checkpoint_dir cannot keep"
-        f" its attribute {attribute!r}: {error}. Keep plain values, arrays or tensors there, or"
-        " set checkpoint_dir=None."
+        f" its attribute {attribute!r}: {error}. Keep plain values, arrays or tensors in attributes"
+        " of the callback itself, or set checkpoint_dir=None."
     )

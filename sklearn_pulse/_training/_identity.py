@@ -1,10 +1,12 @@
-"""Fingerprints of values: the same in every process, and others where the values differ."""
+"""Digests of values: who a value is, in every process, and whether it changes in this one."""
 
 from __future__ import annotations
 
 import hashlib
+import io
 import os
-from collections.abc import Iterable
+import threading
+from collections.abc import Collection, Iterable
 from functools import partial
 from types import BuiltinFunctionType, CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
@@ -15,6 +17,8 @@ from sklearn.base import BaseEstimator
 from torch import Tensor
 
 _PLAIN = (type(None), bool, int, float, complex, str, bytes, type(...), range, slice)
+# They hold nothing that a training learns.
+_TOOLS = (type(threading.Lock()), type(threading.RLock()), io.IOBase)
 
 
 def fingerprint(value: Any) -> bytes:
@@ -46,16 +50,59 @@ def fingerprint(value: Any) -> bytes:
     >>> fingerprint((1, 2)) == fingerprint([1, 2])
     False
     """
+    return _guarded(value, None)
+
+
+def snapshot(value: Any, parts: Collection[int] = frozenset()) -> bytes:
+    """Digest what a value holds now, to tell later in this process whether it has changed.
+
+    Unlike :func:`fingerprint`, it sees what an estimator has learnt. Locks and open files hold
+    nothing that counts: they are known by their place in memory.
+
+    Parameters
+    ----------
+    value : Any
+        The value.
+    parts : collection of int, default=frozenset()
+        Ids of other objects that are known by their place in memory.
+
+    Returns
+    -------
+    bytes
+        The digest.
+
+    Raises
+    ------
+    TypeError
+        If a change of the value could not be told.
+
+    Examples
+    --------
+    >>> values = [[1]]
+    >>> before = snapshot(values)
+    >>> values[0].append(2)
+    >>> snapshot(values) == before
+    False
+    """
+    return _guarded(value, parts)
+
+
+def _guarded(value: Any, parts: Collection[int] | None) -> bytes:
     try:
-        return _digest(value, ())
+        return _digest(value, (), parts)
     except RecursionError as error:
         raise TypeError("values nested so deeply cannot be told from others") from error
     except ValueError as error:  # a function encloses a name that has no value yet
         raise TypeError(f"it cannot be told from others ({error})") from error
 
 
-def _digest(value: Any, above: tuple[int, ...]) -> bytes:
-    """Digest a value; `above` are the ids of the values that it lies in."""
+def _digest(value: Any, above: tuple[int, ...], parts: Collection[int] | None) -> bytes:
+    """Digest a value; `above` are the ids of the values that it lies in.
+
+    `parts` is None for a fingerprint; for a snapshot, the ids that are known by their place.
+    """
+    if parts is not None and (id(value) in parts or isinstance(value, _TOOLS)):
+        return _hash("place", str(id(value)).encode())
     if isinstance(value, np.generic):
         value = value.item()
     if type(value) in _PLAIN:
@@ -64,7 +111,7 @@ def _digest(value: Any, above: tuple[int, ...]) -> bytes:
         return _hash("circle", str(len(above) - above.index(id(value))).encode())
 
     def inner(values: Iterable[Any]) -> list[bytes]:
-        return [_digest(part, (*above, id(value))) for part in values]
+        return [_digest(part, (*above, id(value)), parts) for part in values]
 
     kind = type(value)
     if kind in (list, tuple):
@@ -95,7 +142,11 @@ def _digest(value: Any, above: tuple[int, ...]) -> bytes:
         return _hash("method", value.__name__.encode(), *inner((value.__self__,)))
     if isinstance(value, partial):
         return _hash("partial", *inner((value.func, value.args, value.keywords)))
-    if isinstance(value, BaseEstimator):
+    if isinstance(value, property):
+        return _hash("property", *inner((value.fget, value.fset, value.fdel)))
+    if isinstance(value, staticmethod | classmethod):
+        return _hash(kind.__name__, *inner((value.__func__,)))
+    if isinstance(value, BaseEstimator) and parts is None:
         return _hash("estimator", *inner((kind, value.get_params(deep=False))))
     return _hash("object", *inner(_reduced(value)))
 

@@ -29,7 +29,7 @@ from .._parameters import (
 )
 from .._persistence import PretrainedMixin, check_finite, check_sizes, same_when_stored
 from .._signals import check_signals
-from .._tags import WindowTags
+from .._tags import WindowTags, of_windows
 from .._threads import threads
 from .._training._callbacks import SelectWeights
 from .._training._device import memory_errors, resolve_device
@@ -373,10 +373,7 @@ class WindowEmbedder(
             variable_length=self._variable_length,
             uses_recordings=self._uses_recordings,
         )
-        tags.input_tags.three_d_array = True
-        tags.input_tags.allow_nan = True
-        tags.transformer_tags.preserves_dtype = ["float32"]
-        return tags
+        return of_windows(tags)
 
 
 def _is_not_finite(rows: NDArray[np.float32]) -> NDArray[np.bool_]:

@@ -11,6 +11,7 @@ import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_random_state
+from sklearn.utils.metadata_routing import MetadataRequest
 from skorch.callbacks import Callback, EarlyStopping, ProgressBar
 from skorch.utils import noop
 
@@ -229,6 +230,22 @@ class TrainedEmbedder(WindowEmbedder):
     def _select_rule(self) -> str | None:
         """Rule of :class:`SelectWeights` that `select` stands for, None to keep the last."""
         return self._selections[self.select]
+
+    def get_metadata_routing(self) -> MetadataRequest:
+        """Return the metadata request; by default it holds the `groups` that keep parts disjoint.
+
+        A method that learns from the recordings themselves asks the user, since the groups of a
+        splitter are often people.
+
+        Returns
+        -------
+        sklearn.utils.metadata_routing.MetadataRequest
+            The request.
+        """
+        request = super().get_metadata_routing()
+        if not self._uses_recordings and request.fit.requests["groups"] is None:
+            request.fit.add_request(param="groups", alias=True)
+        return request
 
     def _prepare(self, data: FitData, seed: int) -> Parts:
         """Check the input of `fit` and divide it into training and validation parts."""

@@ -11,7 +11,6 @@ from ._generators import (
     make_fitzhugh_nagumo,
     make_hindmarsh_rose,
     make_lorenz,
-    make_system_classification,
     make_thomas,
 )
 from ._gesture import fetch_gesture
@@ -19,6 +18,7 @@ from ._har import fetch_har
 from ._mitbih_af import fetch_mitbih_af
 from ._remote import get_data_home
 from ._sleep_edf import fetch_sleep_edf
+from ._system_classification import make_system_classification
 from ._wesad import fetch_wesad
 
 __all__ = [

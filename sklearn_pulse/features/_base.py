@@ -19,7 +19,7 @@ from .._data._validation import Block, CheckedWindows, check_windows
 from .._parameters import check_option
 from .._persistence import PretrainedMixin, same_when_stored
 from .._signals import Signals, check_signals, note
-from .._tags import WindowTags
+from .._tags import WindowTags, of_windows
 
 # Parameters that act at `transform`, on this machine, or only while something is drawn.
 _NOT_LEARNT = (
@@ -231,10 +231,7 @@ class BaseFeatureTransformer(
             variable_length=self._variable_length,
             uses_recordings=self._uses_recordings,
         )
-        tags.input_tags.three_d_array = True
-        tags.input_tags.allow_nan = self._allow_nan
-        tags.transformer_tags.preserves_dtype = ["float32"]
-        return tags
+        return of_windows(tags, allow_nan=self._allow_nan)
 
 
 def overflow_is_found() -> np.errstate:

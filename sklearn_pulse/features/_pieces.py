@@ -13,7 +13,8 @@ from threadpoolctl import threadpool_limits
 from .._data._validation import CheckedWindows
 from .._threads import threads
 from ._base import check_features, overflow_is_found
-from ._moments import HalfSums, PairedWindows, RecordingSums, half_sums, recording_sums
+from ._half_moments import HalfSums, half_sums
+from ._recording_moments import PairedWindows, RecordingSums, recording_sums
 from ._stack import CHUNK, FeatureStack, PartOfWindows
 
 _PIECE = 16 * CHUNK  # least number of windows in a piece

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, DTypeLike, NDArray
+from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import _safe_indexing
 
 from ..windows import LazyWindows
@@ -39,17 +39,6 @@ class ExchangedWindows(LazyWindows):
         if isinstance(windows, LazyWindows):
             self.recording, self.start = windows.recording, windows.start
             self.overlaps = windows.overlaps
-
-    @property
-    def ndim(self) -> int:
-        """Number of axes."""
-        return len(self.shape)
-
-    def __len__(self) -> int:
-        return self.shape[0]
-
-    def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> NDArray[Any]:
-        return self.take(np.arange(len(self))).astype(dtype or np.float32, copy=False)
 
     def take(self, indices: ArrayLike) -> NDArray[np.float32]:
         """Read selected windows, and their donors, into a new array."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from numbers import Integral
 from typing import Any, NamedTuple
 
@@ -142,33 +143,29 @@ def check_amounts(fractions: Any, n_groups: Any) -> Amounts:
 
 def _check_numbers(n_groups: Any) -> NDArray[np.intp]:
     """Return ascending numbers of groups as an array; raise for anything else."""
-    values = np.asarray(n_groups)
-    if values.ndim != 1 or values.size == 0:
-        kind = TypeError if values.ndim == 0 else ValueError
-        raise kind(
-            f"n_groups must be a sequence of numbers, for example (1, 2, 4), got {n_groups!r}"
-        )
-    for value in values.tolist():
-        check_integer("each of n_groups", value, 1)
-    if (np.diff(values) <= 0).any():
-        raise ValueError(f"n_groups must ascend, got {n_groups}: sort them and drop repeats")
-    return values.astype(np.intp)
+    example = "numbers, for example (1, 2, 4)"
+    check = partial(check_integer, minimum=1)
+    return _ascending("n_groups", n_groups, example, check).astype(np.intp)
 
 
 def check_fractions(fractions: Sequence[float]) -> NDArray[np.float64]:
     """Return ascending shares of labels in (0, 1] as an array; raise for anything else."""
-    values = np.asarray(fractions)
+    example = "shares, for example (0.01, 0.1, 1.0)"
+    check = partial(check_real, minimum=0.0, maximum=1.0, open_minimum=True, open_maximum=False)
+    return _ascending("fractions", fractions, example, check).astype(float)
+
+
+def _ascending(name: str, given: Any, what: str, check: Callable[..., Any]) -> NDArray[Any]:
+    """Return a sequence as an array; raise unless each value passes `check`, and they ascend."""
+    values = np.asarray(given)
     if values.ndim != 1 or values.size == 0:
         kind = TypeError if values.ndim == 0 else ValueError
-        raise kind(
-            "fractions must be a sequence of shares, for example (0.01, 0.1, 1.0), got"
-            f" {fractions!r}"
-        )
+        raise kind(f"{name} must be a sequence of {what}, got {given!r}")
     for value in values.tolist():
-        check_real("each of fractions", value, 0.0, 1.0, open_minimum=True, open_maximum=False)
+        check(f"each of {name}", value)
     if (np.diff(values) <= 0).any():
-        raise ValueError(f"fractions must ascend, got {fractions}: sort them and drop repeats")
-    return values.astype(float)
+        raise ValueError(f"{name} must ascend, got {given}: sort them and drop repeats")
+    return values
 
 
 def _embed(

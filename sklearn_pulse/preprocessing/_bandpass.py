@@ -6,13 +6,14 @@ from functools import partial
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from scipy.signal import butter, sosfiltfilt
 
 from .._parameters import check_integer, check_real
 from ._base import BasePreprocessor
 from ._runs import observed_runs
 from ._source import WindowSource
+from ._values import Mapping
 
 
 class BandpassFilter(BasePreprocessor):
@@ -59,8 +60,9 @@ class BandpassFilter(BasePreprocessor):
     reflection, over as many steps as scipy takes, or as the run has. After a gap, and near the
     ends, slow components are therefore less exact.
 
-    `fit` reads no values. Lazy windows stay lazy in `transform`; everything else becomes an array
-    in memory, or a list of arrays. Each window of a bag is filtered by itself.
+    `fit` designs the filter and reads no values. Every window must be as long as one period of
+    `low`. Lazy windows stay lazy in `transform`; everything else becomes an array in memory, or a
+    list of arrays. Each window of a bag is filtered by itself.
 
     ``set_output`` concerns 2-D output; windows of several channels stay arrays.
 
@@ -114,72 +116,18 @@ class BandpassFilter(BasePreprocessor):
                 " them to None."
             )
 
-    def fit(self, X: ArrayLike, y: Any = None) -> BandpassFilter:
-        """Design the filter and record the number of channels.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_timesteps, n_channels), list or LazyWindows
-            Windows; also 2-D (univariate), 4-D (bags), or a list of recordings of shape
-            (n_timesteps, n_channels) that may differ in length. NaN is allowed.
-        y : None
-            Ignored. Present because scikit-learn passes it.
-
-        Returns
-        -------
-        BandpassFilter
-            The fitted step, `self`.
-
-        Raises
-        ------
-        TypeError
-            If a parameter is of a wrong kind.
-        ValueError
-            If a parameter is invalid, if `X` has a wrong number of axes or carries another sampling
-            rate than `rate`, or if a window or recording is shorter than one period of `low`.
-
-        Warns
-        -----
-        UserWarning
-            If there are more channels than time steps, as in a transposed array.
-        """
-        return self._fit(X)
-
-    def _learn(self, windows: WindowSource) -> None:
-        self._check_length(windows)
-
     def _derive(self) -> None:
         ends = [float(end) for end in (self.low, self.high) if end is not None]
         kind = "lowpass" if self.low is None else "highpass" if self.high is None else "bandpass"
         band = ends if len(ends) == 2 else ends[0]
         self.sos_ = butter(int(self.order), band, kind, fs=float(self.rate or 0), output="sos")
 
-    def transform(self, X: ArrayLike) -> NDArray[np.float32] | Any:
-        """Filter windows or recordings.
+    def _function(self, windows: WindowSource) -> Mapping:
+        return partial(_filter, sos=self.sos_)
 
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_timesteps, n_channels), list or LazyWindows
-            Windows as in `fit`; 3-D windows may have another number of time steps.
-
-        Returns
-        -------
-        ndarray, list of ndarray, or LazyWindows
-            The filtered windows, float32, in the shape of the input; a list for a list, and lazy
-            windows for lazy windows.
-
-        Raises
-        ------
-        ValueError
-            If `X` has an infinite value, another number of channels than in `fit`, or a window or
-            recording shorter than one period of `low`.
-        """
-        windows = self._read(X)
-        self._check_length(windows)
-        return self._map(windows, partial(_filter, sos=self.sos_))
-
-    def _check_length(self, windows: WindowSource) -> None:
+    def _check_windows(self, windows: WindowSource) -> None:
         """Raise if a window is shorter than one period of `low`."""
+        super()._check_windows(windows)
         period = float(self.rate or 0) / float(self.low or np.inf)
         n_timesteps, name = windows.shortest
         if n_timesteps < period:

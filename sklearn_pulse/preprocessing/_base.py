@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from .._commit import unchanged_on_failure
 from .._parameters import check_option
 from .._signals import same_rate
+from .._tags import of_windows
 from ._input import check_input
 from ._source import WindowSource
 from ._values import Mapping
@@ -26,8 +27,9 @@ def _gives_tables(estimator: Any) -> bool:
 class BasePreprocessor(TransformerMixin, BaseEstimator):
     """A step from windows to windows.
 
-    A subclass stores its parameters, among them `input_layout`, checks them in `_check_params`,
-    and spells out `fit` and `transform`, which call `_fit` and `_read`.
+    A subclass stores its parameters, among them `input_layout`, checks them in `_check_params` and
+    its input in `_check_windows`, learns in `_learn` and `_derive`, and says in `_function` what it
+    does.
 
     Attributes
     ----------
@@ -52,28 +54,94 @@ class BasePreprocessor(TransformerMixin, BaseEstimator):
         """Return the number of time steps that a window has afterwards."""
         return n_timesteps
 
+    def _rate(self, sampling_rate: float | None) -> float | None:
+        """Return the sampling rate that a window has afterwards."""
+        return sampling_rate
+
+    def _check_windows(self, windows: WindowSource) -> None:
+        """Raise if the step cannot act on checked windows; `fit` and `transform` call it."""
+        self._check_rate(windows)
+
     def _learn(self, windows: WindowSource) -> None:
-        """Learn from checked windows, or refuse them."""
+        """Set the fitted attributes that follow from the windows."""
 
     def _derive(self) -> None:
         """Set the fitted attributes that follow from the parameters alone."""
 
-    def _fit(self, X: Any) -> Self:
-        """Run `fit`; a fit that fails leaves the step as it was."""
+    def _function(self, windows: WindowSource) -> Mapping:
+        """Return what the fitted step does to windows of shape (n, n_channels, n_timesteps)."""
+        # Reached only if a subclass forgets to override this.
+        raise NotImplementedError(f"{type(self).__name__} must override _function")
+
+    def fit(self, X: ArrayLike, y: Any = None) -> Self:
+        """Check the windows, and learn from them what the step needs.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_timesteps, n_channels), list or LazyWindows
+            Windows; also 2-D (univariate), 4-D (bags), or a list of recordings of shape
+            (n_timesteps, n_channels) that may differ in length. NaN is allowed.
+        y : None
+            Ignored. Present because scikit-learn passes it.
+
+        Returns
+        -------
+        self
+            The fitted step.
+
+        Raises
+        ------
+        TypeError
+            If a parameter is of a wrong kind.
+        ValueError
+            If a parameter is invalid, if `X` has a wrong number of axes or an infinite value that
+            is read, or if it carries another sampling rate or shorter windows than the step takes.
+
+        Warns
+        -----
+        UserWarning
+            If there are more channels than time steps, as in a transposed array.
+        """
         self._check_params()
         with unchanged_on_failure(self):
             windows = check_input(self, X, reset=True)
-            self._check_rate(windows)
+            self._check_windows(windows)
             self._learn(windows)
             self._derive()
         return self
+
+    def transform(self, X: ArrayLike) -> NDArray[np.float32] | Any:
+        """Change windows or recordings.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_timesteps, n_channels), list or LazyWindows
+            Windows as in `fit`; 3-D windows may have another number of time steps.
+
+        Returns
+        -------
+        ndarray, list of ndarray, or LazyWindows
+            The changed windows, float32; a list for a list, and lazy windows for lazy windows.
+
+        Raises
+        ------
+        ValueError
+            If `X` has an infinite value or another number of channels than in `fit`, or if it
+            carries another sampling rate or shorter windows than the step takes.
+        """
+        windows = self._read(X)
+        return self._map(windows, self._function(windows))
+
+    def _map(self, windows: WindowSource, function: Mapping) -> Any:
+        windows.sampling_rate = self._rate(windows.sampling_rate)
+        return windows.mapped(function, self._length)
 
     def _read(self, X: Any) -> WindowSource:
         """Check what a fitted step is given."""
         check_is_fitted(self)
         self._check_params()
         windows = check_input(self, X, reset=False)
-        self._check_rate(windows)
+        self._check_windows(windows)
         return windows
 
     def _check_rate(self, windows: WindowSource) -> None:
@@ -85,9 +153,6 @@ class BasePreprocessor(TransformerMixin, BaseEstimator):
                 f" {windows.sampling_rate:g} Hz: set {self._rate_name}={windows.sampling_rate:g},"
                 " or correct the rate of X."
             )
-
-    def _map(self, windows: WindowSource, function: Mapping) -> Any:
-        return windows.mapped(function, self._length)
 
     def set_output(self, *, transform: Any = None) -> Self:
         """Choose the container of 2-D output; other output stays as it is.
@@ -132,9 +197,4 @@ class BasePreprocessor(TransformerMixin, BaseEstimator):
 
     def __sklearn_tags__(self) -> Any:
         """Return scikit-learn's tags: 2-D and 3-D input, NaN allowed, float32 output."""
-        tags = super().__sklearn_tags__()
-        tags.input_tags.two_d_array = True
-        tags.input_tags.three_d_array = True
-        tags.input_tags.allow_nan = True
-        tags.transformer_tags.preserves_dtype = ["float32"]
-        return tags
+        return of_windows(super().__sklearn_tags__())

@@ -6,9 +6,10 @@ import sys
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, DTypeLike, NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from ..windows import LazyWindows
+from ..windows._index import is_simple, keeps_all
 from ._values import Mapping, as_float32, as_float64
 
 
@@ -72,16 +73,6 @@ class MappedWindows(LazyWindows):
         """Whether two windows of the source are known to overlap."""
         return self.source.overlaps
 
-    @property
-    def ndim(self) -> int:
-        """Number of axes, always 3."""
-        return 3
-
-    @property
-    def dtype(self) -> np.dtype[np.float32]:
-        """Data type of the windows, always float32."""
-        return np.dtype(np.float32)
-
     def take(self, indices: ArrayLike) -> NDArray[np.float32]:
         """Read selected windows of the source, and change them.
 
@@ -127,39 +118,21 @@ class MappedWindows(LazyWindows):
         """Return the bytes of a pickle, about; by this number Dask sends a large array once."""
         return object.__sizeof__(self) + sys.getsizeof(self.source)
 
-    def __len__(self) -> int:
-        """Return the number of windows."""
-        return self.shape[0]
-
     def __repr__(self) -> str:
         """Describe the array without reading a window."""
         return f"MappedWindows(shape={self.shape}, source={self.source!r})"
 
-    def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> NDArray[Any]:
-        """Read all windows into a new array (numpy's array protocol)."""
-        if copy is False:
-            raise ValueError(
-                "lazy windows cannot become an array without a copy; use numpy.asarray(X)."
-            )
-        return self.take(np.arange(len(self))).astype(dtype or np.float32, copy=False)
-
     def __getitem__(self, key: Any) -> MappedWindows | NDArray[np.float32]:
         """Select windows lazily; any other index reads the windows that it needs."""
         first, *rest = key if isinstance(key, tuple) else (key,)
-        if first is None or first is Ellipsis or not all(map(_is_simple, rest)):
+        if (
+            first is None
+            or first is Ellipsis
+            or not all(is_simple(part) or part is Ellipsis for part in rest)
+        ):
             return np.asarray(self)[key]
         rows = np.arange(len(self))[first]
-        if np.ndim(rows) == 1 and all(_keeps_all(part) for part in rest):
+        if np.ndim(rows) == 1 and all(keeps_all(part) for part in rest):
             recording = None if self.recording is None else self.recording[rows]
             return self._of(self.source[rows], recording)  # type: ignore[index]
         return self.take(np.atleast_1d(rows))[(0 if np.ndim(rows) == 0 else slice(None), *rest)]
-
-
-def _is_simple(key: Any) -> bool:
-    """Return whether an index adds no axis and never broadcasts."""
-    return key is Ellipsis or isinstance(key, int | np.integer | slice)
-
-
-def _keeps_all(key: Any) -> bool:
-    """Return whether an index selects whole axes."""
-    return key is Ellipsis or (isinstance(key, slice) and key == slice(None))

@@ -7,14 +7,15 @@ from functools import partial
 from typing import Any, ClassVar, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from scipy.signal import resample_poly
 from sklearn.base import ClassNamePrefixFeaturesOutMixin
 
 from .._parameters import check_real
-from ..windows import LazyWindows
 from ._base import BasePreprocessor
 from ._runs import observed_runs
+from ._source import WindowSource
+from ._values import Mapping
 
 _LARGEST = 1000  # numerator and denominator of a ratio
 _TOLERANCE = 1e-6  # a rate is rarely written with more digits
@@ -119,71 +120,19 @@ class Resampler(BasePreprocessor):
     def _length(self, n_timesteps: int) -> int:
         return -(-n_timesteps * self.up_ // self.down_)
 
+    def _rate(self, sampling_rate: float | None) -> float:
+        return float(self.to_rate or 0)
+
     @property
     def _n_features_out(self) -> int:
         """Number of columns of 2-D output."""
         return self._length(self.n_features_in_)
 
-    def fit(self, X: ArrayLike, y: Any = None) -> Resampler:
-        """Determine the ratio of the rates and record the number of channels.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_timesteps, n_channels), list or LazyWindows
-            Windows; also 2-D (univariate), 4-D (bags), or a list of recordings of shape
-            (n_timesteps, n_channels) that may differ in length. NaN is allowed.
-        y : None
-            Ignored. Present because scikit-learn passes it.
-
-        Returns
-        -------
-        Resampler
-            The fitted step, `self`.
-
-        Raises
-        ------
-        TypeError
-            If a parameter is of a wrong kind.
-        ValueError
-            If a rate is not positive and finite, if the rates are not in a ratio of integers up to
-            1000, if `X` carries another sampling rate than `from_rate`, or if `X` has a wrong
-            number of axes.
-
-        Warns
-        -----
-        UserWarning
-            If there are more channels than time steps, as in a transposed array.
-        """
-        return self._fit(X)
-
     def _derive(self) -> None:
         self.up_, self.down_ = self._ratio().as_integer_ratio()
 
-    def transform(self, X: ArrayLike) -> NDArray[np.float32] | Any:
-        """Resample windows or recordings.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_timesteps, n_channels), list or LazyWindows
-            Windows as in `fit`; 3-D windows may have another number of time steps.
-
-        Returns
-        -------
-        ndarray, list of ndarray, or LazyWindows
-            The resampled windows, float32, with another number of time steps; a list for a list,
-            and lazy windows for lazy windows.
-
-        Raises
-        ------
-        ValueError
-            If `X` has an infinite value, another number of channels than in `fit`, or carries
-            another sampling rate than `from_rate`.
-        """
-        windows = self._read(X)
-        resampled = self._map(windows, partial(_resample, up=self.up_, down=self.down_))
-        if isinstance(resampled, LazyWindows):
-            resampled.sampling_rate = float(self.to_rate or 0)
-        return resampled
+    def _function(self, windows: WindowSource) -> Mapping:
+        return partial(_resample, up=self.up_, down=self.down_)
 
 
 def _resample(x: NDArray[np.float64], recording: Any, *, up: int, down: int) -> NDArray[np.float64]:

@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn.utils.metadata_routing import MetadataRequest
 from sklearn.utils.metaestimators import available_if
 
 from .._parameters import check_boolean, check_groups, check_option
@@ -18,9 +19,9 @@ from ._values import Mapping
 
 _NO_RECORDINGS = (
     "per='recording' needs the recording of each window: call transform(X, groups=...) or"
-    " fit_transform(X, groups=...), in a pipeline through metadata routing"
-    " (set_transform_request(groups=True)); or pass bags (4-D), a list of recordings, or lazy"
-    " windows, which know their recordings."
+    " fit_transform(X, groups=...), in a pipeline with metadata routing fit(X, y, groups=...) and"
+    " predict(X, groups=...); or pass bags (4-D), a list of recordings, or lazy windows, which know"
+    " their recordings."
 )
 
 
@@ -92,8 +93,9 @@ class WindowScaler(BasePreprocessor):
 
     `groups` is an argument of `transform` (and not a parameter of the constructor, nor an argument
     of `fit`, which would not use it) since scikit-learn divides and routes arguments with one entry
-    per sample together with `X`. One request, ``set_transform_request(groups=True)``, serves
-    `fit` and `predict` of a pipeline.
+    per sample together with `X`. With metadata routing a pipeline hands them to this step in `fit`
+    and in `predict` if `per` is "recording", and leaves them out otherwise; under another name
+    after ``set_transform_request(groups="name")``.
 
     ``set_output`` concerns 2-D output; windows of several channels stay arrays.
 
@@ -132,36 +134,6 @@ class WindowScaler(BasePreprocessor):
         check_option("per", self.per, ("channel", "window", "recording"))
         check_boolean("robust", self.robust)
 
-    def fit(self, X: ArrayLike, y: Any = None) -> WindowScaler:
-        """Learn the mean and the standard deviation of each channel.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_timesteps, n_channels), list or LazyWindows
-            Windows; also 2-D (univariate), 4-D (bags), or a list of recordings of shape
-            (n_timesteps, n_channels) that may differ in length. NaN is allowed.
-        y : None
-            Ignored. Present because scikit-learn passes it.
-
-        Returns
-        -------
-        WindowScaler
-            The fitted step, `self`.
-
-        Raises
-        ------
-        TypeError
-            If a parameter is of a wrong kind.
-        ValueError
-            If a parameter is invalid, or if `X` has an infinite value or a wrong number of axes.
-
-        Warns
-        -----
-        UserWarning
-            If there are more channels than time steps, as in a transposed array.
-        """
-        return self._fit(X)
-
     def _learn(self, windows: WindowSource) -> None:
         self.center_ = self.scale_ = None
         if self.per == "channel":
@@ -196,7 +168,7 @@ class WindowScaler(BasePreprocessor):
         names = check_groups(groups, windows.n_samples)
         if windows.recording is None and names is not None:
             windows.recording = np.unique(names, return_inverse=True)[1]
-        return self._map(windows, self._scaling(windows))
+        return self._map(windows, self._function(windows))
 
     def fit_transform(
         self, X: ArrayLike, y: Any = None, *, groups: ArrayLike | None = None
@@ -218,6 +190,19 @@ class WindowScaler(BasePreprocessor):
             The scaled windows.
         """
         return self.fit(X, y).transform(X, groups=groups)
+
+    def get_metadata_routing(self) -> MetadataRequest:
+        """Return the metadata request; by default it holds `groups` where they are used.
+
+        Returns
+        -------
+        sklearn.utils.metadata_routing.MetadataRequest
+            The request.
+        """
+        request = super().get_metadata_routing()
+        if request.transform.requests["groups"] is None:
+            request.transform.add_request(param="groups", alias=self.per == "recording")
+        return request
 
     @available_if(_keeps_statistics)
     def inverse_transform(self, X: ArrayLike) -> NDArray[np.float32] | Any:
@@ -243,8 +228,7 @@ class WindowScaler(BasePreprocessor):
         windows = self._read(X)
         return self._map(windows, partial(_unscale, statistics=(self.center_, self.scale_)))
 
-    def _scaling(self, windows: WindowSource) -> Mapping:
-        """Return the function that scales the windows."""
+    def _function(self, windows: WindowSource) -> Mapping:
         if self.center_ is not None and self.scale_ is not None:
             return partial(_scale, statistics=Statistics(self.center_, self.scale_))
         if self.per == "recording":

@@ -46,19 +46,10 @@ def of_pieces(pieces: Iterable[NDArray[np.float64]], n_channels: int) -> Statist
     Statistics
         Arrays of shape (n_channels,).
     """
-    count, mean, squares = np.zeros((3, n_channels))
-    low, high = np.full(n_channels, np.inf), np.full(n_channels, -np.inf)
+    moments = _Moments.of_nothing(n_channels)
     for x in pieces:
-        n, own_mean, own_squares = _moments(x.swapaxes(0, 1).reshape(n_channels, -1))
-        total = count + n
-        share = n / np.maximum(total, 1)
-        delta = own_mean - mean
-        squares += own_squares + delta**2 * count * share
-        mean += delta * share
-        count = total
-        low = np.fmin(low, np.fmin.reduce(x, axis=(0, 2), initial=np.inf))
-        high = np.fmax(high, np.fmax.reduce(x, axis=(0, 2), initial=-np.inf))
-    return _of_moments(count, mean, squares, low, high)
+        moments = moments.merged(_Moments.of(x.swapaxes(0, 1).reshape(n_channels, -1)))
+    return moments.statistics()
 
 
 def of_windows(x: NDArray[np.float64]) -> Statistics:
@@ -74,10 +65,7 @@ def of_windows(x: NDArray[np.float64]) -> Statistics:
     Statistics
         Arrays of shape (n, n_channels).
     """
-    count, mean, squares = _moments(x)
-    low = np.fmin.reduce(x, axis=-1, initial=np.inf)
-    high = np.fmax.reduce(x, axis=-1, initial=-np.inf)
-    return _of_moments(count, mean, squares, low, high)
+    return _Moments.of(x).statistics()
 
 
 def robust_of_windows(x: NDArray[np.float64]) -> Statistics:
@@ -132,29 +120,51 @@ def from_quartiles(
     return _checked(count, median, (third - first) / NORMAL_RANGE, first, third)
 
 
-def _moments(
-    x: NDArray[np.float64],
-) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
-    """Return number, mean and sum of squared deviations of the observed values on the last axis."""
-    seen = ~np.isnan(x)
-    n = seen.sum(-1).astype(np.float64)
-    mean = np.where(seen, x, 0.0).sum(-1) / np.maximum(n, 1)
-    deviation = np.where(seen, x - mean[..., np.newaxis], 0.0)
-    # The second term would be 0 without rounding of the mean.
-    squares = (deviation**2).sum(-1) - deviation.sum(-1) ** 2 / np.maximum(n, 1)
-    return n, mean, np.maximum(squares, 0.0)
+class _Moments(NamedTuple):
+    """Number, mean and sum of squared deviations of observed values, and their range."""
 
+    number: NDArray[np.float64]
+    mean: NDArray[np.float64]
+    squares: NDArray[np.float64]
+    low: NDArray[np.float64]
+    high: NDArray[np.float64]
 
-def _of_moments(
-    count: NDArray[np.floating],
-    mean: NDArray[np.float64],
-    squares: NDArray[np.float64],
-    low: NDArray[np.float64],
-    high: NDArray[np.float64],
-) -> Statistics:
-    """Return mean and population standard deviation; the mean of a constant is not rounded."""
-    mean = np.where(low == high, low, mean)
-    return _checked(count, mean, np.sqrt(squares / np.maximum(count, 1)), low, high)
+    @classmethod
+    def of_nothing(cls, n_channels: int) -> _Moments:
+        """Return the moments of each channel before a value was seen."""
+        return cls.of(np.empty((n_channels, 0)))
+
+    @classmethod
+    def of(cls, x: NDArray[np.float64]) -> _Moments:
+        """Return the moments along the last axis."""
+        seen = ~np.isnan(x)
+        n = seen.sum(-1).astype(np.float64)
+        mean = np.where(seen, x, 0.0).sum(-1) / np.maximum(n, 1)
+        deviation = np.where(seen, x - mean[..., np.newaxis], 0.0)
+        # The second term would be 0 without rounding of the mean.
+        squares = (deviation**2).sum(-1) - deviation.sum(-1) ** 2 / np.maximum(n, 1)
+        low = np.fmin.reduce(x, axis=-1, initial=np.inf)
+        high = np.fmax.reduce(x, axis=-1, initial=-np.inf)
+        return cls(n, mean, np.maximum(squares, 0.0), low, high)
+
+    def merged(self, other: _Moments) -> _Moments:
+        """Return the moments of the values of both."""
+        total = self.number + other.number
+        share = other.number / np.maximum(total, 1)
+        delta = other.mean - self.mean
+        return _Moments(
+            total,
+            self.mean + delta * share,
+            self.squares + (other.squares + delta**2 * self.number * share),
+            np.fmin(self.low, other.low),
+            np.fmax(self.high, other.high),
+        )
+
+    def statistics(self) -> Statistics:
+        """Return mean and population standard deviation; the mean of a constant is not rounded."""
+        center = np.where(self.low == self.high, self.low, self.mean)
+        spread = np.sqrt(self.squares / np.maximum(self.number, 1))
+        return _checked(self.number, center, spread, self.low, self.high)
 
 
 def _checked(

@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .._commit import unchanged_on_failure
 from .._parameters import check_option
+from .._tags import of_windows
 from .._warnings import warn_user
 from ._checks import check_grid
 from ._panel import has_multiindex, is_table
@@ -254,12 +255,7 @@ class SlidingWindows(TransformerMixin, BaseEstimator):
 
     def __sklearn_tags__(self) -> Any:
         """Return scikit-learn's tags: 2-D and 3-D input, NaN allowed, float32 output."""
-        tags = super().__sklearn_tags__()
-        tags.input_tags.two_d_array = True
-        tags.input_tags.three_d_array = True
-        tags.input_tags.allow_nan = True
-        tags.transformer_tags.preserves_dtype = ["float32"]
-        return tags
+        return of_windows(super().__sklearn_tags__())
 
 
 def _padded_bag(

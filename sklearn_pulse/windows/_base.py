@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 
 class LazyWindows(ABC):
     """A lazy array of windows, which the estimators read batch by batch.
 
     A subclass sets `shape` and defines `take`. It may override the other attributes and methods,
-    whose defaults mean that nothing else is known about the windows.
+    whose defaults mean that nothing else is known about the windows. ``numpy.asarray`` reads all
+    windows.
 
     Attributes
     ----------
@@ -56,6 +58,16 @@ class LazyWindows(ABC):
     sampling_rate: float | None = None
     channel_names: tuple[str, ...] | None = None
 
+    @property
+    def ndim(self) -> int:
+        """Number of axes."""
+        return len(self.shape)
+
+    @property
+    def dtype(self) -> np.dtype[np.float32]:
+        """Data type of the windows, always float32."""
+        return np.dtype(np.float32)
+
     @abstractmethod
     def take(self, indices: ArrayLike) -> NDArray[np.float32]:
         """Read selected windows into a new array.
@@ -96,3 +108,16 @@ class LazyWindows(ABC):
             are unknown.
         """
         return None
+
+    def __len__(self) -> int:
+        """Return the number of windows."""
+        return self.shape[0]
+
+    def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> NDArray[Any]:
+        """Read all windows into a new array (numpy's array protocol)."""
+        if copy is False:
+            raise ValueError(
+                f"{type(self).__name__} cannot become an array without a copy; use"
+                " numpy.asarray(X) instead of copy=False."
+            )
+        return self.take(np.arange(len(self))).astype(dtype or np.float32, copy=False)

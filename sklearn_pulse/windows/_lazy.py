@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import copy
-import numbers
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, DTypeLike, NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from .._parameters import check_integer
 from .._signals import check_signals
 from ._base import LazyWindows
 from ._checks import check_downsample
+from ._index import is_simple, keeps_all
 from ._recordings import as_recordings
 
 _SCAN_BLOCK_SIZE = 2**22  # number of values of a recording that are scanned at a time
@@ -30,17 +30,6 @@ def _as_positions(values: ArrayLike, name: str) -> NDArray[np.intp]:
     positions = array.astype(np.intp)
     positions.flags.writeable = False
     return positions
-
-
-def _is_simple(key: Any) -> bool:
-    """Return whether an index is an integer or a slice: it adds no axis and never broadcasts."""
-    is_integer = isinstance(key, numbers.Integral) and not isinstance(key, (bool, np.bool_))
-    return is_integer or isinstance(key, slice)
-
-
-def _keeps_all(key: Any) -> bool:
-    """Return whether an index selects one or several whole axes."""
-    return key is Ellipsis or (isinstance(key, slice) and key == slice(None))
 
 
 class RecordingWindows(LazyWindows):
@@ -175,16 +164,6 @@ class RecordingWindows(LazyWindows):
         return len(self.start), self.length, int(self.recordings[0].shape[1])
 
     @property
-    def ndim(self) -> int:
-        """Number of axes, always 3."""
-        return 3
-
-    @property
-    def dtype(self) -> np.dtype[np.float32]:
-        """Data type of the windows, always float32."""
-        return np.dtype(np.float32)
-
-    @property
     def size(self) -> int:
         """Number of values in all windows."""
         n_windows, length, n_channels = self.shape
@@ -279,10 +258,6 @@ class RecordingWindows(LazyWindows):
         held = sum(x.nbytes for x in self.recordings if isinstance(x, np.ndarray))
         return object.__sizeof__(self) + self.recording.nbytes + self.start.nbytes + held
 
-    def __len__(self) -> int:
-        """Return the number of windows."""
-        return len(self.start)
-
     def __repr__(self) -> str:
         """Describe the array without reading a window."""
         return (
@@ -290,24 +265,14 @@ class RecordingWindows(LazyWindows):
             f"downsample={self.downsample})"
         )
 
-    def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> NDArray[Any]:
-        """Read all windows into a new array (numpy's array protocol)."""
-        if copy is False:
-            raise ValueError(
-                "RecordingWindows cannot become an array without a copy; use numpy.asarray(X) "
-                "instead of copy=False."
-            )
-        array = self.take(np.arange(len(self)))
-        return array if dtype is None else array.astype(dtype, copy=False)
-
     def __getitem__(self, key: Any) -> RecordingWindows | NDArray[np.float32]:
         """Select windows lazily, or read one window or a part of the array."""
         first, *rest = (key or (Ellipsis,)) if isinstance(key, tuple) else (key,)
         if first is None or (first is Ellipsis and rest):
             return np.asarray(self)[key]
-        if len(rest) <= 2 and all(_keeps_all(part) for part in rest):
+        if len(rest) <= 2 and all(keeps_all(part) for part in rest):
             return self._getitem_first(first)
-        if not all(_is_simple(part) or part is Ellipsis for part in rest):
+        if not all(is_simple(part) or part is Ellipsis for part in rest):
             return np.asarray(self)[key]
         # Integers and slices on the other axes commute with the selection of windows, so that
         # only the selected windows have to be read.
@@ -321,7 +286,7 @@ class RecordingWindows(LazyWindows):
             return self._select(slice(None))
         if isinstance(key, slice):
             return self._select(key)
-        if _is_simple(key) or (getattr(key, "ndim", None) == 0 and key.dtype.kind in "iu"):
+        if is_simple(key) or (getattr(key, "ndim", None) == 0 and key.dtype.kind in "iu"):
             return self.take([int(key)])[0]
         return self._select(self._as_indices(key))
 

@@ -16,8 +16,8 @@ from sklearn.model_selection import GroupKFold
 
 from sklearn_pulse.datasets import (
     __main__,
-    _generators,
     _synthetic_cache,
+    _system_classification,
     make_fitzhugh_nagumo,
     make_hindmarsh_rose,
     make_lorenz,
@@ -83,7 +83,7 @@ def digits():
 @pytest.fixture
 def short(monkeypatch):
     """Shorten sets to 300 time steps, so that tests can make many of them."""
-    for module in (_generators, _synthetic_cache):
+    for module in (_system_classification, _synthetic_cache):
         monkeypatch.setattr(module, "N_TIMESTEPS", 300)
     monkeypatch.setitem(_synthetic_cache.fill.__kwdefaults__, "n_timesteps", 300)
 

@@ -20,7 +20,7 @@ from sklearn.utils.validation import _num_samples
 
 from sklearn_pulse.baselines import RandomEncoderTransformer
 from sklearn_pulse.features import StatisticsTransformer
-from sklearn_pulse.windows import RecordingWindows, sliding_windows
+from sklearn_pulse.windows import LazyWindows, RecordingWindows, sliding_windows
 from tests.windows.helpers import ramp
 
 
@@ -313,3 +313,17 @@ def test_windows_apart_cover_the_same_steps_once():
     assert set(range(9)) <= set(covered) <= set(range(10))  # of the steps that X holds
     assert not apart.start.flags.writeable
     assert X.apart(np.empty(0, dtype=int)).shape == (0, 3, 1)
+
+
+def test_lazy_windows_of_a_user_are_an_array():
+    class Ones(LazyWindows):
+        shape = (3, 4, 2)
+
+        def take(self, indices):
+            return np.ones((len(indices), 4, 2))
+
+    X = Ones()
+    assert (len(X), X.ndim, X.dtype) == (3, 3, np.float32)
+    np.testing.assert_array_equal(np.asarray(X), np.ones((3, 4, 2), np.float32), strict=True)
+    with pytest.raises(ValueError, match="Ones cannot become an array without a copy"):
+        X.__array__(copy=False)

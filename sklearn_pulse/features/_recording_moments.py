@@ -1,35 +1,14 @@
-"""Moments of features over two views, and the maps that follow from them."""
+"""Moments of features over recordings, and of adjacent windows in them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from functools import reduce
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import eigh, solve
 
-Matrix = NDArray[np.float64]
-N_FOLDS = 2  # parts of the pairs; each is predicted from the other part
-
-
-class Fold(NamedTuple):
-    """Sums over the pairs of views of a part of the windows.
-
-    Parameters
-    ----------
-    source : ndarray of shape (r_source, r_source)
-        Sum of ``g g'`` over the views g that predict.
-    cross : ndarray of shape (r_source, r)
-        Sum of ``g f'`` over pairs.
-    target : ndarray of shape (r, r)
-        Sum of ``f f'`` over the views f that are predicted.
-    """
-
-    source: Matrix
-    cross: Matrix
-    target: Matrix
+from ._folds import N_FOLDS, Fold, Matrix, added
 
 
 class Moments(NamedTuple):
@@ -51,119 +30,6 @@ class Moments(NamedTuple):
     adjacent: Matrix
     constant: Matrix
     folds: list[Fold]
-
-
-class HalfMoments(NamedTuple):
-    """Second moments of centred features of windows and of their halves.
-
-    Parameters
-    ----------
-    variance : ndarray of shape (r, r)
-        Mean of ``f f'`` over the windows.
-    shared : ndarray of shape (r, r)
-        Covariance that the halves predict, the mean over both; `variance` without halves.
-    predictors : list of list of Fold
-        For each half, the windows in two parts.
-    """
-
-    variance: Matrix
-    shared: Matrix
-    predictors: list[list[Fold]]
-
-
-class HalfSums(NamedTuple):
-    """Sums over the windows of a piece and their halves.
-
-    Parameters
-    ----------
-    target : list of ndarray of shape (r, r)
-        Sum of ``f f'`` in each fold.
-    halves : list of list of Fold
-        For each half, the sums in each fold; the targets are left out.
-    """
-
-    target: list[Matrix]
-    halves: list[list[Fold]]
-
-
-def half_sums(views: Iterable[tuple[Matrix, ...]], fold: NDArray[np.intp]) -> HalfSums:
-    """Sum over the windows of a piece.
-
-    Parameters
-    ----------
-    views : iterable of tuple of ndarray, of shape (n_chunk, r) and (n_chunk, r_half)
-        Features of the windows, and of each half; or of the windows alone.
-    fold : ndarray of int of shape (n_piece,)
-        Fold of each window.
-
-    Returns
-    -------
-    HalfSums
-        The sums.
-    """
-    zero = np.zeros(())
-    target = [zero] * N_FOLDS
-    sums: list[list[Fold]] = []
-    first = 0
-    for f, *halves in views:
-        own_fold = fold[first : first + len(f)]
-        first += len(f)
-        sums = sums or [[Fold(zero, zero, zero)] * N_FOLDS for _ in halves]
-        for number in range(N_FOLDS):
-            own = f[own_fold == number]
-            target[number] = target[number] + own.T @ own
-            for of_half, psi in zip(sums, halves, strict=True):
-                g, before = psi[own_fold == number], of_half[number]
-                of_half[number] = Fold(before.source + g.T @ g, before.cross + g.T @ own, zero)
-    return HalfSums(target, sums)
-
-
-def half_moments(pieces: Iterable[HalfSums], n: int, rho: float) -> HalfMoments:
-    """Compute what the halves of windows predict.
-
-    Parameters
-    ----------
-    pieces : iterable of HalfSums
-        Sums over the pieces of all windows, in order.
-    n : int
-        Number of all windows.
-    rho : float
-        Ridge, as a share of the total variance.
-
-    Returns
-    -------
-    HalfMoments
-        The moments.
-
-    Examples
-    --------
-    >>> f = np.array([[2.0], [0.0], [-2.0], [0.0]])
-    >>> sums = half_sums([(f, f, f)], fold=np.array([0, 0, 1, 1]))
-    >>> moments = half_moments([sums], len(f), rho=0.0)
-    >>> moments.variance.item(), moments.shared.item()
-    (2.0, 2.0)
-    """
-    target, halves = reduce(_added, pieces)
-    predictors = [
-        [sums._replace(target=own) for sums, own in zip(folds, target, strict=True)]
-        for folds in halves
-    ]
-    variance = np.asarray(sum(target)) / n
-    predicted = []
-    for folds in predictors:
-        source = np.asarray(sum(fold.source for fold in folds))
-        cross = np.asarray(sum(fold.cross for fold in folds))
-        predicted.append(cross.T @ ridge_inverse(source, rho, cross) / n)
-    shared = np.mean(predicted, axis=0) if predicted else variance
-    return HalfMoments(variance, shared, predictors)
-
-
-def _added(one: Any, other: Any) -> Any:
-    """Add arrays, or nested lists and tuples of arrays, place by place."""
-    if not isinstance(one, list | tuple):
-        return one + other
-    parts = [_added(*pair) for pair in zip(one, other, strict=True)]
-    return type(one)(*parts) if hasattr(one, "_fields") else type(one)(parts)
 
 
 class PairedWindows(NamedTuple):
@@ -332,7 +198,7 @@ def recording_moments(pieces: Iterable[RecordingSums], windows: PairedWindows) -
     unfinished: tuple[int, float, Matrix] | None = None
     constant = np.zeros(())
     for *own, ends in pieces:
-        sums = tuple(own) if not sums else _added(sums, tuple(own))
+        sums = tuple(own) if not sums else added(sums, tuple(own))
         for number, weight, total in ends:
             if unfinished is not None and unfinished[0] == number:
                 unfinished = number, weight, unfinished[2] + total
@@ -386,105 +252,3 @@ def share_of_change(moments: Moments) -> float:
     """Return kappa: the share of what adjacent windows share that others of the recording lack."""
     common = np.trace(moments.adjacent)
     return float(1.0 - np.trace(moments.constant) / common) if common > 0 else 0.0
-
-
-def held_out_prediction(
-    predictors: list[list[Fold]], rho: float, n_components: int
-) -> tuple[Matrix, Matrix]:
-    """Predict each fold by a ridge regression on the other fold.
-
-    Parameters
-    ----------
-    predictors : list of list of Fold
-        For each view that predicts, sums over the pairs of views in two parts.
-    rho : float
-        Ridge, as a share of the total variance.
-    n_components : int
-        Number r of features that are predicted.
-
-    Returns
-    -------
-    explained : ndarray of shape (r, r)
-        Second moments of what is predicted, minus those of the errors.
-    total : ndarray of shape (r, r)
-        Second moments of what is predicted. The share of the variance of a direction d that is
-        predicted (R2) is ``d' explained d / d' total d``.
-    """
-    explained = total = np.zeros((n_components, n_components))
-    for folds in predictors:
-        for held_out, known in (folds, folds[::-1]):
-            if not (held_out.source.any() and known.source.any()):
-                continue
-            weights = ridge_inverse(known.source, rho, known.cross)
-            predicted = weights.T @ held_out.cross
-            explained = explained + predicted + predicted.T
-            explained = explained - weights.T @ held_out.source @ weights
-            total = total + held_out.target
-    return explained, total
-
-
-def share_explained(
-    directions: Matrix, explained: Matrix, total: Matrix, whole: bool = False
-) -> Matrix:
-    """Return the share of the variance of directions that is predicted (R2).
-
-    Parameters
-    ----------
-    directions : ndarray of shape (r, k)
-        The directions.
-    explained, total : ndarray of shape (r, r)
-        Second moments, as :func:`held_out_prediction` returns them.
-    whole : bool, default=False
-        Whether the directions count as one block.
-
-    Returns
-    -------
-    ndarray of shape (k,) or ()
-        The share of each direction, or of the block; NaN where nothing varies.
-    """
-    parts = [np.sum(directions * (m @ directions), axis=0) for m in (explained, total)]
-    above, below = (np.sum(part) if whole else part for part in parts)
-    return np.divide(above, below, out=np.full_like(below, np.nan), where=below > 0)
-
-
-def ridge_inverse(variance: Matrix, rho: float, right: Matrix) -> Matrix:
-    """Return ``(V + rho tr(V) I)^-1 A``; zeros where nothing varies."""
-    total = np.trace(variance)
-    if total <= 0:
-        return np.zeros_like(right)
-    return solve(variance + rho * total * np.eye(len(variance)), right, assume_a="pos")
-
-
-def predictive_map(
-    variance: Matrix, shared: Matrix, kept: Matrix, rho: float, n_directions: int
-) -> Matrix:
-    """Map features to what predicts the other view, without whitening.
-
-    Parameters
-    ----------
-    variance : ndarray of shape (r, r)
-        Mean of ``f f'``.
-    shared : ndarray of shape (r, r)
-        Covariance S with the other view.
-    kept : ndarray of shape (r, r)
-        Variance without what is removed of a recording's constant part.
-    rho : float
-        Ridge, as a share of the total variance.
-    n_directions : int
-        Largest number of directions.
-
-    Returns
-    -------
-    ndarray of shape (r, n_directions)
-        R with ``R R' = 0.9 M M' + 0.1 N N'``, leading directions first, where M and N are the
-        regressions of `shared` and `kept` on the features, each scaled to total variance 1.
-    """
-    gram = np.zeros_like(variance)
-    for share, target in ((0.9, shared), (0.1, kept)):
-        regression = ridge_inverse(variance, rho, target)
-        total = np.sum(regression * (variance @ regression))
-        if total > 0:
-            gram += share / total * regression @ regression.T
-    values, vectors = eigh(gram)
-    order = np.argsort(-values, kind="stable")[:n_directions]
-    return vectors[:, order] * np.sqrt(np.maximum(values[order], 0.0))

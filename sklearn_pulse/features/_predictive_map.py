@@ -1,0 +1,110 @@
+"""Maps from features to what predicts another view, and how much of it they predict."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.linalg import eigh, solve
+
+from ._folds import Fold, Matrix
+
+
+def held_out_prediction(
+    predictors: list[list[Fold]], rho: float, n_components: int
+) -> tuple[Matrix, Matrix]:
+    """Predict each fold by a ridge regression on the other fold.
+
+    Parameters
+    ----------
+    predictors : list of list of Fold
+        For each view that predicts, sums over the pairs of views in two parts.
+    rho : float
+        Ridge, as a share of the total variance.
+    n_components : int
+        Number r of features that are predicted.
+
+    Returns
+    -------
+    explained : ndarray of shape (r, r)
+        Second moments of what is predicted, minus those of the errors.
+    total : ndarray of shape (r, r)
+        Second moments of what is predicted. The share of the variance of a direction d that is
+        predicted (R2) is ``d' explained d / d' total d``.
+    """
+    explained = total = np.zeros((n_components, n_components))
+    for folds in predictors:
+        for held_out, known in (folds, folds[::-1]):
+            if not (held_out.source.any() and known.source.any()):
+                continue
+            weights = ridge_inverse(known.source, rho, known.cross)
+            predicted = weights.T @ held_out.cross
+            explained = explained + predicted + predicted.T
+            explained = explained - weights.T @ held_out.source @ weights
+            total = total + held_out.target
+    return explained, total
+
+
+def share_explained(
+    directions: Matrix, explained: Matrix, total: Matrix, whole: bool = False
+) -> Matrix:
+    """Return the share of the variance of directions that is predicted (R2).
+
+    Parameters
+    ----------
+    directions : ndarray of shape (r, k)
+        The directions.
+    explained, total : ndarray of shape (r, r)
+        Second moments, as :func:`held_out_prediction` returns them.
+    whole : bool, default=False
+        Whether the directions count as one block.
+
+    Returns
+    -------
+    ndarray of shape (k,) or ()
+        The share of each direction, or of the block; NaN where nothing varies.
+    """
+    parts = [np.sum(directions * (m @ directions), axis=0) for m in (explained, total)]
+    above, below = (np.sum(part) if whole else part for part in parts)
+    return np.divide(above, below, out=np.full_like(below, np.nan), where=below > 0)
+
+
+def ridge_inverse(variance: Matrix, rho: float, right: Matrix) -> Matrix:
+    """Return ``(V + rho tr(V) I)^-1 A``; zeros where nothing varies."""
+    total = np.trace(variance)
+    if total <= 0:
+        return np.zeros_like(right)
+    return solve(variance + rho * total * np.eye(len(variance)), right, assume_a="pos")
+
+
+def predictive_map(
+    variance: Matrix, shared: Matrix, kept: Matrix, rho: float, n_directions: int
+) -> Matrix:
+    """Map features to what predicts the other view, without whitening.
+
+    Parameters
+    ----------
+    variance : ndarray of shape (r, r)
+        Mean of ``f f'``.
+    shared : ndarray of shape (r, r)
+        Covariance S with the other view.
+    kept : ndarray of shape (r, r)
+        Variance without what is removed of a recording's constant part.
+    rho : float
+        Ridge, as a share of the total variance.
+    n_directions : int
+        Largest number of directions.
+
+    Returns
+    -------
+    ndarray of shape (r, n_directions)
+        R with ``R R' = 0.9 M M' + 0.1 N N'``, leading directions first, where M and N are the
+        regressions of `shared` and `kept` on the features, each scaled to total variance 1.
+    """
+    gram = np.zeros_like(variance)
+    for share, target in ((0.9, shared), (0.1, kept)):
+        regression = ridge_inverse(variance, rho, target)
+        total = np.sum(regression * (variance @ regression))
+        if total > 0:
+            gram += share / total * regression @ regression.T
+    values, vectors = eigh(gram)
+    order = np.argsort(-values, kind="stable")[:n_directions]
+    return vectors[:, order] * np.sqrt(np.maximum(values[order], 0.0))

@@ -1,0 +1,96 @@
+"""Metadata routing: what reaches which step of a pipeline, without a request set by hand."""
+
+import numpy as np
+import pytest
+from sklearn import config_context
+from sklearn.exceptions import UnsetMetadataPassedError
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GridSearchCV, GroupKFold
+from sklearn.pipeline import make_pipeline
+
+from sklearn_pulse import CrossPredictionTransformer, FineTuneClassifier, PulseTransformer
+from sklearn_pulse.baselines import SimCLRTransformer
+from sklearn_pulse.features import StatisticsTransformer
+from sklearn_pulse.preprocessing import BandpassFilter, Resampler, WindowScaler
+from tests.helpers import SMALL_PULSE, make_windows
+
+X, y = make_windows(12)
+PEOPLE = np.arange(12) // 2
+
+
+@pytest.fixture(autouse=True)
+def _routing():
+    with config_context(enable_metadata_routing=True):
+        yield
+
+
+@pytest.fixture
+def seen(monkeypatch):
+    """Return the groups that each fit of PULSE was given."""
+    given, fit = [], PulseTransformer.fit
+
+    def noting(self, X, y=None, *, groups=None, X_val=None):
+        given.append(groups)
+        return fit(self, X, y, groups=groups, X_val=X_val)
+
+    monkeypatch.setattr(PulseTransformer, "fit", noting)
+    return given
+
+
+def test_one_call_serves_the_splitter_and_every_step(seen):
+    pipeline = make_pipeline(
+        BandpassFilter(None, 20, rate=64),
+        Resampler(64, 32),
+        WindowScaler(),
+        PulseTransformer(**SMALL_PULSE | {"max_epochs": 1}),
+        LogisticRegression(),
+    )
+    grid = {"pulsetransformer__n_crops": [1]}
+    search = GridSearchCV(pipeline, grid, cv=GroupKFold(2), error_score="raise")
+    search.fit(X, y, groups=PEOPLE)
+    first, second, whole = seen
+    assert {*first} | {*second} == {*whole} == {*PEOPLE}
+    assert not {*first} & {*second}
+
+
+def test_a_request_of_the_user_goes_first(seen):
+    scaler = WindowScaler(per="recording").set_transform_request(groups="recording")
+    pulse = PulseTransformer(**SMALL_PULSE | {"max_epochs": 1})
+    make_pipeline(scaler, pulse).fit(X, y, recording=np.arange(12), groups=PEOPLE)
+    np.testing.assert_array_equal(seen[0], PEOPLE)
+    asked = pulse.set_fit_request(groups=False).get_metadata_routing().fit.requests
+    assert asked == {"groups": False, "X_val": None}
+
+
+def test_a_scaler_of_recordings_takes_groups_in_fit_and_in_predict():
+    pipeline = make_pipeline(
+        WindowScaler(per="recording"), StatisticsTransformer(), LogisticRegression()
+    )
+    predicted = pipeline.fit(X, y, groups=PEOPLE).predict(X, groups=PEOPLE)
+    alone = WindowScaler(per="recording").fit_transform(X, groups=PEOPLE)
+    np.testing.assert_array_equal(pipeline[1:].predict(alone), predicted)
+    with pytest.raises(ValueError, match=r"needs the recording of each window.*predict\(X, groups"):
+        pipeline.predict(X)
+
+
+def test_a_classifier_keeps_its_validation_part_apart(monkeypatch):
+    small = {"embedding_dim": 4, "encoder_hidden_dim": 4, "encoder_depth": 1, "max_epochs": 1}
+    tuned = FineTuneClassifier(**small, validation_fraction=0.3, random_state=0)
+    pipeline = make_pipeline(WindowScaler(), tuned)
+    held_out, hold_out = [], FineTuneClassifier._hold_out
+
+    def noting(self, y, groups, seed):
+        held_out.append(groups)
+        return hold_out(self, y, groups, seed)
+
+    monkeypatch.setattr(FineTuneClassifier, "_hold_out", noting)
+    pipeline.fit(X, y, groups=PEOPLE)
+    assert len(np.unique(held_out[0])) == 6
+
+
+@pytest.mark.parametrize("cls", [CrossPredictionTransformer, SimCLRTransformer])
+def test_who_learns_from_recordings_asks_for_them(cls):
+    """The groups of a splitter are often people, who have several recordings."""
+    pipeline = make_pipeline(WindowScaler(), cls())
+    with pytest.raises(UnsetMetadataPassedError, match=rf"{cls.__name__}.set_fit_request"):
+        pipeline.fit(X, y, groups=PEOPLE)
