@@ -27,7 +27,7 @@ NEEDS_EXTRAS = {"sklearn_pulse.panel": "sktime"}
 def package_files() -> set[str]:
     """Return the files that the package must hold, relative to the root."""
     folder = ROOT / "sklearn_pulse"
-    kinds = "*.py", "py.typed", "*.csv"
+    kinds = "*.py", "py.typed", "*.csv", "README.md", "config.json", "*.safetensors"
     return {str(path.relative_to(ROOT)) for kind in kinds for path in folder.rglob(kind)}
 
 

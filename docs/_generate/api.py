@@ -16,6 +16,7 @@ ROOMS = {
         "sklearn_pulse.preprocessing": "Scaling, resampling, filters",
         "sklearn_pulse.features": "Fixed features of windows",
         "sklearn_pulse.baselines": "Other methods, and controls",
+        "sklearn_pulse.pretrained": "Models that come with the package",
         "sklearn_pulse.datasets": "Published recordings, simulated systems",
         "sklearn_pulse.model_selection": "Splits, and labels that are hidden",
         "sklearn_pulse.evaluation": "Probes, scorers, drift",

@@ -36,8 +36,9 @@ def load_pretrained(
     Parameters
     ----------
     folder : path-like
-        A folder that :func:`save_pretrained` has written, or the name of a repository of the
-        Hugging Face Hub, "organisation/name".
+        A folder that :func:`save_pretrained` has written, the name of a model of
+        :mod:`sklearn_pulse.pretrained`, or that of a repository of the Hugging Face Hub,
+        "organisation/name".
     device : str or torch.device, default="auto"
         Device of the encoders.
     revision : str or None, default=None
@@ -51,7 +52,8 @@ def load_pretrained(
     Raises
     ------
     FileNotFoundError
-        If the folder or a file is missing, or the name is neither a folder nor a repository.
+        If the folder or a file is missing, or the name is neither a folder, nor a model of the
+        package, nor a repository.
     ValueError
         If a file is damaged, was changed, was written by another program, has a later format or an
         unknown step, or its parts do not fit each other.

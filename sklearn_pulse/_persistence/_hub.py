@@ -1,4 +1,4 @@
-"""Models on the Hugging Face Hub, through huggingface_hub."""
+"""From the name of a model to a folder: on disk, in the package, or on the Hugging Face Hub."""
 
 from __future__ import annotations
 
@@ -12,15 +12,17 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from .. import _shipped
 from ._files import CARD, CONFIG, WEIGHTS
 
 _NAME = re.compile(r"[\w.-]{1,96}/[\w.-]{1,96}", re.ASCII)
+_PLAIN = re.compile(r"[\w.-]+", re.ASCII)  # without a folder before it
 _FILES = [f"{folder}{name}" for folder in ("", "step*/") for name in (CARD, CONFIG, WEIGHTS)]
 
 
 @contextlib.contextmanager
 def local_folder(name: str | os.PathLike[str], revision: str | None = None) -> Iterator[Path]:
-    """Yield the folder of a model: the folder itself, or a copy of a repository.
+    """Yield the folder of a model: that on disk, that in the package, or a copy of a repository.
 
     A file of a stranger cannot be a link out of the folder, since the copy holds files and no
     links; the cache of huggingface_hub, which is made of links, stays as it is.
@@ -28,7 +30,8 @@ def local_folder(name: str | os.PathLike[str], revision: str | None = None) -> I
     Parameters
     ----------
     name : path-like
-        A folder, or "organisation/name".
+        A folder, the name of a model that comes with the package, or "organisation/name". A
+        folder goes before a model of the same name.
     revision : str or None, default=None
         Branch, tag or commit of the repository.
 
@@ -40,9 +43,23 @@ def local_folder(name: str | os.PathLike[str], revision: str | None = None) -> I
     Raises
     ------
     FileNotFoundError
-        If the name is neither a folder nor a repository that can be read.
+        If the name is neither a folder, nor a model of the package, nor a repository that can be
+        read.
     """
-    if os.path.lexists(name) or not (isinstance(name, str) and _NAME.fullmatch(name)):
+    if os.path.lexists(name) or not isinstance(name, str):
+        yield Path(name)
+        return
+    if name in _shipped.names():
+        with _shipped.folder(name) as path:
+            yield path
+        return
+    if _PLAIN.fullmatch(name):
+        raise FileNotFoundError(
+            f"there is no folder {name}, and no model of this name comes with the package: pass a"
+            " folder that save_pretrained has written, or one of the names of"
+            f" sklearn_pulse.pretrained.available(), {_shipped.names()}."
+        )
+    if not _NAME.fullmatch(name):
         yield Path(name)
         return
     hub = _hub(f"there is no folder {name}: pass a folder that save_pretrained has written. To")

@@ -138,8 +138,10 @@ class PretrainedMixin:
         Parameters
         ----------
         folder : path-like
-            A folder that :meth:`save_pretrained` has written. A string "organisation/name" that is
-            no folder is a repository of the Hugging Face Hub, which needs the extra ``hub``.
+            A folder that :meth:`save_pretrained` has written. A string that is no folder is the
+            name of a model of :mod:`sklearn_pulse.pretrained`, such as "eeg-174hz", or
+            "organisation/name", a repository of the Hugging Face Hub, which needs the extra
+            ``hub``.
         device : str or torch.device, default="auto"
             Parameter `device` of the loaded transformer, which may differ from the device of its
             training. A transformer without this parameter computes on the CPU.
@@ -155,7 +157,8 @@ class PretrainedMixin:
         Raises
         ------
         FileNotFoundError
-            If the folder or a file is missing, or the name is neither a folder nor a repository.
+            If the folder or a file is missing, or the name is neither a folder, nor a model of the
+            package, nor a repository.
         ValueError
             If a file is damaged, was changed, was written by another program, has a later format,
             belongs to another class, does not fit the other files, or embeds a plain sine as
