@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sklearn_pulse._groups import check_groups
 from sklearn_pulse._parameters import (
     check_boolean,
-    check_groups,
     check_heads,
     check_integer,
     check_mapping,

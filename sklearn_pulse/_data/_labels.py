@@ -12,7 +12,7 @@ from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight
 
-from .._parameters import missing_mask
+from .._groups import missing_mask
 
 _WRAPPER = "sklearn_pulse.evaluation.LabeledSubsetClassifier"
 

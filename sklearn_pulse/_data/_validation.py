@@ -11,7 +11,7 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import validate_data
 
-from .._parameters import check_groups
+from .._groups import check_groups
 from .._signals import Signals, agreed, check_signals, compare, note, noted
 from .._warnings import warn_user
 from ..windows import LazyWindows

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .._parameters import check_groups
+from .._groups import check_groups
 from .._warnings import warn_user
 from ..datasets._arrays import map_array
 from ._own_files import PARTS, read_windows

@@ -11,7 +11,8 @@ from sklearn.metrics import pairwise_distances_chunked
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils import Bunch, check_array, check_random_state
 
-from .._parameters import check_groups, check_integer, check_real, check_seed
+from .._groups import check_groups
+from .._parameters import check_integer, check_real, check_seed
 from ._scoring import before_last_step
 
 

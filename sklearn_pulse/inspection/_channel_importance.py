@@ -10,7 +10,8 @@ from sklearn.metrics import check_scoring
 from sklearn.utils import Bunch, check_random_state
 from sklearn.utils.validation import _num_samples
 
-from .._parameters import check_groups, check_integer, check_seed
+from .._groups import check_groups
+from .._parameters import check_integer, check_seed
 from ..windows._recordings import is_object_list
 from ._exchanged import exchanger
 

@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_random_state
 
-from .._parameters import check_groups, check_integer, check_real
+from .._groups import check_groups
+from .._parameters import check_integer, check_real
 
 
 def own_permutation(n: int, random_state: Any) -> NDArray[np.intp]:

@@ -10,7 +10,8 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.metadata_routing import MetadataRequest
 from sklearn.utils.metaestimators import available_if
 
-from .._parameters import check_boolean, check_groups, check_option
+from .._groups import check_groups
+from .._parameters import check_boolean, check_option
 from ._base import BasePreprocessor
 from ._quantiles import robust_of_pieces
 from ._source import WindowSource

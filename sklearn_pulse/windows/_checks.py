@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from .._parameters import check_groups, check_integer
+from .._groups import check_groups
+from .._parameters import check_integer
 from ._panel import align, instance_labels
 
 

@@ -1,0 +1,90 @@
+"""Groups of samples, and missing entries among groups and labels."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+
+def check_groups(
+    groups: ArrayLike | None, n_samples: int, *, unit: str = "sample", name: str = "groups"
+) -> NDArray[Any] | None:
+    """Return the groups as an array; raise unless `groups` holds one entry per sample.
+
+    Parameters
+    ----------
+    groups : array-like of shape (n_samples,) or None
+        Recording or subject of each sample.
+    n_samples : int
+        Number of samples.
+    unit : {"sample", "recording"}, default="sample"
+        What a sample is called in the message.
+    name : str, default="groups"
+        Name of the parameter.
+
+    Returns
+    -------
+    ndarray of shape (n_samples,) or None
+        The groups; None if `groups` is None.
+
+    Raises
+    ------
+    ValueError
+        If `groups` has another shape, or a group is missing (None, NaN or NaT).
+
+    Examples
+    --------
+    >>> check_groups(["anna", "ben"], 3)
+    Traceback (most recent call last):
+    ...
+    ValueError: groups has shape (2,), but there are 3 samples: pass one group per sample, for
+    example its subject
+    """
+    if groups is None:
+        return None
+    groups = np.asarray(groups)
+    if groups.shape != (n_samples,):
+        raise ValueError(
+            f"{name} has shape {groups.shape}, but there are {n_samples} {unit}s: pass one group"
+            f" per {unit}, for example its subject"
+        )
+    is_missing = missing_mask(groups)
+    if is_missing.any():
+        raise ValueError(
+            f"{name} is missing for {int(is_missing.sum())} {unit}(s) (first {unit}"
+            f" {int(is_missing.argmax())}): give every {unit} a group, one of its own if need be"
+        )
+    return groups
+
+
+def missing_mask(values: NDArray[Any]) -> NDArray[np.bool_]:
+    """Return which entries of an array are missing: None, NaN, NaT or pandas' NA.
+
+    Parameters
+    ----------
+    values : ndarray
+        Numbers, text, dates or objects.
+
+    Returns
+    -------
+    ndarray of bool
+        In the shape of `values`.
+
+    Examples
+    --------
+    >>> missing_mask(np.array(["a", None], dtype=object))
+    array([False,  True])
+    """
+    if values.dtype != object:
+        return np.asarray(values != values)
+    return np.array([_is_missing(value) for value in values.flat], bool).reshape(values.shape)
+
+
+def _is_missing(value: Any) -> bool:
+    """Return whether a value of an array of objects is None, NaN, NaT or pandas' NA."""
+    try:
+        return value is None or not bool(value == value)
+    except TypeError:  # pandas' NA is neither equal to itself nor different
+        return True
