@@ -10,7 +10,7 @@ import numpy as np
 
 from ._parameters import check_real
 
-_TOLERANCE = 1e-6  # relative; a rate is rarely written with more digits
+_TOLERANCE = 1e-5  # relative; the clocks of recorders differ by more
 
 
 class Signals(NamedTuple):

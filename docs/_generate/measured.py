@@ -49,8 +49,8 @@ def costs() -> dict[str, dict[str, str]]:
 
 
 def scores() -> dict[str, dict[str, str]]:
-    """Return the rows of the comparison with C = 1."""
-    return table("results.md", "The same probe for every method (C = 1)")
+    """Return the rows of the comparison on test parts, with C = 1."""
+    return table("comparison.md", "Test parts, one probe for all (C = 1)")
 
 
 def milliseconds_of_cross_prediction() -> str:

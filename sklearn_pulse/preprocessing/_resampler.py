@@ -18,7 +18,7 @@ from ._source import WindowSource
 from ._values import Mapping
 
 _LARGEST = 1000  # numerator and denominator of a ratio
-_TOLERANCE = 1e-6  # a rate is rarely written with more digits
+_TOLERANCE = 1e-5  # relative: a drift of 36 ms in an hour, below that of a recorder's clock
 
 
 class Resampler(BasePreprocessor):

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.signal import firwin, resample_poly
 
+from sklearn_pulse.features import StatisticsTransformer
 from sklearn_pulse.preprocessing import Resampler
 from tests.preprocessing.data import quick
 
@@ -113,10 +114,20 @@ def test_ratio_of_rates(rates, ratio):
         ((64, np.inf), ValueError, "to_rate must be"),
         ((64, 64001), ValueError, "differ by a factor of more than 1000: check their units"),
         ((1e-320, 1e300), ValueError, "differ by a factor"),
-        ((100, 33.333), ValueError, r"integers up to 1000: .* to_rate=33\.33333333 \(1 to 3\)"),
-        ((33.333, 100), ValueError, r"integers up to 1000: .* to_rate=99\.999 \(3 to 1\)"),
+        ((100, 33.33), ValueError, r"integers up to 1000: .* to_rate=33\.33333333 \(1 to 3\)"),
+        ((33.33, 100), ValueError, r"integers up to 1000: .* to_rate=99\.99 \(3 to 1\)"),
     ],
 )
 def test_rates_are_checked(rates, error, message):
     with pytest.raises(error, match=message):
         Resampler(*rates).fit(np.zeros((1, 4)))
+
+
+@pytest.mark.parametrize("from_rate", [250, 256, 360, 512, 1000])
+def test_the_rate_that_it_gives_counts_as_the_rate_that_was_asked_for(from_rate):
+    step = Resampler(from_rate=from_rate, to_rate=173.61).fit(np.zeros((1, from_rate, 1)))
+    features = StatisticsTransformer(sampling_rate=173.61).fit(np.zeros((2, 100, 1)))
+    X = np.ones((1, 100, 1))
+    features.transform(X, sampling_rate=from_rate * step.up_ / step.down_)
+    with pytest.raises(ValueError, match="173.6 Hz"):
+        features.transform(X, sampling_rate=173.6)
