@@ -22,6 +22,7 @@ from sklearn.preprocessing import StandardScaler
 
 from sklearn_pulse import (
     CrossPredictionTransformer,
+    FineTuneClassifier,
     PulseTransformer,
     RandomEncoderTransformer,
     _shipped,
@@ -179,6 +180,13 @@ def test_names_of_the_room(function):
 def test_another_class_says_which_class_to_use():
     with pytest.raises(ValueError, match=r"call CrossPredictionTransformer\.from_pretrained"):
         PulseTransformer.from_pretrained("eeg-174hz")
+
+
+def test_what_has_no_network_is_not_fine_tuned():
+    X, y = np.ones((4, 178, 1)), [0, 1] * 2
+    message = "it is a CrossPredictionTransformer, which cannot be used here: .*PulseTransformer"
+    with pytest.raises(ValueError, match=message):
+        FineTuneClassifier("eeg-174hz").fit(X, y)
 
 
 def test_other_rates_and_channels_are_refused(eeg):

@@ -99,6 +99,8 @@ def _find_class(cls: type, name: str) -> type:
             f"{len(found)} classes are named {name}: call from_pretrained of the right one."
         )
     names = ", ".join(sorted({sub.__name__ for sub in known}))
+    if any(sub.__name__ == name for sub in _descendants(BaseEstimator)):
+        raise ValueError(f"it is a {name}, which cannot be used here: pass one of {names}.")
     raise ValueError(
         f"the class {name!r} is unknown; known are {names}. Import the module that defines it, or"
         " install a later version of sklearn_pulse."
