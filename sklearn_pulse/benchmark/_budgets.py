@@ -77,7 +77,7 @@ class Budget:
         """
         names = [name for name in ("max_epochs", "attention_epochs") if name in settings]
         epochs = {name: _at_most(settings[name], self.max_epochs) for name in names}
-        return epochs | ({"precision": self.precision} if "precision" in settings else {})
+        return epochs | self._precision(settings)
 
     def supervised(self, settings: dict[str, Any]) -> dict[str, Any]:
         """Return the number of epochs of the supervised method.
@@ -90,10 +90,10 @@ class Budget:
         Returns
         -------
         dict
-            The parameter `max_epochs`, within the limit; and `precision`.
+            The parameter `max_epochs`, within the limit; and `precision`, if the method has it.
         """
         epochs = _at_most(settings["max_epochs"], self.supervised_epochs)
-        return {"max_epochs": epochs, "precision": self.precision}
+        return {"max_epochs": epochs} | self._precision(settings)
 
     def __str__(self) -> str:
         if self.max_timesteps is None:
@@ -115,6 +115,10 @@ class Budget:
         """
         limits = {"max_timesteps": self.max_timesteps, "max_epochs": self.max_epochs}
         return limits if self.precision == "float32" else limits | {"precision": self.precision}
+
+    def _precision(self, settings: dict[str, Any]) -> dict[str, str]:
+        """Return the parameter `precision` of a method that has it."""
+        return {"precision": self.precision} if "precision" in settings else {}
 
 
 def _at_most(value: int, limit: int | None) -> int:

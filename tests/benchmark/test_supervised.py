@@ -89,3 +89,5 @@ def test_a_budget_cuts_each_stage():
     assert BUDGETS["full"].pretraining(settings) == {"max_epochs": 100, "attention_epochs": 300}
     assert BUDGETS["small"].supervised({"max_epochs": 100}) == {"max_epochs": 40}
     assert BUDGETS["full"].supervised({"max_epochs": 100}) == {"max_epochs": 100}
+    half, known = BUDGETS["full-bfloat16"], {"max_epochs": 100, "precision": "float32"}
+    assert half.pretraining(known) == half.supervised(known) == known | {"precision": "bfloat16"}
