@@ -9,6 +9,7 @@ import pytest
 import torch
 from sklearn.decomposition import PCA
 from sklearn.exceptions import NotFittedError
+from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import (
     LinearRegression,
     LogisticRegression,
@@ -20,7 +21,12 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler, RobustScaler, StandardScaler
 from sklearn.svm import LinearSVC
 
-from sklearn_pulse import CrossPredictionTransformer, RandomEncoderTransformer, export
+from sklearn_pulse import (
+    CrossPredictionTransformer,
+    FineTuneClassifier,
+    RandomEncoderTransformer,
+    export,
+)
 from sklearn_pulse._chain._layers import last_layer
 from sklearn_pulse._export import EncoderGraph
 from sklearn_pulse.evaluation import LabeledSubsetClassifier, make_linear_probe
@@ -217,6 +223,11 @@ def test_steps_without_a_graph_are_refused_by_name(tmp_path):
     cross = CrossPredictionTransformer(num_kernels=84, embedding_dim=8).fit(X)
     with pytest.raises(TypeError, match="CrossPredictionTransformer: exactly one step must be"):
         export(make_pipeline(cross), tmp_path / "chain.onnx")
+    tuned = FineTuneClassifier(FrozenEstimator(encoder().fit(X)), max_epochs=1, random_state=0).fit(
+        X, y
+    )
+    with pytest.raises(TypeError, match="FineTuneClassifier: exactly one step must be"):
+        export(tuned, tmp_path / "chain.onnx")
     assert not list(tmp_path.iterdir())
 
 
