@@ -24,8 +24,9 @@ def name(page):
 
 @pytest.mark.parametrize("page", WITH_PYTHON, ids=name)
 def test_python_blocks_run(page, tmp_path, monkeypatch):
-    if "sktime" in "".join(blocks(page, "python")):
-        pytest.importorskip("sktime")
+    for package in ("sktime", "dask"):
+        if package in "".join(blocks(page, "python")):
+            pytest.importorskip(package)
     monkeypatch.chdir(tmp_path)
     assert run_python(page)
 

@@ -154,7 +154,7 @@ class ReconstructingTransformer(BaseSSLTransformer):
         errors, _ = self._compute(windows, compute, (windows.n_channels,), nan_allowed=True)
         scored = np.asarray(~np.isnan(errors).any(1))
         _check_scored(scored, windows.n_windows)
-        scores = -np.float64(errors) / scale**2
+        scores = -errors.astype(np.float64) / scale**2
         pooled = pool_bags(scores, scored, windows.n_windows, "mean")
         return np.asarray(pooled if per_channel else pooled.mean(1))
 

@@ -149,7 +149,7 @@ def compare(
     >>> from sklearn_pulse.benchmark import compare
     >>> rng = np.random.default_rng(0)
     >>> y, people = np.arange(80) % 2, np.arange(80) // 10
-    >>> X = rng.normal(size=(80, 32, 1)) * (1 + y[:, None, None])
+    >>> X = rng.normal(size=(80, 32, 1)) * (1 + 3 * y[:, None, None])
     >>> frame, _ = compare(
     ...     X, y, groups=people, methods=["statistics", "majority"], protocols=["linear-probe"],
     ...     budget="smoke", verbose=False,

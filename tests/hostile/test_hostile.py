@@ -77,6 +77,7 @@ def is_right(outcome):
 
 
 def test_a_part_of_the_corpus():
+    pytest.importorskip("wfdb")
     check(QUICK)
 
 
@@ -87,6 +88,7 @@ def test_the_whole_corpus():
 
 
 def test_the_corpus_is_large_and_reaches_every_loader():
+    pytest.importorskip("wfdb")
     assert len(ATTACKS) >= 60
     assert {attack.loader for attack in ATTACKS.values()} == LOADERS.keys()
     assert set(QUICK) <= ATTACKS.keys()
