@@ -60,7 +60,7 @@ print(table[list(frame["metric"].unique())].round(3).to_string())
 
 output = Path("output/compare")
 output.mkdir(parents=True, exist_ok=True)
-display.ax_.set_title("Validation people of HAR")
+display.ax_.set_title("Validation people of HAR", loc="left")
 display.figure_.savefig(output / "labelled_people.png", dpi=120)
 print(f"\npicture: {output}/labelled_people.png")
 print(f"{time.perf_counter() - started:.0f} s")

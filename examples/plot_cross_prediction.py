@@ -106,7 +106,7 @@ for source_name, source in SOURCES.items():
 # class. `alpha="auto"` follows `kappa_`: it removes little where the windows of a recording have
 # nothing in common but the constant, and much where adjacent windows share far more than that.
 
-figure, axes = plt.subplots(1, 2, figsize=(10, 4), layout="constrained")
+figure, ax = plt.subplots(layout="constrained")
 shares = np.linspace(0, 1, 5)
 fitted = {}
 for (source_name, source), color in zip(SOURCES.items(), ("C0", "C1"), strict=True):
@@ -117,11 +117,12 @@ for (source_name, source), color in zip(SOURCES.items(), ("C0", "C1"), strict=Tr
         accuracies(fit(CrossPredictionTransformer(alpha, **settings), source), source, (0.01,))[0]
         for alpha in shares
     ]
-    axes[0].plot(shares, curve, "o-", color=color, label=source_name)
-    axes[0].axvline(cross.alpha_, color=color, linestyle=":")
-axes[0].set_xlabel("alpha (dotted: what auto takes)")
-axes[0].set_ylabel("accuracy in percent, 1 % of the labels")
-axes[0].legend()
+    ax.plot(shares, curve, "o-", color=color, label=source_name)
+    ax.axvline(cross.alpha_, color=color, linestyle=":")
+ax.set_xlabel("alpha (dotted: what auto takes)")
+ax.set_ylabel("accuracy in percent, 1 % of the labels")
+ax.legend()
+figure.savefig(output / "alpha.png", dpi=120)
 
 # %%
 # What the next window predicts
@@ -129,8 +130,8 @@ axes[0].legend()
 # The R2 of each block of features, and of the leading directions of the embedding, on recordings
 # that were held out.
 
-PredictabilityDisplay.from_estimator(
-    fitted["HAR (activities)"], name="HAR: what the next window predicts", ax=axes[1]
+display = PredictabilityDisplay.from_estimator(
+    fitted["HAR (activities)"], name="HAR: what the next window predicts"
 )
-figure.savefig(output / "alpha_and_predictability.png", dpi=120)
-print(f"\npicture: {output}/alpha_and_predictability.png")
+display.figure_.savefig(output / "predictability.png", dpi=120)
+print(f"\npictures: {output}/alpha.png, {output}/predictability.png")
