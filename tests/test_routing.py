@@ -94,3 +94,17 @@ def test_who_learns_from_recordings_asks_for_them(cls):
     pipeline = make_pipeline(WindowScaler(), cls())
     with pytest.raises(UnsetMetadataPassedError, match=rf"{cls.__name__}.set_fit_request"):
         pipeline.fit(X, y, groups=PEOPLE)
+
+
+@pytest.mark.parametrize(("per", "takes"), [("recording", True), ("channel", False)])
+def test_a_scaler_takes_groups_only_where_it_uses_them(per, takes):
+    given = []
+
+    class Noting(WindowScaler):
+        def transform(self, X, *, groups=None):
+            given.append(groups is not None)
+            return super().transform(X, groups=groups)
+
+    pipeline = make_pipeline(Noting(per=per), PulseTransformer(**SMALL_PULSE | {"max_epochs": 1}))
+    pipeline.fit(X, groups=PEOPLE)
+    assert given == [takes]
