@@ -21,7 +21,7 @@ import torch
 
 from perf.duel import timed
 from perf.sizes import NAMES, Size
-from perf.test_training import make_step
+from perf.step import make_step
 
 CPU = torch.device("cpu")
 
@@ -53,7 +53,7 @@ def operations_only() -> Iterator[None]:
     with contextlib.ExitStack() as stack:
         for room in rooms:
             stack.enter_context(mock.patch(f"sklearn_pulse.networks.{room}.n_workers", lambda: 1))
-        whole = "perf.test_training.workers_only", contextlib.nullcontext
+        whole = "perf.step.workers_only", contextlib.nullcontext
         stack.enter_context(mock.patch(*whole))
         yield
 

@@ -9,7 +9,7 @@ from torch import nn
 from perf.duel import duel
 from perf.literal import LiteralEncoder
 from perf.sizes import Size
-from perf.test_training import make_step
+from perf.step import make_step
 from sklearn_pulse.functional import keep_mask
 from sklearn_pulse.networks import GRUDecoder, _encoder
 from sklearn_pulse.objectives import _cross_reconstruction

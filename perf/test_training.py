@@ -1,35 +1,12 @@
 """Training step of our engine against the literal published step, with the same weights."""
 
-import contextlib
-
 import pytest
 import torch
 
 from perf.duel import devices, duel, has_bfloat16
 from perf.flops import engine_training, literal_training
 from perf.sizes import NAMES, Size
-from sklearn_pulse._threads import workers_only
-
-
-def make_step(module, x, starts, precision="float32"):
-    """Return a call that runs one training step: loss, gradient, clipping, AdamW."""
-    optimizer = torch.optim.AdamW(module.parameters(), lr=1e-3, weight_decay=1e-5, fused=True)
-    autocast = contextlib.nullcontext()
-    if precision == "bfloat16":
-        autocast = torch.autocast(x.device.type, dtype=torch.bfloat16)
-
-    in_parts = getattr(module, "computes_in_parts", False)
-
-    def step():
-        with workers_only() if in_parts else contextlib.nullcontext():
-            optimizer.zero_grad()
-            with autocast:
-                loss = module(x=x, starts=starts)
-            loss.backward()
-            torch.nn.utils.clip_grad_value_(module.parameters(), 5.0)
-            optimizer.step()
-
-    return step
+from perf.step import make_step
 
 
 def check_equal_losses(size, x, starts, precision):

@@ -1,0 +1,28 @@
+"""Training step of an objective: what is timed."""
+
+import contextlib
+
+import torch
+
+from sklearn_pulse._threads import workers_only
+
+
+def make_step(module, x, starts, precision="float32"):
+    """Return a call that runs one training step: loss, gradient, clipping, AdamW."""
+    optimizer = torch.optim.AdamW(module.parameters(), lr=1e-3, weight_decay=1e-5, fused=True)
+    autocast = contextlib.nullcontext()
+    if precision == "bfloat16":
+        autocast = torch.autocast(x.device.type, dtype=torch.bfloat16)
+
+    in_parts = getattr(module, "computes_in_parts", False)
+
+    def step():
+        with workers_only() if in_parts else contextlib.nullcontext():
+            optimizer.zero_grad()
+            with autocast:
+                loss = module(x=x, starts=starts)
+            loss.backward()
+            torch.nn.utils.clip_grad_value_(module.parameters(), 5.0)
+            optimizer.step()
+
+    return step
