@@ -115,10 +115,12 @@ def _slopes(gates: Tensor, recurrent: Tensor, before: Tensor) -> Tensor:
     slopes = before.new_empty(len(before), 4, dim)
     parts = (tensor.split(_CHUNK_ROWS) for tensor in (gates, recurrent, before, slopes))
     for gate, inner, state, slope in zip(*parts, strict=True):
-        reset, update, candidate = gate.split(dim, 1)
+        # Operations on values that lie side by side are several times as fast.
+        reset, update, candidate = (part.contiguous() for part in gate.split(dim, 1))
         closed = update - 1
-        torch.mul(candidate, candidate, out=slope[:, 3]).sub_(1).mul_(closed)
-        torch.mul(slope[:, 3], reset, out=slope[:, 0])
-        torch.addcmul(slope[:, 0], slope[:, 0], reset, value=-1, out=slope[:, 1]).mul_(inner)
-        torch.mul(update, closed, out=slope[:, 2]).mul_(candidate - state)
+        of_candidate = (candidate * candidate).sub_(1).mul_(closed)
+        of_recurrent = of_candidate * reset
+        of_reset = torch.addcmul(of_recurrent, of_recurrent, reset, value=-1).mul_(inner)
+        of_update = (update * closed).mul_(candidate - state)
+        torch.stack([of_recurrent, of_reset, of_update, of_candidate], 1, out=slope)
     return slopes
