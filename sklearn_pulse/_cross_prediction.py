@@ -475,6 +475,9 @@ class CrossPredictionTransformer(BaseFeatureTransformer):
             block._check_input_length(n_timesteps)
 
     def _features(self, block: Block) -> NDArray[np.float32]:
+        for transformer in self.blocks_.values():
+            if isinstance(transformer, RandomConvolutionTransformer):
+                transformer.device = self.device  # which may have been set since `fit`
         features = np.empty((len(block.x), self._n_features_out), dtype=np.float32)
         with self._threads():
             for first in range(0, len(features), CHUNK):

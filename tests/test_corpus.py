@@ -43,7 +43,6 @@ class Counted(LazyWindows):
     """Windows that note how many of them are read at a time, and in all."""
 
     shape = X.shape
-    ndim = 3
 
     def __init__(self):
         self.read = []
@@ -179,6 +178,8 @@ def test_refusals(tmp_path, folder):
         TypeError, match="fit_dataset takes a CrossPredictionTransformer, got Ridge"
     ):
         fit_dataset(Ridge(), X)
+    with pytest.raises(ValueError, match="transformer has input_layout='nct', but the windows of"):
+        fit_dataset(CrossPredictionTransformer(input_layout="nct"), folder[0], length=16)
 
 
 class FunctionOf(TransformerMixin, BaseEstimator):

@@ -62,9 +62,9 @@ def channel_of(x: NDArray[Any], axis: int, channel: int) -> NDArray[Any]:
 def exchanger(X: Any, axis: int) -> tuple[int, Exchange]:
     """Return the number of channels, and how to exchange one of them.
 
-    A table has one channel, and its rows are exchanged. Lazy windows and memory maps are exchanged
-    when they are read. Other arrays are copied once; each exchange writes one channel of this copy,
-    and undoes the exchange before it.
+    A table has one channel, and its rows are exchanged. Lazy windows and 3-D memory maps are
+    exchanged when they are read. Other arrays are copied once; each exchange writes one channel of
+    this copy, and undoes the exchange before it.
 
     Parameters
     ----------
