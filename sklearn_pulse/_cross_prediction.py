@@ -257,7 +257,8 @@ class CrossPredictionTransformer(BaseFeatureTransformer):
         y : None
             Ignored; present for pipelines.
         groups : array-like of shape (n_samples,) or None, default=None
-            Recording of each window. Lazy windows and bags know their recordings.
+            Recording of each window. It is not read where lazy windows or bags know theirs. None
+            under ``views="adjacent"`` means that all windows are of one recording.
         start : array-like of shape (n_samples,) or None, default=None
             Time of each window in its recording, numbers or `datetime64`; of shape
             (n_samples, n_windows) for bags. Windows that are more than one and a half times the

@@ -100,8 +100,9 @@ class GroupHoldout(BaseCrossValidator):
                 f"train_size={self.train_size!r} and val_size={self.val_size!r} must be positive "
                 "and leave a part for the test."
             )
-        checked = check_groups(groups, np.size(groups), unit="row")
-        names, index = np.unique(checked, return_inverse=True)
+        groups = np.asarray(groups)
+        check_groups(groups, groups.size, unit="row")
+        names, index = np.unique(groups, return_inverse=True)
         order = np.arange(len(names))
         check_random_state(self.random_state).shuffle(order)
         n_train = int(self.train_size * len(names))
@@ -140,8 +141,8 @@ class GroupHoldout(BaseCrossValidator):
         Raises
         ------
         ValueError
-            If `groups` or a group is missing, `on` is unknown, a share is not between 0 and 1, or one of the
-            three parts would be empty.
+            If `groups` or a group is missing, `on` is unknown, a share is not between 0 and 1, or
+            one of the three parts would be empty.
         TypeError
             If a share is not a number.
         """
