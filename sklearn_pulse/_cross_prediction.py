@@ -276,8 +276,8 @@ class CrossPredictionTransformer(BaseFeatureTransformer):
             If a parameter or `X` is of a wrong kind.
         ValueError
             If a parameter is out of its range, or `X` holds an infinity, a sample without an
-            observed time step, or no windows at all; if `groups` or `start` does not fit `X`; or
-            if no two windows are adjacent under ``views="adjacent"``.
+            observed time step, or no windows at all; if `groups` or `start` does not fit `X`; if
+            `rho` is too small; or if no two windows are adjacent under ``views="adjacent"``.
 
         Warns
         -----
