@@ -37,8 +37,7 @@ class ExchangedWindows(LazyWindows):
         self.donors = donors
         self.shape = tuple(windows.shape)
         if isinstance(windows, LazyWindows):
-            self.recording, self.start = windows.recording, windows.start
-            self.overlaps = windows.overlaps
+            self.recording = windows.recording  # which WindowScaler(per="recording") asks for
 
     def take(self, indices: ArrayLike) -> NDArray[np.float32]:
         """Read selected windows, and their donors, into a new array."""

@@ -25,9 +25,10 @@ X = RNG.normal(size=(60, 16, 3)).astype(np.float32)
 X[:, :, 1] += 3 * y[:, None]  # only the second channel tells the classes apart
 
 
-def model(**params):
+def model(per="channel", **params):
     probe = LogisticRegression(max_iter=1000)
-    return make_pipeline(WindowScaler(**params), StatisticsTransformer(**params), probe)
+    scaler = WindowScaler(per=per, **params)
+    return make_pipeline(scaler, StatisticsTransformer(**params), probe)
 
 
 @pytest.fixture(scope="module")
@@ -71,6 +72,14 @@ def test_every_form_of_input_gives_the_same(fitted, tmp_path):
     np.testing.assert_array_equal(got, expected)
     np.testing.assert_array_equal(X, before)
     np.testing.assert_array_equal(stored, before)
+
+
+def test_lazy_windows_keep_their_recordings():
+    long = X.reshape(6, 160, 3)
+    lazy = RecordingWindows(long, np.arange(60) // 10, 16 * (np.arange(60) % 10), length=16)
+    fitted = model(per="recording").fit(lazy, y)
+    got = channel_importance(fitted, lazy, y, n_repeats=1, random_state=0)
+    assert got.importances_mean.argmax() == 1
 
 
 def test_layouts_of_frozen_and_fine_tuned_models(tmp_path):
