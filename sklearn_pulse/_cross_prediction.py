@@ -293,8 +293,8 @@ class CrossPredictionTransformer(BaseFeatureTransformer):
         self._check_params()
         with unchanged_on_failure(self), self._threads(), overflow_is_found():
             windows = check_windows(self, X, reset=True, groups=groups)
+            times = check_start(start, windows)  # before all windows are read
             usable = np.flatnonzero(windows.scan())
-            times = check_start(start, windows)
             known = windows.names_recordings or windows.groups is not None
             index, recording, follows = in_order(windows, times, usable)
             self.views_ = str(self.views)
