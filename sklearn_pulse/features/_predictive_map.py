@@ -76,8 +76,8 @@ def ridge_inverse(variance: Matrix, rho: float, right: Matrix) -> Matrix:
         return solve(variance + rho * total * np.eye(len(variance)), right, assume_a="pos")
     except LinAlgError as error:
         raise ValueError(
-            f"rho={rho!r} is too small for the regressions of these features: pass a larger rho, for"
-            " example 1e-9."
+            f"rho={rho!r} is too small for the regressions of these features: pass a larger rho,"
+            " for example 1e-9."
         ) from error
 
 
