@@ -257,7 +257,8 @@ class CrossPredictionTransformer(BaseFeatureTransformer):
         y : None
             Ignored; present for pipelines.
         groups : array-like of shape (n_samples,) or None, default=None
-            Recording of each window. Lazy windows and bags know their recordings.
+            Recording of each window. It is not read where lazy windows or bags know theirs. None
+            under ``views="adjacent"`` means that all windows are of one recording.
         start : array-like of shape (n_samples,) or None, default=None
             Time of each window in its recording, numbers or `datetime64`; of shape
             (n_samples, n_windows) for bags. Windows that are more than one and a half times the
@@ -275,8 +276,8 @@ class CrossPredictionTransformer(BaseFeatureTransformer):
             If a parameter or `X` is of a wrong kind.
         ValueError
             If a parameter is out of its range, or `X` holds an infinity, a sample without an
-            observed time step, or no windows at all; if `groups` or `start` does not fit `X`; or
-            if no two windows are adjacent under ``views="adjacent"``.
+            observed time step, or no windows at all; if `groups` or `start` does not fit `X`; if
+            `rho` is too small; or if no two windows are adjacent under ``views="adjacent"``.
 
         Warns
         -----
@@ -292,8 +293,8 @@ class CrossPredictionTransformer(BaseFeatureTransformer):
         self._check_params()
         with unchanged_on_failure(self), self._threads(), overflow_is_found():
             windows = check_windows(self, X, reset=True, groups=groups)
+            times = check_start(start, windows)  # before all windows are read
             usable = np.flatnonzero(windows.scan())
-            times = check_start(start, windows)
             known = windows.names_recordings or windows.groups is not None
             index, recording, follows = in_order(windows, times, usable)
             self.views_ = str(self.views)
@@ -475,6 +476,9 @@ class CrossPredictionTransformer(BaseFeatureTransformer):
             block._check_input_length(n_timesteps)
 
     def _features(self, block: Block) -> NDArray[np.float32]:
+        for transformer in self.blocks_.values():
+            if isinstance(transformer, RandomConvolutionTransformer):
+                transformer.device = self.device  # which may have been set since `fit`
         features = np.empty((len(block.x), self._n_features_out), dtype=np.float32)
         with self._threads():
             for first in range(0, len(features), CHUNK):

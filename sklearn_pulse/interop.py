@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import ArrayLike
+from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
 from ._persistence import check_embedding, check_finite
@@ -128,6 +129,8 @@ def to_reference_state(estimator: PulseTransformer) -> dict[str, Tensor]:
 
     Raises
     ------
+    NotFittedError
+        If the transformer is not fitted.
     ValueError
         With ``observation="linear"``, which the published code does not have.
 
@@ -146,6 +149,7 @@ def to_reference_state(estimator: PulseTransformer) -> dict[str, Tensor]:
     >>> to_reference_state(pulse)["recon_net.out_proj.fc2.weight"].shape[0]  # channels
     2
     """
+    check_is_fitted(estimator)
     if estimator.observation != "mlp":
         raise ValueError("observation='linear' has no published names: fit with observation='mlp'")
     return {

@@ -43,7 +43,6 @@ class Counted(LazyWindows):
     """Windows that note how many of them are read at a time, and in all."""
 
     shape = X.shape
-    ndim = 3
 
     def __init__(self):
         self.read = []
@@ -126,16 +125,18 @@ def test_a_sink_that_was_half_created_is_created_again(tmp_path, monkeypatch):
     create = zarr.Group.create_array
 
     def killed(self, name, **settings):
-        if name == "sample":
+        if name == "start":
             raise KeyboardInterrupt
         return create(self, name, **settings)
 
+    lazy = sliding_windows(X, 16, lazy=True).X
     monkeypatch.setattr(zarr.Group, "create_array", killed)
     with pytest.raises(KeyboardInterrupt):
-        embed_dataset(STATISTICS, X, tmp_path / "z")
+        embed_dataset(STATISTICS, lazy, tmp_path / "z")
     monkeypatch.undo()
     group = embed_dataset(STATISTICS, X, tmp_path / "z")
     np.testing.assert_array_equal(group["embedding"][:], STATISTICS.transform(X))
+    assert "recording" not in group  # X names none, unlike the lazy windows of the first run
 
 
 def test_another_run_is_refused(tmp_path):
@@ -179,6 +180,8 @@ def test_refusals(tmp_path, folder):
         TypeError, match="fit_dataset takes a CrossPredictionTransformer, got Ridge"
     ):
         fit_dataset(Ridge(), X)
+    with pytest.raises(ValueError, match="transformer has input_layout='nct', but the windows of"):
+        fit_dataset(CrossPredictionTransformer(input_layout="nct"), folder[0], length=16)
 
 
 class FunctionOf(TransformerMixin, BaseEstimator):

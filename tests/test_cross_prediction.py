@@ -239,6 +239,7 @@ def test_other_lengths():
         ({"block_weights": (0, 0, 0, 0)}, "must not all be 0"),
         ({"block_weights": (1, -1, 0, 0)}, "each of block_weights must be"),
         ({"rho": 0.0}, "rho must be"),
+        (SMALL | {"rho": 1e-20}, "rho=1e-20 is too small"),
         ({"num_kernels": 83}, "num_kernels must be an integer of at least 84"),
     ],
 )
@@ -255,6 +256,7 @@ def test_parameters(params, message):
         (list("abcdef"), "start must hold one number or time per window"),
         ([0, 1, 2, np.nan, 4, np.inf], "start is unknown or infinite for 2 windows"),
         (np.array(["2026-01-01"] * 5 + ["NaT"], "datetime64[s]"), "unknown or infinite for 1 win"),
+        (pd.date_range("2026", periods=6, tz="UTC"), "pass numbers, or datetime64 without a time"),
     ],
 )
 def test_starts_that_do_not_fit(start, message):
@@ -265,7 +267,7 @@ def test_starts_that_do_not_fit(start, message):
 
 def test_starts_as_times_and_of_bags():
     X, _ = make_windows(12, 16)
-    groups, steps = np.arange(12) // 6, np.array([0, 1, 2, 7, 8, 9] * 2)
+    groups, steps = np.arange(12) // 6, np.array([0, 2, 4, 8, 10, 13] * 2)
     numbers = CrossPredictionTransformer(**SMALL).fit(X, groups=groups, start=steps)
     assert numbers.n_pairs_ == 8
     times = np.datetime64("2026-01-01") + 10 * steps.astype("timedelta64[s]")
@@ -275,6 +277,17 @@ def test_starts_as_times_and_of_bags():
     )
     for other in (dated, bags):
         np.testing.assert_array_equal(other.transform(X), numbers.transform(X))
+
+
+def test_recordings_whose_rows_take_turns():
+    X, _ = make_windows(12, 16)
+    groups = np.array([0, 0, 1, 0, 1, 1, 2, 0, 2, 1, 2, 2])
+    order = np.argsort(groups, kind="stable")
+    params = SMALL | {"block_weights": (1, 0, 0, 0)}
+    mixed = CrossPredictionTransformer(**params).fit(X, groups=groups)
+    one_by_one = CrossPredictionTransformer(**params).fit(X[order], groups=groups[order])
+    assert mixed.n_pairs_ == one_by_one.n_pairs_ == 9
+    np.testing.assert_array_equal(mixed.transform(X), one_by_one.transform(X))
 
 
 def test_copies_are_no_neighbours():
@@ -456,3 +469,31 @@ def test_windows_whose_features_are_not_finite_are_named(n_sampled, monkeypatch)
     X[5, 3, 0] = 1e38
     with pytest.raises(ValueError, match=r"not finite: window 5 reaches 1e\+38.*Scale X"):
         CrossPredictionTransformer(**SMALL).fit(X)
+    fitted = CrossPredictionTransformer(**SMALL).fit(X[:5])
+    with pytest.raises(ValueError, match=r"not finite in 1 sample.*masks their time steps\.$"):
+        fitted.transform(X)
+
+
+def test_a_device_that_is_set_after_fit():
+    """A transformer that was fitted on a GPU embeds on a machine without one."""
+    X, _ = make_windows(6, 16)
+    cross = CrossPredictionTransformer(**SMALL).fit(X).set_params(device="nowhere")
+    with pytest.raises(ValueError, match="device must be .*'nowhere'"):
+        cross.transform(X)
+    assert cross.set_params(device="cpu").transform(X).shape == (6, 16)
+
+
+class Halves(CrossPredictionTransformer):
+    """A user's class, with few parameters of its own."""
+
+    def __init__(self, rho=0.01):
+        super().__init__(views="halves", rho=rho, **SMALL)
+
+
+def test_a_subclass_with_other_parameters_is_saved(tmp_path):
+    X, _ = make_windows(6, 16)
+    halves = clone(Halves(0.02)).fit(X)
+    halves.save_pretrained(tmp_path / "model")
+    loaded = Halves.from_pretrained(tmp_path / "model")
+    assert loaded.rho == 0.02
+    np.testing.assert_array_equal(loaded.transform(X), halves.transform(X))

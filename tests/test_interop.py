@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 import torch
+from sklearn.exceptions import NotFittedError
 
 from sklearn_pulse import PulseTransformer
 from sklearn_pulse.interop import from_reference_checkpoint, to_reference_state
@@ -70,6 +71,11 @@ def test_other_checkpoints_are_refused(fitted, change, message):
 def test_a_size_that_disagrees_is_refused(fitted):
     with pytest.raises(ValueError, match="embedding_dim=320 disagrees.*8"):
         from_reference_checkpoint(to_reference_state(fitted), embedding_dim=320)
+
+
+def test_before_fit():
+    with pytest.raises(NotFittedError):
+        to_reference_state(PulseTransformer())
 
 
 def test_linear_observation_has_no_published_names():

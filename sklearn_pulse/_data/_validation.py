@@ -122,9 +122,15 @@ class CheckedWindows:
 
     @property
     def start(self) -> NDArray[np.intp]:
-        """Start of each window in its recording, or its number where the start is unknown."""
-        known = None if self.lazy is None else self.lazy.start
-        return np.arange(len(self)) if known is None else known
+        """Start of each window in its recording; where it is unknown, the window's number there."""
+        if self.lazy is not None and self.lazy.start is not None:
+            return self.lazy.start
+        recording = self.recording
+        order = np.argsort(recording, kind="stable")
+        _, first, counts = np.unique(recording[order], return_index=True, return_counts=True)
+        number = np.empty_like(order)
+        number[order] = np.arange(len(self)) - np.repeat(first, counts)
+        return number
 
     @property
     def overlaps(self) -> bool:
@@ -282,7 +288,9 @@ class CheckedWindows:
                 " samples."
             )
 
-    def check_computed(self, finite: NDArray[np.bool_], usable: NDArray[np.bool_]) -> None:
+    def check_computed(
+        self, finite: NDArray[np.bool_], usable: NDArray[np.bool_], remedy: str = ""
+    ) -> None:
         """Raise if what was computed from a usable window is not finite.
 
         Parameters
@@ -291,6 +299,8 @@ class CheckedWindows:
             Windows whose results are finite.
         usable : array of bool of shape (n_samples * n_windows,)
             Windows with an observed step; the others do not count.
+        remedy : str, default=""
+            A further remedy, for the message.
 
         Raises
         ------
@@ -306,8 +316,8 @@ class CheckedWindows:
         raise ValueError(
             f"The values of X lead to results that are not finite in {len(samples)} sample(s)"
             f" ({', '.join(map(str, samples[:5]))}{more}); the first reaches {largest:.3g} in"
-            " magnitude. Scale X, or replace outliers by NaN, which masks their time steps. If X"
-            " has the scale of fit, fit again with a smaller lr."
+            " magnitude. Scale X, or replace outliers by NaN, which masks their time"
+            f" steps.{remedy}"
         )
 
     def _gather(self, index: NDArray[np.intp]) -> Any:

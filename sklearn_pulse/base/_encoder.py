@@ -244,7 +244,8 @@ class WindowEmbedder(
                 if block.observed is not None:
                     usable[index] = block.observed.any(1)
         windows.check_usable(usable)
-        windows.check_computed(finite, usable)
+        remedy = " If X has the scale of fit, fit again with a smaller lr."
+        windows.check_computed(finite, usable, remedy)
         return result, usable
 
     def _blocks(

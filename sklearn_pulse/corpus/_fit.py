@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from functools import partial
 from typing import Any
 
@@ -88,6 +89,11 @@ def fit_dataset(
             f" {type(transformer).__name__}: call its own fit, which reads lazy windows too."
         )
     windows = as_source(source, length, stride, input_layout)
+    if isinstance(source, str | os.PathLike) and transformer.input_layout == "nct":
+        raise ValueError(
+            "transformer has input_layout='nct', but the windows of a folder have channels last:"
+            " leave its input_layout at 'ntc'; that of fit_dataset is about the files."
+        )
     if is_dask(windows):
         if windows.ndim != 3:
             raise ValueError(

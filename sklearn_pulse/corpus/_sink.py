@@ -102,6 +102,8 @@ def begin(
             " path or group."
         )
     group.attrs.update({"format": _FORMAT, "state": "being created"})
+    for name in others:
+        del group[name]
     n_features = embedded.shape[1]
     n_chunks = -(-n_windows // chunk_size)
     group.create_array(
@@ -109,13 +111,10 @@ def begin(
         shape=(n_windows, n_features),
         chunks=(chunk_size, n_features),
         dtype=embedded.dtype,
-        overwrite=True,
     )
-    group.create_array(
-        "done", shape=(n_chunks,), chunks=(min(n_chunks, _MARKS),), dtype="bool", overwrite=True
-    )
+    group.create_array("done", shape=(n_chunks,), chunks=(min(n_chunks, _MARKS),), dtype="bool")
     for name, values in ({"sample": embedded} | places).items():
-        group.create_array(name, data=values, overwrite=True)
+        group.create_array(name, data=values)
     # Last, as from now on the arrays are relied on.
     group.attrs.update({"source": fingerprint, "recordings": names, "state": "begun"})
 

@@ -131,7 +131,7 @@ def as_source(
             "source must be a folder, a Dask array, an array or lazy windows, got"
             f" {type(source).__name__}."
         )
-    if source.ndim < 2 if not isinstance(source, LazyWindows) else False:
+    if source.ndim < 2:
         raise ValueError(f"source must hold windows, got shape {source.shape}.")
     if not source.shape[0]:
         raise ValueError("source holds no window.")

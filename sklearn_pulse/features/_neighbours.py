@@ -37,7 +37,8 @@ def check_start(start: ArrayLike | None, windows: CheckedWindows) -> NDArray[Any
     if times.shape != shape or times.dtype.kind not in "iufmM":
         raise ValueError(
             f"start must hold one number or time per window, shape {shape}, got shape"
-            f" {times.shape} and dtype {times.dtype}."
+            f" {times.shape} and dtype {times.dtype}: pass numbers, or datetime64 without a time"
+            " zone."
         )
     unknown = np.isnat(times) if times.dtype.kind in "mM" else ~np.isfinite(times)
     if unknown.any():

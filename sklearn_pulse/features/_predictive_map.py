@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy.linalg import eigh, solve
+from scipy.linalg import LinAlgError, eigh, solve
 
 from ._folds import Fold, Matrix
 
@@ -72,7 +72,13 @@ def ridge_inverse(variance: Matrix, rho: float, right: Matrix) -> Matrix:
     total = np.trace(variance)
     if total <= 0:
         return np.zeros_like(right)
-    return solve(variance + rho * total * np.eye(len(variance)), right, assume_a="pos")
+    try:
+        return solve(variance + rho * total * np.eye(len(variance)), right, assume_a="pos")
+    except LinAlgError as error:
+        raise ValueError(
+            f"rho={rho!r} is too small for the regressions of these features: pass a larger rho,"
+            " for example 1e-9."
+        ) from error
 
 
 def predictive_map(

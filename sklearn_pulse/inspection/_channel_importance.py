@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn.frozen import FrozenEstimator
 from sklearn.metrics import check_scoring
 from sklearn.utils import Bunch, check_random_state
 from sklearn.utils.validation import _num_samples
@@ -39,9 +41,9 @@ def channel_importance(
     X : array-like of shape (n_samples, n_timesteps, n_channels)
         Windows, best of recordings that were held out of `fit`, in the `input_layout` of the first
         step of `estimator` that has this parameter. 2-D data is univariate; 4-D data are bags, of
-        which whole bags exchange a channel. An array is copied once. Lazy windows and memory maps
-        are never copied: they are exchanged when the model reads them, which therefore must take
-        lazy windows, as those of this package do.
+        which whole bags exchange a channel. An array is copied once. Lazy windows and 3-D memory
+        maps are never copied: they are exchanged when the model reads them, which therefore must
+        take lazy windows, as those of this package do.
     y : array-like of shape (n_samples,) or None
         Labels, or None for a scorer that needs none.
     scoring : str, callable or None, default=None
@@ -66,8 +68,8 @@ def channel_importance(
     Raises
     ------
     TypeError, ValueError
-        If a parameter is of the wrong kind or out of its range, `scoring` names several scorers,
-        the windows differ in length, or there is no other window, or recording, to exchange with.
+        If a parameter is of the wrong kind or out of its range, `scoring` gives several scores, the
+        windows differ in length, or there is no other window, or recording, to exchange with.
 
     See Also
     --------
@@ -97,7 +99,7 @@ def channel_importance(
     check_integer("n_repeats", n_repeats, 1)
     check_seed("random_state", random_state)
     if isinstance(scoring, list | tuple | set | dict):
-        raise TypeError(f"scoring must be one scorer, got {scoring!r}: call once for each scorer.")
+        raise _several_scores(scoring)
     scorer = check_scoring(estimator, scoring)
     windows = _as_windows(X)
     n_samples = windows.shape[0]
@@ -112,9 +114,11 @@ def channel_importance(
         what = "n_samples=1 leaves" if names is None else "groups holds one recording, which leaves"
         raise ValueError(f"{what} no other to exchange channels with: pass more windows.")
     donors = [_donors(codes, rng) for _ in range(n_repeats)]
-    axis = -2 if _input_layout(estimator) == "nct" else -1
+    axis = -2 if next(_layouts(estimator), "ntc") == "nct" else -1
     n_channels, exchange = exchanger(windows, axis)
     baseline = scorer(estimator, windows, y)
+    if isinstance(baseline, dict):
+        raise _several_scores(scoring)
     importances = np.array(
         [
             [baseline - scorer(estimator, exchange(channel, rows), y) for rows in donors]
@@ -126,6 +130,10 @@ def channel_importance(
         importances_std=importances.std(1),
         importances=importances,
     )
+
+
+def _several_scores(scoring: Any) -> TypeError:
+    return TypeError(f"scoring must give one score, got {scoring!r}: call once for each scorer.")
 
 
 def _as_windows(X: Any) -> Any:
@@ -161,8 +169,14 @@ def _donors(codes: NDArray[np.intp], rng: np.random.RandomState) -> NDArray[np.i
     return donors
 
 
-def _input_layout(estimator: Any) -> str:
-    """Return the layout that the first step with such a parameter expects."""
-    params = estimator.get_params() if hasattr(estimator, "get_params") else {}
-    layouts = [v for name, v in params.items() if name.rpartition("__")[2] == "input_layout"]
-    return layouts[0] if layouts else "ntc"
+def _layouts(estimator: Any) -> Iterator[str]:
+    """Yield the layouts that an estimator and its parts expect, the first step first."""
+    if isinstance(estimator, FrozenEstimator):  # which hides the parameters of what it holds
+        estimator = estimator.estimator
+    for name in ("input_layout_", "input_layout"):
+        if isinstance(layout := getattr(estimator, name, None), str):
+            yield layout
+    if hasattr(estimator, "get_params"):
+        for part in estimator.get_params().values():
+            if hasattr(part, "get_params"):
+                yield from _layouts(part)

@@ -37,8 +37,7 @@ class ExchangedWindows(LazyWindows):
         self.donors = donors
         self.shape = tuple(windows.shape)
         if isinstance(windows, LazyWindows):
-            self.recording, self.start = windows.recording, windows.start
-            self.overlaps = windows.overlaps
+            self.recording = windows.recording  # which WindowScaler(per="recording") asks for
 
     def take(self, indices: ArrayLike) -> NDArray[np.float32]:
         """Read selected windows, and their donors, into a new array."""
@@ -62,9 +61,9 @@ def channel_of(x: NDArray[Any], axis: int, channel: int) -> NDArray[Any]:
 def exchanger(X: Any, axis: int) -> tuple[int, Exchange]:
     """Return the number of channels, and how to exchange one of them.
 
-    A table has one channel, and its rows are exchanged. Lazy windows and memory maps are exchanged
-    when they are read. Other arrays are copied once; each exchange writes one channel of this copy,
-    and undoes the exchange before it.
+    A table has one channel, and its rows are exchanged. Lazy windows and 3-D memory maps are
+    exchanged when they are read. Other arrays are copied once; each exchange writes one channel of
+    this copy, and undoes the exchange before it.
 
     Parameters
     ----------

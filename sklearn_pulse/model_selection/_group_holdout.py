@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.model_selection import BaseCrossValidator
 from sklearn.utils import check_random_state
 
+from .._groups import check_groups
 from .._parameters import check_option, check_seed
 from ._draw import check_share
 
@@ -86,8 +87,8 @@ class GroupHoldout(BaseCrossValidator):
         Raises
         ------
         ValueError
-            If a share is not between 0 and 1, if the shares leave no group for the test part, or
-            if there are too few groups for one of the parts.
+            If a share is not between 0 and 1, if the shares leave no group for the test part, if
+            a group is missing, or if there are too few groups for one of the parts.
         TypeError
             If a share is not a number.
         """
@@ -99,7 +100,9 @@ class GroupHoldout(BaseCrossValidator):
                 f"train_size={self.train_size!r} and val_size={self.val_size!r} must be positive "
                 "and leave a part for the test."
             )
-        names, index = np.unique(np.asarray(groups), return_inverse=True)
+        groups = np.asarray(groups)
+        check_groups(groups, groups.size, unit="row")
+        names, index = np.unique(groups, return_inverse=True)
         order = np.arange(len(names))
         check_random_state(self.random_state).shuffle(order)
         n_train = int(self.train_size * len(names))
@@ -138,8 +141,8 @@ class GroupHoldout(BaseCrossValidator):
         Raises
         ------
         ValueError
-            If `groups` is missing, `on` is unknown, a share is not between 0 and 1, or one of the
-            three parts would be empty.
+            If `groups` or a group is missing, `on` is unknown, a share is not between 0 and 1, or
+            one of the three parts would be empty.
         TypeError
             If a share is not a number.
         """

@@ -157,6 +157,11 @@ class LabelFractionSplit(BaseCrossValidator):
         for fold, (train, test) in enumerate(cv.split(X, y, self._passed_on(groups))):
             train = np.asarray(train)
             train = train[labeled[train]]
+            if train.size == 0:
+                raise ValueError(
+                    f"The training part of split {fold} holds no labelled row: label more rows, or"
+                    " pass another cv."
+                )
             for draw in range(self.n_draws):
                 of_train = None if who is None else who[train]
                 rows = self._draw(labels[train], of_train, seed + draw)

@@ -123,7 +123,8 @@ class PredictabilityDisplay:
         self.ax_.set_xticks([*range(len(self.blocks)), places[0], places[-1]], named, rotation=90)
         self.ax_.axhline(0.0, color="black", linewidth=0.8)
         self.ax_.set_ylabel("share predicted by the other view (R2)")
-        self.ax_.set_ylim(min(-0.05, np.nanmin([0.0, *directions])), 1.0)
+        lowest = np.nanmin([-0.05, *self.blocks.values(), *directions])
+        self.ax_.set_ylim(lowest, 1.0)
         title = self.name if name is None else name
         if title is not None:
             self.ax_.set_title(title)

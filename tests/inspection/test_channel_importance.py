@@ -4,19 +4,20 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.exceptions import NotFittedError
+from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import accuracy_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
-from sklearn_pulse import PulseTransformer
-from sklearn_pulse.evaluation import RECONSTRUCTION_SCORERS
+from sklearn_pulse import FineTuneClassifier, PulseTransformer, RandomEncoderTransformer
+from sklearn_pulse.evaluation import RECONSTRUCTION_SCORERS, probe_scores
 from sklearn_pulse.features import StatisticsTransformer
 from sklearn_pulse.inspection import channel_importance
 from sklearn_pulse.inspection._channel_importance import _donors
 from sklearn_pulse.preprocessing import WindowScaler
 from sklearn_pulse.windows import RecordingWindows, SlidingWindows
-from tests.helpers import SMALL_PULSE, make_windows
+from tests.helpers import SMALL_ENCODER, SMALL_PULSE, make_windows
 
 RNG = np.random.default_rng(0)
 y = np.arange(60) % 2
@@ -24,9 +25,10 @@ X = RNG.normal(size=(60, 16, 3)).astype(np.float32)
 X[:, :, 1] += 3 * y[:, None]  # only the second channel tells the classes apart
 
 
-def model(**params):
+def model(per="channel", **params):
     probe = LogisticRegression(max_iter=1000)
-    return make_pipeline(WindowScaler(**params), StatisticsTransformer(**params), probe)
+    scaler = WindowScaler(per=per, **params)
+    return make_pipeline(scaler, StatisticsTransformer(**params), probe)
 
 
 @pytest.fixture(scope="module")
@@ -70,6 +72,27 @@ def test_every_form_of_input_gives_the_same(fitted, tmp_path):
     np.testing.assert_array_equal(got, expected)
     np.testing.assert_array_equal(X, before)
     np.testing.assert_array_equal(stored, before)
+
+
+def test_lazy_windows_keep_their_recordings():
+    long = X.reshape(6, 160, 3)
+    lazy = RecordingWindows(long, np.arange(60) // 10, 16 * (np.arange(60) % 10), length=16)
+    fitted = model(per="recording").fit(lazy, y)
+    got = channel_importance(fitted, lazy, y, n_repeats=1, random_state=0)
+    assert got.importances_mean.argmax() == 1
+
+
+def test_layouts_of_frozen_and_fine_tuned_models(tmp_path):
+    windows, labels = X[:12].swapaxes(1, 2), y[:12]
+    frozen = FrozenEstimator(model(input_layout="nct")[:-1].fit(windows))
+    probe = make_pipeline(frozen, LogisticRegression(max_iter=1000)).fit(windows, labels)
+    RandomEncoderTransformer(**SMALL_ENCODER, input_layout="nct").fit(windows).save_pretrained(
+        tmp_path / "encoder"
+    )
+    tuned = FineTuneClassifier(str(tmp_path / "encoder"), max_epochs=1, random_state=0)
+    for fitted in (probe, tuned.fit(windows, labels)):
+        got = channel_importance(fitted, windows, labels, n_repeats=1, random_state=0)
+        assert got.importances.shape == (3, 1)
 
 
 class Counting(RecordingWindows):
@@ -152,7 +175,8 @@ def test_bad_input(fitted):
     for params, kind, text in [
         ({"n_repeats": 0}, ValueError, "n_repeats"),
         ({"random_state": "now"}, (TypeError, ValueError), "random_state"),
-        ({"scoring": ["accuracy"]}, TypeError, "scoring must be one scorer"),
+        ({"scoring": ["accuracy"]}, TypeError, "scoring must give one score"),
+        ({"scoring": probe_scores}, TypeError, "scoring must give one score"),
         ({"scoring": "loudness"}, ValueError, "loudness|scoring"),
         ({"groups": y[:5]}, ValueError, "groups has shape"),
         ({"groups": y * 0}, ValueError, "groups holds one recording"),

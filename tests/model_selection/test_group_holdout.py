@@ -57,6 +57,7 @@ def test_holdout_in_a_search():
         ({"train_size": 1.5}, np.arange(20), r"train_size must be a number in \[0, 1\]"),
         ({}, np.arange(3), "too few"),
         ({}, None, "needs groups"),
+        ({}, [*range(19), np.nan], r"groups is missing for 1 row\(s\) \(first row 19\)"),
     ],
 )
 def test_holdout_bad_input(params, groups, message):

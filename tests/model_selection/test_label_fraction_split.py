@@ -232,9 +232,11 @@ def test_bad_y():
         next(LabelFractionSplit().split(np.zeros(4)))
     with pytest.raises(ValueError, match="one label per row"):
         trains(np.zeros((4, 2)))
-    for smoothing in SMOOTHING:
-        with pytest.raises(ValueError, match="0 labelled rows"):
-            trains(np.full(10, -1), 0.5, smoothing=smoothing)
+    nothing = {"y": np.full(10, -1), "groups": np.arange(10)}
+    halves = [(np.arange(5), np.arange(5, 10))]
+    for few in ({"fraction": 0.5}, {"fraction": None, "n_groups": 1}):
+        with pytest.raises(ValueError, match="training part of split 0 holds no labelled row"):
+            next(LabelFractionSplit(**few, cv=halves).split(np.zeros(10), **nothing))
 
 
 # In cross-validation and searches.

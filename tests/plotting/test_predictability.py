@@ -29,6 +29,11 @@ def test_bars_are_the_attribute(cross, headless):
     assert {bar.get_alpha() for bars in display.bars_ for bar in bars} == {0.5}
 
 
+def test_bars_below_zero_are_in_the_picture(headless):
+    display = PredictabilityDisplay({"noise": -0.4}, [0.1]).plot()
+    assert display.ax_.get_ylim()[0] <= -0.4
+
+
 def test_nothing_held_out():
     X, _ = make_windows(3, 16)
     cross = CrossPredictionTransformer(num_kernels=84, random_state=0).fit(X, groups=[0, 0, 1])
