@@ -60,7 +60,7 @@ estimator = {name}.from_pretrained("the folder of this file")
 predicted = estimator.predict(X)"""
 
 
-def model_card(cls: type, config: dict[str, Any], width: int) -> str:
+def model_card(cls: type, config: dict[str, Any], width: int, layout: str) -> str:
     """Return the text of a model card.
 
     Parameters
@@ -71,6 +71,8 @@ def model_card(cls: type, config: dict[str, Any], width: int) -> str:
         Content of ``config.json``.
     width : int
         Width of the embedding.
+    layout : {"ntc", "nct"}
+        Order of the axes of a window.
 
     Returns
     -------
@@ -81,7 +83,6 @@ def model_card(cls: type, config: dict[str, Any], width: int) -> str:
     n_timesteps, n_channels = fitted["n_timesteps_in_"], fitted["n_channels_in_"]
     shape = "(n_samples, n_timesteps)"
     if not config["fitted_on_table"]:
-        layout = fitted.get("input_layout_") or config["parameters"]["input_layout"]
         axes = ("n_timesteps", str(n_channels))
         shape = f"(n_samples, {', '.join(axes if layout == 'ntc' else axes[::-1])})"
     use = _USE_PREDICTOR if hasattr(cls, "predict") else _USE_TRANSFORMER

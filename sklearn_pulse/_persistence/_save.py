@@ -42,7 +42,7 @@ def save(estimator: Any, folder: str | os.PathLike[str]) -> None:
         "weights": {"n_bytes": len(weights), "sha256": digest(weights)},
     }
     _check_unchanged(estimator, config)
-    card = model_card(type(estimator), config, estimator._n_features_out)
+    card = model_card(type(estimator), config, estimator._n_features_out, estimator._layout)
     content = card.encode("utf-8", "backslashreplace")
     config = seal({**config, "card_sha256": digest(content)})
     with new_folder(folder) as partial:

@@ -10,6 +10,7 @@ from typing import Any, ClassVar, NamedTuple, Self
 import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 from sklearn.utils.metadata_routing import MetadataRequest
 from skorch.callbacks import Callback, EarlyStopping, ProgressBar
@@ -430,8 +431,10 @@ class TrainedEmbedder(WindowEmbedder):
     def _identity(self) -> dict[str, Any]:
         """Return what a run is known by, beside its seed, its data and its first weights."""
         ignored = set(_WITHOUT_EFFECT) - set(self._objective_names)
-        params = self.get_params(deep=False)
-        identity = {name: value for name, value in params.items() if name not in ignored}
+        # A subclass may set parameters of its base that it does not expose.
+        classes: list[Any] = [cls for cls in type(self).__mro__ if issubclass(cls, BaseEstimator)]
+        names = {name for cls in classes for name in cls._get_param_names()}
+        identity = {name: getattr(self, name) for name in names - ignored}
         identity["callbacks"] = callbacks_fingerprint(named(self.callbacks))
         return identity | {"class": type(self)}
 
