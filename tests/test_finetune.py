@@ -575,6 +575,8 @@ def test_refused_labels(pulse, windows):
     ]:
         with pytest.raises(ValueError, match=match):
             tuned(pulse).fit(X, labels)
+    with pytest.raises(TypeError, match="y mixes text with other labels"):
+        tuned(pulse).fit(X, np.where(y, "a", y.astype(object)))
     with pytest.raises(ValueError, match="only one class"):
         tuned(pulse).fit(X, y, sample_weight=y)
     with pytest.raises(ValueError, match="no sample a weight above zero"):

@@ -446,7 +446,10 @@ def as_numeric_array(X: Any) -> Any:
             " sklearn_pulse.windows.sliding_windows(X, length, stride), or pad them with NaN, as"
             " sklearn_pulse.panel does."
         ) from error
-    return _as_real(data)
+    data = _as_real(data)
+    if isinstance(data, np.ma.MaskedArray):  # its masked entries are missing
+        return data.astype(np.promote_types(data.dtype, np.float32)).filled(np.nan)
+    return data
 
 
 def _refuse_panel_frames(X: Any) -> None:
