@@ -264,7 +264,8 @@ class PulseTransformer(ReconstructingTransformer):
         Raises
         ------
         TypeError, ValueError
-            For bags, fewer than two windows, and inputs that :meth:`transform` refuses.
+            For bags, fewer than two windows, windows without a step to predict, and inputs that
+            :meth:`transform` refuses.
 
         See Also
         --------
@@ -304,6 +305,11 @@ class PulseTransformer(ReconstructingTransformer):
                         for name, loss in objective.exchanged_losses(**batch).items():
                             totals[name] += len(index) * loss.item()
         own = totals.pop("own")
+        if own == 0.0:
+            raise ValueError(
+                "X leaves the decoder nothing to predict, so its loss is 0: pass windows with two time"
+                " steps or more that are not missing."
+            )
         return {name: total / own - 1.0 for name, total in totals.items()}
 
     def _check_params(self) -> None:

@@ -89,13 +89,14 @@ class Steps(Callback):
         ({"freeze_epochs": 1}, 60.0, (2, 1)),
         ({"freeze_epochs": 2, "score_with": "probe", "lr_decay": 0.9}, 0.0, (2, 1)),
         ({"validation_fraction": 0.25, "select": "best_val", "patience": 2}, 0.0, (3, 2)),
+        ({"callbacks": [Freezer("source.*", at=2)]}, 0.0, (2, 2)),
     ],
 )
 def test_a_killed_run_resumes_to_the_same_bits(
     pulse, windows, tmp_path, monkeypatch, params, interval, at
 ):
     monkeypatch.setattr(Checkpoint, "interval", interval)
-    settings = params | {"max_epochs": 3, "callbacks": [Steps()]}
+    settings = params | {"max_epochs": 3, "callbacks": [*params.get("callbacks", []), Steps()]}
     expected = tuned(pulse, **settings).fit(*windows)
     with killed(*at):
         tuned(pulse, **settings, checkpoint_dir=tmp_path).fit(*windows)
