@@ -307,8 +307,8 @@ class PulseTransformer(ReconstructingTransformer):
         own = totals.pop("own")
         if own == 0.0:
             raise ValueError(
-                "X leaves the decoder nothing to predict, so its loss is 0: pass windows with two time"
-                " steps or more that are not missing."
+                "X leaves the decoder nothing to predict, so its loss is 0: pass windows with two"
+                " time steps or more that are not missing."
             )
         return {name: total / own - 1.0 for name, total in totals.items()}
 

@@ -448,7 +448,7 @@ def as_numeric_array(X: Any) -> Any:
         ) from error
     data = _as_real(data)
     if isinstance(data, np.ma.MaskedArray):  # its masked entries are missing
-        return data.astype(np.promote_types(data.dtype, np.float32)).filled(np.nan)
+        return np.ma.filled(data.astype(np.promote_types(data.dtype, np.float32)), np.nan)
     return data
 
 
