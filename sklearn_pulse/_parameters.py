@@ -7,6 +7,7 @@ A check of one value returns it as Python's own.
 
 from __future__ import annotations
 
+import inspect
 import math
 import os
 from collections.abc import Iterable, Mapping
@@ -20,6 +21,12 @@ _LARGEST = 2**31 - 1  # of every integer that has no bound of its own
 _MOST_THREADS = 1024  # beyond what a system has, the library of threads ends the process
 
 Option = TypeVar("Option")
+
+
+def default_of(estimator: Any, name: str) -> Any:
+    """Return the default of a parameter; a base has it where a subclass does not expose it."""
+    signatures = (inspect.signature(cls).parameters for cls in type(estimator).__mro__)
+    return next(parameters[name].default for parameters in signatures if name in parameters)
 
 
 def plain(value: Any) -> Any:

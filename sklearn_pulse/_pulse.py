@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from collections import Counter
 from collections.abc import Sequence
 from functools import partial
@@ -12,6 +11,7 @@ import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
 from sklearn.frozen import FrozenEstimator
+from sklearn.pipeline import Pipeline
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
@@ -20,7 +20,8 @@ from ._data._batches import WindowBatches, as_batch
 from ._data._embedded import EmbeddedBatches
 from ._data._pooling import pool_bags
 from ._data._validation import CheckedWindows
-from ._parameters import check_seed
+from ._export import EncoderGraph
+from ._parameters import check_seed, default_of
 from ._threads import threads
 from ._training._device import resolve_device
 from .base import (
@@ -263,7 +264,8 @@ class PulseTransformer(ReconstructingTransformer):
         Raises
         ------
         TypeError, ValueError
-            For bags, fewer than two windows, and inputs that :meth:`transform` refuses.
+            For bags, fewer than two windows, windows without a step to predict, and inputs that
+            :meth:`transform` refuses.
 
         See Also
         --------
@@ -303,6 +305,11 @@ class PulseTransformer(ReconstructingTransformer):
                         for name, loss in objective.exchanged_losses(**batch).items():
                             totals[name] += len(index) * loss.item()
         own = totals.pop("own")
+        if own == 0.0:
+            raise ValueError(
+                "X leaves the decoder nothing to predict, so its loss is 0: pass windows with two"
+                " time steps or more that are not missing."
+            )
         return {name: total / own - 1.0 for name, total in totals.items()}
 
     def _check_params(self) -> None:
@@ -325,11 +332,19 @@ class PulseTransformer(ReconstructingTransformer):
         return params | {"fixed_encoder": _as_encoder(self.encoder)}
 
     def _weights(self) -> dict[str, Tensor]:
-        if self.encoder is not None:
+        if isinstance(self.encoder_, FixedEncoder):
             raise ValueError(
                 f"a file cannot hold encoder={self.encoder!r}: pickle the transformer instead."
             )
         return super()._weights()
+
+    def _as_graph(self) -> EncoderGraph:
+        if isinstance(self.encoder_, FixedEncoder):
+            raise TypeError(
+                f"encoder={self.encoder!r} is no network and has no graph: pickle the transformer"
+                " instead."
+            )
+        return super()._as_graph()
 
     def _batches(self, windows: CheckedWindows, index: NDArray[np.intp]) -> WindowBatches:
         if self.encoder is None:
@@ -338,11 +353,11 @@ class PulseTransformer(ReconstructingTransformer):
         return EmbeddedBatches(windows, index, device, lambda block: features(*block))
 
     def _embed(self, windows: CheckedWindows) -> NDArray[np.float32]:
-        if self.encoder is None:
+        encoder = self.encoder_
+        if not isinstance(encoder, FixedEncoder):
             return super()._embed(windows)
         embedding = np.empty((len(windows), self._n_features_out), dtype=np.float32)
         usable = np.ones(len(windows), dtype=bool)
-        encoder = _as_encoder(self.encoder)
         for index, block in windows.blocks():
             embedding[index] = encoder.features(*block)
             if block.observed is not None:
@@ -368,9 +383,8 @@ def _check_encoder(estimator: PulseTransformer) -> None:
             f" {encoder!r}: pass sklearn.frozen.FrozenEstimator(transformer)."
         )
     check_is_fitted(encoder.estimator, msg="encoder freezes a %(name)s that is not fitted.")
-    signature = inspect.signature(type(estimator).__init__).parameters
     for name in _OF_TRAINED_ENCODER:
-        if getattr(estimator, name) != signature[name].default:
+        if getattr(estimator, name) != default_of(estimator, name):
             raise ValueError(
                 f"{name}={getattr(estimator, name)!r} belongs to an encoder that is trained: leave"
                 f" {name} at its default, or set encoder=None."
@@ -379,13 +393,22 @@ def _check_encoder(estimator: PulseTransformer) -> None:
 
 def _as_encoder(transformer: FrozenEstimator) -> FixedEncoder:
     """Return a frozen transformer as an encoder of a network."""
-    width = len(transformer.get_feature_names_out())
+    width = len(_steps(transformer.estimator)[-1].get_feature_names_out())
     return FixedEncoder(partial(_frozen_features, transformer), width)
 
 
 def _frozen_features(encoder: FrozenEstimator, X: NDArray[np.float32]) -> Any:
     """Compute a frozen transformer's features of windows, channels last."""
-    layouts = (getattr(encoder.estimator, name, None) for name in ("input_layout", "input_layout_"))
+    first = _steps(encoder.estimator)[0]
+    layouts = (getattr(first, name, None) for name in ("input_layout", "input_layout_"))
     if next(filter(None, layouts), "ntc") == "nct":  # fine-tuned ones may know it from their fit
         X = X.swapaxes(1, 2)
     return encoder.transform(X)
+
+
+def _steps(estimator: Any) -> list[Any]:
+    """Return the steps of a pipeline, those of pipelines in it included."""
+    if not isinstance(estimator, Pipeline):
+        return [estimator]
+    steps = [step for _, step in estimator.steps if step not in (None, "passthrough")]
+    return [inner for step in steps for inner in _steps(step)]

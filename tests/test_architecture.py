@@ -90,7 +90,7 @@ ALLOWED = {
     # 3. what a method is built on
     "base": METHOD - {"base"} | {"_export", "_persistence"},
     # 4. the estimators
-    "_pulse": METHOD,
+    "_pulse": METHOD | {"_export"},
     "_oracle": METHOD,
     "_finetune": METHOD | {"_persistence", "evaluation"},
     "_finetune_regressor": METHOD,

@@ -5,12 +5,14 @@ import inspect
 import numpy as np
 import pytest
 from sklearn.exceptions import NotFittedError
+from sklearn.frozen import FrozenEstimator
 from sklearn.utils.validation import check_is_fitted
 from skorch.callbacks import Callback
 
 from sklearn_pulse import FineTuneClassifier, FineTuneRegressor, PulseTransformer, baselines
 from sklearn_pulse.base import TrainedEmbedder, WindowEmbedder
 from sklearn_pulse.baselines import REBARTransformer, SupervisedClassifier
+from sklearn_pulse.features import StatisticsTransformer
 from tests.helpers import SMALL, make_windows
 
 X, y = make_windows()
@@ -94,3 +96,52 @@ def test_an_interrupted_first_fit_leaves_the_estimator_unfitted(estimator):
         check_is_fitted(fresh)
     with pytest.raises(NotFittedError):
         fresh.transform(X)
+
+
+class Preset(PulseTransformer):
+    """PULSE with settings of a user, who exposes some parameters."""
+
+    lr_of_the_day = 1e-2
+
+    def __init__(self, encoder=None, checkpoint_dir=None):
+        params = {name: SMALL[name] for name in ("gru_hidden_dim", "max_epochs", "random_state")}
+        super().__init__(
+            encoder=encoder, checkpoint_dir=checkpoint_dir, lr=self.lr_of_the_day, **params
+        )
+
+
+class PresetClassifier(FineTuneClassifier):
+    """Fine-tuning with settings of a user."""
+
+    def __init__(self, pretrained=None):
+        super().__init__(pretrained, max_epochs=1, random_state=0)
+
+
+def test_a_subclass_may_hide_parameters(tmp_path, monkeypatch):
+    pulse = Preset(checkpoint_dir=str(tmp_path / "runs")).fit(X)
+    pulse.save_pretrained(tmp_path / "pulse")
+    loaded = Preset.from_pretrained(tmp_path / "pulse")
+    np.testing.assert_array_equal(loaded.transform(X), pulse.transform(X))
+    assert PresetClassifier(FrozenEstimator(loaded)).fit(X, y).predict(X).shape == y.shape
+    statistics = StatisticsTransformer().fit(X)
+    assert len(Preset(FrozenEstimator(statistics)).fit(X).transform(X)) == len(X)
+    # A hidden setting makes another run.
+    monkeypatch.setattr(Preset, "lr_of_the_day", 1e-3)
+    again = Preset(checkpoint_dir=str(tmp_path / "runs")).fit(X)
+    assert again.history_[-1]["train_loss"] != pulse.history_[-1]["train_loss"]
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("bag_pooling", "median"), ("input_layout", "tnc"), ("num_threads", 0)]
+)
+def test_what_is_set_after_fit_is_checked(name, value):
+    pulse = small(PulseTransformer).fit(X).set_params(**{name: value})
+    for method in (pulse.transform, pulse.reconstruct, pulse.score_samples):
+        with pytest.raises(ValueError, match=f"{name} must be"):
+            method(X)
+
+
+def test_a_validation_part_that_leaves_nothing_is_named():
+    pulse = small(PulseTransformer, validation_fraction=0.9)
+    with pytest.raises(ValueError, match=r"validation_fraction=0.9 leaves nothing .*pass X_val"):
+        pulse.fit(X, groups=np.arange(len(X)) % 2)

@@ -23,7 +23,7 @@ from sklearn.model_selection import (
 )
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
-from skorch.callbacks import Callback
+from skorch.callbacks import Callback, Freezer
 
 from sklearn_pulse import FineTuneClassifier, PulseTransformer, RandomEncoderTransformer
 from sklearn_pulse._training._checkpoint import Checkpoint
@@ -89,13 +89,14 @@ class Steps(Callback):
         ({"freeze_epochs": 1}, 60.0, (2, 1)),
         ({"freeze_epochs": 2, "score_with": "probe", "lr_decay": 0.9}, 0.0, (2, 1)),
         ({"validation_fraction": 0.25, "select": "best_val", "patience": 2}, 0.0, (3, 2)),
+        ({"callbacks": [Freezer("source.*", at=2)]}, 0.0, (2, 2)),
     ],
 )
 def test_a_killed_run_resumes_to_the_same_bits(
     pulse, windows, tmp_path, monkeypatch, params, interval, at
 ):
     monkeypatch.setattr(Checkpoint, "interval", interval)
-    settings = params | {"max_epochs": 3, "callbacks": [Steps()]}
+    settings = params | {"max_epochs": 3, "callbacks": [*params.get("callbacks", []), Steps()]}
     expected = tuned(pulse, **settings).fit(*windows)
     with killed(*at):
         tuned(pulse, **settings, checkpoint_dir=tmp_path).fit(*windows)
@@ -280,6 +281,8 @@ def test_a_saved_folder_is_the_same(pulse, windows, fitted, tmp_path):
 
 def test_refused_as_pretrained(pulse, windows):
     pipe = make_pipeline(pulse, LogisticRegression())
+    untrained = RandomEncoderTransformer(**SMALL_ENCODER).fit(windows[0])
+    fixed = PulseTransformer(encoder=FrozenEstimator(untrained), max_epochs=1).fit(windows[0])
     for pretrained, error, match in [
         (pulse, TypeError, "bare PulseTransformer, .*FrozenEstimator"),
         (
@@ -288,6 +291,7 @@ def test_refused_as_pretrained(pulse, windows):
             "freezes a Pipeline.*of sklearn_pulse alone",
         ),
         (FrozenEstimator(LogisticRegression()), TypeError, "freezes a LogisticRegression"),
+        (FrozenEstimator(fixed), TypeError, "freezes a PulseTransformer whose encoder has no wei"),
         (FrozenEstimator(PulseTransformer()), NotFittedError, "PulseTransformer that is not fit"),
         (pulse.encoder_, TypeError, "pretrained must be a FrozenEstimator.*folder.*None"),
         (7, TypeError, "pretrained must be"),
@@ -409,6 +413,22 @@ def test_a_frozen_encoder_stays_while_the_rest_trains(pulse, windows):
     assert not same(state(pulse.encoder_), thawed.encoder_.state_dict())
     whole = tuned(pulse).fit(*windows)
     assert whole.history_[1]["train_loss"] != thawed.history_[1]["train_loss"]
+
+
+def test_an_encoder_that_was_frozen_is_fine_tuned_again(pulse, windows, tmp_path):
+    first = tuned(pulse, freeze_epochs=2).fit(*windows)
+    again = tuned(first).fit(*windows).encoder_.state_dict()
+    assert not same(state(first.encoder_), again)
+    first.save_pretrained(tmp_path / "first")
+    loaded = FineTuneClassifier(tmp_path / "first", **TINY).fit(*windows)
+    assert same(again, loaded.encoder_.state_dict())
+
+
+def test_a_callback_freezes_the_encoder(pulse, windows):
+    classifier = tuned(pulse, callbacks=[Freezer("source.*"), Spy()]).fit(*windows)
+    before, after = spy_of(classifier).before_, classifier.net_.module_.state_dict()
+    for name, tensor in before.items():
+        assert torch.equal(tensor, after[name]) == name.startswith("source"), name
 
 
 def test_frozen_means_no_gradient_and_no_drift_of_statistics():
@@ -556,6 +576,8 @@ def test_refused_labels(pulse, windows):
     ]:
         with pytest.raises(ValueError, match=match):
             tuned(pulse).fit(X, labels)
+    with pytest.raises(TypeError, match="y mixes text with other labels"):
+        tuned(pulse).fit(X, np.where(y, "a", y.astype(object)))
     with pytest.raises(ValueError, match="only one class"):
         tuned(pulse).fit(X, y, sample_weight=y)
     with pytest.raises(ValueError, match="no sample a weight above zero"):

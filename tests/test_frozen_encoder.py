@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 import torch
 from sklearn.base import clone
+from sklearn.decomposition import PCA
 from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import make_pipeline
@@ -16,6 +17,7 @@ from sklearn_pulse import CrossPredictionTransformer, PulseTransformer
 from sklearn_pulse.features import StatisticsTransformer
 from sklearn_pulse.networks import FixedEncoder
 from sklearn_pulse.objectives import CrossReconstruction
+from sklearn_pulse.preprocessing import WindowScaler
 from tests.helpers import SMALL_ENCODER, SMALL_PULSE, make_windows
 
 X, _ = make_windows(24)
@@ -48,6 +50,34 @@ def test_pipeline():
     pipeline = make_pipeline(StatisticsTransformer(), StandardScaler()).fit(X)
     pulse = PulseTransformer(encoder=FrozenEstimator(pipeline), **SMALL).fit(X)
     np.testing.assert_allclose(pulse.transform(X), pipeline.transform(X), rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("layout", ["ntc", "nct"])
+def test_pipeline_that_begins_before_the_features(layout):
+    turned = X if layout == "ntc" else X.swapaxes(1, 2)
+    steps = [cls(input_layout=layout) for cls in (WindowScaler, StatisticsTransformer)]
+    pipeline = make_pipeline(make_pipeline(*steps), "passthrough").fit(turned)
+    pulse = PulseTransformer(encoder=FrozenEstimator(pipeline), input_layout=layout, **SMALL)
+    got = pulse.fit(turned).transform(turned)
+    np.testing.assert_allclose(got, pipeline.transform(turned), rtol=1e-5, atol=1e-6)
+
+
+def test_an_encoder_that_is_set_after_fit_waits_for_the_next_fit(fitted):
+    pulse, expected = pickle.loads(pickle.dumps(fitted)), fitted.transform(X)
+    other = FrozenEstimator(StatisticsTransformer().fit(2 * X))
+    for encoder in (
+        other,
+        FrozenEstimator(make_pipeline(StatisticsTransformer(), PCA(2)).fit(X)),
+        None,
+    ):
+        np.testing.assert_array_equal(pulse.set_params(encoder=encoder).transform(X), expected)
+    with pytest.raises(ValueError, match="pickle"):
+        pulse.save_pretrained("nowhere")
+
+
+def test_has_no_graph(fitted, tmp_path):
+    with pytest.raises(TypeError, match="has no graph"):
+        fitted.export(tmp_path / "pulse.pt2", format="torch")
 
 
 def test_bags_and_layouts(fitted):

@@ -89,6 +89,15 @@ def test_bad_input_at_transform(name, fitted):
         fitted.transform(bad)
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.int64, object])
+def test_masked_entries_are_missing(fitted, dtype):
+    whole = (100 * X).round().astype(dtype)
+    hidden = np.random.default_rng(0).random(X.shape) < 0.1
+    masked = np.ma.masked_array(whole, mask=hidden)
+    holes = np.where(hidden, np.nan, whole.astype(np.float64))
+    np.testing.assert_array_equal(fitted.transform(masked), fitted.transform(holes))
+
+
 def test_another_number_of_channels(fitted):
     with pytest.raises(ValueError, match="X has 3 channels, but PulseTransformer is expecting 2"):
         fitted.transform(np.zeros((4, 16, 3)))

@@ -48,6 +48,8 @@ def check_labels(
 
     Raises
     ------
+    TypeError
+        If `y` mixes text with other labels.
     ValueError
         If `y` is None, has another length, holds missing values, the mark, or continuous numbers.
 
@@ -67,6 +69,8 @@ def check_labels(
         )
     assert_all_finite(labels, input_name=name)
     _refuse_unlabeled(labels, unlabeled_label, owner)
+    if labels.dtype == object and len({isinstance(label, str) for label in labels}) > 1:
+        raise TypeError(f"{name} mixes text with other labels: make all of them text, or none.")
     check_classification_targets(labels)
     _check_length(labels, n_samples, name, "label")
     return labels

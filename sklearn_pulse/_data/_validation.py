@@ -456,7 +456,10 @@ def as_numeric_array(X: Any) -> Any:
             " sklearn_pulse.windows.sliding_windows(X, length, stride), or pad them with NaN, as"
             " sklearn_pulse.panel does."
         ) from error
-    return _as_real(data)
+    data = _as_real(data)
+    if isinstance(data, np.ma.MaskedArray):  # its masked entries are missing
+        return np.ma.filled(data.astype(np.promote_types(data.dtype, np.float32)), np.nan)
+    return data
 
 
 def _refuse_panel_frames(X: Any) -> None:

@@ -156,8 +156,8 @@ channel_names : sequence of str or None
 groups : array-like of shape (n_samples,)
     Recording or subject of each sample. The training and the validation part share no group.
 X_val : array-like
-    Samples to validate on, in the layout of `X`. If given, `validation_fraction` and `groups` are
-    not used.
+    Samples to validate on, in the layout of `X`. If given, `fit` holds out none of `X`, whatever
+    `validation_fraction` is.
 y_val : array-like
     Labels of `X_val`.
 """

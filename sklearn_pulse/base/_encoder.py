@@ -139,13 +139,17 @@ class WindowEmbedder(
         for name in ("embedding_dim", "encoder_hidden_dim", "encoder_depth"):
             check_integer(name, getattr(self, name), 1)
         check_option("pooling", self.pooling, self._poolings)
-        check_option("bag_pooling", self.bag_pooling, ("mean", "max"))
         check_option("precision", self.precision, ("float32", "bfloat16"))
-        check_option("input_layout", self.input_layout, self._layouts)
         check_boolean("compile", self.compile)
-        check_threads(self.num_threads)
+        self._check_params_read_later()
         check_seed("random_state", self.random_state)
         check_signals(self.sampling_rate, self.channel_names)
+
+    def _check_params_read_later(self) -> None:
+        """Raise if a parameter that is read after `fit` too is out of its range."""
+        check_option("bag_pooling", self.bag_pooling, ("mean", "max"))
+        check_option("input_layout", self.input_layout, self._layouts)
+        check_threads(self.num_threads)
 
     @property
     def encoder_(self) -> torch.nn.Module:
@@ -211,7 +215,7 @@ class WindowEmbedder(
     def _check_input(self, X: ArrayLike, stated: tuple[Any, Any]) -> CheckedWindows:
         """Check what a fitted estimator is given."""
         check_is_fitted(self)
-        check_threads(self.num_threads)  # it may have been set since
+        self._check_params_read_later()
         windows = check_windows(self, X, reset=False, stated=stated, layout=self._layout)
         self._check_input_length(windows.n_timesteps)
         return windows

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import inspect
 import os
 from collections.abc import Mapping
 from typing import Any
@@ -15,7 +14,7 @@ from skorch.callbacks import LRScheduler
 from torch.optim.lr_scheduler import ExponentialLR
 
 from .._data._batches import WindowBatches
-from .._parameters import check_integer, check_option, check_real
+from .._parameters import check_integer, check_option, check_real, default_of
 from .._signals import same_rate
 from ..objectives import Source
 from ._encoder import WindowEmbedder
@@ -37,7 +36,7 @@ class FineTuner(LabeledEmbedder):
         cross-validation, would drop its fit.
     freeze_epochs : int, default=0
         Number of epochs at the start in which only the head, and the map of the channels, are
-        trained.
+        trained. The whole encoder is trained after them, also what a callback has frozen.
     select : {"last", "best_val"}, default="last"
         Epoch whose weights are kept: the last epoch, as in the published code, or the epoch of the
         lowest validation loss.
@@ -118,10 +117,9 @@ class FineTuner(LabeledEmbedder):
 
     def _check_encoder_params(self, transformer: WindowEmbedder) -> None:
         """Raise if a parameter asks for another encoder than the pretrained one."""
-        signature = inspect.signature(type(self).__init__).parameters
         for name in _ENCODER_PARAMS:
             asked = getattr(self, name)
-            if asked not in (signature[name].default, getattr(transformer, name, asked)):
+            if asked not in (default_of(self, name), getattr(transformer, name)):
                 raise ValueError(
                     f"{name}={asked!r}, but the pretrained encoder has"
                     f" {getattr(transformer, name)!r}: leave {name} at its default, or set"
@@ -204,4 +202,9 @@ def _fitted_transformer(pretrained: Any) -> WindowEmbedder:
     check_is_fitted(
         transformer, msg="pretrained freezes a %(name)s that is not fitted: fit it first."
     )
+    if next(transformer.encoder_.parameters(), None) is None:
+        raise TypeError(
+            f"pretrained freezes a {type(transformer).__name__} whose encoder has no weights to"
+            " fine-tune: fit a classifier or a regressor of scikit-learn on its embeddings."
+        )
     return transformer

@@ -14,7 +14,7 @@ from torch import Tensor
 from .._data._pooling import pool_bags
 from .._data._scale import channel_scales
 from .._data._validation import CheckedWindows, check_windows
-from .._parameters import check_boolean, check_integer, check_threads
+from .._parameters import check_boolean, check_integer
 from ..objectives import CrossReconstruction
 from ._self_supervised import BaseSSLTransformer
 from ._training import Parts
@@ -171,7 +171,7 @@ class ReconstructingTransformer(BaseSSLTransformer):
     def _check_predicted(self, X: ArrayLike) -> CheckedWindows:
         """Check windows, or bags of them, that have a step to predict."""
         check_is_fitted(self)
-        check_threads(self.num_threads)
+        self._check_params_read_later()
         windows = check_windows(self, X, reset=False)
         if windows.n_timesteps < 2:
             raise ValueError(

@@ -136,7 +136,13 @@ class BaseSSLTransformer(TrainedEmbedder, BaseEncoderTransformer):
                 " are kept. Pass X_val, or set validation_fraction=0 to say that this is meant."
             )
             return everything, nothing
-        return next(splitter.split(everything, groups=groups))
+        try:
+            return next(splitter.split(everything, groups=groups))
+        except ValueError as error:
+            raise ValueError(
+                f"validation_fraction={self.validation_fraction} leaves nothing to train on"
+                f" ({error}): lower it, or pass X_val."
+            ) from error
 
 
 def _warn_of_shared_steps() -> None:

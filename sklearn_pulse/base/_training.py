@@ -10,6 +10,7 @@ from typing import Any, ClassVar, NamedTuple, Self
 import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 from sklearn.utils.metadata_routing import MetadataRequest
 from skorch.callbacks import Callback, EarlyStopping, ProgressBar
@@ -430,10 +431,16 @@ class TrainedEmbedder(WindowEmbedder):
     def _identity(self) -> dict[str, Any]:
         """Return what a run is known by, beside its seed, its data and its first weights."""
         ignored = set(_WITHOUT_EFFECT) - set(self._objective_names)
-        params = self.get_params(deep=False)
+        params = self._all_params()
         identity = {name: value for name, value in params.items() if name not in ignored}
         identity["callbacks"] = callbacks_fingerprint(named(self.callbacks))
         return identity | {"class": type(self)}
+
+    def _all_params(self) -> dict[str, Any]:
+        """Return the parameters, those included that a subclass sets without exposing them."""
+        classes: list[Any] = [cls for cls in type(self).__mro__ if issubclass(cls, BaseEstimator)]
+        names = sorted({name for cls in classes for name in cls._get_param_names()})
+        return {name: getattr(self, name) for name in names}
 
     def _join_others(self) -> Share | None:
         """Meet the processes that `distributed` asks for; None to train alone."""
@@ -461,7 +468,7 @@ class TrainedEmbedder(WindowEmbedder):
             "the weights at the start": fingerprint(dict(net.module_.state_dict())),
             "whether checkpoint_dir is None": fingerprint(self.checkpoint_dir is None),
         }
-        for name, value in self.get_params(deep=False).items():
+        for name, value in self._all_params().items():
             if name not in (*_WITHOUT_EFFECT, "callbacks", "device"):
                 # Some objects cannot be told from others; they show in the weights.
                 with contextlib.suppress(TypeError):

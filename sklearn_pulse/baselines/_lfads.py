@@ -474,11 +474,8 @@ class LFADSTransformer(BaseSSLTransformer):
     def _schedule(self, train: WindowBatches) -> Callbacks:
         plateaus = {"plateau": ReduceOnPlateau, "validation_plateau": ReduceOnValidationPlateau}
         if self.schedule in plateaus:
-            callbacks = [("lr_scheduler", plateaus[self.schedule]())]
-        else:
-            callbacks = super()._schedule(train)
-        decay = RampWeightDecay(self.weight_decay, self.ramp_epochs)
-        return [*callbacks, ("ramp_weight_decay", decay)]
+            return [("lr_scheduler", plateaus[self.schedule]())]
+        return super()._schedule(train)
 
     def _callbacks(self, train: WindowBatches, valid: WindowBatches | None) -> Callbacks:
         if self.schedule == "validation_plateau" and valid is None:
@@ -487,4 +484,5 @@ class LFADSTransformer(BaseSSLTransformer):
                 " to validate on: pass X_val, raise validation_fraction, or set"
                 " schedule='plateau'."
             )
-        return super()._callbacks(train, valid)
+        decay = RampWeightDecay(self.weight_decay, self.ramp_epochs)
+        return [("ramp_weight_decay", decay), *super()._callbacks(train, valid)]

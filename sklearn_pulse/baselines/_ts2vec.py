@@ -401,6 +401,15 @@ default="trailing_mean"
         elif self.max_updates is not None:
             check_integer("max_updates", self.max_updates, 1)
 
+    def _check_window_length(self, n_timesteps: int) -> None:
+        super()._check_window_length(n_timesteps)
+        if self.instance_weight == 0 and not n_timesteps >> (self.temporal_unit + 1):
+            raise ValueError(
+                f"instance_weight=0 contrasts steps alone, and temporal_unit={self.temporal_unit}"
+                f" leaves windows of {n_timesteps} time steps no two of them: lower temporal_unit,"
+                " raise instance_weight, or pass longer windows."
+            )
+
     def _n_updates(self, train: WindowBatches) -> int | None:
         if self.max_updates != "auto":
             return super()._n_updates(train)

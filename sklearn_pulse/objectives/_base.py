@@ -18,9 +18,9 @@ from ..networks import Encoder
 class Objective(nn.Module):
     """Base class of the objectives that the training loop minimises.
 
-    A subclass defines ``forward(**batch)``, which returns a finite scalar loss, and either sets
-    `encoder` or overrides `encode`. It draws all random numbers from :meth:`generator`, never from
-    torch's global generator, which threads share.
+    A subclass sets `encoder` and defines ``forward(**batch)``, which returns a finite scalar loss.
+    It overrides `encode` if an embedding is more than the output of the encoder. It draws all
+    random numbers from :meth:`generator`, never from torch's global generator, which threads share.
 
     Parameters
     ----------
@@ -30,7 +30,7 @@ class Objective(nn.Module):
     Attributes
     ----------
     encoder : torch.nn.Module
-        Network that embeds, set by the subclass.
+        Network that embeds, set by the subclass; its `embedding_dim` is the width of an embedding.
     epoch : int
         Number of the current epoch, set by the training loop.
     evaluates_in_validation : bool
@@ -49,14 +49,16 @@ class Objective(nn.Module):
     Examples
     --------
     >>> import torch
+    >>> from sklearn_pulse.networks import SystemEncoder
     >>> class Energy(Objective):
-    ...     def forward(self, x, observed=None):
-    ...         return x.square().mean()
+    ...     def __init__(self):
+    ...         super().__init__()
+    ...         self.encoder = SystemEncoder(1, hidden_dim=8, embedding_dim=8, depth=2)
     ...
-    ...     def encode(self, x, observed=None):
-    ...         return x.mean(1)
-    >>> Energy()(x=torch.ones(2, 4, 1))
-    tensor(1.)
+    ...     def forward(self, x, observed=None):
+    ...         return self.encode(x, observed).square().mean()
+    >>> Energy()(x=torch.ones(2, 4, 1)).shape
+    torch.Size([])
     """
 
     encoder: nn.Module

@@ -85,6 +85,8 @@ class HeadOnEncoder(Objective):
     torch.Size([5, 2])
     """
 
+    freeze_epochs: int
+
     def __init__(
         self,
         n_channels: int,
@@ -110,6 +112,9 @@ class HeadOnEncoder(Objective):
             source = Source(_wrap_encoder(encoder), n_channels, embedding_dim, min_batch_size=1)
         self.source = source.objective
         self.source.seed = seed
+        if isinstance(self.source, HeadOnEncoder):  # its `freeze_epochs` were of its own training
+            self.source.freeze_epochs = 0
+            self.source._train_source(True)
         same = source.n_channels == n_channels
         self.in_head = nn.Identity() if same else nn.Linear(n_channels, source.n_channels)
         self.head = Head(source.embedding_dim, n_outputs, head_hidden_dim)
@@ -184,12 +189,18 @@ class HeadOnEncoder(Objective):
             The objective itself.
         """
         super().train(mode)
+        if not self.freeze_epochs:  # what a callback has frozen stays frozen
+            return self
         frozen = self.epoch < self.freeze_epochs
         self.source.train(mode and not frozen)
+        self._train_source(not frozen)
+        return self
+
+    def _train_source(self, trained: bool) -> None:
+        """Train the weights of the pretrained objective, or freeze them."""
         for name, parameter in self.source.named_parameters():
             if name in self._trained:
-                parameter.requires_grad_(not frozen)
-        return self
+                parameter.requires_grad_(trained)
 
     # Only the pretrained objective draws random numbers, so its generator is used throughout.
 

@@ -4,9 +4,9 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import torch
-from skorch.callbacks import Callback
+from skorch.callbacks import Callback, LRScheduler
 from torch.distributions import Normal, kl_divergence
-from torch.optim.lr_scheduler import ReduceLROnPlateau
+from torch.optim.lr_scheduler import ReduceLROnPlateau, StepLR
 
 from sklearn_pulse import presets
 from sklearn_pulse._training._schedules import ReduceOnPlateau, ReduceOnValidationPlateau
@@ -262,6 +262,9 @@ def test_weight_decay_rises_with_the_epochs():
     assert watched(estimator.fit(SHORT)).weight_decay == pytest.approx([0.1, 0.2, 0.3, 0.4, 0.4])
     constant = lfads(ramp_epochs=0, batch_size=20, callbacks=[Watch()]).fit(SHORT)
     assert watched(constant).weight_decay == [1e-3, 1e-3]
+    own = LRScheduler(StepLR, step_size=1)  # in place of the estimator's learning rate alone
+    estimator = lfads(ramp_epochs=1, weight_decay=0.4, batch_size=20, callbacks=[own, Watch()])
+    assert watched(estimator.fit(SHORT)).weight_decay == pytest.approx([0.2, 0.4])
 
 
 def literal_plateau(losses, lr):

@@ -544,6 +544,7 @@ def test_one_window_is_enough():
         ({"mask_probability": 1.0}, ValueError, "mask_probability must be a number in"),
         ({"temporal_unit": -1}, ValueError, "temporal_unit must be an integer"),
         ({"instance_weight": 1.5}, ValueError, "instance_weight must be a number in"),
+        ({"instance_weight": 0, "temporal_unit": 9}, ValueError, "lower temporal_unit, raise inst"),
         ({"loss_reduction": "sum"}, ValueError, "loss_reduction must be one of"),
         ({"representation_dropout": 1.0}, ValueError, "representation_dropout must be"),
         ({"schedule": "cosine"}, ValueError, "schedule must be one of"),
