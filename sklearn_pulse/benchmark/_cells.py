@@ -299,7 +299,7 @@ def _load(folder: Path, name: Path) -> dict[str, Any] | None:
             raise ValueError("it holds another cell")
         if not isinstance(record.get("identity"), dict):
             raise ValueError("it has no identity")
-        if not isinstance(record.get("scores", {}), dict):
+        if not _are_scores(record.get("scores", {})):
             raise ValueError("its scores are damaged")
     except ValueError as error:
         raise ValueError(f"{path} is no finished cell ({error}): delete it.") from error
@@ -339,6 +339,14 @@ def _cell(content: Any) -> Cell:
     if any(type(content[name]) is not kind for name, kind in kinds.items()):
         raise ValueError("it names no cell")
     return Cell(**content)
+
+
+def _are_scores(content: Any) -> bool:
+    """Return whether a value that was read holds numbers, or lists of numbers, by name."""
+    if not isinstance(content, dict):
+        return False
+    listed = (score if isinstance(score, list) else [score] for score in content.values())
+    return all(scores and all(type(x) in (int, float) for x in scores) for scores in listed)
 
 
 def _plain(value: Any) -> Any:

@@ -4,6 +4,7 @@ import dataclasses
 import json
 import subprocess
 import sys
+import threading
 
 import numpy as np
 import pytest
@@ -12,7 +13,16 @@ from sklearn.model_selection import cross_validate
 
 import sklearn_pulse.baselines
 from sklearn_pulse import FineTuneClassifier, PulseTransformer, RandomEncoderTransformer, presets
-from sklearn_pulse.benchmark import BUDGETS, Cell, Execution, Results, _run, plan, run
+from sklearn_pulse.benchmark import (
+    BUDGETS,
+    Cell,
+    Execution,
+    Results,
+    _run,
+    _trial,
+    plan,
+    run,
+)
 from sklearn_pulse.benchmark.__main__ import main
 from sklearn_pulse.benchmark._methods import all_methods, supervised, trained
 from sklearn_pulse.benchmark._protocols import PROTOCOLS
@@ -103,6 +113,59 @@ def test_pulse_is_trained_once_for_both_protocols(tmp_path, monkeypatch):
     assert len(few["scores"]["accuracy 1 %"]) == 5
     assert few["scores"]["accuracy 100 %"] == probe["scores"]["accuracy"]
     assert not list(tmp_path.rglob("*.checkpoints"))
+
+
+def test_one_encoder_is_trained_once_by_processes_that_score_other_parts(tmp_path, monkeypatch):
+    """The second asks for the encoder while the first trains it."""
+    fits, locks, second_is_there = [], [], threading.Event()
+    fit = PulseTransformer.fit
+    first, second = (
+        threading.Thread(target=run, args=(cells, Execution(tmp_path)))
+        for cells in (
+            plan(["linear-probe"], datasets=["toy"], methods=["pulse"], n_seeds=1, budget="smoke"),
+            plan(
+                ["label-efficiency"],
+                datasets=["toy"],
+                methods=["pulse"],
+                n_seeds=1,
+                budget="smoke",
+                split="test",
+            ),
+        )
+    )
+
+    def slow_fit(self, *args, **kwargs):
+        fits.append(self)
+        if len(fits) == 1:
+            second.start()
+            second_is_there.wait(30)
+        else:
+            second_is_there.set()
+        return fit(self, *args, **kwargs)
+
+    def watched_lock(path):
+        locks.append(path)
+        if len(locks) == 2:
+            second_is_there.set()
+        return FileLock(path)
+
+    monkeypatch.setattr(PulseTransformer, "fit", slow_fit)
+    monkeypatch.setattr(_trial, "FileLock", watched_lock, raising=False)
+    first.start()
+    first.join()
+    second.join()
+    assert len(fits) == 1
+    assert len(list(Results(tmp_path))) == 2
+
+
+def test_an_encoder_without_its_record_is_made_again(tmp_path):
+    where = ("--dataset", "toy", "--method", "pulse", "--seeds", "1")
+    assert command("linear-probe", *where, out=tmp_path) == 0
+    (record,) = (tmp_path / "encoders").glob("*.json")
+    record.write_text("{")
+    assert command("label-efficiency", *where, out=tmp_path) == 1  # "delete it: it is made again"
+    record.unlink()
+    assert command("label-efficiency", *where, out=tmp_path) == 0
 
 
 def test_the_precision_of_the_budget_is_that_of_training_and_of_the_record(tmp_path, monkeypatch):
@@ -328,6 +391,20 @@ def test_a_budget_never_cuts_methods_or_data_sets():
     controls = {"majority", "statistics", "minirocket", "untrained"}
     for protocol in set(PROTOCOLS) - {"ablation"}:
         assert controls <= {method for name, _, method in kinds[0] if name == protocol}
+
+
+@pytest.mark.parametrize(
+    ("changes", "error", "message"),
+    [
+        ({"protocols": ["linear-prob"]}, ValueError, "each of protocols must be one of"),
+        ({"budget": "huge"}, ValueError, "budget must be one of"),
+        ({"split": "train"}, ValueError, "split must be one of"),
+        ({"n_seeds": -1}, ValueError, "n_seeds must be an integer of at least 1"),
+    ],
+)
+def test_a_plan_of_what_is_not_there_is_refused(changes, error, message):
+    with pytest.raises(error, match=message):
+        plan(**{"protocols": ["linear-probe"]} | changes)
 
 
 @pytest.mark.parametrize(
