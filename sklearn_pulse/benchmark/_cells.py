@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 import tempfile
 import time
 from collections.abc import Iterable, Iterator
@@ -12,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 FORMAT = 1
+_LARGEST = sys.float_info.max
 _MAX_BYTES = 2**26  # of a file; a finished cell has some thousands
 
 
@@ -301,6 +303,9 @@ def _load(folder: Path, name: Path) -> dict[str, Any] | None:
             raise ValueError("it has no identity")
         if not _are_scores(record.get("scores", {})):
             raise ValueError("its scores are damaged")
+        for entry, kind in (("note", str), ("training", dict), ("versions", dict)):
+            if not isinstance(record.get(entry, kind()), kind):
+                raise ValueError(f"its {entry} is damaged")
     except ValueError as error:
         raise ValueError(f"{path} is no finished cell ({error}): delete it.") from error
     return record
@@ -342,11 +347,14 @@ def _cell(content: Any) -> Cell:
 
 
 def _are_scores(content: Any) -> bool:
-    """Return whether a value that was read holds numbers, or lists of numbers, by name."""
+    """Return whether a value that was read holds finite numbers, or lists of them, by name."""
     if not isinstance(content, dict):
         return False
-    listed = (score if isinstance(score, list) else [score] for score in content.values())
-    return all(scores and all(type(x) in (int, float) for x in scores) for scores in listed)
+    listed = [score if isinstance(score, list) else [score] for score in content.values()]
+    numbers = [number for scores in listed for number in scores]
+    # A number such as 1e999 is read as infinite.
+    are_finite = all(type(x) in (int, float) and abs(x) <= _LARGEST for x in numbers)
+    return all(listed) and are_finite
 
 
 def _plain(value: Any) -> Any:

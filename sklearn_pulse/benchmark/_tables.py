@@ -242,9 +242,10 @@ def _wide(
             for record in records:
                 cell = record["cell"]
                 key = cell["method"], sources[cell["dataset"]].column
-                for draw, score in enumerate(record.get("scores", {}).get(measure, [])):
+                scores = np.ravel(record.get("scores", {}).get(measure, [])).tolist()
+                for draw, score in enumerate(scores):
                     of_draw[key][cell["dataset"], cell["seed"], draw] = score
-            values = {key: Value(scores) for key, scores in of_draw.items()}
+            values = {key: Value(of_key) for key, of_key in of_draw.items()}
             if values:
                 yield Table(name, measure, split, budget, values, notes, asked)
 
@@ -298,10 +299,9 @@ def _mean_of(of_titles: list[Table]) -> Table:
 
 def _training(record: dict[str, Any]) -> str:
     """Return a note on the pre-training of a cell; empty without pre-training."""
-    training = record.get("training", {})
-    if "n_epochs" not in training:
+    names = ("n_pretraining_windows", "n_timesteps", "n_epochs")
+    numbers = [record.get("training", {}).get(name) for name in names]
+    if not all(isinstance(number, int) for number in numbers):
         return ""
-    return (
-        f"pre-training on {training['n_pretraining_windows']:,} windows of"
-        f" {training['n_timesteps']} steps, {training['n_epochs']} epochs"
-    )
+    n_windows, n_timesteps, n_epochs = numbers
+    return f"pre-training on {n_windows:,} windows of {n_timesteps} steps, {n_epochs} epochs"

@@ -5,6 +5,7 @@ import json
 import subprocess
 import sys
 import threading
+from contextlib import nullcontext
 
 import numpy as np
 import pytest
@@ -149,6 +150,8 @@ def test_one_encoder_is_trained_once_by_processes_that_score_other_parts(tmp_pat
             second_is_there.set()
         return FileLock(path)
 
+    # Threads would put back each other's number of torch's threads.
+    monkeypatch.setattr(Execution, "threads", lambda self: nullcontext())
     monkeypatch.setattr(PulseTransformer, "fit", slow_fit)
     monkeypatch.setattr(_trial, "FileLock", watched_lock, raising=False)
     first.start()

@@ -172,7 +172,8 @@ def test_a_cell_needs_scores_alone(tmp_path):
     results = Results(tmp_path)
     for protocol, dataset, score in (("linear-probe", "har", 0.5), ("comparison", "har", [0.5])):
         cell = Cell(protocol, dataset, "majority", 0, "val", "small")
-        results.write(cell, {}, {"scores": {"accuracy": score, "accuracy 100 %": score}})
+        content = {"scores": {"accuracy": score, "accuracy 100 %": score}}
+        results.write(cell, {}, content | {"training": {"n_epochs": "many"}})
     text = report(results, tmp_path / "tables")
     assert "### Linear probe, HAR" in text
     assert "### Comparison, accuracy 100 %" in text
