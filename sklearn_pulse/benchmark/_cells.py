@@ -142,13 +142,19 @@ class Results:
             Settings on which the result depends.
         content : dict
             Further entries of the record, such as "scores".
+
+        Raises
+        ------
+        ValueError
+            If a number is NaN or infinite.
         """
         record = {"format": FORMAT, "cell": asdict(cell), "identity": identity, **content}
+        text = json.dumps(record, indent=1, allow_nan=False)
         path = self.folder / "cells" / cell.path
         path.parent.mkdir(parents=True, exist_ok=True)
         handle, partial = tempfile.mkstemp(dir=path.parent, suffix=".partial")
         with os.fdopen(handle, "w") as file:
-            json.dump(record, file, indent=1, allow_nan=False)
+            file.write(text)
         os.replace(partial, path)
 
     def __iter__(self) -> Iterator[dict[str, Any]]:

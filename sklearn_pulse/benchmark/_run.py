@@ -24,7 +24,7 @@ from ._comparison import settings as comparison_settings
 from ._methods import Method, all_methods
 from ._own import is_own
 from ._protocols import PROTOCOLS
-from ._trial import Execution, encoder_identity
+from ._trial import Execution, Scores, Trial, encoder_identity
 
 _WAIT = 2.0  # seconds between checks of cells that another process is running
 
@@ -261,6 +261,7 @@ def _run_locked(cells: list[Cell], execution: Execution, results: Results) -> li
                     results.log_look(cell)
                 start = time.perf_counter()
                 scores = protocol.run(trial)
+            results.write(cell, identity(cell), _content(trial, scores, start, execution))
         except Exception as error:  # must not stop the other cells; the caller reports it
             state = (
                 "no data"
@@ -269,18 +270,21 @@ def _run_locked(cells: list[Cell], execution: Execution, results: Results) -> li
             )
             outcomes.append(Outcome(cell, state, f"{type(error).__name__}: {error}"))
             continue
-        content = {
-            "scores": scores,
-            "parts": {part: len(trial.task.rows(part)) for part in ("train", "val", "test")},
-            "note": trial.task.note,
-            "training": trial.record,
-            "seconds": time.perf_counter() - start,
-            "execution": {"device": execution.device, "num_threads": execution.num_threads},
-            "versions": versions(),
-        }
-        results.write(cell, identity(cell), content)
         outcomes.append(Outcome(cell, "finished"))
     return outcomes
+
+
+def _content(trial: Trial, scores: Scores, start: float, execution: Execution) -> dict[str, Any]:
+    """Return the entries of a finished cell that was begun at the time `start`."""
+    return {
+        "scores": scores,
+        "parts": {part: len(trial.task.rows(part)) for part in ("train", "val", "test")},
+        "note": trial.task.note,
+        "training": trial.record,
+        "seconds": time.perf_counter() - start,
+        "execution": {"device": execution.device, "num_threads": execution.num_threads},
+        "versions": versions(),
+    }
 
 
 def versions() -> dict[str, str]:

@@ -2,10 +2,9 @@
 
 import dataclasses
 import json
+import shutil
 import subprocess
 import sys
-import threading
-from contextlib import nullcontext
 
 import numpy as np
 import pytest
@@ -14,16 +13,7 @@ from sklearn.model_selection import cross_validate
 
 import sklearn_pulse.baselines
 from sklearn_pulse import FineTuneClassifier, PulseTransformer, RandomEncoderTransformer, presets
-from sklearn_pulse.benchmark import (
-    BUDGETS,
-    Cell,
-    Execution,
-    Results,
-    _run,
-    _trial,
-    plan,
-    run,
-)
+from sklearn_pulse.benchmark import BUDGETS, Cell, Execution, Results, _run, plan, run
 from sklearn_pulse.benchmark.__main__ import main
 from sklearn_pulse.benchmark._methods import all_methods, supervised, trained
 from sklearn_pulse.benchmark._protocols import PROTOCOLS
@@ -116,49 +106,24 @@ def test_pulse_is_trained_once_for_both_protocols(tmp_path, monkeypatch):
     assert not list(tmp_path.rglob("*.checkpoints"))
 
 
-def test_one_encoder_is_trained_once_by_processes_that_score_other_parts(tmp_path, monkeypatch):
-    """The second asks for the encoder while the first trains it."""
-    fits, locks, second_is_there = [], [], threading.Event()
-    fit = PulseTransformer.fit
-    first, second = (
-        threading.Thread(target=run, args=(cells, Execution(tmp_path)))
-        for cells in (
-            plan(["linear-probe"], datasets=["toy"], methods=["pulse"], n_seeds=1, budget="smoke"),
-            plan(
-                ["label-efficiency"],
-                datasets=["toy"],
-                methods=["pulse"],
-                n_seeds=1,
-                budget="smoke",
-                split="test",
-            ),
-        )
-    )
+def test_an_encoder_that_another_process_trains_is_waited_for(tmp_path, monkeypatch):
+    """Cells of other protocols and parts have locks of their own, and the same encoder."""
+    where = ("--dataset", "toy", "--method", "pulse", "--seeds", "1")
+    assert command("linear-probe", *where, out=tmp_path / "other") == 0
+    (record,) = (tmp_path / "other" / "encoders").glob("*.json")
+    out = tmp_path / "out"
+    (out / "locks").mkdir(parents=True)
+    lock = FileLock(out / "locks" / f"{record.stem}.lock")
+    lock.acquire()
 
-    def slow_fit(self, *args, **kwargs):
-        fits.append(self)
-        if len(fits) == 1:
-            second.start()
-            second_is_there.wait(30)
-        else:
-            second_is_there.set()
-        return fit(self, *args, **kwargs)
+    def other_finishes(seconds):
+        shutil.copytree(record.parent, out / "encoders")
+        lock.release()
 
-    def watched_lock(path):
-        locks.append(path)
-        if len(locks) == 2:
-            second_is_there.set()
-        return FileLock(path)
-
-    # Threads would put back each other's number of torch's threads.
-    monkeypatch.setattr(Execution, "threads", lambda self: nullcontext())
-    monkeypatch.setattr(PulseTransformer, "fit", slow_fit)
-    monkeypatch.setattr(_trial, "FileLock", watched_lock, raising=False)
-    first.start()
-    first.join()
-    second.join()
-    assert len(fits) == 1
-    assert len(list(Results(tmp_path))) == 2
+    monkeypatch.setattr(_run.time, "sleep", other_finishes)
+    monkeypatch.setattr(PulseTransformer, "fit", lambda *args, **kwargs: pytest.fail("trained"))
+    assert command("label-efficiency", *where, "--split", "test", out=out) == 0
+    assert not lock.is_locked
 
 
 def test_an_encoder_without_its_record_is_made_again(tmp_path):
@@ -326,6 +291,19 @@ def test_a_failing_cell_fails_the_command_and_not_the_others(tmp_path, capsys, m
         capsys.readouterr().err
     )
     assert len(records(tmp_path)) == 2
+
+
+def test_a_score_that_is_no_number_fails_its_cell_alone(tmp_path, capsys, monkeypatch):
+    def score(trial):
+        return {"accuracy": float("nan") if trial.method.name == "statistics" else 0.5}
+
+    protocol = dataclasses.replace(PROTOCOLS["linear-probe"], run=score)
+    monkeypatch.setitem(PROTOCOLS, "linear-probe", protocol)
+    arguments = ("--dataset", "toy", "--method", "statistics", "majority")
+    assert command("linear-probe", *arguments, out=tmp_path) == 1
+    assert "failed: linear-probe toy statistics seed 0: ValueError" in capsys.readouterr().err
+    assert list(records(tmp_path)) == [("majority", 0)]
+    assert not list(tmp_path.rglob("*.partial"))
 
 
 def test_a_method_that_is_added_appears_by_itself(monkeypatch):
