@@ -5,6 +5,7 @@ import json
 import shutil
 import subprocess
 import sys
+import threading
 
 import numpy as np
 import pytest
@@ -113,8 +114,10 @@ def test_an_encoder_that_another_process_trains_is_waited_for(tmp_path, monkeypa
     (record,) = (tmp_path / "other" / "encoders").glob("*.json")
     out = tmp_path / "out"
     (out / "locks").mkdir(parents=True)
-    lock = FileLock(out / "locks" / f"{record.stem}.lock")
-    lock.acquire()
+    lock = FileLock(out / "locks" / f"{record.stem}.lock", thread_local=False)
+    other = threading.Thread(target=lock.acquire)  # filelock refuses to wait for its own thread
+    other.start()
+    other.join()
 
     def other_finishes(seconds):
         shutil.copytree(record.parent, out / "encoders")
