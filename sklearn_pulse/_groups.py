@@ -44,13 +44,15 @@ def check_groups(
     """
     if groups is None:
         return None
-    groups = np.asarray(groups)
+    given, groups = groups, np.asarray(groups)
     if groups.shape != (n_samples,):
         raise ValueError(
             f"{name} has shape {groups.shape}, but there are {n_samples} {unit}s: pass one group"
             f" per {unit}, for example its subject"
         )
-    is_missing = missing_mask(groups)
+    # Of a NaN in a list of texts numpy makes the text "nan".
+    is_text = isinstance(given, list | tuple) and groups.dtype.kind == "U"
+    is_missing = missing_mask(np.asarray(given, dtype=object) if is_text else groups)
     if is_missing.any():
         raise ValueError(
             f"{name} is missing for {int(is_missing.sum())} {unit}(s) (first {unit}"

@@ -22,7 +22,8 @@ def keep_bits(shape: tuple[int, ...], p: float, generator: torch.Generator) -> T
     """Draw a dropout mask of integers: 1 with probability ``1 - p``, else 0.
 
     Four 16-bit draws are cut from each 64-bit random number, several times faster than one
-    Bernoulli draw per element; ``p`` is therefore rounded to the nearest multiple of ``2**-16``.
+    Bernoulli draw per element; ``p`` is therefore rounded to the nearest multiple of ``2**-16``
+    below 1.
     The mask holds integers because PyTorch's CPU kernels convert integers to floats ten times
     faster than Booleans.
 
@@ -51,7 +52,7 @@ def keep_bits(shape: tuple[int, ...], p: float, generator: torch.Generator) -> T
     n = size.numel()
     draws = torch.empty(-(-n // _LANES), dtype=torch.int64, device=generator.device)
     lanes = draws.random_(-(2**63), None, generator=generator).view(torch.int16)
-    return lanes[:n].ge_(round(p * _LEVELS) - _LEVELS // 2).view(size)
+    return lanes[:n].ge_(_level(p) - _LEVELS // 2).view(size)
 
 
 def keep_mask(shape: tuple[int, ...], p: float, generator: torch.Generator) -> Tensor:
@@ -99,7 +100,12 @@ def keep_scale(p: float) -> float:
     >>> keep_scale(0.5)
     2.0
     """
-    return 1.0 / (1.0 - round(p * _LEVELS) / _LEVELS)
+    return 1.0 / (1.0 - _level(p) / _LEVELS)
+
+
+def _level(p: float) -> int:
+    """Return how many of the values of a draw make a 0: never all of them."""
+    return min(round(p * _LEVELS), _LEVELS - 1)
 
 
 def dropout(

@@ -124,6 +124,7 @@ ALLOWED = {
         "_data",
         "_data._labels",
         "_data._validation",
+        "_groups",
         "_parameters",
         "evaluation",
         "model_selection",

@@ -51,6 +51,11 @@ def test_dropout_of_zero_is_the_identity():
     assert dropout(x, 0.0, generator()) is x
 
 
+def test_a_probability_just_below_one_keeps_something():
+    kept = dropout(torch.ones(1_000_000), 1 - 1e-9, generator())
+    assert kept.unique().tolist() == [0.0, 2.0**16]
+
+
 @pytest.mark.parametrize("reduction", ["published", "valid"])
 def test_pass_errors_literally(reduction):
     torch.manual_seed(0)

@@ -335,8 +335,9 @@ def test_groups():
         np.array(["2020-01-01", "NaT", "NaT"], "datetime64[D]"),
         pd.array(["a", pd.NA, pd.NA]),
         pd.Series([1, None, None], dtype="Int64"),
+        ["a", np.nan, np.nan],
     ],
-    ids=["None", "NaN", "NaT", "NA", "Int64"],
+    ids=["None", "NaN", "NaT", "NA", "Int64", "NaN among texts"],
 )
 def test_a_missing_group_is_no_group(groups):
     with pytest.raises(ValueError, match=r"groups is missing for 2 sample\(s\) \(first sample 1\)"):

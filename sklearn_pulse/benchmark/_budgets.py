@@ -72,12 +72,25 @@ class Budget:
         Returns
         -------
         dict
-            The parameters that hold numbers of epochs, one per stage, within the limit; and
-            `precision`, if the method has it.
+            The parameters of `epochs`; and `precision`, if the method has it.
+        """
+        return self.epochs(settings) | self._precision(settings)
+
+    def epochs(self, settings: dict[str, Any]) -> dict[str, int]:
+        """Return the numbers of epochs of pre-training.
+
+        Parameters
+        ----------
+        settings : dict
+            Parameters of the method.
+
+        Returns
+        -------
+        dict
+            The parameters that hold numbers of epochs, one per stage, within the limit.
         """
         names = [name for name in ("max_epochs", "attention_epochs") if name in settings]
-        epochs = {name: _at_most(settings[name], self.max_epochs) for name in names}
-        return epochs | self._precision(settings)
+        return {name: _at_most(settings[name], self.max_epochs) for name in names}
 
     def supervised(self, settings: dict[str, Any]) -> dict[str, Any]:
         """Return the number of epochs of the supervised method.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 import tempfile
 import time
 from collections.abc import Iterable, Iterator
@@ -12,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 FORMAT = 1
+_LARGEST = sys.float_info.max
 _MAX_BYTES = 2**26  # of a file; a finished cell has some thousands
 
 
@@ -140,13 +142,19 @@ class Results:
             Settings on which the result depends.
         content : dict
             Further entries of the record, such as "scores".
+
+        Raises
+        ------
+        ValueError
+            If a number is NaN or infinite.
         """
         record = {"format": FORMAT, "cell": asdict(cell), "identity": identity, **content}
+        text = json.dumps(record, indent=1, allow_nan=False)
         path = self.folder / "cells" / cell.path
         path.parent.mkdir(parents=True, exist_ok=True)
         handle, partial = tempfile.mkstemp(dir=path.parent, suffix=".partial")
         with os.fdopen(handle, "w") as file:
-            json.dump(record, file, indent=1, allow_nan=False)
+            file.write(text)
         os.replace(partial, path)
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
@@ -299,8 +307,11 @@ def _load(folder: Path, name: Path) -> dict[str, Any] | None:
             raise ValueError("it holds another cell")
         if not isinstance(record.get("identity"), dict):
             raise ValueError("it has no identity")
-        if not isinstance(record.get("scores", {}), dict):
+        if not _are_scores(record.get("scores", {})):
             raise ValueError("its scores are damaged")
+        for entry, kind in (("note", str), ("training", dict), ("versions", dict)):
+            if not isinstance(record.get(entry, kind()), kind):
+                raise ValueError(f"its {entry} is damaged")
     except ValueError as error:
         raise ValueError(f"{path} is no finished cell ({error}): delete it.") from error
     return record
@@ -339,6 +350,17 @@ def _cell(content: Any) -> Cell:
     if any(type(content[name]) is not kind for name, kind in kinds.items()):
         raise ValueError("it names no cell")
     return Cell(**content)
+
+
+def _are_scores(content: Any) -> bool:
+    """Return whether a value that was read holds finite numbers, or lists of them, by name."""
+    if not isinstance(content, dict):
+        return False
+    listed = [score if isinstance(score, list) else [score] for score in content.values()]
+    numbers = [number for scores in listed for number in scores]
+    # A number such as 1e999 is read as infinite.
+    are_finite = all(type(x) in (int, float) and abs(x) <= _LARGEST for x in numbers)
+    return all(listed) and are_finite
 
 
 def _plain(value: Any) -> Any:

@@ -10,12 +10,12 @@ from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
+import joblib
 from numpy.typing import ArrayLike
 
 from .._parameters import check_boolean, check_option
 from .._warnings import warn_user
 from ._bar import progress
-from ._budgets import BUDGETS
 from ._cells import Cell, Results
 from ._estimate import estimate
 from ._methods import all_methods
@@ -69,7 +69,7 @@ def compare(
     start: ArrayLike | None = None,
     methods: Sequence[str] = _METHODS,
     protocols: Sequence[str] = ("label-efficiency",),
-    budget: Literal["smoke", "tiny", "small", "medium", "full"] = "small",
+    budget: Literal["smoke", "tiny", "small", "medium", "full", "full-bfloat16"] = "small",
     split: Literal["val", "test"] = "val",
     n_seeds: int | None = None,
     n_jobs: int = 1,
@@ -105,14 +105,14 @@ def compare(
         What is scored: "linear-probe" (all labels), "label-efficiency" (1 %, 5 % and 100 % of the
         labels), "labelled-people" (the labels of 1, 2, 4, 8 and all people), "ablation" (PULSE
         without one of its parts) or "cross-validation" (the test part of every fold).
-    budget : {"smoke", "tiny", "small", "medium", "full"}, default="small"
+    budget : {"smoke", "tiny", "small", "medium", "full", "full-bfloat16"}, default="small"
         Limits on training, a key of `BUDGETS`.
     split : {"val", "test"}, default="val"
         Part that is scored; every scoring of a test part is logged in `out`.
     n_seeds : int, default=None
         Number of runs; None takes the number of the budget.
     n_jobs : int, default=1
-        Number of processes.
+        Number of processes; -1 takes one per processor.
     num_threads : int, default=1
         Number of threads of each process.
     device : str, default="auto"
@@ -157,7 +157,7 @@ def compare(
     >>> frame.query("metric == 'accuracy'")[["method", "mean"]].values.tolist()
     [['majority class', 0.5], ['channel statistics', 1.0]]
     """
-    _check(methods, protocols, budget, split, verbose)
+    _check(methods, protocols, verbose)
     with _folder(out) as name:
         results = Results(Path(name))
         dataset = add_arrays(results.folder, "data", X, y, groups, recording, start)
@@ -189,8 +189,9 @@ def announce(cells: Iterable[Cell], execution: Execution, n_jobs: int) -> None:
     """Print about how long the cells take."""
     cells = list(cells)
     print(f"{len(cells)} runs; measuring how long they take ...", file=sys.stderr)
-    seconds = estimate(cells, execution) / n_jobs
-    print(f"about {_duration(seconds)} in {n_jobs} processes", file=sys.stderr)
+    n_processes = joblib.effective_n_jobs(n_jobs)
+    seconds = estimate(cells, execution) / n_processes
+    print(f"about {_duration(seconds)} in {n_processes} processes", file=sys.stderr)
 
 
 def _duration(seconds: float) -> str:
@@ -201,10 +202,8 @@ def _duration(seconds: float) -> str:
     return f"{minutes:.0f} min" if minutes < 90 else f"{minutes / 60:.1f} h"
 
 
-def _check(methods: Any, protocols: Any, budget: Any, split: Any, verbose: Any) -> None:
+def _check(methods: Any, protocols: Any, verbose: Any) -> None:
     """Raise unless all names are known."""
-    check_option("budget", budget, BUDGETS)
-    check_option("split", split, ("val", "test"))
     check_boolean("verbose", verbose)
     known = {"methods": all_methods(), "protocols": own_protocols()}
     for name, values in (("methods", methods), ("protocols", protocols)):

@@ -261,12 +261,13 @@ def _embedding(trial: Trial) -> NDArray[Any]:
     if trial.method.make is None:
         return trial.embedding
     path = trial.execution.folder / "embeddings" / f"{trial.name}-{trial.scored}.npy"
-    if not path.exists():
+    record = path.with_suffix(".json")
+    if not (path.exists() and record.exists()):
         path.parent.mkdir(parents=True, exist_ok=True)
         embedding = trial.embedding
-        path.with_suffix(".json").write_text(json.dumps(trial.record))
+        record.write_text(json.dumps(trial.record))
         _save(path, embedding)
-    trial.record |= read_record(path.with_suffix(".json"))
+    trial.record |= read_record(record)
     return map_array(path, np.floating, (len(trial.rows), None))
 
 

@@ -28,7 +28,8 @@ def estimate(cells: Iterable[Cell], execution: Execution) -> float:
     """Return about how many seconds the unfinished cells take, one after the other.
 
     Each method is run once on a small part of the windows, for one epoch, and its time is scaled by
-    the numbers of windows and epochs. Costs that do not grow with them are so counted too high.
+    the numbers of windows and epochs. Costs that do not grow with them are so counted too high. A
+    method that fails counts as nothing: its run tells why.
 
     Parameters
     ----------
@@ -50,7 +51,10 @@ def estimate(cells: Iterable[Cell], execution: Execution) -> float:
     for cell in waiting:
         key = cell.protocol, cell.dataset, cell.method
         if key not in measured:
-            measured[key] = _measure(cell, execution)
+            try:
+                measured[key] = _measure(cell, execution)
+            except Exception:  # must not stop the other methods; the run reports it
+                measured[key] = 0.0, 0.0
         fit, rest = measured[key]
         shared = trial_key(cell)
         total += rest if shared in fitted else fit + rest
@@ -98,7 +102,7 @@ def _n_epochs(method: Method, trial: Trial) -> int:
     params = method.build(method.settings(trial.preset), trial.seed).get_params()
     if method.is_classifier:
         return trial.budget.supervised(params)["max_epochs"]
-    return sum(trial.budget.pretraining(params).values())
+    return sum(trial.budget.epochs(params).values())
 
 
 def _thinned(task: Task, seed: int) -> Task:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import zlib
 from pathlib import Path
 from typing import Any
+from zipfile import BadZipFile
 
 import numpy as np
 from numpy.typing import NDArray
+
+from ..windows._files import DAMAGE
 
 PARTS = ("X", "y", "groups", "recording", "start")  # names of arrays and of columns
 
@@ -31,7 +35,8 @@ def read_windows(path: Path) -> dict[str, NDArray[Any]]:
     ImportError
         If a Parquet file needs pandas or pyarrow.
     ValueError
-        If the folder holds no windows or several kinds of files, or files hold different arrays.
+        If the folder holds no windows or several kinds of files, files hold different arrays, or a
+        file is damaged.
     """
     files = [path] if path.is_file() else sorted(path.iterdir())
     kinds = {kind: [f for f in files if f.suffix == kind] for kind in (".npy", ".npz", ".parquet")}
@@ -44,7 +49,7 @@ def read_windows(path: Path) -> dict[str, NDArray[Any]]:
     (kind, found), *_ = present.items()
     if kind == ".npy":
         named = {file.stem: file for file in found if file.stem in PARTS}
-        return {part: np.load(file, mmap_mode="r") for part, file in named.items()}
+        return {part: _array_of(file) for part, file in named.items()}
     pieces = [_arrays_of(file) if kind == ".npz" else _columns_of(file) for file in found]
     parts = [part for part in PARTS if any(part in piece for piece in pieces)]
     for file, piece in zip(found, pieces, strict=True):
@@ -54,10 +59,21 @@ def read_windows(path: Path) -> dict[str, NDArray[Any]]:
     return {part: np.concatenate([piece[part] for piece in pieces]) for part in parts}
 
 
+def _array_of(file: Path) -> NDArray[Any]:
+    """Map the array of an .npy file into memory."""
+    try:
+        return np.load(file, mmap_mode="r")
+    except DAMAGE as error:
+        raise ValueError(f"{file.name} is no complete file of numpy.save: {error}") from error
+
+
 def _arrays_of(file: Path) -> dict[str, NDArray[Any]]:
     """Return the arrays of an .npz file by name."""
-    with np.load(file, allow_pickle=False) as archive:
-        return {part: archive[part] for part in PARTS if part in archive}
+    try:
+        with np.load(file, allow_pickle=False) as archive:
+            return {part: archive[part] for part in PARTS if part in archive}
+    except (BadZipFile, zlib.error, *DAMAGE) as error:
+        raise ValueError(f"{file.name} is no complete file of numpy.savez: {error}") from error
 
 
 def _columns_of(file: Path) -> dict[str, NDArray[Any]]:

@@ -16,6 +16,7 @@ import sklearn
 import torch
 from filelock import FileLock, Timeout
 
+from .._parameters import check_integer, check_option
 from .._version import __version__
 from ._budgets import BUDGETS
 from ._cells import Cell, Results
@@ -23,7 +24,7 @@ from ._comparison import settings as comparison_settings
 from ._methods import Method, all_methods
 from ._own import is_own
 from ._protocols import PROTOCOLS
-from ._trial import Execution, encoder_identity
+from ._trial import Execution, Scores, Trial, encoder_identity
 
 _WAIT = 2.0  # seconds between checks of cells that another process is running
 
@@ -63,7 +64,7 @@ def plan(
     methods: Iterable[str] | None = None,
     n_seeds: int | None = None,
     split: Literal["val", "test"] = "val",
-    budget: Literal["smoke", "tiny", "small", "medium", "full"] = "small",
+    budget: Literal["smoke", "tiny", "small", "medium", "full", "full-bfloat16"] = "small",
     published: bool = False,
 ) -> list[Cell]:
     """Return the cells of a benchmark.
@@ -84,7 +85,7 @@ def plan(
         comparison all divisions of each source.
     split : {"val", "test"}, default="val"
         Part of the data that is scored. A cross-validation always scores its test folds.
-    budget : {"smoke", "tiny", "small", "medium", "full"}, default="small"
+    budget : {"smoke", "tiny", "small", "medium", "full", "full-bfloat16"}, default="small"
         Name of the limits on training, a key of `BUDGETS`.
     published : bool, default=False
         Whether methods have the settings of the released code, with its errors, which are mended
@@ -96,6 +97,11 @@ def plan(
     list of Cell
         The cells. Methods that are not trained come first, since they are cheap.
 
+    Raises
+    ------
+    TypeError, ValueError
+        If a protocol, the part or the budget is unknown, or `n_seeds` is below 1.
+
     Examples
     --------
     >>> from sklearn_pulse.benchmark import plan
@@ -103,11 +109,16 @@ def plan(
     >>> [str(cell) for cell in cells]
     ['linear-probe har majority seed 0', 'linear-probe har pulse seed 0']
     """
+    check_option("split", split, ("val", "test"))
+    check_option("budget", budget, BUDGETS)
+    if n_seeds is not None:
+        check_integer("n_seeds", n_seeds, 1)
     cells: list[Cell] = []
     known = all_methods()
     wanted = None if datasets is None else list(datasets)
     own = [dataset for dataset in wanted or [] if is_own(dataset)]
-    for protocol in (PROTOCOLS[name] for name in protocols):
+    for name in protocols:
+        protocol = PROTOCOLS[check_option("each of protocols", name, PROTOCOLS)]
         scored = "test" if protocol.has_folds else split
         cells += [
             Cell(protocol.name, dataset, _named(method, published), seed, scored, budget)
@@ -250,6 +261,7 @@ def _run_locked(cells: list[Cell], execution: Execution, results: Results) -> li
                     results.log_look(cell)
                 start = time.perf_counter()
                 scores = protocol.run(trial)
+            results.write(cell, identity(cell), _content(trial, scores, start, execution))
         except Exception as error:  # must not stop the other cells; the caller reports it
             state = (
                 "no data"
@@ -258,18 +270,21 @@ def _run_locked(cells: list[Cell], execution: Execution, results: Results) -> li
             )
             outcomes.append(Outcome(cell, state, f"{type(error).__name__}: {error}"))
             continue
-        content = {
-            "scores": scores,
-            "parts": {part: len(trial.task.rows(part)) for part in ("train", "val", "test")},
-            "note": trial.task.note,
-            "training": trial.record,
-            "seconds": time.perf_counter() - start,
-            "execution": {"device": execution.device, "num_threads": execution.num_threads},
-            "versions": versions(),
-        }
-        results.write(cell, identity(cell), content)
         outcomes.append(Outcome(cell, "finished"))
     return outcomes
+
+
+def _content(trial: Trial, scores: Scores, start: float, execution: Execution) -> dict[str, Any]:
+    """Return the entries of a finished cell that was begun at the time `start`."""
+    return {
+        "scores": scores,
+        "parts": {part: len(trial.task.rows(part)) for part in ("train", "val", "test")},
+        "note": trial.task.note,
+        "training": trial.record,
+        "seconds": time.perf_counter() - start,
+        "execution": {"device": execution.device, "num_threads": execution.num_threads},
+        "versions": versions(),
+    }
 
 
 def versions() -> dict[str, str]:

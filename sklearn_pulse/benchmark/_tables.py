@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from . import _paper as paper
+from ._budgets import BUDGETS
 from ._cells import Cell
 from ._comparison import MEASURES
 from ._methods import PUBLISHED_SUFFIX, Method
@@ -19,6 +20,7 @@ from ._own import is_own
 from ._protocols import PROTOCOLS
 
 EVERYTHING = "all"  # data set of the table of means over the titles of a crossed protocol
+PARTS = {"val": "validation part", "test": "test part"}
 LOWER_IS_BETTER = {"mse", "mae", "davies_bouldin"}
 
 
@@ -90,8 +92,7 @@ class Table:
     @property
     def title(self) -> str:
         """Title of the table."""
-        part = {"val": "validation part", "test": "test part"}[self.split]
-        return f"{PROTOCOLS[self.protocol].title}, {self.dataset_title}, {part}"
+        return f"{PROTOCOLS[self.protocol].title}, {self.dataset_title}, {PARTS[self.split]}"
 
     @property
     def dataset_title(self) -> str:
@@ -170,7 +171,8 @@ def tables(records: Iterable[dict[str, Any]], asked: Iterable[Cell] = ()) -> Ite
     Parameters
     ----------
     records : iterable of dict
-        Records of cells, as in `Results`. Records of unknown protocols or data sets are left out.
+        Records of cells, as in `Results`. Records of unknown protocols, data sets, parts or budgets
+        are left out.
     asked : iterable of Cell, default=()
         Cells that were asked for, finished or not.
 
@@ -182,7 +184,8 @@ def tables(records: Iterable[dict[str, Any]], asked: Iterable[Cell] = ()) -> Ite
     found = defaultdict(list)
     for record in records:
         cell = record["cell"]
-        found[cell["protocol"], cell["dataset"], cell["split"], cell["budget"]].append(record)
+        if cell["split"] in PARTS and cell["budget"] in BUDGETS:
+            found[cell["protocol"], cell["dataset"], cell["split"], cell["budget"]].append(record)
     wanted = defaultdict(set)
     for cell in asked:
         wanted[cell.protocol, cell.dataset, cell.split, cell.budget].add(cell.method)
@@ -214,11 +217,11 @@ def _table(
     """Return the table of records that share everything but method and seed."""
     per_seed: dict[tuple[str, str], dict[int, float]] = defaultdict(dict)
     for record in records:
-        for metric, score in record["scores"].items():
+        for metric, score in record.get("scores", {}).items():
             key = record["cell"]["method"], metric
             per_seed[key][record["cell"]["seed"]] = float(np.mean(score))
     values = {key: Value(of_seed) for key, of_seed in per_seed.items()}
-    found = {record["note"] for record in records} | {_training(record) for record in records}
+    found = {text for record in records for text in (record.get("note", ""), _training(record))}
     notes = tuple(sorted(found - {""}))
     return Table(protocol, dataset, split, budget, values, notes, frozenset(asked))
 
@@ -231,7 +234,7 @@ def _wide(
     keys = sorted({key[2:] for key in found if key[0] == name})
     for split, budget in keys:
         records = [r for dataset in sources for r in found.get((name, dataset, split, budget), [])]
-        notes = tuple(dict.fromkeys(_note_of(r, sources) for r in records if r["note"]))
+        notes = tuple(dict.fromkeys(_note_of(r, sources) for r in records if r.get("note")))
         of_part = [key for key in wanted if key[0] == name and key[2:] == (split, budget)]
         asked = frozenset().union(*(wanted[key] for key in of_part))
         for measure in MEASURES:
@@ -239,9 +242,10 @@ def _wide(
             for record in records:
                 cell = record["cell"]
                 key = cell["method"], sources[cell["dataset"]].column
-                for draw, score in enumerate(record["scores"].get(measure, [])):
+                scores = np.ravel(record.get("scores", {}).get(measure, [])).tolist()
+                for draw, score in enumerate(scores):
                     of_draw[key][cell["dataset"], cell["seed"], draw] = score
-            values = {key: Value(scores) for key, scores in of_draw.items()}
+            values = {key: Value(of_key) for key, of_key in of_draw.items()}
             if values:
                 yield Table(name, measure, split, budget, values, notes, asked)
 
@@ -295,10 +299,9 @@ def _mean_of(of_titles: list[Table]) -> Table:
 
 def _training(record: dict[str, Any]) -> str:
     """Return a note on the pre-training of a cell; empty without pre-training."""
-    training = record.get("training", {})
-    if "n_epochs" not in training:
+    names = ("n_pretraining_windows", "n_timesteps", "n_epochs")
+    numbers = [record.get("training", {}).get(name) for name in names]
+    if not all(isinstance(number, int) for number in numbers):
         return ""
-    return (
-        f"pre-training on {training['n_pretraining_windows']:,} windows of"
-        f" {training['n_timesteps']} steps, {training['n_epochs']} epochs"
-    )
+    n_windows, n_timesteps, n_epochs = numbers
+    return f"pre-training on {n_windows:,} windows of {n_timesteps} steps, {n_epochs} epochs"

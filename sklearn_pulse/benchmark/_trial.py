@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from filelock import FileLock
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.model_selection import cross_validate
@@ -165,12 +166,17 @@ class Trial:
     @functools.cached_property
     def encoder(self) -> Any:
         """The fitted transformer; trained transformers are stored in the results folder."""
-        folder = self.execution.folder / "encoders" / self.name
         if not self.method.is_trained:
             return self._fit_control()
-        if not folder.exists():
-            self._train(folder)
-        self.record |= read_record(folder.parent / f"{self.name}.json")
+        folder = self.execution.folder / "encoders" / self.name
+        record = folder.parent / f"{self.name}.json"
+        locks = self.execution.folder / "locks"
+        locks.mkdir(parents=True, exist_ok=True)
+        # Cells of other protocols or parts may need the same encoder, in other processes.
+        with FileLock(locks / f"{self.name}.lock"):
+            if not (folder.exists() and record.exists()):
+                self._train(folder, record)
+        self.record |= read_record(record)
         return type(self)._load(folder, self.execution)
 
     @staticmethod
@@ -192,7 +198,7 @@ class Trial:
         self.record["fit_seconds"] = time.perf_counter() - start
         return control
 
-    def _train(self, folder: Path) -> None:
+    def _train(self, folder: Path, record: Path) -> None:
         """Pre-train and save; a killed run continues from its last checkpoint."""
         settings = self.method.settings(self.preset)
         transformer = self.method.build(settings, self.seed, **self._options())
@@ -214,7 +220,7 @@ class Trial:
         else:
             transformer.fit(train, **known)
         selected = dict(transformer.net_.callbacks_).get("select_weights")
-        record = {
+        facts = {
             "fit_seconds": time.perf_counter() - start,
             "n_pretraining_windows": len(train),
             "n_timesteps": train.shape[1],
@@ -224,7 +230,7 @@ class Trial:
             "valid_loss": transformer.history_[-1].get("valid_loss"),
         }
         folder.parent.mkdir(parents=True, exist_ok=True)
-        (folder.parent / f"{folder.name}.json").write_text(json.dumps(record))
+        record.write_text(json.dumps(facts))
         transformer.save_pretrained(folder)
         shutil.rmtree(checkpoints)
 

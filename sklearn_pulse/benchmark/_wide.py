@@ -8,10 +8,9 @@ from ._budgets import BUDGETS
 from ._comparison import LABELS, PROBES
 from ._markdown import figure, grid
 from ._methods import Method
-from ._tables import Table
+from ._tables import PARTS, Table
 
 _HERO = "cross-prediction"  # whose lost cells are named
-_PARTS = {"val": "validation parts", "test": "test parts"}
 
 
 def measure_markdown(table: Table) -> str:
@@ -56,7 +55,7 @@ def summaries(wide: list[Table]) -> Iterator[str]:
     """Yield, per part and budget, what is won and lost, and per probe a table of everything."""
     for split, budget in dict.fromkeys((table.split, table.budget) for table in wide):
         of_part = {t.dataset: t for t in wide if (t.split, t.budget) == (split, budget)}
-        where = f"{_PARTS[split]}, budget {budget}"
+        where = f"{PARTS[split]}s, budget {budget}"
         yield _won_and_lost(of_part, where)
         for suffix, probe in PROBES.items():
             measures = {f"accuracy {labels}{suffix}": labels for labels in LABELS}

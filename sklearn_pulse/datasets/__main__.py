@@ -52,7 +52,10 @@ def main(argv: Sequence[str] | None = None) -> None:
         "--levels", nargs="+", type=_level, default=PAPER_LEVELS, metavar="NOISE",
         help="noise levels (default: 0 1 3 5)",
     )  # fmt: skip
-    parser.add_argument("--data-home", metavar="FOLDER", help="default: SKLEARN_PULSE_DATA")
+    parser.add_argument(
+        "--data-home", metavar="FOLDER",
+        help="default: the folder in SKLEARN_PULSE_DATA, else ~/sklearn_pulse_data",
+    )  # fmt: skip
     parser.add_argument("--backend", choices=BACKENDS, default=BACKENDS[0])
     parser.add_argument(
         "--measure", action="store_true", help="time a sample of the work with both backends"

@@ -3,23 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from tokenize import TokenError
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-# Errors of numpy for a damaged or hostile header.
-_DAMAGE = (
-    EOFError,
-    MemoryError,
-    OverflowError,
-    RecursionError,
-    SyntaxError,
-    TokenError,
-    TypeError,
-    ValueError,
-)
+from ..windows._files import DAMAGE
 
 
 def map_array(path: Path, kind: type[np.generic], shape: tuple[int | None, ...]) -> NDArray[Any]:
@@ -65,7 +54,7 @@ def map_array(path: Path, kind: type[np.generic], shape: tuple[int | None, ...])
             raise ValueError("it is no file of numpy.save")
         # A mapped file is as long as its header says, or refused.
         array = np.load(path, mmap_mode="r", allow_pickle=False)
-    except _DAMAGE as error:
+    except DAMAGE as error:
         raise ValueError(f"{path} is damaged and not {expected} ({error}); delete it.") from error
     fits = len(array.shape) == len(shape) and all(
         n in (None, size) for size, n in zip(array.shape, shape, strict=True)

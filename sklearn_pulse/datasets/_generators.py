@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
-from .._parameters import check_integer, check_real, check_seed
+from .._parameters import check_boolean, check_integer, check_real, check_seed
 from ._simulate import (
     N_TIMESTEPS,
     N_TRIALS,
@@ -348,6 +348,7 @@ def _make_trials(
     noise = check_real("noise", noise)
     n_trials = check_integer("n_trials", n_trials, 1)
     n_timesteps = check_integer("n_timesteps", n_timesteps, 1)
+    check_boolean("standardize", scale)
     check_backend(backend)
     size = {"n_trials": n_trials, "n_timesteps": n_timesteps}
     seed = _as_seed(random_state)

@@ -237,10 +237,14 @@ def read_ts(path: Path) -> Series:
     Raises
     ------
     ValueError
-        If the file is damaged; the message names the line.
+        If the file is damaged; the message names the file, and the line if there is one.
     """
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{path} is no text; unpack the data set again.") from error
     X, label, in_data = [], [], False
-    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+    for number, line in enumerate(lines, 1):
         line = line.strip()
         if not line or line.startswith("#"):
             continue

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import Bunch, check_random_state
 
-from .._parameters import check_integer, check_option, check_real, check_seed
+from .._parameters import check_boolean, check_integer, check_option, check_real, check_seed
 from ..windows import sliding_windows
 from ._simulate import (
     N_TIMESTEPS,
@@ -196,6 +196,8 @@ def make_system_classification(
     n_classes = check_integer("n_classes", n_classes, 2, len(facts.sweep))
     check_backend(backend)
     check_seed("random_state", random_state)
+    check_boolean("cache", cache)
+    check_boolean("return_X_y", return_X_y)
     classes = check_random_state(random_state).permutation(len(facts.sweep))[:n_classes].tolist()
     store: TrialStore | dict[Key, NDArray[np.float32]]
     store = TrialStore(data_home, facts, backend) if cache else {}

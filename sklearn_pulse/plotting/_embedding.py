@@ -13,6 +13,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils import check_array
 
 from .._data._labels import labeled_mask
+from .._groups import missing_mask
 from .._parameters import check_option
 from ._style import add_legend, axes_or_new, class_names, distinct_colors, distinct_markers
 
@@ -30,8 +31,8 @@ class EmbeddingDisplay:
     coordinates : ndarray of shape (n_samples, 2)
         Coordinates of the points.
     y : ndarray of shape (n_samples,) or None, default=None
-        Labels, numbers or text, one colour and legend entry per class; samples with the label -1
-        (unlabelled) are drawn in grey. Or continuous values, such as an age, on a colour scale with
+        Labels, numbers or text, one colour and legend entry per class; samples without a label (-1,
+        NaN or None) are drawn in grey. Or continuous values, such as an age, on a colour scale with
         a colour bar: floating-point numbers of which some are not whole, or more than twenty
         differ. Of these, NaN is drawn in grey. None draws all samples in one colour.
     axis_names : tuple of str, default=("1", "2")
@@ -239,7 +240,7 @@ class EmbeddingDisplay:
         """Return groups of samples that look alike: their rows, and keywords for the points."""
         if self.y is None:
             return [(slice(None), {})]
-        labeled = labeled_mask(self.y, -1, "EmbeddingDisplay")
+        labeled = labeled_mask(self.y, -1, "EmbeddingDisplay") & ~missing_mask(self.y)
         classes = np.unique(self.y[labeled])
         names = class_names(classes, self.target_names)
         drawn: list[tuple[Any, dict[str, Any]]] = []
@@ -278,9 +279,10 @@ def _is_continuous(y: NDArray[Any]) -> bool:
 
 
 def _labels(y: ArrayLike) -> NDArray[Any]:
-    """Return labels as an array; text mixed with -1 makes an array of objects."""
+    """Return labels as a flat array; text mixed with -1 makes an array of objects."""
     mixed = isinstance(y, list | tuple) and len({isinstance(label, str) for label in y}) > 1
-    return np.asarray(y, dtype=object if mixed else None)
+    labels = np.asarray(y, dtype=object if mixed else None)
+    return labels[:, 0] if labels.ndim == 2 and labels.shape[1] == 1 else labels
 
 
 def _pca(embedding: NDArray[Any], random_state: Any) -> tuple[NDArray[Any], tuple[str, str]]:

@@ -11,8 +11,7 @@ from sklearn.utils.validation import validate_data
 from .._warnings import warn_user
 from ..windows import LazyWindows
 from ..windows._bags import _is_series_list, _refuse_panel
-from ..windows._panel import is_table
-from ..windows._recordings import is_object_list
+from ..windows._recordings import has_own_layout, is_object_list
 from ._source import ArrayWindows, LazySource, RecordingList, WindowSource
 
 _OPTIONS: dict[str, Any] = {"dtype": "numeric", "ensure_all_finite": False}  # values: when read
@@ -91,8 +90,8 @@ def _check_recordings(X: Any, input_layout: str) -> list[NDArray[Any]]:
     for i, source in enumerate(X):
         _refuse_panel(source)
         x = check_array(source, ensure_2d=False, input_name=f"X[{i}]", **_OPTIONS)
-        if is_table(source) and input_layout == "nct":
-            x = x.T  # a frame has a column per channel
+        if input_layout == "nct" and has_own_layout(source):
+            x = x.T
         n_own = 1 if x.ndim == 1 else x.shape[channels]
         n_channels = n_own if n_channels is None else n_channels
         if 0 in x.shape or n_own != n_channels:

@@ -124,7 +124,7 @@ class MappedWindows(LazyWindows):
 
     def __getitem__(self, key: Any) -> MappedWindows | NDArray[np.float32]:
         """Select windows lazily; any other index reads the windows that it needs."""
-        first, *rest = key if isinstance(key, tuple) else (key,)
+        first, *rest = (key or (Ellipsis,)) if isinstance(key, tuple) else (key,)
         if (
             first is None
             or first is Ellipsis

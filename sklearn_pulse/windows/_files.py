@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from tokenize import TokenError
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,17 @@ from numpy.typing import DTypeLike, NDArray
 
 from .._parameters import check_option
 
+# Errors of numpy for a damaged or hostile file.
+DAMAGE = (
+    EOFError,
+    MemoryError,
+    OverflowError,
+    RecursionError,
+    SyntaxError,
+    TokenError,
+    TypeError,
+    ValueError,
+)
 _LAYOUTS = ("ntc", "nct")
 
 
@@ -73,7 +85,7 @@ class RecordingFile:
         """Map the file into memory, as an array of shape (n_timesteps, n_channels)."""
         try:
             values = np.load(self.path, mmap_mode="r", allow_pickle=False)
-        except (ValueError, EOFError) as error:
+        except DAMAGE as error:
             raise ValueError(f"{self.path} is no complete file of numpy.save: {error}") from error
         if not isinstance(values, np.ndarray) or values.ndim not in (1, 2):
             found = f"shape {values.shape}" if hasattr(values, "shape") else "an archive"

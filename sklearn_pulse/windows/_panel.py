@@ -92,7 +92,7 @@ def read_frames(frames: list[Any], name: str) -> Panel:
     Parameters
     ----------
     frames : list of DataFrame of shape (n_timesteps, n_channels)
-        The recordings.
+        The recordings; frames of polars have no time index.
     name : str
         Name of the list in error messages.
 
@@ -113,7 +113,7 @@ def read_frames(frames: list[Any], name: str) -> Panel:
                 f"{name}[{i}] has the channels {list(frame.columns)} but {name}[0] has"
                 f" {list(frames[0].columns)}: give every frame the same columns, in one order."
             )
-    _check_times((frame.index for frame in frames), name, range(len(frames)))
+    _check_times((getattr(frame, "index", ()) for frame in frames), name, range(len(frames)))
     return Panel([frame.to_numpy() for frame in frames], None, channels)
 
 

@@ -48,6 +48,11 @@ def is_object_list(X: Any) -> bool:
     return isinstance(X, np.ndarray) and X.ndim == 1 and X.dtype == object
 
 
+def has_own_layout(recording: Any) -> bool:
+    """Return whether a recording has a row per time step, whatever the layout of arrays is."""
+    return isinstance(recording, RecordingFile) or hasattr(recording, "columns")  # a frame
+
+
 def channels_last(recording: NDArray[Any], source: Any, input_layout: str) -> NDArray[Any]:
     """Return a recording of a list as an array of shape (n_timesteps, n_channels).
 
@@ -68,11 +73,9 @@ def channels_last(recording: NDArray[Any], source: Any, input_layout: str) -> ND
     ndarray of shape (n_timesteps, n_channels)
         A view of the recording.
     """
-    if isinstance(source, RecordingFile):
-        return recording  # it knows its layout
     if recording.ndim == 1:
         return recording[:, np.newaxis]
-    return recording.T if input_layout == "nct" and not is_table(source) else recording
+    return recording.T if input_layout == "nct" and not has_own_layout(source) else recording
 
 
 def _as_recording(values: Any, name: str, input_layout: str) -> NDArray[Any]:

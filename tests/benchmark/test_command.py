@@ -2,8 +2,10 @@
 
 import dataclasses
 import json
+import shutil
 import subprocess
 import sys
+import threading
 
 import numpy as np
 import pytest
@@ -103,6 +105,38 @@ def test_pulse_is_trained_once_for_both_protocols(tmp_path, monkeypatch):
     assert len(few["scores"]["accuracy 1 %"]) == 5
     assert few["scores"]["accuracy 100 %"] == probe["scores"]["accuracy"]
     assert not list(tmp_path.rglob("*.checkpoints"))
+
+
+def test_an_encoder_that_another_process_trains_is_waited_for(tmp_path, monkeypatch):
+    """Cells of other protocols and parts have locks of their own, and the same encoder."""
+    where = ("--dataset", "toy", "--method", "pulse", "--seeds", "1")
+    assert command("linear-probe", *where, out=tmp_path / "other") == 0
+    (record,) = (tmp_path / "other" / "encoders").glob("*.json")
+    out = tmp_path / "out"
+    (out / "locks").mkdir(parents=True)
+    lock = FileLock(out / "locks" / f"{record.stem}.lock", thread_local=False)
+    other = threading.Thread(target=lock.acquire)  # filelock refuses to wait for its own thread
+    other.start()
+    other.join()
+
+    def other_finishes(seconds):
+        shutil.copytree(record.parent, out / "encoders")
+        lock.release()
+
+    monkeypatch.setattr(_run.time, "sleep", other_finishes)
+    monkeypatch.setattr(PulseTransformer, "fit", lambda *args, **kwargs: pytest.fail("trained"))
+    assert command("label-efficiency", *where, "--split", "test", out=out) == 0
+    assert not lock.is_locked
+
+
+def test_an_encoder_without_its_record_is_made_again(tmp_path):
+    where = ("--dataset", "toy", "--method", "pulse", "--seeds", "1")
+    assert command("linear-probe", *where, out=tmp_path) == 0
+    (record,) = (tmp_path / "encoders").glob("*.json")
+    record.write_text("{")
+    assert command("label-efficiency", *where, out=tmp_path) == 1  # "delete it: it is made again"
+    record.unlink()
+    assert command("label-efficiency", *where, out=tmp_path) == 0
 
 
 def test_the_precision_of_the_budget_is_that_of_training_and_of_the_record(tmp_path, monkeypatch):
@@ -262,6 +296,19 @@ def test_a_failing_cell_fails_the_command_and_not_the_others(tmp_path, capsys, m
     assert len(records(tmp_path)) == 2
 
 
+def test_a_score_that_is_no_number_fails_its_cell_alone(tmp_path, capsys, monkeypatch):
+    def score(trial):
+        return {"accuracy": float("nan") if trial.method.name == "statistics" else 0.5}
+
+    protocol = dataclasses.replace(PROTOCOLS["linear-probe"], run=score)
+    monkeypatch.setitem(PROTOCOLS, "linear-probe", protocol)
+    arguments = ("--dataset", "toy", "--method", "statistics", "majority")
+    assert command("linear-probe", *arguments, out=tmp_path) == 1
+    assert "failed: linear-probe toy statistics seed 0: ValueError" in capsys.readouterr().err
+    assert list(records(tmp_path)) == [("majority", 0)]
+    assert not list(tmp_path.rglob("*.partial"))
+
+
 def test_a_method_that_is_added_appears_by_itself(monkeypatch):
     class NewcomerTransformer(PulseTransformer):
         pass
@@ -328,6 +375,20 @@ def test_a_budget_never_cuts_methods_or_data_sets():
     controls = {"majority", "statistics", "minirocket", "untrained"}
     for protocol in set(PROTOCOLS) - {"ablation"}:
         assert controls <= {method for name, _, method in kinds[0] if name == protocol}
+
+
+@pytest.mark.parametrize(
+    ("changes", "error", "message"),
+    [
+        ({"protocols": ["linear-prob"]}, ValueError, "each of protocols must be one of"),
+        ({"budget": "huge"}, ValueError, "budget must be one of"),
+        ({"split": "train"}, ValueError, "split must be one of"),
+        ({"n_seeds": -1}, ValueError, "n_seeds must be an integer of at least 1"),
+    ],
+)
+def test_a_plan_of_what_is_not_there_is_refused(changes, error, message):
+    with pytest.raises(error, match=message):
+        plan(**{"protocols": ["linear-probe"]} | changes)
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ from sklearn.model_selection import cross_val_score
 
 from sklearn_pulse.benchmark import Execution, Results, add_files, compare, plan, run
 from sklearn_pulse.benchmark.__main__ import main
+from sklearn_pulse.benchmark._compare import announce
 from sklearn_pulse.benchmark._estimate import estimate
 from sklearn_pulse.benchmark._own import own_task
 from sklearn_pulse.evaluation import make_linear_probe
@@ -152,6 +153,19 @@ def test_an_estimate_is_of_what_is_left(own, tmp_path):
     assert len(list(Results(execution.folder))) == 8  # small runs leave nothing
 
 
+def test_the_time_of_a_training_is_estimated(own, tmp_path):
+    few = {name: values[::5] for name, values in own.items()}
+    folder_of_arrays(few, tmp_path)
+    name = add_files(tmp_path, tmp_path / "out")
+    cells = plan(["linear-probe"], datasets=[name], methods=["pulse"], budget="smoke")
+    assert estimate(cells, Execution(tmp_path / "out")) > 0
+
+
+def test_the_processes_are_counted(tmp_path, capsys):
+    announce([], Execution(tmp_path), n_jobs=-1)
+    assert re.search(r"in [1-9]\d* processes", capsys.readouterr().err)
+
+
 def test_nothing_is_kept_without_a_folder(own, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     quick(own, methods=["majority"], protocols=["linear-probe"])
@@ -175,9 +189,10 @@ def test_a_method_that_fails_is_named(own, monkeypatch):
         raise RuntimeError("no luck")
 
     monkeypatch.setattr(StatisticsTransformer, "fit", fail)
-    with pytest.warns(UserWarning, match=r"1 of 2 runs failed.*statistics: .*no luck"):
-        frame, _ = quick(own, protocols=["linear-probe"])
-    assert set(frame["method"]) == {"majority class"}
+    for verbose in (False, True):  # the estimate fails first
+        with pytest.warns(UserWarning, match=r"1 of 2 runs failed.*statistics: .*no luck"):
+            frame, _ = quick(own, protocols=["linear-probe"], verbose=verbose)
+        assert set(frame["method"]) == {"majority class"}
     with pytest.raises(RuntimeError, match=r"No run succeeded.*no luck"):
         quick(own, methods=["statistics"], protocols=["linear-probe"])
 
@@ -202,6 +217,9 @@ def test_a_method_that_fails_is_named(own, monkeypatch):
         ({"protocols": ["synthetic"]}, ValueError, "each of protocols must be one of"),
         ({"budget": "huge"}, ValueError, "budget must be one of"),
         ({"split": "train"}, ValueError, "split must be one of"),
+        ({"n_seeds": 0}, ValueError, "n_seeds must be an integer of at least 1"),
+        ({"n_seeds": 1.5}, TypeError, "n_seeds must be an integer of at least 1"),
+        ({"n_jobs": 0, "verbose": True}, ValueError, "n_jobs"),
         ({"verbose": 2}, TypeError, "verbose must be True or False"),
     ],
 )
@@ -229,6 +247,15 @@ def test_bad_files_are_named(own, tmp_path, capsys):
         add_files(empty, tmp_path / "out")
     np.savez(empty / "more.npz", X=np.array([{}]), y=own["y"])
     with pytest.raises(ValueError, match="pickle"):
+        add_files(empty, tmp_path / "out")
+    (empty / "other.npz").unlink()
+    for content in (b"", b"PK no archive", b"\x93NUMPY\x01\x00"):
+        (empty / "more.npz").write_bytes(content)
+        with pytest.raises(ValueError, match=r"more\.npz is no complete file of numpy\.savez"):
+            add_files(empty, tmp_path / "out")
+    (empty / "more.npz").unlink()
+    (empty / "X.npy").write_bytes(b"")
+    with pytest.raises(ValueError, match=r"X\.npy is no complete file of numpy\.save:"):
         add_files(empty, tmp_path / "out")
     assert main(["linear-probe", "--dataset", "nowhere", "--out", str(tmp_path)]) == 2
     assert "'nowhere' is neither one of har" in capsys.readouterr().err

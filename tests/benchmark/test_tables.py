@@ -1,6 +1,7 @@
 """From finished cells to tables, text, files and pictures."""
 
 import csv
+import dataclasses
 
 import numpy as np
 import pytest
@@ -157,6 +158,25 @@ def test_the_report_says_what_was_trained_and_with_what(tmp_path):
     assert "Note: pre-training on 1,250 windows of 128 steps, 10 epochs." in text
     assert "Run with torch 1.0.\n" in text
     assert "Run with torch 1.1.\n" in text
+
+
+def test_cells_of_another_version_are_left_out(results, tmp_path):
+    before = report(results, tmp_path / "tables")
+    cell = Cell("linear-probe", "har", "pulse", 0, "val", "small")
+    for change in ({"budget": "huge"}, {"split": "train"}, {"dataset": "sea"}, {"protocol": "new"}):
+        results.write(dataclasses.replace(cell, **change), {}, {"scores": {"accuracy": 0.5}})
+    assert report(results, tmp_path / "tables") == before
+
+
+def test_a_cell_needs_scores_alone(tmp_path):
+    results = Results(tmp_path)
+    for protocol, dataset, score in (("linear-probe", "har", 0.5), ("comparison", "har", [0.5])):
+        cell = Cell(protocol, dataset, "majority", 0, "val", "small")
+        content = {"scores": {"accuracy": score, "accuracy 100 %": score}}
+        results.write(cell, {}, content | {"training": {"n_epochs": "many"}})
+    text = report(results, tmp_path / "tables")
+    assert "### Linear probe, HAR" in text
+    assert "### Comparison, accuracy 100 %" in text
 
 
 def test_an_empty_folder_says_what_to_do(tmp_path):

@@ -218,6 +218,7 @@ def test_any_size(n_trials, n_timesteps, noise):
         ({"n_timesteps": 0}, ValueError, "n_timesteps must be an integer of at least 1"),
         ({"random_state": "zero"}, TypeError, "random_state must be an integer from 0"),
         ({"backend": "euler"}, ValueError, "backend must be one of 'midpoint', 'torchsde'"),
+        ({"standardize": "no"}, TypeError, "standardize must be True or False"),
     ],
 )
 def test_bad_parameters_of_a_generator(bad, error, message):
@@ -330,6 +331,8 @@ def test_random_state_draws_the_classes_only(short):
         ({"random_state": "a"}, TypeError, "random_state must be"),
         ({"backend": "euler"}, ValueError, "backend must be"),
         ({"cache": True, "data_home": 3}, TypeError, "data_home must be a path"),
+        ({"cache": "no"}, TypeError, "cache must be True or False"),
+        ({"return_X_y": 1}, TypeError, "return_X_y must be True or False"),
     ],
 )
 def test_bad_parameters_of_the_task(bad, error, message):

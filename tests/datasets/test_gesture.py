@@ -179,6 +179,12 @@ def test_first_equal(X):
     assert reader.first_equal(X).tolist() == [rows.index(row) for row in rows]
 
 
+def test_a_file_that_is_no_text_is_named(tmp_path):
+    (tmp_path / "a.ts").write_bytes(b"@data\n1,\xff:x\n")
+    with pytest.raises(ValueError, match=r"a\.ts is no text"):
+        reader.read_ts(tmp_path / "a.ts")
+
+
 def test_missing_values_and_spaces(tmp_path):
     (tmp_path / "a.ts").write_text("@DATA\n1, ? :3,4: x \n\n# remark\n5,6:7,8:y\n")
     read = reader.read_ts(tmp_path / "a.ts")

@@ -63,6 +63,9 @@ for name, change in {
     "no identity": lambda text: text.replace('"identity"', '"identit"'),
     "scores that are a text": entry(scores="good"),
     "a score that is no number": lambda text: text.replace("0.5", "NaN"),
+    "a score that is a text": lambda text: text.replace("0.5", '"good"'),
+    "a score without end": lambda text: text.replace("0.5", "1e999"),
+    "a note that is a list": entry(note=[1, 2]),
 }.items():
     attack("read_cells", name)(lambda folder, change=change: cell(folder, change))
 

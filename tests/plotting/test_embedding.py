@@ -59,6 +59,18 @@ def test_text_labels(legend):
     assert len(display.collections_[0].get_offsets()) == 12
 
 
+@pytest.mark.parametrize("missing", [np.nan, None, -1])
+@pytest.mark.parametrize("classes", [(0.0, 1.0), ("a", "b")], ids=["numbers", "text"])
+def test_a_missing_label_is_grey(legend, classes, missing):
+    display = from_embedding(Z, [*classes, missing] * 20)
+    assert legend(display.ax_) == ["unlabelled", *map(str, classes)]
+    assert [len(points.get_offsets()) for points in display.collections_] == [20, 20, 20]
+
+
+def test_a_column_of_labels(legend):
+    assert legend(from_embedding(Z, np.array([["a"], ["b"]] * 30)).ax_) == ["a", "b"]
+
+
 def test_names_of_classes(legend):
     y = np.arange(60) % 2 * 2  # classes 0 and 2 of three
     names = ["rest", "walk", "run"]

@@ -217,7 +217,7 @@ def test_lazy_results_are_divided_pickled_and_read_as_arrays(step):
         np.testing.assert_array_equal(part, whole[rows])
         np.testing.assert_array_equal(part.recording, lazy.recording[rows])
         np.testing.assert_array_equal(part.start, lazy.start[rows])
-    for key in (3, -1, (slice(None), 0), (2, slice(1, 3)), ([1, 2], [0, 1]), (..., 1)):
+    for key in (3, -1, (), (slice(None), 0), (2, slice(1, 3)), ([1, 2], [0, 1]), (..., 1)):
         np.testing.assert_array_equal(lazy[key], whole[key])
     pieces = lazy.apart(np.arange(3))
     np.testing.assert_array_equal(pieces, whole[:3])

@@ -67,6 +67,10 @@ def test_a_file_that_changes_is_noticed(tmp_path):
         np.asarray(X)
 
 
+def with_header(text):
+    return b"\x93NUMPY\x01\x00" + (len(text) + 1).to_bytes(2, "little") + text.encode() + b"\n"
+
+
 @pytest.mark.parametrize(
     ("content", "text"),
     [
@@ -75,8 +79,10 @@ def test_a_file_that_changes_is_noticed(tmp_path):
         (np.array([{}], dtype=object), "is no complete file"),
         (b"no file of numpy", "is no complete file"),
         (b"", "is no complete file"),
+        (with_header("(" * 9), "is no complete file"),
+        (with_header("{1: 2, 'a': 3}"), "is no complete file"),
     ],
-    ids=["windows", "text", "objects", "other", "empty"],
+    ids=["windows", "text", "objects", "other", "empty", "half a header", "another header"],
 )
 def test_files_without_a_recording_are_named(tmp_path, content, text):
     path = tmp_path / "a.npy"

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
 from sklearn.dummy import DummyClassifier
 from sklearn.model_selection import KFold, cross_val_score
@@ -12,6 +13,7 @@ from sklearn_pulse.features import StatisticsTransformer
 from sklearn_pulse.preprocessing import WindowScaler
 from sklearn_pulse.windows import (
     SlidingWindows,
+    open_recordings,
     random_windows,
     segment_windows,
     sliding_windows,
@@ -31,6 +33,7 @@ def objects(recordings):
     return array
 
 
+POLARS = [pl.DataFrame(x, schema=["a", "b"]) for x in RECORDINGS]
 FORMS = {
     "channels first": (FIRST, "nct"),
     "tuple, channels first": (tuple(FIRST), "nct"),
@@ -38,6 +41,8 @@ FORMS = {
     "objects, channels first": (objects(FIRST), "nct"),
     "frames": (FRAMES, "ntc"),
     "frames beside a layout of arrays": (FRAMES, "nct"),
+    "frames of polars": (POLARS, "ntc"),
+    "frames of polars beside a layout of arrays": (POLARS, "nct"),
 }
 
 
@@ -69,6 +74,21 @@ def test_lists(recordings, layout):
         make_pipeline(WindowScaler(), SlidingWindows(8)).fit_transform(RECORDINGS),
         rtol=1e-5,
     )
+
+
+def test_files_beside_a_layout_of_arrays(tmp_path):
+    for number, recording in enumerate(FIRST):
+        np.save(tmp_path / f"{number}.npy", recording)
+    files = open_recordings(tmp_path, input_layout="nct")
+    scaled = WindowScaler(input_layout="nct").fit_transform(files)
+    for got, plain in zip(scaled, WindowScaler().fit_transform(RECORDINGS), strict=True):
+        np.testing.assert_array_equal(got.T, plain)
+
+
+def test_frames_name_their_channels_alike():
+    for frames in (FRAMES, POLARS):
+        with pytest.raises(ValueError, match=r"recordings\[1\] has the channels \['b', 'a'\]"):
+            sliding_windows([frames[0], frames[1][["b", "a"]]], 8)
 
 
 def test_a_panel_frame_has_a_column_per_channel():
