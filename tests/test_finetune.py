@@ -424,6 +424,17 @@ def test_an_encoder_that_was_frozen_is_fine_tuned_again(pulse, windows, tmp_path
     assert same(again, loaded.encoder_.state_dict())
 
 
+def test_what_a_callback_froze_in_pretraining_is_fine_tuned(windows, tmp_path):
+    X, y = windows
+    frozen = PulseTransformer(**SMALL, callbacks=[Freezer("encoder.*")]).fit(X)
+    assert all(weight.requires_grad for weight in frozen.encoder_.parameters())
+    again = tuned(frozen).fit(X, y).encoder_.state_dict()
+    assert not same(state(frozen.encoder_), again)
+    frozen.set_params(callbacks=None).save_pretrained(tmp_path / "frozen")
+    loaded = FineTuneClassifier(tmp_path / "frozen", **TINY).fit(X, y)
+    assert same(again, loaded.encoder_.state_dict())
+
+
 def test_a_callback_freezes_the_encoder(pulse, windows):
     classifier = tuned(pulse, callbacks=[Freezer("source.*"), Spy()]).fit(*windows)
     before, after = spy_of(classifier).before_, classifier.net_.module_.state_dict()

@@ -512,7 +512,10 @@ class TrainedEmbedder(WindowEmbedder):
 
     def _train(self, net: SSLNet, train: WindowBatches, valid: WindowBatches | None) -> None:
         """Run the net; a method of several stages runs the earlier ones first."""
+        trained = [(weight, weight.requires_grad) for weight in net.module_.parameters()]
         net.partial_fit((train.resident(), valid and valid.resident()))
+        for weight, was_trained in trained:  # what is frozen in this fit may be trained in another
+            weight.requires_grad_(was_trained)
 
     def _after_training(self, parts: Parts) -> None:
         """Learn what follows the training, from the samples that `_prepare` kept."""

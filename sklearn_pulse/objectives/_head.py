@@ -114,7 +114,6 @@ class HeadOnEncoder(Objective):
         self.source.seed = seed
         if isinstance(self.source, HeadOnEncoder):  # its `freeze_epochs` were of its own training
             self.source.freeze_epochs = 0
-            self.source._train_source(True)
         same = source.n_channels == n_channels
         self.in_head = nn.Identity() if same else nn.Linear(n_channels, source.n_channels)
         self.head = Head(source.embedding_dim, n_outputs, head_hidden_dim)
@@ -189,18 +188,13 @@ class HeadOnEncoder(Objective):
             The objective itself.
         """
         super().train(mode)
-        if not self.freeze_epochs:  # what a callback has frozen stays frozen
-            return self
-        frozen = self.epoch < self.freeze_epochs
-        self.source.train(mode and not frozen)
-        self._train_source(not frozen)
+        if mode and self.freeze_epochs:  # else what a callback has frozen stays frozen
+            frozen = self.epoch < self.freeze_epochs
+            self.source.train(not frozen)
+            for name, parameter in self.source.named_parameters():
+                if name in self._trained:
+                    parameter.requires_grad_(not frozen)
         return self
-
-    def _train_source(self, trained: bool) -> None:
-        """Train the weights of the pretrained objective, or freeze them."""
-        for name, parameter in self.source.named_parameters():
-            if name in self._trained:
-                parameter.requires_grad_(trained)
 
     # Only the pretrained objective draws random numbers, so its generator is used throughout.
 
