@@ -65,9 +65,11 @@ def choices() -> list[Choice]:
         ),
         Choice(
             "Are most windows labelled?",
-            "MiniRocketTransformer and CrossPredictionTransformer, side by side",
+            "MiniRocketTransformer, MultiRocket-Hydra (aeon) and CrossPredictionTransformer, side by "
+            "side",
             [
                 _compare("HAR, recordings, all labels", "MiniRocket", "cross-prediction"),
+                _compare("Bonn, 5 classes, all labels", "MultiRocket-Hydra", "cross-prediction"),
                 _embeds("MiniRocket"),
             ],
         ),
