@@ -65,8 +65,7 @@ def choices() -> list[Choice]:
         ),
         Choice(
             "Are most windows labelled?",
-            "MiniRocketTransformer, MultiRocket-Hydra (aeon) and CrossPredictionTransformer, side by "
-            "side",
+            "MiniRocketTransformer, MultiRocket-Hydra (aeon), CrossPredictionTransformer: compare",
             [
                 _compare("HAR, recordings, all labels", "MiniRocket", "cross-prediction"),
                 _compare("Bonn, 5 classes, all labels", "MultiRocket-Hydra", "cross-prediction"),
