@@ -122,14 +122,11 @@ class CheckedWindows:
 
     @property
     def start(self) -> NDArray[np.intp]:
-        """Start of each window in its recording; where it is unknown, the window's number there."""
+        """Start of each window in its recording; unknown ones count up within each recording."""
         if self.lazy is not None and self.lazy.start is not None:
             return self.lazy.start
-        recording = self.recording
-        order = np.argsort(recording, kind="stable")
-        _, first, counts = np.unique(recording[order], return_index=True, return_counts=True)
-        number = np.empty_like(order)
-        number[order] = np.arange(len(self)) - np.repeat(first, counts)
+        number = np.empty(len(self), dtype=np.intp)
+        number[np.argsort(self.recording, kind="stable")] = np.arange(len(self))
         return number
 
     @property
