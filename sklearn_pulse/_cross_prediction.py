@@ -21,9 +21,11 @@ from ._training._device import resolve_device
 from ._warnings import warn_user
 from .features._autocorrelation import AutocorrelationTransformer
 from .features._base import BaseFeatureTransformer, overflow_is_found
+from .features._convolution_base import BaseConvolutionTransformer
 from .features._convolutions import N_KERNELS, POOLINGS
 from .features._folds import Fold
 from .features._half_moments import half_moments
+from .features._hydra import HydraTransformer
 from .features._interval_quantile import IntervalQuantileTransformer
 from .features._neighbours import check_start, in_order
 from .features._pieces import (
@@ -60,14 +62,16 @@ _SAMPLE = 5000  # windows that the scales and the principal components come from
 _HALF_COMPONENTS = 800  # largest number of principal components of half a window
 _N_REPORTED = 20  # leading directions whose predictability is reported
 _QUANTILE_DEPTH = 3  # finer intervals tell less of other people
-_BLOCKS = ("statistics", "autocorrelation", "minirocket", "multirocket", "quantiles")
+_BLOCKS = ("statistics", "autocorrelation", "minirocket", "multirocket", "quantiles", "hydra")
+_FEWEST_WEIGHTS = 4  # of blocks; the last two may be left out
+_DEFAULT_WEIGHTS = (0.06, 0.03, 0.36, 0.15, 0.15, 0.25)
 
 
 class CrossPredictionTransformer(BaseFeatureTransformer):
     """Features that predict another view of the same recording, in closed form.
 
-    Blocks of fixed features (statistics, autocorrelation, MiniRocket and MultiRocket) are
-    stacked and reduced to their principal components. A linear map keeps what predicts the next
+    Blocks of fixed features (statistics, autocorrelation, MiniRocket, MultiRocket, quantiles and
+    Hydra) are stacked and reduced to their principal components. A linear map keeps what predicts the next
     window of the recording, or the other half of the window, and removes a share of what stays
     constant through a recording. No network is trained, and no label is used.
 
@@ -89,11 +93,11 @@ class CrossPredictionTransformer(BaseFeatureTransformer):
         Number of features. Fewer than `n_components` keep the leading directions only.
     num_kernels : int, default=10_000
         Number of pairs of a kernel and a bias of MiniRocket, at least 84. MultiRocket has an
-        eighth of it, with four poolings each of the windows and of their differences.
-    block_weights : sequence of four or five floats, default=(0.1, 0.05, 0.6, 0.25)
-        Shares of the variance of the blocks: statistics, autocorrelation, MiniRocket, MultiRocket
-        and, if there are five, quantiles on intervals, for example
-        ``(0.07, 0.035, 0.42, 0.175, 0.3)``. A block of share 0 is left out.
+        eighth of it, with four poolings each of the windows and of their differences, and Hydra
+        64 groups of eight kernels for 10,000.
+    block_weights : sequence of four to six floats, default=(0.06, 0.03, 0.36, 0.15, 0.15, 0.25)
+        Shares of the variance of the blocks: statistics, autocorrelation, MiniRocket, MultiRocket,
+        quantiles on intervals, and Hydra. A block of share 0, or without a share, is left out.
     rho : float, default=1.5e-4
         Ridge of the regressions, as a share of the total variance.
     bag_pooling : {"mean", "max"}, default="mean"
@@ -194,7 +198,7 @@ class CrossPredictionTransformer(BaseFeatureTransformer):
         n_components: int = 1200,
         embedding_dim: int = 4096,
         num_kernels: int = 10_000,
-        block_weights: Sequence[float] = (0.1, 0.05, 0.6, 0.25),
+        block_weights: Sequence[float] = _DEFAULT_WEIGHTS,
         rho: float = 1.5e-4,
         bag_pooling: str = "mean",
         device: str | torch.device = "auto",
@@ -408,6 +412,7 @@ class CrossPredictionTransformer(BaseFeatureTransformer):
                 0.0,
             ),
             (IntervalQuantileTransformer(_QUANTILE_DEPTH), 0.0),
+            (HydraTransformer(_groups_of(int(self.num_kernels)), **convolutions), 0.0),
         ]
         stacked = [
             StackedBlock(name, *block, float(share))
@@ -477,7 +482,7 @@ class CrossPredictionTransformer(BaseFeatureTransformer):
 
     def _features(self, block: Block) -> NDArray[np.float32]:
         for transformer in self.blocks_.values():
-            if isinstance(transformer, RandomConvolutionTransformer):
+            if isinstance(transformer, BaseConvolutionTransformer):
                 transformer.device = self.device  # which may have been set since `fit`
         features = np.empty((len(block.x), self._n_features_out), dtype=np.float32)
         with self._threads():
@@ -502,13 +507,18 @@ def _automatic(kappa: float) -> float:
     return min(max(min(0.5, max(kappa, 0.0) ** 0.5), kappa), 1.0)
 
 
+def _groups_of(num_kernels: int) -> int:
+    """Return the number of groups of Hydra: 64 where MiniRocket has 10,000 kernels."""
+    return max(2, num_kernels * 64 // 10_000)
+
+
 def _check_weights(weights: Any) -> None:
-    """Raise unless `weights` are four or five numbers of at least 0, with a positive sum."""
-    example = "pass for example block_weights=(0.1, 0.05, 0.6, 0.25)"
+    """Raise unless `weights` are four to six numbers of at least 0, with a positive sum."""
+    example = f"pass for example block_weights={_DEFAULT_WEIGHTS}"
     if isinstance(weights, str) or not isinstance(weights, Sequence | np.ndarray):
         raise TypeError(f"block_weights must be a sequence of numbers, got {weights!r}; {example}")
-    if len(weights) not in (len(_BLOCKS) - 1, len(_BLOCKS)):
-        raise ValueError(f"block_weights must be four or five numbers, got {weights!r}; {example}")
+    if not _FEWEST_WEIGHTS <= len(weights) <= len(_BLOCKS):
+        raise ValueError(f"block_weights must be four to six numbers, got {weights!r}; {example}")
     for weight in weights:
         check_real("each of block_weights", weight)
     if not any(weights):

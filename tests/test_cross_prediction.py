@@ -139,7 +139,7 @@ def test_views_and_recordings():
     assert one.n_pairs_ == 59
     for fitted in (adjacent, halves, one):
         assert list(fitted.predictability_["blocks"]) == [
-            *("statistics", "autocorrelation", "minirocket", "multirocket")
+            *("statistics", "autocorrelation", "minirocket", "multirocket", "quantiles", "hydra")
         ]
         assert fitted.predictability_["directions"].shape == (12,)
         shares = [*fitted.predictability_["blocks"].values()]
@@ -235,7 +235,7 @@ def test_other_lengths():
         ({"alpha": 1.5}, "alpha must be"),
         ({"alpha": "half"}, "alpha must be"),
         ({"views": "both"}, "views must be"),
-        ({"block_weights": (1, 1)}, "block_weights must be four or five numbers"),
+        ({"block_weights": (1, 1)}, "block_weights must be four to six numbers"),
         ({"block_weights": (0, 0, 0, 0)}, "must not all be 0"),
         ({"block_weights": (1, -1, 0, 0)}, "each of block_weights must be"),
         ({"rho": 0.0}, "rho must be"),
@@ -496,3 +496,21 @@ def test_a_subclass_with_other_parameters_is_saved(tmp_path):
     loaded = Halves.from_pretrained(tmp_path / "model")
     assert loaded.rho == 0.02
     np.testing.assert_array_equal(loaded.transform(X), halves.transform(X))
+
+
+@pytest.mark.parametrize("share", [0.0, 0.3])
+@pytest.mark.parametrize(("name", "before"), [("quantiles", ()), ("hydra", (0.0,))])
+def test_further_blocks(name, before, share, tmp_path):
+    X = np.random.default_rng(0).normal(size=(6, 50, 2)).astype(np.float32)
+    groups = np.arange(6) // 3
+    four = (0.1, 0.05, 0.6, 0.25)
+    params = {"num_kernels": 84, "embedding_dim": 16, "random_state": 0}
+    cross = CrossPredictionTransformer(block_weights=(*four, *before, share), **params)
+    cross.fit(X, groups=groups)
+    assert (name in cross.blocks_) == (name in cross.predictability_["blocks"]) == (share > 0)
+    assert len(cross.blocks_) == 4 + (share > 0)
+    cross.save_pretrained(tmp_path / "model")
+    loaded = CrossPredictionTransformer.from_pretrained(tmp_path / "model")
+    np.testing.assert_array_equal(loaded.transform(X), cross.transform(X))
+    without = cross.set_params(block_weights=four).fit(X, groups=groups)
+    assert (loaded.transform(X) == without.transform(X)).all() == (share == 0)

@@ -29,6 +29,7 @@ BEST_FOR = {
     "TS2VecTransformer": "comparison with the paper",
     "TimeMAETransformer": "comparison with the paper",
     "AutocorrelationTransformer": "rhythm, as plain features",
+    "HydraTransformer": "patterns that come back, as plain features",
     "IntervalQuantileTransformer": "where in the window values lie, as plain features",
     "RandomConvolutionTransformer": "local shapes, as plain features",
     "StatisticsTransformer": "a control: moments and band powers of each channel",

@@ -92,9 +92,9 @@ SOURCES = {
         bonn,
         173.61,
         {
-            "four blocks": {},
+            "four blocks": {"block_weights": (0.1, 0.05, 0.6, 0.25)},
             "more statistics": {"block_weights": (0.3, 0.1, 0.35, 0.25)},
-            "nothing removed": {"alpha": 0.0},
+            "nothing removed": {"block_weights": (0.1, 0.05, 0.6, 0.25), "alpha": 0.0},
         },
     )
 }

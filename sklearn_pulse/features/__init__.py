@@ -2,6 +2,7 @@
 
 from ._autocorrelation import AutocorrelationTransformer
 from ._convolutions import ConvolutionBank
+from ._hydra import HydraTransformer, KernelGroups
 from ._interval_quantile import IntervalQuantileTransformer
 from ._random_convolution import RandomConvolutionTransformer
 from ._statistics import StatisticsTransformer
@@ -9,7 +10,9 @@ from ._statistics import StatisticsTransformer
 __all__ = [
     "AutocorrelationTransformer",
     "ConvolutionBank",
+    "HydraTransformer",
     "IntervalQuantileTransformer",
+    "KernelGroups",
     "RandomConvolutionTransformer",
     "StatisticsTransformer",
 ]

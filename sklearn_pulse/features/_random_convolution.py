@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,11 +12,11 @@ from sklearn.utils import check_random_state
 from torch import Tensor
 
 from .._data._validation import Block, CheckedWindows
-from .._parameters import check_boolean, check_integer, check_option, check_seed, check_threads
+from .._parameters import check_boolean, check_integer, check_option, check_seed
 from .._persistence import stored_array
 from .._threads import threads
-from .._training._device import resolve_device
-from ._base import BaseFeatureTransformer, check_features
+from ._base import check_features
+from ._convolution_base import BaseConvolutionTransformer, reach_of, represent
 from ._convolutions import (
     KERNEL_LENGTH,
     KERNELS,
@@ -32,11 +31,9 @@ from ._convolutions import (
 
 _MAX_CHANNELS = 9  # channels that a kernel adds up
 _GOLDEN = (np.sqrt(5.0) + 1.0) / 2.0
-# Outputs of half the kernels computed at a time: few enough for the cache of a processor.
-_BLOCK_OUTPUTS = {"cpu": 2**18, "cuda": 2**26, "mps": 2**24}
 
 
-class RandomConvolutionTransformer(BaseFeatureTransformer):
+class RandomConvolutionTransformer(BaseConvolutionTransformer):
     """Features of random convolutions: MiniRocket and MultiRocket, with missing steps.
 
     The 84 kernels of nine places have the weights -1 and 2. They are applied at dilations up to
@@ -162,8 +159,6 @@ class RandomConvolutionTransformer(BaseFeatureTransformer):
         check_integer("num_kernels", self.num_kernels, N_KERNELS)
         _check_poolings(self.poolings)
         check_boolean("difference", self.difference)
-        resolve_device(self.device)
-        check_threads(self.num_threads)
         check_seed("random_state", self.random_state)
 
     def _fit(self, windows: CheckedWindows) -> None:
@@ -211,50 +206,22 @@ class RandomConvolutionTransformer(BaseFeatureTransformer):
             banks.append(ConvolutionBank(dilations, biases, channels))
         self.banks_ = tuple(banks)
 
-    def _check_input_length(self, n_timesteps: int) -> None:
-        longest = int(max(bank.dilations[-1] for bank in self.banks_))
-        needed = longest * (KERNEL_LENGTH - 1) + len(self.banks_)
-        if n_timesteps < min(needed, self.n_timesteps_in_):
-            raise ValueError(
-                f"X has windows of {n_timesteps} time steps, but the kernels of fit span {needed}:"
-                f" pass at least {min(needed, self.n_timesteps_in_)} steps, or fit on shorter"
-                " windows."
-            )
-
-    def _features(self, block: Block) -> NDArray[np.float32]:
-        check_threads(self.num_threads)
-        device = resolve_device(self.device)
-        size = self._block_size(block.x.shape[1], device)
-        features = np.empty((len(block.x), self._n_features_out), dtype=np.float32)
-
-        def compute(start: int) -> None:
-            rows = slice(start, start + size)
-            x = torch.from_numpy(block.x[rows]).to(device)
-            observed = None
-            if block.observed is not None and not block.observed[rows].all():
-                observed = torch.from_numpy(block.observed[rows]).to(device)
-            # Kernels of PyTorch round differently for different shapes; zeros fill up the
-            # last rows, so that a row does not depend on the number of rows.
-            seen = None if observed is None else _filled(observed, size)
-            with torch.inference_mode():
-                features[rows] = self._convolutions(_filled(x, size), seen)[: len(x)].cpu().numpy()
-
-        with threads(self.num_threads):
-            _for_each(compute, range(0, len(block.x), size), parallel=device.type == "cpu")
-        return features
-
     def _convolutions(self, x: Tensor, observed: Tensor | None) -> Tensor:
         """Return all features of windows of shape (n, n_timesteps, n_channels)."""
         features = []
         for differenced, bank in enumerate(self.banks_):
-            signal, seen = _represent(x, observed, bool(differenced))
+            signal, seen = represent(x, observed, bool(differenced))
             fitted = self.n_timesteps_in_ - differenced
             features += _pool_bank(signal, seen, bank, self._poolings, fitted)
         return torch.cat(features, dim=1)
 
-    def _block_size(self, n_timesteps: int, device: torch.device) -> int:
-        """Return the number of windows that are convolved at a time."""
-        return max(1, _BLOCK_OUTPUTS[device.type] // (N_KERNELS // 2 * n_timesteps))
+    def _n_outputs(self, n_timesteps: int) -> int:
+        return N_KERNELS // 2 * n_timesteps
+
+    @property
+    def _reach(self) -> int:
+        longest = int(max(bank.dilations[-1] for bank in self.banks_))
+        return reach_of(longest, differenced=len(self.banks_) > 1)
 
     @property
     def _n_features_out(self) -> int:
@@ -276,43 +243,6 @@ def _check_poolings(poolings: Any) -> None:
         )
     for pooling in poolings:
         check_option("each of poolings", pooling, POOLINGS)
-
-
-def _for_each(compute: Callable[[int], None], starts: range, parallel: bool) -> None:
-    """Compute blocks of windows, on a CPU side by side on the present number of threads.
-
-    A thread per block uses the cores better than threads within the short operations on a block.
-    """
-    number = min(torch.get_num_threads(), len(starts)) if parallel else 1
-    if number <= 1:
-        for start in starts:
-            compute(start)
-        return
-    # A new thread does not inherit the number of threads of PyTorch.
-    pool = ThreadPoolExecutor(number, initializer=torch.set_num_threads, initargs=(1,))
-    with threads(1), pool:
-        list(pool.map(compute, starts))
-
-
-def _filled(x: Tensor, size: int) -> Tensor:
-    """Append zeros up to `size` rows."""
-    if len(x) == size:
-        return x
-    return torch.cat([x, x.new_zeros(size - len(x), *x.shape[1:])])
-
-
-def _represent(
-    x: Tensor, observed: Tensor | None, differenced: bool
-) -> tuple[Tensor, Tensor | None]:
-    """Return windows or their differences, channels first, and which steps are observed."""
-    signal = x.mT.contiguous()
-    if not differenced or x.shape[1] == 1:  # one step has no difference
-        return (signal, observed) if not differenced else (torch.zeros_like(signal), observed)
-    signal = signal.diff()
-    if observed is None:
-        return signal, None
-    observed = observed[:, 1:] & observed[:, :-1]
-    return signal * observed.unsqueeze(1), observed
 
 
 def _weights(channels: NDArray[np.bool_]) -> NDArray[np.float32]:
@@ -403,7 +333,7 @@ def _quantiles_of_outputs(
     """Quantiles of the output of each kernel for its own window; `block` has one per kernel."""
     x = torch.from_numpy(block.x)
     seen = None if block.observed is None else torch.from_numpy(block.observed)
-    signal, seen = _represent(x, seen, differenced)
+    signal, seen = represent(x, seen, differenced)
     weights = torch.from_numpy(_weights(channels))
     biases = np.zeros(quantiles.shape, dtype=np.float32)
     for kernel, own in enumerate(biases):

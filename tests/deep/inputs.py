@@ -9,6 +9,7 @@ from numpy.lib.stride_tricks import as_strided
 from sklearn_pulse import CrossPredictionTransformer, PulseTransformer, RandomEncoderTransformer
 from sklearn_pulse.features import (
     AutocorrelationTransformer,
+    HydraTransformer,
     RandomConvolutionTransformer,
     StatisticsTransformer,
 )
@@ -20,6 +21,7 @@ CLASSES = (
     CrossPredictionTransformer,
     StatisticsTransformer,
     AutocorrelationTransformer,
+    HydraTransformer,
     RandomConvolutionTransformer,
 )
 DTYPES = ("float64", "float32", "float16", "int64", "int8", "uint16", "bool", ">f4", "<f8")
@@ -45,6 +47,7 @@ VALUES = {
     "bag_pooling": ("max", "mean", None),
     "precision": ("float32", "bfloat16", "float16"),
     "num_kernels": (84, 100, 83),
+    "num_groups": (2, 5, 1),
     "n_components": (1, 3, 0),
     "alpha": ("auto", 0.0, 1.0, 1.1),
     "views": ("auto", "halves", "adjacent"),

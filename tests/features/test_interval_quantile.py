@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 
-from sklearn_pulse import CrossPredictionTransformer
 from sklearn_pulse.features import IntervalQuantileTransformer
 
 X = np.random.default_rng(0).normal(size=(6, 50, 2)).astype(np.float32)
@@ -69,18 +68,3 @@ def test_short_windows(length):
 def test_depth_must_count_levels(depth, error):
     with pytest.raises(error, match="depth must be an integer"):
         IntervalQuantileTransformer(depth).fit(X)
-
-
-@pytest.mark.parametrize("share", [0.0, 0.3])
-def test_they_are_the_fifth_block_of_cross_prediction(share, tmp_path):
-    weights = (0.1, 0.05, 0.6, 0.25, share)
-    cross = CrossPredictionTransformer(
-        block_weights=weights, num_kernels=84, embedding_dim=16, random_state=0
-    ).fit(X, groups=np.arange(6) // 3)
-    assert ("quantiles" in cross.blocks_) == ("quantiles" in cross.predictability_["blocks"])
-    assert ("quantiles" in cross.blocks_) == (share > 0)
-    cross.save_pretrained(tmp_path / "model")
-    loaded = CrossPredictionTransformer.from_pretrained(tmp_path / "model")
-    np.testing.assert_array_equal(loaded.transform(X), cross.transform(X))
-    four = cross.set_params(block_weights=weights[:4]).fit(X, groups=np.arange(6) // 3)
-    assert (loaded.transform(X) == four.transform(X)).all() == (share == 0)

@@ -21,7 +21,7 @@ from sklearn_pulse.baselines import (
     TimeMAETransformer,
     TS2VecTransformer,
 )
-from sklearn_pulse.features import RandomConvolutionTransformer
+from sklearn_pulse.features import HydraTransformer, RandomConvolutionTransformer
 from tests.helpers import SMALL, make_windows
 from tests.hostile.records import Bomb
 from tests.hostile.registry import attack, loader
@@ -37,6 +37,7 @@ CLASSES = {
     "ts2vec": TS2VecTransformer,
     "convolutions": RandomConvolutionTransformer,
     "cross-prediction": CrossPredictionTransformer,
+    "hydra": HydraTransformer,
     "fine-tuned": FineTuneClassifier,
 }
 _SAVED: dict[str, Path] = {}
@@ -120,6 +121,7 @@ PARAMETERS = {
     "TimeMAE of many words": ("timemae", {"vocab_size": 10**9}),
     "PatchTST of a million layers": ("patchtst", {"encoder_depth": 10**6}),
     "10^12 kernels": ("convolutions", {"num_kernels": 10**12}),
+    "10^12 groups of kernels": ("hydra", {"num_groups": 10**12}),
     "10^12 kernels in a block": ("cross-prediction", {"num_kernels": 10**12}),
     "an embedding wider than its map": ("cross-prediction", {"embedding_dim": 10**9}),
 }
@@ -136,6 +138,7 @@ ATTRIBUTES = {
         "convolutions",
         {"n_channels_in_": 10**12, "n_features_in_": 10**12},
     ),
+    "long windows of Hydra": ("hydra", {"n_timesteps_in_": 10**18}),
     "the net": ("pulse", {"net_": 1}),
     "a method": ("pulse", {"transform": 1}),
 }

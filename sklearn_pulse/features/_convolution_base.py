@@ -1,0 +1,150 @@
+"""Base of features of convolutions, computed on a few windows at a time."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from .._data._validation import Block
+from .._parameters import check_threads
+from .._threads import threads
+from .._training._device import resolve_device
+from ._base import BaseFeatureTransformer
+from ._convolutions import KERNEL_LENGTH
+
+# Outputs of convolutions computed at a time: few enough for the cache of a processor.
+_BLOCK_OUTPUTS = {"cpu": 2**18, "cuda": 2**26, "mps": 2**24}
+
+
+class BaseConvolutionTransformer(BaseFeatureTransformer):
+    """Features of convolutions with kernels of nine places.
+
+    A subclass has the parameters `device` and `num_threads`, and computes the features of a few
+    windows in `_convolutions`.
+    """
+
+    device: str | torch.device
+    num_threads: int | None
+
+    def _check_params(self) -> None:
+        super()._check_params()
+        resolve_device(self.device)
+        check_threads(self.num_threads)
+
+    @abstractmethod
+    def _convolutions(self, x: Tensor, observed: Tensor | None) -> Tensor:
+        """Return all features of windows of shape (n, n_timesteps, n_channels)."""
+
+    @abstractmethod
+    def _n_outputs(self, n_timesteps: int) -> int:
+        """Return the number of outputs of a window that are in memory at a time."""
+
+    @property
+    @abstractmethod
+    def _reach(self) -> int:
+        """Number of time steps that the longest kernel reads."""
+
+    def _check_input_length(self, n_timesteps: int) -> None:
+        needed = min(self._reach, self.n_timesteps_in_)
+        if n_timesteps < needed:
+            raise ValueError(
+                f"X has windows of {n_timesteps} time steps, but the kernels of fit span"
+                f" {self._reach}: pass at least {needed} steps, or fit on shorter windows."
+            )
+
+    def _features(self, block: Block) -> NDArray[np.float32]:
+        check_threads(self.num_threads)
+        device = resolve_device(self.device)
+        size = self._block_size(block.x.shape[1], device)
+        features = np.empty((len(block.x), self._n_features_out), dtype=np.float32)
+
+        def compute(start: int) -> None:
+            rows = slice(start, start + size)
+            x = torch.from_numpy(block.x[rows]).to(device)
+            observed = None
+            if block.observed is not None and not block.observed[rows].all():
+                observed = torch.from_numpy(block.observed[rows]).to(device)
+            # Kernels of PyTorch round differently for different shapes; zeros fill up the
+            # last rows, so that a row does not depend on the number of rows.
+            seen = None if observed is None else _filled(observed, size)
+            with torch.inference_mode():
+                features[rows] = self._convolutions(_filled(x, size), seen)[: len(x)].cpu().numpy()
+
+        with threads(self.num_threads):
+            _for_each(compute, range(0, len(block.x), size), parallel=device.type == "cpu")
+        return features
+
+    def _block_size(self, n_timesteps: int, device: torch.device) -> int:
+        """Return the number of windows that are convolved at a time."""
+        return max(1, _BLOCK_OUTPUTS[device.type] // self._n_outputs(n_timesteps))
+
+
+def represent(
+    x: Tensor, observed: Tensor | None, differenced: bool
+) -> tuple[Tensor, Tensor | None]:
+    """Return windows or their differences, channels first, and which steps are observed.
+
+    Parameters
+    ----------
+    x : Tensor of shape (n, n_timesteps, n_channels)
+        Windows, zero at missing steps.
+    observed : Tensor of bool, of shape (n, n_timesteps), or None
+        Observed steps; None if all are.
+    differenced : bool
+        Whether to take the differences of neighbouring steps.
+
+    Returns
+    -------
+    signal : Tensor of shape (n, n_channels, n_timesteps), one step less if differenced
+        The windows. One step has no difference, and gives a single zero.
+    observed : Tensor of bool, or None
+        Observed steps of `signal`; a difference needs both.
+
+    Examples
+    --------
+    >>> import torch
+    >>> represent(torch.tensor([[[1.0], [3.0], [6.0]]]), None, True)[0]
+    tensor([[[2., 3.]]])
+    """
+    signal = x.mT.contiguous()
+    if not differenced or x.shape[1] == 1:
+        return (signal, observed) if not differenced else (torch.zeros_like(signal), observed)
+    signal = signal.diff()
+    if observed is None:
+        return signal, None
+    observed = observed[:, 1:] & observed[:, :-1]
+    return signal * observed.unsqueeze(1), observed
+
+
+def reach_of(dilation: int, *, differenced: bool) -> int:
+    """Return the number of time steps that a kernel reads."""
+    return dilation * (KERNEL_LENGTH - 1) + 1 + differenced
+
+
+def _for_each(compute: Callable[[int], None], starts: range, parallel: bool) -> None:
+    """Compute blocks of windows, on a CPU side by side on the present number of threads.
+
+    A thread per block uses the cores better than threads within the short operations on a block.
+    """
+    number = min(torch.get_num_threads(), len(starts)) if parallel else 1
+    if number <= 1:
+        for start in starts:
+            compute(start)
+        return
+    # A new thread does not inherit the number of threads of PyTorch.
+    pool = ThreadPoolExecutor(number, initializer=torch.set_num_threads, initargs=(1,))
+    with threads(1), pool:
+        list(pool.map(compute, starts))
+
+
+def _filled(x: Tensor, size: int) -> Tensor:
+    """Append zeros up to `size` rows."""
+    if len(x) == size:
+        return x
+    return torch.cat([x, x.new_zeros(size - len(x), *x.shape[1:])])
