@@ -126,7 +126,8 @@ def add_arrays(
     Returns
     -------
     str
-        Name of the data set, which ends in a digest of the arrays.
+        Name of the data set, which ends in a digest of the arrays, and then in the number of folds
+        where the groups allow fewer than five.
 
     Raises
     ------
@@ -139,7 +140,8 @@ def add_arrays(
         digest.update(f"{part} {array.dtype.str} {array.shape}".encode())
         digest.update(np.ascontiguousarray(array).data)
     title = re.sub(r"[^\w]+", "-", name).strip("-") or "data"
-    dataset = f"{PREFIX}{title}-{digest.hexdigest()}"
+    n_folds = min(N_FOLDS, len(np.unique(arrays["groups"])))
+    dataset = f"{PREFIX}{title}-{digest.hexdigest()}" + (f".{n_folds}" if n_folds < N_FOLDS else "")
     target = folder / "data" / dataset
     if not target.exists():
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -156,8 +158,13 @@ def own_task(dataset: str, fold: int, execution: Any) -> Task:
     The next fold is the validation part. There are `N_FOLDS` folds, or as many as groups.
     """
     task = execution.load(_loader(execution.folder / "data" / dataset))
-    n_folds = min(N_FOLDS, len(np.unique(task.groups)))
+    n_folds = n_folds_of(dataset)
     return task.stratified_fold(fold % n_folds, n_folds)
+
+
+def n_folds_of(dataset: str) -> int:
+    """Return the number of folds of a data set of the user."""
+    return int(dataset.partition(".")[2] or N_FOLDS)
 
 
 @cache

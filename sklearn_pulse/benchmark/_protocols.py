@@ -22,7 +22,7 @@ from ._methods import (
     supervised,
     trained,
 )
-from ._own import OwnSource, is_own, own_task
+from ._own import OwnSource, is_own, n_folds_of, own_task
 from ._supervised import supervised_scores
 from ._synthetic import SYNTHETIC, on_system, synthetic
 from ._tasks import N_FOLDS, SCENARIOS, TASKS
@@ -94,7 +94,7 @@ class Protocol:
     def n_runs(self, dataset: str, n_seeds: int | None, budget: Budget) -> int:
         """Return the number of seeds, folds or divisions of a data set."""
         if self.has_folds:
-            return N_FOLDS
+            return n_folds_of(dataset) if is_own(dataset) else N_FOLDS
         if self.is_wide:
             return min(self.datasets[dataset].n_runs, n_seeds or N_FOLDS)
         return n_seeds or budget.n_seeds

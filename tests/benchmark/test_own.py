@@ -98,6 +98,18 @@ def folder_of_archives(own, path):
         np.savez(path / f"{number}.npz", **part)
 
 
+@pytest.mark.parametrize("n_people", [3, 5, 7])
+def test_no_fold_is_run_twice(own, tmp_path, n_people):
+    kept = own["groups"] < np.unique(own["groups"])[n_people]
+    some = {name: np.asarray(values)[kept] for name, values in own.items()}
+    frame, _ = quick(some, protocols=["cross-validation"], out=tmp_path)
+    assert set(frame["n_seeds"]) == {min(n_people, 5)}
+    dataset = next((tmp_path / "data").iterdir()).name
+    folds = [own_task(dataset, fold, Execution(tmp_path)) for fold in range(min(n_people, 5))]
+    validated = [person for task in folds for person in np.unique(task.groups[task.rows("val")])]
+    assert sorted(validated) == list(range(n_people))
+
+
 def folder_of_tables(own, path):
     columns = own | {"X": [window.tolist() for window in own["X"]]}
     pd.DataFrame(columns).to_parquet(path / "windows.parquet")
