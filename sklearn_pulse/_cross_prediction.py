@@ -71,9 +71,9 @@ class CrossPredictionTransformer(BaseFeatureTransformer):
     """Features that predict another view of the same recording, in closed form.
 
     Blocks of fixed features (statistics, autocorrelation, MiniRocket, MultiRocket, quantiles and
-    Hydra) are stacked and reduced to their principal components. A linear map keeps what predicts the next
-    window of the recording, or the other half of the window, and removes a share of what stays
-    constant through a recording. No network is trained, and no label is used.
+    Hydra) are stacked and reduced to their principal components. A linear map keeps what predicts
+    the next window of the recording, or the other half of the window, and removes a share of what
+    stays constant through a recording. No network is trained, and no label is used.
 
     Parameters
     ----------
