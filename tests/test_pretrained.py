@@ -273,7 +273,7 @@ def script(monkeypatch, tmp_path):
     x = np.sin((0.3 + 0.05 * y)[:, None] * np.arange(32) + rng.uniform(0, 6, size=(80, 1)))
     X = (x + rng.normal(scale=0.5, size=x.shape)).astype(np.float32)[..., None]
     windows = module.Windows(X, y, recording, np.tile(np.arange(4) * 32, 20))
-    source = module.Source(lambda: windows, 32.0, {"a": {}})
+    source = module.Source(lambda: windows, 32.0, {"a": {"block_weights": (0.1, 0.05, 0.6, 0.25)}})
     monkeypatch.setitem(module.SOURCES, "eeg-174hz", source)
     small = {"num_kernels": 84, "n_components": 8, "embedding_dim": 8}
     monkeypatch.setattr(module, "SMALL", small)
