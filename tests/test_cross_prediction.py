@@ -514,3 +514,14 @@ def test_further_blocks(name, before, share, tmp_path):
     np.testing.assert_array_equal(loaded.transform(X), cross.transform(X))
     without = cross.set_params(block_weights=four).fit(X, groups=groups)
     assert (loaded.transform(X) == without.transform(X)).all() == (share == 0)
+
+
+@pytest.mark.parametrize(("num_kernels", "sizes"), [(84, (84, 84, 2)), (1000, (1000, 125, 6))])
+def test_all_convolutions_grow_with_the_number_of_kernels(num_kernels, sizes):
+    X = np.random.default_rng(0).normal(size=(6, 50, 1))
+    blocks = CrossPredictionTransformer(num_kernels=num_kernels, n_components=4).fit(X).blocks_
+    assert (
+        blocks["minirocket"].num_kernels,
+        blocks["multirocket"].num_kernels,
+        blocks["hydra"].num_groups,
+    ) == sizes
