@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from .._data._validation import Block
-from .._parameters import check_threads
+from .._parameters import check_seed, check_threads
 from .._threads import threads
 from .._training._device import resolve_device
 from ._base import BaseFeatureTransformer
@@ -25,17 +25,19 @@ _BLOCK_OUTPUTS = {"cpu": 2**18, "cuda": 2**26, "mps": 2**24}
 class BaseConvolutionTransformer(BaseFeatureTransformer):
     """Features of convolutions with kernels of nine places.
 
-    A subclass has the parameters `device` and `num_threads`, and computes the features of a few
-    windows in `_convolutions`.
+    A subclass has the parameters `device`, `num_threads` and `random_state`, and computes the
+    features of a few windows in `_convolutions`.
     """
 
     device: str | torch.device
     num_threads: int | None
+    random_state: int | np.random.RandomState | None
 
     def _check_params(self) -> None:
         super()._check_params()
         resolve_device(self.device)
         check_threads(self.num_threads)
+        check_seed("random_state", self.random_state)
 
     @abstractmethod
     def _convolutions(self, x: Tensor, observed: Tensor | None) -> Tensor:

@@ -13,7 +13,7 @@ from sklearn.utils import check_random_state
 from torch import Tensor
 
 from .._data._validation import CheckedWindows
-from .._parameters import check_integer, check_seed
+from .._parameters import check_integer
 from .._persistence import stored_array
 from ._convolution_base import BaseConvolutionTransformer, reach_of, represent
 from ._convolutions import KERNEL_LENGTH
@@ -164,7 +164,6 @@ class HydraTransformer(BaseConvolutionTransformer):
         super()._check_params()
         check_integer("num_groups", self.num_groups, 2)
         check_integer("kernels_per_group", self.kernels_per_group, 2)
-        check_seed("random_state", self.random_state)
 
     def _fit(self, windows: CheckedWindows) -> None:
         rng = check_random_state(self.random_state)

@@ -12,7 +12,7 @@ from sklearn.utils import check_random_state
 from torch import Tensor
 
 from .._data._validation import Block, CheckedWindows
-from .._parameters import check_boolean, check_integer, check_option, check_seed
+from .._parameters import check_boolean, check_integer, check_option
 from .._persistence import stored_array
 from .._threads import threads
 from ._base import check_features
@@ -159,7 +159,6 @@ class RandomConvolutionTransformer(BaseConvolutionTransformer):
         check_integer("num_kernels", self.num_kernels, N_KERNELS)
         _check_poolings(self.poolings)
         check_boolean("difference", self.difference)
-        check_seed("random_state", self.random_state)
 
     def _fit(self, windows: CheckedWindows) -> None:
         rng = check_random_state(self.random_state)

