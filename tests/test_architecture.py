@@ -135,6 +135,7 @@ ALLOWED = {
         "_finetune",
         "_groups",
         "_parameters",
+        "_threads",
         "_version",
         "_warnings",
         "base",

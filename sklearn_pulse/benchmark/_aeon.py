@@ -15,6 +15,7 @@ from sklearn.utils import check_random_state
 
 from .._data._validation import Block, CheckedWindows
 from .._parameters import check_seed
+from .._threads import threads
 from ..features._base import BaseFeatureTransformer
 
 
@@ -51,15 +52,9 @@ class _AeonTransformer(BaseFeatureTransformer):
             )
         X = np.concatenate([self._complete(block) for _, block in windows.blocks()])
         seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
-        # aeon seeds the global generators of numpy and torch, and sets the threads of torch.
-        state, num_threads = np.random.get_state(), torch.get_num_threads()
-        try:
-            with torch.random.fork_rng(devices=[]):
-                self._fit_aeon(X, seed)
-        finally:
-            np.random.set_state(state)
-            torch.set_num_threads(num_threads)
-        self.n_features_out_ = self._compute(X[:1]).shape[1]
+        with _global_state():
+            self._fit_aeon(X, seed)
+            self.n_features_out_ = self._compute(X[:1]).shape[1]
 
     @abstractmethod
     def _fit_aeon(self, X: NDArray[np.float32], seed: int) -> None:
@@ -70,7 +65,8 @@ class _AeonTransformer(BaseFeatureTransformer):
         """Return the features of windows of shape (n, n_channels, n_timesteps)."""
 
     def _features(self, block: Block) -> NDArray[np.float32]:
-        return self._compute(self._complete(block))
+        with _global_state():
+            return self._compute(self._complete(block))
 
     def _complete(self, block: Block) -> NDArray[np.float32]:
         """Return the windows, channels first; raise if a time step is missing."""
@@ -197,6 +193,20 @@ class QuantTransformer(_AeonTransformer):
 def _root_of_counts(counts: NDArray[np.float32]) -> NDArray[np.float32]:
     """Return the square roots of Hydra's counts, where negative sums count as zero."""
     return np.sqrt(np.maximum(counts, 0))
+
+
+@contextmanager
+def _global_state() -> Iterator[None]:
+    """Leave as they were what aeon sets: global generators of numpy and torch, and torch's threads.
+
+    Numba sets the threads of OpenMP, which torch has too, when it first runs in parallel.
+    """
+    state = np.random.get_state()
+    try:
+        with threads(torch.get_num_threads()), torch.random.fork_rng(devices=[]):
+            yield
+    finally:
+        np.random.set_state(state)
 
 
 @contextmanager

@@ -277,14 +277,24 @@ class Trial:
 
 def encoder_identity(method: Method, preset: str, seed: int, budget: Budget) -> dict[str, Any]:
     """Return the settings on which the weights of a transformer depend, beside the data."""
+    settings = method.settings(preset)
     return {
         "package": __version__,
         "method": method.name,
-        "settings": method.settings(preset),
+        "settings": settings,
+        "parameters": _parameters(method, settings, seed),
         "windows": method.cut(preset) if method.is_trained else None,
         "seed": seed,
         "budget": budget.identity() if method.is_trained else None,
     }
+
+
+def _parameters(method: Method, settings: dict[str, Any], seed: int) -> dict[str, str]:
+    """Return all parameters of the estimator as text, so that another default is another result."""
+    if method.make is None:
+        return {}
+    params = method.build(settings, seed).get_params(deep=False)
+    return {name: repr(value) for name, value in params.items()}
 
 
 def cross_validated(trial: Trial, Z: NDArray[Any], y: NDArray[Any], cv: Any) -> Scores:

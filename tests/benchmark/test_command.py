@@ -20,6 +20,7 @@ from sklearn_pulse.benchmark._methods import all_methods, supervised, trained
 from sklearn_pulse.benchmark._protocols import PROTOCOLS
 from sklearn_pulse.benchmark._tasks import SCENARIOS, TASKS, Scenario
 from sklearn_pulse.evaluation import make_linear_probe, probe_scores
+from sklearn_pulse.features import StatisticsTransformer
 from tests.helpers import SMALL
 
 from .toy import ABSENT, TOY, load_toy
@@ -172,6 +173,16 @@ def test_a_finished_cell_is_not_run_again_and_a_changed_one_is(tmp_path, monkeyp
     command(*arguments, out=tmp_path)
     after = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*.json")}
     assert all(after[path] > before[path] for path in before)
+
+
+def test_a_cell_is_run_again_if_a_default_of_its_class_has_changed(tmp_path, monkeypatch):
+    arguments = ("linear-probe", "--dataset", "toy", "--method", "statistics", "majority")
+    command(*arguments, out=tmp_path)
+    before = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*.json")}
+    monkeypatch.setattr(StatisticsTransformer.__init__, "__defaults__", (3,))  # of max_bands
+    command(*arguments, out=tmp_path)
+    changed = {p for p, time in before.items() if p.stat().st_mtime_ns > time}
+    assert changed == {path for path in before if "statistics" in str(path)}
 
 
 def test_a_killed_run_goes_on_where_it_stopped(tmp_path, monkeypatch):
