@@ -689,6 +689,7 @@ def test_missing_labels_name_the_remedy(windows):
         [None, *y[1:]],
         np.where(y, np.nan, 0.0),
         ["a", None, "b", "b"] * 5,
+        ["a", np.nan, "b", "b"] * 5,
         pd.Series(pd.array([None, *y[1:]], dtype="Int64")),
     ):
         with pytest.raises(ValueError, match="y contains NaN or None.*by -1.*LabeledSubsetClassif"):

@@ -12,7 +12,7 @@ from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight
 
-from .._groups import missing_mask
+from .._groups import missing_mask, missing_of
 
 _WRAPPER = "sklearn_pulse.evaluation.LabeledSubsetClassifier"
 
@@ -60,7 +60,7 @@ def check_labels(
     """
     _check_given(y, owner, name)
     labels: NDArray[Any] = column_or_1d(y, warn=True)
-    missing = missing_mask(labels)
+    missing = missing_of(y, labels)
     if missing.any():
         raise ValueError(
             f"Input {name} contains NaN or None in {missing.sum()} of {len(labels)} samples, which"
@@ -239,7 +239,9 @@ def class_weights(
     return compute_class_weight(class_weight, classes=classes, y=classes[y])
 
 
-def labeled_mask(y: Any, unlabeled_label: Any, caller: str) -> NDArray[np.bool_]:
+def labeled_mask(
+    y: Any, unlabeled_label: Any, caller: str, *, allow_missing: bool = False
+) -> NDArray[np.bool_]:
     """Return a boolean mask of the labelled rows.
 
     Parameters
@@ -250,6 +252,8 @@ def labeled_mask(y: Any, unlabeled_label: Any, caller: str) -> NDArray[np.bool_]
         The value that marks an unlabelled row. With None every row is labelled.
     caller : str
         Name of the class that needs the labels, for the error message.
+    allow_missing : bool, default=False
+        Whether a row whose label is missing (None or NaN) is unlabelled too.
 
     Returns
     -------
@@ -259,7 +263,7 @@ def labeled_mask(y: Any, unlabeled_label: Any, caller: str) -> NDArray[np.bool_]
     Raises
     ------
     ValueError
-        If `y` is None or has several columns, or if the marker is NaN.
+        If `y` is None or has several columns, if a label is missing, or if the marker is NaN.
 
     Examples
     --------
@@ -283,6 +287,15 @@ def labeled_mask(y: Any, unlabeled_label: Any, caller: str) -> NDArray[np.bool_]
         raise ValueError(
             f"y must hold one label per row, shape (n_samples,); got shape {values.shape}."
         )
-    if unlabeled_label is None:
-        return np.ones(values.size, dtype=bool)
-    return np.asarray(values != unlabeled_label, dtype=bool)
+    missing = missing_mask(values)
+    if missing.any() and not allow_missing:
+        mark = -1 if unlabeled_label is None else unlabeled_label
+        raise ValueError(
+            f"Input y contains NaN or None in {missing.sum()} of {len(values)} rows, and {caller}"
+            f" knows an unlabelled row by unlabeled_label={unlabeled_label!r}: mark these rows by"
+            f" {mark!r}" + (" and set unlabeled_label=-1." if unlabeled_label is None else ".")
+        )
+    labeled = ~missing
+    if unlabeled_label is not None:
+        labeled[labeled] = values[labeled] != unlabeled_label
+    return labeled

@@ -13,7 +13,6 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils import check_array
 
 from .._data._labels import labeled_mask
-from .._groups import missing_mask
 from .._parameters import check_option
 from ._style import add_legend, axes_or_new, class_names, distinct_colors, distinct_markers
 
@@ -240,7 +239,7 @@ class EmbeddingDisplay:
         """Return groups of samples that look alike: their rows, and keywords for the points."""
         if self.y is None:
             return [(slice(None), {})]
-        labeled = labeled_mask(self.y, -1, "EmbeddingDisplay") & ~missing_mask(self.y)
+        labeled = labeled_mask(self.y, -1, "EmbeddingDisplay", allow_missing=True)
         classes = np.unique(self.y[labeled])
         names = class_names(classes, self.target_names)
         drawn: list[tuple[Any, dict[str, Any]]] = []

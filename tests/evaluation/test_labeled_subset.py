@@ -23,7 +23,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils import get_tags
 
 from sklearn_pulse.evaluation import LabeledSubsetClassifier
-from sklearn_pulse.model_selection import LabeledTestSplit, mask_labels
+from sklearn_pulse.model_selection import LabeledTestSplit, LabelFractionSplit, mask_labels
 from tests.helpers import sklearn_suite
 
 # LabeledSubsetClassifier: scikit-learn's own contract
@@ -53,6 +53,29 @@ def few_labels():
     truth = np.arange(90) % 3
     X = rng.normal(size=(90, 2)) + 3 * np.stack([truth, truth**2], axis=1)
     return X, mask_labels(truth, 0.2, 0), truth
+
+
+@pytest.mark.parametrize(
+    ("missing", "n_missing"),
+    [
+        (lambda y: ["a", np.nan, "b"] * 30, 30),
+        (lambda y: ["a", None, "b"] * 30, 30),
+        (lambda y: np.where(y == -1, np.nan, y), 69),
+        (lambda y: pd.Series(y).astype("Int64").where(pd.Series(y) >= 0), 69),
+    ],
+)
+def test_a_missing_label_is_no_class_and_no_mark(few_labels, missing, n_missing):
+    X, y, _ = few_labels
+    fitted, labels = LabeledSubsetClassifier(LogisticRegression()).fit(X, y), missing(y)
+    message = f"NaN or None in {n_missing} of 90 rows.*by unlabeled_label=-1: mark .* by -1"
+    with pytest.raises(ValueError, match=message):
+        clone(fitted).fit(X, labels)
+    with pytest.raises(ValueError, match=message):
+        fitted.score(X, labels)
+    with pytest.raises(ValueError, match=message):
+        list(LabeledTestSplit(KFold(3)).split(X, labels))
+    with pytest.raises(ValueError, match="unlabeled_label=None: mark these .* and set unlabeled_l"):
+        list(LabelFractionSplit(unlabeled_label=None).split(X, labels))
 
 
 def test_fit_is_that_of_the_labelled_rows(few_labels):
