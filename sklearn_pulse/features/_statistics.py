@@ -66,8 +66,10 @@ class StatisticsTransformer(BaseFeatureTransformer):
     Notes
     -----
     A time step counts as missing if any of its channels is NaN. Missing steps are left out of the
-    moments and bridged by straight lines for the spectrum. The skewness and kurtosis of a
-    constant channel are zero here.
+    moments. The spectrum is that of the steps from the first to the last observed one, where
+    straight lines bridge what is missing between. So windows that are padded with NaN have the
+    features of the shorter windows, as long as ``2**n_bands_`` steps are left. The skewness and
+    kurtosis of a constant channel are zero here.
 
     The spectrum is Welch's, over segments of at most 256 steps, in squared units of the signal.
     The features are computed in float64.
@@ -122,12 +124,15 @@ class StatisticsTransformer(BaseFeatureTransformer):
         # way in every block.
         signal = np.ascontiguousarray(block.x.swapaxes(1, 2), dtype=np.float64)
         observed = np.ones(signal.shape, dtype=bool)
-        if block.observed is not None:
+        if block.observed is None:
+            powers = _log_band_powers(signal, self.n_bands_)
+        else:
             observed &= block.observed[:, None, :]
             signal = without_gaps(signal, block.observed)
             # A window without an observed step counts nowhere; zeros keep its moments finite.
             observed |= ~np.asarray(block.observed.any(1, keepdims=True))[:, None, :]
-        features = [_moments(signal, observed), _log_band_powers(signal, self.n_bands_)]
+            powers = _log_band_powers_of_observed(signal, block.observed, self.n_bands_)
+        features = [_moments(signal, observed), powers]
         return np.concatenate(features, axis=-1).reshape(len(signal), -1)
 
     @property
@@ -193,6 +198,29 @@ def _moments(signal: NDArray[np.float64], observed: NDArray[np.bool_]) -> NDArra
         ],
         axis=-1,
     )
+
+
+def _log_band_powers_of_observed(
+    signal: NDArray[np.float64], observed: NDArray[np.bool_], n_bands: int
+) -> NDArray[np.float64]:
+    """Logarithm of the power in octave bands between the ends of what each window observed."""
+    powers = np.empty((*signal.shape[:-1], n_bands))
+    ends, number = np.unique(_ends(observed, 2**n_bands), axis=0, return_inverse=True)
+    for i, (first, end) in enumerate(ends):
+        rows = number.ravel() == i
+        part = np.ascontiguousarray(signal[rows, :, first:end])
+        powers[rows] = _log_band_powers(part, n_bands)
+    return powers
+
+
+def _ends(observed: NDArray[np.bool_], n_least: int) -> NDArray[np.intp]:
+    """Return the first observed step of each window and the one after the last.
+
+    They are at least `n_least` steps apart. Of a window without an observed step they are its ends.
+    """
+    end = observed.shape[1] - observed[:, ::-1].argmax(1)
+    first = np.minimum(observed.argmax(1), np.maximum(end - n_least, 0))
+    return np.stack([first, np.maximum(end, first + n_least)], axis=1)
 
 
 def _log_band_powers(signal: NDArray[np.float64], n_bands: int) -> NDArray[np.float64]:

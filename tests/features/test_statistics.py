@@ -104,6 +104,20 @@ def test_missing_values():
     np.testing.assert_array_equal(features[2], statistics.transform(X).reshape(3, 2, -1)[2])
 
 
+def test_padding_with_missing_steps_changes_nothing():
+    X = np.random.default_rng(0).normal(size=(6, 40, 2)).cumsum(1)
+    statistics = StatisticsTransformer().fit(X)
+    padded = X.copy()
+    padded[0, 33:], padded[1, :7], padded[2, :3], padded[2, 36:] = [np.nan] * 4
+    padded[3, 32:], padded[4] = np.nan, np.nan
+    padded[4, 11] = 1.0  # fewer observed steps than the octaves need
+    features = statistics.transform(padded)
+    parts = {0: slice(33), 1: slice(7, None), 2: slice(3, 36), 3: slice(32), 5: slice(None)}
+    for row, part in parts.items():
+        np.testing.assert_array_equal(features[row], statistics.transform(X[[row], part])[0])
+    assert (features[4, [6, 7, 8, 9, 10]] < -40).all()  # no power
+
+
 @given(arrays(np.float32, (3, 9, 2), elements=st.floats(-1e6, 1e6, width=32) | st.just(np.nan)))
 @settings(max_examples=50, deadline=None)
 def test_always_finite(X):
