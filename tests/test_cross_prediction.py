@@ -229,6 +229,16 @@ def test_other_lengths():
         cross.transform(X[:, :12])
 
 
+@pytest.mark.parametrize("part", [slice(36), slice(5, None), slice(2, 39)])
+def test_a_padded_window_is_the_shorter_window(part):
+    X, _ = make_windows(30, 40)
+    cross = CrossPredictionTransformer(**SMALL).fit(X)
+    padded = np.full_like(X, np.nan)
+    padded[:, part] = X[:, part]
+    expected = cross.transform(X[:, part])
+    np.testing.assert_allclose(cross.transform(padded), expected, rtol=1e-4, atol=1e-4)
+
+
 @pytest.mark.parametrize(
     ("params", "message"),
     [
