@@ -120,7 +120,7 @@ class LabeledSubsetClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator
         Raises
         ------
         ValueError
-            If no row is labelled, or the lengths of the inputs differ.
+            If no row is labelled, a label is None or NaN, or the lengths of the inputs differ.
         TypeError
             If ``estimator`` cannot be fitted.
         """
@@ -237,7 +237,7 @@ class LabeledSubsetClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator
         Raises
         ------
         ValueError
-            If all rows are unlabelled.
+            If all rows are unlabelled, or a label is None or NaN.
         """
         check_is_fitted(self)
         y = _flat_labels(y)

@@ -138,8 +138,8 @@ class LabelFractionSplit(BaseCrossValidator):
         TypeError
             If a parameter is of the wrong type.
         ValueError
-            If a parameter is out of its range, ``y`` is missing or not one-dimensional, groups are
-            missing, or no row is left to learn from.
+            If a parameter is out of its range, ``y`` or one of its labels is missing, ``y`` is not
+            one-dimensional, groups are missing, or no row is left to learn from.
         """
         check_one_of(self.fraction, self.n_groups)
         if self.n_groups is None:

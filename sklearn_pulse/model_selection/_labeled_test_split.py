@@ -76,7 +76,8 @@ class LabeledTestSplit(BaseCrossValidator):
         Raises
         ------
         ValueError
-            If ``y`` is missing or not one-dimensional, or a test fold holds no labelled row.
+            If ``y`` or one of its labels is missing, ``y`` is not one-dimensional, or a test fold
+            holds no labelled row.
         """
         labeled = labeled_mask(y, self.unlabeled_label, "LabeledTestSplit")
         cv = check_cv(self.cv, y, classifier=True)

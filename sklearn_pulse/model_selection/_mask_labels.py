@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from .._data._labels import labeled_mask
 from .._parameters import check_seed
 from ._draw import (
     check_labeled_groups,
@@ -68,7 +69,8 @@ def mask_labels(
         If the labels or a parameter are of the wrong type.
     ValueError
         If ``fraction`` is outside 0 to 1, if both or none of ``fraction`` and ``n_groups`` are
-        given, if groups are missing, or if ``y`` is not one-dimensional or holds no label.
+        given, if groups or a label are missing, or if ``y`` is not one-dimensional or holds no
+        label.
 
     See Also
     --------
@@ -96,7 +98,7 @@ def mask_labels(
             f"y must hold one label per row, shape (n_samples,); got shape {labels.shape}."
         )
     masked = np.array(labels, dtype=_masked_dtype(labels, unlabeled_label))
-    candidates = np.flatnonzero(masked != unlabeled_label)
+    candidates = np.flatnonzero(labeled_mask(y, unlabeled_label, "mask_labels"))
     if candidates.size == 0:
         raise ValueError(
             f"y holds no label: all {labels.size} entries equal "

@@ -151,6 +151,8 @@ def test_mask_labels_bad_parameters():
 def test_mask_labels_refuses_bad_y():
     with pytest.raises(ValueError, match=r"y must hold one label per row.*\(2, 2\)"):
         mask_labels([[0, 1], [1, 0]], 0.5)
+    with pytest.raises(ValueError, match="NaN or None in 1 of 4 rows, and mask_labels knows"):
+        mask_labels(["a", "b", np.nan, "b"], 0.5, unlabeled_label="?")
     with pytest.raises(ValueError, match="y holds no label"):
         mask_labels([-1, -1], 0.5)
 
