@@ -88,8 +88,8 @@ def run_once(method: Method, X: RecordingWindows, n_threads: int, costs: dict[st
     if method.is_trained or method.is_classifier:
         cost.n_trained = n_trained(net.module_)
         cost.training.append(epoch_rate(net, len(X)))
-    for name in getattr(estimator, "_earlier_nets", ()):
-        first = getattr(estimator, name)
+    earlier = [value for name, value in vars(estimator).items() if name.endswith("_net_")]
+    for first in earlier:
         stage = costs[f"{method.title}, first stage"]
         stage.n_trained = n_trained(first.module_)
         stage.training.append(epoch_rate(first, len(X)))
