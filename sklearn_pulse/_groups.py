@@ -50,7 +50,7 @@ def check_groups(
             f"{name} has shape {groups.shape}, but there are {n_samples} {unit}s: pass one group"
             f" per {unit}, for example its subject"
         )
-    is_missing = missing_of(given, groups)
+    is_missing = missing_mask(given)
     if is_missing.any():
         raise ValueError(
             f"{name} is missing for {int(is_missing.sum())} {unit}(s) (first {unit}"
@@ -59,13 +59,14 @@ def check_groups(
     return groups
 
 
-def missing_mask(values: NDArray[Any]) -> NDArray[np.bool_]:
-    """Return which entries of an array are missing: None, NaN, NaT or pandas' NA.
+def missing_mask(values: Any) -> NDArray[np.bool_]:
+    """Return which entries are missing: None, NaN, NaT or pandas' NA.
 
     Parameters
     ----------
-    values : ndarray
-        Numbers, text, dates or objects.
+    values : array-like
+        Numbers, text, dates or objects. In a list each entry is looked at as it is, since numpy
+        makes the text "nan" of a NaN among texts.
 
     Returns
     -------
@@ -74,37 +75,13 @@ def missing_mask(values: NDArray[Any]) -> NDArray[np.bool_]:
 
     Examples
     --------
-    >>> missing_mask(np.array(["a", None], dtype=object))
-    array([False,  True])
+    >>> missing_mask(["a", None, float("nan")])
+    array([False,  True,  True])
     """
+    values = np.asarray(values, dtype=object if isinstance(values, list | tuple) else None)
     if values.dtype != object:
         return np.asarray(values != values)
     return np.array([_is_missing(value) for value in values.flat], bool).reshape(values.shape)
-
-
-def missing_of(given: Any, values: NDArray[Any]) -> NDArray[np.bool_]:
-    """Return which entries were missing before numpy made an array of them.
-
-    Parameters
-    ----------
-    given : array-like
-        What was passed. Of a NaN in a list of texts numpy makes the text "nan".
-    values : ndarray
-        The same as an array.
-
-    Returns
-    -------
-    ndarray of bool
-        In the shape of `values`.
-
-    Examples
-    --------
-    >>> given = ["a", float("nan")]
-    >>> missing_of(given, np.asarray(given))
-    array([False,  True])
-    """
-    is_text = isinstance(given, list | tuple) and values.dtype.kind == "U"
-    return missing_mask(np.asarray(given, dtype=object) if is_text else values)
 
 
 def _is_missing(value: Any) -> bool:

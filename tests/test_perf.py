@@ -3,10 +3,11 @@
 import pytest
 import torch
 
-from perf import baselines, growth, report
+from perf import baselines, costs, growth, report
 from perf.flops import counted, encoder_flops, engine_training, literal_training
 from perf.methods import NAMES, MethodSize
 from perf.sizes import Size
+from sklearn_pulse.benchmark._methods import all_methods
 
 
 def batch(size, n_windows=16):
@@ -69,6 +70,14 @@ def test_steps_of_the_baselines_are_counted():
     assert own < 0.65 * published
     published, own = counts["TimeMAE"]
     assert own == pytest.approx(published, rel=0.05)
+
+
+def test_a_method_of_two_stages_has_two_rows_of_costs():
+    methods = [all_methods()[name] for name in ("rebar", "cross-prediction")]
+    found = costs.measure(methods, 32, 1, 1)
+    assert list(found) == ["REBAR", "REBAR, first stage", "cross-prediction"]
+    assert found["REBAR, first stage"].training and not found["REBAR, first stage"].embedding
+    assert found["cross-prediction"].embedding and not found["cross-prediction"].training
 
 
 def test_slopes_are_exponents():

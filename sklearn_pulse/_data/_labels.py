@@ -12,7 +12,7 @@ from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight
 
-from .._groups import missing_mask, missing_of
+from .._groups import missing_mask
 
 _WRAPPER = "sklearn_pulse.evaluation.LabeledSubsetClassifier"
 
@@ -60,7 +60,7 @@ def check_labels(
     """
     _check_given(y, owner, name)
     labels: NDArray[Any] = column_or_1d(y, warn=True)
-    missing = missing_of(y, labels)
+    missing = missing_mask(y)
     if missing.any():
         raise ValueError(
             f"Input {name} contains NaN or None in {missing.sum()} of {len(labels)} samples, which"
