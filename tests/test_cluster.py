@@ -117,6 +117,16 @@ def test_workers_embed_a_corpus(client, tmp_path):
         embed_dataset(statistics, w.X, zarr.open_group(zarr.storage.MemoryStore()))
 
 
+@pytest.mark.timeout(120)  # Dask waited for ever before the twentieth time
+def test_the_same_data_are_sent_again_and_again(client):
+    w = windows(lazy=False)
+    for _ in range(100):
+        with dask_workers(w.X, w.y):
+            pass
+    with dask_workers(), joblib.Parallel() as parallel:  # no data to keep
+        assert parallel(joblib.delayed(abs)(i) for i in [-1, 2]) == [1, 2]
+
+
 @pytest.mark.parametrize("known", [True, False])
 def test_workers_sum_the_moments_of_the_closed_form(client, monkeypatch, known):
     monkeypatch.setattr("sklearn_pulse._cross_prediction._SAMPLE", 20)

@@ -48,7 +48,8 @@ def dask_workers(*data: Any) -> Iterator[None]:
     -----
     Under joblib's own ``parallel_config("dask")``, the indices of the folds lie on a single
     worker, and what `scatter` copies to all workers is reduced to a single copy after seconds.
-    When the worker with this copy dies, the search fails.
+    When the worker with this copy dies, the search fails. Its `scatter` also waits for ever if the
+    same data were released a moment before, for example by another search.
 
     Examples
     --------
@@ -72,8 +73,13 @@ def dask_workers(*data: Any) -> Iterator[None]:
         )
     was_running = client.amm.running()
     client.amm.stop()
+    values = list(_flat(data))
     try:
-        with parallel_config("dask", scatter=list(_flat(data))):
+        with parallel_config("dask") as config:
+            # joblib's own `scatter` names data by their content, and Dask waits for ever where the
+            # same content is sent while its last release is on its way (dask/distributed 8576).
+            futures = client.scatter(values, broadcast=True, hash=False) if values else []
+            config["backend"].data_futures = dict(zip(map(id, values), futures, strict=True))
             yield
     finally:
         if was_running:
