@@ -117,10 +117,9 @@ def test_workers_embed_a_corpus(client, tmp_path):
         embed_dataset(statistics, w.X, zarr.open_group(zarr.storage.MemoryStore()))
 
 
-@pytest.mark.timeout(120)  # Dask waited for ever before the twentieth time
 def test_the_same_data_are_sent_again_and_again(client):
     w = windows(lazy=False)
-    for _ in range(100):
+    for _ in range(100):  # `scatter` of joblib waited for ever before the twentieth time
         with dask_workers(w.X, w.y):
             pass
     with dask_workers(), joblib.Parallel() as parallel:  # no data to keep
