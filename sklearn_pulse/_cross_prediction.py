@@ -44,6 +44,7 @@ from .features._predictive_map import held_out_prediction, predictive_map, share
 from .features._random_convolution import RandomConvolutionTransformer
 from .features._recording_moments import (
     PairedWindows,
+    fold_of_pairs,
     paired_windows,
     recording_moments,
     share_of_change,
@@ -315,7 +316,7 @@ class CrossPredictionTransformer(BaseFeatureTransformer):
                     )
                 self._fit_adjacent(run, windows, index, paired_windows(recording, follows))
             else:
-                self._fit_halves(run, windows, index)
+                self._fit_halves(run, windows, index, recording)
             self.blocks_ = self._stack.by_name()
             self._note_params()
         return self
@@ -343,14 +344,20 @@ class CrossPredictionTransformer(BaseFeatureTransformer):
         kept = moments.variance - removed
         self._set_map(moments.variance, shared, kept, [moments.folds])
 
-    def _fit_halves(self, run: Run, windows: CheckedWindows, index: NDArray[np.intp]) -> None:
+    def _fit_halves(
+        self,
+        run: Run,
+        windows: CheckedWindows,
+        index: NDArray[np.intp],
+        recording: NDArray[np.intp],
+    ) -> None:
         """Fit the map to what the halves of a window predict."""
         halves = halves_of(windows)
         seen = np.ones(len(windows), dtype=bool)
         for half in halves:
             seen &= half.observed_windows()
         if halves and seen[index].any():
-            index = index[seen[index]]
+            recording, index = recording[seen[index]], index[seen[index]]
         else:
             halves = []
             warn_user(
@@ -359,7 +366,7 @@ class CrossPredictionTransformer(BaseFeatureTransformer):
                 " Pass longer windows, or groups."
             )
         n = len(index)
-        fold = (np.arange(n) >= n / 2).astype(np.intp)
+        fold = fold_of_pairs(recording, np.ones(n, dtype=bool))
         calls = [(index[piece], fold[piece]) for piece in pieces_of(n)]
         sums = self._sums(run, sums_of_halves, [windows, *halves], index, calls)
         moments = half_moments(sums, n, float(self.rho))

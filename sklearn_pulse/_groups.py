@@ -1,4 +1,4 @@
-"""Groups of samples, and missing entries among groups and labels."""
+"""Groups of samples, and missing entries among groups, labels and windows."""
 
 from __future__ import annotations
 
@@ -82,6 +82,29 @@ def missing_mask(values: Any) -> NDArray[np.bool_]:
     if values.dtype != object:
         return np.asarray(values != values)
     return np.array([_is_missing(value) for value in values.flat], bool).reshape(values.shape)
+
+
+def nan_where_masked(values: Any) -> Any:
+    """Return a masked array of real numbers with NaN for its masked entries.
+
+    Parameters
+    ----------
+    values : masked array or object
+        Real numbers if it is a masked array.
+
+    Returns
+    -------
+    ndarray or object
+        `values` itself, unless it is a masked array.
+
+    Examples
+    --------
+    >>> nan_where_masked(np.ma.masked_equal([1, 2], 2))
+    array([ 1., nan])
+    """
+    if not isinstance(values, np.ma.MaskedArray):
+        return values
+    return np.ma.filled(values.astype(np.promote_types(values.dtype, np.float32)), np.nan)
 
 
 def _is_missing(value: Any) -> bool:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from numbers import Integral
+
 import torch
 from torch import Tensor
 
@@ -26,7 +28,7 @@ def length_in_steps(length: int | float, n_timesteps: int) -> int:
     >>> length_in_steps(0.5, 128), length_in_steps(64, 128), length_in_steps(0.5, 1)
     (64, 64, 1)
     """
-    steps = int(length * n_timesteps) if isinstance(length, float) else length
+    steps = length if isinstance(length, Integral) else int(length * n_timesteps)
     return max(1, min(steps, n_timesteps - 1))
 
 
@@ -123,10 +125,10 @@ def crop_starts(
     else:
         first, stop = observed_span(observed)
         length = stop - first
-    if isinstance(min_crop_length, float):
-        minimum = (length.to(finest_float(device)) * min_crop_length).long()
+    if isinstance(min_crop_length, Integral):
+        minimum = torch.full_like(length, int(min_crop_length))
     else:
-        minimum = torch.full_like(length, min_crop_length)
+        minimum = (length.to(finest_float(device)) * float(min_crop_length)).long()
     choices = (length - torch.minimum(minimum.clamp(min=1), length - 1)).clamp(min=1)
     # The number of draws depends on the shape only: later draws must not depend on `observed`.
     dtype = finest_float(device)

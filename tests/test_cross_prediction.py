@@ -38,11 +38,12 @@ def literal_similarities(phi, recording, follows, alpha, rho, ceiling):
     f = phi - phi.mean(0)
     n, r = f.shape
     V, C, B, n_pairs = np.zeros((r, r)), np.zeros((r, r)), np.zeros((r, r)), 0
+    n_with_others = sum(list(recording).count(i) > 1 for i in recording)
     for i in range(n):
         V += np.outer(f[i], f[i]) / n
         others = [j for j in range(n) if j != i and recording[j] == recording[i]]
         for j in others:
-            B += np.outer(f[i], f[j]) / len(others) / n
+            B += np.outer(f[i], f[j]) / len(others) / n_with_others
         if follows[i]:
             C += (np.outer(f[i - 1], f[i]) + np.outer(f[i], f[i - 1])) / 2
             n_pairs += 1
@@ -194,6 +195,20 @@ def test_predictability_literally(n_recordings):
     _, whole = r2_literally(f, pairs, folds, 0.01, np.eye(5))
     # All columns of the block lie in the five components.
     assert cross.predictability_["blocks"]["statistics"] == pytest.approx(whole, abs=1e-5)
+
+
+def test_halves_are_predicted_from_other_recordings():
+    """Two recordings are the two folds, whatever their order and size."""
+    X = np.random.default_rng(0).normal(size=(40, 32, 2)).cumsum(1).astype(np.float32)
+    recording = np.arange(40) // 30
+    settings = {"views": "halves", "block_weights": (1, 0, 0, 0), "rho": 0.01, "random_state": 0}
+    settings |= {"n_components": 5, "embedding_dim": 5}
+    first, last = (
+        CrossPredictionTransformer(**settings).fit(X, groups=named).predictability_
+        for named in (recording, 1 - recording)
+    )
+    np.testing.assert_allclose(first["directions"], last["directions"], atol=1e-5)
+    assert first["blocks"]["statistics"] == pytest.approx(last["blocks"]["statistics"], abs=1e-5)
 
 
 def test_predictability_of_one_pair_is_unknown():

@@ -24,6 +24,15 @@ def test_crops_leave_enough_to_predict(n_timesteps, minimum, seed):
     assert (n_timesteps - 1 - starts).min() >= least
 
 
+def test_a_share_of_numpy_is_a_share():
+    assert length_in_steps(np.float32(0.5), 128) == 64
+    assert length_in_steps(np.int64(64), 128) == 64
+    starts = [
+        crop_starts(2, (3, 10), share, generator()).tolist() for share in (0.5, np.float32(0.5))
+    ]
+    assert starts[0] == starts[1]
+
+
 def test_starts_are_uniform_over_the_published_range():
     """t0 ~ U{0, ..., W - R - 1}."""
     starts = crop_starts(1, (64_000, 128), 64, generator()).flatten()

@@ -11,7 +11,7 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import validate_data
 
-from .._groups import check_groups
+from .._groups import check_groups, nan_where_masked
 from .._signals import Signals, agreed, check_signals, compare, note, noted
 from .._warnings import warn_user
 from ..windows import LazyWindows
@@ -453,10 +453,7 @@ def as_numeric_array(X: Any) -> Any:
             " sklearn_pulse.windows.sliding_windows(X, length, stride), or pad them with NaN, as"
             " sklearn_pulse.panel does."
         ) from error
-    data = _as_real(data)
-    if isinstance(data, np.ma.MaskedArray):  # its masked entries are missing
-        return np.ma.filled(data.astype(np.promote_types(data.dtype, np.float32)), np.nan)
-    return data
+    return nan_where_masked(_as_real(data))
 
 
 def _refuse_panel_frames(X: Any) -> None:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .._groups import check_groups
+from .._groups import check_groups, missing_mask, nan_where_masked
 from .._warnings import warn_user
 from ..datasets._arrays import map_array
 from ._own_files import PARTS, read_windows
@@ -199,7 +199,7 @@ def _checked(X: Any, y: Any, groups: Any, recording: Any, start: Any) -> dict[st
     """Return the arrays that are there, in the types of their files."""
     if X is None or y is None:
         raise ValueError(f"{'X' if X is None else 'y'} is missing: pass windows and their labels.")
-    X, y = np.asarray(X), np.asarray(y)
+    X, given, y = np.asanyarray(X), y, np.asarray(y)
     X = X[..., None] if X.ndim == 2 else X
     if X.ndim != 3 or X.dtype.kind not in "fiu":
         raise ValueError(
@@ -208,28 +208,22 @@ def _checked(X: Any, y: Any, groups: Any, recording: Any, start: Any) -> dict[st
         )
     if y.shape != X.shape[:1]:
         raise ValueError(f"y has shape {y.shape} for {len(X)} windows: pass one label per window.")
-    y = _classes(y)
-    numbers = _numbered(groups, len(X))
-    if numbers is None:
+    y = _classes(y, given)
+    if groups is None:
         warn_user(
             "Without groups, neighbouring windows of one recording fall into different parts, and"
             " scores are too high: pass the person or the recording of each window as groups."
         )
-        numbers = np.arange(len(X))
+    numbers = np.arange(len(X)) if groups is None else _numbered(groups, len(X))
     n_groups = len(np.unique(numbers))
     if n_groups < 3:
         raise ValueError(
             f"{n_groups} groups are too few for a training, a validation and a test part: pass"
             " windows of at least 3 groups."
         )
-    arrays = {"X": X.astype(np.float32, copy=False), "y": y, "groups": numbers}
+    arrays = {"X": nan_where_masked(X).astype(np.float32, copy=False), "y": y, "groups": numbers}
     if recording is not None:
-        if np.shape(recording) != y.shape:
-            raise ValueError(
-                f"recording has shape {np.shape(recording)} for {len(X)} windows: pass the"
-                " recording of each window."
-            )
-        arrays["recording"] = np.unique(recording, return_inverse=True)[1].astype(np.int64)
+        arrays["recording"] = _numbered(recording, len(X), "recording")
     elif groups is not None:
         arrays["recording"] = numbers
     if start is not None:
@@ -243,13 +237,23 @@ def _checked(X: Any, y: Any, groups: Any, recording: Any, start: Any) -> dict[st
     return arrays
 
 
-def _classes(y: NDArray[Any]) -> NDArray[Any]:
-    """Return integer or text labels; raise if they are none or mark unlabelled windows."""
+def _classes(y: NDArray[Any], given: Any) -> NDArray[Any]:
+    """Return integer or text labels; raise if they are none or mark unlabelled windows.
+
+    In what was given, a missing label or the mark -1 beside text is no text yet.
+    """
+    missing = missing_mask(given)
+    if missing.any():
+        raise ValueError(
+            f"y lacks the label of {missing.sum()} windows (first window {missing.argmax()}): pass"
+            " the labelled windows."
+        )
+    unlabeled = np.asarray(given, dtype=object) == -1
     if y.dtype == object and all(isinstance(label, str) for label in y):
         y = y.astype(str)
     if y.dtype.kind not in "iubU":
         raise ValueError(f"y has type {y.dtype}: pass classes, as integers or text.")
-    if y.dtype.kind == "i" and (y == -1).any():
+    if unlabeled.any():
         raise ValueError(
             "y marks unlabelled windows by -1, and a score needs labels: pass the labelled windows."
         )
@@ -259,11 +263,9 @@ def _classes(y: NDArray[Any]) -> NDArray[Any]:
     return y
 
 
-def _numbered(groups: Any, n_samples: int) -> NDArray[np.int64] | None:
-    """Return the number of the group of each window; None without groups."""
-    checked = check_groups(groups, n_samples)
-    if checked is None:
-        return None
+def _numbered(groups: Any, n_windows: int, name: str = "groups") -> NDArray[np.int64]:
+    """Return the number of the group, or the recording, of each window."""
+    checked = np.asarray(check_groups(groups, n_windows, unit="window", name=name))
     return np.unique(checked, return_inverse=True)[1].astype(np.int64)
 
 

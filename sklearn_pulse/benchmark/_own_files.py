@@ -64,7 +64,10 @@ def _array_of(file: Path) -> NDArray[Any]:
     try:
         return np.load(file, mmap_mode="r")
     except DAMAGE as error:
-        raise ValueError(f"{file.name} is no complete file of numpy.save: {error}") from error
+        raise ValueError(
+            f"{file.name} is no complete file of numpy.save: {error} Save text as text, for example"
+            " by np.save('y.npy', y.astype(str))."
+        ) from error
 
 
 def _arrays_of(file: Path) -> dict[str, NDArray[Any]]:

@@ -21,7 +21,8 @@ class Moments(NamedTuple):
     adjacent : ndarray of shape (r, r)
         Symmetric part of the mean of ``f_t f_{t+1}'`` over adjacent windows.
     constant : ndarray of shape (r, r)
-        Mean of ``f_i f_j'`` over windows i and all other windows j of their recording.
+        Mean of ``f_i f_j'`` over windows i and all other windows j of their recording. Windows
+        that are alone in their recording do not count.
     folds : list of Fold
         The pairs of adjacent windows in two parts, each window predicting its neighbour.
     """
@@ -208,9 +209,10 @@ def recording_moments(pieces: Iterable[RecordingSums], windows: PairedWindows) -
     variance, cross, source, within = sums
     constant = constant + _square(unfinished) + within
     n, n_pairs = len(windows.recording), int(windows.follows.sum())
+    n_with_others = np.count_nonzero(windows.weight)
     folds = [Fold(s, c + c.T, s) for s, c in zip(source, cross, strict=True)]
     adjacent = sum(both.cross for both in folds) / (2 * max(n_pairs, 1))
-    return Moments(variance / n, np.asarray(adjacent), constant / n, folds)
+    return Moments(variance / n, np.asarray(adjacent), constant / max(n_with_others, 1), folds)
 
 
 def _square(recording: tuple[int, float, Matrix] | None) -> Matrix:

@@ -43,7 +43,8 @@ def channel_importance(
         step of `estimator` that has this parameter. 2-D data is univariate; 4-D data are bags, of
         which whole bags exchange a channel. An array is copied once. Lazy windows and 3-D memory
         maps are never copied: they are exchanged when the model reads them, which therefore must
-        take lazy windows, as those of this package do.
+        take lazy windows, as those of this package do. A time step that either of two windows lacks
+        is missing after the exchange.
     y : array-like of shape (n_samples,) or None
         Labels, or None for a scorer that needs none.
     scoring : str, callable or None, default=None
@@ -52,9 +53,9 @@ def channel_importance(
         Number of random exchanges.
     groups : array-like of shape (n_samples,), default=None
         Recording of each window. Channels are then exchanged between recordings, in order of time:
-        the windows of a recording get those of one other recording, repeated if this has fewer.
-        Without groups, a window may get a channel of its own recording, which tells the same if the
-        recording has one label.
+        the windows of a recording get those of one other recording, from a random one on and then
+        from the first. Without groups, a window may get a channel of its own recording, which tells
+        the same if the recording has one label.
     random_state : int, RandomState instance or None, default=None
         Seed of the exchanges. All channels are exchanged alike.
 
@@ -119,12 +120,17 @@ def channel_importance(
     baseline = scorer(estimator, windows, y)
     if isinstance(baseline, dict):
         raise _several_scores(scoring)
-    importances = np.array(
-        [
-            [baseline - scorer(estimator, exchange(channel, rows), y) for rows in donors]
-            for channel in range(n_channels)
-        ]
-    )
+    importances = np.empty((n_channels, n_repeats))
+    for channel, repeat in np.ndindex(importances.shape):
+        exchanged = exchange(channel, donors[repeat])
+        try:
+            importances[channel, repeat] = baseline - scorer(estimator, exchanged, y)
+        except ValueError as error:
+            raise ValueError(
+                f"Windows with channel {channel} of other windows cannot be scored ({error}). After"
+                " the exchange, a time step is missing where either window lacks it: if windows"
+                " lack different steps, leave these windows out, or fill the gaps."
+            ) from error
     return Bunch(
         importances_mean=importances.mean(1),
         importances_std=importances.std(1),
@@ -157,7 +163,8 @@ def _as_windows(X: Any) -> Any:
 def _donors(codes: NDArray[np.intp], rng: np.random.RandomState) -> NDArray[np.intp]:
     """Draw for each window the window that lends its channel.
 
-    The groups stand in a random circle, and each group takes from the next. So none keeps its own.
+    The groups stand in a random circle, and each group takes from the next, from a random window
+    on. So none keeps its own, and recordings of one protocol do not exchange like for like.
     """
     circle = rng.permutation(codes.max() + 1)
     lender = np.empty_like(circle)
@@ -165,7 +172,8 @@ def _donors(codes: NDArray[np.intp], rng: np.random.RandomState) -> NDArray[np.i
     members = np.split(np.argsort(codes, kind="stable"), np.cumsum(np.bincount(codes))[:-1])
     donors = np.empty_like(codes)
     for own, other in zip(members, lender, strict=True):
-        donors[own] = np.resize(members[other], len(own))
+        first = rng.randint(len(members[other]))
+        donors[own] = np.resize(np.roll(members[other], -first), len(own))
     return donors
 
 

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import _safe_indexing
 
+from .._groups import nan_where_masked
 from ..windows import LazyWindows
 
 # From a channel and the window that lends it to each window, to X with the channel exchanged.
@@ -84,7 +85,7 @@ def exchanger(X: Any, axis: int) -> tuple[int, Exchange]:
     n_channels = X.shape[axis]
     if isinstance(X, LazyWindows) or (isinstance(X, np.memmap) and X.ndim == 3):
         return n_channels, lambda channel, donors: ExchangedWindows(X, axis, channel, donors)
-    source = np.asarray(X)
+    source = nan_where_masked(np.asanyarray(X))
     work = source.copy()
     before = 0
 

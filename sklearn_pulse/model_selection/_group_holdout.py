@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.model_selection import BaseCrossValidator
 from sklearn.utils import check_random_state
+from sklearn.utils.validation import _num_samples
 
 from .._groups import check_groups
 from .._parameters import check_option, check_seed
@@ -100,13 +101,13 @@ class GroupHoldout(BaseCrossValidator):
                 f"train_size={self.train_size!r} and val_size={self.val_size!r} must be positive "
                 "and leave a part for the test."
             )
-        groups = np.asarray(groups)
-        check_groups(groups, groups.size, unit="row")
-        names, index = np.unique(groups, return_inverse=True)
+        checked = np.asarray(check_groups(groups, _num_samples(groups), unit="row"))
+        names, index = np.unique(checked, return_inverse=True)
         order = np.arange(len(names))
         check_random_state(self.random_state).shuffle(order)
         n_train = int(self.train_size * len(names))
-        n_kept = int((self.train_size + self.val_size) * len(names))
+        # In floating point 0.7 + 0.1 is less than 0.8.
+        n_kept = int(round((self.train_size + self.val_size) * len(names), 9))
         part_of = np.full(len(names), "train", dtype="<U5")
         part_of[order[n_train:]] = "val"
         part_of[order[n_kept:]] = "test"

@@ -164,7 +164,7 @@ class LabelFractionSplit(BaseCrossValidator):
                 )
             for draw in range(self.n_draws):
                 of_train = None if who is None else who[train]
-                rows = self._draw(labels[train], of_train, seed + draw)
+                rows = self._draw(labels[train], of_train, (seed + draw) % 2**32)
                 if rows.size == 0:
                     raise ValueError(
                         f"fraction={self.fraction!r} of the {train.size} labelled rows in the"
@@ -176,9 +176,10 @@ class LabelFractionSplit(BaseCrossValidator):
 
     def _passed_on(self, groups: ArrayLike | None) -> ArrayLike | None:
         """Return the groups for the wrapped splitter, if they are not for this one alone."""
-        if self.n_groups is None:
+        cv = check_cv(self.cv, classifier=True)
+        if self.n_groups is None or not hasattr(cv, "get_metadata_routing"):
             return groups
-        request = get_routing_for_object(check_cv(self.cv, classifier=True))
+        request = get_routing_for_object(cv)
         return groups if request.split.requests.get("groups") is True else None
 
     def _first_seed(self) -> int:

@@ -18,6 +18,7 @@ from sklearn.utils import _safe_indexing, check_array, check_random_state, index
 from sklearn.utils.validation import check_is_fitted
 
 from .._data._labels import labeled_mask
+from .._groups import check_groups
 from .._parameters import check_integer, check_mapping, check_real, check_seed
 from ..evaluation import make_linear_probe
 from ..model_selection import LabeledTestSplit, mask_labels
@@ -109,12 +110,15 @@ def label_efficiency_scores(
     check_integer("n_draws", n_draws, 1)
     check_seed("random_state", random_state)
     labeled = labeled_mask(y, -1, "LabelEfficiencyDisplay")
-    X, labels, groups = indexable(X, np.asarray(y), groups)
+    X, labeled, _ = indexable(X, labeled, groups)
+    groups = check_groups(groups, len(labeled), unit="row")
     rows = np.flatnonzero(labeled)
-    embeddings = _embed(estimators, X, rows, len(labels))
-    y_labeled = labels[rows]
+    embeddings = _embed(estimators, X, rows, len(labeled))
+    y_labeled = np.asarray(_safe_indexing(y, rows)).reshape(len(rows))
+    classes = np.full(len(labeled), -1)  # numbers, since -1 is no text where labels are text
+    classes[rows] = np.unique(y_labeled, return_inverse=True)[1]
     splits = list(
-        _splits(X, labels, groups, _splitter(cv, groups), rows, amounts, n_draws, random_state)
+        _splits(X, classes, groups, _splitter(cv, groups), rows, amounts, n_draws, random_state)
     )
     probe = make_linear_probe() if probe is None else probe
     scorer = check_scoring(probe, scoring)
@@ -224,8 +228,8 @@ def _splitter(cv: Any, groups: Any) -> LabeledTestSplit:
 
 def _splits(
     X: Any,
-    y: NDArray[Any],
-    groups: Any,
+    classes: NDArray[np.intp],
+    groups: NDArray[Any] | None,
     cv: LabeledTestSplit,
     rows: NDArray[np.intp],
     amounts: Amounts,
@@ -234,14 +238,13 @@ def _splits(
 ) -> Iterator[Split]:
     """Yield the splits, with labels drawn on each training part, the same for all methods."""
     rng = check_random_state(random_state)
-    who = None if groups is None else np.asarray(groups)[rows]
-    position = np.full(len(y), -1)
+    who = None if groups is None else groups[rows]
+    position = np.full(len(classes), -1)
     position[rows] = np.arange(len(rows))
-    for train, test in cv.split(y if X is None else X, y, groups):
+    for train, test in cv.split(classes if X is None else X, classes, groups):
         train = position[train]
         train = train[train >= 0]  # the probe learns from labelled rows
-        # mask_labels takes integers, so the classes are numbered.
-        _, codes = np.unique(y[rows][train], return_inverse=True)
+        _, codes = np.unique(classes[rows][train], return_inverse=True)
         seeds = rng.randint(np.iinfo(np.int32).max, size=n_draws).tolist()
         of_train = None if who is None else who[train]
         draws = [amounts.keep(codes, of_train, seed) for seed in seeds]

@@ -156,12 +156,14 @@ class ReconstructionDisplay:
         """
         n_channels = self.signal.shape[1]
         names = name_channels(n_channels, self.channel_names)
+        # The reconstruction of a window that begins with missing steps starts at its first step.
+        first = int(np.isfinite(self.signal).all(1).argmax())
         axes = new_axes(axes, n_channels, 1, "channels")
         drawn = sorted(self.predictions.items())
         for channel, (ax, channel_name) in enumerate(zip(axes, names, strict=True)):
             ax.plot(self.signal[:, channel], color="0.6", label="signal")
             for (start, prediction), color in zip(drawn, distinct_colors(len(drawn)), strict=True):
-                name = "full window" if start == 0 else f"crop from step {start}"
+                name = "full window" if start == first else f"crop from step {start}"
                 ax.plot(prediction[:, channel], color=color, lw=1.2, label=name)
                 ax.axvline(start, color=color, lw=0.6, ls=":")
             ax.set_ylabel(channel_name)

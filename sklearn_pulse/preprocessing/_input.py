@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from sklearn.utils import check_array
 from sklearn.utils.validation import validate_data
 
+from .._groups import nan_where_masked
 from .._warnings import warn_user
 from ..windows import LazyWindows
 from ..windows._bags import _is_series_list, _refuse_panel
@@ -41,8 +42,7 @@ def check_input(estimator: Any, X: Any, *, reset: bool) -> WindowSource:
         If `X` has a wrong number of axes or channels, or holds no real numbers.
     """
     layout = estimator.input_layout
-    if is_object_list(X):
-        X = list(X)
+    X = list(X) if is_object_list(X) else nan_where_masked(X)
     windows: WindowSource
     is_table = False
     if isinstance(X, LazyWindows):
@@ -89,7 +89,8 @@ def _check_recordings(X: Any, input_layout: str) -> list[NDArray[Any]]:
     n_channels = None
     for i, source in enumerate(X):
         _refuse_panel(source)
-        x = check_array(source, ensure_2d=False, input_name=f"X[{i}]", **_OPTIONS)
+        x = nan_where_masked(source)
+        x = check_array(x, ensure_2d=False, input_name=f"X[{i}]", **_OPTIONS)
         if input_layout == "nct" and has_own_layout(source):
             x = x.T
         n_own = 1 if x.ndim == 1 else x.shape[channels]

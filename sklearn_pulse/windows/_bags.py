@@ -12,6 +12,7 @@ from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .._commit import unchanged_on_failure
+from .._groups import nan_where_masked
 from .._parameters import check_option
 from .._tags import of_windows
 from .._warnings import warn_user
@@ -179,8 +180,7 @@ class SlidingWindows(TransformerMixin, BaseEstimator):
     ) -> NDArray[np.float32] | list[NDArray[np.float32]]:
         """Return float32 series of shape (n_timesteps, n_channels), as one array or a list."""
         series: NDArray[np.float32] | list[NDArray[np.float32]]
-        if is_object_list(X):
-            X = list(X)
+        X = list(X) if is_object_list(X) else nan_where_masked(X)
         # A value beyond the range of float32 becomes an infinity, which the checks refuse.
         with np.errstate(over="ignore"):
             if _is_series_list(X):
@@ -224,7 +224,7 @@ class SlidingWindows(TransformerMixin, BaseEstimator):
         for i, source in enumerate(X):
             _refuse_panel(source)
             x = check_array(
-                source,
+                nan_where_masked(source),
                 dtype=np.float32,
                 ensure_2d=False,
                 ensure_all_finite="allow-nan",

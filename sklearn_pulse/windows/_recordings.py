@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .._groups import nan_where_masked
 from .._parameters import check_option
 from .._warnings import warn_user
 from ._files import RecordingFile
@@ -21,10 +22,7 @@ _READINGS = (
 
 def _as_real_array(values: Any, name: str) -> NDArray[Any]:
     """Return a real-valued array without copying; memory maps and files stay what they are."""
-    if isinstance(values, np.ma.MaskedArray):
-        raise ValueError(
-            f"{name} is a masked array, whose mask would be lost; pass {name}.filled(numpy.nan)."
-        )
+    values = nan_where_masked(values)
     if is_table(values) and has_multiindex(values):
         raise ValueError(
             f"{name} has a MultiIndex, so it holds several series; pass a list with one 2-D "

@@ -220,7 +220,10 @@ def test_a_method_that_fails_is_named(own, monkeypatch):
         ({"y": np.arange(100) % 2 - 1}, ValueError, "marks unlabelled windows by -1"),
         ({"groups": np.zeros(99)}, ValueError, "groups"),
         ({"groups": np.arange(100) % 2}, ValueError, "2 groups are too few"),
+        ({"y": [*"ab" * 49, "a", np.nan]}, ValueError, r"lacks the label of 1 windows.*window 99"),
+        ({"y": [*"ab" * 49, "a", -1]}, ValueError, "marks unlabelled windows by -1"),
         ({"recording": np.zeros(3)}, ValueError, r"recording has shape \(3,\)"),
+        ({"recording": [None, *"a" * 99]}, ValueError, r"recording is missing for 1 window"),
         ({"start": np.zeros(100)}, ValueError, "start has shape .* and type float64"),
         ({"methods": ["best"]}, ValueError, "each of methods must be one of"),
         ({"methods": "pulse"}, TypeError, "methods must be a list of names"),
@@ -238,6 +241,15 @@ def test_a_method_that_fails_is_named(own, monkeypatch):
 def test_bad_input_is_named(own, changes, error, message):
     with pytest.raises(error, match=message):
         quick(own, **changes)
+
+
+def test_masked_steps_are_missing(own):
+    masked = np.ma.masked_array(own["X"].copy(), np.zeros(own["X"].shape, dtype=bool))
+    masked[:, -4:] = 1e4
+    masked[:, -4:] = np.ma.masked
+    settings = {"methods": ["statistics"], "protocols": ["linear-probe"], "n_seeds": 1}
+    frames = [quick(own, X=X, **settings)[0] for X in (masked, masked.filled(np.nan))]
+    assert frames[0]["mean"].tolist() == frames[1]["mean"].tolist()
 
 
 def test_bad_files_are_named(own, tmp_path, capsys):
@@ -268,6 +280,10 @@ def test_bad_files_are_named(own, tmp_path, capsys):
     (empty / "more.npz").unlink()
     (empty / "X.npy").write_bytes(b"")
     with pytest.raises(ValueError, match=r"X\.npy is no complete file of numpy\.save:"):
+        add_files(empty, tmp_path / "out")
+    np.save(empty / "X.npy", own["X"])
+    np.save(empty / "y.npy", own["y"].astype(object))
+    with pytest.raises(ValueError, match=r"y\.npy is no complete.*Python objects.*astype\(str"):
         add_files(empty, tmp_path / "out")
     assert main(["linear-probe", "--dataset", "nowhere", "--out", str(tmp_path)]) == 2
     assert "'nowhere' is neither one of har" in capsys.readouterr().err

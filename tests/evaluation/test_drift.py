@@ -61,6 +61,18 @@ def test_groups_are_divided_whole():
     np.testing.assert_allclose(values, np.unique(np.round(expected, 9)))
 
 
+@pytest.mark.parametrize("seed", range(5))
+def test_a_division_and_its_complement_are_alike(seed):
+    """Of six recordings, three are new: one division in ten has the largest distance."""
+    points = np.random.default_rng(seed).normal(size=(180, 32))
+    points[90:] += 2
+    old, new = np.repeat(list("abcdef"), 30).reshape(2, 90)
+    got = embedding_drift(
+        points[:90], points[90:], groups_reference=old, groups_new=new, n_permutations=999
+    )
+    assert got.p_value == (1 + np.isclose(got.null_distances, got.distance).sum()) / 1000 > 0.07
+
+
 def test_recordings_that_differ_are_drift_only_without_groups():
     by_group, alone = [], []
     for seed in range(20):

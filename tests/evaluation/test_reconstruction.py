@@ -53,6 +53,9 @@ def test_missing_values_do_not_count(fitted):
     holes[4, 2, 1] = np.nan
     expected = literal_scores(holes, fitted.reconstruct(holes))
     assert reconstruction_scores(fitted, holes) == pytest.approx(expected)
+    masked = np.ma.masked_invalid(holes)
+    masked.data[masked.mask] = 1e4  # what lies under a mask is not read
+    assert reconstruction_scores(fitted, masked) == reconstruction_scores(fitted, holes)
 
 
 def test_layout_and_table():

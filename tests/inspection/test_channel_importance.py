@@ -125,7 +125,19 @@ def test_recordings_exchange_channels_in_order_of_time():
         (other,) = set(codes[lent])
         assert other != own
         members = np.flatnonzero(codes == other)
-        np.testing.assert_array_equal(lent, np.resize(members, len(lent)))
+        first = np.flatnonzero(members == lent[0])[0]
+        np.testing.assert_array_equal(lent, np.resize(np.roll(members, -first), len(lent)))
+
+
+def test_recordings_of_one_protocol_do_not_lend_like_for_like():
+    label = np.tile(np.repeat([0, 1], 10), 6)  # everybody rests, then walks
+    windows = RNG.normal(size=(120, 16, 2)).astype(np.float32)
+    windows[:, :, 1] *= 1 + 2 * label[:, None]
+    probe = make_pipeline(StatisticsTransformer(), LogisticRegression(max_iter=1000))
+    probe.fit(windows, label)
+    person = np.repeat(np.arange(6), 20)
+    got = channel_importance(probe, windows, label, groups=person, n_repeats=8, random_state=0)
+    assert got.importances_mean[1] > 0.3 > abs(got.importances_mean[0])
 
 
 def test_a_channel_that_marks_recordings_matters_only_between_recordings():
@@ -169,6 +181,19 @@ def test_repeats_by_seed(fitted):
     )
     np.testing.assert_array_equal(first, again)
     assert (first != other).any()
+
+
+def test_missing_steps(fitted):
+    masked = np.ma.masked_array(X.copy(), np.zeros(X.shape, dtype=bool))
+    masked[:, 12:] = 1e4
+    masked[:, 12:] = np.ma.masked
+    got = channel_importance(fitted, masked, y, random_state=0)
+    expected = channel_importance(fitted, masked.filled(np.nan), y, random_state=0)
+    np.testing.assert_array_equal(got.importances, expected.importances)
+    gaps = X[:4].copy()
+    gaps[:2, :8], gaps[2:, 8:] = np.nan, np.nan
+    with pytest.raises(ValueError, match=r"(?s)channel 0 of other windows.*lack different steps"):
+        channel_importance(fitted, gaps, y[:4], random_state=0)
 
 
 def test_bad_input(fitted):

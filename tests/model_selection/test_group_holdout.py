@@ -28,6 +28,15 @@ def test_holdout_parts_literally(n_groups, seed):
     assert parts.tolist() == [expected[name] for name in groups.tolist()]
 
 
+@pytest.mark.parametrize(
+    ("n_groups", "shares", "expected"),
+    [(10, (0.7, 0.1), [7, 1, 2]), (20, (0.7, 0.1), [14, 2, 4]), (100, (0.6, 0.3), [60, 30, 10])],
+)
+def test_shares_whose_sum_is_rounded(n_groups, shares, expected):
+    parts = GroupHoldout(train_size=shares[0], val_size=shares[1]).parts(np.arange(n_groups))
+    assert [(parts == name).sum() for name in ("train", "val", "test")] == expected
+
+
 @pytest.mark.parametrize("on", ["val", "test"])
 def test_holdout_shares_no_group(on):
     groups = np.array(list("abcdefghij") * 3)
@@ -58,6 +67,7 @@ def test_holdout_in_a_search():
         ({}, np.arange(3), "too few"),
         ({}, None, "needs groups"),
         ({}, [*range(19), np.nan], r"groups is missing for 1 row\(s\) \(first row 19\)"),
+        ({}, [*map(str, range(19)), np.nan], r"groups is missing for 1 row\(s\) \(first row 19\)"),
     ],
 )
 def test_holdout_bad_input(params, groups, message):

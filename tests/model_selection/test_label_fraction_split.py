@@ -341,6 +341,28 @@ def test_groups_reach_the_splitters_that_use_them(cv, routing):
             assert not set(people[train]) & set(people[test])
 
 
+class PlainSplitter:
+    """A splitter without scikit-learn's requests for metadata, which uses groups."""
+
+    def split(self, X, y=None, groups=None):
+        return GroupKFold(3).split(X, y, groups)
+
+    def get_n_splits(self, X=None, y=None, groups=None):
+        return 3
+
+
+def test_groups_reach_a_splitter_without_requests():
+    y, people = np.arange(60) % 2, np.repeat(np.arange(6), 10)
+    for train, test in LabelFractionSplit(None, n_groups=1, cv=PlainSplitter()).split(y, y, people):
+        assert not set(people[train]) & set(people[test])
+
+
+def test_the_largest_seed():
+    y = np.arange(40) % 2
+    split = LabelFractionSplit(0.2, cv=2, n_draws=3, random_state=2**32 - 1)
+    assert len(list(split.split(y, y))) == 6
+
+
 def test_whole_groups_need_groups():
     y = np.arange(20) % 2
     with pytest.raises(ValueError, match="pass the group of each row as groups"):

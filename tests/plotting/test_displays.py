@@ -87,6 +87,15 @@ def test_reconstruction_of_a_window_with_missing_steps(fitted):
     display = ReconstructionDisplay.from_estimator(fitted, holes)
     assert np.isnan(display.signal[10:]).all()
     assert np.isfinite(display.signal[:10]).all()
+    late = X[:1].copy()
+    late[0, :4] = np.nan
+    display = ReconstructionDisplay.from_estimator(fitted, late, starts=(8,))
+    labels = [line.get_label() for line in display.axes_[0].get_lines()]
+    assert [label for label in labels if label[0] != "_"] == [
+        "signal",
+        "full window",
+        "crop from step 8",
+    ]
 
 
 @pytest.mark.parametrize("starts", [(-1,), (3, 15)])

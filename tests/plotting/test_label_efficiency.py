@@ -160,6 +160,22 @@ def test_axes_are_used_as_given(headless):
 # What is computed
 
 
+@pytest.mark.parametrize("as_objects", [False, True])
+def test_text_labels_beside_the_mark(as_objects):
+    """The mark is no class, and unlabelled rows are not scored."""
+    Z, y, groups = task(n_classes=2)
+    y[::3] = -1
+    text = [-1 if label == -1 else ["rest", "walk"][label] for label in y.tolist()]
+    if as_objects:
+        text = np.array(text, dtype=object)
+    settings = {"groups": groups, "cv": 3, "fractions": (0.2, 1.0), "n_draws": 2}
+    numbers, words = (
+        from_estimators({"Z": Z}, None, labels, random_state=0, **settings) for labels in (y, text)
+    )
+    np.testing.assert_array_equal(numbers.scores["Z"], words.scores["Z"])
+    assert numbers.majority_score == words.majority_score
+
+
 def test_all_labels_are_plain_cross_validation():
     Z, y, groups = task()
     display = from_estimators({"Z": Z}, None, y, groups=groups, fractions=(0.1, 1.0), n_draws=2)
@@ -369,6 +385,7 @@ def test_same_seed_same_scores_and_no_global_generator():
         ({"estimators": {"P": RandomEncoderTransformer}}, TypeError, "is a class"),
         ({"y": np.zeros(80)}, ValueError, "inconsistent numbers of samples"),
         ({"groups": np.zeros(80)}, ValueError, "inconsistent numbers of samples"),
+        ({"groups": [*"a" * 89, np.nan]}, ValueError, r"groups is missing for 1 row\(s\)"),
         ({"band": "sem"}, ValueError, "band must be one of"),
         ({"points": 1}, TypeError, "points must be True or False"),
     ],

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from sklearn.base import clone
 
 import sklearn_pulse
-from sklearn_pulse.windows import SlidingWindows
+from sklearn_pulse.windows import SlidingWindows, sliding_windows
 from tests.helpers import sklearn_suite
 from tests.windows.helpers import quick
 
@@ -22,6 +22,18 @@ from tests.windows.helpers import quick
 @sklearn_suite([SlidingWindows(length=2, stride=1)])  # the default pads the suite's few steps
 def test_scikit_learn_checks(estimator, check):
     check(estimator)
+
+
+def test_masked_entries_are_missing():
+    X = np.random.default_rng(0).normal(size=(3, 20, 2))
+    mask = np.zeros(X.shape, dtype=bool)
+    mask[1, 4:9], mask[2, 15:] = True, True
+    masked = np.ma.masked_array(np.where(mask, 1e4, X), mask)
+    expected = sliding_windows(np.where(mask, np.nan, X), 5).X
+    bags = [SlidingWindows(5).fit_transform(given) for given in (masked, list(masked))]
+    found = [*(bag.reshape(expected.shape) for bag in bags), sliding_windows(masked, 5).X]
+    for windows in (*found, sliding_windows(list(masked), 5).X):
+        np.testing.assert_array_equal(windows, expected)
 
 
 def slow_bag(series, length, stride):
