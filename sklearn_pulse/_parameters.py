@@ -410,7 +410,7 @@ def check_threads(number: Any, *, optional: bool = True) -> None:
 
 
 def check_path(name: str, value: Any) -> None:
-    """Raise a TypeError unless `value` is a path.
+    """Raise unless `value` is a path; an empty one, as of an unset variable, is none.
 
     Examples
     --------
@@ -420,9 +420,11 @@ def check_path(name: str, value: Any) -> None:
     TypeError: data_home must be a path (str or os.PathLike) or None, got 3; pass for example
     data_home='folder'
     """
+    message = _message(name, "a path (str or os.PathLike) or None", value, "", "'folder'")
     if not isinstance(value, str | os.PathLike) or isinstance(os.fspath(value), bytes):
-        kind = "a path (str or os.PathLike) or None"
-        raise TypeError(_message(name, kind, value, "", "'folder'"))
+        raise TypeError(message)
+    if not os.fspath(value):  # which would be the working folder
+        raise ValueError(message)
 
 
 def check_heads(embedding_dim: int, n_heads: Any) -> None:

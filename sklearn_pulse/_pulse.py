@@ -22,6 +22,7 @@ from ._data._pooling import pool_bags
 from ._data._validation import CheckedWindows
 from ._export import EncoderGraph
 from ._parameters import check_seed, default_of
+from ._signals import agreed, compare, note, noted
 from ._threads import threads
 from ._training._device import resolve_device
 from .base import (
@@ -346,6 +347,14 @@ class PulseTransformer(ReconstructingTransformer):
             )
         return super()._as_graph()
 
+    def _check_samples(
+        self, X: ArrayLike, y: ArrayLike | None, groups: ArrayLike | None, *, reset: bool
+    ) -> CheckedWindows:
+        windows = super()._check_samples(X, y, groups, reset=reset)
+        if reset and self.encoder is not None:
+            _adopt_signals(self, _steps(self.encoder.estimator)[0])
+        return windows
+
     def _batches(self, windows: CheckedWindows, index: NDArray[np.intp]) -> WindowBatches:
         if self.encoder is None:
             return super()._batches(windows, index)
@@ -389,6 +398,14 @@ def _check_encoder(estimator: PulseTransformer) -> None:
                 f"{name}={getattr(estimator, name)!r} belongs to an encoder that is trained: leave"
                 f" {name} at its default, or set encoder=None."
             )
+
+
+def _adopt_signals(estimator: PulseTransformer, first: Any) -> None:
+    """Compare rate and channels with the first step of the encoder, and take what X leaves open."""
+    if hasattr(first, "sampling_rate_in_"):
+        given, fitted = noted(estimator), noted(first)
+        compare(given, fitted, f"the frozen {type(first).__name__}")
+        note(estimator, agreed(given, fitted))
 
 
 def _as_encoder(transformer: FrozenEstimator) -> FixedEncoder:

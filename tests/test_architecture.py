@@ -52,7 +52,7 @@ ALLOWED = {
     "networks": {"_threads"},
     "windows": {"_commit", "_groups", "_parameters", "_signals", "_tags", "_warnings"},
     "presets": {"_parameters"},
-    "_data._labels": {"_groups"},
+    "_data._labels": {"_groups", "_parameters"},
     "_data._validation": {"_groups", "_signals", "_warnings", "windows"},
     "theory": {"_parameters"},
     "augmentations": {"functional"},

@@ -4,10 +4,12 @@ An estimator joins by being public; nothing is registered twice. The method that
 adds joins them, so that what is said there is true.
 """
 
+import contextlib
 import copy
 import importlib.util
 import inspect
 import pickle
+from functools import partial
 
 import joblib
 import numpy as np
@@ -209,6 +211,43 @@ def test_global_random_state_neither_matters_nor_moves(cls, windows):
         assert torch.equal(before[0], torch.get_rng_state())
         np.testing.assert_array_equal(before[1], np.random.get_state()[1])
     np.testing.assert_array_equal(*results)
+
+
+@contextlib.contextmanager
+def double_by_default():
+    torch.set_default_dtype(torch.float64)
+    try:
+        yield
+        assert torch.get_default_dtype() == torch.float64
+    finally:
+        torch.set_default_dtype(torch.float32)
+
+
+@each_input
+@pytest.mark.parametrize(
+    "state",
+    [
+        double_by_default,
+        torch.inference_mode,
+        torch.no_grad,
+        partial(torch.autocast, "cpu", torch.bfloat16),
+    ],
+    ids=["double", "inference", "no_grad", "autocast"],
+)
+def test_what_the_caller_has_set_in_torch_changes_nothing(cls, state, windows, tmp_path):
+    def results():
+        estimator = fit(small(cls), windows)
+        yield estimator.transform(windows)
+        if hasattr(estimator, "predict_proba"):
+            yield estimator.predict_proba(windows)
+        if cls.__name__ != "MiniRocketTransformer":
+            estimator.save_pretrained(tmp_path / "model")
+            yield cls.from_pretrained(tmp_path / "model").transform(windows)
+
+    expected = list(results())
+    with state():
+        found = list(results())
+    np.testing.assert_equal(found, expected)
 
 
 @pytest.mark.parametrize(
@@ -466,6 +505,24 @@ def test_another_length_at_transform(cls, windows):
 def test_another_length_is_refused_where_it_cannot_be(cls, windows):
     with pytest.raises(ValueError, match="windows of 9 time steps.* fitted on windows of 16"):
         fit(small(cls), windows).transform(windows[:, :9])
+
+
+@each_trained
+def test_validation_windows_that_are_refused(cls, windows):
+    """An error about X_val names it; few or short windows are no reason to skip validation."""
+    spike = windows[:8].copy()
+    spike[1, 3, 0] = np.inf
+    refused = [
+        (spike, "X_val: Input X contains infinity"),
+        (windows[:8, :, :1], "X_val: X has 1 channels"),
+    ]
+    if cls not in FIXED_LENGTH and getattr(small(cls), "backbone", None) != "cnn":
+        refused.append((windows[:8, :1], "X_val has windows of one time step"))
+    if least(cls) > 1:
+        refused.append((windows[:1], "n_samples=1 of X_val is too few"))
+    for X_val, message in refused:
+        with pytest.raises(ValueError, match=message):
+            fit(small(cls), windows, X_val=X_val)
 
 
 @each_trained

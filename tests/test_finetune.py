@@ -1,6 +1,7 @@
 import copy
 import inspect
 import pickle
+import shutil
 
 import joblib
 import numpy as np
@@ -277,6 +278,39 @@ def test_a_saved_folder_is_the_same(pulse, windows, fitted, tmp_path):
         )
     with pytest.raises(FileNotFoundError, match="no folder"):
         FineTuneClassifier(tmp_path / "nothing").fit(*windows)
+
+
+def test_a_model_is_saved_with_the_encoder_that_it_started_from(pulse, windows, tmp_path):
+    """Whatever has become of the folder, or of the transformer, since."""
+    source, saved = tmp_path / "source", tmp_path / "saved"
+    X, _ = make_windows(24, 32, 6, seed=1)
+    first = PulseTransformer(**SMALL).fit(X)
+    first.save_pretrained(source)
+    from_folder = FineTuneClassifier(source, **TINY).fit(*windows)
+    from_memory = tuned(first).fit(*windows)
+    expected = pulse.transform(X)  # fitted as `first` was
+    shutil.rmtree(source)
+    for change in ({"random_state": 1}, {"embedding_dim": 5}):
+        first.set_params(**change).fit(X)
+        for model in (from_folder, from_memory):
+            model.save_pretrained(saved)
+            loaded = FineTuneClassifier.from_pretrained(saved, device="cpu")
+            np.testing.assert_array_equal(loaded.pretrained.estimator.transform(X), expected)
+            np.testing.assert_array_equal(
+                loaded.predict_proba(windows[0]), model.predict_proba(windows[0])
+            )
+
+
+def test_the_order_of_the_channels_is_that_of_the_encoder(windows):
+    X, y = windows
+    names = ["ecg", "ppg", "acc"]
+    encoder = PulseTransformer(**SMALL, channel_names=names, sampling_rate=64).fit(X)
+    with pytest.raises(ValueError, match=r"pretrained PulseTransformer.*in the order \[2, 1, 0\]"):
+        tuned(encoder, channel_names=names[::-1]).fit(X, y)
+    with pytest.raises(ValueError, match="sampled at 32 Hz, but the pretrained PulseTransformer"):
+        tuned(encoder, channel_names=names, sampling_rate=32).fit(X, y)
+    for known in (names, None, ["ecg", "eda", "acc"]):  # new channels are mapped to the old ones
+        tuned(encoder, channel_names=known, **STILL).fit(X, y)
 
 
 def test_refused_as_pretrained(pulse, windows):
@@ -593,6 +627,9 @@ def test_refused_labels(pulse, windows):
         tuned(pulse).fit(X, y, sample_weight=y)
     with pytest.raises(ValueError, match="no sample a weight above zero"):
         tuned(pulse, class_weight={0: 0, 1: 0}).fit(X, y)
+    for value in (-1, np.nan, np.inf):
+        with pytest.raises(ValueError, match=r"class_weight\[0\] must be a number in \[0, inf\)"):
+            tuned(pulse, class_weight={0: value, 1: 2}).fit(X, y)
 
 
 @pytest.mark.parametrize("class_weight", [None, "balanced", {0: 3.0, 1: 0.5}])

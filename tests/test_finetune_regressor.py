@@ -136,7 +136,10 @@ def test_a_weight_is_a_number_of_repeats_and_order_is_nothing(y, params):
     ("y", "message"),
     [
         (None, "requires y to be passed, but the target y is None"),
-        (np.where(np.arange(20) < 3, np.nan, Y), "y contains NaN or None in 3 of 20.*leave them"),
+        (
+            np.where(np.arange(20) < 3, np.nan, Y),
+            "y contains NaN or None in 3 of 20.*leave these samples out",
+        ),
         ([None, *Y[1:]], "y contains NaN or None in 1 of 20 samples.*FineTuneRegressor"),
         (np.where(BOTH > 0.01, np.nan, BOTH), "y contains NaN or None in 20 of 20 samples"),
         (np.where(np.arange(20) < 3, np.inf, Y), "Input y contains infinity"),

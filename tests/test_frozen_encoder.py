@@ -46,6 +46,22 @@ def test_closed_form():
     assert set(pulse.decoder_reliance(HOLES)) == {"embedding", "initial_condition"}
 
 
+def test_rate_and_channels_are_those_of_the_frozen_transformer():
+    known = {"sampling_rate": 64.0, "channel_names": ["bvp", "acc"]}
+    cross = CrossPredictionTransformer(num_kernels=84, embedding_dim=8, random_state=0, **known)
+    frozen = FrozenEstimator(cross.set_output(transform="pandas").fit(X))
+    pulse = PulseTransformer(encoder=frozen, **SMALL).fit(X)
+    assert pulse.sampling_rate_in_ == 64.0 and pulse.channel_names_in_.tolist() == ["bvp", "acc"]
+    with pytest.raises(ValueError, match="sampled at 32 Hz"):
+        pulse.transform(X, sampling_rate=32)
+    for other, message in [
+        ({"sampling_rate": 32}, "sampled at 32 Hz, but the frozen CrossPredictionTransformer"),
+        ({"channel_names": ["acc", "bvp"]}, r"frozen Cross.*in the order \[1, 0\]"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            PulseTransformer(encoder=frozen, **SMALL, **other).fit(X)
+
+
 def test_pipeline():
     pipeline = make_pipeline(StatisticsTransformer(), StandardScaler()).fit(X)
     pulse = PulseTransformer(encoder=FrozenEstimator(pipeline), **SMALL).fit(X)

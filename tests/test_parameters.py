@@ -316,6 +316,8 @@ def test_paths():
     for value in (3, b"data", ["data"], BytesPath()):
         with pytest.raises(TypeError, match="folder must be a path .*pass for example folder='fo"):
             check_path("folder", value)
+    with pytest.raises(ValueError, match="folder must be a path .*got ''"):
+        check_path("folder", "")
 
 
 def test_groups():

@@ -1,5 +1,6 @@
 """Sampling rates and channel names: stated, carried by windows, compared, printed and saved."""
 
+import copy
 import inspect
 
 import numpy as np
@@ -14,6 +15,7 @@ from sklearn_pulse import (
     CrossPredictionTransformer,
     FineTuneClassifier,
     FineTuneRegressor,
+    PulseTransformer,
     RandomEncoderTransformer,
 )
 from sklearn_pulse.baselines import SupervisedClassifier
@@ -136,6 +138,18 @@ def test_a_refused_fit_leaves_the_first(fitted):
     with pytest.raises(ValueError, match="2 names, but X has 1 channels"):
         model.set_params(sampling_rate=32).fit(X[:, :, :1])
     assert model.sampling_rate_in_ == 64.0
+
+
+def test_training_goes_on_with_the_same_signals():
+    known = {"sampling_rate": 64, "channel_names": NAMES}
+    model = small(PulseTransformer, **known, warm_start=True).fit(X)
+    for params, message in [
+        ({"sampling_rate": 32}, "sampled at 32 Hz, but PulseTransformer was fitted on 64 Hz"),
+        ({"channel_names": NAMES[::-1]}, r"in the order \[1, 0\]"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            copy.deepcopy(model).set_params(**params).fit(X)
+    model.fit(X)
 
 
 # --- what windows carry ---

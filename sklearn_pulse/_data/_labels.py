@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from numbers import Real
 from typing import Any
 
@@ -13,6 +14,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight
 
 from .._groups import missing_mask
+from .._parameters import check_real
 
 _WRAPPER = "sklearn_pulse.evaluation.LabeledSubsetClassifier"
 
@@ -62,10 +64,10 @@ def check_labels(
     labels: NDArray[Any] = column_or_1d(y, warn=True)
     missing = missing_mask(y)
     if missing.any():
+        remedy = f", or mark them by -1 and wrap a classifier in {_WRAPPER}" if name == "y" else ""
         raise ValueError(
             f"Input {name} contains NaN or None in {missing.sum()} of {len(labels)} samples, which"
-            " have no label: leave them out, or mark them by -1 and wrap a classifier in"
-            f" {_WRAPPER}."
+            f" have no label: leave them out{remedy}."
         )
     assert_all_finite(labels, input_name=name)
     _refuse_unlabeled(labels, unlabeled_label, owner)
@@ -118,10 +120,10 @@ def check_targets(
     missing = missing_mask(targets)
     if missing.any():
         n_missing = int(missing.reshape(len(targets), -1).any(1).sum())
+        windows = name.replace("y", "X")
         raise ValueError(
             f"Input {name} contains NaN or None in {n_missing} of {len(targets)} samples, which"
-            f" {owner} cannot learn from: leave them out of X and {name}, for example by"
-            f" X[np.isfinite({name})]."
+            f" {owner} cannot learn from: leave these samples out of {windows} and {name}."
         )
     try:
         if targets.dtype.kind not in "fiubO":
@@ -236,6 +238,9 @@ def class_weights(
     if isinstance(class_weight, str) and class_weight == "balanced":
         counts = np.bincount(y, weights=weight, minlength=len(classes))
         return counts.sum() / (len(classes) * counts)
+    if isinstance(class_weight, Mapping):
+        for label, value in class_weight.items():
+            check_real(f"class_weight[{label!r}]", value, example=1.0)
     return compute_class_weight(class_weight, classes=classes, y=classes[y])
 
 

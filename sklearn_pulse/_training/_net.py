@@ -18,6 +18,7 @@ from ._draws import OwnDraws
 from ._gradients import SharedGradients
 from ._iterator import Batch, BatchIterator
 from ._monitors import check_recorded, counts_validations, skip_validation
+from ._torch_state import own_torch_state
 
 _OF_A_TRAINING = ("share", "_gradients")
 
@@ -93,7 +94,7 @@ class SSLNet(NeuralNet):
 
     def initialize(self) -> SSLNet:
         """Build every component; weights depend on the seed alone, whatever ran before."""
-        with OwnDraws(self.seed):
+        with own_torch_state(), OwnDraws(self.seed):
             return super().initialize()
 
     def torch_compile(self, module: nn.Module, name: str) -> nn.Module:
@@ -185,10 +186,9 @@ class SSLNet(NeuralNet):
         return {"loss": loss if self.share is None else self.share.total(loss), "y_pred": None}
 
     def autocast(self) -> contextlib.AbstractContextManager[Any]:
-        """Return the autocast to bfloat16, or a context without effect for float32."""
-        if self.precision == "float32":
-            return contextlib.nullcontext()
-        return torch.autocast(torch.device(self.device).type, dtype=torch.bfloat16)
+        """Return the autocast to bfloat16, or none for float32, whatever the caller has set."""
+        is_half = self.precision != "float32"
+        return torch.autocast(torch.device(self.device).type, torch.bfloat16, enabled=is_half)
 
     def _loss(self, batch: Batch, compute: Callable[..., Tensor]) -> Tensor:
         with self.autocast():

@@ -35,6 +35,7 @@ from .._training._callbacks import SelectWeights
 from .._training._device import memory_errors, resolve_device
 from .._training._net import SSLNet
 from .._training._progress import CallbackSupportMixin
+from .._training._torch_state import own_torch_state
 from .._warnings import warn_user
 from ..objectives._base import Objective
 from ._docstrings import complete_docstring
@@ -365,7 +366,8 @@ class WindowEmbedder(
             callbacks = [("select_weights", selection)]
         settings = self._restored_settings()
         net = self._build_net(seed=0, verbose=0, callbacks=callbacks, **settings)
-        check_sizes(lambda: net.module(**net.get_params_for("module")), weights)
+        with own_torch_state():
+            check_sizes(lambda: net.module(**net.get_params_for("module")), weights)
         net.initialize()
         net.module_.load_state_dict(weights)
         check_finite(net.module_.named_parameters())

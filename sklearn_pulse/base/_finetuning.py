@@ -15,7 +15,7 @@ from torch.optim.lr_scheduler import ExponentialLR
 
 from .._data._batches import WindowBatches
 from .._parameters import check_integer, check_option, check_real, default_of
-from .._signals import same_rate
+from .._signals import compare, noted
 from ..objectives import Source
 from ._encoder import WindowEmbedder
 from ._labeled import LabeledEmbedder
@@ -82,6 +82,7 @@ class FineTuner(LabeledEmbedder):
 
     pretrained: Any
     freeze_epochs: int
+    _pretrained: WindowEmbedder | None = None  # as it was at `fit`, whatever becomes of it later
     lr_decay: float
     input_layout_: str
 
@@ -95,10 +96,11 @@ class FineTuner(LabeledEmbedder):
 
     def _load_source(self, pretrained: WindowEmbedder | None, n_timesteps: int) -> Source | None:
         self._variable_length, self._n_timesteps_before = True, 0
+        self._pretrained = copy.copy(pretrained)  # which another fit gives another net
         if pretrained is None:
             return None
         self._check_encoder_params(pretrained)
-        self._check_rate(pretrained)
+        self._check_signals(pretrained)
         fitted = pretrained.n_timesteps_in_
         self._variable_length = pretrained._variable_length
         if not self._variable_length and n_timesteps != fitted:
@@ -126,15 +128,12 @@ class FineTuner(LabeledEmbedder):
                     " pretrained=None to train a new encoder."
                 )
 
-    def _check_rate(self, transformer: WindowEmbedder) -> None:
-        """Raise if the encoder is known to have learnt from another sampling rate."""
-        rate, fitted = self.sampling_rate_in_, transformer.sampling_rate_in_
-        if not same_rate(rate, fitted):
-            raise ValueError(
-                f"X is sampled at {rate:g} Hz, but the pretrained {type(transformer).__name__} was"
-                f" fitted on {fitted:g} Hz: resample X by sklearn_pulse.preprocessing.Resampler("
-                f"from_rate={rate:g}, to_rate={fitted:g})."
-            )
+    def _check_signals(self, transformer: WindowEmbedder) -> None:
+        """Raise if the encoder is known to have learnt from another rate or order of channels."""
+        given, fitted = noted(self), noted(transformer)
+        if set(given.channel_names or ()) != set(fitted.channel_names or ()):
+            given = given._replace(channel_names=None)  # a map is learnt from other channels
+        compare(given, fitted, f"the pretrained {type(transformer).__name__}")
 
     @property
     def _layout(self) -> str:
@@ -171,11 +170,11 @@ class FineTuner(LabeledEmbedder):
         return [("lr_scheduler", decay)]
 
     def _held(self) -> dict[str, Any]:
-        pretrained = self._load_pretrained()
-        return {} if pretrained is None else {"pretrained": pretrained}
+        return {} if self._pretrained is None else {"pretrained": self._pretrained}
 
     def _hold(self, name: str, transformer: Any) -> None:
         self.pretrained = FrozenEstimator(transformer)
+        self._pretrained = transformer
 
 
 def _fitted_transformer(pretrained: Any) -> WindowEmbedder:

@@ -17,7 +17,7 @@ from .._parameters import check_integer
 from .._threads import threads
 from ..objectives import Source
 from ._encoder import WindowEmbedder
-from ._training import FitData, Parts, TrainedEmbedder
+from ._training import FitData, Parts, TrainedEmbedder, errors_of
 
 _HEAD_BLOCK = 256  # rows that the head reads at a time
 
@@ -187,9 +187,10 @@ class LabeledEmbedder(TrainedEmbedder):
             ) from error
 
     def _check_validation(self, X_val: ArrayLike, y_val: ArrayLike) -> LabeledWindows:
-        windows = check_windows(self, X_val, reset=False, layout=self._layout)
+        with errors_of("X_val"):
+            windows = check_windows(self, X_val, reset=False, layout=self._layout)
+            windows.scan()
         self._check_validation_length(windows.n_timesteps)
-        windows.scan()
         y = self._check_y_val(y_val, windows.n_samples)
         return LabeledWindows(windows, np.arange(len(y)), y, np.ones(len(y)))
 
@@ -198,9 +199,10 @@ class LabeledEmbedder(TrainedEmbedder):
     def _head_output(self, embedding: NDArray[np.float32]) -> NDArray[np.float64]:
         """Run the head over blocks of one shape, so that no row depends on the others."""
         device = torch.device(self.net_.device)
-        block = torch.zeros(_HEAD_BLOCK, embedding.shape[1], device=device)
+        block = torch.zeros(_HEAD_BLOCK, embedding.shape[1], dtype=torch.float32, device=device)
         rows = []
-        with threads(self.num_threads), torch.inference_mode():
+        without_cast = torch.autocast(device.type, enabled=False)
+        with threads(self.num_threads), torch.inference_mode(), without_cast:
             for start in range(0, len(embedding), _HEAD_BLOCK):
                 some = torch.from_numpy(embedding[start : start + _HEAD_BLOCK])
                 block[: len(some)] = some.to(device)

@@ -15,7 +15,7 @@ from .._training._device import resolve_device
 from .._training._progress import with_callbacks
 from .._warnings import warn_user
 from ._encoder import BaseEncoderTransformer
-from ._training import FitData, Parts, TrainedEmbedder
+from ._training import FitData, Parts, TrainedEmbedder, errors_of
 
 
 class BaseSSLTransformer(TrainedEmbedder, BaseEncoderTransformer):
@@ -80,10 +80,16 @@ class BaseSSLTransformer(TrainedEmbedder, BaseEncoderTransformer):
                 _warn_of_shared_steps()
             held_out, usable_held_out = windows, usable
         else:
-            held_out = self._check_samples(data.X_val, data.y_val, None, reset=False)
+            with errors_of("X_val"):
+                held_out = self._check_samples(data.X_val, data.y_val, None, reset=False)
+                usable_held_out = held_out.scan()
             self._check_validation_length(held_out.n_timesteps)
+            if held_out.n_timesteps == 1 < windows.n_timesteps:
+                raise ValueError(
+                    "X_val has windows of one time step, which leave nothing to predict: pass"
+                    " windows as long as those of X."
+                )
             train, valid = np.arange(windows.n_samples), np.arange(held_out.n_samples)
-            usable_held_out = held_out.scan()
         training = self._batches(windows, windows.numbers(train, usable))
         if len(training) < self._min_batch_size:
             raise ValueError(
@@ -91,6 +97,11 @@ class BaseSSLTransformer(TrainedEmbedder, BaseEncoderTransformer):
                 f" few: pass at least {self._min_batch_size} for training."
             )
         validation = self._batches(held_out, held_out.numbers(valid, usable_held_out))
+        if data.X_val is not None and len(validation) < self._min_batch_size:
+            raise ValueError(
+                f"{type(self).__name__} contrasts windows, so n_samples={len(validation)} of X_val"
+                f" is too few: pass at least {self._min_batch_size} for validation."
+            )
         # Skip validation when there are too few windows to contrast.
         parts = Parts(training, validation if len(validation) >= self._min_batch_size else None)
         self._check_parts(parts)

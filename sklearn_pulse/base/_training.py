@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
@@ -30,6 +30,7 @@ from .._parameters import (
     check_schedule,
 )
 from .._share import Share
+from .._signals import Signals, compare, noted
 from .._threads import threads
 from .._training._callback_state import callbacks_fingerprint
 from .._training._callbacks import (
@@ -56,6 +57,7 @@ from .._training._processes import (
 )
 from .._training._progress import ReportEpochs
 from .._training._schedules import one_cycle
+from .._training._torch_state import own_torch_state
 from .._training._user_callbacks import (
     check_callbacks,
     check_clones,
@@ -89,6 +91,25 @@ _FLOAT32 = np.finfo(np.float32)
 _HUNGRY = ("batch_size", "n_crops", "embedding_dim", "encoder_hidden_dim", "gru_hidden_dim")
 
 Callbacks = list[tuple[str, Callback] | Callback]
+
+
+@contextlib.contextmanager
+def errors_of(name: str) -> Iterator[None]:
+    """Let errors about the input, which call it X, begin with the name of the argument.
+
+    Examples
+    --------
+    >>> with errors_of("X_val"):
+    ...     raise ValueError("X has 1 channels.")
+    Traceback (most recent call last):
+    ...
+    ValueError: X_val: X has 1 channels.
+    """
+    try:
+        yield
+    except (TypeError, ValueError) as error:
+        kind = TypeError if isinstance(error, TypeError) else ValueError
+        raise kind(f"{name}: {error}") from error
 
 
 class FitData(NamedTuple):
@@ -267,12 +288,15 @@ class TrainedEmbedder(WindowEmbedder):
         share, context = self._join_others(), None
         if share is None or share.is_first:
             context = self._init_callback_context(max_subtasks=n_epochs)
-        with unchanged_on_failure(self), among_others(share):
+        with unchanged_on_failure(self), among_others(share), own_torch_state():
             self._check_params()
             seed = self._draw_seed()
             if share is not None and self.random_state is None:
                 seed = share.of_first(seed)
+            goes_on = self.warm_start and "sampling_rate_in_" in vars(self)
+            earlier = noted(self) if goes_on else Signals()
             parts = self._prepare(data, seed)
+            compare(noted(self), earlier, type(self).__name__)
             warn_of_scale(parts.train.windows, parts.train.index)
             callbacks = self._callbacks(parts.train, parts.valid)
             seen = {"X": data.X, "y": data.y}  # by scikit-learn's callbacks

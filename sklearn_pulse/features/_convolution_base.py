@@ -75,7 +75,7 @@ class BaseConvolutionTransformer(BaseFeatureTransformer):
             # Kernels of PyTorch round differently for different shapes; zeros fill up the
             # last rows, so that a row does not depend on the number of rows.
             seen = None if observed is None else _filled(observed, size)
-            with torch.inference_mode():
+            with torch.inference_mode(), torch.autocast(device.type, enabled=False):
                 features[rows] = self._convolutions(_filled(x, size), seen)[: len(x)].cpu().numpy()
 
         with threads(self.num_threads):

@@ -337,7 +337,8 @@ def _quantiles_of_outputs(
     biases = np.zeros(quantiles.shape, dtype=np.float32)
     for kernel, own in enumerate(biases):
         row = slice(kernel, kernel + 1)
-        outputs = convolve(signal[row], weights[row], dilation)[0, 0].numpy()
+        with torch.autocast("cpu", enabled=False):
+            outputs = convolve(signal[row], weights[row], dilation)[0, 0].numpy()
         if seen is not None:
             outputs = outputs[seen[kernel].numpy()]
         if len(outputs):

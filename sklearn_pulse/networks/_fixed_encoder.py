@@ -57,7 +57,7 @@ class FixedEncoder(Encoder):
         if observed is not None:
             missing = ~observed & observed.any(1, keepdims=True)
             x = np.where(missing[..., None], np.float32(np.nan), x)
-        return np.asarray(self.transform(x), dtype=np.float32)
+        return np.array(self.transform(x), dtype=np.float32)  # a frame's values are read-only
 
     def forward(self, x: Tensor, observed: Tensor | None = None) -> Tensor:
         """Compute the features of windows.

@@ -12,6 +12,7 @@ from ._pulse import WINDOWS as PULSE_WINDOWS
 PARAMS: Presets = {
     dataset: {name: value for name, value in params.items() if name != "n_crops"}
     for dataset, params in PULSE.items()
+    if dataset != "strong"  # which embeds by fixed features
 } | {
     "synthetic": {
         "max_epochs": 200,
