@@ -25,10 +25,12 @@ class _Limit(NamedTuple):
 
 
 _limits: list[_Limit] = []  # of all threads, while they last
-_LOCK = threading.Lock()
+TORCH_LOCK = threading.Lock()  # of the settings that torch has once per process
 if hasattr(os, "register_at_fork"):  # a child forked by one thread would wait for the others
     os.register_at_fork(
-        before=_LOCK.acquire, after_in_parent=_LOCK.release, after_in_child=_LOCK.release
+        before=TORCH_LOCK.acquire,
+        after_in_parent=TORCH_LOCK.release,
+        after_in_child=TORCH_LOCK.release,
     )
 
 
@@ -38,14 +40,14 @@ def threads(number: int | None) -> Iterator[None]:
     if number is None:
         yield
         return
-    with _LOCK:
+    with TORCH_LOCK:
         limit = _Limit(threading.get_ident(), number, _threads_before())
         _limits.append(limit)
         torch.set_num_threads(number)
     try:
         yield
     finally:
-        with _LOCK:
+        with TORCH_LOCK:
             _limits.remove(limit)
             torch.set_num_threads(limit.before)
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import contextlib
-import threading
 from collections.abc import Iterator
 
 import torch
 
-_LOCK = threading.Lock()
+from .._threads import TORCH_LOCK
+
 _before: list[torch.dtype] = []  # default dtype of the process; one entry per thread that is inside
 
 
@@ -24,7 +24,7 @@ def own_torch_state() -> Iterator[None]:
     ...     torch.zeros(1, requires_grad=True).sum().requires_grad
     True
     """
-    with _LOCK:
+    with TORCH_LOCK:
         _before.append(torch.get_default_dtype() if not _before else _before[0])
         torch.set_default_dtype(torch.float32)
     try:
@@ -35,7 +35,7 @@ def own_torch_state() -> Iterator[None]:
                 stack.enter_context(torch.autocast(device, enabled=False))
             yield
     finally:
-        with _LOCK:
+        with TORCH_LOCK:
             before = _before.pop()
             if not _before:
                 torch.set_default_dtype(before)
