@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, closing, nullcontext
 from typing import Any
 
 import numpy as np
@@ -333,8 +333,8 @@ class CrossPredictionTransformer(BaseFeatureTransformer):
             (index[with_neighbour(piece, paired.follows)], paired.part(piece))
             for piece in pieces_of(len(index))
         ]
-        sums = self._sums(run, sums_of_recordings, [windows], index, calls)
-        moments = recording_moments(sums, paired)
+        with closing(self._sums(run, sums_of_recordings, [windows], index, calls)) as sums:
+            moments = recording_moments(sums, paired)
         self.n_pairs_ = int(paired.follows.sum())
         self.kappa_ = share_of_change(moments)
         self.alpha_ = _automatic(self.kappa_) if self.alpha == "auto" else float(self.alpha)
@@ -368,8 +368,8 @@ class CrossPredictionTransformer(BaseFeatureTransformer):
         n = len(index)
         fold = fold_of_pairs(recording, np.ones(n, dtype=bool))
         calls = [(index[piece], fold[piece]) for piece in pieces_of(n)]
-        sums = self._sums(run, sums_of_halves, [windows, *halves], index, calls)
-        moments = half_moments(sums, n, float(self.rho))
+        with closing(self._sums(run, sums_of_halves, [windows, *halves], index, calls)) as sums:
+            moments = half_moments(sums, n, float(self.rho))
         self.n_pairs_ = n if halves else 0
         self.kappa_, self.alpha_ = float("nan"), 0.0
         self._set_map(moments.variance, moments.shared, moments.variance, moments.predictors)
@@ -381,7 +381,7 @@ class CrossPredictionTransformer(BaseFeatureTransformer):
         parts: Sequence[CheckedWindows | PartOfWindows],
         index: NDArray[np.intp],
         calls: Sequence[tuple[NDArray[np.intp], Any]],
-    ) -> Iterator[Sums]:
+    ) -> Generator[Sums, None, None]:
         """Fit a stack on each part of the windows, and yield the sums over pieces of `index`.
 
         The first stack becomes that of the transformer. The features of a sample that holds all
@@ -400,9 +400,11 @@ class CrossPredictionTransformer(BaseFeatureTransformer):
         shown = progress_bar("cross-prediction", len(index), "window")
         with shown if self.verbose else nullcontext(lambda n: None) as advance:
             pieces = pieces_of(len(index))
-            for piece, sums in zip(pieces, run(function, [views], calls), strict=True):
-                advance(piece.stop - piece.start)
-                yield sums
+            # Dask and joblib are set back whatever happens.
+            with closing(run(function, [views], calls)) as results:
+                for piece, sums in zip(pieces, results, strict=True):
+                    advance(piece.stop - piece.start)
+                    yield sums
 
     def _new_stack(self, n_components: int) -> FeatureStack:
         """Return the unfitted stack of blocks."""

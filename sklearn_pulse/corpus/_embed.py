@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from contextlib import nullcontext
+from contextlib import closing, nullcontext
 from typing import Any
 
 import numpy as np
@@ -40,7 +40,8 @@ def embed_dataset(
     ----------
     transformer : estimator
         A fitted transformer or pipeline. Rows must not depend on each other, as those of this
-        package do not; then the embeddings have the bits of ``transformer.transform``.
+        package do not, but for ``WindowScaler(per="recording")``: apply this step to lazy windows
+        first, and embed what it returns. The embeddings have the bits of ``transformer.transform``.
     source : path-like, dask.array.Array, ndarray or LazyWindows
         The windows: a Dask array or an array, of the shapes that the transformer takes; lazy
         windows; or a folder with a file ``*.npy`` per recording, of shape (n_timesteps, n_channels)
@@ -94,7 +95,9 @@ def embed_dataset(
     eight windows. Values that changed in other windows are not noticed.
 
     A chunk counts as complete once it is written and its mark in ``done`` is set. A chunk that a
-    kill has left half written has no mark, and is written again.
+    kill has left half written has no mark, and is written again. One process at a time fills a
+    sink, with workers as many as it likes; a second one may lose marks, and some chunks are then
+    embedded twice.
 
     Examples
     --------
@@ -131,9 +134,8 @@ def embed_dataset(
         ordered=False,
     )
     size, done = int(group["embedding"].chunks[0]), group["done"]
-    with (
-        progress_bar("embedding", n_left, "window") if verbose else nullcontext(_silent) as advance
-    ):
+    shown = progress_bar("embedding", n_left, "window") if verbose else nullcontext(_silent)
+    with closing(results), shown as advance:  # joblib and Dask are set back whatever happens
         for first, last in results:
             done[first // size] = True
             advance(last - first)

@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .._parameters import check_path
+
 _FORMAT = "sklearn_pulse.corpus 1"
 _MARKS = 1024  # of chunks, in a file
 _NAMES = ("done", "embedding", "recording", "sample", "start")
@@ -47,6 +49,7 @@ def open_sink(sink: Any) -> Any:
         return sink
     if not isinstance(sink, str | os.PathLike):
         raise TypeError(f"sink must be a path or a zarr.Group, got {type(sink).__name__}.")
+    check_path("sink", sink)
     return zarr.open_group(os.fspath(sink), mode="a")
 
 
@@ -149,8 +152,9 @@ def check_same(group: Any, fingerprint: str, embedded: NDArray[Any], chunk_size:
             f"sink was begun with another source, or its windows have changed. {remedy}"
         )
     before = group["sample"][:]
-    # Another processor may round otherwise; another transformer is further away.
-    near = 1e-3 * np.abs(before).max(initial=0.0)
+    # Another processor may round otherwise; another transformer is further away in some column.
+    largest = np.abs(before).max(axis=0, initial=0.0)
+    near = np.maximum(1e-3 * largest, 1e-6 * largest.max(initial=0.0))
     if before.shape != embedded.shape or not np.allclose(before, embedded, rtol=1e-3, atol=near):
         raise ValueError(
             "sink was begun with another transformer: a sample of the source has other embeddings."

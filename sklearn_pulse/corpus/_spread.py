@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from typing import Any
 
@@ -107,7 +107,7 @@ def spread(
     *,
     n_jobs: int | None = None,
     ordered: bool = True,
-) -> Iterator[Any]:
+) -> Generator[Any, None, None]:
     """Call a function many times; at most two calls per worker wait or run.
 
     Parameters

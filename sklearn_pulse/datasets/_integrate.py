@@ -47,13 +47,23 @@ def step_times(
     times : ndarray of shape (n_steps + 1,)
         Ascending times from 0 to ``t_end``.
 
+    Raises
+    ------
+    ValueError
+        If the precision at `t_end` is coarser than a step.
+
     Examples
     --------
     >>> step_times(0.25, 0.1, float)
     array([0.  , 0.1 , 0.2 , 0.25])
     """
-    # Rounding can shorten the accumulated time, so compute 1 % more steps than needed.
-    n_most = int(1.01 * t_end / dt) + 2
+    if np.spacing(np.asarray(t_end, dtype)) > dt:
+        raise ValueError(
+            f"time {t_end:g} is so late that {np.dtype(dtype)} cannot tell steps of {dt:g} apart:"
+            " make trajectories of fewer time steps."
+        )
+    # Rounding shortens the accumulated time by up to 2.4 % where steps are as short as its spacing.
+    n_most = int(1.03 * t_end / dt) + 2
     times: NDArray[np.floating[Any]] = np.cumsum(np.full(n_most, dt, dtype))
     inside = times[times < np.asarray(t_end, dtype)]
     return np.concatenate([[0], inside, [t_end]]).astype(dtype)

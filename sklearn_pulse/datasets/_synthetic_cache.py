@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import uuid
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Literal
@@ -67,7 +68,7 @@ class TrialStore:
         """Write a set of trials to a temporary file, then rename the file."""
         path = self.path(key)
         path.parent.mkdir(parents=True, exist_ok=True)
-        part = path.with_name(f"{path.name}.{os.getpid()}.part")
+        part = path.with_name(f"{path.name}.{uuid.uuid4().hex}.part")
         try:
             with open(part, "wb") as file:
                 np.save(file, trials)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
@@ -23,12 +23,13 @@ _MOST_PIECES = 1024  # the sums of a piece are larger than the windows of a smal
 Sums = TypeVar("Sums")
 Views = tuple[NDArray[np.float64], ...]
 # From a function, its shared arguments and its calls to the results, in the order of the calls.
-Run = Callable[[Callable[..., Any], Sequence[Any], Sequence[tuple[Any, ...]]], Iterable[Any]]
+Results = Generator[Any, None, None]
+Run = Callable[[Callable[..., Any], Sequence[Any], Sequence[tuple[Any, ...]]], Results]
 
 
 def in_turn(
     function: Callable[..., Sums], shared: Sequence[Any], calls: Sequence[tuple[Any, ...]]
-) -> Iterator[Sums]:
+) -> Results:
     """Call a function in this process, each time with the shared arguments first.
 
     Parameters

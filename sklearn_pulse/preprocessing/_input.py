@@ -12,6 +12,7 @@ from .._groups import nan_where_masked
 from .._warnings import warn_user
 from ..windows import LazyWindows
 from ..windows._bags import _is_series_list, _refuse_panel
+from ..windows._panel import check_frames
 from ..windows._recordings import has_own_layout, is_object_list
 from ._source import ArrayWindows, LazySource, RecordingList, WindowSource
 
@@ -87,6 +88,7 @@ def _check_recordings(X: Any, input_layout: str) -> list[NDArray[Any]]:
     channels = 0 if input_layout == "nct" else 1  # axis
     recordings: list[NDArray[Any]] = []
     n_channels = None
+    check_frames(X, "X")
     for i, source in enumerate(X):
         _refuse_panel(source)
         x = nan_where_masked(source)

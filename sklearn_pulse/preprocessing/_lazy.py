@@ -86,7 +86,8 @@ class MappedWindows(LazyWindows):
         ndarray of shape (n_selected, *shape[1:]), dtype float32
             The windows.
         """
-        rows = np.arange(len(self))[np.asarray(indices)]
+        indices = np.asarray(indices)
+        rows = np.arange(len(self))[indices if indices.size else indices.astype(np.intp)]
         x = as_float64(self.source.take(rows), self.channels_first)
         recording = None if self.recording is None else self.recording[rows]
         return as_float32(self.function(x, recording), self.channels_first)
@@ -132,7 +133,8 @@ class MappedWindows(LazyWindows):
         ):
             return np.asarray(self)[key]
         rows = np.arange(len(self))[first]
-        if np.ndim(rows) == 1 and all(keeps_all(part) for part in rest):
+        selects = np.ndim(rows) == 1 and all(keeps_all(part) for part in rest)
+        if selects and hasattr(self.source, "__getitem__"):
             recording = None if self.recording is None else self.recording[rows]
-            return self._of(self.source[rows], recording)  # type: ignore[index]
+            return self._of(self.source[rows], recording)
         return self.take(np.atleast_1d(rows))[(0 if np.ndim(rows) == 0 else slice(None), *rest)]

@@ -17,7 +17,7 @@ from .._parameters import check_option
 from .._tags import of_windows
 from .._warnings import warn_user
 from ._checks import check_grid
-from ._panel import has_multiindex, is_table
+from ._panel import check_frames, has_multiindex, is_table
 from ._recordings import channels_last, is_object_list
 
 
@@ -221,6 +221,7 @@ class SlidingWindows(TransformerMixin, BaseEstimator):
     def _check_series_list(self, X: Sequence[ArrayLike]) -> list[NDArray[np.float32]]:
         """Return each series of a list as a float32 array of shape (n_timesteps, n_channels)."""
         series: list[NDArray[np.float32]] = []
+        check_frames(X, "X")
         for i, source in enumerate(X):
             _refuse_panel(source)
             x = check_array(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 from tokenize import TokenError
 from typing import Any
@@ -10,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from .._parameters import check_option
+from .._parameters import check_option, check_path
 
 # Errors of numpy for a damaged or hostile file.
 DAMAGE = (
@@ -165,12 +166,26 @@ def open_recordings(
     ...     X.shape, np.asarray(X[:2]).shape
     ((8, 25, 3), (2, 25, 3))
     """
+    check_path("folder", folder)
     root = Path(folder)
     if not root.is_dir():
         raise NotADirectoryError(f"folder={str(folder)!r} is no folder: name one with .npy files.")
-    paths = sorted(root.rglob("*.npy"), key=lambda path: path.relative_to(root).parts)
+    paths = sorted(_files_below(root), key=lambda path: path.relative_to(root).parts)
     if not paths:
         raise ValueError(
             f"folder={str(folder)!r} holds no file *.npy: save each recording there by numpy.save."
         )
     return [RecordingFile(path, input_layout) for path in paths]
+
+
+def _files_below(root: Path) -> Iterator[Path]:
+    """Yield the files *.npy in a folder and below it, also where links lead, each folder once."""
+    seen = set()
+    for folder, subfolders, names in os.walk(root, followlinks=True):
+        subfolders.sort()
+        real = os.path.realpath(folder)
+        if real in seen:  # as where a link leads to a folder above it
+            subfolders.clear()
+        else:
+            seen.add(real)
+            yield from (Path(folder, name) for name in names if name.endswith(".npy"))

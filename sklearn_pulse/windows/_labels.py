@@ -66,6 +66,11 @@ def as_label_array(values: ArrayLike, name: str) -> NDArray[Any]:
         array = _unbox(array, name)
     if array.dtype.kind == "U":
         return array
+    if array.dtype.kind in "uf" and _beyond_int64(array.astype(np.float64)):
+        raise ValueError(
+            f"{name} holds numbers beyond 64-bit integers: number the classes, for example by"
+            f" numpy.unique({name}, return_inverse=True)[1]."
+        )
     if array.dtype.kind in "biu":
         return array.astype(np.int64)
     if array.dtype.kind == "f":
@@ -77,6 +82,11 @@ def as_label_array(values: ArrayLike, name: str) -> NDArray[Any]:
         f"integers), got dtype {array.dtype}; to repeat a continuous target of each recording, "
         "use target[windows.recording]."
     )
+
+
+def _beyond_int64(values: NDArray[np.float64]) -> bool:
+    """Return whether a finite number is none of a 64-bit integer."""
+    return bool((np.isfinite(values) & (abs(values) >= 2.0**63)).any())
 
 
 def _n_axes(values: Any, name: str) -> int:

@@ -106,15 +106,37 @@ def read_frames(frames: list[Any], name: str) -> Panel:
     ValueError
         If the frames name their channels differently, or a time index is irregular.
     """
-    channels = _names(frames[0])
-    for i, frame in enumerate(frames):
-        if _names(frame) != channels or frame.shape != (len(frame), frames[0].shape[1]):
+    check_frames(frames, name)
+    return Panel([frame.to_numpy() for frame in frames], None, _names(frames[0]))
+
+
+def check_frames(recordings: Iterable[Any], name: str) -> None:
+    """Raise unless the frames in a list have the same channels, and regular time indexes.
+
+    Parameters
+    ----------
+    recordings : list of array-like
+        The recordings, of which any may be frames.
+    name : str
+        Name of the list in error messages.
+
+    Raises
+    ------
+    ValueError
+        If the frames name their channels differently, or a time index is irregular.
+    """
+    frames = {i: x for i, x in enumerate(recordings) if hasattr(x, "columns")}
+    if not frames:
+        return
+    first, reference = next(iter(frames.items()))
+    channels = list(reference.columns)
+    for i, frame in frames.items():
+        if list(frame.columns) != channels:
             raise ValueError(
-                f"{name}[{i}] has the channels {list(frame.columns)} but {name}[0] has"
-                f" {list(frames[0].columns)}: give every frame the same columns, in one order."
+                f"{name}[{i}] has the channels {list(frame.columns)} but {name}[{first}] has"
+                f" {channels}: give every frame the same columns, in one order."
             )
-    _check_times((getattr(frame, "index", ()) for frame in frames), name, range(len(frames)))
-    return Panel([frame.to_numpy() for frame in frames], None, channels)
+    _check_times((getattr(frame, "index", ()) for frame in frames.values()), name, frames)
 
 
 def align(values: Any, panel: Any, name: str) -> Any:

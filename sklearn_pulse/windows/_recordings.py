@@ -11,7 +11,7 @@ from .._groups import nan_where_masked
 from .._parameters import check_option
 from .._warnings import warn_user
 from ._files import RecordingFile
-from ._panel import has_multiindex, is_panel_frame, is_table, read_frame, read_frames
+from ._panel import check_frames, has_multiindex, is_panel_frame, is_table, read_frame
 
 _LAYOUTS = ("ntc", "nct")
 _READINGS = (
@@ -157,8 +157,7 @@ def as_recordings(recordings: Any, input_layout: str = "ntc") -> list[NDArray[An
         arrays = [
             _as_recording(x, f"recordings[{i}]", input_layout) for i, x in enumerate(recordings)
         ]
-        if arrays and all(hasattr(x, "columns") for x in recordings):
-            read_frames(list(recordings), "recordings")
+        check_frames(recordings, "recordings")
     else:
         arrays = _split_recordings(_as_real_array(recordings, "recordings"), input_layout)
     if not arrays:
