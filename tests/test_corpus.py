@@ -1,5 +1,6 @@
 """Corpora are embedded chunk by chunk, resumably, with the bits of `transform`."""
 
+import contextlib
 import threading
 
 import joblib
@@ -9,12 +10,13 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import Ridge
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 from sklearn_pulse import CrossPredictionTransformer, RandomEncoderTransformer
 from sklearn_pulse.corpus import embed_dataset, fit_dataset
 from sklearn_pulse.corpus._spread import spread
 from sklearn_pulse.features import StatisticsTransformer
+from sklearn_pulse.preprocessing import WindowScaler
 from sklearn_pulse.windows import LazyWindows, sliding_windows
 from tests.helpers import SMALL, SMALL_ENCODER, make_windows
 
@@ -156,8 +158,77 @@ def test_another_run_is_refused(tmp_path):
         embed_dataset(STATISTICS, X, foreign)
 
 
+def test_a_transformer_is_known_by_every_feature(tmp_path):
+    """One feature near a million does not hide that another has changed."""
+    counts = 1e6 + 100 * X
+    embed_dataset(STATISTICS, counts, tmp_path / "z")
+    smoothed = make_pipeline(FunctionTransformer(smooth), STATISTICS)
+    before, after = (t.transform(counts) for t in (STATISTICS, smoothed))
+    assert np.abs(after - before).max() < 1e-3 * np.abs(before).max()
+    with pytest.raises(ValueError, match="begun with another transformer"):
+        embed_dataset(smoothed, counts, tmp_path / "z")
+    rounded = make_pipeline(STATISTICS, FunctionTransformer(lambda Z: Z * (1 + 1e-6)))
+    embed_dataset(rounded, counts, tmp_path / "z")
+
+
+def smooth(windows):
+    return (windows + np.roll(windows, 1, axis=1)) / 2
+
+
+@pytest.mark.filterwarnings("ignore:.*tasks which were still being processed:UserWarning")
+@pytest.mark.parametrize("interrupted", ["embed", "fit"])
+def test_an_interrupt_leaves_joblib_as_it_was(tmp_path, monkeypatch, interrupted):
+    """Even while the error, and with it the frames that it passed, is kept."""
+    distributed = pytest.importorskip("distributed")
+
+    def interrupt(*args, **kwargs):
+        @contextlib.contextmanager
+        def bar():
+            def advance(n):
+                raise KeyboardInterrupt
+
+            yield advance
+
+        return bar()
+
+    monkeypatch.setattr("sklearn_pulse._cross_prediction._SAMPLE", 10)
+    monkeypatch.setattr("sklearn_pulse.features._pieces._PIECE", 10)
+    for name in ("corpus._embed", "_cross_prediction"):
+        monkeypatch.setattr(f"sklearn_pulse.{name}.progress_bar", interrupt)
+    with distributed.Client(processes=False, dashboard_address=":0") as client:
+        before = type(joblib.parallel.get_active_backend()[0]), client.amm.running()
+        with pytest.raises(KeyboardInterrupt) as kept:
+            if interrupted == "embed":
+                embed_dataset(STATISTICS, X, tmp_path / "z", chunk_size=4, verbose=1)
+            else:
+                fit_dataset(CrossPredictionTransformer(**CLOSED_FORM, verbose=1), X)
+        assert kept.tb is not None
+        assert (type(joblib.parallel.get_active_backend()[0]), client.amm.running()) == before
+
+
+class TakenAlone(LazyWindows):
+    """Windows that a class of the user's own reads, which defines no selection."""
+
+    shape = X.shape
+
+    def take(self, indices):
+        return X[indices]
+
+
+def test_windows_of_an_own_class_are_preprocessed_and_embedded(tmp_path):
+    scaled = WindowScaler(per="window").fit_transform(TakenAlone())
+    expected = WindowScaler(per="window").fit_transform(X)
+    np.testing.assert_array_equal(scaled[3:6], expected[3:6])
+    assert scaled.take([]).shape == (0, *X.shape[1:])
+    group = embed_dataset(STATISTICS, scaled, tmp_path / "z", chunk_size=8)
+    np.testing.assert_array_equal(group["embedding"][:], STATISTICS.transform(expected))
+
+
 def test_refusals(tmp_path, folder):
     sink = tmp_path / "z"
+    for empty in ({"sink": ""}, {"source": "", "length": 16}):
+        with pytest.raises(ValueError, match="must be a path .*got ''"):
+            embed_dataset(**{"transformer": STATISTICS, "source": X, "sink": sink} | empty)
     with pytest.raises(ValueError, match="length is missing"):
         embed_dataset(STATISTICS, folder[0], sink)
     with pytest.raises(ValueError, match="length=16 is for a folder"):

@@ -200,6 +200,20 @@ def test_other_channels_are_refused(step):
         fitted.transform(np.zeros((1, 2, 40)))
 
 
+@pytest.mark.parametrize("step", [*STEPS, SlidingWindows(4)], ids=[*IDS, "bags"])
+def test_frames_have_the_same_columns_and_regular_times(step):
+    frame = pd.DataFrame(np.random.default_rng(0).normal(size=(80, 2)), columns=["ecg", "ppg"])
+    clone(step).fit([frame, frame])
+    for other in (frame[["ppg", "ecg"]], frame.rename(columns={"ppg": 0})):
+        with pytest.raises(ValueError, match=r"X\[1\] has the channels .*the same columns"):
+            clone(step).fit([frame, other])
+        with pytest.raises(ValueError, match=r"X\[2\] has the channels .*the same columns"):
+            clone(step).fit([frame, frame.to_numpy(), other])
+    times = pd.date_range("2026-01-01", periods=90, freq="s").delete(range(70, 80))
+    with pytest.raises(ValueError, match="X has an irregular time index in instance 1"):
+        clone(step).fit([frame.to_numpy(), frame.set_index(times)])
+
+
 @pytest.mark.parametrize("step", [WindowScaler, Resampler, BandpassFilter])
 def test_the_layout_is_checked(step):
     rates = {"rate": 64, "high": 20, "from_rate": 2, "to_rate": 1}

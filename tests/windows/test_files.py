@@ -2,6 +2,7 @@
 
 import pickle
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -102,7 +103,25 @@ def test_a_file_that_is_cut_short_is_named(tmp_path):
         open_recordings(tmp_path)
 
 
+def test_linked_folders_are_read_once(tmp_path):
+    people = tmp_path / "people"
+    (people / "anna").mkdir(parents=True)
+    np.save(people / "anna" / "a.npy", np.zeros((4, 1)))
+    study = tmp_path / "study"
+    study.mkdir()
+    np.save(study / "c.npy", np.zeros((4, 1)))
+    (study / "linked").symlink_to(people, target_is_directory=True)
+    (people / "around").symlink_to(study, target_is_directory=True)
+    found = [recording.path for recording in open_recordings(study)]
+    assert [path.relative_to(study).as_posix() for path in map(Path, found)] == [
+        "c.npy",
+        "linked/anna/a.npy",
+    ]
+
+
 def test_folders_without_recordings(tmp_path):
+    with pytest.raises(ValueError, match="folder must be a path .*got ''"):
+        open_recordings("")
     with pytest.raises(NotADirectoryError, match="name one with .npy files"):
         open_recordings(tmp_path / "missing")
     with pytest.raises(ValueError, match="holds no file"):

@@ -109,6 +109,8 @@ def test_string_labels_per_step():
         (3, r"pass \[y\]"),
         ([[[1], [1, 2]], [0] * 6], r"y\[0\] cannot be read"),
         (np.array([b"a", b"b"]), "y must hold class labels"),
+        (np.array([2**64 - 1, 3], np.uint64), "y holds numbers beyond 64-bit integers"),
+        ([1e19, 2e19], "y holds numbers beyond 64-bit integers"),
     ],
 )
 def test_unusable_labels(y, message):
