@@ -22,8 +22,8 @@ _MOST_PIECES = 1024  # the sums of a piece are larger than the windows of a smal
 
 Sums = TypeVar("Sums")
 Views = tuple[NDArray[np.float64], ...]
-# From a function, its shared arguments and its calls to the results, in the order of the calls.
 Results = Generator[Any, None, None]
+# From a function, its shared arguments and its calls to the results, in the order of the calls.
 Run = Callable[[Callable[..., Any], Sequence[Any], Sequence[tuple[Any, ...]]], Results]
 
 
