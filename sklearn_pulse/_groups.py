@@ -32,7 +32,7 @@ def check_groups(
     Raises
     ------
     ValueError
-        If `groups` has another shape, or a group is missing (None, NaN or NaT).
+        If `groups` has another shape, or a group is missing (None, NaN, NaT or masked).
 
     Examples
     --------
@@ -60,7 +60,7 @@ def check_groups(
 
 
 def missing_mask(values: Any) -> NDArray[np.bool_]:
-    """Return which entries are missing: None, NaN, NaT or pandas' NA.
+    """Return which entries are missing: None, NaN, NaT, pandas' NA, or masked.
 
     Parameters
     ----------
@@ -78,6 +78,8 @@ def missing_mask(values: Any) -> NDArray[np.bool_]:
     >>> missing_mask(["a", None, float("nan")])
     array([False,  True,  True])
     """
+    if isinstance(values, np.ma.MaskedArray):
+        return np.ma.getmaskarray(values) | missing_mask(values.data)
     values = np.asarray(values, dtype=object if isinstance(values, list | tuple) else None)
     if values.dtype != object:
         return np.asarray(values != values)
@@ -89,22 +91,29 @@ def nan_where_masked(values: Any) -> Any:
 
     Parameters
     ----------
-    values : masked array or object
-        Real numbers if it is a masked array.
+    values : masked array, Dask array or object
+        Real numbers if it is an array of either kind.
 
     Returns
     -------
-    ndarray or object
-        `values` itself, unless it is a masked array.
+    ndarray, Dask array or object
+        `values` itself if it is neither. Of a Dask array nothing is computed.
 
     Examples
     --------
     >>> nan_where_masked(np.ma.masked_equal([1, 2], 2))
     array([ 1., nan])
     """
+    if is_dask(values):
+        return values.map_blocks(nan_where_masked)
     if not isinstance(values, np.ma.MaskedArray):
         return values
     return np.ma.filled(values.astype(np.promote_types(values.dtype, np.float32)), np.nan)
+
+
+def is_dask(values: Any) -> bool:
+    """Return whether values are a Dask array, without importing Dask."""
+    return type(values).__module__.startswith("dask.array") and hasattr(values, "dask")
 
 
 def _is_missing(value: Any) -> bool:

@@ -13,7 +13,7 @@ from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight
 
-from .._groups import missing_mask
+from .._groups import missing_mask, nan_where_masked
 from .._parameters import check_real
 
 _WRAPPER = "sklearn_pulse.evaluation.LabeledSubsetClassifier"
@@ -111,7 +111,7 @@ def check_targets(
     array([1., 2.])
     """
     _check_given(y, owner, name)
-    targets = np.asarray(y)
+    targets = np.asarray(nan_where_masked(y))
     if targets.ndim not in (1, 2) or targets.shape[1:] == (0,):
         raise ValueError(
             f"{name} has shape {targets.shape}: pass one target per sample, shape (n_samples,), or"
@@ -258,7 +258,7 @@ def labeled_mask(
     caller : str
         Name of the class that needs the labels, for the error message.
     allow_missing : bool, default=False
-        Whether a row whose label is missing (None or NaN) is unlabelled too.
+        Whether a row whose label is missing (None, NaN or masked) is unlabelled too.
 
     Returns
     -------
@@ -292,7 +292,7 @@ def labeled_mask(
         raise ValueError(
             f"y must hold one label per row, shape (n_samples,); got shape {values.shape}."
         )
-    missing = missing_mask(values)
+    missing = missing_mask(y).reshape(values.shape)
     if missing.any() and not allow_missing:
         mark = -1 if unlabeled_label is None else unlabeled_label
         raise ValueError(

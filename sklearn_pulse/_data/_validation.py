@@ -445,6 +445,8 @@ def as_numeric_array(X: Any) -> Any:
     _refuse_panel_frames(X)
     if is_object_list(X):  # which a list of recordings becomes, for example in a splitter
         X = list(X)
+    # Numpy drops the masks of arrays in a list, and of a Dask array's blocks.
+    X = [nan_where_masked(x) for x in X] if isinstance(X, list | tuple) else nan_where_masked(X)
     try:
         data = np.asanyarray(X)
     except ValueError as error:
@@ -453,7 +455,7 @@ def as_numeric_array(X: Any) -> Any:
             " sklearn_pulse.windows.sliding_windows(X, length, stride), or pad them with NaN, as"
             " sklearn_pulse.panel does."
         ) from error
-    return nan_where_masked(_as_real(data))
+    return _as_real(data)
 
 
 def _refuse_panel_frames(X: Any) -> None:

@@ -9,7 +9,8 @@ from typing import Any
 from numpy.typing import ArrayLike
 
 from .._cross_prediction import CrossPredictionTransformer
-from ._source import DaskWindows, as_source, is_dask
+from .._groups import is_dask
+from ._source import DaskWindows, as_source
 from ._spread import spread
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from .._groups import is_dask, nan_where_masked
 from .._parameters import check_option
 from ..windows import LazyWindows, RecordingFile, RecordingWindows, open_recordings, sliding_windows
 
@@ -73,11 +74,6 @@ class DaskWindows(LazyWindows):
         return None if infinite else np.asarray(observed)
 
 
-def is_dask(source: Any) -> bool:
-    """Return whether a source is a Dask array, without importing Dask."""
-    return type(source).__module__.startswith("dask.array") and hasattr(source, "dask")
-
-
 def as_source(
     source: Any, length: int | None = None, stride: int | None = None, input_layout: str = "ntc"
 ) -> Any:
@@ -126,6 +122,7 @@ def as_source(
             raise ValueError(
                 "source is a Dask array of unknown shape: call source.compute_chunk_sizes() first."
             )
+        source = nan_where_masked(source)
     elif not isinstance(source, np.ndarray | LazyWindows):
         raise TypeError(
             "source must be a folder, a Dask array, an array or lazy windows, got"

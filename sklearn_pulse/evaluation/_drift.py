@@ -11,7 +11,7 @@ from sklearn.metrics import pairwise_distances_chunked
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils import Bunch, check_array, check_random_state
 
-from .._groups import check_groups
+from .._groups import check_groups, nan_where_masked
 from .._parameters import check_integer, check_real, check_seed
 from ._scoring import before_last_step
 
@@ -262,7 +262,7 @@ def score_drift(reference: ArrayLike, new: ArrayLike, coverage: float = 0.95) ->
     check_coverage(coverage)
     tables = []
     for name, scores, least in (("reference", reference, 2), ("new", new, 1)):
-        scores = np.asarray(scores)
+        scores = np.asanyarray(scores)
         scores = scores[:, np.newaxis] if scores.ndim == 1 else scores
         tables.append(_table(scores, name, least))
     first, second = tables
@@ -284,7 +284,7 @@ def check_coverage(coverage: Any) -> None:
 def _table(values: Any, name: str, ensure_min_samples: int = 2) -> NDArray[np.float64]:
     """Return a table of finite numbers of one row per window."""
     return check_array(
-        values, dtype=np.float64, ensure_min_samples=ensure_min_samples, input_name=name
+        nan_where_masked(values), dtype=np.float64, ensure_min_samples=ensure_min_samples, input_name=name
     )
 
 

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .._data._validation import CheckedWindows
+from .._groups import missing_mask
 
 
 def check_start(start: ArrayLike | None, windows: CheckedWindows) -> NDArray[Any]:
@@ -40,7 +41,9 @@ def check_start(start: ArrayLike | None, windows: CheckedWindows) -> NDArray[Any
             f" {times.shape} and dtype {times.dtype}: pass numbers, or datetime64 without a time"
             " zone."
         )
-    unknown = np.isnat(times) if times.dtype.kind in "mM" else ~np.isfinite(times)
+    unknown = missing_mask(start)
+    if times.dtype.kind == "f":
+        unknown |= np.isinf(times)
     if unknown.any():
         raise ValueError(
             f"start is unknown or infinite for {int(unknown.sum())} windows: pass the time of every"

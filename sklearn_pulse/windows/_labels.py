@@ -9,6 +9,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from .._groups import nan_where_masked
 from .._parameters import check_option, check_real
 
 UNLABELED = -1
@@ -42,7 +43,8 @@ def as_label_array(values: ArrayLike, name: str) -> NDArray[Any]:
     Parameters
     ----------
     values : array-like of shape (n_labels,)
-        Integers, booleans, strings, or floats that are whole numbers or NaN. NaN becomes -1.
+        Integers, booleans, strings, or floats that are whole numbers or NaN. NaN becomes -1, and
+        so do masked entries.
     name : str
         Name of the values in error messages.
 
@@ -61,7 +63,9 @@ def as_label_array(values: ArrayLike, name: str) -> NDArray[Any]:
     >>> as_label_array([2.0, float("nan")], "y")
     array([ 2, -1])
     """
-    array = np.asarray(values)
+    if isinstance(values, np.ma.MaskedArray) and values.dtype.kind not in "biuf":
+        values = values.astype(object)  # so that NaN fits in
+    array = np.asarray(nan_where_masked(values))
     if array.dtype.kind == "O":
         array = _unbox(array, name)
     if array.dtype.kind == "U":
@@ -101,7 +105,7 @@ def _as_entries(y: Any) -> list[Any]:
     """Return the entries of `y`, one per recording."""
     if isinstance(y, (list, tuple)):
         return list(y)
-    array = np.asarray(y)
+    array = np.asanyarray(y)
     if array.ndim == 0:
         raise ValueError(
             f"y must be None, one label per recording or one sequence of labels per recording, "
