@@ -280,13 +280,34 @@ def test_parameters(params, message):
         (list("abcdef"), "start must hold one number or time per window"),
         ([0, 1, 2, np.nan, 4, np.inf], "start is unknown or infinite for 2 windows"),
         (np.array(["2026-01-01"] * 5 + ["NaT"], "datetime64[s]"), "unknown or infinite for 1 win"),
-        (pd.date_range("2026", periods=6, tz="UTC"), "pass numbers, or datetime64 without a time"),
+        (list(pd.date_range("2026", periods=6, tz="UTC")), "pass numbers, or datetime64 \\(of"),
     ],
 )
 def test_starts_that_do_not_fit(start, message):
     X, _ = make_windows(6, 16, 2)
     with pytest.raises(ValueError, match=message):
         CrossPredictionTransformer(**SMALL).fit(X, start=start)
+
+
+def _pairs(start, groups):
+    X = np.random.default_rng(0).normal(size=(len(start), 32, 2))
+    return CrossPredictionTransformer(**SMALL).fit(X, groups=groups, start=start).n_pairs_
+
+
+def test_each_recording_has_its_own_usual_distance():
+    """Recorders count their starts in steps of their own rate."""
+    slow, fast = 64 * np.arange(16), 256 * np.arange(8)
+    assert _pairs(np.r_[slow, fast], [0] * 16 + [1] * 8) == 15 + 7
+    gapped = slow[:8] + 4 * 64 * (np.arange(8) > 3)
+    assert _pairs(np.r_[gapped, 256 * np.arange(16)], [0] * 8 + [1] * 16) == 6 + 15
+    # a single step is compared with those of the others
+    assert _pairs(np.r_[slow, 0, 64, 0, 128], [0] * 16 + [1] * 2 + [2] * 2) == 15 + 1
+
+
+@pytest.mark.parametrize("as_series", [False, True])
+def test_a_change_of_clocks_is_no_gap(as_series):
+    times = pd.date_range("2026-10-25 00:30", periods=24, freq="15min", tz="Europe/Berlin")
+    assert _pairs(pd.Series(times) if as_series else times, np.zeros(24)) == 23
 
 
 def test_starts_as_times_and_of_bags():

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from sklearn_pulse import PulseTransformer, RandomEncoderTransformer
 from sklearn_pulse._data._validation import check_windows
 from sklearn_pulse.features import StatisticsTransformer
+from sklearn_pulse.preprocessing import BandpassFilter, Resampler, WindowScaler
 from sklearn_pulse.windows import random_windows, sliding_windows
 from tests.helpers import SMALL_ENCODER, SMALL_PULSE, make_windows
 
@@ -316,6 +317,13 @@ def test_a_recording_is_not_taken_for_a_table_of_windows(shape, warns):
     messages = [str(warning.message) for warning in caught]
     expected = f"X has the shape {shape[:2]} and is read as {shape[0]} univariate windows"
     assert [message.startswith(expected) for message in messages] == [True] * warns
+
+
+@pytest.mark.parametrize("step", [WindowScaler(), Resampler(100, 50), BandpassFilter(None, 20, 100)])
+def test_a_step_warns_of_a_recording_too(step):
+    recording = np.random.default_rng(0).normal(size=(5000, 6))
+    with pytest.warns(UserWarning, match=r"one recording of 6 channels"):
+        step.fit_transform(recording)
 
 
 def test_a_fit_warns_of_a_recording_and_transform_does_not():

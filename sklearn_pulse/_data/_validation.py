@@ -15,15 +15,13 @@ from .._groups import check_groups, nan_where_masked
 from .._signals import Signals, agreed, check_signals, compare, note, noted
 from .._warnings import warn_user
 from ..windows import LazyWindows
-from ..windows._recordings import is_object_list
+from ..windows._panel import check_frames
+from ..windows._recordings import is_object_list, warn_if_recording
 
 _BLOCK_ELEMENTS = 2**22  # values converted at a time, 16 MiB of float32
 
 # A table of so many rows, and so few and long columns, is likely one recording. The windows of no
 # univariate data set are that short: of the UCR archive's, the shortest have 15 steps.
-_SHORT_WINDOW = 14  # time steps
-_LONG_TABLE = 1000  # rows
-_LONG_COLUMN = 100  # rows per column
 
 _AXES = {
     "ntc": "(n_samples, n_timesteps, n_channels)",
@@ -401,7 +399,7 @@ def check_windows(
     if reset:
         _warn_if_transposed(windows)
         if is_table:
-            _warn_if_recording(*data.shape)
+            warn_if_recording(*data.shape)
         estimator._fitted_on_table = is_table
         estimator.n_timesteps_in_ = windows.n_timesteps
         estimator.n_channels_in_ = windows.n_channels
@@ -446,7 +444,10 @@ def as_numeric_array(X: Any) -> Any:
     if is_object_list(X):  # which a list of recordings becomes, for example in a splitter
         X = list(X)
     # Numpy drops the masks of arrays in a list, and of a Dask array's blocks.
-    X = [nan_where_masked(x) for x in X] if isinstance(X, list | tuple) else nan_where_masked(X)
+    if isinstance(X, list | tuple):
+        check_frames(X, "X")
+        X = [nan_where_masked(x) for x in X]
+    X = nan_where_masked(X)
     try:
         data = np.asanyarray(X)
     except ValueError as error:
@@ -521,17 +522,6 @@ def _warn_if_transposed(windows: CheckedWindows) -> None:
             f"X has more channels ({windows.n_channels}) than time steps ({windows.n_timesteps}) in"
             f" input_layout={input_layout!r}, {_AXES[input_layout]}; if its last two axes are the"
             f" other way round, set input_layout={other!r}."
-        )
-
-
-def _warn_if_recording(n_rows: int, n_columns: int) -> None:
-    """Warn of a table that looks like one recording, with a row per time step."""
-    if n_columns <= _SHORT_WINDOW and n_rows >= max(_LONG_TABLE, _LONG_COLUMN * n_columns):
-        warn_user(
-            f"X has the shape ({n_rows}, {n_columns}) and is read as {n_rows} univariate windows of"
-            f" {n_columns} time steps. If it is one recording of {n_columns} channels, cut it into"
-            " windows first: sklearn_pulse.windows.sliding_windows([X], length).X. If it is windows"
-            " indeed, pass X[:, :, None]."
         )
 
 

@@ -17,7 +17,8 @@ def check_start(start: ArrayLike | None, windows: CheckedWindows) -> NDArray[Any
     Parameters
     ----------
     start : array-like or None
-        Numbers or times, one per window; of shape (n_samples, n_windows) for bags.
+        Numbers or times, one per window; of shape (n_samples, n_windows) for bags. Times with a
+        zone are compared in UTC, so that a change of clocks opens no gap.
     windows : CheckedWindows
         The windows.
 
@@ -33,13 +34,15 @@ def check_start(start: ArrayLike | None, windows: CheckedWindows) -> NDArray[Any
     """
     if start is None:
         return windows.start
+    if getattr(getattr(start, "dtype", None), "tz", None) is not None:
+        start = np.asarray(start, dtype="datetime64[ns]")
     times = np.asarray(start)
     shape = (windows.n_samples, windows.n_windows)[: 1 + windows.is_bag]
     if times.shape != shape or times.dtype.kind not in "iufmM":
         raise ValueError(
             f"start must hold one number or time per window, shape {shape}, got shape"
-            f" {times.shape} and dtype {times.dtype}: pass numbers, or datetime64 without a time"
-            " zone."
+            f" {times.shape} and dtype {times.dtype}: pass numbers, or datetime64 (of"
+            " pandas.to_datetime(start, utc=True))."
         )
     unknown = missing_mask(start)
     if times.dtype.kind == "f":
@@ -76,7 +79,7 @@ def in_order(
         Their recordings, numbered from 0.
     follows : ndarray of bool of shape (n,)
         Whether a window is adjacent to the window before it: in the same recording, later, and at
-        most one and a half times the usual distance away.
+        most one and a half times as far away as is usual in the recording.
     """
     recording, times = windows.recording[usable], times[usable]
     order = np.lexsort((times, recording))
@@ -84,6 +87,25 @@ def in_order(
     same = np.diff(recording) == 0
     steps = np.diff(times[order])
     same &= steps > 0  # windows with the same start are copies, not neighbours
-    usual = np.median(steps[same]) if same.any() else 0.0
-    follows = np.concatenate([[False], same & (steps <= 1.5 * usual)])
+    follows = np.zeros(len(order), dtype=bool)
+    if same.any():
+        follows[1:] = same & (steps <= 1.5 * _usual(steps, same, recording[1:]))
     return usable[order], recording, follows
+
+
+def _usual(
+    steps: NDArray[Any], same: NDArray[np.bool_], recording: NDArray[np.intp]
+) -> NDArray[np.float64]:
+    """Return the median step of each step's recording, since recorders differ in their rate.
+
+    A recording with a single step takes the median of all.
+    """
+    inside, numbers = steps[same], recording[same]
+    counts = np.bincount(numbers, minlength=recording[-1] + 1)
+    ordered = inside[np.lexsort((inside, numbers))].astype(np.float64)
+    first = np.cumsum(counts) - counts
+    several = np.flatnonzero(counts > 1)
+    usual = np.full(len(counts), np.median(inside))
+    middle = [first[several] + (counts[several] - odd) // 2 for odd in (1, 0)]
+    usual[several] = (ordered[middle[0]] + ordered[middle[1]]) / 2
+    return usual[recording]

@@ -13,7 +13,7 @@ from .._warnings import warn_user
 from ..windows import LazyWindows
 from ..windows._bags import _is_series_list, _refuse_panel
 from ..windows._panel import check_frames
-from ..windows._recordings import has_own_layout, is_object_list
+from ..windows._recordings import has_own_layout, is_object_list, warn_if_recording
 from ._source import ArrayWindows, LazySource, RecordingList, WindowSource
 
 _OPTIONS: dict[str, Any] = {"dtype": "numeric", "ensure_all_finite": False}  # values: when read
@@ -51,11 +51,15 @@ def check_input(estimator: Any, X: Any, *, reset: bool) -> WindowSource:
     elif _is_series_list(X):
         windows = RecordingList(_check_recordings(X, layout), layout)
     else:
+        if isinstance(X, list | tuple):
+            check_frames(X, "X")  # Series have times too
         data = _check_windows(X)
         is_table = data.ndim == 2
         if is_table and (reset or estimator._fitted_on_table):
             frame = X if hasattr(X, "columns") else data
             validate_data(estimator, frame, reset=reset, skip_check_array=True)
+        if is_table and reset:
+            warn_if_recording(*data.shape)
         windows = ArrayWindows(data, layout)
     if reset:
         _warn_if_transposed(windows, layout)
@@ -92,7 +96,9 @@ def _check_recordings(X: Any, input_layout: str) -> list[NDArray[Any]]:
     for i, source in enumerate(X):
         _refuse_panel(source)
         x = nan_where_masked(source)
-        x = check_array(x, ensure_2d=False, input_name=f"X[{i}]", **_OPTIONS)
+        x = check_array(
+            x, ensure_2d=False, ensure_min_samples=0, input_name=f"X[{i}]", **_OPTIONS
+        )
         if input_layout == "nct" and has_own_layout(source):
             x = x.T
         n_own = 1 if x.ndim == 1 else x.shape[channels]

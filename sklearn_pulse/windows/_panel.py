@@ -45,6 +45,25 @@ def is_nested(frame: Any) -> bool:
     return hasattr(frame, "columns") and len(frame) > 0 and any(map(np.ndim, frame.iloc[0]))
 
 
+def table_values(table: Any) -> Any:
+    """Return the values of a frame or Series, with NaN for pandas' NA among numbers.
+
+    Anything else is returned as it is. pandas gives numbers of its own types, and of Arrow, as
+    objects.
+    """
+    if not hasattr(table, "to_numpy"):
+        return table
+    values = table.to_numpy()
+    if values.dtype != object or not is_table(table):
+        return values
+    from pandas.api.types import is_numeric_dtype
+
+    types = table.dtypes if hasattr(table, "columns") else [table.dtype]
+    if all(is_numeric_dtype(each) for each in types):
+        return table.to_numpy(dtype=np.float64, na_value=np.nan)
+    return values
+
+
 def is_panel_frame(X: Any) -> bool:
     """Return whether X is a pandas object that holds several series."""
     return is_table(X) and (has_multiindex(X) or is_nested(X))
@@ -107,7 +126,7 @@ def read_frames(frames: list[Any], name: str) -> Panel:
         If the frames name their channels differently, or a time index is irregular.
     """
     check_frames(frames, name)
-    return Panel([frame.to_numpy() for frame in frames], None, _names(frames[0]))
+    return Panel([table_values(frame) for frame in frames], None, _names(frames[0]))
 
 
 def check_frames(recordings: Iterable[Any], name: str) -> None:
@@ -116,7 +135,7 @@ def check_frames(recordings: Iterable[Any], name: str) -> None:
     Parameters
     ----------
     recordings : list of array-like
-        The recordings, of which any may be frames.
+        The recordings, of which any may be frames or Series.
     name : str
         Name of the list in error messages.
 
@@ -125,18 +144,18 @@ def check_frames(recordings: Iterable[Any], name: str) -> None:
     ValueError
         If the frames name their channels differently, or a time index is irregular.
     """
+    tables = {i: x for i, x in enumerate(recordings) if is_table(x)}
     frames = {i: x for i, x in enumerate(recordings) if hasattr(x, "columns")}
-    if not frames:
-        return
-    first, reference = next(iter(frames.items()))
-    channels = list(reference.columns)
+    first, channels = None, None
     for i, frame in frames.items():
+        if channels is None:
+            first, channels = i, list(frame.columns)
         if list(frame.columns) != channels:
             raise ValueError(
                 f"{name}[{i}] has the channels {list(frame.columns)} but {name}[{first}] has"
                 f" {channels}: give every frame the same columns, in one order."
             )
-    _check_times((getattr(frame, "index", ()) for frame in frames.values()), name, frames)
+    _check_times((table.index for table in tables.values()), name, tables)
 
 
 def align(values: Any, panel: Any, name: str) -> Any:
@@ -233,7 +252,7 @@ def _read_multiindex(frame: Any, name: str, hierarchical: bool) -> Panel:
     ends = np.cumsum(counts)
     times = frame.index.get_level_values(-1)[rows]
     _check_times((times[end - n : end] for end, n in zip(ends, counts, strict=True)), name, labels)
-    values = frame.to_numpy()
+    values = table_values(frame)
     if not np.array_equal(rows, np.arange(len(rows))):
         values = values[rows]
     if values.ndim == 1:
@@ -256,7 +275,7 @@ def _read_nested(frame: Any, name: str) -> Panel:
                 f"{name} has channels with different times in instance {label!r}: reindex them to"
                 " the same times (missing values may be NaN)."
             )
-        arrays.append(np.column_stack([np.asarray(cell) for cell in cells]))
+        arrays.append(np.column_stack([np.asarray(table_values(cell)) for cell in cells]))
         times.append(indexes[0] if indexes else range(0))
     _check_times(times, name, frame.index)
     return Panel(arrays, frame.index, _names(frame))
@@ -279,6 +298,7 @@ def _time_step(index: Any, problem: str) -> float | None:
     """Return the step of a time index, in seconds for dates; None if it cannot be told."""
     if len(index) < 2:
         return None
+    index = _as_times(index)
     times = _as_numbers(index)
     if times is None:
         return None
@@ -294,6 +314,25 @@ def _time_step(index: Any, problem: str) -> float | None:
             " or reset it if the steps are regular and the times in the index are wrong."
         )
     return float(step)
+
+
+def _as_times(index: Any) -> Any:
+    """Return an index as pandas' index of times if it holds times as text, objects or of Arrow."""
+    kind = getattr(getattr(index, "dtype", None), "kind", None)
+    if kind is None or not hasattr(index, "inferred_type"):
+        return index
+    import pandas as pd
+
+    if kind == "M":
+        return pd.DatetimeIndex(index)
+    if kind == "m":
+        return pd.TimedeltaIndex(index)
+    if kind in "OUT" or isinstance(index.dtype, pd.StringDtype):
+        try:
+            return pd.to_datetime(index, utc=True, format="ISO8601")
+        except (TypeError, ValueError):
+            return index  # names, or periods
+    return index
 
 
 def _as_numbers(index: Any) -> NDArray[Any] | None:

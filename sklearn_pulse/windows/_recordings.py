@@ -11,9 +11,19 @@ from .._groups import nan_where_masked
 from .._parameters import check_option
 from .._warnings import warn_user
 from ._files import RecordingFile
-from ._panel import check_frames, has_multiindex, is_panel_frame, is_table, read_frame
+from ._panel import (
+    check_frames,
+    has_multiindex,
+    is_panel_frame,
+    is_table,
+    read_frame,
+    table_values,
+)
 
 _LAYOUTS = ("ntc", "nct")
+_SHORT_WINDOW = 14  # time steps
+_LONG_TABLE = 1000  # rows
+_LONG_COLUMN = 100  # rows per column
 _READINGS = (
     "for one multichannel recording pass [X]; for many univariate recordings of equal length "
     "pass X[:, :, None]"
@@ -30,7 +40,7 @@ def _as_real_array(values: Any, name: str) -> NDArray[Any]:
         )
     try:
         is_file = isinstance(values, np.memmap | RecordingFile)
-        array: Any = values if is_file else np.asarray(values)
+        array: Any = values if is_file else np.asarray(table_values(values))
     except ValueError as error:
         raise ValueError(f"{name} cannot be read as an array: {error}") from error
     if array.dtype.kind not in "biuf":
@@ -174,3 +184,14 @@ def as_recordings(recordings: Any, input_layout: str = "ntc") -> list[NDArray[An
                 f" (for the other order, set input_layout={other!r})."
             )
     return arrays
+
+
+def warn_if_recording(n_rows: int, n_columns: int) -> None:
+    """Warn of a table that looks like one recording, with a row per time step."""
+    if n_columns <= _SHORT_WINDOW and n_rows >= max(_LONG_TABLE, _LONG_COLUMN * n_columns):
+        warn_user(
+            f"X has the shape ({n_rows}, {n_columns}) and is read as {n_rows} univariate windows of"
+            f" {n_columns} time steps. If it is one recording of {n_columns} channels, cut it into"
+            " windows first: sklearn_pulse.windows.sliding_windows([X], length).X. If it is windows"
+            " indeed, pass X[:, :, None]."
+        )

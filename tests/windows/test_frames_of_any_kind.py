@@ -1,0 +1,62 @@
+"""Frames and Series whose times or values pandas stores in another way."""
+
+import io
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from sklearn_pulse.preprocessing import Resampler
+from sklearn_pulse.windows import sliding_windows
+
+_TIMES = pd.date_range("2026-10-25 01:00", periods=240, freq="min", tz="Europe/Berlin")
+
+
+def _as_text(index):
+    """Write and read times that cross a change of clocks, which pandas leaves as text."""
+    text = "time,x\n" + "\n".join(f"{time.isoformat()},0" for time in index)
+    return pd.read_csv(io.StringIO(text), index_col="time", parse_dates=True).index
+
+
+_KINDS = {
+    "text": _as_text,
+    "objects": lambda index: index.astype(object),
+    "arrow": lambda index: index.astype("timestamp[ns, UTC][pyarrow]"),
+    "differences": lambda index: index - index[0],
+    "arrow differences": lambda index: (index - index[0]).astype("duration[ns][pyarrow]"),
+}
+
+
+@pytest.mark.parametrize("kind", _KINDS)
+@pytest.mark.parametrize("as_series", [False, True])
+def test_a_gap_is_found_in_every_kind_of_times(kind, as_series):
+    if "arrow" in kind:
+        pytest.importorskip("pyarrow")
+    frame = pd.DataFrame({"x": np.arange(240.0)}, index=_KINDS[kind](_TIMES))
+    whole, gapped = (
+        part["x"] if as_series else part for part in (frame, frame.drop(frame.index[100:150]))
+    )
+    assert len(sliding_windows([whole], 30).X) == 8
+    for cut in (lambda x: sliding_windows(x, 30), Resampler(2, 1).fit_transform):
+        with pytest.raises(ValueError, match="irregular time index"):
+            cut([gapped])
+
+
+@pytest.mark.parametrize("names", [["s1", "s2", "s3", "s4"], ["b", "a", "10", "7"]])
+def test_text_that_is_no_time_is_a_name(names):
+    frame = pd.DataFrame({"x": np.arange(4.0)}, index=names)
+    assert sliding_windows([frame], 2).X.shape == (2, 2, 1)
+
+
+@pytest.mark.parametrize("dtype", ["Float64", "Int64", "float32[pyarrow]", "int16[pyarrow]"])
+def test_values_of_pandas_and_arrow_are_numbers(dtype):
+    if "pyarrow" in dtype:
+        pytest.importorskip("pyarrow")
+    values = pd.DataFrame({"x": np.arange(40), "y": 1}, dtype="float64")
+    values.iloc[3, 0] = np.nan
+    table = values.astype(dtype) if "loat" in dtype else values.astype("Float64").astype(dtype)
+    expected = sliding_windows([values], 10).X
+    np.testing.assert_array_equal(sliding_windows([table], 10).X, expected)
+    np.testing.assert_array_equal(sliding_windows([table["x"]], 10).X, expected[:, :, :1])
+    panel = pd.concat({"a": table, "b": table})
+    np.testing.assert_array_equal(sliding_windows(panel, 10).X, np.tile(expected, (2, 1, 1)))
