@@ -266,8 +266,8 @@ def draw_shifts(
     >>> draw_shifts(0.5, lengths, generator, room=torch.tensor([[1, 9]])).unique()
     tensor([-1,  0,  1,  2])
     """
-    farthest = (max_shift * lengths.to(finest_float(lengths.device))).long()
-    low, high = -farthest, farthest - 1
+    farthest = max_shift * lengths.to(finest_float(lengths.device))
+    low, high = -farthest.floor().long(), farthest.ceil().long() - 1
     if room is not None:
         low, high = torch.maximum(low, -room[:, 0]), torch.minimum(high, room[:, 1])
     return random_integers(low, high, generator)

@@ -89,7 +89,7 @@ def test_random_integers_reach_both_bounds_evenly():
 
 def test_shifts_stay_in_half_a_window_and_in_the_recording():
     lengths = torch.full((5000,), 7)
-    assert draw_shifts(0.5, lengths, generator()).unique().tolist() == [-3, -2, -1, 0, 1, 2]
+    assert draw_shifts(0.5, lengths, generator()).unique().tolist() == list(range(-3, 4))
     assert draw_shifts(1.0, lengths, generator()).unique().tolist() == list(range(-7, 7))
     assert draw_shifts(0.0, lengths, generator()).unique().tolist() == [0]
     assert draw_shifts(0.5, torch.ones(9, dtype=int), generator()).unique().tolist() == [0]
@@ -123,3 +123,11 @@ def test_a_window_padded_with_missing_steps_is_shifted_as_the_unpadded_one():
     shifted, seen = shift_within(x, torch.tensor([2]), mask)
     assert torch.equal(shifted[:, :5], shift_within(x[:, :5], torch.tensor([2]))[0])
     assert torch.equal(seen, mask)
+
+
+@pytest.mark.parametrize("length", [1, 4, 5, 7, 8])
+def test_shifts_are_the_integers_of_the_half_open_interval(length):
+    """An integer uniform in [-W/2, W/2)."""
+    lengths, generator = torch.full((2000,), length), torch.Generator().manual_seed(0)
+    drawn = set(draw_shifts(0.5, lengths, generator).tolist())
+    assert drawn == {k for k in range(-length, length) if -length / 2 <= k < length / 2}

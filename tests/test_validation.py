@@ -319,7 +319,9 @@ def test_a_recording_is_not_taken_for_a_table_of_windows(shape, warns):
     assert [message.startswith(expected) for message in messages] == [True] * warns
 
 
-@pytest.mark.parametrize("step", [WindowScaler(), Resampler(100, 50), BandpassFilter(None, 20, 100)])
+@pytest.mark.parametrize(
+    "step", [WindowScaler(), Resampler(100, 50), BandpassFilter(None, 20, 100)]
+)
 def test_a_step_warns_of_a_recording_too(step):
     recording = np.random.default_rng(0).normal(size=(5000, 6))
     with pytest.warns(UserWarning, match=r"one recording of 6 channels"):

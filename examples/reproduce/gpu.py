@@ -64,7 +64,7 @@ def stages(out: Path, n_seeds: int) -> list[Stage]:
         timing("search"),
         table("linear-probe", n_seeds),
         table("label-efficiency", n_seeds),
-        Stage("report", ["-m", "sklearn_pulse.benchmark", "report", "--out", results]),
+        Stage(f"report-{n_seeds}", ["-m", "sklearn_pulse.benchmark", "report", "--out", results]),
     ]
 
 

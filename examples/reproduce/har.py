@@ -15,7 +15,7 @@ the training recordings, cut as published. It prints
 
 `--budget full` is the published training: all 19,106 windows, 100 epochs. Every `--every` epochs
 the labelled windows are embedded and probed on the validation recordings; the scores are written
-to `curve-<seed>.json` beside the checkpoints. An interrupted run resumes when it is started again.
+to `curve-<seed>-<settings>.json` beside the checkpoints. An interrupted run resumes when it is started again.
 Score the test recordings only once.
 """
 
@@ -159,7 +159,8 @@ def main():
     if args.budget == "full":
         parser.set_defaults(**FULL)
         args = parser.parse_args()
-    curve = Path(args.checkpoints, f"curve-{args.seed}.json")
+    settings = f"{args.fraction:g}-{args.epochs}-{args.precision}-{args.theta_dropout}"
+    curve = Path(args.checkpoints, f"curve-{args.seed}-{settings}.json")
     curve.parent.mkdir(parents=True, exist_ok=True)
 
     har = load_har(args.data_home)

@@ -436,7 +436,7 @@ def accuracies(source, Z):
 
 
 def cross_view_r2(source, Z):
-    """Return the best R2, over three ridges, of the next window's closed form, held out."""
+    """Return the best R2, over four ridges, of the next window's closed form, held out."""
     Z = scaled(Z, source.train).astype(np.float64)
     (i, j), (k, m) = source.pairs_of(source.train).T, source.pairs_of(~source.train).T
     target = source.target.numpy().astype(np.float64)

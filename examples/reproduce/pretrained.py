@@ -17,6 +17,7 @@ window are then others, but inner products of embeddings agree to about 1e-5.
 from __future__ import annotations
 
 import argparse
+import hashlib
 import json
 import platform
 import time
@@ -163,14 +164,17 @@ def controls(model: CrossPredictionTransformer, train: Windows) -> dict[str, Cal
 
 
 class Cells:
-    """Scores in a file, each computed once."""
+    """Scores in a file, each computed once for the same settings."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, candidates: dict[str, dict[str, Any]]) -> None:
         self.path = path
+        settings = json.dumps([__version__, SMALL, candidates], sort_keys=True)
+        self.of = hashlib.blake2b(settings.encode(), digest_size=4).hexdigest()
         self.known = json.loads(path.read_text()) if path.exists() else {}
 
     def get(self, key: str, compute: Callable[[], Any]) -> Any:
         """Return a score that is known, or compute and store it."""
+        key = f"{self.of}: {key}"
         if key not in self.known:
             start = time.perf_counter()
             self.known[key] = compute()
@@ -332,7 +336,7 @@ def main() -> None:
     if folder.exists():
         raise SystemExit(f"{folder} is there already: move it away.")
     args.output.mkdir(parents=True, exist_ok=True)
-    cells = Cells(args.output / f"{args.name}.json")
+    cells = Cells(args.output / f"{args.name}.json", source.candidates)
 
     windows = source.load()
     test, *others = folds_of(windows)

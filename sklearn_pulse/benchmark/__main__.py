@@ -162,14 +162,16 @@ def _add_arguments(command: argparse.ArgumentParser, names: list[str]) -> None:
     command.add_argument("--dataset", nargs="+", metavar="NAME", help=f"{taking}; default: all")
     command.add_argument("--method", nargs="+", choices=methods, help="default: all")
     command.add_argument(
-        "--seeds", type=_positive, help="number of seeds, from 0 on; default: by budget"
+        "--seeds",
+        type=_positive,
+        help="number of seeds, from 0 on; default: by budget (a cross-validation runs all folds)",
     )
     command.add_argument("--budget", choices=list(BUDGETS), default="small", help=_budgets())
     command.add_argument(
         "--split",
         choices=["val", "test"],
         default="val",
-        help="part to score; every scoring of the test part is logged",
+        help="part to score (a cross-validation scores test folds); looks at test parts are logged",
     )
     command.add_argument(
         "--published",

@@ -110,7 +110,7 @@ def compare(
     split : {"val", "test"}, default="val"
         Part that is scored; every scoring of a test part is logged in `out`.
     n_seeds : int, default=None
-        Number of runs; None takes the number of the budget.
+        Number of runs; None takes the number of the budget. "cross-validation" runs every fold.
     n_jobs : int, default=1
         Number of processes; -1 takes one per processor.
     num_threads : int, default=1

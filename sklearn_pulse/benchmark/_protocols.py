@@ -137,13 +137,17 @@ def _on_own_fold(
 def linear_probe(trial: Trial) -> Scores:
     """Score a linear probe, clusters and, if the method has a decoder, the reconstruction.
 
+    Clusters are left out where there are no more windows than classes, or all are alike.
+
     Sources: paper, Section 5.1 and Appendix F.
     """
     train, scored = trial.split
     Z, y = trial.embedding, trial.y
     scores = cross_validated(trial, Z, y, [(train, scored)])
-    if trial.method.make is not None:
-        clusterer = make_cluster_probe(len(np.unique(y)))
+    n_clusters = len(np.unique(y))
+    differ = trial.method.make is not None and bool((Z[scored] != Z[scored[:1]]).any())
+    if differ and n_clusters < len(scored):
+        clusterer = make_cluster_probe(n_clusters)
         scores |= clustering_scores(clusterer, Z[scored], y[scored])
     if hasattr(trial.method.make, "reconstruct"):
         scores |= reconstruction_scores(trial.encoder, trial.task.X[trial.rows[scored]])

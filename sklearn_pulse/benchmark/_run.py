@@ -82,7 +82,7 @@ def plan(
         Names of the methods to run; None means all methods of each protocol.
     n_seeds : int, default=None
         Number of seeds, which are 0, 1, ...; None takes the number of the budget, or in the
-        comparison all divisions of each source.
+        comparison all divisions of each source. A cross-validation runs all its folds.
     split : {"val", "test"}, default="val"
         Part of the data that is scored. A cross-validation always scores its test folds.
     budget : {"smoke", "tiny", "small", "medium", "full", "full-bfloat16"}, default="small"
@@ -99,8 +99,11 @@ def plan(
 
     Raises
     ------
-    TypeError, ValueError
-        If a protocol, the part or the budget is unknown, or `n_seeds` is below 1.
+    TypeError
+        If `datasets` or `methods` is a single name.
+    ValueError
+        If a protocol, the part or the budget is unknown, `n_seeds` is below 1, or `published` is
+        asked for of a data set of the user, of which nothing was published.
 
     Examples
     --------
@@ -115,8 +118,13 @@ def plan(
         check_integer("n_seeds", n_seeds, 1)
     cells: list[Cell] = []
     known = all_methods()
-    wanted = None if datasets is None else list(datasets)
+    wanted, named = _names("datasets", datasets), _names("methods", methods)
     own = [dataset for dataset in wanted or [] if is_own(dataset)]
+    if published and own:
+        raise ValueError(
+            f"published=True, but nothing was published for {own[0]!r}: leave published out, or"
+            " name data sets of the paper."
+        )
     for name in protocols:
         protocol = PROTOCOLS[check_option("each of protocols", name, PROTOCOLS)]
         scored = "test" if protocol.has_folds else split
@@ -125,9 +133,16 @@ def plan(
             for dataset in (*protocol.datasets, *(own if protocol.takes_own else ()))
             for method in protocol.methods()
             for seed in range(protocol.n_runs(dataset, n_seeds, BUDGETS[budget]))
-            if (wanted is None or dataset in wanted) and (methods is None or method.name in methods)
+            if (wanted is None or dataset in wanted) and (named is None or method.name in named)
         ]
     return sorted(cells, key=lambda cell: known[cell.method].is_trained)
+
+
+def _names(parameter: str, values: Iterable[str] | None) -> list[str] | None:
+    """Return names as a list; None for None."""
+    if isinstance(values, str):
+        raise TypeError(f"{parameter} must be a list of names, got {values!r}: pass [{values!r}].")
+    return None if values is None else list(values)
 
 
 def _named(method: Method, published: bool) -> str:

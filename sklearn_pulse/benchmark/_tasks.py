@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import hashlib
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -76,6 +77,13 @@ class Task:
     def rows(self, part: str) -> NDArray[np.intp]:
         """Return the numbers of the windows of a part."""
         return np.flatnonzero(self.split == part)
+
+    def digest(self, labels: bool) -> str:
+        """Return a digest of the windows and their parts, and of the labels where these matter."""
+        digest = hashlib.blake2b(repr(self.X.shape).encode(), digest_size=8)
+        for values in (self.X, self.split.astype("U5"), *([self.y] if labels else [])):
+            digest.update(np.ascontiguousarray(values).view(np.uint8).data)
+        return digest.hexdigest()
 
     def fold(self, number: int) -> Task:
         """Return the task with fold `number` as its test part, and the next fold for validation.

@@ -157,9 +157,10 @@ class Trial:
 
     @functools.cached_property
     def name(self) -> str:
-        """Name of the files of the transformer, which differs between tasks and settings."""
+        """Name of the files of the transformer, which differs between data and settings."""
         identity = encoder_identity(self.method, self.preset, self.seed, self.budget)
         identity |= {"task": self.task.name, "division": self.division}
+        identity["data"] = self.task.digest(labels=self.method.needs_labels)
         digest = hashlib.blake2b(json.dumps(identity, sort_keys=True).encode(), digest_size=6)
         return f"{self.task.name}-{self.method.name}-{self.seed}-{digest.hexdigest()}"
 
@@ -202,7 +203,7 @@ class Trial:
         """Pre-train and save; a killed run continues from its last checkpoint."""
         settings = self.method.settings(self.preset)
         transformer = self.method.build(settings, self.seed, **self._options())
-        checkpoints = folder.with_suffix(".checkpoints")
+        checkpoints = folder.parent / f"{self.name}.checkpoints"  # names may hold a dot
         limits = self.budget.pretraining(transformer.get_params())
         transformer.set_params(**limits, checkpoint_dir=checkpoints)
         cut = self.method.cut(self.preset)

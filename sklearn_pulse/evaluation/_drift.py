@@ -284,7 +284,10 @@ def check_coverage(coverage: Any) -> None:
 def _table(values: Any, name: str, ensure_min_samples: int = 2) -> NDArray[np.float64]:
     """Return a table of finite numbers of one row per window."""
     return check_array(
-        nan_where_masked(values), dtype=np.float64, ensure_min_samples=ensure_min_samples, input_name=name
+        nan_where_masked(values),
+        dtype=np.float64,
+        ensure_min_samples=ensure_min_samples,
+        input_name=name,
     )
 
 

@@ -96,9 +96,7 @@ def _check_recordings(X: Any, input_layout: str) -> list[NDArray[Any]]:
     for i, source in enumerate(X):
         _refuse_panel(source)
         x = nan_where_masked(source)
-        x = check_array(
-            x, ensure_2d=False, ensure_min_samples=0, input_name=f"X[{i}]", **_OPTIONS
-        )
+        x = check_array(x, ensure_2d=False, ensure_min_samples=0, input_name=f"X[{i}]", **_OPTIONS)
         if input_layout == "nct" and has_own_layout(source):
             x = x.T
         n_own = 1 if x.ndim == 1 else x.shape[channels]

@@ -1,17 +1,22 @@
 """Windows of the user: arrays, folders and files, through the function and through the command."""
 
+import dataclasses
 import re
+import shutil
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 from sklearn.model_selection import cross_val_score
 
-from sklearn_pulse.benchmark import Execution, Results, add_files, compare, plan, run
+from sklearn_pulse.benchmark import BUDGETS, Execution, Results, add_files, compare, plan, run
 from sklearn_pulse.benchmark.__main__ import main
 from sklearn_pulse.benchmark._compare import announce
 from sklearn_pulse.benchmark._estimate import estimate
-from sklearn_pulse.benchmark._own import own_task
+from sklearn_pulse.benchmark._methods import all_methods
+from sklearn_pulse.benchmark._own import add_arrays, own_task
+from sklearn_pulse.benchmark._trial import Trial
 from sklearn_pulse.evaluation import make_linear_probe
 from sklearn_pulse.features import StatisticsTransformer
 from sklearn_pulse.plotting import LabelEfficiencyDisplay
@@ -85,6 +90,64 @@ def test_a_network_is_trained_on_the_windows(own, tmp_path):
     (record,) = Results(tmp_path)
     assert record["training"]["n_pretraining_windows"] == 60
     assert record["training"]["n_epochs"] == 1
+
+
+def test_four_people_have_a_checkpoint_folder_for_each_training(own, tmp_path, monkeypatch):
+    """The name of such windows ends in .4, which is no suffix of a file."""
+    kept = own["groups"] < np.unique(own["groups"])[4]
+    y = (own["y"] == "fast").astype(int)
+    some = {name: np.asarray(values)[kept] for name, values in (own | {"y": y}).items()}
+    removed, remove = [], shutil.rmtree
+
+    def spy(folder, *args, **options):
+        removed.append(Path(folder))
+        remove(folder, *args, **options)
+
+    monkeypatch.setattr("sklearn_pulse.benchmark._trial.shutil.rmtree", spy)
+    quick(some, methods=["pulse", "simmtm"], protocols=["linear-probe"], out=tmp_path)
+    names = [folder.name for folder in removed if folder.name.endswith(".checkpoints")]
+    assert [name.split("-")[-3] for name in sorted(names)] == ["pulse", "simmtm"]
+
+
+def test_an_encoder_is_that_of_its_windows(own, tmp_path):
+    dataset = add_arrays(tmp_path, "data", own["X"], own["y"], own["groups"], None, None)
+    task = own_task(dataset, 0, Execution(tmp_path))
+
+    def name(method, **changes):
+        changed = dataclasses.replace(task, **changes)
+        budget, execution = BUDGETS["smoke"], Execution(tmp_path)
+        return Trial(all_methods()[method], dataset, changed, "", 0, "val", budget, execution).name
+
+    other = task.X.copy()
+    other[0, 0, 0] += 1
+    assert name("pulse", X=other) != name("pulse") == name("pulse", y=task.y[::-1])
+    assert name("oracle-positive", y=task.y[::-1]) != name("oracle-positive")
+
+
+def test_a_probe_of_a_window_of_each_class_and_person(own):
+    """As many windows are scored as there are classes, so that clusters have no spread."""
+    X = np.random.default_rng(0).normal(size=(30, 16, 2))
+    small = {"X": X, "y": np.tile(np.arange(6), 5), "groups": np.repeat(np.arange(5), 6)}
+    frame, _ = quick(small, protocols=["linear-probe"])
+    of_features = frame[frame["method"] == "channel statistics"]
+    assert "accuracy" in set(of_features["metric"])
+    assert "silhouette" not in set(of_features["metric"])
+
+
+def test_nothing_was_published_for_own_windows(own, tmp_path):
+    dataset = add_arrays(tmp_path, "data", own["X"], own["y"], own["groups"], None, None)
+    with pytest.raises(ValueError, match="published=True, but nothing was published for"):
+        plan(["linear-probe"], datasets=[dataset], published=True)
+
+
+@pytest.mark.parametrize("name", ["datasets", "methods"])
+def test_names_are_listed(name):
+    with pytest.raises(TypeError, match=rf"{name} must be a list of names, got 'har': pass"):
+        plan(["linear-probe"], **{name: "har"})
+    listed = {"datasets": ["har"], "methods": ["majority", "statistics"]}
+    cells = plan(["linear-probe"], **listed, n_seeds=1)
+    assert len(plan(["linear-probe"], **{k: iter(v) for k, v in listed.items()}, n_seeds=1)) == 2
+    assert len(cells) == 2
 
 
 def folder_of_arrays(own, path):
