@@ -32,7 +32,8 @@ def check_groups(
     Raises
     ------
     ValueError
-        If `groups` has another shape, or a group is missing (None, NaN, NaT or masked).
+        If `groups` has another shape, mixes text with numbers, or a group is missing (None, NaN,
+        NaT or masked).
 
     Examples
     --------
@@ -50,6 +51,8 @@ def check_groups(
             f"{name} has shape {groups.shape}, but there are {n_samples} {unit}s: pass one group"
             f" per {unit}, for example its subject"
         )
+    if groups.dtype == object or isinstance(given, list | tuple):
+        _check_one_kind(given, name)
     is_missing = missing_mask(given)
     if is_missing.any():
         raise ValueError(
@@ -57,6 +60,16 @@ def check_groups(
             f" {int(is_missing.argmax())}): give every {unit} a group, one of its own if need be"
         )
     return groups
+
+
+def _check_one_kind(groups: Any, name: str) -> None:
+    """Raise if groups mix text with numbers, which have no order."""
+    kinds = {isinstance(group, str) for group in groups if not _is_missing(group)}
+    if len(kinds) > 1:
+        raise ValueError(
+            f"{name} mixes text with numbers: make all of them text, for example by"
+            f" [str(group) for group in {name}]"
+        )
 
 
 def missing_mask(values: Any) -> NDArray[np.bool_]:

@@ -88,7 +88,7 @@ def _check_names(name: str, values: Any, n_channels: int | None) -> tuple[str, .
     return tuple(map(str, names))
 
 
-def agreed(stated: Signals, carried: Signals) -> Signals:
+def agreed(stated: Signals, carried: Signals, what: str = "X") -> Signals:
     """Merge what a caller states with what X carries; raise where they contradict each other.
 
     Parameters
@@ -97,6 +97,8 @@ def agreed(stated: Signals, carried: Signals) -> Signals:
         Parameters, or arguments of `transform`.
     carried : Signals
         Attributes of X.
+    what : str, default="X"
+        What X is called.
 
     Returns
     -------
@@ -110,14 +112,14 @@ def agreed(stated: Signals, carried: Signals) -> Signals:
     """
     if not same_rate(stated.sampling_rate, carried.sampling_rate):
         raise ValueError(
-            f"sampling_rate={stated.sampling_rate:g}, but X carries a sampling rate of"
+            f"sampling_rate={stated.sampling_rate:g}, but {what} carries a sampling rate of"
             f" {carried.sampling_rate:g} Hz: correct one of them, or leave sampling_rate at None."
         )
     if not _same_names(stated.channel_names, carried.channel_names):
         raise ValueError(
-            f"channel_names={list(stated.channel_names or ())}, but X carries the channel names"
-            f" {list(carried.channel_names or ())}: correct one of them, or leave channel_names at"
-            " None."
+            f"channel_names={list(stated.channel_names or ())}, but {what} carries the channel"
+            f" names {list(carried.channel_names or ())}: correct one of them, or leave"
+            " channel_names at None."
         )
     return Signals(
         carried.sampling_rate if stated.sampling_rate is None else stated.sampling_rate,
@@ -160,6 +162,31 @@ def compare(given: Signals, fitted: Signals, name: str) -> None:
         f"X has the channels {list(names)}, but {name} was fitted on {list(fitted_names)}:"
         f" {remedy}."
     )
+
+
+def note_or_compare_names(estimator: Any, names: tuple[str, ...] | None, *, reset: bool) -> None:
+    """Set ``channel_names_in_`` of a preprocessing step, or compare names with it.
+
+    Parameters
+    ----------
+    estimator : estimator
+        The step.
+    names : tuple of str or None
+        Names of the channels of X; None if they are unknown.
+    reset : bool
+        True in `fit`.
+
+    Raises
+    ------
+    ValueError
+        If the names are known in `fit` and now, and not the same.
+    """
+    if reset:
+        estimator.channel_names_in_ = None if names is None else np.array(names, dtype=object)
+        return
+    fitted = getattr(estimator, "channel_names_in_", None)
+    known = Signals(None, None if fitted is None else tuple(fitted))
+    compare(Signals(None, names), known, type(estimator).__name__)
 
 
 def note(estimator: Any, signals: Signals) -> None:

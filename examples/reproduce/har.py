@@ -15,8 +15,8 @@ the training recordings, cut as published. It prints
 
 `--budget full` is the published training: all 19,106 windows, 100 epochs. Every `--every` epochs
 the labelled windows are embedded and probed on the validation recordings; the scores are written
-to `curve-<seed>-<settings>.json` beside the checkpoints. An interrupted run resumes when it is started again.
-Score the test recordings only once.
+to `curve-<seed>-<settings>.json` beside the checkpoints. An interrupted run resumes when it is
+started again. Score the test recordings only once.
 """
 
 from __future__ import annotations

@@ -17,7 +17,17 @@ from .._persistence._files import CONFIG, STEP, WEIGHTS, blamed, read_config, re
 from .._persistence._hub import local_folder
 from .._persistence._load import load
 from .._training._device import resolve_device
-from ._steps import FROZEN, LABELED, LOCAL, PIPELINE, STEPS, check_fitted, class_of, set_classes
+from ._steps import (
+    FROZEN,
+    LABELED,
+    LOCAL,
+    NAMES,
+    PIPELINE,
+    STEPS,
+    check_fitted,
+    class_of,
+    set_classes,
+)
 
 _MOST_STEPS, _DEEPEST = 64, 8
 _KIND = {
@@ -240,18 +250,20 @@ def _entry(node: dict[str, Any], name: str) -> Any:
 
 def _check_facts(facts: dict[str, Any], names: tuple[str, ...], is_classifier: bool) -> None:
     """Raise unless the facts of a step are those of its class, and of the right types."""
-    optional = {"feature_names_in_"}
     expected = {*names} | ({"classes_"} if is_classifier else set())
-    if facts.keys() - optional != expected:
+    if facts.keys() - {of for of, number in NAMES.items() if number in names} != expected:
         raise ValueError(f"a step has the facts {sorted(facts)} instead of {sorted(expected)}.")
     for name in names:
         if type(facts[name]) is not _KIND[name] or (_KIND[name] is int and facts[name] < 1):
             raise ValueError(f"{name} is {facts[name]!r}: save the model again.")
-    columns: Any = facts.get("feature_names_in_")
-    if "feature_names_in_" in facts:
-        is_array = isinstance(columns, np.ndarray) and columns.shape == (facts["n_features_in_"],)
-        if not is_array or not all(type(column) is str for column in columns):
-            raise ValueError("feature_names_in_ must hold one string per feature.")
+    for of, number in NAMES.items():
+        if of not in facts:
+            continue
+        held: Any = facts[of]
+        is_array = isinstance(held, np.ndarray) and held.shape == (facts[number],)
+        if not is_array or not all(type(each) is str for each in held):
+            what = "feature" if of == "feature_names_in_" else "channel"
+            raise ValueError(f"{of} must hold one string per {what}.")
 
 
 def _check_labels(labels: list[Any]) -> None:

@@ -12,7 +12,16 @@ from torch import Tensor
 
 from .._persistence import PretrainedMixin, encode
 from .._warnings import warn_user
-from ._steps import FROZEN, LABELED, LOCAL, PIPELINE, STEPS, check_one_label, name_of
+from ._steps import (
+    FROZEN,
+    LABELED,
+    LOCAL,
+    NAMES,
+    PIPELINE,
+    STEPS,
+    check_one_label,
+    name_of,
+)
 
 
 class Writer:
@@ -102,8 +111,9 @@ class Writer:
                 columns_first.append(attribute)  # its products round in another order
             self.tensors[f"{prefix}.{attribute}"] = torch.from_numpy(array.copy("C"))
         facts = {name: getattr(step, name) for name in known.facts}
-        if "feature_names_in_" in vars(step):
-            facts["feature_names_in_"] = step.feature_names_in_
+        for names in NAMES:
+            if vars(step).get(names) is not None:
+                facts[names] = getattr(step, names)
         if known.is_classifier:
             facts["classes_"] = step.classes_
         encoded = {name: encode(value) for name, value in facts.items()}

@@ -53,6 +53,8 @@ _CLASSIFIER = Step(
 )
 _OURS = ("_check_params", "_derive")
 _CHOSEN = {name: _held("", "any", needed=False) for name in ("alpha_", "best_score_")}
+NAMES = {"feature_names_in_": "n_features_in_", "channel_names_in_": "n_channels_in_"}
+"""Facts that a step may lack, and that which counts them."""
 _WINDOWS = ("n_features_in_", "n_channels_in_", "_fitted_on_table")
 
 STEPS: Mapping[str, Step] = {

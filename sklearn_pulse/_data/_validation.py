@@ -15,7 +15,7 @@ from .._groups import check_groups, nan_where_masked
 from .._signals import Signals, agreed, check_signals, compare, note, noted
 from .._warnings import warn_user
 from ..windows import LazyWindows
-from ..windows._panel import check_frames
+from ..windows._panel import check_frames, frame_channels
 from ..windows._recordings import is_object_list, warn_if_recording
 
 _BLOCK_ELEMENTS = 2**22  # values converted at a time, 16 MiB of float32
@@ -403,22 +403,26 @@ def check_windows(
         estimator._fitted_on_table = is_table
         estimator.n_timesteps_in_ = windows.n_timesteps
         estimator.n_channels_in_ = windows.n_channels
-        note(estimator, _signals_of(windows, estimator.sampling_rate, estimator.channel_names))
+        stated = estimator.sampling_rate, estimator.channel_names
+        note(estimator, _signals_of(windows, frame, *stated))
         if not is_table:
             estimator.n_features_in_ = windows.n_channels
             vars(estimator).pop("feature_names_in_", None)
     else:
         _check_channels(windows, estimator)
-        compare(_signals_of(windows, *stated), noted(estimator), name)
+        compare(_signals_of(windows, frame, *stated), noted(estimator), name)
     return windows
 
 
-def _signals_of(windows: CheckedWindows, sampling_rate: Any, channel_names: Any) -> Signals:
-    """Return what is stated or carried of the signals; raise where both contradict each other."""
+def _signals_of(windows: CheckedWindows, X: Any, sampling_rate: Any, channel_names: Any) -> Signals:
+    """Return what is stated or carried of the signals; raise where both contradict each other.
+
+    Lazy windows carry a rate and names, and frames in a list, `X`, carry names.
+    """
     n_channels, lazy = windows.n_channels, windows.lazy
     stated = check_signals(sampling_rate, channel_names, n_channels)
     if lazy is None:
-        return stated
+        return agreed(stated, Signals(None, frame_channels(X)))
     carried = check_signals(lazy.sampling_rate, lazy.channel_names, n_channels, owner="X.")
     return agreed(stated, carried)
 

@@ -15,7 +15,7 @@ from torch.optim.lr_scheduler import ExponentialLR
 
 from .._data._batches import WindowBatches
 from .._parameters import check_integer, check_option, check_real, default_of
-from .._signals import compare, noted
+from .._signals import agreed, compare, note, noted
 from ..objectives import Source
 from ._encoder import WindowEmbedder
 from ._labeled import LabeledEmbedder
@@ -129,11 +129,13 @@ class FineTuner(LabeledEmbedder):
                 )
 
     def _check_signals(self, transformer: WindowEmbedder) -> None:
-        """Raise if the encoder is known to have learnt from another rate or order of channels."""
+        """Compare rate and channels with those of the encoder, and take what X leaves open."""
         given, fitted = noted(self), noted(transformer)
-        if set(given.channel_names or ()) != set(fitted.channel_names or ()):
-            given = given._replace(channel_names=None)  # a map is learnt from other channels
+        others = given.channel_names and set(given.channel_names) != {*(fitted.channel_names or ())}
+        if others or self.n_channels_in_ != transformer.n_channels_in_:
+            fitted = fitted._replace(channel_names=None)  # a map is learnt from other channels
         compare(given, fitted, f"the pretrained {type(transformer).__name__}")
+        note(self, agreed(given, fitted))
 
     @property
     def _layout(self) -> str:

@@ -30,7 +30,7 @@ from .._parameters import (
     check_schedule,
 )
 from .._share import Share
-from .._signals import Signals, compare, noted
+from .._signals import Signals, agreed, compare, note, noted
 from .._threads import threads
 from .._training._callback_state import callbacks_fingerprint
 from .._training._callbacks import (
@@ -297,6 +297,7 @@ class TrainedEmbedder(WindowEmbedder):
             earlier = noted(self) if goes_on else Signals()
             parts = self._prepare(data, seed)
             compare(noted(self), earlier, type(self).__name__)
+            note(self, agreed(noted(self), earlier))
             warn_of_scale(parts.train.windows, parts.train.index)
             callbacks = self._callbacks(parts.train, parts.valid)
             seen = {"X": data.X, "y": data.y}  # by scikit-learn's callbacks

@@ -1,8 +1,9 @@
 """Experiments of the paper, run by one command: ``python -m sklearn_pulse.benchmark``.
 
 A cell (protocol x data set x method x seed) is run once and stored as one file. So a killed run
-continues where it stopped, and processes may share a folder. Every table but the ablation's contains
-the controls: the majority class, statistics of each channel, MiniRocket, and the untrained encoder.
+continues where it stopped, and processes may share a folder. Every table but the ablation's
+contains the controls: the majority class, statistics of each channel, MiniRocket, and the untrained
+encoder.
 """
 
 from ._budgets import BUDGETS, Budget

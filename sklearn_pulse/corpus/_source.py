@@ -74,6 +74,32 @@ class DaskWindows(LazyWindows):
         return None if infinite else np.asarray(observed)
 
 
+class WindowRange(LazyWindows):
+    """Consecutive windows of lazy windows that know no selection of their own.
+
+    Parameters
+    ----------
+    source : LazyWindows
+        The windows.
+    index : slice
+        Which of them, with a start and a stop.
+    """
+
+    def __init__(self, source: LazyWindows, index: slice) -> None:
+        self.source = source
+        self.first = index.start
+        self.shape = (index.stop - index.start, *source.shape[1:])
+        self.recording = None if source.recording is None else source.recording[index]
+        self.start = None if source.start is None else source.start[index]
+        self.overlaps = source.overlaps
+        self.sampling_rate = source.sampling_rate
+        self.channel_names = source.channel_names
+
+    def take(self, indices: ArrayLike) -> NDArray[np.float32]:
+        """Read selected windows of the source."""
+        return self.source.take(self.first + np.asarray(indices))
+
+
 def as_source(
     source: Any, length: int | None = None, stride: int | None = None, input_layout: str = "ntc"
 ) -> Any:
@@ -144,11 +170,11 @@ def default_chunk(source: Any) -> int:
 
 
 def read(source: Any, index: slice) -> Any:
-    """Read consecutive windows; lazy windows that can be selected stay lazy."""
+    """Read consecutive windows; lazy windows stay lazy, and keep their rate and channel names."""
     if is_dask(source):
         return np.asarray(source[index].compute())
-    if isinstance(source, LazyWindows) and not hasattr(source, "__getitem__"):
-        return source.take(np.arange(index.start, index.stop))
+    if isinstance(source, LazyWindows) and not isinstance(source, RecordingWindows):
+        return WindowRange(source, slice(*index.indices(len(source))[:2]))
     return source[index]
 
 

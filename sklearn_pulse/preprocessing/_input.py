@@ -9,10 +9,11 @@ from sklearn.utils import check_array
 from sklearn.utils.validation import validate_data
 
 from .._groups import nan_where_masked
+from .._signals import note_or_compare_names
 from .._warnings import warn_user
 from ..windows import LazyWindows
 from ..windows._bags import _is_series_list, _refuse_panel
-from ..windows._panel import check_frames
+from ..windows._panel import check_frames, frame_channels
 from ..windows._recordings import has_own_layout, is_object_list, warn_if_recording
 from ._source import ArrayWindows, LazySource, RecordingList, WindowSource
 
@@ -70,6 +71,8 @@ def check_input(estimator: Any, X: Any, *, reset: bool) -> WindowSource:
             vars(estimator).pop("feature_names_in_", None)
     elif windows.n_channels != estimator.n_channels_in_:
         _refuse_channels(estimator, windows)
+    names = X.channel_names if isinstance(X, LazyWindows) else frame_channels(X)
+    note_or_compare_names(estimator, None if names is None else tuple(names), reset=reset)
     return windows
 
 

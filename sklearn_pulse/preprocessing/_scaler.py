@@ -71,6 +71,8 @@ class WindowScaler(BasePreprocessor):
         "channel".
     n_channels_in_ : int
         Number of channels seen in `fit`.
+    channel_names_in_ : ndarray of str of shape (n_channels,) or None
+        Names of the channels that frames or lazy windows had in `fit`; None if they are unknown.
     n_features_in_ : int
         Number of channels; number of time steps if `X` was 2-D.
     feature_names_in_ : ndarray of str of shape (n_features,)

@@ -14,10 +14,11 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from .._commit import unchanged_on_failure
 from .._groups import nan_where_masked
 from .._parameters import check_option
+from .._signals import note_or_compare_names
 from .._tags import of_windows
 from .._warnings import warn_user
 from ._checks import check_grid
-from ._panel import check_frames, has_multiindex, is_table
+from ._panel import check_frames, frame_channels, has_multiindex, is_table
 from ._recordings import channels_last, is_object_list
 
 
@@ -44,6 +45,8 @@ class SlidingWindows(TransformerMixin, BaseEstimator):
     ----------
     n_channels_in_ : int
         Number of channels seen in `fit`.
+    channel_names_in_ : ndarray of str of shape (n_channels,) or None
+        Names of the channels that frames or lazy windows had in `fit`; None if they are unknown.
     n_features_in_ : int
         Number of channels; number of time steps if `X` was 2-D.
     feature_names_in_ : ndarray of str of shape (n_features,)
@@ -195,6 +198,7 @@ class SlidingWindows(TransformerMixin, BaseEstimator):
             self.n_channels_in_ = series[0].shape[1]
             self._is_tabular = is_tabular
         self._check_channels(series)
+        note_or_compare_names(self, frame_channels(X), reset=reset)
         return series
 
     def _check_array(self, X: Any, *, reset: bool) -> tuple[NDArray[np.float32], bool]:

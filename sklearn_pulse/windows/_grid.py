@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -9,8 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import Bunch
 
+from .._signals import Signals, agreed, check_signals
 from .._warnings import warn_user
 from ._lazy import RecordingWindows
+from ._panel import frame_channels, frame_rate
+
+_CLOCKS = 0.02  # relative difference of rates that rounded times may show
 
 
 def count_steps(recordings: list[NDArray[Any]], downsample: int) -> NDArray[np.int64]:
@@ -42,7 +47,19 @@ def join_starts(starts: list[NDArray[np.int64]]) -> tuple[NDArray[np.intp], NDAr
     return np.repeat(np.arange(len(starts)), counts), np.concatenate(starts)
 
 
+def _compare_rate(stated: float | None, carried: float | None) -> None:
+    """Raise unless a stated rate is that of a time index, whose times may be rounded."""
+    if stated is None or carried is None:
+        return
+    if not math.isclose(stated, carried, rel_tol=_CLOCKS):
+        raise ValueError(
+            f"sampling_rate={stated:g}, but the time index of recordings has {carried:g} steps a"
+            " second: correct one of them, or reset the index."
+        )
+
+
 def as_bunch(
+    source: Any,
     recordings: list[NDArray[Any]],
     recording: NDArray[np.intp],
     start: NDArray[np.int64],
@@ -55,15 +72,21 @@ def as_bunch(
     sampling_rate: float | None,
     channel_names: Sequence[str] | None,
 ) -> Bunch:
-    """Return the Bunch of windows; `groups` has one entry per recording, `y` one per window."""
+    """Return the Bunch of windows; `groups` has one entry per recording, `y` one per window.
+
+    `source` is what the user has passed: frames name their channels, and tell their rate.
+    """
+    stated = check_signals(sampling_rate, channel_names, recordings[0].shape[1])
+    _compare_rate(stated.sampling_rate, frame_rate(source))
+    carried = Signals(None, frame_channels(source))
     X = RecordingWindows(
         recordings,
         recording,
         start,
         length,
         downsample,
-        sampling_rate=sampling_rate,
-        channel_names=channel_names,
+        sampling_rate=stated.sampling_rate,
+        channel_names=agreed(stated, carried, "recordings").channel_names,
     )
     return Bunch(
         X=X if lazy else np.asarray(X),

@@ -158,6 +158,38 @@ def check_frames(recordings: Iterable[Any], name: str) -> None:
     _check_times((table.index for table in tables.values()), name, tables)
 
 
+def frame_channels(recordings: Any) -> tuple[str, ...] | None:
+    """Return the names of the channels that frames carry.
+
+    Parameters
+    ----------
+    recordings : panel frame, sequence of array-like or Any
+        The recordings, of which any may be frames with the same columns.
+
+    Returns
+    -------
+    tuple of str or None
+        The column names; None if there are no frames, or their columns are not different strings.
+    """
+    frames = [recordings] if is_panel_frame(recordings) else recordings
+    is_list = isinstance(frames, list | tuple | np.ndarray)
+    frame = next((x for x in frames if hasattr(x, "columns")), None) if is_list else None
+    names = _names(frame)
+    return tuple(names) if names and len({*names}) == len(names) else None
+
+
+def frame_rate(recordings: Any) -> float | None:
+    """Return the sampling rate of the first frame or Series whose index holds times, in Hz."""
+    if not isinstance(recordings, list | tuple):
+        return None
+    for table in recordings:
+        if is_table(table) and len(table.index) > 1:
+            index = _as_times(table.index)
+            step = _time_step(index, "") if index.dtype.kind in "mM" else None
+            return None if step is None else 1 / step
+    return None
+
+
 def align(values: Any, panel: Any, name: str) -> Any:
     """Arrange the labels or groups of a panel frame by instance.
 
@@ -180,8 +212,10 @@ def align(values: Any, panel: Any, name: str) -> Any:
     Raises
     ------
     ValueError
-        If the index of `values` is neither the index of the panel nor 0, 1, 2, ...
+        If the index of `values` is neither the index of the panel nor 0, 1, 2, ..., or if a Series
+        of a list has another index than its frame.
     """
+    _check_aligned(values, panel, name)
     if not (is_table(values) and is_panel_frame(panel)):
         return values
     column = np.ravel(values.to_numpy())
@@ -206,6 +240,21 @@ def align(values: Any, panel: Any, name: str) -> Any:
             f" {name}.loc[instances], or {name}.to_numpy() if the order is right."
         )
     return column
+
+
+def _check_aligned(values: Any, recordings: Any, name: str) -> None:
+    """Raise if a Series of a list has another index than the frame at its place."""
+    if not (isinstance(values, list | tuple) and isinstance(recordings, list | tuple)):
+        return
+    for i, (steps, table) in enumerate(zip(values, recordings, strict=False)):
+        if is_table(steps) and is_table(table) and len(steps) == len(table):
+            numbered = list(steps.index) == list(range(len(steps)))
+            if not (numbered or steps.index.equals(table.index)):
+                raise ValueError(
+                    f"{name}[{i}] has another index than recordings[{i}]: pass"
+                    f" {name}[{i}].loc[recordings[{i}].index], or {name}[{i}].to_numpy() if the"
+                    " order is right."
+                )
 
 
 def instance_labels(recordings: Any) -> Any:

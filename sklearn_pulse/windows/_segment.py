@@ -13,8 +13,9 @@ from sklearn.utils import Bunch
 from ._checks import check_grid, recording_groups
 from ._grid import as_bunch, join_starts
 from ._labels import as_label_array
-from ._panel import is_table
 from ._recordings import as_recordings
+
+_COLUMNS = ("recording", "start", "end", "label")
 
 
 def segment_windows(
@@ -44,7 +45,8 @@ def segment_windows(
     segments : array-like or DataFrame of shape (n_segments, 4)
         Rows (recording, start, end, label): the index of the recording; the first step and the
         step after the last, counted from 0 in steps of the recording before down-sampling; and
-        the class, an integer (-1 means unlabelled) or a string. Segments may overlap.
+        the class, an integer (-1 means unlabelled) or a string. Segments may overlap. In a frame
+        whose columns have these names, they may stand in any order and beside others.
     length : int
         Number of time steps in a window, counted after down-sampling.
     stride : int, default=None
@@ -62,9 +64,12 @@ def segment_windows(
         arrays in a list. "nct" is the layout of sktime and aeon. Frames always have a column per
         channel.
     sampling_rate : float or None, default=None
-        Sampling rate of the recordings, in Hz, before down-sampling. None if it is unknown.
+        Sampling rate of the recordings, in Hz, before down-sampling. None if it is unknown. Lazy
+        windows carry it, so that estimators compare it; an array carries nothing. The time index
+        of frames must agree with it, to 2 %.
     channel_names : sequence of str or None, default=None
-        Names of the channels, in their order. None if they are unknown.
+        Names of the channels, in their order, which lazy windows carry. None takes the column names
+        of frames, if there are any.
 
     Returns
     -------
@@ -124,6 +129,7 @@ def segment_windows(
             f"length={length}; choose a smaller length."
         )
     return as_bunch(
+        recordings,
         arrays,
         intervals[segment, 0],
         start * downsample,
@@ -139,8 +145,12 @@ def segment_windows(
 
 def _segment_rows(segments: Any) -> list[Sequence[Any]]:
     """Return the rows of a table of segments, in which each value keeps its own type."""
-    if is_table(segments):
-        rows = segments.to_numpy(dtype=object).tolist()
+    rows: list[Sequence[Any]]
+    if hasattr(segments, "columns"):
+        columns = list(segments.columns)
+        named = segments[list(_COLUMNS)] if {*_COLUMNS} <= {*columns} else segments
+        # Column by column, since a frame of several types has one type as an array.
+        rows = [list(row) for row in zip(*(named[c].to_list() for c in named.columns), strict=True)]
     elif isinstance(segments, (list, tuple)):
         rows = list(segments)
     else:
@@ -174,9 +184,8 @@ def _parse_segments(
     rows = _segment_rows(segments)
     intervals = np.empty((len(rows), 3), dtype=np.int64)
     for row, segment in enumerate(rows):
-        names = ("recording", "start", "end")
         recording, start, end = (
-            _as_whole(v, row, name) for v, name in zip(segment[:3], names, strict=True)
+            _as_whole(v, row, name) for v, name in zip(segment[:3], _COLUMNS[:3], strict=True)
         )
         if not 0 <= recording < len(n_timesteps):
             raise ValueError(

@@ -75,9 +75,12 @@ def sliding_windows(
         arrays in a list. "nct" is the layout of sktime and aeon. Frames always have a column per
         channel.
     sampling_rate : float or None, default=None
-        Sampling rate of the recordings, in Hz, before down-sampling. None if it is unknown.
+        Sampling rate of the recordings, in Hz, before down-sampling. None if it is unknown. Lazy
+        windows carry it, so that estimators compare it; an array carries nothing. The time index
+        of frames must agree with it, to 2 %.
     channel_names : sequence of str or None, default=None
-        Names of the channels, in their order. None if they are unknown.
+        Names of the channels, in their order, which lazy windows carry. None takes the column names
+        of frames, if there are any.
 
     Returns
     -------
@@ -167,6 +170,7 @@ def sliding_windows(
     elif labels is not None:
         labels = labels[recording]
     return as_bunch(
+        recordings,
         arrays,
         recording,
         start * downsample,

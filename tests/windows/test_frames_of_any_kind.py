@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from sklearn_pulse.preprocessing import Resampler
-from sklearn_pulse.windows import sliding_windows
+from sklearn_pulse.windows import segment_windows, sliding_windows
 
 _TIMES = pd.date_range("2026-10-25 01:00", periods=240, freq="min", tz="Europe/Berlin")
 
@@ -60,3 +60,39 @@ def test_values_of_pandas_and_arrow_are_numbers(dtype):
     np.testing.assert_array_equal(sliding_windows([table["x"]], 10).X, expected[:, :, :1])
     panel = pd.concat({"a": table, "b": table})
     np.testing.assert_array_equal(sliding_windows(panel, 10).X, np.tile(expected, (2, 1, 1)))
+
+
+def _polars(segments):
+    return pytest.importorskip("polars").DataFrame(segments.to_dict("list"))
+
+
+@pytest.mark.parametrize("library", [lambda segments: segments, _polars])
+@pytest.mark.parametrize("label", [[1, 0], ["sit", "walk"]])
+def test_columns_of_segments_are_known_by_name(library, label):
+    recordings = [np.arange(100.0), 1000 + np.arange(100.0)]
+    columns = {"label": label, "note": ["a", "b"], "start": [0, 50], "end": [50, 100]}
+    segments = library(pd.DataFrame(columns | {"recording": [0, 1]}))
+    windows = segment_windows(recordings, segments, 50)
+    assert windows.recording.tolist() == [0, 1]
+    assert windows.start.tolist() == [0, 50]
+    assert windows.y.tolist() == label
+    unnamed = pd.DataFrame(segments[["recording", "start", "end", "label"]].to_numpy())
+    assert segment_windows(recordings, unnamed, 50).y.tolist() == label
+
+
+def test_labels_of_steps_have_the_index_of_their_frame():
+    times = pd.date_range("2026", periods=100, freq="s")
+    frame = pd.DataFrame({"x": np.arange(100.0)}, index=times)
+    y = pd.Series(np.arange(100) // 50, index=times)
+    for fits in (y, y.reset_index(drop=True), y.to_numpy()):
+        assert sliding_windows([frame], 50, y=[fits]).y.tolist() == [0, 1]
+    for other in (y[::-1], y.shift(1, freq="s")):
+        with pytest.raises(ValueError, match=r"y\[0\] has another index than recordings\[0\]"):
+            sliding_windows([frame], 50, y=[other])
+
+
+@pytest.mark.parametrize("as_list", [False, True])
+def test_groups_of_text_and_numbers_are_refused(as_list):
+    groups = ["P1", 2] if as_list else pd.Series(["P1", 2])
+    with pytest.raises(ValueError, match="groups mixes text with numbers: make all of them text"):
+        sliding_windows([np.ones(20)] * 2, 20, groups=groups)
