@@ -5,12 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import torch
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import check_is_fitted
 
-from .._data._batches import as_batch
 from .._data._validation import check_windows
 from .._parameters import check_integer
 from ._style import distinct_colors, name_channels, new_axes
@@ -106,7 +104,8 @@ class ReconstructionDisplay:
             window.
         """
         check_is_fitted(estimator)
-        windows = check_windows(estimator, _safe_indexing(X, [sample]), reset=False)
+        window = _safe_indexing(X, [sample])
+        windows = check_windows(estimator, window, reset=False)
         n_timesteps = windows.n_timesteps
         if windows.is_bag or n_timesteps < 2:
             raise ValueError("X must hold single windows of at least two time steps")
@@ -115,23 +114,21 @@ class ReconstructionDisplay:
         for start in starts:
             check_integer("each of starts", start, 0, n_timesteps - 2)
         block = windows.take(np.arange(1))
-        net = estimator.net_
-        net.module_.eval()
-        with torch.inference_mode():
-            passes = net.module_.reconstruct(
-                **as_batch(block, torch.device(net.device)),
-                starts=torch.tensor(starts, dtype=torch.int64, device=net.device).reshape(-1, 1),
-            )
-        predictions = {}
-        for i, start in enumerate(passes.starts[:, 0].tolist()):
-            length = int(passes.n_steps[i])
-            predictions[start] = np.full_like(block.x[0], np.nan)
-            predictions[start][start + 1 : start + 1 + length] = (
-                passes.prediction[:length, i, 0].float().cpu().numpy()
-            )
         signal = block.x[0].copy()
         if block.observed is not None:
             signal[~block.observed[0]] = np.nan
+        length = estimator.crop_length if getattr(estimator, "crop", None) == "fixed" else None
+        predictions: dict[int, NDArray[np.floating]] = {}
+        for start in (0, *starts):  # the full window first
+            prediction = estimator.reconstruct(window, start=start)
+            native = (
+                windows.like_input(prediction) if prediction.ndim == 3 else prediction[..., None]
+            )
+            first = int(np.isfinite(native[0, :, 0]).argmax()) - 1  # the next observed step
+            if first not in predictions:
+                predictions[first] = native[0]
+                if length is not None and start:
+                    predictions[first][first + 1 + length :] = np.nan
         if channel_names is None:
             channel_names = getattr(estimator, "channel_names_in_", None)
         return cls(signal, predictions, channel_names=channel_names).plot(axes=axes)

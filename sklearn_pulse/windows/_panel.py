@@ -172,7 +172,8 @@ def frame_channels(recordings: Any) -> tuple[str, ...] | None:
         The column names; None if there are no frames, or their columns are not different strings.
     """
     frames = [recordings] if is_panel_frame(recordings) else recordings
-    is_list = isinstance(frames, list | tuple) or getattr(frames, "dtype", None) == object
+    is_objects = isinstance(frames, np.ndarray) and frames.dtype.kind == "O"
+    is_list = isinstance(frames, list | tuple) or is_objects
     frame = next((x for x in frames if hasattr(x, "columns")), None) if is_list else None
     names = _names(frame)
     return tuple(names) if names and len({*names}) == len(names) else None

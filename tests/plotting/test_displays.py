@@ -1,8 +1,9 @@
 import matplotlib
 import numpy as np
 import pytest
+from sklearn.base import clone
 
-from sklearn_pulse import PulseTransformer
+from sklearn_pulse import PulseOracleTransformer, PulseTransformer
 from sklearn_pulse.plotting import EmbeddingDisplay, ReconstructionDisplay
 from tests.helpers import SMALL_PULSE, make_windows
 
@@ -79,6 +80,26 @@ def test_reconstruction_ends_where_a_fixed_crop_does():
     fixed = PulseTransformer(**SMALL_PULSE, crop="fixed", crop_length=5).fit(X)
     display = ReconstructionDisplay.from_estimator(fixed, X, starts=(4,))
     assert np.flatnonzero(np.isfinite(display.predictions[4][:, 0])).tolist() == [5, 6, 7, 8, 9]
+
+
+@pytest.mark.parametrize("kind", ["positive", "negative"])
+def test_the_reconstruction_of_an_oracle_is_its_own(kind):
+    settings = {k: v for k, v in SMALL_PULSE.items() if k in PulseOracleTransformer().get_params()}
+    oracle = PulseOracleTransformer(**settings | {"kind": kind, "max_epochs": 1}).fit(X, y)
+    display = ReconstructionDisplay.from_estimator(oracle, X, sample=2, starts=(4,))
+    for start, prediction in display.predictions.items():
+        np.testing.assert_array_equal(prediction, oracle.reconstruct(X[2:3], start=start)[0])
+
+
+def test_reconstruction_in_every_layout(fitted):
+    swapped = clone(fitted).set_params(input_layout="nct").fit(X.swapaxes(1, 2))
+    display = ReconstructionDisplay.from_estimator(swapped, X.swapaxes(1, 2), starts=(4,))
+    expected = ReconstructionDisplay.from_estimator(fitted, X, starts=(4,))
+    np.testing.assert_array_equal(display.signal, expected.signal)
+    np.testing.assert_array_equal(display.predictions[4], expected.predictions[4])
+    table = clone(fitted).fit(X[:, :, 0])
+    display = ReconstructionDisplay.from_estimator(table, X[:, :, 0], starts=(4,))
+    assert display.predictions[4].shape == (X.shape[1], 1)
 
 
 def test_reconstruction_of_a_window_with_missing_steps(fitted):
