@@ -16,12 +16,9 @@ from .._signals import Signals, agreed, check_signals, compare, note, noted
 from .._warnings import warn_user
 from ..windows import LazyWindows
 from ..windows._panel import check_frames, frame_channels
-from ..windows._recordings import is_object_list, warn_if_recording
+from ..windows._recordings import has_own_layout, is_object_list, warn_if_recording
 
 _BLOCK_ELEMENTS = 2**22  # values converted at a time, 16 MiB of float32
-
-# A table of so many rows, and so few and long columns, is likely one recording. The windows of no
-# univariate data set are that short: of the UCR archive's, the shortest have 15 steps.
 
 _AXES = {
     "ntc": "(n_samples, n_timesteps, n_channels)",
@@ -388,6 +385,9 @@ def check_windows(
     frame, data = X, as_numeric_array(X)
     _check_shape(data.shape, name)
     is_table = len(data.shape) == 2
+    layout = layout or estimator.input_layout
+    if layout == "nct" and isinstance(X, list | tuple) and all(map(has_own_layout, X)):
+        data = data.swapaxes(1, 2)  # a frame has a column per channel, whatever the layout
     if is_table and (reset or estimator._fitted_on_table):
         validate_data(
             estimator,
@@ -395,7 +395,7 @@ def check_windows(
             reset=reset,
             skip_check_array=True,
         )
-    windows = CheckedWindows(data, layout or estimator.input_layout, groups, labels)
+    windows = CheckedWindows(data, layout, groups, labels)
     if reset:
         _warn_if_transposed(windows)
         if is_table:

@@ -21,6 +21,8 @@ from ._panel import (
 )
 
 _LAYOUTS = ("ntc", "nct")
+# A table of so many rows, and so few and long columns, is likely one recording. The windows of no
+# univariate data set are that short: of the UCR archive's, the shortest have 15 steps.
 _SHORT_WINDOW = 14  # time steps
 _LONG_TABLE = 1000  # rows
 _LONG_COLUMN = 100  # rows per column

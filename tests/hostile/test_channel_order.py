@@ -91,6 +91,14 @@ def test_an_estimator_refuses_swapped_frames_in_a_list():
         StatisticsTransformer(channel_names=["eda", "bvp"]).fit([_FRAME, _FRAME])
 
 
+def test_frames_have_a_column_per_channel_in_every_layout():
+    X = [_FRAME[:60], _FRAME[60:120]]
+    expected = StatisticsTransformer().fit(X)
+    swapped = StatisticsTransformer(input_layout="nct").fit(X)
+    assert swapped.channel_names_in_.tolist() == ["bvp", "eda"]
+    assert np.array_equal(swapped.transform(X), expected.transform(X))
+
+
 class _Own(LazyWindows):
     shape, sampling_rate, channel_names = (30, 64, 2), 100.0, ("eda", "bvp")
 
