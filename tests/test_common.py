@@ -258,6 +258,7 @@ def test_what_the_caller_has_set_in_torch_changes_nothing(cls, state, windows, t
     ],
     ids=lambda cls: cls.__name__,
 )
+@pytest.mark.xdist_group("workers")  # which joblib starts once in a process, and keeps
 def test_two_workers_give_the_bits_of_one(cls, windows):
     estimators = [small(cls, random_state=i) for i in range(2)]
     jobs = [joblib.delayed(e.fit_transform)(*data(e, windows)) for e in estimators]

@@ -20,6 +20,8 @@ from tests import ranks
 from tests.helpers import make_windows
 from tests.kills import killed
 
+# The processes are launched once.
+pytestmark = pytest.mark.xdist_group("ranks")
 ROOT = Path(__file__).parent.parent
 ALONE = {"distributed": False}
 

@@ -431,14 +431,7 @@ def test_bad_arguments_end_with_one_line_and_exit_code_2(arguments, capsys):
     assert error.count("\n") == 1
 
 
-def test_help_and_module(tmp_path):
-    result = subprocess.run(
-        [sys.executable, "-m", "sklearn_pulse.benchmark", "linear-probe", "--help"],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert "--budget" in result.stdout
+def test_the_module_is_a_command(tmp_path):
     result = subprocess.run(
         [sys.executable, "-m", "sklearn_pulse.benchmark", "report", "--out", tmp_path],
         capture_output=True,

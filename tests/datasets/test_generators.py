@@ -54,6 +54,10 @@ REFERENCE = {
 }
 
 
+# The published sets are simulated once.
+simulated = pytest.mark.xdist_group("published sets")
+
+
 @pytest.fixture(scope="module")
 def clean():
     """Simulate noise-free sets at full length, all sets of a system in one run."""
@@ -91,6 +95,7 @@ def short(monkeypatch):
 # The published data sets
 
 
+@simulated
 @pytest.mark.parametrize(("name", "index"), REFERENCE)
 def test_published_scales(clean, digits, name, index):
     s, unit_noise, std = REFERENCE[name, index]
@@ -103,6 +108,7 @@ def test_published_scales(clean, digits, name, index):
     assert trials.std(ddof=1, dtype=float) == pytest.approx(std, rel=digits)
 
 
+@simulated
 def test_amplitude_is_the_literal_formula(clean):
     trials = clean["hindmarsh_rose", 6][:3, ::100].astype(float)
     mean = trials.reshape(-1, 3).sum(axis=0) / 300
@@ -113,6 +119,7 @@ def test_amplitude_is_the_literal_formula(clean):
     assert amplitude(trials) == pytest.approx(np.sqrt(sum(norms) / 300))
 
 
+@simulated
 def test_public_function_gives_the_published_set(clean):
     np.testing.assert_array_equal(make_lorenz(152.0, random_state=9), clean["lorenz", 9])
 
