@@ -288,36 +288,16 @@ class TrainedEmbedder(WindowEmbedder):
         share, context = self._join_others(), None
         if share is None or share.is_first:
             context = self._init_callback_context(max_subtasks=n_epochs)
+        seen = {"X": data.X, "y": data.y}  # by scikit-learn's callbacks
         with unchanged_on_failure(self), among_others(share), own_torch_state():
             self._check_params()
-            seed = self._draw_seed()
-            if share is not None and self.random_state is None:
-                seed = share.of_first(seed)
-            goes_on = self.warm_start and "sampling_rate_in_" in vars(self)
-            earlier = noted(self) if goes_on else Signals()
-            parts = self._prepare(data, seed)
-            compare(noted(self), earlier, type(self).__name__)
-            note(self, agreed(noted(self), earlier))
-            warn_of_scale(parts.train.windows, parts.train.index)
+            seed = self._draw_seed(share)
+            parts = self._prepare_alike(data, seed)
             callbacks = self._callbacks(parts.train, parts.valid)
-            seen = {"X": data.X, "y": data.y}  # by scikit-learn's callbacks
             if context is not None:
                 context.call_on_fit_task_begin(estimator=self, **seen)
                 callbacks.append(("report_epochs", ReportEpochs(self, context, seen)))
-            if share is not None:
-                callbacks = muted(callbacks, share)
-            with threads(self.num_threads), memory_errors(self._memory_remedy()):
-                settings = self._training_params(parts.train) | parts.settings
-                if share is not None and not share.is_first:
-                    settings["verbose"] = 0
-                net = self._build_net(seed, callbacks=callbacks, **settings).initialize()
-                self._load_earlier_weights(net)
-                if share is not None:
-                    self._check_others(share, net, seed, parts)
-                self._add_checkpoint(net, seed, parts, share)
-                net.share = share
-                self._train(net, parts.train, parts.valid)
-                net.share = None
+            net = self._trained_net(parts, seed, callbacks, share)
             if self.warm_start and "net_" in vars(self):
                 prepend_history(net, self.net_)
             self.net_ = net
@@ -327,6 +307,37 @@ class TrainedEmbedder(WindowEmbedder):
                 estimator=self, reconstruction_attributes={"net_": net}, **seen
             )
         return self
+
+    def _prepare_alike(self, data: FitData, seed: int) -> Parts:
+        """Prepare the input; under `warm_start` it keeps the rate and channels of the last fit."""
+        goes_on = self.warm_start and "sampling_rate_in_" in vars(self)
+        earlier = noted(self) if goes_on else Signals()
+        parts = self._prepare(data, seed)
+        compare(noted(self), earlier, type(self).__name__)
+        note(self, agreed(noted(self), earlier))
+        warn_of_scale(parts.train.windows, parts.train.index)
+        return parts
+
+    def _trained_net(
+        self, parts: Parts, seed: int, callbacks: Callbacks, share: Share | None
+    ) -> SSLNet:
+        """Build a net and train it, beside other processes if there is a share."""
+        settings = parts.settings
+        if share is not None:
+            callbacks = muted(callbacks, share)
+            if not share.is_first:
+                settings = settings | {"verbose": 0}
+        with threads(self.num_threads), memory_errors(self._memory_remedy()):
+            settings = self._training_params(parts.train) | settings
+            net = self._build_net(seed, callbacks=callbacks, **settings).initialize()
+            self._load_earlier_weights(net)
+            if share is not None:
+                self._check_others(share, net, seed, parts)
+            self._add_checkpoint(net, seed, parts, share)
+            net.share = share
+            self._train(net, parts.train, parts.valid)
+            net.share = None
+        return net
 
     def _check_params(self) -> None:
         super()._check_params()
@@ -364,14 +375,15 @@ class TrainedEmbedder(WindowEmbedder):
             check_integer("verbose", self.verbose, 0)
         check_callbacks(self.callbacks)
 
-    def _draw_seed(self) -> int:
-        """Draw the integer that seeds everything in a fit."""
+    def _draw_seed(self, share: Share | None) -> int:
+        """Draw the integer that seeds everything in a fit, in all processes."""
         if self.checkpoint_dir is not None and self.random_state is None:
             raise ValueError(
                 "checkpoint_dir needs a random_state: without a seed no run repeats another, and"
                 " there is nothing to resume. Pass for example random_state=0."
             )
-        return int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
+        seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
+        return share.of_first(seed) if share is not None and self.random_state is None else seed
 
     def _training_params(self, train: WindowBatches) -> dict[str, Any]:
         """Return the settings of the net that only training needs."""
