@@ -185,10 +185,17 @@ class SSLNet(NeuralNet):
             loss = self._loss(batch, self.module_.validation_loss)
         return {"loss": loss if self.share is None else self.share.total(loss), "y_pred": None}
 
-    def autocast(self) -> contextlib.AbstractContextManager[Any]:
-        """Return the autocast to bfloat16, or none for float32, whatever the caller has set."""
+    @contextlib.contextmanager
+    def autocast(self) -> Iterator[None]:
+        """Cast to bfloat16, or not at all for float32, whatever the caller has set."""
         is_half = self.precision != "float32"
-        return torch.autocast(torch.device(self.device).type, torch.bfloat16, enabled=is_half)
+        with torch.autocast(torch.device(self.device).type, torch.bfloat16, enabled=is_half):
+            try:
+                yield
+            finally:
+                # Torch forgets the weights that it has cast when it leaves the outermost autocast
+                # only. Within another one, the next batch would be computed with the old weights.
+                torch.clear_autocast_cache()
 
     def _loss(self, batch: Batch, compute: Callable[..., Tensor]) -> Tensor:
         with self.autocast():
