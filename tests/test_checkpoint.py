@@ -27,17 +27,20 @@ def histories_match(first, second):
 
 
 @pytest.mark.parametrize(
-    ("at", "select", "interval"),
+    ("at", "select", "interval", "precision"),
     [
-        *((at, "trailing_mean", 0.0) for at in [(1, 3), (2, 1), (4, 3), (6, 1), (7, 4)]),
-        *(((4, 3), select, 0.0) for select in ("min_val", "last")),
-        *((at, "trailing_mean", 60.0) for at in ((1, 3), (4, 3))),
+        *((at, "trailing_mean", 0.0, "float32") for at in [(1, 3), (2, 1), (4, 3), (6, 1), (7, 4)]),
+        *(((4, 3), select, 0.0, "float32") for select in ("min_val", "last")),
+        *((at, "trailing_mean", 60.0, "float32") for at in ((1, 3), (4, 3))),
+        ((4, 3), "trailing_mean", 0.0, "bfloat16"),
     ],
 )
-def test_a_killed_run_resumes_to_the_same_bits(tmp_path, monkeypatch, at, select, interval):
+def test_a_killed_run_resumes_to_the_same_bits(
+    tmp_path, monkeypatch, at, select, interval, precision
+):
     """With a state after each batch (`interval` 0), and with states after epochs only."""
     monkeypatch.setattr(Checkpoint, "interval", interval)
-    params = {"select": select, "deterministic_validation": False}
+    params = {"select": select, "deterministic_validation": False, "precision": precision}
     expected = pulse(**params).fit(X)
     with killed(*at):
         pulse(**params, checkpoint_dir=tmp_path).fit(X)

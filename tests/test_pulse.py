@@ -7,6 +7,7 @@ import torch
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import train_test_split
 from sklearn.pipeline import make_pipeline
+from skorch.callbacks import Callback
 
 from sklearn_pulse import PulseTransformer, RandomEncoderTransformer
 from tests.helpers import SMALL_ENCODER, SMALL_PULSE, make_windows
@@ -98,6 +99,19 @@ def test_bfloat16_is_near_float32():
     rounded = small(**params, precision="bfloat16").fit(X).transform(X)
     assert rounded.dtype == np.float32
     assert 1e-6 < np.abs(exact - rounded).max() < 0.1
+
+
+class ForgetCasts(Callback):
+    def on_batch_begin(self, net, **kwargs):
+        torch.clear_autocast_cache()
+
+
+def test_bfloat16_casts_the_weights_of_the_last_update():
+    params = {"max_epochs": 3, "lr": 1e-2, "batch_size": 4, "precision": "bfloat16"}
+    expected = small(**params, callbacks=[ForgetCasts()]).fit(X).transform(X)
+    np.testing.assert_array_equal(small(**params).fit(X).transform(X), expected)
+    with torch.autocast("cpu", torch.bfloat16):
+        np.testing.assert_array_equal(small(**params).fit(X).transform(X), expected)
 
 
 @pytest.mark.slow
