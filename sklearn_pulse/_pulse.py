@@ -18,7 +18,7 @@ from torch import Tensor
 
 from ._data._batches import WindowBatches, as_batch
 from ._data._embedded import EmbeddedBatches
-from ._data._pooling import pool_bags
+from ._data._pooling import collect, pooled
 from ._data._validation import CheckedWindows
 from ._export import EncoderGraph
 from ._parameters import check_seed, default_of
@@ -361,20 +361,13 @@ class PulseTransformer(ReconstructingTransformer):
         device, features = resolve_device(self.device), _as_encoder(self.encoder).features
         return EmbeddedBatches(windows, index, device, lambda block: features(*block))
 
-    def _embed(self, windows: CheckedWindows) -> NDArray[np.float32]:
+    def _embed(self, windows: CheckedWindows) -> NDArray[np.floating[Any]]:
         encoder = self.encoder_
         if not isinstance(encoder, FixedEncoder):
             return super()._embed(windows)
-        embedding = np.empty((len(windows), self._n_features_out), dtype=np.float32)
-        usable = np.ones(len(windows), dtype=bool)
-        for index, block in windows.blocks():
-            embedding[index] = encoder.features(*block)
-            if block.observed is not None:
-                usable[index] = block.observed.any(1)
-        windows.check_usable(usable)
-        if not windows.is_bag:
-            return embedding
-        return pool_bags(embedding, usable, windows.n_windows, self.bag_pooling)
+        found = ((index, block, encoder.features(*block)) for index, block in windows.blocks())
+        rows, usable = collect(windows, found, (self._n_features_out,))
+        return pooled(windows, rows, usable, self.bag_pooling)
 
     def _check_window_length(self, n_timesteps: int) -> None:
         super()._check_window_length(n_timesteps)

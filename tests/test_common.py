@@ -281,6 +281,14 @@ def test_threads_are_left_as_they_were(cls, windows):
 
 
 @each_input
+@pytest.mark.parametrize("name", ["bag_pooling", "input_layout"])
+def test_what_is_read_after_fit_is_checked_then(cls, name, windows):
+    estimator = fit(small(cls), windows).set_params(**{name: "wrong"})
+    with pytest.raises(ValueError, match=f"{name} must be"):
+        estimator.transform(windows)
+
+
+@each_input
 def test_a_row_does_not_depend_on_the_others(cls):
     X = make_windows(300, 16)[0]
     estimator = fit(small(cls), X[:20])

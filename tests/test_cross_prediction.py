@@ -571,3 +571,15 @@ def test_all_convolutions_grow_with_the_number_of_kernels(num_kernels, sizes):
         blocks["multirocket"].num_kernels,
         blocks["hydra"].num_groups,
     ) == sizes
+
+
+def test_rounding_is_not_kept_as_a_signal():
+    """Where each recording has two windows, nothing outlasts its constant: C - B is rounding."""
+    rng = np.random.default_rng(0)
+    windows, groups = rng.normal(size=(40, 32, 2)).astype(np.float32), np.repeat(np.arange(20), 2)
+    settings = {"alpha": 1.0, "num_kernels": 84, "embedding_dim": 16, "random_state": 0}
+    first, second = (
+        CrossPredictionTransformer(**settings).fit(x, groups=groups).transform(windows)
+        for x in (windows, windows * np.float32(1 + 1e-6))
+    )
+    np.testing.assert_allclose(first @ first.T, second @ second.T, rtol=0, atol=0.01)

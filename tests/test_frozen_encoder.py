@@ -37,6 +37,19 @@ def test_embeds_as_the_transformer_does(fitted, data):
     np.testing.assert_allclose(fitted.transform(data), STATISTICS.transform(data), rtol=1e-6)
 
 
+class Overflows(StatisticsTransformer):
+    def transform(self, X, **stated):
+        return super().transform(X, **stated) + np.where(np.max(X) > 90, np.inf, 0.0)
+
+
+def test_an_embedding_that_is_not_finite_is_refused():
+    pulse = PulseTransformer(encoder=FrozenEstimator(Overflows().fit(X)), **SMALL).fit(X)
+    large = X.copy()
+    large[3] += 100
+    with pytest.raises(ValueError, match="lead to results that are not finite"):
+        pulse.transform(large)
+
+
 def test_closed_form():
     cross = CrossPredictionTransformer(num_kernels=84, embedding_dim=8, random_state=0).fit(HOLES)
     pulse = PulseTransformer(encoder=FrozenEstimator(cross), **SMALL).fit(HOLES)

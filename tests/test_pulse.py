@@ -114,6 +114,14 @@ def test_bfloat16_casts_the_weights_of_the_last_update():
         np.testing.assert_array_equal(small(**params).fit(X).transform(X), expected)
 
 
+def test_holes_change_no_other_window_in_bfloat16():
+    windows = np.random.default_rng(0).normal(size=(6, 300, 2)).astype(np.float32)
+    pulse = small(precision="bfloat16", pooling="mean", max_epochs=1).fit(windows)
+    holes = windows.copy()
+    holes[0, 5:9] = np.nan
+    np.testing.assert_array_equal(pulse.transform(holes)[1:], pulse.transform(windows)[1:])
+
+
 @pytest.mark.slow
 def test_compiled_is_near_eager():
     with warnings.catch_warnings():

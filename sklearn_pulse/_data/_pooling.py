@@ -1,16 +1,109 @@
-"""Pooling of what was computed for the windows of a bag."""
+"""What is computed for each window: collected, checked, and pooled over bags."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ._validation import Block, CheckedWindows
 
-def pool_bags(
-    rows: NDArray[np.floating[Any]], usable: NDArray[np.bool_], n_windows: int, pooling: str
-) -> NDArray[np.floating[Any]]:
+Rows = NDArray[np.floating[Any]]
+
+
+def collect(
+    windows: CheckedWindows,
+    blocks: Iterable[tuple[NDArray[np.intp], Block, Rows]],
+    shape: tuple[int, ...],
+    *,
+    dtype: type[np.floating[Any]] = np.float32,
+    nan_allowed: bool = False,
+    remedy: str = "",
+) -> tuple[Rows, NDArray[np.bool_]]:
+    """Collect what was computed block by block, and check that it is finite.
+
+    Parameters
+    ----------
+    windows : CheckedWindows
+        The windows that it was computed from.
+    blocks : iterable of (indices, block, rows)
+        Numbers of a few windows, the windows, and what was computed for each.
+    shape : tuple of int
+        Shape of what was computed for a window.
+    dtype : type, default=np.float32
+        Data type of the result.
+    nan_allowed : bool, default=False
+        Whether what was computed may be NaN.
+    remedy : str, default=""
+        A further remedy, for the message about values that are not finite.
+
+    Returns
+    -------
+    rows : ndarray of shape (n_windows, *shape)
+        What was computed for each window.
+    usable : ndarray of bool of shape (n_windows,)
+        Windows with an observed step.
+
+    Raises
+    ------
+    ValueError
+        If a sample has no observed step, or if what was computed for one is not finite.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> windows = CheckedWindows(np.zeros((2, 8, 1)))
+    >>> blocks = ((index, block, block.x.sum(1)) for index, block in windows.blocks())
+    >>> rows, usable = collect(windows, blocks, (1,))
+    >>> rows.shape, usable.tolist()
+    ((2, 1), [True, True])
+    """
+    result = np.empty((len(windows), *shape), dtype=dtype)
+    usable = np.ones(len(windows), dtype=bool)
+    finite = np.ones(len(windows), dtype=bool)
+    for index, block, rows in blocks:
+        result[index] = rows
+        written = result[index].reshape(len(rows), -1)
+        finite[index] = ~(np.isinf(written) if nan_allowed else ~np.isfinite(written)).any(1)
+        if block.observed is not None:
+            usable[index] = block.observed.any(1)
+    windows.check_usable(usable)
+    windows.check_computed(finite, usable, remedy)
+    return result, usable
+
+
+def pooled(windows: CheckedWindows, rows: Rows, usable: NDArray[np.bool_], pooling: str) -> Rows:
+    """Return one row per sample: that of the window, or those of a bag's windows pooled.
+
+    Parameters
+    ----------
+    windows : CheckedWindows
+        The windows that the rows were computed from.
+    rows : ndarray of shape (n_windows, n_features)
+        One row per window.
+    usable : ndarray of bool of shape (n_windows,)
+        The windows that count.
+    pooling : {"mean", "max"}
+        How the rows of a bag are pooled.
+
+    Returns
+    -------
+    ndarray of shape (n_samples, n_features)
+        One row per sample.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> bags = CheckedWindows(np.zeros((2, 2, 8, 1)))
+    >>> pooled(bags, np.array([[1.0], [3.0], [5.0], [9.0]]), np.ones(4, bool), "max").tolist()
+    [[3.0], [9.0]]
+    """
+    return pool_bags(rows, usable, windows.n_windows, pooling) if windows.is_bag else rows
+
+
+def pool_bags(rows: Rows, usable: NDArray[np.bool_], n_windows: int, pooling: str) -> Rows:
     """Pool the windows of each bag, leaving out those without an observed step.
 
     Parameters

@@ -16,7 +16,7 @@ from skorch.callbacks import Callback
 from torch import Tensor
 
 from .._data._batches import stream_blocks
-from .._data._pooling import pool_bags
+from .._data._pooling import collect, pooled
 from .._data._validation import Block, CheckedWindows, check_windows
 from .._export import EncoderGraph
 from .._parameters import (
@@ -221,13 +221,10 @@ class WindowEmbedder(
         self._check_input_length(windows.n_timesteps)
         return windows
 
-    def _embed(self, windows: CheckedWindows) -> NDArray[np.float32]:
+    def _embed(self, windows: CheckedWindows) -> NDArray[np.floating[Any]]:
         """Embed every sample, a bag as one."""
-        shape = (self._n_features_out,)
-        embedding, usable = self._compute(windows, self.net_.module_.encode, shape)
-        if not windows.is_bag:
-            return embedding
-        return pool_bags(embedding, usable, windows.n_windows, self.bag_pooling)
+        rows, usable = self._compute(windows, self.net_.module_.encode, (self._n_features_out,))
+        return pooled(windows, rows, usable, self.bag_pooling)
 
     def _compute(
         self,
@@ -236,22 +233,12 @@ class WindowEmbedder(
         shape: tuple[int, ...],
         *,
         nan_allowed: bool = False,
-    ) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
+    ) -> tuple[NDArray[np.floating[Any]], NDArray[np.bool_]]:
         """Compute something of `shape` for each window, and find those with a finite step."""
-        wrong = np.isinf if nan_allowed else _is_not_finite
-        result = np.empty((len(windows), *shape), dtype=np.float32)
-        usable = np.ones(len(windows), dtype=bool)
-        finite = np.ones(len(windows), dtype=bool)
-        with threads(self.num_threads), memory_errors(_TOO_MUCH):
-            for index, block, rows in self._blocks(windows, compute):
-                result[index] = rows
-                finite[index] = ~wrong(rows).reshape(len(rows), -1).any(1)
-                if block.observed is not None:
-                    usable[index] = block.observed.any(1)
-        windows.check_usable(usable)
         remedy = " If X has the scale of fit, fit again with a smaller lr."
-        windows.check_computed(finite, usable, remedy)
-        return result, usable
+        with threads(self.num_threads), memory_errors(_TOO_MUCH):
+            blocks = self._blocks(windows, compute)
+            return collect(windows, blocks, shape, nan_allowed=nan_allowed, remedy=remedy)
 
     def _blocks(
         self, windows: CheckedWindows, compute: Callable[..., torch.Tensor]
@@ -381,10 +368,6 @@ class WindowEmbedder(
             uses_recordings=self._uses_recordings,
         )
         return of_windows(tags)
-
-
-def _is_not_finite(rows: NDArray[np.float32]) -> NDArray[np.bool_]:
-    return ~np.isfinite(rows)
 
 
 def _fetched(

@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
 from .._commit import unchanged_on_failure
-from .._data._pooling import pool_bags
+from .._data._pooling import collect, pooled
 from .._data._validation import Block, CheckedWindows, check_windows
 from .._parameters import check_option
 from .._persistence import PretrainedMixin, same_when_stored
@@ -60,9 +60,13 @@ class BaseFeatureTransformer(
 
     def _check_params(self) -> None:
         """Raise if a parameter is out of its range."""
+        self._check_params_read_later()
+        check_signals(self.sampling_rate, self.channel_names)
+
+    def _check_params_read_later(self) -> None:
+        """Raise if a parameter that is read after `fit` too is out of its range."""
         check_option("bag_pooling", self.bag_pooling, ("mean", "max"))
         check_option("input_layout", self.input_layout, ("ntc", "nct"))
-        check_signals(self.sampling_rate, self.channel_names)
 
     def _fit_shape(self) -> None:
         """Derive what depends only on the number of time steps and channels."""
@@ -206,23 +210,15 @@ class BaseFeatureTransformer(
             large that a feature is not finite.
         """
         check_is_fitted(self)
+        self._check_params_read_later()
         stated = sampling_rate, channel_names
         windows = check_windows(self, X, reset=False, stated=stated)
         self._check_input_length(windows.n_timesteps)
-        features = np.empty((len(windows), self._n_features_out), dtype=self._dtype)
-        usable = np.ones(len(windows), dtype=bool)
-        finite = np.ones(len(windows), dtype=bool)
+        blocks = ((index, block, self._features(block)) for index, block in windows.blocks())
+        shape = (self._n_features_out,)
         with overflow_is_found():
-            for index, block in windows.blocks():
-                features[index] = self._features(block)
-                finite[index] = np.isfinite(features[index]).all(1)
-                if block.observed is not None:
-                    usable[index] = block.observed.any(1)
-        windows.check_usable(usable)
-        windows.check_computed(finite, usable)
-        if not windows.is_bag:
-            return features
-        return pool_bags(features, usable, windows.n_windows, self.bag_pooling)
+            features, usable = collect(windows, blocks, shape, dtype=self._dtype)
+        return pooled(windows, features, usable, self.bag_pooling)
 
     def __sklearn_tags__(self) -> WindowTags:
         """Return scikit-learn's tags: 2-D and 3-D input, float32 out."""

@@ -7,6 +7,8 @@ from scipy.linalg import LinAlgError, eigh, solve
 
 from ._folds import Fold, Matrix
 
+_ROUNDING = 1e-12  # a smaller share of the second moments is what rounding leaves of zero
+
 
 def held_out_prediction(
     predictors: list[list[Fold]], rho: float, n_components: int
@@ -109,7 +111,7 @@ def predictive_map(
     for share, target in ((0.9, shared), (0.1, kept)):
         regression = ridge_inverse(variance, rho, target)
         total = np.sum(regression * (variance @ regression))
-        if total > 0:
+        if np.linalg.norm(target) > _ROUNDING * np.linalg.norm(variance):
             gram += share / total * regression @ regression.T
     values, vectors = eigh(gram)
     order = np.argsort(-values, kind="stable")[:n_directions]

@@ -15,7 +15,10 @@ from ._base import BaseFeatureTransformer
 
 _MOMENTS = ("mean", "std", "skewness", "kurtosis", "min", "max")
 _LONGEST_SEGMENT = 256  # time steps of a segment of the spectrum
-_NO_POWER = 1e-20  # stands for the power of a constant channel, whose logarithm is not finite
+# Stands for the power of a constant channel, whose logarithm is not finite; and, as a share of the
+# variance, of an octave that holds nothing. A variance above 1 counts as 1.
+_NO_POWER = 1e-20
+_ROUNDING = 1e-12  # a smaller share of the mean is what rounding leaves of a constant
 
 
 class StatisticsTransformer(BaseFeatureTransformer):
@@ -24,7 +27,8 @@ class StatisticsTransformer(BaseFeatureTransformer):
     The features are the mean, standard deviation, skewness, excess kurtosis, minimum and maximum
     of the observed values, and the logarithm of the power in octave bands: from a quarter of the
     sampling rate up to half of it, from an eighth up to a quarter, and so on down to the lowest
-    octave that the window resolves.
+    octave that the window resolves. An octave of a constant channel counts as a power of 1e-20;
+    another one has at least 1e-20 of the variance, or of 1 if that is less.
 
     Parameters
     ----------
@@ -184,8 +188,7 @@ def _moments(signal: NDArray[np.float64], observed: NDArray[np.bool_]) -> NDArra
         np.sum(power, -1) / n for power in (squared, squared * centred, squared * squared)
     )
     std = np.sqrt(second)
-    # What rounding leaves of a constant is no spread.
-    varies = std > 1e-12 * np.abs(mean)
+    varies = std > _ROUNDING * np.abs(mean)
     unit = np.where(varies, std, 1.0)
     return np.stack(
         [
@@ -232,4 +235,7 @@ def _log_band_powers(signal: NDArray[np.float64], n_bands: int) -> NDArray[np.fl
     octave = np.full(len(frequency), -1)
     octave[1:] = np.floor(-np.log2(2.0 * frequency[1:]))  # half the sampling rate is octave 0
     bands = [power[..., octave == band].sum(-1) for band in range(n_bands)]
-    return np.log(np.stack(bands, axis=-1) + _NO_POWER)
+    variance = signal.var(-1)
+    varies = np.sqrt(variance) > _ROUNDING * np.abs(signal.mean(-1))
+    nothing = _NO_POWER * np.where(varies, np.minimum(variance, 1.0), 1.0)
+    return np.log(np.stack(bands, axis=-1) + nothing[..., None])

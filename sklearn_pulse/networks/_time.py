@@ -61,9 +61,12 @@ def pool_steps(x: Tensor, how: Literal["max", "mean"], observed: Tensor | None =
     if how == "max":
         seen = x if observed is None else x.masked_fill(~observed.unsqueeze(-1), -torch.inf)
         return seen.amax(1) if is_exporting() else _LargestStep.apply(seen)
-    if observed is None:
-        return x.mean(1)
-    return mask_steps(x, observed).sum(1) / observed.sum(1, keepdim=True)
+    count: int | Tensor = x.shape[1]
+    if observed is not None:
+        x, count = mask_steps(x, observed), observed.sum(1, keepdim=True)
+    # Sums in bfloat16 would round; whether there is a mask must not matter.
+    wide = torch.promote_types(x.dtype, torch.float32)
+    return (x.sum(1, dtype=wide) / count).to(x.dtype)
 
 
 class _LargestStep(torch.autograd.Function):

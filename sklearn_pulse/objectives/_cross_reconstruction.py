@@ -570,6 +570,22 @@ class CrossReconstruction(Objective):
         numbers = torch.arange(lengths.numel(), device=lengths.device).view(lengths.shape)
         return numbers[:, self.share.rows(lengths.shape[1])].flatten()
 
+    def longest_crop(self, n_timesteps: int) -> int:
+        """Return the largest number of steps of a crop; a suffix may be as long as the window.
+
+        Parameters
+        ----------
+        n_timesteps : int
+            Steps of the window.
+
+        Returns
+        -------
+        int
+            The number of steps.
+        """
+        fixed = self.crop == "fixed"
+        return length_in_steps(self.crop_length, n_timesteps) if fixed else n_timesteps
+
     def _draw_starts(self, x: Tensor, observed: Tensor | None) -> Tensor:
         """Draw the start of each crop, (n_crops, batch)."""
         length = self.crop_length if self.crop == "fixed" else self.min_crop_length
@@ -590,8 +606,7 @@ class CrossReconstruction(Objective):
         Only fixed crops end before the window does; the last pass, the full window, never does.
         """
         lengths = torch.full((len(starts), 1), n_timesteps, device=starts.device)
-        if self.crop == "fixed":
-            lengths[:-1] = length_in_steps(self.crop_length, n_timesteps)
+        lengths[:-1] = self.longest_crop(n_timesteps)
         return lengths
 
 

@@ -117,7 +117,8 @@ class ReconstructionDisplay:
         signal = block.x[0].copy()
         if block.observed is not None:
             signal[~block.observed[0]] = np.nan
-        length = estimator.crop_length if getattr(estimator, "crop", None) == "fixed" else None
+        is_fixed = getattr(estimator, "crop", None) == "fixed"
+        length = estimator.net_.module_.longest_crop(n_timesteps) if is_fixed else n_timesteps
         predictions: dict[int, NDArray[np.floating]] = {}
         for start in (0, *starts):  # the full window first
             prediction = estimator.reconstruct(window, start=start)
@@ -127,7 +128,7 @@ class ReconstructionDisplay:
             first = int(np.isfinite(native[0, :, 0]).argmax()) - 1  # the next observed step
             if first not in predictions:
                 predictions[first] = native[0]
-                if length is not None and start:
+                if start:
                     predictions[first][first + 1 + length :] = np.nan
         if channel_names is None:
             channel_names = getattr(estimator, "channel_names_in_", None)

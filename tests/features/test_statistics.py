@@ -67,6 +67,15 @@ def test_a_sine_is_strongest_in_its_octave(period):
     assert np.exp(bands.max()) == pytest.approx(0.5 * 1.5, rel=0.05)  # 1.5: the taper's leakage
 
 
+@pytest.mark.parametrize("unit", [1e-13, 1e-6, 1e3])
+def test_the_unit_of_a_signal_shifts_its_spectrum(unit):
+    """Magnetoencephalograms come in tesla, of 1e-13."""
+    X = np.random.default_rng(0).normal(size=(4, 128, 2)).cumsum(1)
+    expected = StatisticsTransformer().fit(X).transform(X).reshape(4, 2, -1)[..., 6:]
+    bands = StatisticsTransformer().fit(X).transform(X * unit).reshape(4, 2, -1)[..., 6:]
+    np.testing.assert_allclose(bands, expected + 2 * np.log(unit), atol=1e-4)
+
+
 def test_names_follow_the_columns():
     X = np.zeros((3, 16, 2))
     X[:, :, 1] = np.arange(16)

@@ -76,8 +76,13 @@ def test_reconstruction(fitted):
     np.testing.assert_array_equal(display.axes_[1].lines[0].get_ydata(), X[3, :, 1])
 
 
-def test_reconstruction_ends_where_a_fixed_crop_does():
-    fixed = PulseTransformer(**SMALL_PULSE, crop="fixed", crop_length=5).fit(X)
+@pytest.mark.parametrize(
+    "lengths",
+    [{"crop_length": 5}, {"crop_length": 5.5 / X.shape[1]}, {"min_crop_length": 5}],
+    ids=["steps", "share", "smallest"],
+)
+def test_reconstruction_ends_where_a_fixed_crop_does(lengths):
+    fixed = PulseTransformer(**SMALL_PULSE | {"crop": "fixed", "max_epochs": 1} | lengths).fit(X)
     display = ReconstructionDisplay.from_estimator(fixed, X, starts=(4,))
     assert np.flatnonzero(np.isfinite(display.predictions[4][:, 0])).tolist() == [5, 6, 7, 8, 9]
 
