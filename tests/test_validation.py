@@ -219,7 +219,10 @@ def test_warm_start_with_other_sizes():
 
 
 def test_parameters_are_checked_at_fit_not_before():
-    PulseTransformer(embedding_dim=-1).set_params(lr="no")
+    wrong = PulseTransformer(embedding_dim=-1).set_params(lr="no")
+    assert (wrong.get_params()["embedding_dim"], wrong.lr) == (-1, "no")
+    with pytest.raises(ValueError, match="embedding_dim"):
+        wrong.fit(X)
 
 
 @settings(max_examples=25, deadline=None)

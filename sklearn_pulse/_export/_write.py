@@ -88,16 +88,18 @@ def write(
     path.parent.mkdir(parents=True, exist_ok=True)
     text = json.dumps(signature, indent=2)
     partial = path.with_name(f".{uuid.uuid4().hex}{path.suffix}")
-    writer = _write_onnx if format == "onnx" else _write_torch
     try:
         with _quiet():
-            writer(program, partial, signature, text)
+            if format == "onnx":
+                _write_onnx(program, partial, signature, text)
+            else:
+                _write_torch(program, partial, text)
         os.replace(partial, path)
     finally:
         partial.unlink(missing_ok=True)
 
 
-def _write_torch(program: Any, path: Path, signature: dict[str, Any], text: str) -> None:
+def _write_torch(program: Any, path: Path, text: str) -> None:
     with open(path, "wb") as stream:  # by its name, torch would insist on the suffix .pt2
         torch.export.save(program, stream, extra_files={f"{SIGNATURE}.json": text})
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 import sys
 import tempfile
-from collections.abc import Iterable, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
@@ -25,6 +25,7 @@ from ._protocols import PROTOCOLS
 from ._report import rows
 from ._run import Outcome, plan, run
 from ._tables import Table, tables
+from ._tasks import load_once
 from ._trial import Execution
 
 if TYPE_CHECKING:
@@ -218,9 +219,14 @@ def own_protocols() -> list[str]:
     return [name for name, protocol in PROTOCOLS.items() if protocol.takes_own]
 
 
-def _folder(out: str | os.PathLike[str] | None) -> AbstractContextManager[Any]:
-    """Return a context of the results folder, which is deleted at its end if it has no name."""
-    return tempfile.TemporaryDirectory() if out is None else nullcontext(out)
+@contextmanager
+def _folder(out: str | os.PathLike[str] | None) -> Iterator[str | os.PathLike[str]]:
+    """Use a folder for the results, which is deleted at the end if it has no name."""
+    try:
+        with tempfile.TemporaryDirectory() if out is None else nullcontext(out) as name:
+            yield name
+    finally:
+        load_once.cache_clear()  # it holds the user's windows
 
 
 def _silent(outcome: Outcome) -> None:

@@ -352,3 +352,9 @@ def test_bad_files_are_named(own, tmp_path, capsys):
     assert "'nowhere' is neither one of har" in capsys.readouterr().err
     assert main(["synthetic", "--dataset", str(empty), "--out", str(tmp_path)]) == 2
     assert "error" in capsys.readouterr().err
+
+
+@pytest.mark.skipif(not Path("/proc/self/maps").exists(), reason="needs Linux")
+def test_no_file_of_the_windows_stays_open(own):
+    quick(own, protocols=["linear-probe"])
+    assert "X.npy" not in Path("/proc/self/maps").read_text()

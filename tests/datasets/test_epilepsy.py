@@ -155,7 +155,7 @@ def test_text_files_come_before_benchmark_files(folder, tmp_path):
     write_tfc(tmp_path, data.X, data.y, data.split)
     for name in SETS:
         (tmp_path / name).symlink_to(folder[0] / "bonn_epilepsy" / name)
-    assert fetch_epilepsy(tmp_path).groups is not None
+    np.testing.assert_array_equal(fetch_epilepsy(tmp_path).groups, data.groups)
 
 
 @pytest.mark.parametrize("parameters", [{"split": "segment"}, {"group": "subject"}], ids=str)

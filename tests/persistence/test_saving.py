@@ -176,7 +176,8 @@ def test_an_earlier_model_is_replaced(fitted, other, tmp_path):
 
 def test_an_empty_folder_is_taken(fitted, tmp_path):
     fitted.save_pretrained(tmp_path)
-    PulseTransformer.from_pretrained(tmp_path)
+    restored = PulseTransformer.from_pretrained(tmp_path)
+    np.testing.assert_array_equal(restored.transform(X), fitted.transform(X))
 
 
 def spoil_something_else(folder):
