@@ -14,7 +14,14 @@ from torch import Tensor
 
 from ._commit import unchanged_on_failure
 from ._data._validation import Block, CheckedWindows, check_windows
-from ._parameters import check_integer, check_option, check_real, check_seed, check_threads
+from ._parameters import (
+    check_integer,
+    check_option,
+    check_real,
+    check_seed,
+    check_threads,
+    check_verbose,
+)
 from ._persistence import stored_array
 from ._progress import progress_bar
 from ._training._device import resolve_device
@@ -241,8 +248,7 @@ class CrossPredictionTransformer(BaseFeatureTransformer):
         resolve_device(self.device)
         check_threads(self.num_threads)
         check_seed("random_state", self.random_state)
-        if not isinstance(self.verbose, bool):
-            check_integer("verbose", self.verbose, 0)
+        check_verbose(self.verbose)
 
     def fit(
         self,

@@ -223,6 +223,33 @@ def check_boolean(name: str, value: Any) -> bool:
     return bool(value)
 
 
+def check_verbose(verbose: Any) -> None:
+    """Raise unless `verbose` is a boolean or an integer from 0 on.
+
+    Parameters
+    ----------
+    verbose : Any
+        Value of the parameter.
+
+    Raises
+    ------
+    TypeError
+        If `verbose` is neither.
+    ValueError
+        If `verbose` is negative.
+
+    Examples
+    --------
+    >>> check_verbose(True)
+    >>> check_verbose(-1)
+    Traceback (most recent call last):
+    ...
+    ValueError: verbose must be an integer of at least 0, got -1; pass for example verbose=0
+    """
+    if not isinstance(verbose, bool):
+        check_integer("verbose", verbose, 0)
+
+
 def check_distributed(value: Any) -> None:
     """Raise unless `value` is an option of the parameter `distributed`.
 

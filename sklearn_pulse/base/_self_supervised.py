@@ -78,34 +78,41 @@ class BaseSSLTransformer(TrainedEmbedder, BaseEncoderTransformer):
             train, valid = self._hold_out(one_class, windows.groups, seed)
             if windows.groups is None and len(valid) and self._shares_steps(windows):
                 _warn_of_shared_steps()
-            held_out, usable_held_out = windows, usable
+            validation = self._batches(windows, windows.numbers(valid, usable))
         else:
-            with errors_of("X_val"):
-                held_out = self._check_samples(data.X_val, data.y_val, None, reset=False)
-                usable_held_out = held_out.scan()
-            self._check_validation_length(held_out.n_timesteps)
-            if held_out.n_timesteps == 1 < windows.n_timesteps:
-                raise ValueError(
-                    "X_val has windows of one time step, which leave nothing to predict: pass"
-                    " windows as long as those of X."
-                )
-            train, valid = np.arange(windows.n_samples), np.arange(held_out.n_samples)
+            train = np.arange(windows.n_samples)
+            validation = self._validation_batches(data.X_val, data.y_val, windows.n_timesteps)
         training = self._batches(windows, windows.numbers(train, usable))
-        if len(training) < self._min_batch_size:
-            raise ValueError(
-                f"{type(self).__name__} contrasts windows, so n_samples={len(training)} is too"
-                f" few: pass at least {self._min_batch_size} for training."
-            )
-        validation = self._batches(held_out, held_out.numbers(valid, usable_held_out))
-        if data.X_val is not None and len(validation) < self._min_batch_size:
-            raise ValueError(
-                f"{type(self).__name__} contrasts windows, so n_samples={len(validation)} of X_val"
-                f" is too few: pass at least {self._min_batch_size} for validation."
-            )
+        self._check_enough(len(training), "training")
         # Skip validation when there are too few windows to contrast.
         parts = Parts(training, validation if len(validation) >= self._min_batch_size else None)
         self._check_parts(parts)
         return parts
+
+    def _validation_batches(
+        self, X_val: ArrayLike, y_val: ArrayLike | None, n_timesteps: int
+    ) -> WindowBatches:
+        """Check `X_val`, beside windows of X of `n_timesteps`."""
+        with errors_of("X_val"):
+            windows = self._check_samples(X_val, y_val, None, reset=False)
+            usable = windows.scan()
+        self._check_validation_length(windows.n_timesteps)
+        if windows.n_timesteps == 1 < n_timesteps:
+            raise ValueError(
+                "X_val has windows of one time step, which leave nothing to predict: pass"
+                " windows as long as those of X."
+            )
+        batches = self._batches(windows, windows.numbers(np.arange(windows.n_samples), usable))
+        self._check_enough(len(batches), "validation", " of X_val")
+        return batches
+
+    def _check_enough(self, n_samples: int, use: str, of: str = "") -> None:
+        """Raise if there are too few windows to contrast."""
+        if n_samples < self._min_batch_size:
+            raise ValueError(
+                f"{type(self).__name__} contrasts windows, so n_samples={n_samples}{of} is too"
+                f" few: pass at least {self._min_batch_size} for {use}."
+            )
 
     def _check_samples(
         self, X: ArrayLike, y: ArrayLike | None, groups: ArrayLike | None, *, reset: bool

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 import torch
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 from sklearn.utils.metadata_routing import MetadataRequest
@@ -28,6 +28,7 @@ from .._parameters import (
     check_path,
     check_real,
     check_schedule,
+    check_verbose,
 )
 from .._share import Share
 from .._signals import Signals, agreed, compare, note, noted
@@ -274,13 +275,6 @@ class TrainedEmbedder(WindowEmbedder):
         # Reached only if a subclass forgets to override this.
         raise NotImplementedError(f"{type(self).__name__} must override _prepare")
 
-    def _hold_out(
-        self, y: NDArray[np.intp], groups: NDArray[Any] | None, seed: int
-    ) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-        """Divide rows of classes `y` into those to train and to validate on; groups stay whole."""
-        # Reached only if a subclass forgets to override this.
-        raise NotImplementedError(f"{type(self).__name__} must override _hold_out")
-
     def _fit(self, data: FitData) -> Self:
         """Run `fit`: check, build, train. A fit that fails leaves the estimator as it was."""
         # The number of epochs is unknown until the data is split into batches.
@@ -371,8 +365,7 @@ class TrainedEmbedder(WindowEmbedder):
             check_path("checkpoint_dir", self.checkpoint_dir)
         if self.patience is not None:
             check_integer("patience", self.patience, 1)
-        if not isinstance(self.verbose, bool):
-            check_integer("verbose", self.verbose, 0)
+        check_verbose(self.verbose)
         check_callbacks(self.callbacks)
 
     def _draw_seed(self, share: Share | None) -> int:

@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 from filelock import FileLock
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
@@ -22,6 +21,7 @@ from sklearn.model_selection import cross_validate
 from threadpoolctl import threadpool_limits
 
 from .._parameters import check_threads
+from .._threads import threads
 from .._version import __version__
 from ..base import BaseEncoderTransformer
 from ..evaluation import probe_scores
@@ -97,13 +97,8 @@ class Execution:
         None
             Nothing.
         """
-        before = torch.get_num_threads()
-        torch.set_num_threads(self.num_threads)
-        try:
-            with threadpool_limits(self.num_threads):
-                yield
-        finally:
-            torch.set_num_threads(before)
+        with threads(self.num_threads), threadpool_limits(self.num_threads):
+            yield
 
 
 class Trial:

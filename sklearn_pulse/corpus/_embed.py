@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._parameters import check_integer
+from .._parameters import check_integer, check_verbose
 from .._progress import progress_bar
 from ..windows import LazyWindows
 from ._sink import begin, check_same, is_begun, is_in_memory, open_sink
@@ -187,12 +187,6 @@ def _embedded(transformer: Any, windows: Any) -> NDArray[Any]:
             " needs a row of features per window."
         )
     return rows
-
-
-def check_verbose(verbose: Any) -> None:
-    """Raise unless `verbose` is a boolean or an integer."""
-    if not isinstance(verbose, bool):
-        check_integer("verbose", verbose, 0)
 
 
 def _silent(n: int) -> None:

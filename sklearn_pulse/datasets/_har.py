@@ -18,10 +18,10 @@ from sklearn.utils import Bunch
 from ..windows import segment_windows
 from ._groups import check_group, window_groups
 from ._remote import ensure, locate, resolve_data_home
+from ._split import shuffled_split
 
 WINDOW_LENGTH = 128
 SAMPLING_RATE = 50.0
-SPLIT_SEED = 1234
 FEATURE_NAMES = ["acc_x", "acc_y", "acc_z", "gyro_x", "gyro_y", "gyro_z"]
 # Activities 1 to 6 of the label file. Activities 7 to 12 are short postural transitions.
 TARGET_NAMES = [
@@ -285,32 +285,6 @@ def activity_segments(rows: NDArray[np.int64], length: int) -> list[tuple[int, i
         if end > start:
             segments.append((start, end, activity - 1))
     return segments
-
-
-def shuffled_split(n_recordings: int) -> tuple[NDArray[np.intp], NDArray[np.str_]]:
-    """Return the published order and split of the recordings.
-
-    The recordings are shuffled with seed 1234. The first 70 % are for training, the next 15 %
-    for validation, and the rest for testing (paper, Appendix D).
-
-    Parameters
-    ----------
-    n_recordings : int
-        Number of recordings.
-
-    Returns
-    -------
-    order : ndarray of shape (n_recordings,), dtype int64
-        Index of the recording at each place of the shuffled order.
-    split : ndarray of shape (n_recordings,), dtype str
-        "train", "val" or "test" for each place of the shuffled order.
-    """
-    order = np.arange(n_recordings)
-    np.random.RandomState(SPLIT_SEED).shuffle(order)
-    split = np.full(n_recordings, "train", dtype="<U5")
-    split[int(0.7 * n_recordings) :] = "val"
-    split[int(0.85 * n_recordings) :] = "test"
-    return order, split
 
 
 def _find_folder(home: Path, download_if_missing: bool) -> Path:

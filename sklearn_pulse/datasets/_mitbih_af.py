@@ -20,8 +20,8 @@ from .._warnings import warn_user
 from ..windows import RecordingWindows, sliding_windows
 from ._ecg import SAMPLING_RATE, clean_ecg, fill_missing, resample, resampling_ratio
 from ._groups import check_group, window_groups
-from ._har import shuffled_split
 from ._remote import ensure, locate, resolve_data_home
+from ._split import shuffled_split
 from ._standardize import standardize
 
 WINDOW_LENGTH = 2500  # steps at 250 Hz: 10 s

@@ -16,8 +16,8 @@ from sklearn.utils import Bunch
 
 from .._parameters import check_integer, check_option
 from ._groups import check_group, window_groups
-from ._har import shuffled_split
 from ._remote import ensure, locate, resolve_data_home
+from ._split import shuffled_split
 from ._standardize import standardize
 
 SAMPLING_RATE = 100.0
