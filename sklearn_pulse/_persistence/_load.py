@@ -28,6 +28,8 @@ from ._values import decode
 # Parameters of a machine, not of a model: a file can neither choose a folder nor a device, nor
 # start a compiler or thousands of threads.
 LOCAL = ("checkpoint_dir", "compile", "device", "num_threads")
+# Fitted attributes that earlier versions did not write.
+_SINCE_0_1: dict[str, Any] = {"sampling_rate_in_": None, "channel_names_in_": None}
 FITTED = re.compile(r"[a-z]\w*[a-z0-9]_", re.ASCII)  # names of fitted attributes
 
 
@@ -140,6 +142,7 @@ def construct(cls: type[Any], config: dict[str, Any]) -> Any:
     estimator = cls(**values)
     fitted = {name: decode(value) for name, value in _entry(config, "fitted", dict).items()}
     on_table = _entry(config, "fitted_on_table", bool)
+    fitted |= {name: value for name, value in _SINCE_0_1.items() if name not in fitted}
     _check_fitted(cls, fitted, on_table)
     vars(estimator).update(fitted, _fitted_on_table=on_table)
     _check_signals(estimator)
