@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from functools import partial
 from typing import Any, Literal
 
 import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
 from sklearn.frozen import FrozenEstimator
-from sklearn.pipeline import Pipeline
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
 from ._data._batches import WindowBatches, as_batch
@@ -21,8 +18,7 @@ from ._data._embedded import EmbeddedBatches
 from ._data._pooling import collect, pooled
 from ._data._validation import CheckedWindows
 from ._export import EncoderGraph
-from ._parameters import check_seed, default_of
-from ._signals import agreed, compare, note, noted
+from ._parameters import check_seed
 from ._threads import threads
 from ._training._device import resolve_device
 from .base import (
@@ -32,6 +28,7 @@ from .base import (
     check_real,
     check_steps_or_fraction,
 )
+from .base._frozen import adopt_signals, as_encoder, check_frozen
 from .base._reconstruction import NETWORK_PARAMS, check_fits, check_reconstruction
 from .base._typing import (
     BagPooling,
@@ -324,13 +321,13 @@ class PulseTransformer(ReconstructingTransformer):
         check_real("dropout", self.dropout, 0.0, 1.0)
         check_option("theta_dropout", self.theta_dropout, ("step", "sequence"))
         if self.encoder is not None:
-            _check_encoder(self)
+            check_frozen(self, _OF_TRAINED_ENCODER)
 
     def _objective_params(self) -> dict[str, Any]:
         params = super()._objective_params()
         if self.encoder is None:
             return params
-        return params | {"fixed_encoder": _as_encoder(self.encoder)}
+        return params | {"fixed_encoder": as_encoder(self.encoder)}
 
     def _weights(self) -> dict[str, Tensor]:
         if isinstance(self.encoder_, FixedEncoder):
@@ -352,13 +349,13 @@ class PulseTransformer(ReconstructingTransformer):
     ) -> CheckedWindows:
         windows = super()._check_samples(X, y, groups, reset=reset)
         if reset and self.encoder is not None:
-            _adopt_signals(self, _steps(self.encoder.estimator)[0])
+            adopt_signals(self, self.encoder)
         return windows
 
     def _batches(self, windows: CheckedWindows, index: NDArray[np.intp]) -> WindowBatches:
         if self.encoder is None:
             return super()._batches(windows, index)
-        device, features = resolve_device(self.device), _as_encoder(self.encoder).features
+        device, features = resolve_device(self.device), as_encoder(self.encoder).features
         return EmbeddedBatches(windows, index, device, lambda block: features(*block))
 
     def _embed(self, windows: CheckedWindows) -> NDArray[np.floating[Any]]:
@@ -374,51 +371,3 @@ class PulseTransformer(ReconstructingTransformer):
         names = ("min_crop_length", "crop_length") if self.crop == "fixed" else ("min_crop_length",)
         for name in names:
             check_fits(name, getattr(self, name), n_timesteps)
-
-
-def _check_encoder(estimator: PulseTransformer) -> None:
-    """Raise unless `encoder` freezes a fitted transformer, and no parameter asks for another."""
-    encoder = estimator.encoder
-    if not isinstance(encoder, FrozenEstimator):
-        raise TypeError(
-            "encoder must be a FrozenEstimator around a fitted transformer of windows, or None, got"
-            f" {encoder!r}: pass sklearn.frozen.FrozenEstimator(transformer)."
-        )
-    check_is_fitted(encoder.estimator, msg="encoder freezes a %(name)s that is not fitted.")
-    for name in _OF_TRAINED_ENCODER:
-        if getattr(estimator, name) != default_of(estimator, name):
-            raise ValueError(
-                f"{name}={getattr(estimator, name)!r} belongs to an encoder that is trained: leave"
-                f" {name} at its default, or set encoder=None."
-            )
-
-
-def _adopt_signals(estimator: PulseTransformer, first: Any) -> None:
-    """Compare rate and channels with the first step of the encoder, and take what X leaves open."""
-    if hasattr(first, "sampling_rate_in_"):
-        given, fitted = noted(estimator), noted(first)
-        compare(given, fitted, f"the frozen {type(first).__name__}")
-        note(estimator, agreed(given, fitted))
-
-
-def _as_encoder(transformer: FrozenEstimator) -> FixedEncoder:
-    """Return a frozen transformer as an encoder of a network."""
-    width = len(_steps(transformer.estimator)[-1].get_feature_names_out())
-    return FixedEncoder(partial(_frozen_features, transformer), width)
-
-
-def _frozen_features(encoder: FrozenEstimator, X: NDArray[np.float32]) -> Any:
-    """Compute a frozen transformer's features of windows, channels last."""
-    first = _steps(encoder.estimator)[0]
-    layouts = (getattr(first, name, None) for name in ("input_layout", "input_layout_"))
-    if next(filter(None, layouts), "ntc") == "nct":  # fine-tuned ones may know it from their fit
-        X = X.swapaxes(1, 2)
-    return encoder.transform(X)
-
-
-def _steps(estimator: Any) -> list[Any]:
-    """Return the steps of a pipeline, those of pipelines in it included."""
-    if not isinstance(estimator, Pipeline):
-        return [estimator]
-    steps = [step for _, step in estimator.steps if step not in (None, "passthrough")]
-    return [inner for step in steps for inner in _steps(step)]

@@ -90,7 +90,7 @@ ALLOWED = {
     "inspection": {"_groups", "_parameters", "windows"},
     "model_selection": {"_data._labels", "_groups", "_parameters"},
     # 3. what a method is built on
-    "base": METHOD - {"base", "functional", "networks", "sampling"} | {"_export", "_persistence"},
+    "base": METHOD - {"base", "functional", "sampling"} | {"_export", "_persistence"},
     # 4. the estimators
     "_pulse": METHOD | {"_export"},
     "_oracle": METHOD,

@@ -1,0 +1,66 @@
+"""Frozen transformers that serve as the encoder of a network."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.frozen import FrozenEstimator
+from sklearn.pipeline import Pipeline
+from sklearn.utils.validation import check_is_fitted
+
+from .._parameters import default_of
+from .._signals import agreed, compare, note, noted
+from ..networks import FixedEncoder
+
+
+def check_frozen(estimator: Any, trained: Sequence[str]) -> None:
+    """Raise unless `encoder` freezes a fitted transformer, and no `trained` parameter is set."""
+    encoder = estimator.encoder
+    if not isinstance(encoder, FrozenEstimator):
+        raise TypeError(
+            "encoder must be a FrozenEstimator around a fitted transformer of windows, or None, got"
+            f" {encoder!r}: pass sklearn.frozen.FrozenEstimator(transformer)."
+        )
+    check_is_fitted(encoder.estimator, msg="encoder freezes a %(name)s that is not fitted.")
+    for name in trained:
+        if getattr(estimator, name) != default_of(estimator, name):
+            raise ValueError(
+                f"{name}={getattr(estimator, name)!r} belongs to an encoder that is trained: leave"
+                f" {name} at its default, or set encoder=None."
+            )
+
+
+def adopt_signals(estimator: Any, transformer: FrozenEstimator) -> None:
+    """Compare rate and channels with the first step of the encoder, and take what X leaves open."""
+    first = _steps(transformer.estimator)[0]
+    if hasattr(first, "sampling_rate_in_"):
+        given, fitted = noted(estimator), noted(first)
+        compare(given, fitted, f"the frozen {type(first).__name__}")
+        note(estimator, agreed(given, fitted))
+
+
+def as_encoder(transformer: FrozenEstimator) -> FixedEncoder:
+    """Return a frozen transformer as an encoder of a network."""
+    width = len(_steps(transformer.estimator)[-1].get_feature_names_out())
+    return FixedEncoder(partial(_frozen_features, transformer), width)
+
+
+def _frozen_features(encoder: FrozenEstimator, X: NDArray[np.float32]) -> Any:
+    """Compute a frozen transformer's features of windows, channels last."""
+    first = _steps(encoder.estimator)[0]
+    layouts = (getattr(first, name, None) for name in ("input_layout", "input_layout_"))
+    if next(filter(None, layouts), "ntc") == "nct":  # fine-tuned ones may know it from their fit
+        X = X.swapaxes(1, 2)
+    return encoder.transform(X)
+
+
+def _steps(estimator: Any) -> list[Any]:
+    """Return the steps of a pipeline, those of pipelines in it included."""
+    if not isinstance(estimator, Pipeline):
+        return [estimator]
+    steps = [step for _, step in estimator.steps if step not in (None, "passthrough")]
+    return [inner for step in steps for inner in _steps(step)]
