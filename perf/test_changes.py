@@ -12,7 +12,7 @@ from perf.sizes import Size
 from perf.step import make_step
 from sklearn_pulse.functional import keep_mask
 from sklearn_pulse.networks import GRUDecoder, _encoder
-from sklearn_pulse.objectives import _cross_reconstruction
+from sklearn_pulse.objectives import _trajectory
 
 
 class PlainEncoder(nn.Module):
@@ -61,7 +61,7 @@ def every_initial_state(objective):
 
 def boolean_masks(objective):
     """Draw dropout masks of Booleans."""
-    return [(_cross_reconstruction, "keep_bits", keep_mask)]
+    return [(_trajectory, "keep_bits", keep_mask)]
 
 
 CHANGES = {

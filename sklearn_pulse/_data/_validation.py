@@ -15,7 +15,7 @@ from .._groups import check_groups, nan_where_masked
 from .._signals import Signals, agreed, check_signals, compare, note, noted
 from .._warnings import warn_user
 from ..windows import LazyWindows
-from ..windows._panel import check_frames, frame_channels
+from ..windows._panel import check_frames, frame_channels, has_multiindex, is_nested, is_table
 from ..windows._recordings import has_own_layout, is_object_list, warn_if_recording
 
 _BLOCK_ELEMENTS = 2**22  # values converted at a time, 16 MiB of float32
@@ -464,18 +464,18 @@ def as_numeric_array(X: Any) -> Any:
 
 
 def _refuse_panel_frames(X: Any) -> None:
-    if not hasattr(X, "columns") or not hasattr(X, "iloc"):
+    if not is_table(X):
         return
     remedy = (
         "take sklearn_pulse.panel.as_panel_transformer(estimator), or convert the panel to a 3-D"
         " array first, for example by sktime.datatypes.convert_to(X, 'numpy3D'), and set"
         " input_layout='nct'"
     )
-    if X.index.nlevels > 1:
+    if has_multiindex(X):
         raise TypeError(
             f"X is a frame with a MultiIndex, which would be read as a table: {remedy}."
         )
-    if len(X) and any(np.ndim(cell) > 0 for cell in X.iloc[0]):
+    if is_nested(X):
         raise TypeError(f"X is a nested frame, whose cells hold series: {remedy}.")
 
 

@@ -15,7 +15,7 @@ from .._data._pooling import pool_bags
 from .._data._scale import channel_scales
 from .._data._validation import CheckedWindows, check_windows
 from .._parameters import check_boolean, check_integer
-from ..objectives import CrossReconstruction
+from ..objectives import TrajectoryReconstruction
 from ._self_supervised import BaseSSLTransformer
 from ._training import Parts
 
@@ -39,7 +39,7 @@ class ReconstructingTransformer(BaseSSLTransformer):
     False
     """
 
-    _objective_class: type[CrossReconstruction]
+    _objective_class: type[TrajectoryReconstruction]
     channel_scale_: NDArray[np.float64]
 
     def reconstruct(self, X: ArrayLike, start: int = 0) -> NDArray[np.float32]:

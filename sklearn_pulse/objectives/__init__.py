@@ -3,11 +3,12 @@
 from ._base import Objective
 from ._classification import Classification
 from ._contrastive import ContrastiveObjective, check_contrastive
-from ._cross_reconstruction import CrossReconstruction, Reconstruction
+from ._cross_reconstruction import CrossReconstruction
 from ._head import HeadOnEncoder, Source
 from ._pair_reconstruction import NegativePairs, PairReconstruction, PositivePairs
 from ._rebar import REBARContrast, REBARReconstruction
 from ._regression import Regression
+from ._trajectory import Reconstruction, TrajectoryReconstruction
 
 __all__ = [
     "Classification",
@@ -23,5 +24,6 @@ __all__ = [
     "Reconstruction",
     "Regression",
     "Source",
+    "TrajectoryReconstruction",
     "check_contrastive",
 ]

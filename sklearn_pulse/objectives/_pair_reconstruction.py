@@ -9,16 +9,15 @@ from torch import Tensor
 
 from ..functional import dropout
 from ..sampling import aligned_steps, observed_span
-from ._base import Objective
-from ._cross_reconstruction import CrossReconstruction, Reconstruction
+from ._trajectory import Reconstruction, TrajectoryReconstruction
 
 
-class PairReconstruction(CrossReconstruction):
+class PairReconstruction(TrajectoryReconstruction):
     """Base class of the losses that reconstruct pairs of windows of one system in one pass.
 
     A subclass defines which window the embedding, the drive and the initial condition are read
     from, and which window is the target. In contrast to :class:`CrossReconstruction`, there is no
-    dropout before the decoder, and the loss has no other pass.
+    dropout before the decoder, and the loss has a single pass.
 
     Parameters
     ----------
@@ -28,7 +27,7 @@ class PairReconstruction(CrossReconstruction):
         Whether a pass starts at a random step, as PULSE's crops do; False starts it at the first
         observed step.
     **params : dict
-        Further parameters of :class:`CrossReconstruction`, except `n_crops` and `dropout`.
+        Further parameters of :class:`TrajectoryReconstruction`, except `n_crops` and `dropout`.
 
     Examples
     --------
@@ -41,8 +40,6 @@ class PairReconstruction(CrossReconstruction):
     >>> objective.reconstruct(x, partner=partner).starts
     tensor([[0, 0, 0, 0]])
     """
-
-    indivisible = Objective.indivisible  # its passes are others
 
     def __init__(self, n_channels: int, *, sample_init: bool = True, **params: Any) -> None:
         super().__init__(n_channels, n_crops=1, dropout=0.0, **params)
@@ -78,7 +75,7 @@ class PairReconstruction(CrossReconstruction):
             Mean squared error of the pass; zero for windows of one step.
         """
         if x.shape[1] == 1:  # no step is left to predict
-            return self.encode(x, observed).sum() * 0.0
+            return self._zero(x, observed)
         passes = self.reconstruct(x, observed, starts, partner, partner_observed)
         return self.pass_losses(passes).squeeze(0)
 
@@ -153,7 +150,7 @@ class PositivePairs(PairReconstruction):
         without. The anchor is read at the same step; if this step lies in its padding, at the
         nearest observed step.
     **params : dict
-        Further parameters of :class:`PairReconstruction` and :class:`CrossReconstruction`.
+        Further parameters of :class:`PairReconstruction` and :class:`TrajectoryReconstruction`.
 
     Examples
     --------
@@ -217,7 +214,7 @@ class NegativePairs(PairReconstruction):
     mask_probability : float, default=0.25
         Probability p that a time step is zeroed; the other steps are multiplied by ``1 / (1 - p)``.
     **params : dict
-        Further parameters of :class:`PairReconstruction` and :class:`CrossReconstruction`.
+        Further parameters of :class:`PairReconstruction` and :class:`TrajectoryReconstruction`.
 
     Examples
     --------

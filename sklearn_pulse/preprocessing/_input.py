@@ -12,9 +12,13 @@ from .._groups import nan_where_masked
 from .._signals import note_or_compare_names
 from .._warnings import warn_user
 from ..windows import LazyWindows
-from ..windows._bags import _is_series_list, _refuse_panel
-from ..windows._panel import check_frames, frame_channels
-from ..windows._recordings import has_own_layout, is_object_list, warn_if_recording
+from ..windows._panel import check_frames, frame_channels, refuse_panel
+from ..windows._recordings import (
+    has_own_layout,
+    is_object_list,
+    is_series_list,
+    warn_if_recording,
+)
 from ._source import ArrayWindows, LazySource, RecordingList, WindowSource
 
 _OPTIONS: dict[str, Any] = {"dtype": "numeric", "ensure_all_finite": False}  # values: when read
@@ -49,7 +53,7 @@ def check_input(estimator: Any, X: Any, *, reset: bool) -> WindowSource:
     is_table = False
     if isinstance(X, LazyWindows):
         windows = LazySource(X, layout)
-    elif _is_series_list(X):
+    elif is_series_list(X):
         windows = RecordingList(_check_recordings(X, layout), layout)
     else:
         if isinstance(X, list | tuple):
@@ -78,7 +82,7 @@ def check_input(estimator: Any, X: Any, *, reset: bool) -> WindowSource:
 
 def _check_windows(X: Any) -> NDArray[Any]:
     """Return an array of two to four axes, without a copy where X is an array."""
-    _refuse_panel(X)
+    refuse_panel(X)
     data = check_array(X, allow_nd=True, **_OPTIONS)
     if data.ndim > 4:
         raise ValueError(
@@ -97,7 +101,7 @@ def _check_recordings(X: Any, input_layout: str) -> list[NDArray[Any]]:
     n_channels = None
     check_frames(X, "X")
     for i, source in enumerate(X):
-        _refuse_panel(source)
+        refuse_panel(source)
         x = nan_where_masked(source)
         x = check_array(x, ensure_2d=False, ensure_min_samples=0, input_name=f"X[{i}]", **_OPTIONS)
         if input_layout == "nct" and has_own_layout(source):

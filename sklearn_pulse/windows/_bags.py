@@ -18,8 +18,8 @@ from .._signals import note_or_compare_names
 from .._tags import of_windows
 from .._warnings import warn_user
 from ._checks import check_grid
-from ._panel import check_frames, frame_channels, has_multiindex, is_table
-from ._recordings import channels_last, is_object_list
+from ._panel import check_frames, frame_channels, refuse_panel
+from ._recordings import channels_last, is_object_list, is_series_list, number_of_axes
 
 
 class SlidingWindows(TransformerMixin, BaseEstimator):
@@ -186,7 +186,7 @@ class SlidingWindows(TransformerMixin, BaseEstimator):
         X = list(X) if is_object_list(X) else nan_where_masked(X)
         # A value beyond the range of float32 becomes an infinity, which the checks refuse.
         with np.errstate(over="ignore"):
-            if _is_series_list(X):
+            if is_series_list(X):
                 series, is_tabular = self._check_series_list(X), False
             else:
                 series, is_tabular = self._check_array(X, reset=reset)
@@ -203,8 +203,8 @@ class SlidingWindows(TransformerMixin, BaseEstimator):
 
     def _check_array(self, X: Any, *, reset: bool) -> tuple[NDArray[np.float32], bool]:
         """Return X with three axes, channels last, and whether X was a 2-D table."""
-        _refuse_panel(X)
-        n_axes = _n_axes(X)
+        refuse_panel(X)
+        n_axes = number_of_axes(X)
         if n_axes is not None and n_axes > 3:
             raise ValueError(
                 f"X has {n_axes} axes; pass (n_samples, n_timesteps, n_channels), "
@@ -227,7 +227,7 @@ class SlidingWindows(TransformerMixin, BaseEstimator):
         series: list[NDArray[np.float32]] = []
         check_frames(X, "X")
         for i, source in enumerate(X):
-            _refuse_panel(source)
+            refuse_panel(source)
             x = check_array(
                 nan_where_masked(source),
                 dtype=np.float32,
@@ -283,34 +283,3 @@ def _padded_bag(
             view = np.lib.stride_tricks.sliding_window_view(x, length, axis=0)
             windows[:count] = np.moveaxis(view[::stride], -1, 1)
     return bag
-
-
-def _n_axes(X: Any) -> int | None:
-    """Return the number of axes; None for a ragged sequence."""
-    if hasattr(X, "ndim"):
-        return int(X.ndim)
-    try:
-        return np.asarray(X).ndim
-    except ValueError:
-        return None
-
-
-def _is_series_list(X: Any) -> bool:
-    """Return whether X is a list of series, (T_i, C) or unequal (T_i,), not a nested list."""
-    if not isinstance(X, (list, tuple)) or not X:
-        return False
-    axes = {_n_axes(x) for x in X}
-    return axes == {2} or (axes == {1} and len({len(x) for x in X}) > 1)
-
-
-def _refuse_panel(X: Any) -> None:
-    """Raise if X is a pandas container of many series, which would be read as a table."""
-    if not is_table(X):
-        return
-    is_nested = len(X) > 0 and any(np.ndim(cell) > 0 for cell in np.ravel(X.iloc[:1].to_numpy()))
-    if has_multiindex(X) or is_nested:
-        raise ValueError(
-            "X is a pandas panel (a MultiIndex or nested frame); pass a 3-D array or a list "
-            "with one 2-D array per series, e.g. "
-            "[part.to_numpy() for _, part in frame.groupby(level=0)]."
-        )

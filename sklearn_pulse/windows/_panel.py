@@ -69,6 +69,19 @@ def is_panel_frame(X: Any) -> bool:
     return is_table(X) and (has_multiindex(X) or is_nested(X))
 
 
+def refuse_panel(X: Any) -> None:
+    """Raise if X is a pandas container of many series, which would be read as a table."""
+    if not is_table(X):
+        return
+    is_nested = len(X) > 0 and any(np.ndim(cell) > 0 for cell in np.ravel(X.iloc[:1].to_numpy()))
+    if has_multiindex(X) or is_nested:
+        raise ValueError(
+            "X is a pandas panel (a MultiIndex or nested frame); pass a 3-D array or a list "
+            "with one 2-D array per series, e.g. "
+            "[part.to_numpy() for _, part in frame.groupby(level=0)]."
+        )
+
+
 def read_frame(frame: Any, name: str, *, hierarchical: bool = False) -> Panel:
     """Read a frame that holds several series.
 

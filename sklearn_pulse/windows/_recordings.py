@@ -58,6 +58,24 @@ def is_object_list(X: Any) -> bool:
     return isinstance(X, np.ndarray) and X.ndim == 1 and X.dtype == object
 
 
+def number_of_axes(X: Any) -> int | None:
+    """Return the number of axes; None for a ragged sequence."""
+    if hasattr(X, "ndim"):
+        return int(X.ndim)
+    try:
+        return np.asarray(X).ndim
+    except ValueError:
+        return None
+
+
+def is_series_list(X: Any) -> bool:
+    """Return whether X is a list of series, (T_i, C) or unequal (T_i,), not a nested list."""
+    if not isinstance(X, (list, tuple)) or not X:
+        return False
+    axes = {number_of_axes(x) for x in X}
+    return axes == {2} or (axes == {1} and len({len(x) for x in X}) > 1)
+
+
 def has_own_layout(recording: Any) -> bool:
     """Return whether a recording has a row per time step, whatever the layout of arrays is."""
     return isinstance(recording, RecordingFile) or hasattr(recording, "columns")  # a frame
