@@ -24,6 +24,7 @@ from ._pictures import learning_curve
 from ._protocols import PROTOCOLS
 from ._report import rows
 from ._run import Outcome, plan, run
+from ._supervised import PUBLISHED_DRAW
 from ._tables import Table, tables
 from ._tasks import load_once
 from ._trial import Execution
@@ -249,7 +250,7 @@ def _result(found: list[Table], protocols: Sequence[str]) -> Comparison:
     import pandas as pd
 
     lines = [row for table in found for row in rows(table)]
-    lines = [line for line in lines if not line["metric"].endswith("published draw")]
+    lines = [line for line in lines if not line["metric"].endswith(PUBLISHED_DRAW)]
     frame = pd.DataFrame(lines, columns=list(_COLUMNS)).dropna(subset="mean", ignore_index=True)
     of_protocol = {table.protocol: table for table in found}
     curves = (learning_curve(of_protocol[name]) for name in protocols if name in of_protocol)

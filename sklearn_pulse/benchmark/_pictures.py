@@ -11,11 +11,11 @@ import numpy as np
 from ..plotting import LabelEfficiencyDisplay
 from ..plotting._style import distinct_colors
 from ._methods import Method
-from ._protocols import FEW_LABELS, FEW_PEOPLE, FRACTIONS, N_PEOPLE, PROTOCOLS
+from ._protocols import ALL_LABELS, FEW_LABELS, FEW_PEOPLE, FRACTIONS, N_PEOPLE, PROTOCOLS
 from ._tables import Table, Value
 
 _GAINS = (-0.5, -0.2, -0.1, -0.05, -0.02, -0.01, 0.0, 0.01, 0.02, 0.05, 0.1)
-_LABELS = dict(zip((*FEW_LABELS, "accuracy 100 %"), (*FRACTIONS, 1.0), strict=True))
+_LABELS = dict(zip((*FEW_LABELS, ALL_LABELS), (*FRACTIONS, 1.0), strict=True))
 _PEOPLE = dict(zip(FEW_PEOPLE, N_PEOPLE, strict=True))
 
 

@@ -23,7 +23,7 @@ from ._methods import (
     trained,
 )
 from ._own import OwnSource, is_own, n_folds_of, own_task
-from ._supervised import supervised_scores
+from ._supervised import PUBLISHED_DRAW, supervised_scores
 from ._synthetic import SYNTHETIC, on_system, synthetic
 from ._tasks import N_FOLDS, SCENARIOS, TASKS
 from ._transfer import on_transfer, transfer
@@ -33,12 +33,13 @@ FRACTIONS = (0.01, 0.05)
 FEW_LABELS = ("accuracy 1 %", "accuracy 5 %")
 N_PEOPLE = (1, 2, 4, 8)
 FEW_PEOPLE = ("accuracy 1 person", *(f"accuracy {number} people" for number in N_PEOPLE[1:]))
+ALL_LABELS = "accuracy 100 %"
 ALL_PEOPLE = "accuracy all people"
 N_DRAWS = 5
 # The kind of draw in the paper's tables, and that of the published code.
 _SMOOTHINGS: tuple[tuple[Literal["per_class", "published"], str], ...] = (
     ("per_class", ""),
-    ("published", ", published draw"),
+    ("published", PUBLISHED_DRAW),
 )
 
 
@@ -172,7 +173,7 @@ def label_efficiency(trial: Trial) -> Scores:
             usable = [draw for draw in draws.split(Z, y) if len(np.unique(y[draw[0]])) > 1]
             if usable:
                 scores[metric + suffix] = cross_validated(trial, Z, y, usable)["accuracy"]
-    scores["accuracy 100 %"] = cross_validated(trial, Z, y, [split])["accuracy"]
+    scores[ALL_LABELS] = cross_validated(trial, Z, y, [split])["accuracy"]
     return scores
 
 
@@ -200,7 +201,7 @@ def labelled_people(trial: Trial) -> Scores:
 
 def cross_validation(trial: Trial) -> Scores:
     """Score the linear probe with all and with few labels on a fold (paper, Appendix E)."""
-    few = {name: value for name, value in label_efficiency(trial).items() if "100" not in name}
+    few = {name: value for name, value in label_efficiency(trial).items() if name != ALL_LABELS}
     return few if trial.method.is_classifier else linear_probe(trial) | few
 
 
@@ -246,7 +247,7 @@ PROTOCOLS = {
             TASKS,
             _compared_on_few_labels,
             _on_paper_split,
-            (*FEW_LABELS, "accuracy 100 %"),
+            (*FEW_LABELS, ALL_LABELS),
             takes_own=True,
         ),
         Protocol(

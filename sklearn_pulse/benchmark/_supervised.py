@@ -11,11 +11,12 @@ from sklearn.metrics import accuracy_score
 from ..model_selection import LabelFractionSplit
 from ._trial import Scores, Trial
 
+PUBLISHED_DRAW = ", published draw"  # end of the names of its scores
 # The kind of draw in the paper's tables, and that of the published code, which never adds labels.
 _Smoothing = Literal["per_class", "none"]
 _SMOOTHINGS: tuple[tuple[_Smoothing, str], ...] = (
     ("per_class", ""),
-    ("none", ", published draw"),
+    ("none", PUBLISHED_DRAW),
 )
 
 

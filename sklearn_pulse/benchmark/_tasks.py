@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import functools
 import hashlib
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -295,12 +294,9 @@ def _ppg(**home: Any) -> Task:
 
 
 def _ecg(**home: Any) -> Task:
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        data: Any = fetch_mitbih_af(**home)
-    stands_in = any("is read instead" in str(warning.message) for warning in caught)
+    data: Any = fetch_mitbih_af(**home)
     note = f"{len(data.recordings)} records of the MIT-BIH Arrhythmia Database stand in"
-    return _task("ecg", data, note=note if stands_in else "")
+    return _task("ecg", data, note=note if data.stands_in else "")
 
 
 def _eeg(**home: Any) -> Task:

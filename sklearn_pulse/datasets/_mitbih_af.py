@@ -209,6 +209,8 @@ def fetch_mitbih_af(
             Names of the 2 classes.
         sampling_rate : float
             Sampling rate of ``recordings`` in Hz, 250.0.
+        stands_in : bool
+            Whether the MIT-BIH Arrhythmia Database was read in place of a data set that is missing.
         DESCR : str
             Description of the data set.
     (X, y) : tuple of ndarray
@@ -244,7 +246,7 @@ def fetch_mitbih_af(
         "downsample", downsample, 1, WINDOW_LENGTH, meaning="1 keeps every step"
     )
     wfdb = _import_wfdb()
-    folder = _find_folder(data_home, download_if_missing)
+    folder, stands_in = _find_folder(data_home, download_if_missing)
     ordered = ordered_names(record_names(folder), record_order)
     order, recording_split = shuffled_split(len(ordered))
     rhythms = [read_rhythms(wfdb, folder, ordered[i]) for i in order]
@@ -273,6 +275,7 @@ def fetch_mitbih_af(
         feature_names=list(FEATURE_NAMES),
         target_names=list(TARGET_NAMES),
         sampling_rate=SAMPLING_RATE,
+        stands_in=stands_in,
         DESCR=_DESCR,
     )
 
@@ -508,23 +511,25 @@ def label_windows(
     return np.concatenate(recording), np.concatenate(start), np.concatenate(y)
 
 
-def _find_folder(data_home: str | os.PathLike[str] | None, download_if_missing: bool) -> Path:
-    """Return the folder with the WFDB files, of the Arrhythmia Database if need be."""
+def _find_folder(
+    data_home: str | os.PathLike[str] | None, download_if_missing: bool
+) -> tuple[Path, bool]:
+    """Return the folder with the WFDB files, and whether the Arrhythmia Database stands in."""
     home = resolve_data_home(data_home)
     found = locate((home, home / "afdb"), _LANDMARKS)
     if found is not None:
-        return found
+        return found, False
     stand_in = locate((home / "mitdb",), _LANDMARKS)
     if stand_in is None:
-        return ensure("mitbih_af", data_home, download_if_missing)
+        return ensure("mitbih_af", data_home, download_if_missing), False
     try:
-        return ensure("mitbih_af", data_home, download_if_missing=False)
+        return ensure("mitbih_af", data_home, download_if_missing=False), False
     except OSError:
         warn_user(
             f"the MIT-BIH AF database is not in {home}; the MIT-BIH Arrhythmia Database in "
             f"{stand_in} is read instead. Name that folder with data_home to say that it is meant."
         )
-        return stand_in
+        return stand_in, True
 
 
 def _import_wfdb() -> Any:

@@ -354,8 +354,8 @@ def test_where_the_folder_is_looked_for(tmp_path, folder):
     np.testing.assert_array_equal(fetch_mitbih_af(tmp_path).y, folder[-1].y)
     (tmp_path / "afdb").rename(tmp_path / "mitdb")
     with pytest.warns(UserWarning, match="Arrhythmia Database in .*mitdb is read instead"):
-        fetch_mitbih_af(tmp_path)
-    fetch_mitbih_af(tmp_path / "mitdb")  # named: no warning
+        assert fetch_mitbih_af(tmp_path).stands_in
+    assert not fetch_mitbih_af(tmp_path / "mitdb").stands_in  # named: no warning
 
 
 def test_missing_data_set(tmp_path):
