@@ -98,6 +98,7 @@ def test_every_data_set_has_presets():
         assert presets.windows("pulse", source.preset)["length"] > 0
 
 
+@pytest.mark.filterwarnings("ignore:.* is read instead")  # of the ECG
 @pytest.mark.parametrize("name", ["har", "ppg", "ecg", "epilepsy"])
 def test_real_data_sets(name, data_home):
     if name == "ecg":
