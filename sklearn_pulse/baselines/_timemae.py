@@ -204,7 +204,9 @@ class MaskedSegments(Objective):
             Between 0 and `vocab_size` - 1.
         """
         with torch.no_grad():
-            logits = self.tokenizer(projected).float()
+            # A cast that autocast kept from here would have no gradient in the loss.
+            weight, bias = self.tokenizer.weight.detach(), self.tokenizer.bias.detach()
+            logits = F.linear(projected, weight, bias).float()
             waits = torch.empty_like(logits).exponential_(generator=self.generator(logits.device))
             return (logits - waits.log()).argmax(-1)
 

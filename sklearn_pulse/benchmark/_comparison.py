@@ -22,13 +22,11 @@ from ..datasets._arrays import map_array
 from ..evaluation import macro_auroc
 from ..model_selection import LabelFractionSplit
 from ..model_selection._draw import rows_of_groups
-from ._budgets import Budget
 from ._cells import read_record
-from ._methods import Method
 from ._probes import CS, FIXED_C, N_SEARCHED, SEARCH_ITER, LabelledRows
 from ._synthetic import SYNTHETIC
 from ._tasks import N_FOLDS, TASKS, Task, _task
-from ._trial import Execution, Scores, Trial
+from ._trial import Condition, Scores, Trial
 
 N_DRAWS = 5
 _FRACTIONS = {"5 %": 0.05, "1 %": 0.01}
@@ -131,23 +129,19 @@ SOURCES = {
 COLUMNS = tuple(dict.fromkeys(source.column for source in SOURCES.values()))
 
 
-def on_division(
-    method: Method, dataset: str, seed: int, scored: str, budget: Budget, execution: Execution
-) -> Trial:
+def on_division(condition: Condition) -> Trial:
     """Return a trial on the division whose number is the seed."""
-    source = SOURCES[dataset]
-    task = execution.load(source.load(seed))
+    source, seed = SOURCES[condition.dataset], condition.seed
+    task = condition.execution.load(source.load(seed))
     division = f"{source.column} {seed}"
-    if scored == "test" and source.divide is Task.with_validation:
+    if condition.scored == "test" and source.divide is Task.with_validation:
         division += ", undivided"  # all training windows train
     else:
         task = source.divide(task, seed)
     if source.relabel is not None:
         task = dataclasses.replace(task, y=source.relabel(task.y))
         division = division.replace("2 classes", "5 classes")  # the encoder is the same
-    return Trial(
-        method, dataset, task, source.preset, seed, scored, budget, execution, division=division
-    )
+    return Trial(condition, task, source.preset, division=division)
 
 
 def compare(trial: Trial) -> Scores:

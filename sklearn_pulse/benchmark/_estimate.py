@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ._budgets import BUDGETS, Budget
+from ._budgets import Budget
 from ._cells import Cell, Results
-from ._methods import Method, all_methods
+from ._methods import Method
 from ._protocols import PROTOCOLS
-from ._run import identity, trial_key
+from ._run import condition_of, identity, trial_key
 from ._tasks import Task
 from ._trial import Execution, Trial
 
@@ -64,25 +64,16 @@ def estimate(cells: Iterable[Cell], execution: Execution) -> float:
 
 def _measure(cell: Cell, execution: Execution) -> tuple[float, float]:
     """Return the estimated seconds of the fit of a cell, and those of the rest."""
-    protocol, method = PROTOCOLS[cell.protocol], all_methods()[cell.method]
+    protocol, condition = PROTOCOLS[cell.protocol], condition_of(cell, execution)
     with tempfile.TemporaryDirectory() as folder, execution.threads():
-        whole = protocol.make_trial(
-            method, cell.dataset, cell.seed, cell.split, BUDGETS[cell.budget], execution
-        )
-        small = Trial(
-            method,
-            cell.dataset,
-            _thinned(whole.task, cell.seed),
-            whole.preset,
-            cell.seed,
-            cell.split,
-            _SMALL,
-            dataclasses.replace(execution, folder=Path(folder)),
-        )
+        whole = protocol.make_trial(condition)
+        elsewhere = dataclasses.replace(execution, folder=Path(folder))
+        quick = dataclasses.replace(condition, budget=_SMALL, execution=elsewhere)
+        small = Trial(quick, _thinned(whole.task, cell.seed), whole.preset)
         start = time.perf_counter()
         protocol.run(small)
         total = time.perf_counter() - start
-    fit = total if method.is_classifier else small.record.get("fit_seconds", 0.0)
+    fit = total if condition.method.is_classifier else small.record.get("fit_seconds", 0.0)
     rows = len(whole.rows) / len(small.rows)
     return fit * _n_window_epochs(whole) / _n_window_epochs(small), (total - fit) * rows
 

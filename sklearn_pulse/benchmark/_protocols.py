@@ -27,7 +27,7 @@ from ._supervised import PUBLISHED_DRAW, supervised_scores
 from ._synthetic import SYNTHETIC, on_system, synthetic
 from ._tasks import N_FOLDS, SCENARIOS, TASKS
 from ._transfer import on_transfer, transfer
-from ._trial import Execution, Scores, Trial, cross_validated
+from ._trial import Condition, Scores, Trial, cross_validated
 
 FRACTIONS = (0.01, 0.05)
 FEW_LABELS = ("accuracy 1 %", "accuracy 5 %")
@@ -60,8 +60,7 @@ class Protocol:
     methods : callable
         Function without arguments that returns the methods to compare.
     make_trial : callable
-        Function of method, data set, seed, scored part, budget and execution that returns a
-        `Trial`.
+        Function of a `Condition` that returns its `Trial`.
     metrics : tuple of str
         Metrics of the tables. Pictures show the first metric.
     has_folds : bool, default=False
@@ -101,38 +100,27 @@ class Protocol:
         return n_seeds or budget.n_seeds
 
 
-def _on_paper_split(
-    method: Method, dataset: str, seed: int, scored: str, budget: Budget, execution: Execution
-) -> Trial:
+def _on_paper_split(condition: Condition) -> Trial:
     """Return a trial on the published division of a data set, or on a fold of the user's."""
-    if is_own(dataset):
-        return _on_own_fold(method, dataset, seed, scored, budget, execution)
-    source = TASKS[dataset]
-    task = execution.load(source.load)
-    return Trial(method, dataset, task, source.preset, seed, scored, budget, execution)
+    if is_own(condition.dataset):
+        return _on_own_fold(condition)
+    source = TASKS[condition.dataset]
+    return Trial(condition, condition.execution.load(source.load), source.preset)
 
 
-def _on_fold(
-    method: Method, dataset: str, seed: int, scored: str, budget: Budget, execution: Execution
-) -> Trial:
+def _on_fold(condition: Condition) -> Trial:
     """Return a trial on the fold whose number is the seed."""
-    if is_own(dataset):
-        return _on_own_fold(method, dataset, seed, scored, budget, execution)
-    source = TASKS[dataset]
-    task = execution.load(source.load).fold(seed)
-    fold = f"fold {seed} of {N_FOLDS}"
-    return Trial(
-        method, dataset, task, source.preset, seed, scored, budget, execution, division=fold
-    )
+    if is_own(condition.dataset):
+        return _on_own_fold(condition)
+    source = TASKS[condition.dataset]
+    task = condition.execution.load(source.load).fold(condition.seed)
+    return Trial(condition, task, source.preset, division=f"fold {condition.seed} of {N_FOLDS}")
 
 
-def _on_own_fold(
-    method: Method, dataset: str, seed: int, scored: str, budget: Budget, execution: Execution
-) -> Trial:
+def _on_own_fold(condition: Condition) -> Trial:
     """Return a trial on a fold of a data set of the user."""
-    task, fold = own_task(dataset, seed, execution), f"fold {seed}"
-    preset = OwnSource.preset
-    return Trial(method, dataset, task, preset, seed, scored, budget, execution, division=fold)
+    task = own_task(condition.dataset, condition.seed, condition.execution)
+    return Trial(condition, task, OwnSource.preset, division=f"fold {condition.seed}")
 
 
 def linear_probe(trial: Trial) -> Scores:

@@ -24,7 +24,7 @@ from ._comparison import settings as comparison_settings
 from ._methods import Method, all_methods
 from ._own import is_own
 from ._protocols import PROTOCOLS
-from ._trial import Execution, Scores, Trial, encoder_identity
+from ._trial import Condition, Execution, Scores, Trial, encoder_identity
 
 _WAIT = 2.0  # seconds between checks of cells that another process is running
 
@@ -236,6 +236,12 @@ def trial_key(cell: Cell) -> tuple[Any, ...]:
     return protocol.make_trial, cell.dataset, cell.method, cell.seed, cell.split, cell.budget
 
 
+def condition_of(cell: Cell, execution: Execution) -> Condition:
+    """Return what the trial of a cell is asked for."""
+    method, budget = all_methods()[cell.method], BUDGETS[cell.budget]
+    return Condition(method, cell.dataset, cell.seed, cell.split, budget, execution)
+
+
 def _run_group(cells: list[Cell], execution: Execution) -> list[Outcome]:
     """Run cells that share a trained encoder, unless another process is running them."""
     results = Results(execution.folder)
@@ -268,10 +274,7 @@ def _run_locked(cells: list[Cell], execution: Execution, results: Results) -> li
         try:
             with execution.threads():
                 if trial is None:
-                    method, budget = all_methods()[cell.method], BUDGETS[cell.budget]
-                    trial = protocol.make_trial(
-                        method, cell.dataset, cell.seed, cell.split, budget, execution
-                    )
+                    trial = protocol.make_trial(condition_of(cell, execution))
                 if cell.split == "test":
                     results.log_look(cell)
                 start = time.perf_counter()

@@ -10,10 +10,8 @@ from typing import Any
 import numpy as np
 
 from ..datasets import make_system_classification
-from ._budgets import Budget
-from ._methods import Method
 from ._tasks import Task
-from ._trial import Execution, Scores, Trial, cross_validated
+from ._trial import Condition, Scores, Trial, cross_validated
 
 SYSTEMS = {"lorenz": "Lorenz", "thomas": "Thomas", "hindmarsh_rose": "Hindmarsh-Rose"}
 NOISE_LEVELS = (0, 1, 3, 5)
@@ -80,13 +78,11 @@ def _loader(system: str, noise: int, seed: int) -> Callable[..., Task]:
     return load
 
 
-def on_system(
-    method: Method, dataset: str, seed: int, scored: str, budget: Budget, execution: Execution
-) -> Trial:
+def on_system(condition: Condition) -> Trial:
     """Return a trial on the task whose parameter values the seed draws."""
-    source = SYNTHETIC[dataset]
-    task = execution.load(source.load(seed))
-    return Trial(method, dataset, task, source.preset, seed, scored, budget, execution)
+    source = SYNTHETIC[condition.dataset]
+    task = condition.execution.load(source.load(condition.seed))
+    return Trial(condition, task, source.preset)
 
 
 def synthetic(trial: Trial) -> Scores:

@@ -8,24 +8,20 @@ import numpy as np
 from sklearn.frozen import FrozenEstimator
 
 from .._finetune import FineTuneClassifier
-from ._budgets import Budget
-from ._methods import Method
 from ._tasks import SCENARIOS, Scenario, Task
-from ._trial import Execution, Scores, Trial, cross_validated
+from ._trial import Condition, Execution, Scores, Trial, cross_validated
 
 
-def on_transfer(
-    method: Method, dataset: str, seed: int, scored: str, budget: Budget, execution: Execution
-) -> Trial:
+def on_transfer(condition: Condition) -> Trial:
     """Return a trial on the source; for methods that cannot be fine-tuned, on the target."""
-    scenario = SCENARIOS[dataset]
+    scenario, execution = SCENARIOS[condition.dataset], condition.execution
     # Load the target first: if it is missing, pre-training would be wasted.
-    task = _target(scenario, scored, execution)
-    if method.is_encoder:
+    task = _target(scenario, condition.scored, execution)
+    if condition.method.is_encoder:
         task = execution.load(scenario.source)
     else:
         task = dataclasses.replace(task, X=task.X[:, : scenario.n_timesteps])
-    return Trial(method, dataset, task, scenario.preset, seed, scored, budget, execution)
+    return Trial(condition, task, scenario.preset)
 
 
 def transfer(trial: Trial) -> Scores:

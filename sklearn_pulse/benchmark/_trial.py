@@ -101,8 +101,9 @@ class Execution:
             yield
 
 
-class Trial:
-    """Method on a task: its trained transformer and the embeddings, each computed once.
+@dataclass(frozen=True)
+class Condition:
+    """What a trial is asked for.
 
     Parameters
     ----------
@@ -110,10 +111,6 @@ class Trial:
         Method to train.
     dataset : str
         Name of the data set or transfer.
-    task : Task
-        Task of the training.
-    preset : str
-        Name of the data set in :mod:`sklearn_pulse.presets`.
     seed : int
         Seed of the method and of its windows.
     scored : {"val", "test"}
@@ -122,31 +119,42 @@ class Trial:
         Limits on training.
     execution : Execution
         Folder of the results, and settings of the execution.
+    """
+
+    method: Method
+    dataset: str
+    seed: int
+    scored: str
+    budget: Budget
+    execution: Execution
+
+
+class Trial:
+    """Method on a task: its trained transformer and the embeddings, each computed once.
+
+    Parameters
+    ----------
+    condition : Condition
+        Method, data set, seed, scored part, budget and execution.
+    task : Task
+        Task of the training.
+    preset : str
+        Name of the data set in :mod:`sklearn_pulse.presets`.
     division : str, default="paper"
         Name of the division of the task into parts.
     """
 
     def __init__(
-        self,
-        method: Method,
-        dataset: str,
-        task: Task,
-        preset: str,
-        seed: int,
-        scored: str,
-        budget: Budget,
-        execution: Execution,
-        *,
-        division: str = "paper",
+        self, condition: Condition, task: Task, preset: str, *, division: str = "paper"
     ) -> None:
-        self.method = method
-        self.dataset = dataset
+        self.method = condition.method
+        self.dataset = condition.dataset
+        self.seed = condition.seed
+        self.scored = condition.scored
+        self.budget = condition.budget
+        self.execution = condition.execution
         self.task = task
         self.preset = preset
-        self.seed = seed
-        self.scored = scored
-        self.budget = budget
-        self.execution = execution
         self.division = division
         self.record: dict[str, Any] = {}
 

@@ -158,7 +158,9 @@ class GRUDecoder(nn.Module):
             if not packing.sizes and packing_of_all.sizes:  # keep step with those who draw
                 drop.draw((0, constant.shape[1] + drive.shape[2]))
         if not packing.sizes:
-            return drive.new_zeros(n_steps, len(constant), self.n_channels)
+            # Part of the graph, since a loss needs a gradient even of nothing.
+            nothing = 0.0 * (constant.sum() + condition.sum())
+            return drive.new_zeros(n_steps, len(constant), self.n_channels) + nothing
         dtype, running = compute_dtype(constant), packing.order[: packing.sizes[0]]
         # (n_running, ...): sequences that are not empty, the longest first
         constant, state = constant.to(dtype)[running], condition.to(dtype)[running]

@@ -164,15 +164,25 @@ class HeadOnEncoder(Objective):
         """
         if x.ndim == 3:
             return self.source.encode(self.in_head(x), observed)
-        usable = None
-        if observed is not None:
-            # A window without an observed step is embedded all the same, to keep the shape, and is
-            # then left out of the pooling.
+        windows = x.flatten(0, 1)
+        if observed is None:
+            rows, usable = self.source.encode(self.in_head(windows)), None
+        else:
             usable = observed.any(2)  # (batch, n_windows)
-            observed = (observed | ~usable.unsqueeze(2)).flatten(0, 1)
-        # (batch * n_windows, embedding_dim)
-        rows = self.source.encode(self.in_head(x.flatten(0, 1)), observed)
+            rows = self._encode_usable(windows, observed.flatten(0, 1), usable.flatten())
+        # rows: (batch * n_windows, embedding_dim)
         return pool_steps(rows.unflatten(0, x.shape[:2]), self.bag_pooling, usable)
+
+    def _encode_usable(self, windows: Tensor, observed: Tensor, usable: Tensor) -> Tensor:
+        """Embed windows of which only the `usable` ones have an observed step.
+
+        The embeddings of the others are finite and otherwise of no meaning.
+        """
+        if not self.training:  # a fixed shape: all are embedded
+            return self.source.encode(self.in_head(windows), observed | ~usable.unsqueeze(1))
+        # Batch normalisation would count the others in training.
+        rows = self.source.encode(self.in_head(windows[usable]), observed[usable])
+        return rows.new_zeros(len(windows), rows.shape[1]).index_put((usable,), rows)
 
     def train(self, mode: bool = True) -> HeadOnEncoder:
         """Set the training mode; in the first `freeze_epochs` epochs the encoder does not train.

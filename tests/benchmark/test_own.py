@@ -16,7 +16,7 @@ from sklearn_pulse.benchmark._compare import announce
 from sklearn_pulse.benchmark._estimate import estimate
 from sklearn_pulse.benchmark._methods import all_methods
 from sklearn_pulse.benchmark._own import add_arrays, own_task
-from sklearn_pulse.benchmark._trial import Trial
+from sklearn_pulse.benchmark._trial import Condition, Trial
 from sklearn_pulse.evaluation import make_linear_probe
 from sklearn_pulse.features import StatisticsTransformer
 from sklearn_pulse.plotting import LabelEfficiencyDisplay
@@ -115,8 +115,8 @@ def test_an_encoder_is_that_of_its_windows(own, tmp_path):
 
     def name(method, **changes):
         changed = dataclasses.replace(task, **changes)
-        budget, execution = BUDGETS["smoke"], Execution(tmp_path)
-        return Trial(all_methods()[method], dataset, changed, "", 0, "val", budget, execution).name
+        asked = all_methods()[method], dataset, 0, "val", BUDGETS["smoke"], Execution(tmp_path)
+        return Trial(Condition(*asked), changed, "").name
 
     other = task.X.copy()
     other[0, 0, 0] += 1
