@@ -10,7 +10,8 @@ import numpy as np
 
 from ._parameters import check_real
 
-_TOLERANCE = 1e-5  # relative; the clocks of recorders differ by more
+_TOLERANCE = 1e-5  # relative
+_CLOCKS = 1e-3  # relative; a difference that the clocks of recorders may have
 
 
 class Signals(NamedTuple):
@@ -146,10 +147,15 @@ def compare(given: Signals, fitted: Signals, name: str) -> None:
     """
     rate, fitted_rate = given.sampling_rate, fitted.sampling_rate
     if not same_rate(rate, fitted_rate):
+        own, wanted = f"{rate:.9g}", f"{fitted_rate:.9g}"
+        remedy = (
+            f"resample X by sklearn_pulse.preprocessing.Resampler(from_rate={own},"
+            f" to_rate={wanted})"
+        )
+        if math.isclose(rate or 0.0, fitted_rate or 0.0, rel_tol=_CLOCKS):
+            remedy = f"clocks differ by as much, so state {wanted} as the sampling rate of X"
         raise ValueError(
-            f"X is sampled at {rate:g} Hz, but {name} was fitted on {fitted_rate:g} Hz: resample X"
-            f" by sklearn_pulse.preprocessing.Resampler(from_rate={rate:g},"
-            f" to_rate={fitted_rate:g})."
+            f"X is sampled at {own} Hz, but {name} was fitted on {wanted} Hz: {remedy}."
         )
     names, fitted_names = given.channel_names, fitted.channel_names
     if names is None or fitted_names is None or names == fitted_names:

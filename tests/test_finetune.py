@@ -29,7 +29,7 @@ from skorch.callbacks import Callback, Freezer
 from sklearn_pulse import FineTuneClassifier, PulseTransformer, RandomEncoderTransformer
 from sklearn_pulse._training._checkpoint import Checkpoint
 from sklearn_pulse.base import BaseSSLTransformer
-from sklearn_pulse.baselines import SupervisedClassifier
+from sklearn_pulse.baselines import PatchTSTTransformer, SimMTMTransformer, SupervisedClassifier
 from sklearn_pulse.datasets import fetch_gesture, fetch_har
 from sklearn_pulse.evaluation import LabeledSubsetClassifier, make_linear_probe
 from sklearn_pulse.networks import SystemEncoder
@@ -131,6 +131,21 @@ def test_a_run_is_known_by_the_encoder_that_it_starts_from(pulse, windows, tmp_p
         assert same(state(classifier.net_.module_), state(plain.net_.module_))
         runs.append(len(list((tmp_path / "runs").iterdir())))
     assert runs == [1, 1, 2, 3, 3]
+
+
+@pytest.mark.parametrize("cls", [SimMTMTransformer, PatchTSTTransformer, PulseTransformer])
+def test_blank_windows_of_a_bag_change_nothing(cls):
+    X, _ = make_windows(24, 32, 2, seed=1)
+    encoder = cls(embedding_dim=8, max_epochs=1, batch_size=8, random_state=0).fit(X)
+    bags, y = X.reshape(8, 3, 32, 2), np.arange(8) % 2
+    padded = np.concatenate([bags, np.full((8, 4, 32, 2), np.nan)], axis=1)
+    losses, outputs = [], []
+    for windows in (bags, padded):
+        fitted = tuned(encoder, max_epochs=3).fit(windows, y)
+        losses.append([epoch["train_loss"] for epoch in fitted.history_])
+        outputs.append(fitted.predict_proba(bags))
+    np.testing.assert_allclose(losses[1], losses[0], rtol=1e-5)
+    np.testing.assert_allclose(outputs[1], outputs[0], rtol=1e-4)
 
 
 def test_the_pooling_of_bags_is_another_training(tmp_path):

@@ -4,12 +4,13 @@ import warnings
 import numpy as np
 import pytest
 import torch
+from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import train_test_split
 from sklearn.pipeline import make_pipeline
 from skorch.callbacks import Callback
 
-from sklearn_pulse import PulseTransformer, RandomEncoderTransformer
+from sklearn_pulse import PulseOracleTransformer, PulseTransformer, RandomEncoderTransformer
 from tests.helpers import SMALL_ENCODER, SMALL_PULSE, make_windows
 
 X, y = make_windows()
@@ -210,6 +211,29 @@ def test_windows_of_another_length_to_validate_on():
 
 
 # --- history, warm start, callbacks ---
+
+
+@pytest.mark.parametrize(
+    ("transformer", "labels"),
+    [
+        (PulseTransformer(), None),
+        (PulseTransformer(pairing="random"), None),
+        (PulseOracleTransformer(kind="positive"), y),
+        (PulseOracleTransformer(kind="negative"), y),
+    ],
+)
+def test_a_batch_without_a_step_to_predict_changes_no_weight(transformer, labels):
+    single = X[:8].copy()
+    single[:, :-1] = np.nan  # each window has one observed step
+    labels = None if labels is None else labels[:8]
+    transformer = clone(transformer).set_params(**SMALL_PULSE | {"weight_decay": 0.0})
+    transformer.set_params(validation_fraction=0.0, max_epochs=1)
+    fitted = transformer.fit(single, labels)
+    assert fitted.history_[0]["train_loss"] == 0.0
+    mixed = transformer.set_params(batch_size=1).fit(
+        np.concatenate([single, X[8:]]), y if labels is not None else None
+    )
+    assert mixed.history_[0]["train_loss"] > 0.0
 
 
 def test_history():

@@ -303,6 +303,13 @@ def test_a_published_checkpoint_can_be_told(tmp_path):
         model.transform(X, sampling_rate=100)
 
 
+def test_near_rates_are_those_of_clocks():
+    encoder = small(RandomEncoderTransformer, sampling_rate=173.61).fit(X)
+    with pytest.raises(ValueError, match="at 173.6 Hz.*fitted on 173.61 Hz: clocks .*state 173.61"):
+        encoder.transform(X, sampling_rate=173.6)
+    encoder.transform(X, sampling_rate=173.61)
+
+
 @pytest.mark.parametrize("cls", [FineTuneClassifier, FineTuneRegressor])
 def test_fine_tuning_compares_the_rate_of_the_encoder(cls):
     encoder = small(RandomEncoderTransformer, sampling_rate=64).fit(X)

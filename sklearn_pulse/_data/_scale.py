@@ -11,6 +11,7 @@ from ._validation import CheckedWindows
 
 _MAX_WINDOWS = 256
 _EXTREME = 1e3  # a spread beyond it or below its inverse, or a mean beyond as many spreads
+_FAR, _LARGE = 10, 100  # a mean beyond as many spreads, and beyond as many units: raw counts
 _ROUNDING = 2 * float(np.finfo(np.float32).eps)  # a smaller share of the values is no spread
 
 
@@ -43,8 +44,9 @@ def warn_of_scale(windows: CheckedWindows, index: NDArray[np.intp]) -> None:
     mean = shift + first / max(count, 1)
     spread = np.sqrt(np.maximum(second / max(count, 1) - (first / max(count, 1)) ** 2, 0.0))
     varies = spread > _ROUNDING * largest
-    extreme = (spread > _EXTREME) | (spread < 1 / _EXTREME) | (np.abs(mean) > _EXTREME * spread)
-    wrong = np.flatnonzero(varies & extreme)
+    extreme = (spread > _EXTREME) | (spread < 1 / _EXTREME)
+    far = np.abs(mean) > np.where(np.abs(mean) > _LARGE, _FAR, _EXTREME) * spread
+    wrong = np.flatnonzero(varies & (extreme | far))
     if len(wrong):
         c = wrong[0]
         warn_user(

@@ -316,6 +316,10 @@ class SimMTMTransformer(BaseSSLTransformer):
         Fraction of the samples that is held out to select the weights, or of the groups if `fit` is
         given `groups`. 0 holds out none; without validation, or with a single window to validate
         on, the last weights are kept.
+    deterministic_validation : bool, default=True
+        Whether every validation draws the same masks, so that losses of different epochs can be
+        compared. False draws anew. Validation never applies dropout, and leaves the statistics of
+        the batch normalisation as they are.
 
     Notes
     -----

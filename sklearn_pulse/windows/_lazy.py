@@ -188,7 +188,7 @@ class RecordingWindows(LazyWindows):
     def observed_windows(self) -> NDArray[np.bool_] | None:
         """Find the windows that have a time step whose channels are all finite.
 
-        Every recording is read once, however many windows share its steps.
+        Every recording is read once, block by block, however many windows share its steps.
 
         Returns
         -------
@@ -205,13 +205,14 @@ class RecordingWindows(LazyWindows):
         array([ True, False,  True])
         """
         observed = np.empty(len(self), dtype=bool)
-        order = np.argsort(self.recording, kind="stable")
+        order = np.lexsort((self.start, self.recording))
         names, first = np.unique(self.recording[order], return_index=True)
         for r, own in zip(names.tolist(), np.split(order, first[1:]), strict=True):
-            finite = _finite_steps(np.asarray(self.recordings[r]))
-            if finite is None:
+            recording, start = np.asarray(self.recordings[r]), self.start[own]
+            seen = _windows_with_finite_steps(recording, start, self.length, self.downsample)
+            if seen is None:
                 return None
-            observed[own] = _any_in_windows(finite, self.start[own], self.length, self.downsample)
+            observed[own] = seen
         return observed
 
     def apart(self, indices: NDArray[np.intp]) -> RecordingWindows:
@@ -362,17 +363,28 @@ class RecordingWindows(LazyWindows):
         return windows
 
 
-def _finite_steps(recording: NDArray[Any]) -> NDArray[np.bool_] | None:
-    """Return which steps are finite in all channels; None if a value is infinite in float32."""
-    finite = np.empty(len(recording), dtype=bool)
-    size = max(1, _SCAN_BLOCK_SIZE // recording.shape[1])
+def _windows_with_finite_steps(
+    recording: NDArray[Any], start: NDArray[np.intp], length: int, stride: int
+) -> NDArray[np.bool_] | None:
+    """Return which windows have a step whose channels are finite; None if a value is infinite.
+
+    The windows, given by their sorted starts, have `length` steps that are `stride` apart.
+    """
+    span = length * stride
+    size = max(span, _SCAN_BLOCK_SIZE // recording.shape[1])
+    found = np.empty(len(start), dtype=bool)
     for begin in range(0, len(recording), size):
         with np.errstate(over="ignore"):
-            block = recording[begin : begin + size].astype(np.float32, copy=False)
+            # Windows that start in the block may end beyond it.
+            block = recording[begin : begin + size + span].astype(np.float32, copy=False)
         if np.isinf(block).any():
             return None
-        finite[begin : begin + size] = np.isfinite(block).all(1)
-    return finite
+        finite: NDArray[np.bool_] = np.isfinite(block).all(1)
+        own = slice(*np.searchsorted(start, [begin, begin + size]))
+        found[own] = True
+        if not np.all(finite):
+            found[own] = _any_in_windows(finite, start[own] - begin, length, stride)
+    return found
 
 
 def _any_in_windows(

@@ -459,6 +459,12 @@ def test_twenty_updates_are_those_of_an_independent_step(reconstruct):
         assert not torch.allclose(block.conv.weight, start[f"encoder.blocks.{i}.conv.weight"])
 
 
+def test_windows_to_validate_on_leave_the_statistics():
+    params = {"deterministic_validation": False, "select": "last"}
+    fits = [simmtm(**params).fit(X, X_val=X_val) for X_val in (X[:6], 20 * X[:6] + 7)]
+    np.testing.assert_array_equal(*(fit.transform(X) for fit in fits))
+
+
 def test_what_does_not_fill_a_batch_is_left_out():
     fitted = simmtm(batch_size=6, validation_fraction=0, callbacks=[Spy()]).fit(X)
     (spy,) = [cb for _, cb in fitted.net_.callbacks_ if isinstance(cb, Spy)]

@@ -534,6 +534,13 @@ def test_bfloat16():
     assert np.isfinite(timemae(precision="bfloat16").fit_transform(holes)).all()
 
 
+def test_the_draw_of_codes_takes_no_gradient_from_the_tokeniser():
+    module, x = objective(), torch.randn(4, 16, 2)
+    with torch.autocast("cpu", torch.bfloat16):  # old versions of torch keep its casts
+        module(x=x).backward()
+    assert module.tokenizer.weight.grad.abs().max() > 0
+
+
 @pytest.mark.parametrize("select", ["min_val", "last"])
 def test_a_killed_run_resumes_with_the_momentum_encoder(tmp_path, monkeypatch, select):
     monkeypatch.setattr(Checkpoint, "interval", 0.0)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import copy
 import pickle
+import tracemalloc
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -268,8 +270,13 @@ def test_overlaps_counts_the_steps_that_downsampling_spans():
 
 
 @settings(max_examples=60, deadline=None)
-@given(data=st.data(), length=st.integers(1, 5), downsample=st.integers(1, 3))
-def test_observed_windows_are_those_with_a_finite_step(data, length, downsample):
+@given(
+    data=st.data(),
+    length=st.integers(1, 5),
+    downsample=st.integers(1, 3),
+    scanned=st.integers(1, 40),
+)
+def test_observed_windows_are_those_with_a_finite_step(data, length, downsample, scanned):
     values = st.floats(-10, 10, width=32) | st.just(np.nan)
     span = (length - 1) * downsample + 1
     sizes = data.draw(st.lists(st.integers(span, span + 12), min_size=1, max_size=3))
@@ -279,7 +286,20 @@ def test_observed_windows_are_those_with_a_finite_step(data, length, downsample)
     order = data.draw(st.permutations(range(len(start))))
     X = RecordingWindows(recordings, recording[order], start[order], length, downsample)
     expected = np.isfinite(np.asarray(X)).all(2).any(1)
-    np.testing.assert_array_equal(X.observed_windows(), expected)
+    with mock.patch("sklearn_pulse.windows._lazy._SCAN_BLOCK_SIZE", scanned):
+        np.testing.assert_array_equal(X.observed_windows(), expected)
+
+
+def test_the_memory_of_a_scan_does_not_grow_with_the_recording(monkeypatch):
+    monkeypatch.setattr("sklearn_pulse.windows._lazy._SCAN_BLOCK_SIZE", 2**12)
+    recording = ramp(2**19, 1)[:]
+    recording[::3] = np.nan
+    X = RecordingWindows([recording], [0] * 100, np.arange(100) * 5000, 100)
+    tracemalloc.start()
+    assert X.observed_windows().all()
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < recording.nbytes / 4
 
 
 @pytest.mark.parametrize("value", [np.inf, -np.inf, 1e39])
