@@ -260,7 +260,7 @@ def test_a_padded_window_is_the_shorter_window(part):
         ({"alpha": 1.5}, "alpha must be"),
         ({"alpha": "half"}, "alpha must be"),
         ({"views": "both"}, "views must be"),
-        ({"block_weights": (1, 1)}, "block_weights must be four to six numbers"),
+        ({"block_weights": (1, 1)}, "block_weights must be four to seven numbers"),
         ({"block_weights": (0, 0, 0, 0)}, "must not all be 0"),
         ({"block_weights": (1, -1, 0, 0)}, "each of block_weights must be"),
         ({"rho": 0.0}, "rho must be"),
@@ -545,7 +545,9 @@ def test_a_subclass_with_other_parameters_is_saved(tmp_path):
 
 
 @pytest.mark.parametrize("share", [0.0, 0.3])
-@pytest.mark.parametrize(("name", "before"), [("quantiles", ()), ("hydra", (0.0,))])
+@pytest.mark.parametrize(
+    ("name", "before"), [("quantiles", ()), ("hydra", (0.0,)), ("rhythm", (0.0, 0.0))]
+)
 def test_further_blocks(name, before, share, tmp_path):
     X = np.random.default_rng(0).normal(size=(6, 50, 2)).astype(np.float32)
     groups = np.arange(6) // 3

@@ -32,6 +32,7 @@ BEST_FOR = {
     "HydraTransformer": "patterns that come back, as plain features",
     "IntervalQuantileTransformer": "where in the window values lie, as plain features",
     "RandomConvolutionTransformer": "local shapes, as plain features",
+    "RhythmTransformer": "regularity of beats or strokes, as plain features",
     "StatisticsTransformer": "a control: moments and band powers of each channel",
 }
 _COST_ROWS = {

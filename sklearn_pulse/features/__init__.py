@@ -5,6 +5,7 @@ from ._convolutions import ConvolutionBank
 from ._hydra import HydraTransformer, KernelGroups
 from ._interval_quantile import IntervalQuantileTransformer
 from ._random_convolution import RandomConvolutionTransformer
+from ._rhythm import RhythmTransformer
 from ._statistics import StatisticsTransformer
 
 __all__ = [
@@ -14,5 +15,6 @@ __all__ = [
     "IntervalQuantileTransformer",
     "KernelGroups",
     "RandomConvolutionTransformer",
+    "RhythmTransformer",
     "StatisticsTransformer",
 ]

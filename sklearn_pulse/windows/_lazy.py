@@ -379,10 +379,10 @@ def _windows_with_finite_steps(
             block = recording[begin : begin + size + span].astype(np.float32, copy=False)
         if np.isinf(block).any():
             return None
-        finite: NDArray[np.bool_] = np.isfinite(block).all(1)
+        finite = np.asarray(np.isfinite(block).all(1))
         own = slice(*np.searchsorted(start, [begin, begin + size]))
         found[own] = True
-        if not np.all(finite):
+        if not finite.all():
             found[own] = _any_in_windows(finite, start[own] - begin, length, stride)
     return found
 
