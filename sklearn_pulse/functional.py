@@ -397,7 +397,7 @@ def gaussian_kl(mean: Tensor, logvar: Tensor, prior_mean: Tensor, prior_logvar: 
     """
     difference = logvar - prior_logvar
     squared = (mean - prior_mean).square() * (-prior_logvar).exp()
-    return 0.5 * (difference.exp() + squared - 1.0 - difference)
+    return 0.5 * (difference.expm1() - difference + squared)  # rounds less near zero
 
 
 def gaussian_nll(x: Tensor, mean: Tensor, logvar: Tensor, min_variance: float = 0.0) -> Tensor:

@@ -262,6 +262,7 @@ def test_a_padded_window_is_the_shorter_window(part):
         ({"views": "both"}, "views must be"),
         ({"block_weights": (1, 1)}, "block_weights must be four to seven numbers"),
         ({"block_weights": (0, 0, 0, 0)}, "must not all be 0"),
+        ({"block_weights": "equal"}, "block_weights must be"),
         ({"block_weights": (1, -1, 0, 0)}, "each of block_weights must be"),
         ({"rho": 0.0}, "rho must be"),
         ({"num_kernels": 83}, "num_kernels must be an integer of at least 84"),
@@ -562,6 +563,44 @@ def test_further_blocks(name, before, share, tmp_path):
     np.testing.assert_array_equal(loaded.transform(X), cross.transform(X))
     without = cross.set_params(block_weights=four).fit(X, groups=groups)
     assert (loaded.transform(X) == without.transform(X)).all() == (share == 0)
+
+
+def hearts(n_people=8, n_windows=12, n_timesteps=250):
+    """Recordings of regular and irregular beats in turn, six windows of each."""
+    rng = np.random.default_rng(0)
+    windows = []
+    for number in range(n_people * n_windows):
+        usual = rng.uniform(15, 25)
+        spread = 0.4 * usual if number // 6 % 2 else 0.5
+        beats = np.cumsum(rng.uniform(usual - spread, usual + spread, size=40))
+        time = np.arange(n_timesteps)[:, None]
+        windows.append(np.exp(-((time - beats) ** 2) / 4).sum(1))
+    X = np.stack(windows)[:, :, None] + 0.02 * rng.normal(size=(len(windows), n_timesteps, 1))
+    return X.astype(np.float32), np.arange(len(windows)) // n_windows
+
+
+@pytest.mark.parametrize("views", ["adjacent", "halves"])
+@pytest.mark.parametrize("is_heart", [True, False])
+def test_the_rhythm_is_taken_where_it_lasts(views, is_heart, tmp_path):
+    X, groups = hearts()
+    if not is_heart:
+        X = np.random.default_rng(0).normal(size=X.shape).astype(np.float32)
+    params = SMALL | {"views": views}
+    cross = CrossPredictionTransformer(**params).fit(X, groups=groups)
+    alone = CrossPredictionTransformer(**params, block_weights=(0, 0, 0, 0, 0, 0, 1))
+    predicted = alone.fit(X, groups=groups).predictability_["blocks"]["rhythm"]
+    assert (predicted > {"adjacent": 0.125, "halves": 0.25}[views]) == is_heart
+    assert ("rhythm" in cross.blocks_) == is_heart
+    six = np.array([0.06, 0.03, 0.36, 0.15, 0.15, 0.25])
+    expected = [*(0.85 * six), 0.15] if is_heart else [*six, 0.0]
+    np.testing.assert_allclose(cross.block_weights_, expected)
+    stated = CrossPredictionTransformer(**params, block_weights=cross.block_weights_)
+    np.testing.assert_array_equal(stated.fit(X, groups=groups).transform(X), cross.transform(X))
+    for number, fitted in enumerate((cross, stated)):
+        fitted.save_pretrained(tmp_path / str(number))
+        loaded = CrossPredictionTransformer.from_pretrained(tmp_path / str(number))
+        np.testing.assert_array_equal(loaded.transform(X), cross.transform(X))
+        np.testing.assert_array_equal(loaded.block_weights_, cross.block_weights_)
 
 
 @pytest.mark.parametrize(("num_kernels", "sizes"), [(84, (84, 84, 2)), (1000, (1000, 125, 6))])
