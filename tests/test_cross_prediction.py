@@ -565,12 +565,12 @@ def test_further_blocks(name, before, share, tmp_path):
     assert (loaded.transform(X) == without.transform(X)).all() == (share == 0)
 
 
-def hearts(n_people=8, n_windows=12, n_timesteps=250):
+def hearts(n_people=8, n_windows=12, n_timesteps=800):
     """Recordings of regular and irregular beats in turn, six windows of each."""
     rng = np.random.default_rng(0)
     windows = []
     for number in range(n_people * n_windows):
-        usual = rng.uniform(15, 25)
+        usual = rng.uniform(55, 65)
         spread = 0.4 * usual if number // 6 % 2 else 0.5
         beats = np.cumsum(rng.uniform(usual - spread, usual + spread, size=40))
         time = np.arange(n_timesteps)[:, None]
