@@ -56,7 +56,7 @@ def choices() -> list[Choice]:
             ],
         ),
         Choice(
-            "Is it heart rhythm, from an ECG?",
+            "Is it heart rhythm, from an ECG, with few labelled people?",
             "QUANT (aeon), beside CrossPredictionTransformer",
             [
                 _compare("MIT-BIH rhythm, 1 person", "QUANT", "cross-prediction"),

@@ -15,7 +15,17 @@ from .._groups import check_groups, nan_where_masked
 from .._signals import Signals, agreed, check_signals, compare, note, noted
 from .._warnings import warn_user
 from ..windows import LazyWindows
-from ..windows._panel import check_frames, frame_channels, has_multiindex, is_nested, is_table
+from ..windows._panel import (
+    check_frames,
+    compare_rate,
+    frame_channels,
+    has_columns,
+    has_multiindex,
+    is_nested,
+    is_table,
+    refuse_times,
+    table_values,
+)
 from ..windows._recordings import has_own_layout, is_object_list, warn_if_recording
 
 _BLOCK_ELEMENTS = 2**22  # values converted at a time, 16 MiB of float32
@@ -410,7 +420,9 @@ def check_windows(
             vars(estimator).pop("feature_names_in_", None)
     else:
         _check_channels(windows, estimator)
-        compare(_signals_of(windows, frame, *stated), noted(estimator), name)
+        fitted = noted(estimator)
+        compare(_signals_of(windows, frame, *stated), fitted, name)
+        compare_rate(fitted.sampling_rate, frame, "sampling_rate", "X")
     return windows
 
 
@@ -422,6 +434,7 @@ def _signals_of(windows: CheckedWindows, X: Any, sampling_rate: Any, channel_nam
     n_channels, lazy = windows.n_channels, windows.lazy
     stated = check_signals(sampling_rate, channel_names, n_channels)
     if lazy is None:
+        compare_rate(stated.sampling_rate, X, "sampling_rate", "X")
         return agreed(stated, Signals(None, frame_channels(X)))
     carried = check_signals(lazy.sampling_rate, lazy.channel_names, n_channels, owner="X.")
     return agreed(stated, carried)
@@ -450,10 +463,11 @@ def as_numeric_array(X: Any) -> Any:
     # Numpy drops the masks of arrays in a list, and of a Dask array's blocks.
     if isinstance(X, list | tuple):
         check_frames(X, "X")
-        X = [nan_where_masked(x) for x in X]
-    X = nan_where_masked(X)
+        X = [nan_where_masked(table_values(x)) for x in X]
+    if has_columns(X):
+        refuse_times(X, "X")
     try:
-        data = np.asanyarray(X)
+        data = np.asanyarray(nan_where_masked(table_values(X)))
     except ValueError as error:
         raise ValueError(
             f"X is ragged ({error}): its windows differ in length. Cut equal ones with"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import check_array
 from sklearn.utils.validation import validate_data
@@ -12,7 +13,14 @@ from .._groups import nan_where_masked
 from .._signals import note_or_compare_names
 from .._warnings import warn_user
 from ..windows import LazyWindows
-from ..windows._panel import check_frames, frame_channels, refuse_panel
+from ..windows._panel import (
+    check_frames,
+    compare_rate,
+    frame_channels,
+    has_columns,
+    refuse_panel,
+    refuse_times,
+)
 from ..windows._recordings import (
     has_own_layout,
     is_object_list,
@@ -66,6 +74,8 @@ def check_input(estimator: Any, X: Any, *, reset: bool) -> WindowSource:
         if is_table and reset:
             warn_if_recording(*data.shape)
         windows = ArrayWindows(data, layout)
+        if isinstance(X, list | tuple) and all(getattr(x, "ndim", 0) == 1 for x in X):
+            windows.recording = np.arange(windows.n_windows)  # recordings that happen to be as long
     if reset:
         _warn_if_transposed(windows, layout)
         estimator._fitted_on_table = is_table
@@ -75,6 +85,8 @@ def check_input(estimator: Any, X: Any, *, reset: bool) -> WindowSource:
             vars(estimator).pop("feature_names_in_", None)
     elif windows.n_channels != estimator.n_channels_in_:
         _refuse_channels(estimator, windows)
+    if estimator._rate_name is not None:
+        compare_rate(getattr(estimator, estimator._rate_name), X, estimator._rate_name, "X")
     names = X.channel_names if isinstance(X, LazyWindows) else frame_channels(X)
     note_or_compare_names(estimator, None if names is None else tuple(names), reset=reset)
     return windows
@@ -83,6 +95,8 @@ def check_input(estimator: Any, X: Any, *, reset: bool) -> WindowSource:
 def _check_windows(X: Any) -> NDArray[Any]:
     """Return an array of two to four axes, without a copy where X is an array."""
     refuse_panel(X)
+    if has_columns(X):
+        refuse_times(X, "X")
     data = check_array(X, allow_nd=True, **_OPTIONS)
     if data.ndim > 4:
         raise ValueError(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -13,9 +12,7 @@ from sklearn.utils import Bunch
 from .._signals import Signals, agreed, check_signals
 from .._warnings import warn_user
 from ._lazy import RecordingWindows
-from ._panel import frame_channels, frame_rate
-
-_CLOCKS = 0.02  # relative difference of rates that rounded times may show
+from ._panel import compare_rate, frame_channels
 
 
 def count_steps(recordings: list[NDArray[Any]], downsample: int) -> NDArray[np.int64]:
@@ -47,17 +44,6 @@ def join_starts(starts: list[NDArray[np.int64]]) -> tuple[NDArray[np.intp], NDAr
     return np.repeat(np.arange(len(starts)), counts), np.concatenate(starts)
 
 
-def _compare_rate(stated: float | None, carried: float | None) -> None:
-    """Raise unless a stated rate is that of a time index, whose times may be rounded."""
-    if stated is None or carried is None:
-        return
-    if not math.isclose(stated, carried, rel_tol=_CLOCKS):
-        raise ValueError(
-            f"sampling_rate={stated:g}, but the time index of recordings has {carried:g} steps a"
-            " second: correct one of them, or reset the index."
-        )
-
-
 def as_bunch(
     source: Any,
     recordings: list[NDArray[Any]],
@@ -77,7 +63,7 @@ def as_bunch(
     `source` is what the user has passed: frames name their channels, and tell their rate.
     """
     stated = check_signals(sampling_rate, channel_names, recordings[0].shape[1])
-    _compare_rate(stated.sampling_rate, frame_rate(source))
+    compare_rate(stated.sampling_rate, source, "sampling_rate", "recordings")
     carried = Signals(None, frame_channels(source))
     X = RecordingWindows(
         recordings,

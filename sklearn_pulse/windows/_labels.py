@@ -65,6 +65,8 @@ def as_label_array(values: ArrayLike, name: str) -> NDArray[Any]:
     """
     if isinstance(values, np.ma.MaskedArray) and values.dtype.kind not in "biuf":
         values = values.astype(object)  # so that NaN fits in
+    if isinstance(values, list | tuple) and any(isinstance(value, str) for value in values):
+        values = np.array(values, dtype=object)  # else numbers and NaN beside text become text
     array = np.asarray(nan_where_masked(values))
     if array.dtype.kind == "O":
         array = _unbox(array, name)

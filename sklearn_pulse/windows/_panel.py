@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import math
+from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,6 +11,7 @@ from numpy.typing import NDArray
 
 # Largest distance of a time from a regular grid, in grid steps. Clocks are rounded.
 _JITTER = 0.1
+_CLOCKS = 0.02  # largest difference of two rates that are meant to be the same, relative
 
 
 class Panel(NamedTuple):
@@ -62,6 +64,22 @@ def table_values(table: Any) -> Any:
     if all(is_numeric_dtype(each) for each in types):
         return table.to_numpy(dtype=np.float64, na_value=np.nan)
     return values
+
+
+def has_columns(X: Any) -> bool:
+    """Return whether X is a frame of pandas or polars."""
+    return hasattr(X, "columns") and hasattr(X, "dtypes")
+
+
+def refuse_times(frame: Any, name: str) -> None:
+    """Raise if a column of a frame, of pandas or polars, holds times, which are no channel."""
+    for column, dtype in zip(frame.columns, frame.dtypes, strict=True):
+        is_time = dtype.is_temporal() if hasattr(dtype, "is_temporal") else False
+        if is_time or getattr(dtype, "kind", "") in ("m", "M"):
+            raise ValueError(
+                f"the column {column!r} of {name} holds times, which are no channel: drop it, or,"
+                " in a frame of pandas, make it the index, whose gaps are then found."
+            )
 
 
 def is_panel_frame(X: Any) -> bool:
@@ -155,12 +173,14 @@ def check_frames(recordings: Iterable[Any], name: str) -> None:
     Raises
     ------
     ValueError
-        If the frames name their channels differently, or a time index is irregular.
+        If the frames name their channels differently, a column holds times, or a time index is
+        irregular.
     """
     tables = {i: x for i, x in enumerate(recordings) if is_table(x)}
-    frames = {i: x for i, x in enumerate(recordings) if hasattr(x, "columns")}
+    frames = {i: x for i, x in enumerate(recordings) if has_columns(x)}
     first, channels = None, None
     for i, frame in frames.items():
+        refuse_times(frame, f"{name}[{i}]")
         if channels is None:
             first, channels = i, list(frame.columns)
         if list(frame.columns) != channels:
@@ -192,16 +212,58 @@ def frame_channels(recordings: Any) -> tuple[str, ...] | None:
     return tuple(names) if names and len({*names}) == len(names) else None
 
 
-def frame_rate(recordings: Any) -> float | None:
-    """Return the sampling rate of the first frame or Series whose index holds times, in Hz."""
-    if not isinstance(recordings, list | tuple):
+def compare_rate(stated: float | None, frames: Any, parameter: str, name: str) -> None:
+    """Raise unless a stated sampling rate is that of the time index of frames.
+
+    Parameters
+    ----------
+    stated : float or None
+        The stated rate, in Hz; None is not compared.
+    frames : Any
+        The recordings or windows that the user has passed. What has no times is not compared.
+    parameter : str
+        Name of the parameter that states the rate.
+    name : str
+        Name of the frames in the error message.
+
+    Raises
+    ------
+    ValueError
+        If the rates differ by more than 2 %; times may be rounded.
+    """
+    carried = None if stated is None else _rate_of(frames)
+    if stated is None or carried is None or math.isclose(stated, carried, rel_tol=_CLOCKS):
+        return
+    raise ValueError(
+        f"{parameter}={stated:g}, but the time index of {name} has {carried:g} steps a second:"
+        " correct one of them, or reset the index."
+    )
+
+
+def _rate_of(frames: Any) -> float | None:
+    """Return the rate of the first frame or Series whose index holds times, in Hz."""
+    index = next((index for index in _time_indexes(frames) if len(index) > 1), None)
+    if index is None:
         return None
-    for table in recordings:
-        if is_table(table) and len(table.index) > 1:
-            index = _as_times(table.index)
-            step = _time_step(index, "") if index.dtype.kind in "mM" else None
-            return None if step is None else 1 / step
-    return None
+    index = _as_times(index)
+    is_time = getattr(getattr(index, "dtype", None), "kind", "") in "mM"
+    step = _time_step(index, "X has an irregular time index") if is_time else None
+    return None if step is None else 1 / step
+
+
+def _time_indexes(frames: Any) -> Iterator[Any]:
+    """Yield the index of each recording in frames, whatever holds them."""
+    if is_panel_frame(frames):
+        if has_multiindex(frames):
+            rows, counts, _ = _instance_rows(frames.index, "X")
+            times = frames.index.get_level_values(-1)
+            for first, n in zip(np.cumsum(counts) - counts, counts, strict=True):
+                yield times[rows[first : first + n]]
+            return
+        frames = list(frames.iloc[:, 0])
+    is_objects = isinstance(frames, np.ndarray) and frames.dtype.kind == "O"
+    if isinstance(frames, list | tuple) or is_objects:
+        yield from (table.index for table in frames if is_table(table))
 
 
 def align(values: Any, panel: Any, name: str) -> Any:
@@ -350,7 +412,7 @@ def _check_times(indexes: Iterable[Any], name: str, labels: Iterable[Any]) -> No
     for label, index in zip(labels, indexes, strict=True):
         step = _time_step(index, f"{name} has an irregular time index in instance {label!r}")
         first = step if first is None else first
-        if step is not None and first is not None and abs(step - first) > _JITTER * first:
+        if step is not None and first is not None and abs(step - first) > _CLOCKS * first:
             raise ValueError(
                 f"{name} has instances with different time steps, {first:g} and, in instance"
                 f" {label!r}, {step:g}: resample them to one time step."

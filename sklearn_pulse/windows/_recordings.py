@@ -13,10 +13,12 @@ from .._warnings import warn_user
 from ._files import RecordingFile
 from ._panel import (
     check_frames,
+    has_columns,
     has_multiindex,
     is_panel_frame,
     is_table,
     read_frame,
+    refuse_times,
     table_values,
 )
 
@@ -40,6 +42,8 @@ def _as_real_array(values: Any, name: str) -> NDArray[Any]:
             f"{name} has a MultiIndex, so it holds several series; pass a list with one 2-D "
             "array per series, e.g. [part.to_numpy() for _, part in frame.groupby(level=0)]."
         )
+    if has_columns(values):
+        refuse_times(values, name)
     try:
         is_file = isinstance(values, np.memmap | RecordingFile)
         array: Any = values if is_file else np.asarray(table_values(values))

@@ -46,7 +46,8 @@ def segment_windows(
         Rows (recording, start, end, label): the index of the recording; the first step and the
         step after the last, counted from 0 in steps of the recording before down-sampling; and
         the class, an integer (-1 means unlabelled) or a string. Segments may overlap. In a frame
-        whose columns have these names, they may stand in any order and beside others.
+        whose columns have these names, they may stand in any order and beside others. In a frame
+        with none of these names, the order counts.
     length : int
         Number of time steps in a window, counted after down-sampling.
     stride : int, default=None
@@ -147,8 +148,7 @@ def _segment_rows(segments: Any) -> list[Sequence[Any]]:
     """Return the rows of a table of segments, in which each value keeps its own type."""
     rows: list[Sequence[Any]]
     if hasattr(segments, "columns"):
-        columns = list(segments.columns)
-        named = segments[list(_COLUMNS)] if {*_COLUMNS} <= {*columns} else segments
+        named = _in_order(segments)
         # Column by column, since a frame of several types has one type as an array.
         rows = [list(row) for row in zip(*(named[c].to_list() for c in named.columns), strict=True)]
     elif isinstance(segments, (list, tuple)):
@@ -167,6 +167,20 @@ def _segment_rows(segments: Any) -> list[Sequence[Any]]:
                 "(recording, start, end, label)."
             )
     return rows
+
+
+def _in_order(frame: Any) -> Any:
+    """Return the four columns of a frame of segments; with other names they stand in order."""
+    columns = list(frame.columns)
+    lacking = [column for column in _COLUMNS if column not in columns]
+    if len(lacking) == len(_COLUMNS):
+        return frame
+    if lacking:
+        raise ValueError(
+            f"segments has the columns {columns}, without {', '.join(lacking)}: rename those that"
+            " mean the same, segments.rename(columns={...}), and compute an end from a duration."
+        )
+    return frame[list(_COLUMNS)]
 
 
 def _as_whole(value: Any, row: int, name: str) -> int:

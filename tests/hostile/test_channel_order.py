@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import make_pipeline
 
@@ -58,6 +59,51 @@ def test_a_rate_is_compared_with_the_time_index(rate):
     assert sliding_windows([frame], 50, sampling_rate=rate).sampling_rate == rate
     with pytest.raises(ValueError, match="the time index of recordings has 50 steps a second"):
         sliding_windows([frame], 50, sampling_rate=64)
+
+
+def _containers(rate):
+    """Frames of two recordings in each container, at a rate in Hz."""
+    times = pd.date_range("2026", periods=200, freq=pd.Timedelta(seconds=1 / rate))
+    frames = [_FRAME.set_index(times)] * 2
+    objects = np.empty(2, dtype=object)
+    objects[:] = frames
+    nested = pd.DataFrame({name: [frame[name] for frame in frames] for name in ("bvp", "eda")})
+    return {
+        "list": frames,
+        "beside an array": [_FRAME.to_numpy(), frames[1]],
+        "objects": objects,
+        "panel": pd.concat({"a": frames[0], "b": frames[1]}),
+        "nested panel": nested,
+    }
+
+
+@pytest.mark.parametrize("container", _containers(50))
+def test_the_rate_of_frames_is_compared_in_every_container(container):
+    right, wrong = (_containers(rate)[container] for rate in (50.5, 64))
+    assert sliding_windows(right, 50, sampling_rate=50).sampling_rate == 50
+    with pytest.raises(
+        ValueError, match="sampling_rate=50, but the time index of recordings has 6"
+    ):
+        sliding_windows(wrong, 50, sampling_rate=50)
+    if "panel" in container:
+        return
+    for step in (Resampler(50, 25), BandpassFilter(None, 20, 50)):
+        fitted = clone(step).fit(right)
+        with pytest.raises(ValueError, match="rate=50, but the time index of X has 64 steps"):
+            clone(step).fit(wrong)
+        with pytest.raises(ValueError, match="rate=50, but the time index of X has 64 steps"):
+            fitted.transform(wrong)
+    fitted = StatisticsTransformer(sampling_rate=50).fit(right)
+    with pytest.raises(ValueError, match="sampling_rate=50, but the time index of X has 64 steps"):
+        StatisticsTransformer(sampling_rate=50).fit(wrong)
+    with pytest.raises(ValueError, match="sampling_rate=50, but the time index of X has 64 steps"):
+        fitted.transform(wrong)
+
+
+def test_frames_of_two_rates_are_refused():
+    frames = [_containers(rate)["list"][0] for rate in (50, 54)]
+    with pytest.raises(ValueError, match="instances with different time steps"):
+        sliding_windows(frames, 50)
 
 
 _STEPS = [WindowScaler(), Resampler(64, 32), BandpassFilter(None, 20, 64), SlidingWindows(50)]

@@ -6,8 +6,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from sklearn_pulse.preprocessing import Resampler
-from sklearn_pulse.windows import segment_windows, sliding_windows
+from sklearn_pulse.features import StatisticsTransformer
+from sklearn_pulse.preprocessing import Resampler, WindowScaler
+from sklearn_pulse.windows import SlidingWindows, segment_windows, sliding_windows
 
 _TIMES = pd.date_range("2026-10-25 01:00", periods=240, freq="min", tz="Europe/Berlin")
 
@@ -60,6 +61,40 @@ def test_values_of_pandas_and_arrow_are_numbers(dtype):
     np.testing.assert_array_equal(sliding_windows([table["x"]], 10).X, expected[:, :, :1])
     panel = pd.concat({"a": table, "b": table})
     np.testing.assert_array_equal(sliding_windows(panel, 10).X, np.tile(expected, (2, 1, 1)))
+
+
+@pytest.mark.parametrize("dtype", ["Float64", "float32[pyarrow]"])
+def test_missing_values_of_pandas_and_arrow_are_missing_in_estimators(dtype):
+    if "pyarrow" in dtype:
+        pytest.importorskip("pyarrow")
+    values = np.random.default_rng(0).normal(size=(6, 40)).astype(np.float32)
+    values[values > 1] = np.nan
+    table = pd.DataFrame(values).astype(dtype)
+    expected = StatisticsTransformer().fit_transform(values)
+    np.testing.assert_array_equal(StatisticsTransformer().fit_transform(table), expected)
+    windows = [pd.DataFrame({"x": row}).astype(dtype) for row in values]
+    np.testing.assert_array_equal(StatisticsTransformer().fit_transform(windows), expected)
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+@pytest.mark.parametrize("kind", ["time", "duration"])
+def test_times_are_no_channel(library, kind):
+    frames = pytest.importorskip(library)
+    times = pd.date_range("2026", periods=40, freq="s").to_numpy()
+    times = times - times[0] if kind == "duration" else times
+    frame = frames.DataFrame({"time": times, "ppg": np.arange(40.0)})
+    calls = [
+        lambda x: sliding_windows(x, 10),
+        WindowScaler().fit,
+        SlidingWindows(10).fit,
+        StatisticsTransformer().fit,
+    ]
+    for call in calls:
+        with pytest.raises(ValueError, match=r"column 'time' of \w+\[0\] holds times.*: drop it"):
+            call([frame, frame])
+    for call in (WindowScaler().fit, StatisticsTransformer().fit):
+        with pytest.raises(ValueError, match="column 'time' of X holds times"):
+            call(frame)
 
 
 def _polars(segments):

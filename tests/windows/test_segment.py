@@ -58,6 +58,19 @@ def test_forms_of_segments(kind):
     assert np.asarray(w.X)[:, 0, 0].tolist() == [52, 55, 0]
 
 
+@pytest.mark.parametrize(
+    ("columns", "lacking"),
+    [
+        (["label", "recording", "start", "stop"], "end"),
+        (["recording", "onset", "duration", "label"], "start, end"),
+    ],
+)
+def test_segments_of_which_some_columns_are_known_by_name(columns, lacking):
+    frame = pd.DataFrame([[0, 0, 4, 1], [1, 4, 8, 0]], columns=columns)
+    with pytest.raises(ValueError, match=rf"without {lacking}: rename .*segments\.rename"):
+        segment_windows([ramp(9), ramp(9)], frame, 2)
+
+
 def test_segments_with_names():
     frame = pd.DataFrame({"r": [0, 0], "a": [0, 4], "b": [4, 8], "c": ["walk", "sit"]})
     assert segment_windows([ramp(9)], frame, 4).y.tolist() == ["walk", "sit"]

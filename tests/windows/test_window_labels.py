@@ -102,6 +102,8 @@ def test_string_labels_per_step():
         ([["a"] * 6, [0] * 6], r"y\[1\] and y\[0\] mix strings with integers"),
         ([[0.5] * 6, [0] * 6], r"y\[0\] must hold class labels"),
         ([["a"] * 5 + [None], ["a"] * 6], r"y\[0\] mixes strings"),
+        ([["a"] * 5 + [np.nan], ["a"] * 6], r"y\[0\] mixes strings"),
+        ([["a"] * 5 + [-1], ["a"] * 6], r"y\[0\] mixes strings"),
         ([0.5, 1.5], r"target\[windows.recording\]"),
         ([np.inf, 1.0], "y must hold class labels"),
         (["a", None], "y mixes strings"),
