@@ -126,21 +126,11 @@ class CrossPredictionTransformer(BaseFeatureTransformer):
         their variance from adjacent windows, or 0.25 from halves.
     rho : float, default=1.5e-4
         Ridge of the regressions, as a share of the total variance.
-    bag_pooling : {"mean", "max"}, default="mean"
-        How the features of the windows of a bag are pooled.
     device : str or torch.device, default="auto"
         Device of the convolutions; "auto" is CUDA where PyTorch finds a device.
     num_threads : int or None, default=None
         Number of threads of PyTorch and of the linear algebra, at most 1024. None keeps the
         present number.
-    input_layout : {"ntc", "nct"}, default="ntc"
-        Order of the axes of 3-D and 4-D data: channels last ("ntc") or channels first ("nct").
-    sampling_rate : float or None, default=None
-        Sampling rate of the windows, in Hz. The fitted transformer refuses windows that are known
-        to have another rate. None takes the rate that lazy windows carry, if they do.
-    channel_names : sequence of str or None, default=None
-        Names of the channels, in their order. The fitted transformer refuses windows that are known
-        to have other channels or another order. None takes the names that lazy windows carry.
     random_state : int, RandomState instance or None, default=None
         Seed of the kernels, of the sample of windows, and of the rotation.
     verbose : int, default=0
@@ -168,18 +158,6 @@ class CrossPredictionTransformer(BaseFeatureTransformer):
         directions of the embedding.
     views_ : {"adjacent", "halves"}
         The views that were used.
-    n_timesteps_in_ : int
-        Number of time steps of a window at `fit`.
-    n_channels_in_ : int
-        Number of channels of a window at `fit`.
-    sampling_rate_in_ : float or None
-        Sampling rate of the windows at `fit`, in Hz; None if it is unknown.
-    channel_names_in_ : ndarray of str of shape (n_channels,) or None
-        Names of the channels at `fit`; None if they are unknown.
-    n_features_in_ : int
-        Number of columns of 2-D data at `fit`, or of channels of 3-D and 4-D data.
-    feature_names_in_ : ndarray of str of shape (n_features,)
-        Names of the columns at `fit`. Only present if `X` was a frame with names.
 
     See Also
     --------

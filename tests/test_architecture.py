@@ -39,6 +39,7 @@ ALLOWED = {
     "_version": set(),
     "_warnings": set(),
     "_commit": set(),
+    "_docstrings": set(),
     "_parameters": set(),
     "_groups": set(),
     "_progress": set(),
@@ -66,6 +67,7 @@ ALLOWED = {
     "features": {
         "_commit",
         "_data",
+        "_docstrings",
         "_data._validation",
         "_groups",
         "_parameters",
@@ -90,7 +92,8 @@ ALLOWED = {
     "inspection": {"_groups", "_parameters", "windows"},
     "model_selection": {"_data._labels", "_groups", "_parameters"},
     # 3. what a method is built on
-    "base": METHOD - {"base", "functional", "sampling"} | {"_export", "_persistence"},
+    "base": METHOD - {"base", "functional", "sampling"}
+    | {"_docstrings", "_export", "_persistence"},
     # 4. the estimators
     "_pulse": METHOD | {"_export"},
     "_oracle": METHOD,

@@ -5,6 +5,7 @@ from .._data._candidates import CandidateBatches, DrawnBatches
 from .._data._labeled import LabeledBatches
 from .._data._pairs import PairBatches
 from .._data._validation import CheckedWindows, check_windows
+from .._docstrings import complete_docstring
 from .._parameters import (
     check_boolean,
     check_heads,
@@ -17,7 +18,6 @@ from .._parameters import (
 )
 from .._tags import WindowTags
 from ._classifier import BaseWindowClassifier
-from ._docstrings import complete_docstring
 from ._encoder import BaseEncoderTransformer, WindowEmbedder
 from ._labeled import LabeledEmbedder
 from ._reconstructing import ReconstructingTransformer

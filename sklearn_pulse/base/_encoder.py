@@ -18,6 +18,7 @@ from torch import Tensor
 from .._data._batches import stream_blocks
 from .._data._pooling import collect, pooled
 from .._data._validation import Block, CheckedWindows, check_windows
+from .._docstrings import complete_docstring
 from .._export import EncoderGraph
 from .._parameters import (
     check_boolean,
@@ -38,7 +39,6 @@ from .._training._progress import CallbackSupportMixin
 from .._training._torch_state import own_torch_state
 from .._warnings import warn_user
 from ..objectives._base import Objective
-from ._docstrings import complete_docstring
 
 _BLOCK_STEPS = {
     "cpu": 2**12,

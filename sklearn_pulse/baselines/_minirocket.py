@@ -29,16 +29,6 @@ class MiniRocketTransformer(BaseFeatureTransformer):
     ----------
     num_kernels : int, default=10_000
         Number of features, at least 84; it is rounded down to a multiple of 84.
-    bag_pooling : {"mean", "max"}, default="mean"
-        How the features of the windows of a bag are pooled.
-    input_layout : {"ntc", "nct"}, default="ntc"
-        Order of the axes of 3-D and 4-D data: channels last ("ntc") or channels first ("nct").
-    sampling_rate : float or None, default=None
-        Sampling rate of the windows, in Hz. The fitted transformer refuses windows that are known
-        to have another rate. None takes the rate that lazy windows carry, if they do.
-    channel_names : sequence of str or None, default=None
-        Names of the channels, in their order. The fitted transformer refuses windows that are known
-        to have other channels or another order. None takes the names that lazy windows carry.
     random_state : int, RandomState instance or None, default=None
         Seed of the windows, and of the channel subsets, that the biases are taken from.
 
@@ -47,18 +37,6 @@ class MiniRocketTransformer(BaseFeatureTransformer):
     rocket_ : object
         The fitted transformer of sktime: ``MiniRocket``, or ``MiniRocketMultivariate`` for
         several channels.
-    n_timesteps_in_ : int
-        Number of time steps of a window at `fit`.
-    n_channels_in_ : int
-        Number of channels of a window at `fit`.
-    sampling_rate_in_ : float or None
-        Sampling rate of the windows at `fit`, in Hz; None if it is unknown.
-    channel_names_in_ : ndarray of str of shape (n_channels,) or None
-        Names of the channels at `fit`; None if they are unknown.
-    n_features_in_ : int
-        Number of columns of 2-D data at `fit`, or of channels of 3-D and 4-D data.
-    feature_names_in_ : ndarray of str of shape (n_features,)
-        Names of the columns at `fit`. Only present if `X` was a frame with names.
 
     See Also
     --------

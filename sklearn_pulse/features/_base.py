@@ -16,6 +16,7 @@ from torch import Tensor
 from .._commit import unchanged_on_failure
 from .._data._pooling import collect, pooled
 from .._data._validation import Block, CheckedWindows, check_windows
+from .._docstrings import complete_docstring
 from .._parameters import check_option
 from .._persistence import PretrainedMixin, same_when_stored
 from .._signals import Signals, check_signals, note
@@ -42,7 +43,36 @@ class BaseFeatureTransformer(
     A subclass stores its parameters, among them `bag_pooling` and `input_layout`, checks them in
     `_check_params`, and computes the features of a few windows in `_features`. What depends only
     on the shape of the windows it derives in `_fit_shape`. A subclass that learns more overrides
-    `_fit`, `_weights` and `_restore`.
+    `_fit`, `_weights` and `_restore`. Its docstring describes what is its own; the parameters and
+    attributes below are filled in.
+
+    Parameters
+    ----------
+    bag_pooling : {"mean", "max"}, default="mean"
+        How the features of the windows of a bag are pooled.
+    input_layout : {"ntc", "nct"}, default="ntc"
+        Order of the axes of 3-D and 4-D data: channels last ("ntc") or channels first ("nct").
+    sampling_rate : float or None, default=None
+        Sampling rate of the windows, in Hz. The fitted transformer refuses windows that are known
+        to have another rate. None takes the rate that lazy windows carry, if they do.
+    channel_names : sequence of str or None, default=None
+        Names of the channels, in their order. The fitted transformer refuses windows that are known
+        to have other channels or another order. None takes the names that lazy windows carry.
+
+    Attributes
+    ----------
+    n_timesteps_in_ : int
+        Number of time steps of a window at `fit`.
+    n_channels_in_ : int
+        Number of channels of a window at `fit`.
+    sampling_rate_in_ : float or None
+        Sampling rate of the windows at `fit`, in Hz; None if it is unknown.
+    channel_names_in_ : ndarray of str of shape (n_channels,) or None
+        Names of the channels at `fit`; None if they are unknown.
+    n_features_in_ : int
+        Number of columns of 2-D data at `fit`, or of channels of 3-D and 4-D data.
+    feature_names_in_ : ndarray of str of shape (n_features,)
+        Names of the columns at `fit`. Only present if `X` was a frame with names.
     """
 
     bag_pooling: str
@@ -57,6 +87,10 @@ class BaseFeatureTransformer(
     _variable_length = True  # whether `transform` takes windows of another length than `fit`
     _uses_recordings = False  # whether `fit` reads which recording a window comes from
     _dtype: type[np.floating[Any]] = np.float32  # of the features
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        complete_docstring(cls)
 
     def _check_params(self) -> None:
         """Raise if a parameter is out of its range."""

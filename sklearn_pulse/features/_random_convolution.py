@@ -52,20 +52,10 @@ class RandomConvolutionTransformer(BaseConvolutionTransformer):
         stretches are shares of the window; a window without a positive output has the place -1.
     difference : bool, default=False
         Whether the differences of neighbouring steps get as many features as the window itself.
-    bag_pooling : {"mean", "max"}, default="mean"
-        How the features of the windows of a bag are pooled.
     device : str or torch.device, default="auto"
         Device of the computation; "auto" is CUDA where PyTorch finds a device.
     num_threads : int or None, default=None
         Number of threads of PyTorch, at most 1024. None keeps the present number.
-    input_layout : {"ntc", "nct"}, default="ntc"
-        Order of the axes of 3-D and 4-D data: channels last ("ntc") or channels first ("nct").
-    sampling_rate : float or None, default=None
-        Sampling rate of the windows, in Hz. The fitted transformer refuses windows that are known
-        to have another rate. None takes the rate that lazy windows carry, if they do.
-    channel_names : sequence of str or None, default=None
-        Names of the channels, in their order. The fitted transformer refuses windows that are known
-        to have other channels or another order. None takes the names that lazy windows carry.
     random_state : int, RandomState instance or None, default=None
         Seed of the channel subsets, and of the windows that the biases are taken from.
 
@@ -74,18 +64,6 @@ class RandomConvolutionTransformer(BaseConvolutionTransformer):
     banks_ : tuple of ConvolutionBank
         Dilations, biases and channels of the convolutions of the windows, and of their
         differences if `difference` is set.
-    n_timesteps_in_ : int
-        Number of time steps of a window at `fit`.
-    n_channels_in_ : int
-        Number of channels of a window at `fit`.
-    sampling_rate_in_ : float or None
-        Sampling rate of the windows at `fit`, in Hz; None if it is unknown.
-    channel_names_in_ : ndarray of str of shape (n_channels,) or None
-        Names of the channels at `fit`; None if they are unknown.
-    n_features_in_ : int
-        Number of columns of 2-D data at `fit`, or of channels of 3-D and 4-D data.
-    feature_names_in_ : ndarray of str of shape (n_features,)
-        Names of the columns at `fit`. Only present if `X` was a frame with names.
 
     See Also
     --------

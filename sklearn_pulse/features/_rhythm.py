@@ -37,34 +37,12 @@ class RhythmTransformer(BaseFeatureTransformer):
     n_scales : int, default=4
         Number of time scales. On the first, an event is the fastest step of those up to a sixteenth
         of the window before and after it; on each further scale, of half as many.
-    bag_pooling : {"mean", "max"}, default="mean"
-        How the features of the windows of a bag are pooled.
-    input_layout : {"ntc", "nct"}, default="ntc"
-        Order of the axes of 3-D and 4-D data: channels last ("ntc") or channels first ("nct").
-    sampling_rate : float or None, default=None
-        Sampling rate of the windows, in Hz. The fitted transformer refuses windows that are known
-        to have another rate. None takes the rate that lazy windows carry, if they do.
-    channel_names : sequence of str or None, default=None
-        Names of the channels, in their order. The fitted transformer refuses windows that are known
-        to have other channels or another order. None takes the names that lazy windows carry.
 
     Attributes
     ----------
     radii_ : ndarray of int of shape (n_scales,)
         Steps before and after an event that are slower, on each scale. Short windows have fewer
         scales, since each radius is at least one step.
-    n_timesteps_in_ : int
-        Number of time steps of a window at `fit`.
-    n_channels_in_ : int
-        Number of channels of a window at `fit`.
-    sampling_rate_in_ : float or None
-        Sampling rate of the windows at `fit`, in Hz; None if it is unknown.
-    channel_names_in_ : ndarray of str of shape (n_channels,) or None
-        Names of the channels at `fit`; None if they are unknown.
-    n_features_in_ : int
-        Number of columns of 2-D data at `fit`, or of channels of 3-D and 4-D data.
-    feature_names_in_ : ndarray of str of shape (n_features,)
-        Names of the columns at `fit`. Only present if `X` was a frame with names.
 
     See Also
     --------
