@@ -79,7 +79,7 @@ def test_the_rule(spread, offset, sign):
     mean, std = windows.mean(dtype=np.float64), windows.std(dtype=np.float64)
     if std < 1e-6 * abs(mean):
         return  # float32 does not hold the noise
-    far = abs(mean) > (10 if abs(mean) > 100 else 1e3) * std
+    far = abs(mean) > (10 if abs(mean) > 500 else 1e3) * std
     extreme = std > 1e3 or std < 1e-3 or far
     assert (warning_of(windows) is not None) == extreme
 

@@ -11,7 +11,7 @@ from ._validation import CheckedWindows
 
 _MAX_WINDOWS = 256
 _EXTREME = 1e3  # a spread beyond it or below its inverse, or a mean beyond as many spreads
-_FAR, _LARGE = 10, 100  # a mean beyond as many spreads, and beyond as many units: raw counts
+_FAR, _LARGE = 10, 500  # a mean beyond as many spreads, and beyond as many units: raw counts
 _ROUNDING = 2 * float(np.finfo(np.float32).eps)  # a smaller share of the values is no spread
 
 
