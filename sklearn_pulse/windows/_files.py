@@ -31,7 +31,8 @@ class RecordingFile:
     """Recording in a file of NumPy, which is mapped into memory only while it is read.
 
     A pickle holds the path and no values, so that a worker of a cluster reads the file itself. Any
-    number of recordings takes no file handle and no address space.
+    number of recordings takes no file handle and no address space. Values are read as the file holds
+    them at that time.
 
     Parameters
     ----------
@@ -60,6 +61,12 @@ class RecordingFile:
     See Also
     --------
     open_recordings : Open all recordings of a folder.
+
+    Notes
+    -----
+    A pickle also holds the size of the file and the time of its last change, at the time of the
+    pickling. By them joblib's caches, as that of ``Pipeline(memory=...)``, notice that a file was
+    written again. Nothing compares them: recordings may be copied to another machine.
 
     Examples
     --------
@@ -114,6 +121,14 @@ class RecordingFile:
     def __repr__(self) -> str:
         """Name the file and the shape."""
         return f"RecordingFile({str(self.path)!r}, shape={self.shape})"
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return the attributes, and what tells caches that the file was written again."""
+        try:
+            status = self.path.stat()
+        except OSError:  # a pickle may be made where the file is not
+            return vars(self)
+        return vars(self) | {"_written": (status.st_size, status.st_mtime_ns)}
 
     def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> NDArray[Any]:
         """Map the file into memory (numpy's array protocol)."""

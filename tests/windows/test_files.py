@@ -1,11 +1,14 @@
 """Recordings in files are opened only while they are read, and pickled as paths."""
 
+import os
 import pickle
 import sys
 from pathlib import Path
 
+import joblib
 import numpy as np
 import pytest
+from sklearn.pipeline import Pipeline
 
 from sklearn_pulse.preprocessing import WindowScaler
 from sklearn_pulse.windows import RecordingFile, open_recordings, sliding_windows
@@ -66,6 +69,37 @@ def test_a_file_that_changes_is_noticed(tmp_path):
     (tmp_path / "a.npy").unlink()
     with pytest.raises(FileNotFoundError, match="a.npy"):
         np.asarray(X)
+
+
+def test_a_cache_notices_that_a_file_was_written_again(tmp_path):
+    (tmp_path / "recordings").mkdir()
+    path = tmp_path / "recordings" / "a.npy"
+
+    def fitted(X):
+        chain = Pipeline([("scale", WindowScaler()), ("last", "passthrough")], memory=memory)
+        return chain.fit(X)[0].scale_
+
+    memory = joblib.Memory(tmp_path / "cache", verbose=0)
+    np.save(path, RECORDING)
+    X = sliding_windows(open_recordings(path.parent), 5, lazy=True).X
+    first = fitted(X)
+    np.testing.assert_array_equal(fitted(X), first)
+    np.save(path, 10 * RECORDING)  # the same name, shape, size and type
+    again = sliding_windows(open_recordings(path.parent), 5, lazy=True).X
+    for windows in (again, X, pickle.loads(pickle.dumps(X))):
+        np.testing.assert_allclose(fitted(windows), 10 * first, rtol=1e-5)
+
+
+def test_a_copied_file_is_read_whenever_it_was_written(tmp_path):
+    path = tmp_path / "a.npy"
+    np.save(path, RECORDING)
+    stored = pickle.dumps(open_recordings(tmp_path)[0])
+    os.utime(path, (0, 0))  # as on the machine to which the pickle is sent
+    np.testing.assert_array_equal(pickle.loads(stored), RECORDING)
+    path.unlink()
+    absent = pickle.loads(pickle.dumps(pickle.loads(stored)))
+    np.save(path, RECORDING)
+    np.testing.assert_array_equal(absent, RECORDING)
 
 
 def with_header(text):
