@@ -96,7 +96,8 @@ def compare(
         Person of each window; at least 3 people. Without groups, windows of one recording fall into
         several parts, and scores are too high.
     recording : array-like of shape (n_samples,), default=None
-        Recording of each window, for methods that know recordings; None takes `groups`.
+        Recording of each window, for methods that know recordings; None takes `groups`. Where
+        groups share the number of a recording, each has a recording of its own.
     start : array-like of shape (n_samples,), default=None
         First time step of each window in its recording; None means the order of the rows.
     methods : sequence of str, default=("cross-prediction", "minirocket", "statistics", \

@@ -57,7 +57,9 @@ def add_files(path: str | os.PathLike[str], folder: Path) -> str:
         Folder of ``X.npy``, ``y.npy`` and so on, or of ``.npz`` or ``.parquet`` files, which are
         read in the order of their names; or one such file. Each holds the arrays, or columns, of
         `add_arrays`. A Parquet column ``X`` holds one window per row, as a list of time steps
-        that are numbers, or lists of one number per channel.
+        that are numbers, or lists of one number per channel. Where two files share the number of a
+        recording, each holds a recording of its own if there are no groups, or if both hold its
+        window of one start; else the recording goes on from file to file.
     folder : Path
         Results folder.
 
@@ -90,7 +92,7 @@ def add_files(path: str | os.PathLike[str], folder: Path) -> str:
     if not path.exists():
         raise FileNotFoundError(f"{path} does not exist: pass the folder or file of your windows.")
     try:
-        return add_arrays(folder, path.stem, **read_windows(path))
+        return _add(folder, path.stem, **read_windows(path))
     except (TypeError, ValueError) as error:
         raise ValueError(f"{path}: {error}") from error
 
@@ -119,7 +121,8 @@ def add_arrays(
     groups : array-like of shape (n_samples,), default=None
         Person of each window, or whatever shares nothing between parts.
     recording : array-like of shape (n_samples,), default=None
-        Recording of each window; None takes the groups.
+        Recording of each window; None takes the groups. Where groups share the number of a
+        recording, each has a recording of its own.
     start : array-like of shape (n_samples,), default=None
         First time step of each window in its recording.
 
@@ -134,7 +137,26 @@ def add_arrays(
     ValueError
         If an array is missing, of the wrong shape or of the wrong kind.
     """
+    return _add(folder, name, X, y, groups, recording, start)
+
+
+def _add(
+    folder: Path,
+    name: str,
+    X: Any = None,
+    y: Any = None,
+    groups: Any = None,
+    recording: Any = None,
+    start: Any = None,
+    file: Any = None,
+) -> str:
+    """Add windows, whose files are numbered, to a results folder."""
     arrays = _checked(X, y, groups, recording, start)
+    if "recording" in arrays:
+        if groups is not None:
+            arrays["recording"] = _apart(arrays["recording"], arrays["groups"])
+        if file is not None and (groups is None or _overlap(arrays, file)):
+            arrays["recording"] = _apart(arrays["recording"], file)
     digest = hashlib.blake2b(digest_size=6)
     for part, array in arrays.items():
         digest.update(f"{part} {array.dtype.str} {array.shape}".encode())
@@ -267,6 +289,24 @@ def _numbered(groups: Any, n_windows: int, name: str = "groups") -> NDArray[np.i
     """Return the number of the group, or the recording, of each window."""
     checked = np.asarray(check_groups(groups, n_windows, unit="window", name=name))
     return np.unique(checked, return_inverse=True)[1].astype(np.int64)
+
+
+def _apart(recording: NDArray[np.int64], owner: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Number recordings anew where owners share a number: labs count those of each person from 0.
+
+    Numbers that only one owner uses keep their order.
+    """
+    pairs = recording * (owner.max() + 1) + owner
+    return np.unique(pairs, return_inverse=True)[1].astype(np.int64)
+
+
+def _overlap(arrays: dict[str, NDArray[Any]], file: NDArray[np.int64]) -> bool:
+    """Return whether two files hold windows of one recording with the same start."""
+    if "start" not in arrays:
+        return False
+    places = np.stack([arrays["recording"], arrays["start"]])
+    in_files = np.vstack([places, file])
+    return np.unique(places, axis=1).shape[1] < np.unique(in_files, axis=1).shape[1]
 
 
 def _rename(partial: Path, target: Path) -> None:

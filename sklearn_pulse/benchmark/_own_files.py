@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from ..windows._files import DAMAGE
 
 PARTS = ("X", "y", "groups", "recording", "start")  # names of arrays and of columns
+FILE = "file"  # name of the numbers of files
 
 
 def read_windows(path: Path) -> dict[str, NDArray[Any]]:
@@ -28,7 +29,7 @@ def read_windows(path: Path) -> dict[str, NDArray[Any]]:
     -------
     dict of str to ndarray
         The arrays of `PARTS` that are there; those of several files are concatenated in the order
-        of the files' names.
+        of the files' names, and `FILE` holds the number of each window's file.
 
     Raises
     ------
@@ -56,7 +57,10 @@ def read_windows(path: Path) -> dict[str, NDArray[Any]]:
         lacking = [part for part in parts if part not in piece]
         if lacking:
             raise ValueError(f"{file.name} lacks {', '.join(lacking)}, which other files hold.")
-    return {part: np.concatenate([piece[part] for piece in pieces]) for part in parts}
+    whole = {part: np.concatenate([piece[part] for piece in pieces]) for part in parts}
+    if "X" in whole and len(pieces) > 1:
+        whole[FILE] = np.repeat(np.arange(len(pieces)), [len(piece["X"]) for piece in pieces])
+    return whole
 
 
 def _array_of(file: Path) -> NDArray[Any]:

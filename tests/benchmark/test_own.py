@@ -20,6 +20,7 @@ from sklearn_pulse.benchmark._trial import Condition, Trial
 from sklearn_pulse.evaluation import make_linear_probe
 from sklearn_pulse.features import StatisticsTransformer
 from sklearn_pulse.plotting import LabelEfficiencyDisplay
+from sklearn_pulse.windows import sliding_windows
 
 from .toy import load_toy
 
@@ -193,6 +194,55 @@ def test_files_are_the_arrays(own, tmp_path, store):
     for ours, theirs in ((task.y, "y"), (task.groups, "groups"), (task.start, "start")):
         np.testing.assert_array_equal(ours, own[theirs])
     np.testing.assert_array_equal(task.recording, own["groups"])
+
+
+def of_each_person():
+    """Two recordings of each of four people, as `sliding_windows` cuts and numbers them."""
+    for person in range(4):
+        recordings = list(np.random.default_rng(person).normal(size=(2, 320, 1)))
+        cut = sliding_windows(recordings, 32, y=[0, 1], groups=[f"person {person}"] * 2)
+        yield {name: getattr(cut, name) for name in ("X", "y", "groups", "recording", "start")}
+
+
+def stored_recordings(dataset, out):
+    return np.load(out / "data" / dataset / "recording.npy")
+
+
+@pytest.mark.parametrize("left_out", [(), ("start",), ("groups",), ("groups", "start")])
+@pytest.mark.filterwarnings("ignore:Without groups:UserWarning")
+def test_recordings_that_are_numbered_in_each_file_stay_apart(tmp_path, left_out):
+    for number, part in enumerate(of_each_person()):
+        kept = {name: values for name, values in part.items() if name not in left_out}
+        np.savez(tmp_path / f"{number}.npz", **kept)
+    found = stored_recordings(add_files(tmp_path, tmp_path / "out"), tmp_path / "out")
+    pairs = {*zip(found.tolist(), np.repeat(np.arange(8), 10).tolist(), strict=True)}
+    assert len(np.unique(found)) == len(pairs) == 8
+
+
+def test_two_nights_of_a_person_stay_apart(own, tmp_path):
+    """Both files hold the same starts of the recordings, so that none goes on in the other."""
+    for night in range(2):
+        np.savez(tmp_path / f"{night}.npz", **own)
+    found = stored_recordings(add_files(tmp_path, tmp_path / "out"), tmp_path / "out")
+    assert len(np.unique(found)) == 20
+    assert not set(found[:100]) & set(found[100:])
+
+
+def test_recordings_that_people_share_by_number_stay_apart(own, tmp_path):
+    parts = [*of_each_person()]
+    whole = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+    quick(whole, protocols=["linear-probe"], out=tmp_path)
+    found = stored_recordings(next((tmp_path / "data").iterdir()).name, tmp_path)
+    pairs = {*zip(found.tolist(), np.repeat(np.arange(8), 10).tolist(), strict=True)}
+    assert len(np.unique(found)) == len(pairs) == 8
+
+
+def test_numbers_that_nobody_shares_keep_the_name_of_the_data_set(own, tmp_path):
+    arrays = {"X": own["X"], "y": own["y"], "groups": own["groups"]}
+    alone = add_arrays(tmp_path, "data", **arrays, recording=np.arange(100) // 5)
+    stored = stored_recordings(alone, tmp_path)
+    np.testing.assert_array_equal(stored, np.arange(100) // 5)
+    assert add_arrays(tmp_path, "data", **arrays, recording=stored) == alone
 
 
 def test_the_command_takes_a_folder(own, tmp_path, capsys):
