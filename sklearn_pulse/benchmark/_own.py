@@ -40,7 +40,8 @@ class OwnSource:
     preset = PRESET
 
     def __init__(self, dataset: str) -> None:
-        self.title = dataset.removeprefix(PREFIX).rpartition("-")[0]
+        self.title, _, ending = dataset.removeprefix(PREFIX).rpartition("-")
+        self.digest = ending.partition(".")[0]
 
 
 def is_own(dataset: str) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -16,7 +16,7 @@ from ._budgets import BUDGETS
 from ._cells import Cell
 from ._comparison import MEASURES
 from ._methods import PUBLISHED_SUFFIX, Method
-from ._own import is_own
+from ._own import OwnSource, is_own
 from ._protocols import PROTOCOLS
 
 EVERYTHING = "all"  # data set of the table of means over the titles of a crossed protocol
@@ -73,6 +73,8 @@ class Table:
         Notes for the reader.
     asked : frozenset of str, default=frozenset()
         Names of the methods that were asked for; those without a value are missing.
+    has_namesake : bool, default=False
+        Whether another data set of the report has the same title, so that a digest is needed.
     """
 
     protocol: str
@@ -82,6 +84,7 @@ class Table:
     values: dict[tuple[str, str], Value]
     notes: tuple[str, ...]
     asked: frozenset[str] = frozenset()
+    has_namesake: bool = False
 
     @property
     def name(self) -> str:
@@ -92,7 +95,10 @@ class Table:
     @property
     def title(self) -> str:
         """Title of the table."""
-        return f"{PROTOCOLS[self.protocol].title}, {self.dataset_title}, {PARTS[self.split]}"
+        dataset = self.dataset_title
+        if self.has_namesake:
+            dataset += f" ({OwnSource(self.dataset).digest})"
+        return f"{PROTOCOLS[self.protocol].title}, {dataset}, {PARTS[self.split]}"
 
     @property
     def dataset_title(self) -> str:
@@ -144,6 +150,8 @@ class Table:
 
     def paper(self, method: str, metric: str) -> float | None:
         """Return the value in the paper; None if the paper reports no value."""
+        if is_own(self.dataset):  # whatever it is called
+            return None
         name = method.removesuffix(PUBLISHED_SUFFIX)
         return paper.value(self.protocol, self.dataset_title, name, metric)
 
@@ -189,12 +197,13 @@ def tables(records: Iterable[dict[str, Any]], asked: Iterable[Cell] = ()) -> Ite
     wanted = defaultdict(set)
     for cell in asked:
         wanted[cell.protocol, cell.dataset, cell.split, cell.budget].add(cell.method)
+    namesakes = _namesakes(found)
     for protocol in PROTOCOLS.values():
         if protocol.is_wide:
             yield from _wide(protocol.name, found, wanted)
             continue
         of_protocol = [
-            _table(*key, found[key], wanted[key])
+            _table(*key, found[key], wanted[key], key[1] in namesakes)
             for dataset in (*protocol.datasets, *_own(protocol.name, found))
             for key in sorted(key for key in found if key[:2] == (protocol.name, dataset))
         ]
@@ -206,6 +215,17 @@ def _own(protocol: str, found: Iterable[tuple[str, str, str, str]]) -> list[str]
     return sorted({key[1] for key in found if key[0] == protocol and is_own(key[1])})
 
 
+def _namesakes(found: Iterable[tuple[str, str, str, str]]) -> set[str]:
+    """Return the names of the user's data sets whose title another data set of `found` has."""
+    titles = {}
+    for name, dataset, *_ in found:
+        protocol = PROTOCOLS.get(name)
+        if protocol and protocol.takes_own and (is_own(dataset) or dataset in protocol.datasets):
+            titles[dataset] = protocol.source(dataset).title
+    n_of = Counter(titles.values())
+    return {dataset for dataset, title in titles.items() if is_own(dataset) and n_of[title] > 1}
+
+
 def _table(
     protocol: str,
     dataset: str,
@@ -213,6 +233,7 @@ def _table(
     budget: str,
     records: list[dict[str, Any]],
     asked: set[str],
+    has_namesake: bool,
 ) -> Table:
     """Return the table of records that share everything but method and seed."""
     per_seed: dict[tuple[str, str], dict[int, float]] = defaultdict(dict)
@@ -223,7 +244,8 @@ def _table(
     values = {key: Value(of_seed) for key, of_seed in per_seed.items()}
     found = {text for record in records for text in (record.get("note", ""), _training(record))}
     notes = tuple(sorted(found - {""}))
-    return Table(protocol, dataset, split, budget, values, notes, frozenset(asked))
+    names = frozenset(asked)
+    return Table(protocol, dataset, split, budget, values, notes, names, has_namesake)
 
 
 def _wide(

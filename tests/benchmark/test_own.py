@@ -264,6 +264,26 @@ def test_the_command_takes_a_folder(own, tmp_path, capsys):
     assert (out / "tables").is_dir()
 
 
+def test_two_folders_of_one_name_have_headings_of_their_own(own, tmp_path, capsys):
+    y = own["y"]
+    for home, labels in (("here", y), ("there", y[::-1]), ("alone", y)):
+        source = tmp_path / home / ("other" if home == "alone" else "HAR")
+        source.mkdir(parents=True)
+        folder_of_arrays(own | {"y": labels}, source)
+        arguments = ["--dataset", str(source), "--method", "majority", "--budget", "smoke"]
+        assert main(["linear-probe", *arguments, "--out", str(tmp_path / "out")]) == 0
+    capsys.readouterr()
+    assert main(["report", "--out", str(tmp_path / "out")]) == 0
+    text = capsys.readouterr().out
+    digests = [folder.name[-12:] for folder in (tmp_path / "out" / "data").glob("own-HAR-*")]
+    headings = [line for line in text.splitlines() if line.startswith("###")]
+    assert sorted(headings) == sorted(
+        f"### Linear probe, {title}, validation part"
+        for title in ("other", *(f"HAR ({digest})" for digest in digests))
+    )
+    assert "paper" not in text  # which has a data set of this name
+
+
 def test_an_estimate_is_of_what_is_left(own, tmp_path):
     source = tmp_path / "mine"
     source.mkdir()
