@@ -62,7 +62,8 @@ def save_pretrained(model: Any, folder: str | os.PathLike[str]) -> None:
     FileExistsError
         If the folder holds other files than a saved model, or a model card that was edited.
     ValueError
-        If a parameter was changed after `fit`, or what was learnt is NaN or infinite.
+        If a parameter of a transformer or a preprocessing step was changed after `fit`, or what was
+        learnt is NaN or infinite.
 
     Warns
     -----

@@ -113,12 +113,13 @@ STEPS: Mapping[str, Step] = {
         {"center_": _held("c", none=True), "scale_": _held("c", none=True)},
         _WINDOWS,
         checks=_OURS,
+        derived=("_fit_params",),
     ),
     "sklearn_pulse.preprocessing.BandpassFilter": Step(
-        facts=_WINDOWS, checks=_OURS, derived=("sos_",)
+        facts=_WINDOWS, checks=_OURS, derived=("sos_", "_fit_params")
     ),
     "sklearn_pulse.preprocessing.Resampler": Step(
-        facts=_WINDOWS, checks=_OURS, derived=("up_", "down_")
+        facts=_WINDOWS, checks=_OURS, derived=("up_", "down_", "_fit_params")
     ),
     "sklearn_pulse.windows.SlidingWindows": Step(
         facts=("n_features_in_", "n_channels_in_", "_is_tabular"), checks=("_check_parameters",)

@@ -119,6 +119,7 @@ class BandpassFilter(BasePreprocessor):
             )
 
     def _derive(self) -> None:
+        super()._derive()
         ends = [float(end) for end in (self.low, self.high) if end is not None]
         kind = "lowpass" if self.low is None else "highpass" if self.high is None else "bandpass"
         band = ends if len(ends) == 2 else ends[0]
@@ -130,12 +131,13 @@ class BandpassFilter(BasePreprocessor):
     def _check_windows(self, windows: WindowSource) -> None:
         """Raise if a window is shorter than one period of `low`."""
         super()._check_windows(windows)
-        period = float(self.rate or 0) / float(self.low or np.inf)
+        low, rate = self._fitted("low"), self._fitted("rate")
+        period = float(rate) / float(low or np.inf)
         n_timesteps, name = windows.shortest
         if n_timesteps < period:
             raise ValueError(
                 f"{name} of {n_timesteps} time steps, which is shorter than one period of low="
-                f"{self.low!r} at rate={self.rate!r} ({period:.0f} steps): filter recordings before"
+                f"{low!r} at rate={rate!r} ({period:.0f} steps): filter recordings before"
                 " they are cut, leave short ones out, or raise low (None removes it)."
             )
 

@@ -28,8 +28,8 @@ class BasePreprocessor(TransformerMixin, BaseEstimator):
     """A step from windows to windows.
 
     A subclass stores its parameters, among them `input_layout`, checks them in `_check_params` and
-    its input in `_check_windows`, learns in `_learn` and `_derive`, and says in `_function` what it
-    does.
+    its input in `_check_windows`, learns in `_derive` and `_learn`, and says in `_function` what it
+    does. After `fit` it reads parameters by `_fitted`, since they may have been changed.
 
     Attributes
     ----------
@@ -69,6 +69,13 @@ class BasePreprocessor(TransformerMixin, BaseEstimator):
 
     def _derive(self) -> None:
         """Set the fitted attributes that follow from the parameters alone."""
+        params = self.get_params(deep=False)
+        del params["input_layout"]  # it says how X lies, in `transform` too
+        self._fit_params = params
+
+    def _fitted(self, name: str) -> Any:
+        """Return a parameter as it was in `fit`."""
+        return self._fit_params[name]
 
     def _function(self, windows: WindowSource) -> Mapping:
         """Return what the fitted step does to windows of shape (n, n_channels, n_timesteps)."""
@@ -107,9 +114,9 @@ class BasePreprocessor(TransformerMixin, BaseEstimator):
         self._check_params()
         with unchanged_on_failure(self):
             windows = check_input(self, X, reset=True)
+            self._derive()
             self._check_windows(windows)
             self._learn(windows)
-            self._derive()
         return self
 
     def transform(self, X: ArrayLike) -> NDArray[np.float32] | Any:
@@ -148,7 +155,7 @@ class BasePreprocessor(TransformerMixin, BaseEstimator):
 
     def _check_rate(self, windows: WindowSource) -> None:
         """Raise if X carries another sampling rate than the parameter says."""
-        stated = None if self._rate_name is None else getattr(self, self._rate_name)
+        stated = None if self._rate_name is None else self._fitted(self._rate_name)
         if not same_rate(stated, windows.sampling_rate):
             raise ValueError(
                 f"{self._rate_name}={stated!r}, but X carries a sampling rate of"

@@ -123,7 +123,7 @@ class Resampler(BasePreprocessor):
         return -(-n_timesteps * self.up_ // self.down_)
 
     def _rate(self, sampling_rate: float | None) -> float:
-        return float(self.to_rate or 0)
+        return float(self._fitted("to_rate"))
 
     @property
     def _n_features_out(self) -> int:
@@ -131,6 +131,7 @@ class Resampler(BasePreprocessor):
         return self._length(self.n_features_in_)
 
     def _derive(self) -> None:
+        super()._derive()
         self.up_, self.down_ = self._ratio().as_integer_ratio()
 
     def _function(self, windows: WindowSource) -> Mapping:

@@ -234,13 +234,12 @@ class WindowScaler(BasePreprocessor):
     def _function(self, windows: WindowSource) -> Mapping:
         if self.center_ is not None and self.scale_ is not None:
             return partial(_scale, statistics=Statistics(self.center_, self.scale_))
-        if self.per == "recording":
+        if self._fitted("per") == "recording":
             if windows.recording is None:
                 raise ValueError(_NO_RECORDINGS)
             return self._by_recording(windows, windows.recording)
-        return partial(
-            _scale_windows, robust=self.robust, with_mean=self.with_mean, with_std=self.with_std
-        )
+        names = ("robust", "with_mean", "with_std")
+        return partial(_scale_windows, **{name: self._fitted(name) for name in names})
 
     def _by_recording(self, windows: WindowSource, recording: NDArray[np.intp]) -> Mapping:
         """Learn the statistics of each recording, one after the other."""
@@ -252,13 +251,13 @@ class WindowScaler(BasePreprocessor):
 
     def _streamed(self, windows: WindowSource, index: NDArray[np.intp] | None) -> Statistics:
         """Return the statistics of some windows, read in pieces."""
-        if self.robust:
+        if self._fitted("robust"):
             return robust_of_pieces(lambda: windows.pieces(index), windows.n_channels)
         return of_pieces(windows.pieces(index), windows.n_channels)
 
     def _selected(self, statistics: Statistics) -> Statistics:
         """Leave out what is not to be subtracted or divided by."""
-        return _select(statistics, self.with_mean, self.with_std)
+        return _select(statistics, self._fitted("with_mean"), self._fitted("with_std"))
 
 
 def _select(statistics: Statistics, with_mean: bool, with_std: bool) -> Statistics:

@@ -15,7 +15,7 @@ from sklearn.utils import _safe_indexing
 
 from sklearn_pulse.features import StatisticsTransformer
 from sklearn_pulse.preprocessing import BandpassFilter, Resampler, WindowScaler
-from sklearn_pulse.windows import LazyWindows, SlidingWindows
+from sklearn_pulse.windows import LazyWindows, SlidingWindows, sliding_windows
 from tests.helpers import sklearn_suite
 from tests.preprocessing.data import IDS, STEPS, as_lazy, hidden, make_gaps, quick, windows
 
@@ -153,6 +153,26 @@ def test_a_chain_of_steps_in_front_of_an_encoder():
         Resampler(64, 32), WindowScaler(), SlidingWindows(10), StatisticsTransformer()
     )
     assert make_pipeline(bags, PCA(2)).fit_transform(recordings).shape == (4, 2)
+
+
+@pytest.mark.parametrize(
+    ("step", "changes"),
+    [
+        (Resampler(50, 25), {"to_rate": 10}),
+        (Resampler(50, 25), {"from_rate": 100}),
+        (BandpassFilter(1, 20, 50), {"low": 0.1, "rate": 100}),
+        *((WindowScaler(per=per), {"with_mean": False}) for per in ("window", "recording")),
+        (WindowScaler(), {"with_mean": False}),
+        (WindowScaler(per="window"), {"per": "recording"}),
+    ],
+)
+def test_a_parameter_acts_from_the_next_fit_on(step, changes):
+    X = sliding_windows(list(make_gaps(n_timesteps=100)), 50, lazy=True, sampling_rate=50).X
+    fitted = clone(step).fit(X)
+    expected = fitted.transform(X)
+    again = fitted.set_params(**changes).transform(X)
+    assert again.sampling_rate == expected.sampling_rate
+    np.testing.assert_array_equal(again, expected)
 
 
 @pytest.mark.parametrize("value", [np.inf, -np.inf, 1e39])
