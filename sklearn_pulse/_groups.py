@@ -46,6 +46,8 @@ def check_groups(
     if groups is None:
         return None
     given, groups = groups, np.asarray(groups)
+    if groups.dtype.kind == "T":  # NumPy's StringDType, which scikit-learn's splitters do not know
+        groups = groups.astype(object)
     if groups.shape != (n_samples,):
         raise ValueError(
             f"{name} has shape {groups.shape}, but there are {n_samples} {unit}s: pass one group"

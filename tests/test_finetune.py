@@ -735,6 +735,23 @@ def test_a_class_may_be_called_minus_one(windows, labels, marker):
     np.testing.assert_array_equal(fitted.classes_, np.unique(labels))
 
 
+@pytest.mark.skipif(not hasattr(np.dtypes, "StringDType"), reason="needs NumPy 2")
+@pytest.mark.parametrize("options", [{}, {"na_object": np.nan}])
+def test_labels_of_numpys_string_type_name_the_remedy(windows, options):
+    """scikit-learn learns and scores none."""
+    X, y = windows[0][:8], np.array(["rest", "walking"] * 4)
+    modern = y.astype(np.dtypes.StringDType(**options))
+    remedy = r"y has dtype StringDType\(.*pass y.astype\(object\)"
+    probe = LabeledSubsetClassifier(LogisticRegression())
+    for fit in (scratch(max_epochs=1).fit, SupervisedClassifier().fit, lambda X, y: probe.fit(X[:, :, 0], y)):
+        with pytest.raises(TypeError, match=remedy):
+            fit(X, modern)
+    with pytest.raises(TypeError, match="y_val has dtype StringDType"):
+        scratch(max_epochs=1).fit(X, y, X_val=X, y_val=modern)
+    fitted = scratch(max_epochs=1).fit(X, modern.astype(object))
+    assert fitted.classes_.tolist() == ["rest", "walking"]
+
+
 def test_missing_labels_name_the_remedy(windows):
     X, y = windows
     for labels in (

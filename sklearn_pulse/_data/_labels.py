@@ -51,7 +51,7 @@ def check_labels(
     Raises
     ------
     TypeError
-        If `y` mixes text with other labels.
+        If `y` mixes text with other labels, or is of NumPy's StringDType.
     ValueError
         If `y` is None, has another length, holds missing values, the mark, or continuous numbers.
 
@@ -61,6 +61,7 @@ def check_labels(
     array([-1,  1])
     """
     _check_given(y, owner, name)
+    _refuse_string_dtype(y, name)
     labels: NDArray[Any] = column_or_1d(y, warn=True)
     missing = missing_mask(y)
     if missing.any():
@@ -137,6 +138,16 @@ def check_targets(
     assert_all_finite(targets, input_name=name)
     _check_length(targets, n_samples, name, "target")
     return targets
+
+
+def _refuse_string_dtype(y: Any, name: str) -> None:
+    """Raise if labels are of a type of NumPy that scikit-learn neither learns nor scores."""
+    dtype = getattr(y, "dtype", None)
+    if getattr(dtype, "kind", None) == "T":
+        raise TypeError(
+            f"{name} has dtype {dtype}, which scikit-learn does not take as labels: pass"
+            f" {name}.astype(object)."
+        )
 
 
 def _refuse_unlabeled(labels: NDArray[Any], unlabeled_label: Any, owner: str) -> None:
@@ -267,6 +278,8 @@ def labeled_mask(
 
     Raises
     ------
+    TypeError
+        If `y` is of NumPy's StringDType, unless `allow_missing`.
     ValueError
         If `y` is None or has several columns, if a label is missing, or if the marker is NaN.
 
@@ -284,6 +297,8 @@ def labeled_mask(
         raise ValueError(
             "unlabeled_label must not be NaN, which equals nothing; mark unlabelled rows with -1."
         )
+    if not allow_missing:  # which are labels to draw, not to learn
+        _refuse_string_dtype(y, "y")
     # A list may mix text with -1, which numpy would turn into the text "-1".
     values = np.asarray(y, dtype=object if isinstance(y, (list, tuple)) else None)
     if values.ndim == 2 and values.shape[1] == 1:

@@ -272,6 +272,7 @@ def _classes(y: NDArray[Any], given: Any) -> NDArray[Any]:
             " the labelled windows."
         )
     unlabeled = np.asarray(given, dtype=object) == -1
+    y = y.astype(object) if y.dtype.kind == "T" else y  # NumPy's StringDType
     if y.dtype == object and all(isinstance(label, str) for label in y):
         y = y.astype(str)
     if y.dtype.kind not in "iubU":

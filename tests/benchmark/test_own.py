@@ -329,6 +329,17 @@ def test_without_groups_the_user_is_warned(own):
         quick(own | {"groups": None}, methods=["majority"], protocols=["linear-probe"])
 
 
+@pytest.mark.skipif(not hasattr(np.dtypes, "StringDType"), reason="needs NumPy 2")
+def test_text_of_numpys_string_type(own):
+    settings = {"methods": QUICK, "protocols": ["linear-probe"], "n_seeds": 1}
+    text = {"y": own["y"], "groups": own["groups"].astype(str)}
+    modern = {name: values.astype(np.dtypes.StringDType()) for name, values in text.items()}
+    cut = sliding_windows(list(own["X"]), 20, **modern)
+    assert cut.y.tolist() == own["y"].tolist()
+    frames = [quick(own | given, **settings)[0] for given in (text, modern)]
+    pd.testing.assert_frame_equal(*frames)
+
+
 def test_a_method_that_fails_is_named(own, monkeypatch):
     def fail(self, X, y=None):
         raise RuntimeError("no luck")
