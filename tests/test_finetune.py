@@ -743,7 +743,11 @@ def test_labels_of_numpys_string_type_name_the_remedy(windows, options):
     modern = y.astype(np.dtypes.StringDType(**options))
     remedy = r"y has dtype StringDType\(.*pass y.astype\(object\)"
     probe = LabeledSubsetClassifier(LogisticRegression())
-    for fit in (scratch(max_epochs=1).fit, SupervisedClassifier().fit, lambda X, y: probe.fit(X[:, :, 0], y)):
+    for fit in (
+        scratch(max_epochs=1).fit,
+        SupervisedClassifier().fit,
+        lambda X, y: probe.fit(X[:, :, 0], y),
+    ):
         with pytest.raises(TypeError, match=remedy):
             fit(X, modern)
     with pytest.raises(TypeError, match="y_val has dtype StringDType"):

@@ -294,7 +294,7 @@ def _numbered(groups: Any, n_windows: int, name: str = "groups") -> NDArray[np.i
 
 
 def _apart(recording: NDArray[np.int64], owner: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Number recordings anew where owners share a number: labs count those of each person from 0.
+    """Renumber recordings where owners share a number: labs count those of each person from 0.
 
     Numbers that only one owner uses keep their order.
     """

@@ -85,8 +85,10 @@ def check_input(estimator: Any, X: Any, *, reset: bool) -> WindowSource:
             vars(estimator).pop("feature_names_in_", None)
     elif windows.n_channels != estimator.n_channels_in_:
         _refuse_channels(estimator, windows)
-    if estimator._rate_name is not None:
-        compare_rate(getattr(estimator, estimator._rate_name), X, estimator._rate_name, "X")
+    rate = estimator._rate_name
+    if rate is not None:
+        stated = getattr(estimator, rate) if reset else estimator._fitted(rate)
+        compare_rate(stated, X, rate, "X")
     names = X.channel_names if isinstance(X, LazyWindows) else frame_channels(X)
     note_or_compare_names(estimator, None if names is None else tuple(names), reset=reset)
     return windows

@@ -31,8 +31,8 @@ class RecordingFile:
     """Recording in a file of NumPy, which is mapped into memory only while it is read.
 
     A pickle holds the path and no values, so that a worker of a cluster reads the file itself. Any
-    number of recordings takes no file handle and no address space. Values are read as the file holds
-    them at that time.
+    number of recordings takes no file handle and no address space. Values are read as the file
+    holds them at that time.
 
     Parameters
     ----------
