@@ -60,7 +60,8 @@ class BandpassFilter(BasePreprocessor):
     Missing values (NaN) stay where they are and do not spread: each run of observed steps of a
     channel is filtered as a signal of its own. At its ends a signal is continued by its odd
     reflection, over as many steps as scipy takes, or as the run has. After a gap, and near the
-    ends, slow components are therefore less exact.
+    ends, slow components are therefore less exact. In a run that is shorter than one period of
+    `low`, even components inside the band are damped: fill short gaps before.
 
     `fit` designs the filter and reads no values. Every window must be as long as one period of
     `low`. Lazy windows stay lazy in `transform`; everything else becomes an array in memory, or a
