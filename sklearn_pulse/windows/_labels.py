@@ -68,7 +68,7 @@ def as_label_array(values: ArrayLike, name: str) -> NDArray[Any]:
     if isinstance(values, list | tuple) and any(isinstance(value, str) for value in values):
         values = np.array(values, dtype=object)  # else numbers and NaN beside text become text
     array = np.asarray(nan_where_masked(values))
-    if array.dtype.kind in "OT":  # T is NumPy's StringDType
+    if array.dtype.kind in ("O", "T"):  # T is NumPy's StringDType
         array = _unbox(array, name)
     if array.dtype.kind == "U":
         return array
