@@ -406,7 +406,8 @@ class CrossPredictionTransformer(BaseFeatureTransformer):
             yield from in_turn(function, [known], calls)
             return
         views = FeaturesOfViews(stacks, parts, self._n_threads)
-        shown = progress_bar("cross-prediction", len(index), "window")
+        name = "cross-prediction" if self.block_weights_[:-1].any() else "rhythm"
+        shown = progress_bar(name, len(index), "window")
         with shown if self.verbose else nullcontext(lambda n: None) as advance:
             pieces = pieces_of(len(index))
             # Dask and joblib are set back whatever happens.

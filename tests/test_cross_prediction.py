@@ -378,7 +378,9 @@ def test_progress_without_tqdm(capsys, streaming, monkeypatch):
     monkeypatch.setitem(sys.modules, "tqdm", None)
     X, _ = make_windows(20, 16, 2)
     CrossPredictionTransformer(verbose=1, **SMALL).fit(X)
-    assert "cross-prediction: 100 %" in capsys.readouterr().out
+    shown = capsys.readouterr().out
+    assert "rhythm: 100 %" in shown
+    assert "cross-prediction: 100 %" in shown
 
 
 @pytest.mark.parametrize("groups", [None, np.arange(600) // 30])
