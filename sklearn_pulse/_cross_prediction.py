@@ -15,6 +15,7 @@ from torch import Tensor
 
 from ._commit import unchanged_on_failure
 from ._data._validation import Block, CheckedWindows, check_windows
+from ._docstrings import complete_docstring
 from ._parameters import (
     check_integer,
     check_option,
@@ -90,6 +91,7 @@ _RHYTHM_ALONE = (0, 0, 0, 0, 0, 0, 1)
 _RHYTHM_LASTS = {"adjacent": 0.125, "halves": 0.25}
 
 
+@complete_docstring
 class CrossPredictionTransformer(BaseFeatureTransformer):
     """Features that predict another view of the same recording, in closed form.
 

@@ -101,6 +101,7 @@ ALLOWED = {
     "_finetune_regressor": {"base"},
     "_cross_prediction": {
         "_commit",
+        "_docstrings",
         "_data._validation",
         "_parameters",
         "_persistence",

@@ -16,6 +16,7 @@ from sklearn_pulse.base import (
     complete_docstring,
 )
 from sklearn_pulse.baselines import PatchTSTTransformer
+from sklearn_pulse.features import StatisticsTransformer
 from tests.toy_method import DenoisedMeanTransformer
 
 
@@ -181,3 +182,14 @@ def test_python_without_docstrings(tmp_path):
     command = [sys.executable, "-B", "-OO", script, inspect.getfile(complete_docstring)]
     run = subprocess.run(command, capture_output=True, text=True)
     assert run.stdout.split() == ["None", "None", "False"], run.stderr
+
+
+def test_own_feature_transformers_may_leave_parameters_undescribed():
+    class Own(StatisticsTransformer):
+        """Statistics with a parameter that is described nowhere."""
+
+        def __init__(self, own=1):
+            super().__init__()
+            self.own = own
+
+    assert Own(2).own == 2

@@ -14,11 +14,13 @@ from sklearn.utils import check_random_state
 from .._data._validation import Block, CheckedWindows
 from .._parameters import check_integer, check_seed
 from .._threads import threads
+from ..base import complete_docstring
 from ..features._base import BaseFeatureTransformer
 
 _KERNEL_LENGTH = 9  # time steps; a shorter window is filled up by its last value
 
 
+@complete_docstring
 class MiniRocketTransformer(BaseFeatureTransformer):
     """Embed windows by the random convolutions of MiniRocket, through sktime.
 

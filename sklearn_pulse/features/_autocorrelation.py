@@ -10,12 +10,14 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.fft import irfft, next_fast_len, rfft
 
 from .._data._validation import Block
+from .._docstrings import complete_docstring
 from .._parameters import check_integer
 from ._base import BaseFeatureTransformer
 
 _LANES = 16  # signals that a Fourier transform may compute side by side
 
 
+@complete_docstring
 class AutocorrelationTransformer(BaseFeatureTransformer):
     """Autocorrelation of each channel and of its speed.
 

@@ -16,7 +16,6 @@ from torch import Tensor
 from .._commit import unchanged_on_failure
 from .._data._pooling import collect, pooled
 from .._data._validation import Block, CheckedWindows, check_windows
-from .._docstrings import complete_docstring
 from .._parameters import check_option
 from .._persistence import PretrainedMixin, same_when_stored
 from .._signals import Signals, check_signals, note
@@ -43,8 +42,8 @@ class BaseFeatureTransformer(
     A subclass stores its parameters, among them `bag_pooling` and `input_layout`, checks them in
     `_check_params`, and computes the features of a few windows in `_features`. What depends only
     on the shape of the windows it derives in `_fit_shape`. A subclass that learns more overrides
-    `_fit`, `_weights` and `_restore`. Its docstring describes what is its own; the parameters and
-    attributes below are filled in.
+    `_fit`, `_weights` and `_restore`. Its docstring describes what is its own; the decorator
+    `complete_docstring` fills in the parameters and attributes below.
 
     Parameters
     ----------
@@ -87,10 +86,6 @@ class BaseFeatureTransformer(
     _variable_length = True  # whether `transform` takes windows of another length than `fit`
     _uses_recordings = False  # whether `fit` reads which recording a window comes from
     _dtype: type[np.floating[Any]] = np.float32  # of the features
-
-    def __init_subclass__(cls, **kwargs: Any) -> None:
-        super().__init_subclass__(**kwargs)
-        complete_docstring(cls)
 
     def _check_params(self) -> None:
         """Raise if a parameter is out of its range."""

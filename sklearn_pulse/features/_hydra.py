@@ -13,6 +13,7 @@ from sklearn.utils import check_random_state
 from torch import Tensor
 
 from .._data._validation import CheckedWindows
+from .._docstrings import complete_docstring
 from .._parameters import check_integer
 from .._persistence import stored_array
 from ._convolution_base import BaseConvolutionTransformer, reach_of, represent
@@ -49,6 +50,7 @@ class KernelGroups(NamedTuple):
     channels: NDArray[np.bool_]
 
 
+@complete_docstring
 class HydraTransformer(BaseConvolutionTransformer):
     """Features of Hydra: which kernel of a group fits each time step best and worst.
 

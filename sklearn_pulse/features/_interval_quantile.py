@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._data._validation import Block
+from .._docstrings import complete_docstring
 from .._parameters import check_integer
 from ._base import BaseFeatureTransformer
 from ._statistics import without_gaps
@@ -35,6 +36,7 @@ _SERIES: Mapping[str, Callable[[Series], Series]] = {
 }
 
 
+@complete_docstring
 class IntervalQuantileTransformer(BaseFeatureTransformer):
     """Quantiles of each channel, of its differences and of its spectrum, on dyadic intervals.
 

@@ -12,6 +12,7 @@ from sklearn.utils import check_random_state
 from torch import Tensor
 
 from .._data._validation import Block, CheckedWindows
+from .._docstrings import complete_docstring
 from .._parameters import check_boolean, check_integer, check_option
 from .._persistence import stored_array
 from .._threads import threads
@@ -33,6 +34,7 @@ _MAX_CHANNELS = 9  # channels that a kernel adds up
 _GOLDEN = (np.sqrt(5.0) + 1.0) / 2.0
 
 
+@complete_docstring
 class RandomConvolutionTransformer(BaseConvolutionTransformer):
     """Features of random convolutions: MiniRocket and MultiRocket, with missing steps.
 

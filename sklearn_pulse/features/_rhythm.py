@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.ndimage import maximum_filter1d, uniform_filter1d
 
 from .._data._validation import Block
+from .._docstrings import complete_docstring
 from .._parameters import check_integer
 from ._base import BaseFeatureTransformer
 from ._statistics import without_gaps
@@ -24,6 +25,7 @@ _UNKNOWN = 0.3  # irregularity of a window with fewer than three events
 Rows = NDArray[np.float64]  # of shape (n_rows, n_steps), one channel of a window in each
 
 
+@complete_docstring
 class RhythmTransformer(BaseFeatureTransformer):
     """Regularity of the rhythm of each channel: of the intervals between its events.
 

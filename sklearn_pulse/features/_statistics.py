@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.signal import welch
 
 from .._data._validation import Block
+from .._docstrings import complete_docstring
 from .._parameters import check_integer
 from ._base import BaseFeatureTransformer
 
@@ -21,6 +22,7 @@ _NO_POWER = 1e-20
 _ROUNDING = 1e-12  # a smaller share of the mean is what rounding leaves of a constant
 
 
+@complete_docstring
 class StatisticsTransformer(BaseFeatureTransformer):
     """Moments and log band powers of each channel.
 
