@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
-from typing import Any, Literal
+from itertools import repeat
+from typing import Any, Literal, NamedTuple
 
 import torch
 from torch import Tensor
@@ -192,15 +193,43 @@ def _distinct(numbers: Tensor) -> tuple[Tensor, Tensor]:
     return order[is_new], which
 
 
-def _join_masks(
-    observed: Tensor | None, candidates_observed: Tensor | None, x: Tensor, candidates: Tensor
-) -> Tensor:
-    """Join the masks of anchors and candidates, of which one may be None: all observed."""
-    if observed is None:
-        observed = torch.ones_like(x[..., 0], dtype=torch.bool)
-    if candidates_observed is None:
-        candidates_observed = torch.ones_like(candidates[..., 0], dtype=torch.bool)
-    return torch.cat([observed.unsqueeze(1), candidates_observed], dim=1)
+class _Anchors(NamedTuple):
+    """Anchors with their candidates, as :meth:`REBARContrast.forward` takes them."""
+
+    x: Tensor
+    observed: Tensor | None
+    candidates: Tensor
+    candidates_observed: Tensor | None
+    numbers: Tensor | None
+
+    def with_one(self, chosen: Tensor) -> _Anchors:
+        """Keep one candidate of each anchor, the one at the place `chosen`."""
+        rows = torch.arange(len(self.x), device=self.x.device)
+        mask, numbers = self.candidates_observed, self.numbers
+        return self._replace(
+            candidates=self.candidates[rows, chosen].unsqueeze(1),
+            candidates_observed=None if mask is None else mask[rows, chosen].unsqueeze(1),
+            numbers=None
+            if numbers is None
+            else torch.stack([numbers[:, 0], numbers[rows, chosen + 1]], dim=1),
+        )
+
+    def split(self, size: int) -> Iterator[_Anchors]:
+        """Yield a few anchors with their candidates at a time."""
+        parts = (repeat(None) if t is None else t.split(size) for t in self)
+        return map(_Anchors._make, zip(*parts, strict=False))
+
+    def windows(self) -> tuple[Tensor, Tensor | None]:
+        """Return anchors and candidates, (batch, 1 + n_candidates, ...), and their mask."""
+        windows = torch.cat([self.x.unsqueeze(1), self.candidates], dim=1)
+        masks = self.observed, self.candidates_observed
+        if all(mask is None for mask in masks):
+            return windows, None
+        anchors, candidates = (
+            torch.ones_like(t[..., 0], dtype=torch.bool) if mask is None else mask
+            for mask, t in zip(masks, (self.x, self.candidates), strict=True)
+        )
+        return windows, torch.cat([anchors.unsqueeze(1), candidates], dim=1)
 
 
 class REBARContrast(ContrastiveObjective):
@@ -297,29 +326,24 @@ class REBARContrast(ContrastiveObjective):
             candidates_observed = None if observed is None else observed[index]
         distances = self.distances(x, candidates, observed, candidates_observed)
         positive = distances.argmin(1)
+        anchors = _Anchors(x, observed, candidates, candidates_observed, numbers)
         if self.alpha == 1.0:  # the loss reads no other candidates
-            rows = torch.arange(len(x), device=x.device)
-            candidates = candidates[rows, positive].unsqueeze(1)
-            if candidates_observed is not None:
-                candidates_observed = candidates_observed[rows, positive].unsqueeze(1)
-            if numbers is not None:
-                numbers = numbers.gather(1, torch.stack([rows * 0, positive + 1], dim=1))
-            positive = torch.zeros_like(positive)
-        batch = x, observed, candidates, candidates_observed, numbers
+            anchors, positive = anchors.with_one(positive), torch.zeros_like(positive)
         if self._drops:
-            return self.contrast(*self._embed_with_dropout(*batch), positive)
-        size = self._anchors_apart(candidates, numbers)
+            return self.contrast(*self._embed_with_dropout(anchors), positive)
+        size = self._anchors_apart(anchors)
         if size < len(x):
-            return self._contrast_apart(size, positive, batch)
-        return self.contrast(*self._embed_once(*batch), positive)
+            return self._contrast_apart(size, positive, anchors)
+        return self.contrast(*self._embed_once(anchors), positive)
 
-    def _anchors_apart(self, candidates: Tensor, numbers: Tensor | None) -> int:
+    def _anchors_apart(self, anchors: _Anchors) -> int:
         """Return how many anchors at a time get their loss and its gradient.
 
         That is a part of the batch if the loss compares no anchors, the batch is large, and few
         windows belong to several parts.
         """
-        batch, n_candidates, n_timesteps = candidates.shape[:3]
+        batch, n_candidates, n_timesteps = anchors.candidates.shape[:3]
+        numbers = anchors.numbers
         size = max(1, _PART_STEPS // ((1 + n_candidates) * n_timesteps))
         if self.alpha > 0.0 or size >= batch or not torch.is_grad_enabled():
             return batch
@@ -329,42 +353,31 @@ class REBARContrast(ContrastiveObjective):
                 return batch
         return size
 
-    def _contrast_apart(
-        self, size: int, positive: Tensor, batch: tuple[Tensor | None, ...]
-    ) -> Tensor:
+    def _contrast_apart(self, size: int, positive: Tensor, anchors: _Anchors) -> Tensor:
         """Contrast a few anchors with their candidates at a time."""
-        parts = ([None] * len(positive) if t is None else t.split(size) for t in batch)
 
-        def loss(chosen: Tensor, *part: Any) -> Tensor:
+        def loss(part: _Anchors, chosen: Tensor) -> Tensor:
             share = len(chosen) / len(positive)
             if self.loss_reduction == "published":  # divides by the number of anchors again
                 share *= share
-            return share * self.contrast(*self._embed_once(*part), chosen)
+            return share * self.contrast(*self._embed_once(part), chosen)
 
-        losses = [partial(loss, *part) for part in zip(positive.split(size), *parts, strict=False)]
+        parts = zip(anchors.split(size), positive.split(size), strict=True)
+        losses = [partial(loss, *part) for part in parts]
         return sum_losses(losses, list(self.encoder.parameters()))
 
-    def _embed_once(
-        self,
-        x: Tensor,
-        observed: Tensor | None,
-        candidates: Tensor,
-        candidates_observed: Tensor | None,
-        numbers: Tensor | None,
-    ) -> tuple[Tensor, Tensor]:
+    def _embed_once(self, anchors: _Anchors) -> tuple[Tensor, Tensor]:
         """Embed anchors and candidates, each distinct window once.
 
         Storing the encoder's activations for ten times a batch would take gigabytes. If there are
         many windows, they are embedded part by part, and recomputed for the gradients.
         """
-        windows = torch.cat([x.unsqueeze(1), candidates], dim=1)
+        windows, mask = anchors.windows()
         shape, windows = windows.shape[:2], windows.flatten(0, 1)
-        mask = None
-        if observed is not None or candidates_observed is not None:
-            mask = _join_masks(observed, candidates_observed, x, candidates).flatten(0, 1)
+        mask = None if mask is None else mask.flatten(0, 1)
         which = None
-        if numbers is not None:
-            first, which = _distinct(numbers.flatten())
+        if anchors.numbers is not None:
+            first, which = _distinct(anchors.numbers.flatten())
             windows, mask = windows[first], None if mask is None else mask[first]
         embedded = self._represent_parts(windows, mask)
         if which is not None:
@@ -392,15 +405,9 @@ class REBARContrast(ContrastiveObjective):
         # Nothing draws from torch's global generator.
         return checkpoint(compute, *arguments, use_reentrant=False, preserve_rng_state=False)
 
-    def _embed_with_dropout(
-        self,
-        x: Tensor,
-        observed: Tensor | None,
-        candidates: Tensor,
-        candidates_observed: Tensor | None,
-        numbers: Tensor | None,
-    ) -> tuple[Tensor, Tensor]:
+    def _embed_with_dropout(self, anchors: _Anchors) -> tuple[Tensor, Tensor]:
         """Embed anchors and candidates, each with its own dropout; candidates one at a time."""
+        candidates, candidates_observed = anchors.candidates, anchors.candidates_observed
         is_large = candidates.shape[:3].numel() > _MAX_JOINT_STEPS
         columns = []  # n_candidates tensors of shape (batch, embedding_dim)
         for k in range(candidates.shape[1]):
@@ -410,7 +417,7 @@ class REBARContrast(ContrastiveObjective):
                 columns.append(self._recomputed(self._represent_seeded, *column))
             else:
                 columns.append(self._represent_seeded(*column))
-        return self.represent(x, observed), torch.stack(columns, dim=1)
+        return self.represent(anchors.x, anchors.observed), torch.stack(columns, dim=1)
 
     def _represent_seeded(self, x: Tensor, observed: Tensor | None, seed: int) -> Tensor:
         """Embed windows with dropout that is the same when it is recomputed."""
