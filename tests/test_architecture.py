@@ -88,7 +88,7 @@ ALLOWED = {
         "windows",
     },
     "datasets": {"_parameters", "_pickles", "_progress", "_tensor_files", "_warnings", "windows"},
-    "evaluation": {"_data._labels", "_groups", "_parameters"},
+    "evaluation": {"_data._labels", "_groups", "_parameters", "model_selection"},
     "inspection": {"_groups", "_parameters", "windows"},
     "model_selection": {"_data._labels", "_groups", "_parameters"},
     # 3. what a method is built on
@@ -124,14 +124,7 @@ ALLOWED = {
     "interop": {"_persistence", "_pulse", "_signals", "_tensor_files"},
     "pretrained": {"_parameters", "_persistence", "_shipped"},
     "panel": {"_commit", "_pulse", "_training", "base", "baselines", "features", "windows"},
-    "plotting": {
-        "_data._labels",
-        "_data._validation",
-        "_groups",
-        "_parameters",
-        "evaluation",
-        "model_selection",
-    },
+    "plotting": {"_data._labels", "_data._validation", "_parameters", "evaluation"},
     "benchmark": {
         "__init__",
         "_data._validation",

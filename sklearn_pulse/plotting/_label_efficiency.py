@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .._parameters import check_boolean, check_mapping, check_option
-from ._label_scores import check_amounts, label_efficiency_scores
+from ..evaluation._label_scores import check_amounts, label_efficiency_scores
 from ._style import CROWDED, MARKERS, add_legend, axes_or_new, distinct_colors
 
 _FRACTIONS = (0.01, 0.05, 0.1, 0.5, 1.0)

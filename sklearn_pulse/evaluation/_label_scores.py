@@ -20,8 +20,8 @@ from sklearn.utils.validation import check_is_fitted
 from .._data._labels import labeled_mask
 from .._groups import check_groups
 from .._parameters import check_integer, check_mapping, check_real, check_seed
-from ..evaluation import make_linear_probe
 from ..model_selection import LabeledTestSplit, mask_labels
+from ._probe import make_linear_probe
 
 
 class Split(NamedTuple):
