@@ -241,24 +241,26 @@ def compare_rate(stated: float | None, frames: Any, parameter: str, name: str) -
 
 
 def _rate_of(frames: Any) -> float | None:
-    """Return the rate of the first frame or Series whose index holds times, in Hz."""
-    index = next((index for index in _time_indexes(frames) if len(index) > 1), None)
-    if index is None:
-        return None
-    index = _as_times(index)
-    is_time = getattr(getattr(index, "dtype", None), "kind", "") in "mM"
-    step = _time_step(index, "X has an irregular time index") if is_time else None
-    return None if step is None else 1 / step
+    """Return the rate of the first frame or Series whose index holds times, in Hz.
+
+    The indexes are regular and have one time step, since who calls has checked them.
+    """
+    for index in _time_indexes(frames):
+        times = _as_times(index)
+        times = times.to_timestamp() if hasattr(times, "to_timestamp") else times  # periods
+        if len(times) > 1 and getattr(getattr(times, "dtype", None), "kind", "") in ("m", "M"):
+            return float((len(times) - 1) / (times[-1] - times[0]).total_seconds())
+    return None
 
 
 def _time_indexes(frames: Any) -> Iterator[Any]:
-    """Yield the index of each recording in frames, whatever holds them."""
+    """Yield the index of each recording in frames; of a panel that of the longest recording."""
     if is_panel_frame(frames):
         if has_multiindex(frames):
             rows, counts, _ = _instance_rows(frames.index, "X")
-            times = frames.index.get_level_values(-1)
-            for first, n in zip(np.cumsum(counts) - counts, counts, strict=True):
-                yield times[rows[first : first + n]]
+            longest = int(counts.argmax())
+            first = counts[:longest].sum()
+            yield frames.index.get_level_values(-1)[rows[first : first + counts[longest]]]
             return
         frames = list(frames.iloc[:, 0])
     is_objects = isinstance(frames, np.ndarray) and frames.dtype.kind == "O"

@@ -61,6 +61,10 @@ def test_a_rate_is_compared_with_the_time_index(rate):
         sliding_windows([frame], 50, sampling_rate=64)
 
 
+def _periods(times):
+    return pd.PeriodIndex(times, freq=pd.Timedelta(times[1] - times[0]))
+
+
 def _containers(rate):
     """Frames of two recordings in each container, at a rate in Hz."""
     times = pd.date_range("2026", periods=200, freq=pd.Timedelta(seconds=1 / rate))
@@ -71,6 +75,8 @@ def _containers(rate):
     return {
         "list": frames,
         "beside an array": [_FRAME.to_numpy(), frames[1]],
+        "beside names": [_FRAME.set_axis([f"step {i}" for i in range(200)]), frames[1]],
+        "periods": [frame.set_axis(_periods(times)) for frame in frames],
         "objects": objects,
         "panel": pd.concat({"a": frames[0], "b": frames[1]}),
         "nested panel": nested,
