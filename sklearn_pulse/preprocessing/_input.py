@@ -17,7 +17,6 @@ from ..windows._panel import (
     check_frames,
     compare_rate,
     frame_channels,
-    has_columns,
     refuse_panel,
     refuse_times,
 )
@@ -97,8 +96,7 @@ def check_input(estimator: Any, X: Any, *, reset: bool) -> WindowSource:
 def _check_windows(X: Any) -> NDArray[Any]:
     """Return an array of two to four axes, without a copy where X is an array."""
     refuse_panel(X)
-    if has_columns(X):
-        refuse_times(X, "X")
+    refuse_times(X, "X")
     data = check_array(X, allow_nd=True, **_OPTIONS)
     if data.ndim > 4:
         raise ValueError(

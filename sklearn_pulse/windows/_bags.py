@@ -18,7 +18,7 @@ from .._signals import note_or_compare_names
 from .._tags import of_windows
 from .._warnings import warn_user
 from ._checks import check_grid
-from ._panel import check_frames, frame_channels, refuse_panel
+from ._panel import check_frames, frame_channels, refuse_panel, refuse_times
 from ._recordings import channels_last, is_object_list, is_series_list, number_of_axes
 
 
@@ -204,6 +204,9 @@ class SlidingWindows(TransformerMixin, BaseEstimator):
     def _check_array(self, X: Any, *, reset: bool) -> tuple[NDArray[np.float32], bool]:
         """Return X with three axes, channels last, and whether X was a 2-D table."""
         refuse_panel(X)
+        refuse_times(X, "X")
+        if isinstance(X, list | tuple):
+            check_frames(X, "X")  # Series have times too
         n_axes = number_of_axes(X)
         if n_axes is not None and n_axes > 3:
             raise ValueError(

@@ -71,15 +71,25 @@ def has_columns(X: Any) -> bool:
     return hasattr(X, "columns") and hasattr(X, "dtypes")
 
 
-def refuse_times(frame: Any, name: str) -> None:
-    """Raise if a column of a frame, of pandas or polars, holds times, which are no channel."""
-    for column, dtype in zip(frame.columns, frame.dtypes, strict=True):
-        is_time = dtype.is_temporal() if hasattr(dtype, "is_temporal") else False
-        if is_time or getattr(dtype, "kind", "") in ("m", "M"):
-            raise ValueError(
-                f"the column {column!r} of {name} holds times, which are no channel: drop it, or,"
-                " in a frame of pandas, make it the index, whose gaps are then found."
-            )
+def refuse_times(values: Any, name: str) -> None:
+    """Raise if an array, a Series or a column of a frame holds times, which are no channel."""
+    if has_columns(values):
+        for column, dtype in zip(values.columns, values.dtypes, strict=True):
+            _refuse_times(dtype, f"the column {column!r} of {name}")
+    else:
+        _refuse_times(getattr(values, "dtype", None), name)
+
+
+def _refuse_times(dtype: Any, name: str) -> None:
+    """Raise if a type of NumPy, pandas, Arrow or polars is one of times."""
+    is_polars = hasattr(dtype, "is_temporal")
+    is_time = dtype.is_temporal() if is_polars else getattr(dtype, "kind", "") in ("m", "M")
+    # Periods and Arrow's times of a day are objects to NumPy.
+    if is_time or str(dtype).startswith(("period", "time32", "time64")):
+        raise ValueError(
+            f"{name} holds times, which are no channel: drop it, or, in a frame of pandas, make it"
+            " the index, whose gaps are then found."
+        )
 
 
 def is_panel_frame(X: Any) -> bool:
@@ -121,7 +131,8 @@ def read_frame(frame: Any, name: str, *, hierarchical: bool = False) -> Panel:
     Raises
     ------
     ValueError
-        If a time index is irregular, the frame has aggregates, or cells do not fit together.
+        If a time index is irregular, the frame has aggregates, a column holds times, or cells do
+        not fit together.
 
     Examples
     --------
@@ -132,6 +143,7 @@ def read_frame(frame: Any, name: str, *, hierarchical: bool = False) -> Panel:
     ([(3, 1), (3, 1)], ['a', 'b'], ['x'])
     """
     if has_multiindex(frame):
+        refuse_times(frame, name)
         return _read_multiindex(frame, name, hierarchical)
     return _read_nested(frame, name)
 
@@ -173,14 +185,15 @@ def check_frames(recordings: Iterable[Any], name: str) -> None:
     Raises
     ------
     ValueError
-        If the frames name their channels differently, a column holds times, or a time index is
-        irregular.
+        If the frames name their channels differently, a recording or a column holds times, or a
+        time index is irregular.
     """
     tables = {i: x for i, x in enumerate(recordings) if is_table(x)}
     frames = {i: x for i, x in enumerate(recordings) if has_columns(x)}
+    for i, recording in enumerate(recordings):
+        refuse_times(recording, f"{name}[{i}]")
     first, channels = None, None
     for i, frame in frames.items():
-        refuse_times(frame, f"{name}[{i}]")
         if channels is None:
             first, channels = i, list(frame.columns)
         if list(frame.columns) != channels:
@@ -395,6 +408,8 @@ def _read_nested(frame: Any, name: str) -> Panel:
             raise ValueError(
                 f"{name} has cells without a series, in instance {label!r}: drop this instance."
             )
+        for column, cell in zip(frame.columns, cells, strict=True):
+            refuse_times(cell, f"the column {column!r} of {name}")
         indexes = [cell.index for cell in cells if is_table(cell)]
         same_length = len({len(cell) for cell in cells}) == 1
         if not same_length or any(not index.equals(indexes[0]) for index in indexes):

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from sklearn_pulse.features import StatisticsTransformer
-from sklearn_pulse.preprocessing import Resampler, WindowScaler
+from sklearn_pulse.preprocessing import BandpassFilter, Resampler, WindowScaler
 from sklearn_pulse.windows import SlidingWindows, segment_windows, sliding_windows
 
 _TIMES = pd.date_range("2026-10-25 01:00", periods=240, freq="min", tz="Europe/Berlin")
@@ -95,6 +95,38 @@ def test_times_are_no_channel(library, kind):
     for call in (WindowScaler().fit, StatisticsTransformer().fit):
         with pytest.raises(ValueError, match="column 'time' of X holds times"):
             call(frame)
+
+
+_STEPS = [WindowScaler(), BandpassFilter(None, 0.4, 1), SlidingWindows(10)]
+
+
+@pytest.mark.parametrize("step", _STEPS, ids=lambda step: type(step).__name__)
+def test_series_and_arrays_of_times_are_no_channel(step):
+    times = pd.Series(_TIMES)
+    frame = pd.DataFrame({"time": times, "ppg": 1.0})
+    array = times.to_numpy(dtype="datetime64[ns]")
+    for recordings in ([times] * 2, [times, times[1:]], [array[:, None]] * 2):
+        with pytest.raises(ValueError, match=r"X\[0\] holds times, which are no channel"):
+            step.fit(recordings)
+    for windows in (frame, array[:, None], array[:, None, None]):
+        with pytest.raises(ValueError, match="X holds times, which are no channel"):
+            step.fit(windows)
+
+
+@pytest.mark.parametrize("dtype", ["datetime64[ns]", "period[min]", "time64[ns][pyarrow]"])
+def test_a_column_of_times_is_named_in_panels_and_lists(dtype):
+    if "pyarrow" in dtype:
+        pytest.importorskip("pyarrow")
+    times = pd.Series(_TIMES.tz_localize(None))
+    times = (pd.Series(times.dt.time) if dtype.startswith("time") else times).astype(dtype)
+    frame = pd.DataFrame({"time": times, "ppg": 1.0})
+    nested = pd.DataFrame({name: [frame[name]] * 2 for name in frame})
+    for recordings in ([frame], pd.concat({"a": frame, "b": frame}), nested):
+        with pytest.raises(ValueError, match="the column 'time' of recordings.* holds times"):
+            sliding_windows(recordings, 10)
+    for call in (WindowScaler().fit, SlidingWindows(10).fit, StatisticsTransformer().fit):
+        with pytest.raises(ValueError, match=r"the column 'time' of X\[0\] holds times"):
+            call([frame])
 
 
 def _polars(segments):
