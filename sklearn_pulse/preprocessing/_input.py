@@ -19,6 +19,7 @@ from ..windows._panel import (
     frame_channels,
     refuse_panel,
     refuse_times,
+    table_values,
 )
 from ..windows._recordings import (
     has_own_layout,
@@ -63,9 +64,11 @@ def check_input(estimator: Any, X: Any, *, reset: bool) -> WindowSource:
     elif is_series_list(X):
         windows = RecordingList(_check_recordings(X, layout), layout)
     else:
+        values = X
         if isinstance(X, list | tuple):
             check_frames(X, "X")  # Series have times too
-        data = _check_windows(X)
+            values = [table_values(x) for x in X]
+        data = _check_windows(values)
         is_table = data.ndim == 2
         if is_table and (reset or estimator._fitted_on_table):
             frame = X if hasattr(X, "columns") else data
@@ -73,7 +76,7 @@ def check_input(estimator: Any, X: Any, *, reset: bool) -> WindowSource:
         if is_table and reset:
             warn_if_recording(*data.shape)
         windows = ArrayWindows(data, layout)
-        if isinstance(X, list | tuple) and all(getattr(x, "ndim", 0) == 1 for x in X):
+        if isinstance(values, list) and all(getattr(x, "ndim", 0) == 1 for x in values):
             windows.recording = np.arange(windows.n_windows)  # recordings that happen to be as long
     if reset:
         _warn_if_transposed(windows, layout)
@@ -116,7 +119,7 @@ def _check_recordings(X: Any, input_layout: str) -> list[NDArray[Any]]:
     check_frames(X, "X")
     for i, source in enumerate(X):
         refuse_panel(source)
-        x = nan_where_masked(source)
+        x = nan_where_masked(table_values(source))
         x = check_array(x, ensure_2d=False, ensure_min_samples=0, input_name=f"X[{i}]", **_OPTIONS)
         if input_layout == "nct" and has_own_layout(source):
             x = x.T

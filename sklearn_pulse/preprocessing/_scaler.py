@@ -54,7 +54,8 @@ class WindowScaler(BasePreprocessor):
         channel in one window, so that its level and amplitude are lost. "recording": the values of
         a channel in all windows of a recording that are transformed together, so that differences
         between people or electrodes are lost, and those in time stay. "window" and "recording"
-        learn nothing in `fit`. A recording in a list is one window.
+        learn nothing in `fit`. A recording in a list is one window, and so is each of a list of
+        1-D arrays or Series, as long as one another or not; nested lists of numbers are a table.
     robust : bool, default=False
         Whether to take the median, and the interquartile range divided by 1.349 (which makes it
         the standard deviation of normal data), so that outliers do not count.

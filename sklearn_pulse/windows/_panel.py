@@ -58,10 +58,10 @@ def table_values(table: Any) -> Any:
     values = table.to_numpy()
     if values.dtype != object or not is_table(table):
         return values
-    from pandas.api.types import is_numeric_dtype
+    from pandas.api.types import is_bool_dtype, is_numeric_dtype
 
     types = table.dtypes if hasattr(table, "columns") else [table.dtype]
-    if all(is_numeric_dtype(each) for each in types):
+    if all(is_numeric_dtype(each) or is_bool_dtype(each) for each in types):
         return table.to_numpy(dtype=np.float64, na_value=np.nan)
     return values
 

@@ -220,14 +220,20 @@ def test_other_channels_are_refused(step):
         fitted.transform(np.zeros((1, 2, 40)))
 
 
-def test_recordings_of_one_channel_may_happen_to_be_as_long():
+@pytest.mark.parametrize("kind", ["arrays", "objects", "pandas", "polars"])
+def test_recordings_of_one_channel_may_happen_to_be_as_long(kind):
     scaler = WindowScaler(per="recording")
     recordings = list(3 + 2 * np.random.default_rng(0).normal(size=(3, 80)))
     shorter = [*recordings[:2], recordings[2][:-1]]
-    for passed in (recordings, [pd.Series(x) for x in recordings]):
-        scaled = scaler.fit_transform(passed)
-        for x, longer in zip(scaler.fit_transform(shorter)[:2], scaled, strict=False):
-            np.testing.assert_allclose(longer, x, rtol=1e-6)
+    passed = recordings
+    if kind == "objects":
+        passed = np.empty(3, dtype=object)
+        passed[:] = recordings
+    elif kind != "arrays":
+        passed = [pytest.importorskip(kind).Series(x) for x in recordings]
+    scaled = scaler.fit_transform(passed)
+    for x, longer in zip(scaler.fit_transform(shorter)[:2], scaled, strict=False):
+        np.testing.assert_allclose(longer, x, rtol=1e-6)
     with pytest.raises(ValueError, match="per='recording' needs"):
         scaler.fit_transform([x.tolist() for x in recordings])  # a table
 

@@ -11,6 +11,7 @@ from sklearn_pulse.preprocessing import BandpassFilter, Resampler, WindowScaler
 from sklearn_pulse.windows import SlidingWindows, segment_windows, sliding_windows
 
 _TIMES = pd.date_range("2026-10-25 01:00", periods=240, freq="min", tz="Europe/Berlin")
+_STEPS = [WindowScaler(), BandpassFilter(None, 0.4, 1), SlidingWindows(10)]
 
 
 def _as_text(index):
@@ -63,17 +64,33 @@ def test_values_of_pandas_and_arrow_are_numbers(dtype):
     np.testing.assert_array_equal(sliding_windows(panel, 10).X, np.tile(expected, (2, 1, 1)))
 
 
-@pytest.mark.parametrize("dtype", ["Float64", "float32[pyarrow]"])
+@pytest.mark.parametrize("dtype", ["Float64", "float32[pyarrow]", "bool[pyarrow]"])
 def test_missing_values_of_pandas_and_arrow_are_missing_in_estimators(dtype):
     if "pyarrow" in dtype:
         pytest.importorskip("pyarrow")
     values = np.random.default_rng(0).normal(size=(6, 40)).astype(np.float32)
-    values[values > 1] = np.nan
+    missing = values > 1
+    values = (values > 0).astype(np.float32) if "bool" in dtype else values
+    values[missing] = np.nan
     table = pd.DataFrame(values).astype(dtype)
     expected = StatisticsTransformer().fit_transform(values)
     np.testing.assert_array_equal(StatisticsTransformer().fit_transform(table), expected)
     windows = [pd.DataFrame({"x": row}).astype(dtype) for row in values]
     np.testing.assert_array_equal(StatisticsTransformer().fit_transform(windows), expected)
+
+
+@pytest.mark.parametrize("step", _STEPS, ids=lambda step: type(step).__name__)
+@pytest.mark.parametrize("dtype", ["Float64", "boolean", "float32[pyarrow]", "bool[pyarrow]"])
+def test_missing_values_of_pandas_and_arrow_are_missing_in_series(step, dtype):
+    if "pyarrow" in dtype:
+        pytest.importorskip("pyarrow")
+    values = np.arange(40) % 3 > 0
+    series = pd.Series(values.astype(float)).astype(dtype).mask(np.arange(40) == 7)
+    expected = np.where(np.arange(40) == 7, np.nan, values)
+    for last in (40, 39):
+        given = step.fit_transform([series, series[:last]])
+        for x, y in zip(given, step.fit_transform([expected, expected[:last]]), strict=True):
+            np.testing.assert_array_equal(x, y)
 
 
 @pytest.mark.parametrize("library", ["pandas", "polars"])
@@ -95,9 +112,6 @@ def test_times_are_no_channel(library, kind):
     for call in (WindowScaler().fit, StatisticsTransformer().fit):
         with pytest.raises(ValueError, match="column 'time' of X holds times"):
             call(frame)
-
-
-_STEPS = [WindowScaler(), BandpassFilter(None, 0.4, 1), SlidingWindows(10)]
 
 
 @pytest.mark.parametrize("step", _STEPS, ids=lambda step: type(step).__name__)
