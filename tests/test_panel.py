@@ -24,6 +24,7 @@ from sklearn_pulse import (
 )
 from sklearn_pulse.base import BaseEncoderTransformer
 from sklearn_pulse.baselines import PatchTSTTransformer, SupervisedClassifier
+from sklearn_pulse.features import StatisticsTransformer
 from tests.helpers import SMALL, SMALL_ENCODER, SMALL_PULSE, make_windows
 
 pytest.importorskip("sktime")
@@ -363,6 +364,23 @@ def test_time_steps_must_agree(fitted):
     nested.at[1, "var_1"] = nested.at[1, "var_1"].iloc[:-2]
     with pytest.raises(ValueError, match="channels with different times in instance 1"):
         fitted.transform(nested)
+
+
+@pytest.mark.parametrize("mtype", ["pd-multiindex", "df-list", "nested_univ"])
+def test_a_stated_rate_is_that_of_the_time_index(mtype):
+    frames = {}
+    for rate in (50, 64):
+        times = pd.date_range("2026", periods=40, freq=pd.Timedelta(seconds=1 / rate))
+        panel = pd.concat({i: pd.DataFrame({"x": np.arange(40.0)}, index=times) for i in range(3)})
+        frames[rate] = convert_to(panel.rename_axis(["instance", "time"]), mtype)
+    features = as_panel_transformer(StatisticsTransformer(sampling_rate=50.5)).fit(frames[50])
+    other = "sampling_rate=50.5, but the time index of X has 64 steps a second"
+    with pytest.raises(ValueError, match=other):
+        features.transform(frames[64])
+    with pytest.raises(ValueError, match=other):
+        as_panel_transformer(StatisticsTransformer(sampling_rate=50.5)).fit(frames[64])
+    with pytest.raises(TypeError, match="sampling_rate must be"):
+        as_panel_transformer(StatisticsTransformer(sampling_rate="50")).fit(frames[50])
 
 
 def test_aggregates_would_count_twice(encoder):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numbers
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ from sktime.transformations.base import BaseTransformer
 
 from .._commit import unchanged_on_failure
 from .._training._progress import CallbackSupportMixin, with_callbacks
-from ..windows._panel import Panel, is_panel_frame, read_frame, read_frames
+from ..windows._panel import Panel, compare_rate, is_panel_frame, read_frame, read_frames
 from ..windows._recordings import is_object_list
 
 _MTYPES = ["numpy3D", "pd-multiindex", "df-list", "nested_univ", "pd_multiindex_hier"]
@@ -142,6 +143,7 @@ class PanelAdapter(CallbackSupportMixin, BaseTransformer):
         panel = _read(X)
         windows = _as_windows(panel)
         estimator = self._build_estimator()
+        _compare_rate(estimator, X)
         windows = _in_layout(windows, estimator)
         context = getattr(self, "_callback_fit_ctx", None)  # absent before scikit-learn 1.9
         if context is None:
@@ -165,6 +167,7 @@ class PanelAdapter(CallbackSupportMixin, BaseTransformer):
 
         panel = _read(X)
         self._check_channel_names(panel.channels)
+        _compare_rate(self.estimator_, X)
         windows = _as_windows(panel, self._padded_length(panel))
         embedding = np.asarray(self.estimator_.transform(_in_layout(windows, self.estimator_)))
         return DataFrame(embedding, index=panel.instances, columns=self.get_feature_names_out())
@@ -270,6 +273,13 @@ def _read(X: Any) -> Panel:
         f"X must be a panel of one of the mtypes {_MTYPES}, got {type(X).__name__}: convert it, or"
         " leave sktime's input_conversion on."
     )
+
+
+def _compare_rate(estimator: Any, X: Any) -> None:
+    """Raise if the time index of a panel has another rate than an estimator states."""
+    stated = getattr(estimator, "sampling_rate_in_", estimator.sampling_rate)
+    if isinstance(stated, numbers.Real):  # anything else is refused in the estimator's fit
+        compare_rate(float(stated), X, "sampling_rate", "X")
 
 
 def _is_unequal(panel: Panel) -> bool:
