@@ -260,7 +260,6 @@ def _rate_of(frames: Any) -> float | None:
     """
     for index in _time_indexes(frames):
         times = _as_times(index)
-        times = times.to_timestamp() if hasattr(times, "to_timestamp") else times  # periods
         if len(times) > 1 and getattr(getattr(times, "dtype", None), "kind", "") in ("m", "M"):
             return float((len(times) - 1) / (times[-1] - times[0]).total_seconds())
     return None
@@ -459,7 +458,10 @@ def _time_step(index: Any, problem: str) -> float | None:
 
 
 def _as_times(index: Any) -> Any:
-    """Return an index as pandas' index of times if it holds times as text, objects or of Arrow."""
+    """Return an index as pandas' index of times if it holds times in another form.
+
+    They may be text, objects, of Arrow, or periods of one length; months stay what they are.
+    """
     kind = getattr(getattr(index, "dtype", None), "kind", None)
     if kind is None or not hasattr(index, "inferred_type"):
         return index
@@ -469,11 +471,13 @@ def _as_times(index: Any) -> Any:
         return pd.DatetimeIndex(index)
     if kind == "m":
         return pd.TimedeltaIndex(index)
+    if isinstance(index, pd.PeriodIndex) and isinstance(index.freq, pd.offsets.Tick):
+        return index.to_timestamp()
     if kind in "OUT" or isinstance(index.dtype, pd.StringDtype):
         try:
             return pd.to_datetime(index, utc=True, format="ISO8601")
         except (TypeError, ValueError):
-            return index  # names, or periods
+            return index  # names, or months
     return index
 
 
