@@ -250,6 +250,8 @@ def test_frames_have_the_same_columns_and_regular_times(step):
     times = pd.date_range("2026-01-01", periods=90, freq="s").delete(range(70, 80))
     with pytest.raises(ValueError, match="X has an irregular time index in instance 1"):
         clone(step).fit([frame.to_numpy(), frame.set_index(times)])
+    with pytest.raises(ValueError, match="X has an irregular time index in instance 0"):
+        clone(step).fit([frame["ecg"].set_axis(times)] * 2)
 
 
 @pytest.mark.parametrize("step", [WindowScaler, Resampler, BandpassFilter])
