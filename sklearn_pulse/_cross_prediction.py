@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, closing, nullcontext
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -30,6 +29,14 @@ from ._training._device import resolve_device
 from ._warnings import warn_user
 from .features._autocorrelation import AutocorrelationTransformer
 from .features._base import BaseFeatureTransformer, overflow_is_found
+from .features._block_weights import (
+    BLOCKS,
+    RHYTHM_ALONE,
+    RHYTHM_WEIGHTS,
+    USUAL_WEIGHTS,
+    all_weights,
+    check_weights,
+)
 from .features._convolution_base import BaseConvolutionTransformer
 from .features._convolutions import N_KERNELS, POOLINGS
 from .features._folds import Fold
@@ -62,10 +69,11 @@ from .features._rhythm import RhythmTransformer
 from .features._stack import (
     CHUNK,
     FeatureStack,
+    Halves,
     PartOfWindows,
     StackedBlock,
     fixed_shape_product,
-    halves_of,
+    halves_with_steps,
 )
 from .features._statistics import StatisticsTransformer
 
@@ -73,22 +81,10 @@ _SAMPLE = 5000  # windows that the scales and the principal components come from
 _HALF_COMPONENTS = 800  # largest number of principal components of half a window
 _N_REPORTED = 20  # leading directions whose predictability is reported
 _QUANTILE_DEPTH = 3  # finer intervals tell less of other people
-_BLOCKS = (
-    "statistics",
-    "autocorrelation",
-    "minirocket",
-    "multirocket",
-    "quantiles",
-    "hydra",
-    "rhythm",
-)
-_FEWEST_WEIGHTS = 4  # of blocks; the last three may be left out
-_USUAL_WEIGHTS = (0.06, 0.03, 0.36, 0.15, 0.15, 0.25, 0.0)
-_RHYTHM_WEIGHTS = (0.051, 0.0255, 0.306, 0.1275, 0.1275, 0.2125, 0.15)  # 0.85 of the usual ones
-_RHYTHM_ALONE = (0, 0, 0, 0, 0, 0, 1)
-# Share of the variance of the rhythm's features that the other view predicts, above which they are
-# taken. Recordings of hearts have at least 0.20 and 0.39, the other sources at most 0.08 and 0.18.
-_RHYTHM_LASTS = {"adjacent": 0.125, "halves": 0.25}
+# Share of the variance of the rhythm's features that the halves of windows predict, above which the
+# rhythm is taken. ECGs have at least 0.39; the other sources, and noise, at most 0.18. Neighbours
+# are not asked, since overlapping windows predict each other whatever they hold.
+_RHYTHM_LASTS = 0.25
 
 
 @complete_docstring
@@ -124,8 +120,7 @@ class CrossPredictionTransformer(BaseFeatureTransformer):
         Shares of the variance of the blocks: statistics, autocorrelation, MiniRocket, MultiRocket,
         quantiles on intervals, Hydra, and rhythm. A block of share 0, or without a share, is left
         out. "auto" takes ``(0.06, 0.03, 0.36, 0.15, 0.15, 0.25)``, and gives 0.15 of it to the
-        rhythm where the other view predicts the features of the rhythm alone: more than 0.125 of
-        their variance from adjacent windows, or 0.25 from halves.
+        rhythm where the halves of windows predict more than 0.25 of the variance of its features.
     rho : float, default=1.5e-4
         Ridge of the regressions, as a share of the total variance.
     device : str or torch.device, default="auto"
@@ -245,7 +240,7 @@ class CrossPredictionTransformer(BaseFeatureTransformer):
         check_integer("n_components", self.n_components, 1)
         check_integer("embedding_dim", self.embedding_dim, 1)
         check_integer("num_kernels", self.num_kernels, N_KERNELS)
-        _check_weights(self.block_weights)
+        check_weights(self.block_weights)
         check_real("rho", self.rho, open_minimum=True, example=1.5e-4)
         resolve_device(self.device)
         check_threads(self.num_threads)
@@ -315,34 +310,45 @@ class CrossPredictionTransformer(BaseFeatureTransformer):
                 self.views_ = "adjacent" if known and follows.any() else "halves"
             rng = check_random_state(self.random_state)
             self._seed = int(rng.randint(np.iinfo(np.int32).max))
-            if self.views_ == "adjacent":
-                if not follows.any():
-                    raise ValueError(
-                        "views='adjacent' finds no two adjacent windows of one recording: pass the"
-                        " recording of each window as groups and its time as start, or set"
-                        " views='halves'."
-                    )
-                paired = paired_windows(recording, follows)
-                fit_map = partial(self._fit_adjacent, run, windows, index, paired)
-            else:
-                fit_map = partial(
-                    self._fit_halves, run, windows, *_with_halves(windows, index, recording)
+            if self.views_ == "adjacent" and not follows.any():
+                raise ValueError(
+                    "views='adjacent' finds no two adjacent windows of one recording: pass the"
+                    " recording of each window as groups and its time as start, or set"
+                    " views='halves'."
                 )
-            self._fit_weighted(fit_map)
+            self.block_weights_ = self._choose_weights(run, windows, index, recording)
+            if self.views_ == "adjacent":
+                self._fit_adjacent(run, windows, index, paired_windows(recording, follows))
+            else:
+                halves = halves_with_steps(windows, index)
+                if not halves.parts:
+                    warn_user(
+                        "No window of X has an observed time step in both halves: nothing predicts"
+                        " a window but itself, and the embedding holds the principal components of"
+                        " the features. Pass longer windows, or groups."
+                    )
+                self._fit_halves(run, windows, halves, index, recording)
             self.blocks_ = self._stack.by_name()
             self._note_params()
         return self
 
-    def _fit_weighted(self, fit_map: Callable[[], None]) -> None:
-        """Fit the map with the shares of the blocks, which may depend on a fit of the rhythm."""
+    def _choose_weights(
+        self,
+        run: Run,
+        windows: CheckedWindows,
+        index: NDArray[np.intp],
+        recording: NDArray[np.intp],
+    ) -> NDArray[np.float64]:
+        """Return the shares of the blocks, with that of the rhythm if a fit shows that it lasts."""
         if not isinstance(self.block_weights, str):
-            self.block_weights_ = _all_weights(self.block_weights)
-        else:
-            self.block_weights_ = _all_weights(_RHYTHM_ALONE)
-            fit_map()
-            lasts = self.predictability_["blocks"]["rhythm"] > _RHYTHM_LASTS[self.views_]
-            self.block_weights_ = _all_weights(_RHYTHM_WEIGHTS if lasts else _USUAL_WEIGHTS)
-        fit_map()
+            return all_weights(self.block_weights)
+        halves = halves_with_steps(windows, index)
+        if not halves.parts:
+            return all_weights(USUAL_WEIGHTS)
+        self.block_weights_ = all_weights(RHYTHM_ALONE)
+        self._fit_halves(run, windows, halves, index, recording)
+        lasts = self.predictability_["blocks"]["rhythm"] > _RHYTHM_LASTS
+        return all_weights(RHYTHM_WEIGHTS if lasts else USUAL_WEIGHTS)
 
     def _fit_adjacent(
         self,
@@ -371,17 +377,21 @@ class CrossPredictionTransformer(BaseFeatureTransformer):
         self,
         run: Run,
         windows: CheckedWindows,
-        halves: list[PartOfWindows],
+        halves: Halves,
         index: NDArray[np.intp],
         recording: NDArray[np.intp],
     ) -> None:
         """Fit the map to what the halves of a window predict."""
+        if halves.parts:
+            index, recording = index[halves.seen], recording[halves.seen]
         n = len(index)
         fold = fold_of_pairs(recording, np.ones(n, dtype=bool))
         calls = [(index[piece], fold[piece]) for piece in pieces_of(n)]
-        with closing(self._sums(run, sums_of_halves, [windows, *halves], index, calls)) as sums:
+        with closing(
+            self._sums(run, sums_of_halves, [windows, *halves.parts], index, calls)
+        ) as sums:
             moments = half_moments(sums, n, float(self.rho))
-        self.n_pairs_ = n if halves else 0
+        self.n_pairs_ = n if halves.parts else 0
         self.kappa_, self.alpha_ = float("nan"), 0.0
         self._set_map(moments.variance, moments.shared, moments.variance, moments.predictors)
 
@@ -438,7 +448,7 @@ class CrossPredictionTransformer(BaseFeatureTransformer):
         ]
         stacked = [
             StackedBlock(name, *block, float(share))
-            for name, block, share in zip(_BLOCKS, blocks, self.block_weights_, strict=True)
+            for name, block, share in zip(BLOCKS, blocks, self.block_weights_, strict=True)
             if share > 0
         ]
         return FeatureStack(stacked, n_components)
@@ -495,9 +505,9 @@ class CrossPredictionTransformer(BaseFeatureTransformer):
         self._seed = int(stored_array(weights, "seed", np.int64, ()))
         used: Any = self.block_weights
         if isinstance(used, str):
-            used = stored_array(weights, "block_weights", np.float64, (len(_BLOCKS),))
-            _check_weights(used)
-        self.block_weights_ = _all_weights(used)
+            used = stored_array(weights, "block_weights", np.float64, (len(BLOCKS),))
+            check_weights(used)
+        self.block_weights_ = all_weights(used)
         self._stack = self._new_stack(int(self.n_components))
         self._stack.restore(weights, self.n_timesteps_in_, self.n_channels_in_)
         shape = (self._stack.components.shape[1], int(self.embedding_dim))
@@ -539,48 +549,6 @@ def _automatic(kappa: float) -> float:
 def _groups_of(num_kernels: int) -> int:
     """Return the number of groups of Hydra: 64 where MiniRocket has 10,000 kernels."""
     return max(2, num_kernels * 64 // 10_000)
-
-
-def _check_weights(weights: Any) -> None:
-    """Raise unless `weights` are "auto", or four to seven numbers of at least 0, not all 0."""
-    example = f"pass for example block_weights={_USUAL_WEIGHTS}"
-    if isinstance(weights, str):
-        check_option("block_weights", weights, ("auto",))
-        return
-    if not isinstance(weights, Sequence | np.ndarray):
-        raise TypeError(f"block_weights must be a sequence of numbers, got {weights!r}; {example}")
-    if not _FEWEST_WEIGHTS <= len(weights) <= len(_BLOCKS):
-        raise ValueError(f"block_weights must be four to seven numbers, got {weights!r}; {example}")
-    for weight in weights:
-        check_real("each of block_weights", weight)
-    if not any(weights):
-        raise ValueError(f"block_weights must not all be 0, got {weights!r}; {example}")
-
-
-def _all_weights(weights: Sequence[float] | NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return a share for each block, 0 for those without one."""
-    return np.array([*weights, *[0.0] * (len(_BLOCKS) - len(weights))], dtype=np.float64)
-
-
-def _with_halves(
-    windows: CheckedWindows, index: NDArray[np.intp], recording: NDArray[np.intp]
-) -> tuple[list[PartOfWindows], NDArray[np.intp], NDArray[np.intp]]:
-    """Return the halves of windows, and those of the windows `index` that have both.
-
-    Without such windows there are no halves, and a warning says so.
-    """
-    halves = halves_of(windows)
-    seen = np.ones(len(windows), dtype=bool)
-    for half in halves:
-        seen &= half.observed_windows()
-    if halves and seen[index].any():
-        return halves, index[seen[index]], recording[seen[index]]
-    warn_user(
-        "No window of X has an observed time step in both halves: nothing predicts a window but"
-        " itself, and the embedding holds the principal components of the features. Pass longer"
-        " windows, or groups."
-    )
-    return [], index, recording
 
 
 def _drawn(index: NDArray[np.intp], seed: int) -> NDArray[np.intp]:

@@ -43,8 +43,8 @@ class RhythmTransformer(BaseFeatureTransformer):
     Attributes
     ----------
     radii_ : ndarray of int of shape (n_scales,)
-        Steps before and after an event that are slower, on each scale. Short windows have fewer
-        scales, since each radius is at least one step.
+        Steps before and after an event that are slower, on each scale, or later and as fast. Short
+        windows have fewer scales, since each radius is at least one step.
 
     See Also
     --------
@@ -185,7 +185,9 @@ def _events(
     height = np.maximum(_HEIGHT * (largest - usual), noise)
     events = smooth == maximum_filter1d(smooth, 2 * radius + 1, mode="nearest")
     events &= smooth > usual + height
-    events[:, 1:] &= ~events[:, :-1]  # the first step of a plateau
+    # Of steps that are as fast as one another, the first within the radius.
+    so_far = np.pad(np.cumsum(events, axis=1), ((0, 0), (radius + 1, 0)))
+    events &= so_far[:, radius:-1] == so_far[:, : -radius - 1]
     if moved is not None:
         events &= moved
     return events, smooth

@@ -62,14 +62,31 @@ class PartOfWindows:
         return observed
 
 
-def halves_of(windows: CheckedWindows) -> list[PartOfWindows]:
-    """Return the first and the last half of windows; an empty list for windows of one step."""
+class Halves(NamedTuple):
+    """First and last half of windows.
+
+    Parameters
+    ----------
+    parts : list of PartOfWindows
+        The two halves; none if no window has an observed step in both.
+    seen : ndarray of bool of shape (n,)
+        Which windows have an observed step in both halves.
+    """
+
+    parts: list[PartOfWindows]
+    seen: NDArray[np.bool_]
+
+
+def halves_with_steps(windows: CheckedWindows, index: NDArray[np.intp]) -> Halves:
+    """Return the halves of windows, and which windows of `index` have both."""
     n_timesteps = windows.n_timesteps
     middle = n_timesteps // 2
-    if not middle:
-        return []
-    ranges = ((0, middle), (n_timesteps - middle, n_timesteps))
-    return [PartOfWindows(windows, first, last) for first, last in ranges]
+    ranges = ((0, middle), (n_timesteps - middle, n_timesteps)) if middle else ()
+    halves = [PartOfWindows(windows, first, last) for first, last in ranges]
+    seen = np.full(len(windows), bool(halves))
+    for half in halves:
+        seen &= half.observed_windows()
+    return Halves(halves if seen[index].any() else [], seen[index])
 
 
 class StackedBlock(NamedTuple):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import check_array
 from sklearn.utils.validation import validate_data
@@ -76,8 +75,8 @@ def check_input(estimator: Any, X: Any, *, reset: bool) -> WindowSource:
         if is_table and reset:
             warn_if_recording(*data.shape)
         windows = ArrayWindows(data, layout)
-        if isinstance(values, list) and all(getattr(x, "ndim", 0) == 1 for x in values):
-            windows.recording = np.arange(windows.n_windows)  # recordings that happen to be as long
+        axes = {getattr(x, "ndim", 0) for x in values} if isinstance(values, list) else set()
+        windows.is_list = axes == {1}  # recordings of one channel may happen to be as long
     if reset:
         _warn_if_transposed(windows, layout)
         estimator._fitted_on_table = is_table

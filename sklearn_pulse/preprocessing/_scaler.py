@@ -55,7 +55,8 @@ class WindowScaler(BasePreprocessor):
         a channel in all windows of a recording that are transformed together, so that differences
         between people or electrodes are lost, and those in time stay. "window" and "recording"
         learn nothing in `fit`. A recording in a list is one window, and so is each of a list of
-        1-D arrays or Series, as long as one another or not; nested lists of numbers are a table.
+        1-D arrays or Series, as long as one another or not, unless `groups` say otherwise; nested
+        lists of numbers are a table.
     robust : bool, default=False
         Whether to take the median, and the interquartile range divided by 1.349 (which makes it
         the standard deviation of normal data), so that outliers do not count.
@@ -172,6 +173,8 @@ class WindowScaler(BasePreprocessor):
         names = check_groups(groups, windows.n_samples)
         if windows.recording is None and names is not None:
             windows.recording = np.unique(names, return_inverse=True)[1]
+        elif windows.recording is None and windows.is_list:
+            windows.recording = np.arange(windows.n_windows)
         return self._map(windows, self._function(windows))
 
     def fit_transform(

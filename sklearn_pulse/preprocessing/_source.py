@@ -37,6 +37,8 @@ class WindowSource(ABC):
         Recording of each window; None if the input does not tell.
     sampling_rate : float or None
         Sampling rate of the windows, in Hz; None if the input does not tell.
+    is_list : bool
+        Whether the windows were arrays in a list, which may be recordings.
     """
 
     n_samples: int
@@ -46,6 +48,7 @@ class WindowSource(ABC):
     shortest: tuple[int, str]
     recording: Index | None = None
     sampling_rate: float | None = None
+    is_list = False
 
     def __init__(self, data: Any, channels_first: bool) -> None:
         self.data = data

@@ -242,27 +242,30 @@ def compare_rate(stated: float | None, frames: Any, parameter: str, name: str) -
     Raises
     ------
     ValueError
-        If the rates differ by more than 2 %; times may be rounded.
+        If the rates differ by more than 2 %, or by more than rounded times explain.
     """
-    carried = None if stated is None else _rate_of(frames)
-    if stated is None or carried is None or math.isclose(stated, carried, rel_tol=_CLOCKS):
+    times = None if stated is None else _longest_times(frames)
+    if stated is None or times is None:
         return
-    raise ValueError(
-        f"{parameter}={stated:g}, but the time index of {name} has {carried:g} steps a second:"
-        " correct one of them, or reset the index."
-    )
+    # Who calls has checked that all indexes are regular and have one time step.
+    carried = (len(times) - 1) / (times[-1] - times[0]).total_seconds()
+    if not math.isclose(stated, carried, rel_tol=_tolerance(len(times))):
+        raise ValueError(
+            f"{parameter}={stated:g}, but the time index of {name} has {carried:g} steps a second:"
+            " correct one of them, or reset the index."
+        )
 
 
-def _rate_of(frames: Any) -> float | None:
-    """Return the rate of the first frame or Series whose index holds times, in Hz.
+def _tolerance(n_times: int) -> float:
+    """Return by how much the rates of two indexes, the shorter of `n_times`, may differ."""
+    return max(_CLOCKS, 2 * _JITTER / (n_times - 1))
 
-    The indexes are regular and have one time step, since who calls has checked them.
-    """
-    for index in _time_indexes(frames):
-        times = _as_times(index)
-        if len(times) > 1 and getattr(getattr(times, "dtype", None), "kind", "") in ("m", "M"):
-            return float((len(times) - 1) / (times[-1] - times[0]).total_seconds())
-    return None
+
+def _longest_times(frames: Any) -> Any:
+    """Return the longest index of frames or Series that holds times; None if there is none."""
+    indexes = (_as_times(index) for index in _time_indexes(frames) if len(index) > 1)
+    kinds = ((index, getattr(getattr(index, "dtype", None), "kind", "")) for index in indexes)
+    return max((index for index, kind in kinds if kind in ("m", "M")), key=len, default=None)
 
 
 def _time_indexes(frames: Any) -> Iterator[Any]:
@@ -424,15 +427,26 @@ def _read_nested(frame: Any, name: str) -> Panel:
 
 def _check_times(indexes: Iterable[Any], name: str, labels: Iterable[Any]) -> None:
     """Raise unless each time index is regular, and all have the same time step."""
-    first = None
+    known = None  # step and index that the others are compared with
     for label, index in zip(labels, indexes, strict=True):
         step = _time_step(index, f"{name} has an irregular time index in instance {label!r}")
-        first = step if first is None else first
-        if step is not None and first is not None and abs(step - first) > _CLOCKS * first:
+        if step is None:
+            continue
+        if known is None:
+            known = step, index
+        first, other = known
+        tolerance = _tolerance(min(len(index), len(other)))
+        if abs(step - first) > tolerance * first and _calendar(index) != _calendar(other):
             raise ValueError(
                 f"{name} has instances with different time steps, {first:g} and, in instance"
                 f" {label!r}, {step:g}: resample them to one time step."
             )
+
+
+def _calendar(index: Any) -> Any:
+    """Return what repeats in an index, such as a month; the index itself if nothing is known."""
+    frequency = getattr(_as_times(index), "inferred_freq", None)
+    return id(index) if frequency is None else frequency
 
 
 def _time_step(index: Any, problem: str) -> float | None:
@@ -474,6 +488,8 @@ def _as_times(index: Any) -> Any:
     if isinstance(index, pd.PeriodIndex) and isinstance(index.freq, pd.offsets.Tick):
         return index.to_timestamp()
     if kind in "OUT" or isinstance(index.dtype, pd.StringDtype):
+        if len(index) and isinstance(index[0], str) and not {*index[0]} & {*"-:T"}:
+            return index  # names, such as numbers that could be years
         try:
             return pd.to_datetime(index, utc=True, format="ISO8601")
         except (TypeError, ValueError):

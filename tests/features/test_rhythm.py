@@ -145,6 +145,17 @@ def test_short_windows(length):
     assert np.isfinite(RhythmTransformer().fit(X).transform(X[:, :length])).all()
 
 
+@pytest.mark.parametrize("scale", [1, 2])
+def test_of_steps_that_are_as_fast_the_first_within_the_radius_is_an_event(scale):
+    pulses = np.zeros((1, 1600, 1))
+    for start in range(30, 1600, 100):
+        pulses[0, start : start + 20] = 1.0  # rises and falls as fast, 20 steps apart
+    rhythm = RhythmTransformer().fit(pulses)
+    assert rhythm.radii_[scale] > 20
+    spread = np.exp(rhythm.transform(pulses).reshape(4, 6)[scale, 0]) - 0.02
+    assert abs(spread) < 1e-6
+
+
 def test_irregular_beats_are_told_from_regular_ones():
     rng = np.random.default_rng(3)
     kinds = [rng.uniform(18, 60, size=30), rng.uniform(18, 60) + rng.normal(size=30)]

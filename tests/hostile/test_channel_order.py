@@ -106,6 +106,31 @@ def test_the_rate_of_frames_is_compared_in_every_container(container):
         fitted.transform(wrong)
 
 
+@pytest.mark.parametrize("rate", [32, 64, 128])
+@pytest.mark.parametrize("n_rows", [2, 3, 5])
+def test_short_frames_may_have_rounded_times(rate, n_rows):
+    times = pd.to_datetime(np.round(np.arange(6400) * 1000 / rate).astype(int), unit="ms")
+    whole = pd.DataFrame({"bvp": np.zeros(6400)}, index=times)
+    for first in range(1, 9):
+        frames = [whole.iloc[first : first + n_rows], whole]
+        WindowScaler().fit(frames)
+        BandpassFilter(None, rate / 4, rate).fit(frames[::-1])
+
+
+def test_months_are_of_one_length():
+    frames = [
+        pd.DataFrame({"x": np.zeros(n)}, index=pd.date_range(start, periods=n, freq="MS"))
+        for start, n in (("2026-01-01", 12), ("2026-07-01", 4), ("2026-02-01", 3))
+    ]
+    WindowScaler().fit(frames)
+
+
+def test_numbers_as_names_are_no_years():
+    frame = _FRAME.set_axis([str(1800 + k) for k in range(200)])
+    StatisticsTransformer(sampling_rate=50).fit([frame, frame])
+    assert sliding_windows([frame], 50, sampling_rate=50).sampling_rate == 50
+
+
 def test_frames_of_two_rates_are_refused():
     frames = [_containers(rate)["list"][0] for rate in (50, 54)]
     with pytest.raises(ValueError, match="instances with different time steps"):

@@ -234,6 +234,9 @@ def test_recordings_of_one_channel_may_happen_to_be_as_long(kind):
     scaled = scaler.fit_transform(passed)
     for x, longer in zip(scaler.fit_transform(shorter)[:2], scaled, strict=False):
         np.testing.assert_allclose(longer, x, rtol=1e-6)
+    groups = [0, 0, 1]
+    expected = scaler.fit_transform(np.stack(recordings), groups=groups)
+    np.testing.assert_array_equal(scaler.fit_transform(recordings, groups=groups), expected)
     with pytest.raises(ValueError, match="per='recording' needs"):
         scaler.fit_transform([x.tolist() for x in recordings])  # a table
 

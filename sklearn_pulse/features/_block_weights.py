@@ -1,0 +1,46 @@
+"""Shares of the variance that the blocks of stacked features get."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._parameters import check_option, check_real
+
+BLOCKS = (
+    "statistics",
+    "autocorrelation",
+    "minirocket",
+    "multirocket",
+    "quantiles",
+    "hydra",
+    "rhythm",
+)
+USUAL_WEIGHTS = (0.06, 0.03, 0.36, 0.15, 0.15, 0.25, 0.0)
+RHYTHM_WEIGHTS = (0.051, 0.0255, 0.306, 0.1275, 0.1275, 0.2125, 0.15)  # 0.85 of the usual ones
+RHYTHM_ALONE = (0, 0, 0, 0, 0, 0, 1)
+_FEWEST = 4  # blocks that have a share; the last three may be left out
+
+
+def check_weights(weights: Any) -> None:
+    """Raise unless `weights` are "auto", or four to seven numbers of at least 0, not all 0."""
+    example = f"pass for example block_weights={USUAL_WEIGHTS}"
+    if isinstance(weights, str):
+        check_option("block_weights", weights, ("auto",))
+        return
+    if not isinstance(weights, Sequence | np.ndarray):
+        raise TypeError(f"block_weights must be a sequence of numbers, got {weights!r}; {example}")
+    if not _FEWEST <= len(weights) <= len(BLOCKS):
+        raise ValueError(f"block_weights must be four to seven numbers, got {weights!r}; {example}")
+    for weight in weights:
+        check_real("each of block_weights", weight)
+    if not any(weights):
+        raise ValueError(f"block_weights must not all be 0, got {weights!r}; {example}")
+
+
+def all_weights(weights: Sequence[float] | NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return a share for each block, 0 for those without one."""
+    return np.array([*weights, *[0.0] * (len(BLOCKS) - len(weights))], dtype=np.float64)
