@@ -97,8 +97,8 @@ def mask_labels(
         raise ValueError(
             f"y must hold one label per row, shape (n_samples,); got shape {labels.shape}."
         )
-    masked = np.array(labels, dtype=_masked_dtype(labels, unlabeled_label))
     candidates = np.flatnonzero(labeled_mask(y, unlabeled_label, "mask_labels"))
+    masked = np.array(labels, dtype=_masked_dtype(labels, unlabeled_label))
     if candidates.size == 0:
         raise ValueError(
             f"y holds no label: all {labels.size} entries equal "

@@ -207,7 +207,7 @@ class RecordingWindows(LazyWindows):
         observed = np.empty(len(self), dtype=bool)
         order = np.lexsort((self.start, self.recording))
         names, first = np.unique(self.recording[order], return_index=True)
-        for r, own in zip(names.tolist(), np.split(order, first[1:]), strict=True):
+        for r, own in zip(names.tolist(), np.split(order, first)[1:], strict=True):
             recording, start = np.asarray(self.recordings[r]), self.start[own]
             seen = _windows_with_finite_steps(recording, start, self.length, self.downsample)
             if seen is None:

@@ -42,12 +42,12 @@ def segment_windows(
         One 3-D array; or a list with one array (or DataFrame) of shape (n_timesteps, n_channels),
         or (n_timesteps,), per recording; or a panel frame, in any form that `sliding_windows`
         takes.
-    segments : array-like or DataFrame of shape (n_segments, 4)
+    segments : array-like, structured array or DataFrame of shape (n_segments, 4)
         Rows (recording, start, end, label): the index of the recording; the first step and the
         step after the last, counted from 0 in steps of the recording before down-sampling; and
         the class, an integer (-1 means unlabelled) or a string. Segments may overlap. In a frame
-        whose columns have these names, they may stand in any order and beside others. In a frame
-        with none of these names, the order counts.
+        or structured array whose columns have these names, they may stand in any order and beside
+        others. If none has one of these names, the order counts.
     length : int
         Number of time steps in a window, counted after down-sampling.
     stride : int, default=None
@@ -147,10 +147,11 @@ def segment_windows(
 def _segment_rows(segments: Any) -> list[Sequence[Any]]:
     """Return the rows of a table of segments, in which each value keeps its own type."""
     rows: list[Sequence[Any]]
-    if hasattr(segments, "columns"):
-        named = _in_order(segments)
+    names = _column_names(segments)
+    if names is not None:
         # Column by column, since a frame of several types has one type as an array.
-        rows = [list(row) for row in zip(*(named[c].to_list() for c in named.columns), strict=True)]
+        columns = (np.asarray(segments[name], dtype=object) for name in _in_order(names))
+        rows = [list(row) for row in zip(*columns, strict=True)]
     elif isinstance(segments, (list, tuple)):
         rows = list(segments)
     else:
@@ -169,18 +170,29 @@ def _segment_rows(segments: Any) -> list[Sequence[Any]]:
     return rows
 
 
-def _in_order(frame: Any) -> Any:
-    """Return the four columns of a frame of segments; with other names they stand in order."""
-    columns = list(frame.columns)
-    lacking = [column for column in _COLUMNS if column not in columns]
-    if len(lacking) == len(_COLUMNS):
-        return frame
-    if lacking:
+def _column_names(segments: Any) -> list[Any] | None:
+    """Return the names of the columns of a frame or a structured array; None for other tables."""
+    if hasattr(segments, "columns"):
+        return list(segments.columns)
+    names = getattr(getattr(segments, "dtype", None), "names", None)
+    return None if names is None else list(names)
+
+
+def _in_order(names: list[Any]) -> list[Any]:
+    """Return the names of the four columns of segments; with other names they stand in order."""
+    lacking = [column for column in _COLUMNS if column not in names]
+    wanted = names if len(lacking) == len(_COLUMNS) else list(_COLUMNS)
+    repeated = [name for name in wanted if names.count(name) > 1]
+    if repeated:
         raise ValueError(
-            f"segments has the columns {columns}, without {', '.join(lacking)}: rename those that"
+            f"segments has more than one column named {repeated[0]!r}: rename or drop the others."
+        )
+    if wanted is not names and lacking:
+        raise ValueError(
+            f"segments has the columns {names}, without {', '.join(lacking)}: rename those that"
             " mean the same, segments.rename(columns={...}), and compute an end from a duration."
         )
-    return frame[list(_COLUMNS)]
+    return wanted
 
 
 def _as_whole(value: Any, row: int, name: str) -> int:

@@ -115,6 +115,13 @@ def test_mask_labels_with_text_marker(dtype):
     assert sorted(masked) == ["a", "b", "unknown", "unknown"]
 
 
+@pytest.mark.parametrize("marker", [-1, "unknown"])
+def test_mask_labels_names_the_remedy_of_labels_of_string_dtype(marker):
+    y = np.array(["a", "b"], dtype=np.dtypes.StringDType())
+    with pytest.raises(TypeError, match=r"pass y\.astype\(object\)"):
+        mask_labels(y, 0.5, unlabeled_label=marker)
+
+
 @pytest.mark.parametrize(
     ("y", "marker"),
     [

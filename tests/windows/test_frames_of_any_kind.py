@@ -147,18 +147,29 @@ def _polars(segments):
     return pytest.importorskip("polars").DataFrame(segments.to_dict("list"))
 
 
-@pytest.mark.parametrize("library", [lambda segments: segments, _polars])
+def _structured(segments):
+    return segments.to_records(index=False)
+
+
+@pytest.mark.parametrize("library", [lambda segments: segments, _polars, _structured])
 @pytest.mark.parametrize("label", [[1, 0], ["sit", "walk"]])
 def test_columns_of_segments_are_known_by_name(library, label):
     recordings = [np.arange(100.0), 1000 + np.arange(100.0)]
     columns = {"label": label, "note": ["a", "b"], "start": [0, 50], "end": [50, 100]}
-    segments = library(pd.DataFrame(columns | {"recording": [0, 1]}))
-    windows = segment_windows(recordings, segments, 50)
+    frame = pd.DataFrame(columns | {"recording": [0, 1]})
+    windows = segment_windows(recordings, library(frame), 50)
     assert windows.recording.tolist() == [0, 1]
     assert windows.start.tolist() == [0, 50]
     assert windows.y.tolist() == label
-    unnamed = pd.DataFrame(segments[["recording", "start", "end", "label"]].to_numpy())
+    unnamed = pd.DataFrame(frame[["recording", "start", "end", "label"]].to_numpy())
     assert segment_windows(recordings, unnamed, 50).y.tolist() == label
+
+
+def test_segments_with_two_columns_of_a_name_are_refused():
+    segments = pd.DataFrame([[0, 0, 50, 1, 2]])
+    segments.columns = ["recording", "start", "end", "label", "label"]
+    with pytest.raises(ValueError, match="segments has more than one column named 'label'"):
+        segment_windows([np.arange(100.0)], segments, 50)
 
 
 def test_labels_of_steps_have_the_index_of_their_frame():

@@ -290,6 +290,10 @@ def test_observed_windows_are_those_with_a_finite_step(data, length, downsample,
         np.testing.assert_array_equal(X.observed_windows(), expected)
 
 
+def test_no_windows_are_no_observed_windows():
+    assert RecordingWindows([ramp(9, 1)], [], [], length=2).observed_windows().shape == (0,)
+
+
 def test_the_memory_of_a_scan_does_not_grow_with_the_recording(monkeypatch):
     monkeypatch.setattr("sklearn_pulse.windows._lazy._SCAN_BLOCK_SIZE", 2**12)
     recording = ramp(2**19, 1)[:]
