@@ -107,13 +107,16 @@ def compare(
     protocols : sequence of str, default=("label-efficiency",)
         What is scored: "linear-probe" (all labels), "label-efficiency" (1 %, 5 % and 100 % of the
         labels), "labelled-people" (the labels of 1, 2, 4, 8 and all people), "ablation" (PULSE
-        without one of its parts) or "cross-validation" (the test part of every fold).
+        without one of its parts), "cross-validation" (the test part of every fold) or "comparison"
+        (all, few and grouped labels, each by two probes; it alone has the controls
+        "multirocket-hydra" and "quant", which need aeon).
     budget : {"smoke", "tiny", "small", "medium", "full", "full-bfloat16"}, default="small"
         Limits on training, a key of `BUDGETS`.
     split : {"val", "test"}, default="val"
         Part that is scored; every scoring of a test part is logged in `out`.
     n_seeds : int, default=None
-        Number of runs; None takes the number of the budget. "cross-validation" runs every fold.
+        Number of runs; None takes the number of the budget, and all folds in a comparison.
+        "cross-validation" runs every fold.
     n_jobs : int, default=1
         Number of processes; -1 takes one per processor.
     num_threads : int, default=1
@@ -132,7 +135,7 @@ def compare(
     -------
     frame : pandas.DataFrame
         One row per protocol, method and metric: mean and population standard deviation over the
-        runs.
+        runs, and over the draws of a comparison.
     display : LabelEfficiencyDisplay or None
         Accuracy against the amount of labels, of the first of `protocols` that varies it; None
         without such a protocol.
@@ -246,11 +249,16 @@ def _complain(outcomes: list[Outcome]) -> None:
     warn_user(f"{len(failed)} of {len(outcomes)} runs failed and are left out. The first: {first}")
 
 
+def _measure(table: Table) -> dict[str, str]:
+    """Return what the rows of a table measure, where its columns are data sets."""
+    return {"metric": table.dataset} if PROTOCOLS[table.protocol].is_wide else {}
+
+
 def _result(found: list[Table], protocols: Sequence[str]) -> Comparison:
     """Return the frame of some tables, and the first curve among them."""
     import pandas as pd
 
-    lines = [row for table in found for row in rows(table)]
+    lines = [row | _measure(table) for table in found for row in rows(table)]
     lines = [line for line in lines if not line["metric"].endswith(PUBLISHED_DRAW)]
     frame = pd.DataFrame(lines, columns=list(_COLUMNS)).dropna(subset="mean", ignore_index=True)
     of_protocol = {table.protocol: table for table in found}

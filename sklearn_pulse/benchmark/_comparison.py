@@ -23,6 +23,7 @@ from ..evaluation import macro_auroc
 from ..model_selection import LabelFractionSplit
 from ..model_selection._draw import rows_of_groups
 from ._cells import read_record
+from ._own import is_own, on_own_fold
 from ._probes import CS, FIXED_C, N_SEARCHED, SEARCH_ITER, LabelledRows
 from ._synthetic import SYNTHETIC
 from ._tasks import N_FOLDS, TASKS, Task, _task
@@ -131,6 +132,8 @@ COLUMNS = tuple(dict.fromkeys(source.column for source in SOURCES.values()))
 
 def on_division(condition: Condition) -> Trial:
     """Return a trial on the division whose number is the seed."""
+    if is_own(condition.dataset):
+        return on_own_fold(condition)
     source, seed = SOURCES[condition.dataset], condition.seed
     task = condition.execution.load(source.load(seed))
     division = f"{source.column} {seed}"

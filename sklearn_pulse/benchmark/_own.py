@@ -19,6 +19,7 @@ from .._warnings import warn_user
 from ..datasets._arrays import map_array
 from ._own_files import PARTS, read_windows
 from ._tasks import Task
+from ._trial import Condition, Trial
 
 PREFIX = "own-"  # of the names of these data sets
 PRESET = ""  # name of their preset: the defaults of each class
@@ -42,6 +43,7 @@ class OwnSource:
     def __init__(self, dataset: str) -> None:
         self.title, _, ending = dataset.removeprefix(PREFIX).rpartition("-")
         self.digest = ending.partition(".")[0]
+        self.n_runs = n_folds_of(dataset)
 
 
 def is_own(dataset: str) -> bool:
@@ -173,6 +175,12 @@ def _add(
             np.save(partial / f"{part}.npy", array)
         _rename(partial, target)
     return dataset
+
+
+def on_own_fold(condition: Condition) -> Trial:
+    """Return a trial on the fold of a data set of the user whose number is the seed."""
+    task = own_task(condition.dataset, condition.seed, condition.execution)
+    return Trial(condition, task, PRESET, division=f"fold {condition.seed}")
 
 
 def own_task(dataset: str, fold: int, execution: Any) -> Task:

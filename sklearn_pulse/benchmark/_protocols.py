@@ -22,7 +22,7 @@ from ._methods import (
     supervised,
     trained,
 )
-from ._own import OwnSource, is_own, n_folds_of, own_task
+from ._own import OwnSource, is_own, n_folds_of, on_own_fold
 from ._supervised import PUBLISHED_DRAW, supervised_scores
 from ._synthetic import SYNTHETIC, on_system, synthetic
 from ._tasks import N_FOLDS, SCENARIOS, TASKS
@@ -96,14 +96,14 @@ class Protocol:
         if self.has_folds:
             return n_folds_of(dataset) if is_own(dataset) else N_FOLDS
         if self.is_wide:
-            return min(self.datasets[dataset].n_runs, n_seeds or N_FOLDS)
+            return min(self.source(dataset).n_runs, n_seeds or N_FOLDS)
         return n_seeds or budget.n_seeds
 
 
 def _on_paper_split(condition: Condition) -> Trial:
     """Return a trial on the published division of a data set, or on a fold of the user's."""
     if is_own(condition.dataset):
-        return _on_own_fold(condition)
+        return on_own_fold(condition)
     source = TASKS[condition.dataset]
     return Trial(condition, condition.execution.load(source.load), source.preset)
 
@@ -111,16 +111,10 @@ def _on_paper_split(condition: Condition) -> Trial:
 def _on_fold(condition: Condition) -> Trial:
     """Return a trial on the fold whose number is the seed."""
     if is_own(condition.dataset):
-        return _on_own_fold(condition)
+        return on_own_fold(condition)
     source = TASKS[condition.dataset]
     task = condition.execution.load(source.load).fold(condition.seed)
     return Trial(condition, task, source.preset, division=f"fold {condition.seed} of {N_FOLDS}")
-
-
-def _on_own_fold(condition: Condition) -> Trial:
-    """Return a trial on a fold of a data set of the user."""
-    task = own_task(condition.dataset, condition.seed, condition.execution)
-    return Trial(condition, task, OwnSource.preset, division=f"fold {condition.seed}")
 
 
 def linear_probe(trial: Trial) -> Scores:
@@ -297,6 +291,7 @@ PROTOCOLS = {
             on_division,
             COLUMNS,
             is_wide=True,
+            takes_own=True,
         ),
     )
 }

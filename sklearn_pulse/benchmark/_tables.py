@@ -121,7 +121,10 @@ class Table:
     def metrics(self) -> tuple[str, ...]:
         """Metrics of the columns: those of the protocol of which a method has a value."""
         found = {metric for _, metric in self.values}
-        metrics = PROTOCOLS[self.protocol].metrics
+        protocol = PROTOCOLS[self.protocol]
+        metrics = protocol.metrics
+        if protocol.is_wide:  # the user's data sets are further columns
+            metrics += tuple(sorted(found - {*metrics}))
         return tuple(metric for metric in metrics if metric in found) or metrics
 
     def best(self, metric: str) -> list[Method]:
@@ -200,7 +203,7 @@ def tables(records: Iterable[dict[str, Any]], asked: Iterable[Cell] = ()) -> Ite
     namesakes = _namesakes(found)
     for protocol in PROTOCOLS.values():
         if protocol.is_wide:
-            yield from _wide(protocol.name, found, wanted)
+            yield from _wide(protocol.name, found, wanted, namesakes)
             continue
         of_protocol = [
             _table(*key, found[key], wanted[key], key[1] in namesakes)
@@ -249,21 +252,25 @@ def _table(
 
 
 def _wide(
-    name: str, found: dict[Any, list[dict[str, Any]]], wanted: dict[Any, set[str]]
+    name: str,
+    found: dict[Any, list[dict[str, Any]]],
+    wanted: dict[Any, set[str]],
+    namesakes: set[str],
 ) -> Iterator[Table]:
     """Yield one table per measure, whose columns are those of the data sets of a protocol."""
-    sources = PROTOCOLS[name].datasets
+    columns = {dataset: source.column for dataset, source in PROTOCOLS[name].datasets.items()}
+    columns |= {dataset: _own_column(dataset, namesakes) for dataset in _own(name, found)}
     keys = sorted({key[2:] for key in found if key[0] == name})
     for split, budget in keys:
-        records = [r for dataset in sources for r in found.get((name, dataset, split, budget), [])]
-        notes = tuple(dict.fromkeys(_note_of(r, sources) for r in records if r.get("note")))
+        records = [r for dataset in columns for r in found.get((name, dataset, split, budget), [])]
+        notes = tuple(dict.fromkeys(_note_of(r, columns) for r in records if r.get("note")))
         of_part = [key for key in wanted if key[0] == name and key[2:] == (split, budget)]
         asked = frozenset().union(*(wanted[key] for key in of_part))
         for measure in MEASURES:
             of_draw: dict[tuple[str, str], dict[Any, float]] = defaultdict(dict)
             for record in records:
                 cell = record["cell"]
-                key = cell["method"], sources[cell["dataset"]].column
+                key = cell["method"], columns[cell["dataset"]]
                 scores = np.ravel(record.get("scores", {}).get(measure, [])).tolist()
                 for draw, score in enumerate(scores):
                     of_draw[key][cell["dataset"], cell["seed"], draw] = score
@@ -272,9 +279,15 @@ def _wide(
                 yield Table(name, measure, split, budget, values, notes, asked)
 
 
-def _note_of(record: dict[str, Any], sources: dict[str, Any]) -> str:
+def _own_column(dataset: str, namesakes: set[str]) -> str:
+    """Return the name of the column of a data set of the user."""
+    source = OwnSource(dataset)
+    return source.title + (f" ({source.digest})" if dataset in namesakes else "")
+
+
+def _note_of(record: dict[str, Any], columns: dict[str, str]) -> str:
     """Return the note of a cell, after the name of its column."""
-    return f"{sources[record['cell']['dataset']].column}: {record['note']}"
+    return f"{columns[record['cell']['dataset']]}: {record['note']}"
 
 
 def _crossed(of_datasets: list[Table]) -> Iterator[Table]:

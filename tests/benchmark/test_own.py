@@ -13,6 +13,7 @@ from sklearn.model_selection import cross_val_score
 from sklearn_pulse.benchmark import BUDGETS, Execution, Results, add_files, compare, plan, run
 from sklearn_pulse.benchmark.__main__ import main
 from sklearn_pulse.benchmark._compare import announce
+from sklearn_pulse.benchmark._comparison import MEASURES
 from sklearn_pulse.benchmark._estimate import estimate
 from sklearn_pulse.benchmark._methods import all_methods
 from sklearn_pulse.benchmark._own import add_arrays, own_task
@@ -82,6 +83,39 @@ def test_shares_of_the_labels_are_the_default(own):
     np.testing.assert_array_equal(display.fractions, [0.01, 0.05, 1.0])
     assert not frame["metric"].str.contains("published").any()
     assert display.majority_score == 0.5
+
+
+def test_a_comparison_has_every_amount_of_labels_and_both_probes(own, tmp_path):
+    frame, display = quick(own, protocols=["comparison"], out=tmp_path)
+    assert display is None
+    assert set(frame["metric"]) == set(MEASURES)
+    shown = frame[frame["method"] == "channel statistics"].set_index("metric")
+    assert shown.loc["accuracy 100 %", "n_seeds"] == 5  # folds
+    assert shown.loc["accuracy 1 person", "n_seeds"] == 25  # folds and draws
+    probed, _ = quick(own, protocols=["linear-probe"], n_seeds=5)
+    expected = probed.query("method == 'channel statistics' and metric == 'accuracy'")
+    assert shown.loc["accuracy 100 %", "mean"] == pytest.approx(expected["mean"].item(), abs=0.02)
+    fewer, _ = quick(own, protocols=["comparison"], n_seeds=1)
+    assert set(fewer["n_seeds"]) == {1, 5}
+
+
+def test_own_data_sets_are_columns_of_a_comparison(own, tmp_path, capsys):
+    for name in ("a", "b"):  # two data sets of one title, and a third
+        (tmp_path / name).mkdir()
+        shift = {"X": own["X"] + (name == "b")}
+        np.savez(tmp_path / name / "mine.npz", **(own | shift))
+    np.savez(tmp_path / "other.npz", **own)
+    files = [str(tmp_path / file) for file in ("a/mine.npz", "b/mine.npz", "other.npz")]
+    arguments = ["--method", *QUICK, "--budget", "smoke", "--seeds", "1"]
+    out = ["--out", str(tmp_path / "out")]
+    assert main(["comparison", "--dataset", *files, *arguments, *out]) == 0
+    assert main(["report", *out]) == 0
+    text = capsys.readouterr().out
+    header = next(line for line in text.splitlines() if line.startswith("| % | mine"))
+    digests = re.findall(r"mine \((\w+)\)", header)
+    assert len(set(digests)) == 2
+    assert "| other |" in header
+    assert text.count("| other, all labels |") == 2  # one for each probe
 
 
 def test_a_network_is_trained_on_the_windows(own, tmp_path):

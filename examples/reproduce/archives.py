@@ -1,0 +1,76 @@
+"""
+Small data sets that no choice was made on
+==========================================
+
+Seven data sets of the UCR and UEA archives are part of the package aeon, so that nothing is
+downloaded: three of motion, and power demand, appliances, arrow heads and leaves. No method and no
+setting of this package was chosen on them. They have no recordings, so that
+`CrossPredictionTransformer` predicts halves of windows from one another.
+
+The script stores each data set as a file of windows, its two parts together, and runs the command
+that users run on windows of their own: five divisions, all, 5 % and 1 % of the labels, test parts.
+
+    pip install -c constraints-controls.txt aeon
+    python examples/reproduce/archives.py --output output/archives
+
+It goes on where it stopped. Of the small data sets, 1 % of the labels is one window per class.
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+import numpy as np
+
+from sklearn_pulse.benchmark import __main__ as benchmark
+
+NAMES = (
+    "BasicMotions",
+    "PickupGestureWiimoteZ",
+    "GunPoint",
+    "ItalyPowerDemand",
+    "ArrowHead",
+    "OSULeaf",
+    "ACSF1",
+)
+METHODS = (
+    "cross-prediction",
+    "minirocket",
+    "multirocket-hydra",
+    "quant",
+    "statistics",
+    "untrained",
+    "majority",
+)
+
+
+def store(name: str, folder: Path) -> Path:
+    """Store the windows of a data set and their classes, unless they are there."""
+    from aeon.datasets import load_classification
+
+    file = folder / f"{name}.npz"
+    if not file.exists():
+        X, y = load_classification(name, load_equal_length=True)
+        folder.mkdir(parents=True, exist_ok=True)
+        np.savez(file, X=np.asarray(X, dtype=np.float32).swapaxes(1, 2), y=y.astype(str))
+    return file
+
+
+def main() -> None:
+    """Score the methods on the data sets."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[1])
+    parser.add_argument("--output", type=Path, default=Path("output/archives"))
+    parser.add_argument("--dataset", nargs="+", choices=NAMES, default=NAMES)
+    parser.add_argument("--method", nargs="+", default=METHODS)
+    parser.add_argument("--seeds", type=int, default=5, help="divisions, up to five")
+    options = parser.parse_args()
+    files = [str(store(name, options.output / "windows")) for name in options.dataset]
+    out = ["--out", str(options.output)]
+    seeds = ["--seeds", str(options.seeds), "--split", "test"]
+    benchmark.main(["comparison", "--dataset", *files, "--method", *options.method, *seeds, *out])
+    benchmark.main(["report", *out])
+
+
+if __name__ == "__main__":
+    main()
