@@ -45,7 +45,7 @@ for label, axis in enumerate(axes):
     names = epilepsy.recording_name[epilepsy.recording[rows]]
     axis.plot(seconds, epilepsy.X[rows, :, 0].T, linewidth=0.8)
     axis.set_title(f"{epilepsy.target_names[label]}: segments {', '.join(names)}")
-    axis.set_ylabel(f"{epilepsy.feature_names[0]} (0 to 1)")
+    axis.set_ylabel(f"{epilepsy.channel_names[0]} (0 to 1)")
 axes[-1].set_xlabel("time (s)")
 figure.savefig(output / "windows.png", dpi=120)
 

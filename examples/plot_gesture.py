@@ -48,7 +48,7 @@ for label, axis in enumerate(axes.flat):
     axis.set_title(f"{gesture.target_names[label]}\nrecording {gesture.recording[i]}", fontsize=9)
 for axis in axes[-1]:
     axis.set_xlabel("time step")
-figure.legend(lines, gesture.feature_names, loc="outside right upper")
+figure.legend(lines, gesture.channel_names, loc="outside right upper")
 figure.savefig(output / "gestures.png", dpi=120)
 
 # %%

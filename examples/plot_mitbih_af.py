@@ -47,7 +47,7 @@ seconds = np.arange(ecg.X.shape[1]) * ecg.downsample / ecg.sampling_rate
 for label, axis in enumerate(axes):
     i = np.flatnonzero(ecg.y == label)[0]
     axis.plot(seconds, ecg.X[i, :, 0], linewidth=0.8)
-    record, lead = ecg.recording_name[ecg.recording[i]], ecg.feature_names[0]
+    record, lead = ecg.recording_name[ecg.recording[i]], ecg.channel_names[0]
     axis.set(title=f"{ecg.target_names[label]}: record {record}, {lead}", ylabel="ECG (z-score)")
 axes[-1].set_xlabel("time (s)")
 figure.savefig(output / "windows.png", dpi=120)

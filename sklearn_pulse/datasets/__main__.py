@@ -129,7 +129,7 @@ def _time_midpoint(system: System, levels: Sequence[float], n_timesteps: int) ->
 def _time_torchsde(system: System, n_timesteps: int) -> float:
     """Return the seconds that one run takes at the middle of the sweep."""
     index = len(system.sweep) // 2
-    y0 = initial_states(index, N_TRIALS, len(system.feature_names))
+    y0 = initial_states(index, N_TRIALS, len(system.channel_names))
     drift = drift_of(system, [system.sweep[index]], N_TRIALS)
     t_out = output_times(system, n_timesteps)
     begin = time.perf_counter()

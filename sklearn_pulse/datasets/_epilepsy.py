@@ -24,7 +24,7 @@ WINDOW_LENGTH = 178
 N_WINDOWS = 23  # windows per segment; the last three steps are not used
 SEGMENT_LENGTH = 4097
 TARGET_NAMES = ["seizure", "other"]
-FEATURE_NAMES = ["eeg"]
+CHANNEL_NAMES = ["eeg"]
 
 _SETS = "ZONFS"
 _SEIZURE_SET = "S"
@@ -182,7 +182,7 @@ def fetch_epilepsy(
             Pool of people of each segment. None if the data come from ``.pt`` files.
         recording_name : ndarray of shape (500,) or None
             Name of each segment, such as "Z001". None if the data come from ``.pt`` files.
-        feature_names : list of str
+        channel_names : list of str
             Name of the channel.
         target_names : list of str
             Names of the 2 classes.
@@ -416,7 +416,7 @@ def _bunch(**content: object) -> Bunch:
     """Return a Bunch of the content and the facts of the data set."""
     return Bunch(
         **content,
-        feature_names=list(FEATURE_NAMES),
+        channel_names=list(CHANNEL_NAMES),
         target_names=list(TARGET_NAMES),
         sampling_rate=SAMPLING_RATE,
         DESCR=_DESCR,

@@ -20,7 +20,7 @@ from ._remote import ensure, locate, resolve_data_home
 
 N_TIMESTEPS = 315
 SAMPLING_RATE = 100.0
-FEATURE_NAMES = ["acc_x", "acc_y", "acc_z"]
+CHANNEL_NAMES = ["acc_x", "acc_y", "acc_z"]
 TARGET_NAMES = [f"gesture_{i}" for i in range(1, 9)]
 
 _TS_LANDMARKS = ("UWaveGestureLibrary_TRAIN.ts", "UWaveGestureLibrary_TEST.ts")
@@ -156,7 +156,7 @@ def fetch_gesture(
             The same as ``split``, since every gesture is one recording.
         recording_subject : None
             The files do not say who made a gesture.
-        feature_names : list of str
+        channel_names : list of str
             Names of the 3 channels.
         target_names : list of str
             Names of the 8 classes.
@@ -210,7 +210,7 @@ def fetch_gesture(
         split=parts.split,
         recording_split=parts.split.copy(),
         recording_subject=None,
-        feature_names=list(FEATURE_NAMES),
+        channel_names=list(CHANNEL_NAMES),
         target_names=list(TARGET_NAMES),
         sampling_rate=SAMPLING_RATE,
         DESCR=_DESCR + _repeated(first, parts.split),
@@ -315,7 +315,7 @@ def _read(
             "them into this folder, or use split='published'."
         )
     folder = folder or ensure("gesture", data_home, download_if_missing)
-    return _tfc.read_parts(folder, n_channels=len(FEATURE_NAMES), n_classes=len(TARGET_NAMES))
+    return _tfc.read_parts(folder, n_channels=len(CHANNEL_NAMES), n_classes=len(TARGET_NAMES))
 
 
 def _from_archive(folder: Path, split: str) -> _tfc.Parts:
@@ -326,10 +326,10 @@ def _from_archive(folder: Path, split: str) -> _tfc.Parts:
     for file, part in _PART_OF_FILE[split].items():
         path = folder / f"UWaveGestureLibrary_{file}.ts"
         series = read_ts(path)
-        if series.X.shape[1:] != (N_TIMESTEPS, len(FEATURE_NAMES)):
+        if series.X.shape[1:] != (N_TIMESTEPS, len(CHANNEL_NAMES)):
             raise ValueError(
                 f"{path} has series of shape {series.X.shape[1:]} instead of "
-                f"{(N_TIMESTEPS, len(FEATURE_NAMES))}; unpack the data set again."
+                f"{(N_TIMESTEPS, len(CHANNEL_NAMES))}; unpack the data set again."
             )
         X.append(series.X)
         y += [_class_index(name, path) for name in series.label]

@@ -22,7 +22,7 @@ from ._split import shuffled_split
 
 WINDOW_LENGTH = 128
 SAMPLING_RATE = 50.0
-FEATURE_NAMES = ["acc_x", "acc_y", "acc_z", "gyro_x", "gyro_y", "gyro_z"]
+CHANNEL_NAMES = ["acc_x", "acc_y", "acc_z", "gyro_x", "gyro_y", "gyro_z"]
 # Activities 1 to 6 of the label file. Activities 7 to 12 are short postural transitions.
 TARGET_NAMES = [
     "walking",
@@ -157,7 +157,7 @@ def fetch_har(
             Subject of each recording.
         recording_experiment : ndarray of shape (n_recordings,)
             Number of the experiment of each recording.
-        feature_names : list of str
+        channel_names : list of str
             Names of the 6 channels.
         target_names : list of str
             Names of the 6 classes.
@@ -316,7 +316,7 @@ def _load(raw_folder: Path, group: str) -> Bunch:
         recording_split=recording_split,
         recording_subject=subjects,
         recording_experiment=np.array([r.experiment for r in recordings]),
-        feature_names=list(FEATURE_NAMES),
+        channel_names=list(CHANNEL_NAMES),
         target_names=list(TARGET_NAMES),
         sampling_rate=SAMPLING_RATE,
         DESCR=_DESCR,

@@ -26,7 +26,7 @@ from ._standardize import standardize
 
 WINDOW_LENGTH = 2500  # steps at 250 Hz: 10 s
 TARGET_NAMES = ["AFIB", "N"]
-FEATURE_NAMES = ["ecg_1", "ecg_2"]
+CHANNEL_NAMES = ["ecg_1", "ecg_2"]
 
 # The order matters, since the lowest code wins a tie between rhythms.
 _SLOWEST, _FASTEST = 50, 2000  # sampling rates in Hz that an ECG may have
@@ -203,7 +203,7 @@ def fetch_mitbih_af(
             Value of the parameter. ``RecordingWindows(data.recordings, data.recording,
             data.start, data.X.shape[1], data.downsample)`` holds the windows of ``data.X``
             without their memory.
-        feature_names : list of str
+        channel_names : list of str
             Names of the 2 channels.
         target_names : list of str
             Names of the 2 classes.
@@ -272,7 +272,7 @@ def fetch_mitbih_af(
         recording_subject=subject,
         recording_name=names,
         downsample=downsample,
-        feature_names=list(FEATURE_NAMES),
+        channel_names=list(CHANNEL_NAMES),
         target_names=list(TARGET_NAMES),
         sampling_rate=SAMPLING_RATE,
         stands_in=stands_in,
@@ -369,9 +369,9 @@ def _read_header(wfdb: Any, folder: Path, name: str) -> Any:
     rate, n_samples, n_bytes = header.fs, header.sig_len, signals.stat().st_size
     if not rate or not _SLOWEST <= rate <= _FASTEST:
         raise ValueError(f"{path} has a sampling rate of {rate} Hz; unpack the data set again.")
-    if header.n_sig != len(FEATURE_NAMES):
+    if header.n_sig != len(CHANNEL_NAMES):
         raise ValueError(
-            f"{path} has {header.n_sig} leads instead of {len(FEATURE_NAMES)}; unpack the data set"
+            f"{path} has {header.n_sig} leads instead of {len(CHANNEL_NAMES)}; unpack the data set"
             " again."
         )
     # The formats of this database spend 1.5 or 2 bytes on a sample.

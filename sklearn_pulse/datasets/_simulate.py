@@ -74,7 +74,7 @@ def simulate(
     """
     import torch
 
-    n_sets, n_dims = len(values), len(system.feature_names)
+    n_sets, n_dims = len(values), len(system.channel_names)
     noisy = any(diffusions)
     y0 = torch.cat([initial_states(seed, n_trials, n_dims) for seed in seeds], dim=1)
     t_out = output_times(system, n_timesteps)

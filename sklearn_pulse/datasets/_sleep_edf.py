@@ -24,7 +24,7 @@ SAMPLING_RATE = 100.0
 EPOCH_DURATION = 30.0  # seconds
 EPOCH_LENGTH = 3000  # steps
 MARGIN = 30 * 60.0  # seconds of waking that are kept before and after the night
-FEATURE_NAMES = ["EEG Fpz-Cz", "EEG Pz-Oz"]
+CHANNEL_NAMES = ["EEG Fpz-Cz", "EEG Pz-Oz"]
 
 # Hypnograms are scored by the rules of Rechtschaffen and Kales. "Movement time" and "?" are no
 # stage and are left out.
@@ -223,7 +223,7 @@ def fetch_sleep_edf(
             Night of each recording, 1 or 2.
         downsample : int
             Value of the parameter.
-        feature_names : list of str
+        channel_names : list of str
             Names of the 2 channels.
         target_names : list of str
             Names of the 5 classes.
@@ -288,7 +288,7 @@ def fetch_sleep_edf(
         recording_subject=subject,
         recording_night=np.array([night.night for night in nights]),
         downsample=downsample,
-        feature_names=list(FEATURE_NAMES),
+        channel_names=list(CHANNEL_NAMES),
         target_names=list(names),
         sampling_rate=SAMPLING_RATE,
         DESCR=_DESCR,
@@ -356,8 +356,8 @@ def read_signals(mne: Any, path: Path) -> NDArray[np.float64]:
     ValueError
         If a channel is missing or not sampled at 100 Hz.
     """
-    raw = _read_edf(path, mne.io.read_raw_edf, include=FEATURE_NAMES)
-    missing = [name for name in FEATURE_NAMES if name not in raw.ch_names]
+    raw = _read_edf(path, mne.io.read_raw_edf, include=CHANNEL_NAMES)
+    missing = [name for name in CHANNEL_NAMES if name not in raw.ch_names]
     if missing:
         raise ValueError(f"{path} has no channel {missing[0]!r}; unpack the data set again.")
     if raw.info["sfreq"] != SAMPLING_RATE:
@@ -365,7 +365,7 @@ def read_signals(mne: Any, path: Path) -> NDArray[np.float64]:
             f"{path} is sampled at {raw.info['sfreq']:g} Hz instead of {SAMPLING_RATE:g} Hz; "
             "unpack the data set again."
         )
-    return raw.get_data(picks=FEATURE_NAMES, verbose="ERROR").T
+    return raw.get_data(picks=CHANNEL_NAMES, verbose="ERROR").T
 
 
 def read_hypnogram(mne: Any, path: Path) -> Hypnogram:

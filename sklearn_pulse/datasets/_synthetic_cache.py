@@ -61,7 +61,7 @@ class TrialStore:
 
     def __getitem__(self, key: Key) -> NDArray[np.float32]:
         """Read a set of trials."""
-        shape = (N_TRIALS, N_TIMESTEPS, len(self._system.feature_names))
+        shape = (N_TRIALS, N_TIMESTEPS, len(self._system.channel_names))
         return np.array(map_array(self.path(key), np.float32, shape))
 
     def __setitem__(self, key: Key, trials: NDArray[np.float32]) -> None:

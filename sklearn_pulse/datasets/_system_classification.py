@@ -30,7 +30,7 @@ _DESCR = """\
 
 :Source: simulated; dy = speed * f(y) dt + diffusion o dB
 :Recordings: {n_recordings}, 20 trials per class, of 10,000 time steps ({t_end:g} units of time)
-:Channels: {n_dims}; {features}
+:Channels: {n_dims}; {channels}
 :Sampling rate: {rate:.1f} steps per unit of time
 :Windows: {n_windows} of 100 time steps without overlap
 :Classes: {n_classes}; {classes}
@@ -152,7 +152,7 @@ def make_system_classification(
             Name of the bifurcation parameter.
         parameter_values : ndarray of shape (n_classes,)
             Value of the bifurcation parameter in each class.
-        feature_names : list of str
+        channel_names : list of str
             Names of the channels.
         target_names : list of str
             Names of the classes.
@@ -230,7 +230,7 @@ def _as_task(
         recording_trial=np.tile(np.arange(N_TRIALS), len(classes)),
         parameter_name=facts.parameter,
         parameter_values=np.array(values),
-        feature_names=list(facts.feature_names),
+        channel_names=list(facts.channel_names),
         target_names=[f"{facts.parameter}={value:g}" for value in values],
         sampling_rate=sampling_rate(facts),
     )
@@ -247,8 +247,8 @@ def _describe(facts: System, noise: float, data: Bunch) -> str:
         line="-" * len(title),
         n_recordings=len(data.recordings),
         t_end=facts.t_end,
-        n_dims=len(data.feature_names),
-        features=", ".join(data.feature_names),
+        n_dims=len(data.channel_names),
+        channels=", ".join(data.channel_names),
         rate=data.sampling_rate,
         n_windows=f"{len(data.X):,}",
         n_classes=len(data.target_names),

@@ -40,7 +40,7 @@ class System:
         Divisor of the noise level that makes levels comparable across systems.
     t_end : float
         End of the published time interval, which begins at 0.
-    feature_names : tuple of str
+    channel_names : tuple of str
         Names of the components of y.
     """
 
@@ -51,7 +51,7 @@ class System:
     speed: tuple[float, float]
     noise_divisor: float
     t_end: float
-    feature_names: tuple[str, ...]
+    channel_names: tuple[str, ...]
 
     def speeds(self, values: Sequence[float]) -> NDArray[np.float64]:
         """Return the time scale at each parameter value; beyond the sweep, that of its end."""
@@ -77,7 +77,7 @@ def _system(**facts: Any) -> Callable[[Field], Field]:
     speed=(16.0, 8.0),
     noise_divisor=1.0,
     t_end=12.0,
-    feature_names=("x", "y", "z"),
+    channel_names=("x", "y", "z"),
 )
 def lorenz(state: Any, rho: Any) -> tuple[Any, ...]:
     """Convection rolls: a butterfly of two lobes (Lorenz, 1963)."""
@@ -91,7 +91,7 @@ def lorenz(state: Any, rho: Any) -> tuple[Any, ...]:
     speed=(128.0, 128.0),
     noise_divisor=8.0,
     t_end=20.0,
-    feature_names=("x", "y", "z"),
+    channel_names=("x", "y", "z"),
 )
 def thomas(state: Any, b: Any) -> tuple[Any, ...]:
     """Cyclically symmetric labyrinth; b is the friction (Thomas, 1999)."""
@@ -105,7 +105,7 @@ def thomas(state: Any, b: Any) -> tuple[Any, ...]:
     speed=(32.0, 32.0),
     noise_divisor=5.0,
     t_end=40.0,
-    feature_names=("potential", "recovery", "adaptation"),
+    channel_names=("potential", "recovery", "adaptation"),
 )
 def hindmarsh_rose(state: Any, current: Any) -> tuple[Any, ...]:
     """Bursting neuron under an external current (Hindmarsh and Rose, 1984)."""
@@ -123,7 +123,7 @@ def hindmarsh_rose(state: Any, current: Any) -> tuple[Any, ...]:
     speed=(32.0, 32.0),
     noise_divisor=5.0,
     t_end=40.0,
-    feature_names=("potential", "recovery"),
+    channel_names=("potential", "recovery"),
 )
 def fitzhugh_nagumo(state: Any, current: Any) -> tuple[Any, ...]:
     """Spiking neuron of two variables (FitzHugh, 1961); not in the paper."""

@@ -195,7 +195,7 @@ def fetch_wesad(
             Subject of each recording.
         downsample : int
             Value of the parameter.
-        feature_names : list of str
+        channel_names : list of str
             Name of the channel.
         target_names : list of str
             Names of the 4 classes.
@@ -256,7 +256,7 @@ def fetch_wesad(
         recording_split=recording_split,
         recording_subject=names,
         downsample=downsample,
-        feature_names=["bvp"],
+        channel_names=["bvp"],
         target_names=list(TARGET_NAMES),
         sampling_rate=float(SAMPLING_RATE),
         DESCR=_DESCR,

@@ -119,7 +119,7 @@ def test_groups(folder):
 
 def test_bunch_is_complete(folder):
     _, segments, data = folder
-    assert data.feature_names == ["eeg"] and data.target_names == ["seizure", "other"]
+    assert data.channel_names == ["eeg"] and data.target_names == ["seizure", "other"]
     assert data.sampling_rate == 173.61
     assert len(data.recordings) == 500
     for name, recording in zip(segments, data.recordings, strict=True):

@@ -151,7 +151,7 @@ def test_initial_states_are_those_torch_draws_after_its_seed():
 def test_shape_type_and_seed(name):
     make = MAKERS[name]
     X = make(**SHORT, noise=2.0)
-    n_dims = len(SYSTEMS[name].feature_names)
+    n_dims = len(SYSTEMS[name].channel_names)
     assert X.shape == (4, 60, n_dims) and X.dtype == np.float32 and X.flags.c_contiguous
     assert np.isfinite(X).all()
     np.testing.assert_array_equal(X, make(**SHORT, noise=2.0))
@@ -266,7 +266,7 @@ def test_task_is_the_published_one(task):
     np.testing.assert_array_equal(task.parameter_values, values)
     assert task.parameter_name == "rho"
     assert task.target_names == [f"rho={v:g}" for v in values]
-    assert task.feature_names == ["x", "y", "z"]
+    assert task.channel_names == ["x", "y", "z"]
     assert task.X.shape == (10_000, 100, 3) and task.X.dtype == np.float32
     parts = ("train", "val", "test")
     assert [int((task.split == part).sum()) for part in parts] == [7000, 1500, 1500]

@@ -71,7 +71,7 @@ def test_archive_files(folder, split, files):
 def test_bunch_is_complete(folder):
     data = fetch_gesture(folder[0], n_timesteps=206)
     assert data.X.shape == (25, 206, 3)
-    assert data.feature_names == ["acc_x", "acc_y", "acc_z"] and len(data.target_names) == 8
+    assert data.channel_names == ["acc_x", "acc_y", "acc_z"] and len(data.target_names) == 8
     assert data.sampling_rate == 100.0 and data.recording_subject is None
     assert {recording.shape for recording in data.recordings} == {(315, 3)}
     np.testing.assert_array_equal(data.X, [recording[:206] for recording in data.recordings])

@@ -165,7 +165,7 @@ def test_bunch_is_complete(folder):
     data = folder[-1]
     assert data.X.dtype == np.float32 and data.X.shape[1:] == (128, 6)
     assert data.y.dtype.kind == "i"
-    assert data.feature_names == ["acc_x", "acc_y", "acc_z", "gyro_x", "gyro_y", "gyro_z"]
+    assert data.channel_names == ["acc_x", "acc_y", "acc_z", "gyro_x", "gyro_y", "gyro_z"]
     assert len(data.target_names) == 6 and data.target_names[5] == "laying"
     assert data.sampling_rate == 50.0
     assert data.recording_split.tolist() == ["train", "train", "train", "val", "test"]

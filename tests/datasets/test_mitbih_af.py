@@ -321,7 +321,7 @@ def test_bad_parameters(tmp_path, parameters):
 def test_bunch_is_complete(folder):
     data = folder[-1]
     assert data.X.dtype == np.float32 and data.X.shape[1:] == (500, 2)
-    assert data.target_names == ["AFIB", "N"] and len(data.feature_names) == 2
+    assert data.target_names == ["AFIB", "N"] and len(data.channel_names) == 2
     assert data.groups.tolist() == data.recording_name[data.recording].tolist()
     assert data.sampling_rate == 250.0
     for word in ("Moody", "Open Data Commons", "record_order", "split by person"):

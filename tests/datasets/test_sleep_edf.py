@@ -287,7 +287,7 @@ def test_gaps_stay_in_the_recordings(tmp_path):
 
 def test_bunch_is_complete(folder):
     data = folder[-1]
-    assert data.feature_names == ["EEG Fpz-Cz", "EEG Pz-Oz"]
+    assert data.channel_names == ["EEG Fpz-Cz", "EEG Pz-Oz"]
     assert data.sampling_rate == 100.0
     for word in ("Kemp", "REM sleep is left out", "not new people", "Open Data Commons"):
         assert word in data.DESCR

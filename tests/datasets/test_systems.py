@@ -56,7 +56,7 @@ def test_field_is_the_equation(name):
     rng = np.random.default_rng(0)
     system = SYSTEMS[name]
     for value in (*system.sweep, 0.0, -1.5):
-        state = rng.normal(scale=3, size=len(system.feature_names)).tolist()
+        state = rng.normal(scale=3, size=len(system.channel_names)).tolist()
         np.testing.assert_allclose(field(name, state, value), LITERAL[name](state, value), 1e-12)
 
 
@@ -64,7 +64,7 @@ def test_field_is_the_equation(name):
 def test_field_of_columns_is_the_field_of_each(name):
     system = SYSTEMS[name]
     rng = np.random.default_rng(1)
-    states = rng.normal(size=(len(system.feature_names), 10))
+    states = rng.normal(size=(len(system.channel_names), 10))
     fields = torch.stack(system.field(torch.tensor(states), torch.tensor(system.sweep))).numpy()
     for k, value in enumerate(system.sweep):
         np.testing.assert_allclose(
@@ -111,7 +111,7 @@ def test_one_function_is_all_a_new_system_takes(monkeypatch):
         speed=(60.0, 60.0),
         noise_divisor=1.0,
         t_end=2.0,
-        feature_names=("x", "y", "z"),
+        channel_names=("x", "y", "z"),
     )
     def roessler(state, c):
         """One folded band."""

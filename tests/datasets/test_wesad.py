@@ -343,7 +343,7 @@ def test_bunch_is_complete(made):
     assert data.X.dtype == np.float32 and data.X.shape[1:] == (960, 1)
     assert data.y.dtype.kind == "i" and set(data.y.tolist()) <= {0, 1, 2, 3}
     assert data.sampling_rate == 64.0 and data.downsample == 4
-    assert data.feature_names == ["bvp"]
+    assert data.channel_names == ["bvp"]
     assert data.target_names == ["baseline", "stress", "amusement", "meditation"]
     parts = dict(zip(data.recording_subject.tolist(), data.recording_split.tolist(), strict=True))
     assert parts == _wesad.SPLIT
