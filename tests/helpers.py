@@ -1,9 +1,11 @@
 """Small estimators and data that many tests share."""
 
+import copy
 import inspect
 
 import numpy as np
 from sklearn.utils.estimator_checks import parametrize_with_checks
+from skorch.callbacks import Callback
 
 SMALL_ENCODER = {"embedding_dim": 8, "encoder_hidden_dim": 8, "encoder_depth": 3}
 SMALL_PULSE = SMALL_ENCODER | {
@@ -45,6 +47,29 @@ def make_windows(n=20, n_timesteps=16, n_channels=2, seed=0):
     time = np.arange(n_timesteps)[None, :, None]
     X = np.sin((0.3 + 0.6 * y[:, None, None]) * time + phase)
     return (X + 0.1 * rng.normal(size=X.shape)).astype(np.float32), y
+
+
+class BatchSpy(Callback):
+    """Keep the module as it was before training, and every training batch."""
+
+    def on_train_begin(self, net, **kwargs):
+        self.before_ = copy.deepcopy(net.module_)
+        self.batches_ = []
+
+    def on_batch_begin(self, net, batch, training, **kwargs):
+        if training:
+            self.batches_.append({name: tensor.clone() for name, tensor in batch.items()})
+
+    @property
+    def windows(self):
+        """The bytes of every window that was trained on."""
+        return {window.tobytes() for batch in self.batches_ for window in batch["x"].numpy()}
+
+
+def spy_of(estimator):
+    """Return the spy among the callbacks of a fitted estimator."""
+    (spy,) = [cb for _, cb in estimator.net_.callbacks_ if isinstance(cb, BatchSpy)]
+    return spy
 
 
 def sklearn_suite(estimators):

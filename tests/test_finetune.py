@@ -34,7 +34,7 @@ from sklearn_pulse.datasets import fetch_gesture, fetch_har
 from sklearn_pulse.evaluation import LabeledSubsetClassifier, make_linear_probe
 from sklearn_pulse.networks import SystemEncoder
 from sklearn_pulse.objectives import Classification, Objective, Source
-from tests.helpers import SMALL_ENCODER, make_windows, sklearn_suite
+from tests.helpers import SMALL_ENCODER, BatchSpy, make_windows, sklearn_suite, spy_of
 from tests.helpers import SMALL_PULSE as SMALL
 from tests.kills import killed
 
@@ -178,22 +178,6 @@ def test_sklearn_suite_at_defaults(estimator, check):
 # --- the published update, literally ---
 
 
-class Spy(Callback):
-    """Keep the weights before training, and every batch."""
-
-    def on_train_begin(self, net, **kwargs):
-        self.before_ = state(net.module_)
-        self.batches_ = []
-
-    def on_batch_begin(self, net, batch, training, **kwargs):
-        if training:
-            self.batches_.append({name: tensor.clone() for name, tensor in batch.items()})
-
-
-def spy_of(classifier):
-    return next(callback for _, callback in classifier.net_.callbacks_ if isinstance(callback, Spy))
-
-
 @pytest.mark.parametrize("head_hidden_dim", [5, None])
 def test_the_published_update(pulse, windows, head_hidden_dim):
     """Adam with the penalty in the gradient, and a learning rate that falls a little each batch."""
@@ -204,16 +188,17 @@ def test_the_published_update(pulse, windows, head_hidden_dim):
         lr=lr,
         lr_decay=decay,
         weight_decay=penalty,
-        callbacks=[Spy()],
+        callbacks=[BatchSpy()],
     ).fit(*windows)
     spy = spy_of(classifier)
+    before = spy.before_.state_dict()
     assert [len(batch["x"]) for batch in spy.batches_] == [8, 8, 4] * 2
 
     encoder = copy.deepcopy(pulse.encoder_)
-    start = {name: spy.before_[f"source.encoder.{name}"] for name in encoder.state_dict()}
+    start = {name: before[f"source.encoder.{name}"] for name in encoder.state_dict()}
     assert same(start, encoder.state_dict())
     weights = {f"source.encoder.{name}": p for name, p in encoder.named_parameters()}
-    for name, tensor in spy.before_.items():
+    for name, tensor in before.items():
         if name.startswith(("in_head", "head")):
             weights[name] = tensor.clone().requires_grad_()
     first, second = (dict.fromkeys(weights, 0.0) for _ in range(2))
@@ -239,7 +224,7 @@ def test_the_published_update(pulse, windows, head_hidden_dim):
     after = classifier.net_.module_.state_dict()
     for name, weight in weights.items():
         torch.testing.assert_close(after[name], weight.detach(), rtol=1e-3, atol=2e-5)
-        assert not torch.allclose(after[name], spy.before_[name], atol=1e-3)
+        assert not torch.allclose(after[name], before[name], atol=1e-3)
 
 
 def test_defaults_are_published():
@@ -357,8 +342,8 @@ def test_encoder_parameters_belong_to_a_new_encoder(pulse, windows):
 
 def test_from_scratch_starts_where_the_untrained_encoder_is(windows):
     control = RandomEncoderTransformer(**SMALL_ENCODER, random_state=0).fit(windows[0])
-    classifier = scratch(callbacks=[Spy()]).fit(*windows)
-    before = spy_of(classifier).before_
+    classifier = scratch(callbacks=[BatchSpy()]).fit(*windows)
+    before = spy_of(classifier).before_.state_dict()
     for name, tensor in control.encoder_.state_dict().items():
         assert torch.equal(before[f"source.encoder.{name}"], tensor)
     assert not same(control.encoder_.state_dict(), classifier.encoder_.state_dict())
@@ -385,9 +370,9 @@ def test_one_call_transfers(source, target):
 
 def test_a_fine_tuned_encoder_can_be_fine_tuned_again(fitted, windows):
     X, y = make_windows(n_channels=2)
-    again = tuned(fitted, callbacks=[Spy()]).fit(X, y)
+    again = tuned(fitted, callbacks=[BatchSpy()]).fit(X, y)
     first = {f"source.{name}": tensor for name, tensor in state(fitted.net_.module_).items()}
-    assert same(first, spy_of(again).before_)
+    assert same(first, spy_of(again).before_.state_dict())
     assert again.transform(X).shape == (20, 8)
 
 
@@ -431,13 +416,13 @@ def test_another_method_keeps_its_own_encoding_and_its_limits():
     X, y = make_windows(17)
     encoder = NoisyTransformer(**SMALL).fit(X)
     assert issubclass(NoisyTransformer, BaseSSLTransformer)
-    first, second = (tuned(encoder, callbacks=[Spy()]).fit(X, y) for _ in range(2))
+    first, second = (tuned(encoder, callbacks=[BatchSpy()]).fit(X, y) for _ in range(2))
     np.testing.assert_array_equal(first.predict_proba(X), second.predict_proba(X))
     other = tuned(encoder, random_state=1).fit(X, y)
     assert first.history_[0]["train_loss"] != other.history_[0]["train_loss"]
     # Seventeen in batches of eight: none of one, which batch normalisation could not take.
     assert [len(batch["x"]) for batch in spy_of(first).batches_] == [8, 9] * 2
-    before, after = spy_of(first).before_, first.net_.module_.state_dict()
+    before, after = spy_of(first).before_.state_dict(), first.net_.module_.state_dict()
     for name, changes in (("encoder", True), ("fixed", False), ("unused", False)):
         key = f"source.{name}.weight"
         assert torch.equal(before[key], after[key]) != changes
@@ -454,8 +439,8 @@ def test_another_method_keeps_its_own_encoding_and_its_limits():
 
 
 def test_a_frozen_encoder_stays_while_the_rest_trains(pulse, windows):
-    classifier = tuned(pulse, freeze_epochs=2, callbacks=[Spy()]).fit(*windows)
-    before, after = spy_of(classifier).before_, classifier.net_.module_.state_dict()
+    classifier = tuned(pulse, freeze_epochs=2, callbacks=[BatchSpy()]).fit(*windows)
+    before, after = spy_of(classifier).before_.state_dict(), classifier.net_.module_.state_dict()
     for name, tensor in before.items():
         assert torch.equal(tensor, after[name]) == name.startswith("source"), name
     thawed = tuned(pulse, freeze_epochs=1).fit(*windows)
@@ -485,8 +470,8 @@ def test_what_a_callback_froze_in_pretraining_is_fine_tuned(windows, tmp_path):
 
 
 def test_a_callback_freezes_the_encoder(pulse, windows):
-    classifier = tuned(pulse, callbacks=[Freezer("source.*"), Spy()]).fit(*windows)
-    before, after = spy_of(classifier).before_, classifier.net_.module_.state_dict()
+    classifier = tuned(pulse, callbacks=[Freezer("source.*"), BatchSpy()]).fit(*windows)
+    before, after = spy_of(classifier).before_.state_dict(), classifier.net_.module_.state_dict()
     for name, tensor in before.items():
         assert torch.equal(tensor, after[name]) == name.startswith("source"), name
 
@@ -541,8 +526,8 @@ def test_early_stopping(pulse, windows):
 
 def test_validation_loss_is_the_cross_entropy_of_the_validation_part(pulse, windows):
     X, y = windows
-    classifier = tuned(pulse, max_epochs=3, validation_fraction=0.3, callbacks=[Spy()]).fit(X, y)
-    seen = {batch.tobytes() for b in spy_of(classifier).batches_ for batch in b["x"].numpy()}
+    classifier = tuned(pulse, max_epochs=3, validation_fraction=0.3, callbacks=[BatchSpy()])
+    seen = spy_of(classifier.fit(X, y)).windows
     held_out = np.array([window.tobytes() not in seen for window in X])
     assert held_out.sum() == 6
     assert np.bincount(y[held_out]).tolist() == [3, 3]  # every class alike
@@ -554,8 +539,8 @@ def test_validation_loss_is_the_cross_entropy_of_the_validation_part(pulse, wind
 def test_groups_are_never_in_both_parts(pulse, windows):
     X, y = windows
     groups = np.arange(20) // 2
-    classifier = tuned(pulse, validation_fraction=0.3, callbacks=[Spy()]).fit(X, y, groups=groups)
-    seen = {batch.tobytes() for b in spy_of(classifier).batches_ for batch in b["x"].numpy()}
+    classifier = tuned(pulse, validation_fraction=0.3, callbacks=[BatchSpy()])
+    seen = spy_of(classifier.fit(X, y, groups=groups)).windows
     trained = np.array([window.tobytes() in seen for window in X])
     assert trained.sum() == 14
     assert not set(groups[trained]) & set(groups[~trained])
@@ -688,7 +673,7 @@ def test_equal_windows_with_other_labels_or_masks_stay_apart(windows):
     X, y = np.repeat(windows[0][:1], 6, axis=0), np.array([0, 1, 0, 1, 0, 0])
     X[4, 3] = 0
     X[5, 3] = np.nan
-    classifier = scratch(callbacks=[Spy()]).fit(X, y)
+    classifier = scratch(callbacks=[BatchSpy()]).fit(X, y)
     batch = spy_of(classifier).batches_[0]
     assert sorted(batch["weight"].tolist()) == pytest.approx([2 / 3, 2 / 3, 4 / 3, 4 / 3])
     assert batch["observed"].sum() == 4 * 16 - 1

@@ -12,11 +12,17 @@ from sklearn.metrics import r2_score
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
-from skorch.callbacks import Callback
 
 from sklearn_pulse import FineTuneRegressor, PulseTransformer
 from sklearn_pulse.objectives import Regression
-from tests.helpers import SMALL_ENCODER, SMALL_PULSE, make_windows, sklearn_suite
+from tests.helpers import (
+    SMALL_ENCODER,
+    SMALL_PULSE,
+    BatchSpy,
+    make_windows,
+    sklearn_suite,
+    spy_of,
+)
 from tests.kills import killed
 
 TINY = {"max_epochs": 2, "batch_size": 8, "lr": 1e-2, "num_threads": 1, "random_state": 0}
@@ -169,19 +175,10 @@ def test_targets_of_every_kind(pulse):
 # --- which part, which epoch ---
 
 
-class Spy(Callback):
-    def on_train_begin(self, net, **kwargs):
-        self.seen_ = set()
-
-    def on_batch_begin(self, net, batch, training, **kwargs):
-        if training:
-            self.seen_ |= {window.tobytes() for window in batch["x"].numpy()}
-
-
 def held_out(regressor, groups=None):
     """Which windows a fit has not trained on."""
-    regressor.set_params(callbacks=[Spy()]).fit(X, Y, groups=groups)
-    seen = dict(regressor.net_.callbacks_)["Spy"].seen_
+    regressor.set_params(callbacks=[BatchSpy()]).fit(X, Y, groups=groups)
+    seen = spy_of(regressor).windows
     return np.array([window.tobytes() not in seen for window in X])
 
 

@@ -14,7 +14,7 @@ from sklearn_pulse.baselines import RandomEncoderTransformer, SimMTMTransformer
 from sklearn_pulse.baselines._simmtm import MaskedNeighbors
 from sklearn_pulse.networks import ConvEncoder
 from sklearn_pulse.sampling import geometric_mask
-from tests.helpers import SMALL, make_windows
+from tests.helpers import SMALL, BatchSpy, make_windows, spy_of
 from tests.kills import killed
 from tests.networks.test_conv_encoder import literal_encoder
 
@@ -412,26 +412,14 @@ def test_a_killed_run_resumes(tmp_path, monkeypatch, schedule):
 # --- the training ---
 
 
-class Spy(Callback):
-    """Keep the objective as it was before training, and every batch."""
-
-    def on_train_begin(self, net, **kwargs):
-        self.before_ = copy.deepcopy(net.module_)
-        self.batches_ = []
-
-    def on_batch_begin(self, net, batch, training, **kwargs):
-        if training:
-            self.batches_.append(batch["x"].clone())
-
-
 @pytest.mark.parametrize("reconstruct", ["originals", "inputs"])
 def test_twenty_updates_are_those_of_an_independent_step(reconstruct):
     """AdamW along one cycle, gradients clipped, on the literal loss of plain layers."""
     params = {"lr": 1e-3, "weight_decay": 1e-2, "gradient_clip_value": 0.01, "dropout": 0.0}
-    params |= {"max_epochs": 4, "batch_size": 4, "validation_fraction": 0, "callbacks": [Spy()]}
-    fitted = simmtm(reconstruct=reconstruct, **params).fit(X)
-    (spy,) = [cb for _, cb in fitted.net_.callbacks_ if isinstance(cb, Spy)]
-    assert [len(x) for x in spy.batches_] == [4] * 20
+    params |= {"max_epochs": 4, "batch_size": 4, "validation_fraction": 0}
+    fitted = simmtm(reconstruct=reconstruct, callbacks=[BatchSpy()], **params).fit(X)
+    spy = spy_of(fitted)
+    assert [len(batch["x"]) for batch in spy.batches_] == [4] * 20
     mine, start = spy.before_.train(), spy.before_.state_dict()
     start = {name: tensor.clone() for name, tensor in start.items()}
     encoder = literal_encoder(mine.encoder)
@@ -440,7 +428,7 @@ def test_twenty_updates_are_those_of_an_independent_step(reconstruct):
     weights += [p for module in others for p in module.parameters()]
     optimizer = torch.optim.AdamW(weights, lr=1e-3, weight_decay=1e-2)
     schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, max_lr=1e-3, total_steps=20)
-    for x in spy.batches_:
+    for x in (batch["x"] for batch in spy.batches_):
         optimizer.zero_grad()
         literal_loss(mine, x, mine.draw_masks(x), reconstruct, "cnn", encoder).backward()
         for p in weights:
@@ -466,13 +454,13 @@ def test_windows_to_validate_on_leave_the_statistics():
 
 
 def test_what_does_not_fill_a_batch_is_left_out():
-    fitted = simmtm(batch_size=6, validation_fraction=0, callbacks=[Spy()]).fit(X)
-    (spy,) = [cb for _, cb in fitted.net_.callbacks_ if isinstance(cb, Spy)]
-    assert [len(x) for x in spy.batches_] == [6, 6, 6] * 2
+    fitted = simmtm(batch_size=6, validation_fraction=0, callbacks=[BatchSpy()]).fit(X)
+    spy = spy_of(fitted)
+    assert [len(batch["x"]) for batch in spy.batches_] == [6, 6, 6] * 2
     assert dict(fitted.net_.callbacks_)["lr_scheduler"].lr_scheduler_.total_steps == 6
-    few = simmtm(batch_size=64, validation_fraction=0, callbacks=[Spy()], max_epochs=1).fit(X)
-    (spy,) = [cb for _, cb in few.net_.callbacks_ if isinstance(cb, Spy)]
-    assert [len(x) for x in spy.batches_] == [20]
+    few = simmtm(batch_size=64, validation_fraction=0, callbacks=[BatchSpy()], max_epochs=1).fit(X)
+    spy = spy_of(few)
+    assert [len(batch["x"]) for batch in spy.batches_] == [20]
 
 
 # --- presets ---

@@ -10,7 +10,7 @@ from torch.optim.lr_scheduler import OneCycleLR
 
 from sklearn_pulse import presets
 from sklearn_pulse.baselines import SupervisedClassifier
-from tests.helpers import SMALL_ENCODER, make_windows, sklearn_suite
+from tests.helpers import SMALL_ENCODER, BatchSpy, make_windows, sklearn_suite, spy_of
 from tests.kills import killed
 
 TINY = {"max_epochs": 2, "batch_size": 8, "lr": 1e-2, "num_threads": 1, "random_state": 0}
@@ -46,22 +46,6 @@ def test_sklearn_suite_at_default_widths(estimator, check):
 # --- the published update, literally ---
 
 
-class Spy(Callback):
-    """Keep the weights before training, and every batch."""
-
-    def on_train_begin(self, net, **kwargs):
-        self.before_ = copy.deepcopy(net.module_)
-        self.batches_ = []
-
-    def on_batch_begin(self, net, batch, training, **kwargs):
-        if training:
-            self.batches_.append({name: tensor.clone() for name, tensor in batch.items()})
-
-
-def spy_of(classifier):
-    return next(callback for _, callback in classifier.net_.callbacks_ if isinstance(callback, Spy))
-
-
 @pytest.mark.parametrize("train_head", [True, False])
 def test_the_published_update(train_head):
     """AdamW along one cycle; the published optimiser does not hold the head."""
@@ -70,7 +54,7 @@ def test_the_published_update(train_head):
         max_epochs=7,
         weight_decay=1e-2,
         validation_fraction=0,
-        callbacks=[Spy()],
+        callbacks=[BatchSpy()],
     ).fit(X, Y)
     spy = spy_of(classifier)
     assert [len(batch["x"]) for batch in spy.batches_] == [8, 8, 4] * 7
@@ -123,7 +107,7 @@ def test_probabilities_are_the_softmax_of_the_head():
 
 def parts(classifier, X, y, **fit):
     """Fit, and return the numbers of the windows trained on."""
-    spy = spy_of(classifier.set_params(callbacks=[Spy()], max_epochs=1).fit(X, y, **fit))
+    spy = spy_of(classifier.set_params(callbacks=[BatchSpy()], max_epochs=1).fit(X, y, **fit))
     rows = torch.cat([batch["x"] for batch in spy.batches_]).numpy()
     return np.sort([np.flatnonzero((X == row).all((1, 2)))[0] for row in rows])
 
