@@ -156,15 +156,34 @@ class AugmentationContrast(ContrastiveObjective):
             data_std = _standard_deviation(x, observed)
         positive = self.scale(positive, generator)
         positive = self.jitter(positive, generator, unit=data_std)
-        return self._contrast(x, observed, positive, positive_observed)
+        return self.contrast(x, observed, positive, positive_observed)
 
-    def _contrast(
+    def contrast(
         self,
         x: Tensor,
         observed: Tensor | None,
         positive: Tensor,
         positive_observed: Tensor | None,
     ) -> Tensor:
+        """Return the loss of windows whose positives are given.
+
+        Parameters
+        ----------
+        x : Tensor of shape (batch, n_timesteps, n_channels)
+            Anchors.
+        observed : Tensor of bool, of shape (batch, n_timesteps), or None
+            True where a step of an anchor was observed; None means that every step was observed.
+        positive : Tensor of shape (batch, n_timesteps, n_channels)
+            Augmented version of each anchor.
+        positive_observed : Tensor of bool, of shape (batch, n_timesteps), or None
+            True where a step of a positive was observed; None means that every step was observed.
+
+        Returns
+        -------
+        Tensor, scalar
+            Mean over anchors of the cross-entropy of finding the positive among all other windows,
+            anchors and positives alike.
+        """
         if observed is not None or positive_observed is not None:
             everything = torch.ones_like(x[..., 0], dtype=torch.bool)
             observed = torch.cat(

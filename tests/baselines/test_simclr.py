@@ -46,7 +46,7 @@ def test_loss_literally(temperature, batch):
     simclr = objective(temperature=temperature).double()
     x = torch.randn(batch, 16, 2, dtype=torch.float64)
     positive = torch.randn_like(x)
-    loss = simclr._contrast(x, None, positive, None)
+    loss = simclr.contrast(x, None, positive, None)
     z, z_positive = simclr.encode(x), simclr.encode(positive)
     total = 0.0
     for i in range(batch):
@@ -89,14 +89,14 @@ def test_gradient_is_finite_and_agrees_with_differences(temperature):
     simclr = objective(temperature=temperature).double()
     x, positive = torch.randn(2, 4, 8, 2, dtype=torch.float64)
     weight = simclr.encoder.input.weight
-    (gradient,) = torch.autograd.grad(simclr._contrast(x, None, positive, None), weight)
+    (gradient,) = torch.autograd.grad(simclr.contrast(x, None, positive, None), weight)
     assert gradient.isfinite().all()
     if temperature == 1.0:  # info_nce computes in float32, so differences are coarse
         step, losses = 1e-2, []
         with torch.no_grad():
             for sign in (1, -1):
                 weight[0, 0] += sign * step
-                losses.append(simclr._contrast(x, None, positive, None).item())
+                losses.append(simclr.contrast(x, None, positive, None).item())
                 weight[0, 0] -= sign * step
         slope = (losses[0] - losses[1]) / (2 * step)
         assert gradient[0, 0].item() == pytest.approx(slope, rel=0.05, abs=1e-4)
@@ -106,7 +106,7 @@ def test_one_direction_only():
     """Anchors look for positives; positives look for nobody."""
     simclr = objective(temperature=0.1)
     x, positive = torch.randn(2, 4, 16, 2)
-    assert simclr._contrast(x, None, positive, None) != simclr._contrast(positive, None, x, None)
+    assert simclr.contrast(x, None, positive, None) != simclr.contrast(positive, None, x, None)
 
 
 class KeepInitialWeights(Callback):
@@ -115,13 +115,13 @@ class KeepInitialWeights(Callback):
 
 
 def test_twenty_updates_agree_with_a_plain_training(monkeypatch):
-    seen, contrast = [], AugmentationContrast._contrast
+    seen, contrast = [], AugmentationContrast.contrast
 
     def spy(self, x, observed, positive, positive_observed):
         seen.append((x.clone(), positive.clone()))
         return contrast(self, x, observed, positive, positive_observed)
 
-    monkeypatch.setattr(AugmentationContrast, "_contrast", spy)
+    monkeypatch.setattr(AugmentationContrast, "contrast", spy)
     keep = KeepInitialWeights()
     params = {"max_epochs": 5, "validation_fraction": 0.0, "select": "last", "temperature": 0.2}
     simclr = SimCLRTransformer(**SIMCLR | params, callbacks=[keep]).fit(make_windows(32)[0])
@@ -166,7 +166,7 @@ def positives_of(simclr, **batch):
         seen.anchor, seen.positive, seen.observed = x, positive, positive_observed
         return x.sum() * 0.0
 
-    simclr._contrast = spy
+    simclr.contrast = spy
     simclr(**batch)
     return seen
 
