@@ -185,9 +185,17 @@ def check_frames(recordings: Iterable[Any], name: str) -> None:
     Raises
     ------
     ValueError
-        If the frames name their channels differently, a recording or a column holds times, or a
-        time index is irregular.
+        If the frames name their channels differently, a recording or a column holds times, a
+        time index is irregular, or an entry is itself a list of frames.
     """
+    recordings = list(recordings)
+    for i, bag in enumerate(recordings):
+        if isinstance(bag, list | tuple) and bag and is_table(bag[0]):
+            raise ValueError(
+                f"{name}[{i}] is a list of frames, whose names and times would go unread: pass bags"
+                " of windows as an array of shape (n_samples, n_windows, n_timesteps, n_channels),"
+                " for example by sklearn_pulse.windows.SlidingWindows on one frame per sample."
+            )
     tables = {i: x for i, x in enumerate(recordings) if is_table(x)}
     frames = {i: x for i, x in enumerate(recordings) if has_columns(x)}
     for i, recording in enumerate(recordings):

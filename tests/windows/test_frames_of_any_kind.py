@@ -165,6 +165,22 @@ def test_columns_of_segments_are_known_by_name(library, label):
     assert segment_windows(recordings, unnamed, 50).y.tolist() == label
 
 
+@pytest.mark.parametrize(
+    "fit",
+    [
+        StatisticsTransformer().fit,
+        WindowScaler().fit,
+        SlidingWindows(8).fit,
+        lambda X: sliding_windows(X, 8),
+    ],
+)
+def test_bags_of_frames_are_refused(fit):
+    """Their columns may stand in another order in each window."""
+    frame = pd.DataFrame(np.random.default_rng(0).normal(size=(32, 2)), columns=["a", "b"])
+    with pytest.raises(ValueError, match=r"X\[0\] is a list of frames|recordings\[0\] must have"):
+        fit([[frame, frame[["b", "a"]]], [frame, frame]])
+
+
 def test_segments_with_two_columns_of_a_name_are_refused():
     segments = pd.DataFrame([[0, 0, 50, 1, 2]])
     segments.columns = ["recording", "start", "end", "label", "label"]
