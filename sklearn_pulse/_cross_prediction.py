@@ -82,19 +82,20 @@ _HALF_COMPONENTS = 800  # largest number of principal components of half a windo
 _N_REPORTED = 20  # leading directions whose predictability is reported
 _QUANTILE_DEPTH = 3  # finer intervals tell less of other people
 # Share of the variance of the rhythm's features that the halves of windows predict, above which the
-# rhythm is taken. ECGs have at least 0.39; the other sources, and noise, at most 0.18. Neighbours
+# rhythm is taken. ECGs have at least 0.40; the other sources, and noise, at most 0.21. Neighbours
 # are not asked, since overlapping windows predict each other whatever they hold.
-_RHYTHM_LASTS = 0.25
+_RHYTHM_LASTS = 0.3
 
 
 @complete_docstring
 class CrossPredictionTransformer(BaseFeatureTransformer):
     """Features that predict another view of the same recording, in closed form.
 
-    Blocks of fixed features (statistics, autocorrelation, MiniRocket, MultiRocket, quantiles and
-    Hydra) are stacked and reduced to their principal components. A linear map keeps what predicts
-    the next window of the recording, or the other half of the window, and removes a share of what
-    stays constant through a recording. No network is trained, and no label is used.
+    Blocks of fixed features (statistics, autocorrelation, MiniRocket, MultiRocket, quantiles,
+    Hydra and, where it lasts, the rhythm of events) are stacked and reduced to their principal
+    components. A linear map keeps what predicts the next window of the recording, or the other
+    half of the window, and removes a share of what stays constant through a recording. No network
+    is trained, and no label is used.
 
     Parameters
     ----------
@@ -120,7 +121,7 @@ class CrossPredictionTransformer(BaseFeatureTransformer):
         Shares of the variance of the blocks: statistics, autocorrelation, MiniRocket, MultiRocket,
         quantiles on intervals, Hydra, and rhythm. A block of share 0, or without a share, is left
         out. "auto" takes ``(0.06, 0.03, 0.36, 0.15, 0.15, 0.25)``, and gives 0.15 of it to the
-        rhythm where the halves of windows predict more than 0.25 of the variance of its features.
+        rhythm where the halves of windows predict more than 0.3 of the variance of its features.
     rho : float, default=1.5e-4
         Ridge of the regressions, as a share of the total variance.
     device : str or torch.device, default="auto"
@@ -172,9 +173,9 @@ class CrossPredictionTransformer(BaseFeatureTransformer):
     Without two observed halves in any window, nothing predicts a window but the window itself: the
     embedding then holds the principal components, `n_pairs_` is 0, and a warning says so.
 
-    The scales and principal components come from at most 5,000 windows; the moments from one
-    pass over all windows, after one for the rhythm alone under ``block_weights="auto"``. Memory
-    does not grow with the number of windows.
+    The scales and principal components come from at most 5,000 windows, and so does the choice of
+    ``block_weights="auto"``; the moments come from one pass over all windows. Memory does not grow
+    with the number of windows.
 
     Examples
     --------
@@ -316,7 +317,7 @@ class CrossPredictionTransformer(BaseFeatureTransformer):
                     " recording of each window as groups and its time as start, or set"
                     " views='halves'."
                 )
-            self.block_weights_ = self._choose_weights(run, windows, index, recording)
+            self.block_weights_ = self._choose_weights(windows, index, recording)
             if self.views_ == "adjacent":
                 self._fit_adjacent(run, windows, index, paired_windows(recording, follows))
             else:
@@ -333,20 +334,18 @@ class CrossPredictionTransformer(BaseFeatureTransformer):
         return self
 
     def _choose_weights(
-        self,
-        run: Run,
-        windows: CheckedWindows,
-        index: NDArray[np.intp],
-        recording: NDArray[np.intp],
+        self, windows: CheckedWindows, index: NDArray[np.intp], recording: NDArray[np.intp]
     ) -> NDArray[np.float64]:
         """Return the shares of the blocks, with that of the rhythm if a fit shows that it lasts."""
         if not isinstance(self.block_weights, str):
             return all_weights(self.block_weights)
+        drawn = np.isin(index, _drawn(index, self._seed))  # so that no further pass is needed
+        index, recording = index[drawn], recording[drawn]
         halves = halves_with_steps(windows, index)
         if not halves.parts:
             return all_weights(USUAL_WEIGHTS)
         self.block_weights_ = all_weights(RHYTHM_ALONE)
-        self._fit_halves(run, windows, halves, index, recording)
+        self._fit_halves(in_turn, windows, halves, index, recording)
         lasts = self.predictability_["blocks"]["rhythm"] > _RHYTHM_LASTS
         return all_weights(RHYTHM_WEIGHTS if lasts else USUAL_WEIGHTS)
 
@@ -411,15 +410,15 @@ class CrossPredictionTransformer(BaseFeatureTransformer):
         sample = _drawn(index, self._seed)
         numbers = [int(self.n_components)] + [_HALF_COMPONENTS] * (len(parts) - 1)
         stacks = [self._new_stack(min(number, int(self.n_components))) for number in numbers]
-        rows = [stack.fit(part, sample) for stack, part in zip(stacks, parts, strict=True)]
+        usable = np.sort(index)
+        rows = [stack.fit(part, usable, sample) for stack, part in zip(stacks, parts, strict=True)]
         self._stack = stacks[0]
         if len(sample) == len(index):
             known = FeaturesOfSample(sample, rows, self._n_threads)
             yield from in_turn(function, [known], calls)
             return
         views = FeaturesOfViews(stacks, parts, self._n_threads)
-        name = "cross-prediction" if self.block_weights_[:-1].any() else "rhythm"
-        shown = progress_bar(name, len(index), "window")
+        shown = progress_bar("cross-prediction", len(index), "window")
         with shown if self.verbose else nullcontext(lambda n: None) as advance:
             pieces = pieces_of(len(index))
             # Dask and joblib are set back whatever happens.

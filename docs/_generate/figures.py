@@ -64,6 +64,11 @@ def choices() -> list[Choice]:
             ],
         ),
         Choice(
+            "Is it EEG, with few labelled people?",
+            "MultiRocket-Hydra (aeon), beside CrossPredictionTransformer",
+            [_compare("Bonn, 5 classes, 1 person", "MultiRocket-Hydra", "cross-prediction")],
+        ),
+        Choice(
             "Are most windows labelled?",
             "MiniRocketTransformer, MultiRocket-Hydra (aeon), CrossPredictionTransformer: compare",
             [

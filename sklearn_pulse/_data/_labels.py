@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from numbers import Real
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -281,7 +281,8 @@ def labeled_mask(
     TypeError
         If `y` is of NumPy's StringDType, unless `allow_missing`.
     ValueError
-        If `y` is None or has several columns, if a label is missing, or if the marker is NaN.
+        If `y` is None or has several columns, if a label is missing or the marker written as text,
+        or if the marker is NaN.
 
     Examples
     --------
@@ -315,6 +316,15 @@ def labeled_mask(
             f" knows an unlabelled row by unlabeled_label={unlabeled_label!r}: mark these rows by"
             f" {mark!r}" + (" and set unlabeled_label=-1." if unlabeled_label is None else ".")
         )
+    if values.dtype.kind == "U" and isinstance(unlabeled_label, Integral):
+        marked = values == str(unlabeled_label)
+        if marked.any():
+            raise ValueError(
+                f"y is text and holds '{unlabeled_label}' in {marked.sum()} of {len(values)} rows,"
+                f" which NumPy makes of {unlabeled_label} beside text: pass a list or an array of"
+                f" objects that holds the number, or set unlabeled_label='{unlabeled_label}' (None"
+                " if it is a class)."
+            )
     labeled = ~missing
     if unlabeled_label is not None:
         labeled[labeled] = values[labeled] != unlabeled_label

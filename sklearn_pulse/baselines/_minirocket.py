@@ -91,7 +91,7 @@ class MiniRocketTransformer(BaseFeatureTransformer):
         check_integer("num_kernels", self.num_kernels, 84)
         check_seed("random_state", self.random_state)
 
-    def _fit(self, windows: CheckedWindows) -> None:
+    def _fit(self, windows: CheckedWindows, usable: NDArray[np.intp]) -> None:
         univariate, multivariate = _import_minirocket()
         rocket = univariate if windows.n_channels == 1 else multivariate
         X = np.concatenate([self._complete(block) for _, block in windows.blocks()])

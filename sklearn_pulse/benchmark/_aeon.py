@@ -44,7 +44,7 @@ class _AeonTransformer(BaseFeatureTransformer):
         super()._check_params()
         check_seed("random_state", self.random_state)
 
-    def _fit(self, windows: CheckedWindows) -> None:
+    def _fit(self, windows: CheckedWindows, usable: NDArray[np.intp]) -> None:
         if windows.n_timesteps < self._shortest:
             raise ValueError(
                 f"X has windows of {windows.n_timesteps} time steps, but {type(self).__name__}"

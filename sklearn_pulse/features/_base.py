@@ -100,18 +100,20 @@ class BaseFeatureTransformer(
     def _fit_shape(self) -> None:
         """Derive what depends only on the number of time steps and channels."""
 
-    def _fit(self, windows: CheckedWindows) -> None:
-        """Learn from checked windows what the features depend on."""
+    def _fit(self, windows: CheckedWindows, usable: NDArray[np.intp]) -> None:
+        """Learn what the features depend on from the windows with an observed time step."""
         self._fit_shape()
 
-    def _fit_part(self, windows: CheckedWindows) -> BaseFeatureTransformer:
+    def _fit_part(
+        self, windows: CheckedWindows, usable: NDArray[np.intp]
+    ) -> BaseFeatureTransformer:
         """Fit on windows that another estimator, which this transformer is a part of, checked."""
         self._check_params()
         self.n_timesteps_in_ = windows.n_timesteps
         self.n_channels_in_ = self.n_features_in_ = windows.n_channels
         self._fitted_on_table = False
         note(self, Signals())
-        self._fit(windows)
+        self._fit(windows, usable)
         self._note_params()
         return self
 
@@ -198,8 +200,7 @@ class BaseFeatureTransformer(
         self._check_params()
         with unchanged_on_failure(self), overflow_is_found():
             windows = check_windows(self, X, reset=True)
-            windows.scan()
-            self._fit(windows)
+            self._fit(windows, np.flatnonzero(windows.scan()))
             self._note_params()
         return self
 

@@ -145,7 +145,7 @@ class HydraTransformer(BaseConvolutionTransformer):
         check_integer("num_groups", self.num_groups, 2)
         check_integer("kernels_per_group", self.kernels_per_group, 2)
 
-    def _fit(self, windows: CheckedWindows) -> None:
+    def _fit(self, windows: CheckedWindows, usable: NDArray[np.intp]) -> None:
         rng = check_random_state(self.random_state)
         n_kernels = int(self.kernels_per_group)
         groups = []

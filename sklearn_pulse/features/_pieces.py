@@ -93,8 +93,8 @@ class FeaturesOfViews:
     ----------
     stacks : sequence of FeatureStack
         Fitted stack of each view.
-    parts : sequence of CheckedWindows or PartOfWindows
-        The views.
+    parts : sequence of CheckedWindows and PartOfWindows
+        The views, the whole windows first.
     num_threads : int or None
         Number of threads to compute on.
     """
@@ -111,9 +111,11 @@ class FeaturesOfViews:
         """Yield the features of windows, chunk by chunk."""
         for first in range(0, len(index), CHUNK):
             rows = index[first : first + CHUNK]
+            whole = self.parts[0].take(rows)  # read once, and cut into its halves
             features = []
             for stack, part in zip(self.stacks, self.parts, strict=True):
-                features.append(stack.project(part.take(rows)))
+                block = part.cut(whole) if isinstance(part, PartOfWindows) else whole
+                features.append(stack.project(block))
                 check_features(features[-1], part, rows)
             yield tuple(part.astype(np.float64) for part in features)
 

@@ -140,11 +140,8 @@ class RandomConvolutionTransformer(BaseConvolutionTransformer):
         _check_poolings(self.poolings)
         check_boolean("difference", self.difference)
 
-    def _fit(self, windows: CheckedWindows) -> None:
+    def _fit(self, windows: CheckedWindows, usable: NDArray[np.intp]) -> None:
         rng = check_random_state(self.random_state)
-        usable = np.arange(len(windows))
-        if windows.is_bag:  # elsewhere every window has an observed step
-            usable = usable[windows.observed_windows()]
         n_per_kernel = int(self.num_kernels) // N_KERNELS
         self._poolings = tuple(self.poolings)
         with threads(self.num_threads):

@@ -36,7 +36,6 @@ class PartOfWindows:
     def __init__(self, windows: CheckedWindows, first: int, last: int) -> None:
         self.windows, self.first, self.last = windows, first, last
         self.n_timesteps, self.n_channels = last - first, windows.n_channels
-        self.is_bag = True  # a part may have no observed step
 
     def __len__(self) -> int:
         return len(self.windows)
@@ -50,16 +49,6 @@ class PartOfWindows:
         part = slice(self.first, self.last)
         observed = None if block.observed is None else np.ascontiguousarray(block.observed[:, part])
         return Block(np.ascontiguousarray(block.x[:, part]), observed)
-
-    def observed_windows(self) -> NDArray[np.bool_]:
-        """Find the windows whose part has an observed step."""
-        observed = np.ones(len(self), dtype=bool)
-        for first in range(0, len(self), CHUNK):
-            index = np.arange(first, min(first + CHUNK, len(self)))
-            block = self.take(index)
-            if block.observed is not None:
-                observed[index] = block.observed.any(1)
-        return observed
 
 
 class Halves(NamedTuple):
@@ -83,10 +72,14 @@ def halves_with_steps(windows: CheckedWindows, index: NDArray[np.intp]) -> Halve
     middle = n_timesteps // 2
     ranges = ((0, middle), (n_timesteps - middle, n_timesteps)) if middle else ()
     halves = [PartOfWindows(windows, first, last) for first, last in ranges]
-    seen = np.full(len(windows), bool(halves))
-    for half in halves:
-        seen &= half.observed_windows()
-    return Halves(halves if seen[index].any() else [], seen[index])
+    seen = np.full(len(index), bool(halves))
+    for first in range(0, len(index), CHUNK):
+        rows = slice(first, first + CHUNK)
+        observed = windows.take(index[rows]).observed
+        if observed is not None:
+            for half in halves:
+                seen[rows] &= observed[:, half.first : half.last].any(1)
+    return Halves(halves if seen.any() else [], seen)
 
 
 class StackedBlock(NamedTuple):
@@ -167,13 +160,17 @@ class FeatureStack:
         ends = np.cumsum([block.transformer._n_features_out for block in self.blocks]).tolist()
         return [slice(first, end) for first, end in pairwise([0, *ends])]
 
-    def fit(self, windows: Any, index: NDArray[np.intp]) -> NDArray[np.float32]:
-        """Fit the blocks on all windows, the scales and components on those of `index`.
+    def fit(
+        self, windows: Any, usable: NDArray[np.intp], index: NDArray[np.intp]
+    ) -> NDArray[np.float32]:
+        """Fit the blocks on all usable windows, the scales and components on those of `index`.
 
         Parameters
         ----------
         windows : CheckedWindows or PartOfWindows
             The windows.
+        usable : ndarray of int of shape (n_usable,)
+            Numbers of the windows with an observed step.
         index : ndarray of int of shape (n,)
             Numbers of windows whose features fit into memory together.
 
@@ -183,7 +180,7 @@ class FeatureStack:
             Principal components of the windows of `index`.
         """
         for block in self.blocks:
-            block.transformer._fit_part(windows)
+            block.transformer._fit_part(windows, usable)
         columns = np.empty((len(index), self.parts[-1].stop), dtype=np.float32)
         for first in range(0, len(index), CHUNK):
             rows = slice(first, first + CHUNK)

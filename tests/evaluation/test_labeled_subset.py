@@ -158,6 +158,19 @@ def test_text_labels(few_labels):
         assert probe.score(X, column) == expected.score(X, y)
 
 
+def test_the_mark_as_text_is_no_class(few_labels):
+    """NumPy writes -1 as text where an array holds text too."""
+    X, y, truth = few_labels
+    text = np.where(y == -1, "-1", np.array(["a", "b", "c"])[truth])
+    for column in (text, pd.Series(text).to_numpy(dtype=str)):
+        with pytest.raises(ValueError, match="y is text and holds '-1' in"):
+            LabeledSubsetClassifier().fit(X, column)
+    probe = LabeledSubsetClassifier(unlabeled_label="-1").fit(X, text)
+    assert probe.classes_.tolist() == ["a", "b", "c"]
+    named = LabeledSubsetClassifier(unlabeled_label=None).fit(X, text)
+    assert named.classes_.tolist() == ["-1", "a", "b", "c"]
+
+
 def test_column_vector_and_list(few_labels):
     X, y, _ = few_labels
     expected = LabeledSubsetClassifier().fit(X, y).predict_proba(X)
