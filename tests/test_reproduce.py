@@ -2,7 +2,9 @@
 
 import importlib.util
 import json
+import sys
 from pathlib import Path
+from types import ModuleType
 
 import numpy as np
 import pytest
@@ -10,6 +12,7 @@ from sklearn.utils import Bunch
 
 from sklearn_pulse import PulseTransformer
 from sklearn_pulse.benchmark import __main__ as benchmark
+from sklearn_pulse.benchmark._methods import all_methods
 
 from .helpers import SMALL_PULSE
 
@@ -96,3 +99,25 @@ def test_the_curve_of_har_goes_on_where_a_run_stopped(tmp_path, monkeypatch):
         patch.setattr(har, "embed", embed_twice)
         run("killed", 4)
     assert run("killed", 4) == run("whole", 4)
+
+
+def test_archives_run_on_the_files_of_their_windows(tmp_path, monkeypatch, capsys):
+    """aeon's loader, which gives channels first, is stood in for."""
+    rng = np.random.default_rng(0)
+    y = np.repeat(["walk", "sit"], 15)
+    X = rng.normal(size=(30, 2, 16)) * (1 + 3 * (y == "walk"))[:, None, None]
+    loader = ModuleType("aeon.datasets")
+    loader.load_classification = lambda name, load_equal_length: (X, y)
+    monkeypatch.setitem(sys.modules, "aeon", ModuleType("aeon"))
+    monkeypatch.setitem(sys.modules, "aeon.datasets", loader)
+    archives = script("archives")
+    assert {*archives.METHODS} <= {*all_methods()}
+    arguments = "--dataset GunPoint --method statistics majority --seeds 1 --output"
+    monkeypatch.setattr("sys.argv", ["archives.py", *arguments.split(), str(tmp_path)])
+    with pytest.warns(UserWarning, match="Without groups"):
+        archives.main()
+    shown = capsys.readouterr().out
+    assert "| GunPoint, all labels |" in shown
+    np.testing.assert_array_equal(
+        np.load(tmp_path / "windows" / "GunPoint.npz")["X"], X.swapaxes(1, 2).astype(np.float32)
+    )
