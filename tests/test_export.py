@@ -213,6 +213,13 @@ def test_every_last_step(step, target, method):
     np.testing.assert_allclose(result, expected, rtol=1e-5, atol=1e-5)
 
 
+def test_large_scores_near_zero_are_rounded_as_large_ones(tmp_path):
+    chain = make_pipeline(encoder(), StandardScaler(), LinearSVC()).fit(X, y)
+    chain[-1].coef_ *= 1e5
+    chain[-1].intercept_ *= 1e5
+    assert export(chain, tmp_path / "model.onnx")["output"]["name"]
+
+
 def test_steps_without_a_graph_are_refused_by_name(tmp_path):
     chain = make_pipeline(Resampler(64, 32), encoder(), LinearSVC()).fit(X, y)
     with pytest.raises(TypeError, match="Resampler has no graph.*before the graph, or serve"):

@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -381,6 +382,27 @@ def test_a_stated_rate_is_that_of_the_time_index(mtype):
         as_panel_transformer(StatisticsTransformer(sampling_rate=50.5)).fit(frames[64])
     with pytest.raises(TypeError, match="sampling_rate must be"):
         as_panel_transformer(StatisticsTransformer(sampling_rate="50")).fit(frames[50])
+
+
+def test_an_estimator_has_the_names_of_the_panel(tmp_path):
+    rng = np.random.default_rng(0)
+    ab = [pd.DataFrame(rng.normal(size=(40, 2)), columns=["a", "b"]) for _ in range(6)]
+    ba = [frame[["b", "a"]] for frame in ab]
+    plain = StatisticsTransformer(channel_names=["a", "b"])
+    other = r"X has the channels \['b', 'a'\], but the estimator has \['a', 'b'\]"
+    for stated in (plain, FrozenEstimator(clone(plain).fit(np.stack(ab)))):
+        as_panel_transformer(stated).fit(ab).transform(ab)
+        with pytest.raises(ValueError, match=other):
+            as_panel_transformer(stated).fit(ba)
+    small = {"embedding_dim": 8, "max_epochs": 1, "random_state": 0}
+    with pytest.raises(ValueError, match=other):
+        PulsePanelTransformer(**small, channel_names=["a", "b"]).fit(ba)
+    panel = PulsePanelTransformer(**small).fit(ab)
+    assert panel.channel_names is None
+    panel.estimator_.save_pretrained(tmp_path / "model")
+    loaded = PulseTransformer.from_pretrained(tmp_path / "model")
+    with pytest.raises(ValueError, match="channel"):
+        loaded.transform(ba)
 
 
 def test_aggregates_would_count_twice(encoder):

@@ -96,8 +96,8 @@ def test_who_learns_from_recordings_asks_for_them(cls):
         pipeline.fit(X, y, groups=PEOPLE)
 
 
-@pytest.mark.parametrize(("per", "takes"), [("recording", True), ("channel", False)])
-def test_a_scaler_takes_groups_only_where_it_uses_them(per, takes):
+@pytest.mark.parametrize("per", ["recording", "channel"])
+def test_a_scaler_takes_groups(per):
     given = []
 
     class Noting(WindowScaler):
@@ -107,4 +107,15 @@ def test_a_scaler_takes_groups_only_where_it_uses_them(per, takes):
 
     pipeline = make_pipeline(Noting(per=per), PulseTransformer(**SMALL_PULSE | {"max_epochs": 1}))
     pipeline.fit(X, groups=PEOPLE)
-    assert given == [takes]
+    assert given == [True]
+
+
+@pytest.mark.parametrize("base", ["recording", "channel", "window"])
+def test_a_search_over_what_is_scaled_scores_every_candidate(base):
+    """A search routes by the scaler that it is given, and fits others."""
+    pipeline = make_pipeline(WindowScaler(per=base), StatisticsTransformer(), LogisticRegression())
+    search = GridSearchCV(
+        pipeline, {"windowscaler__per": ["recording", "channel", "window"]}, cv=GroupKFold(3)
+    )
+    search.fit(X, y, groups=PEOPLE)
+    assert np.isfinite(search.cv_results_["mean_test_score"]).all()

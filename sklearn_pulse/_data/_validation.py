@@ -437,6 +437,7 @@ def _signals_of(windows: CheckedWindows, X: Any, sampling_rate: Any, channel_nam
         compare_rate(stated.sampling_rate, X, "sampling_rate", "X")
         return agreed(stated, Signals(None, frame_channels(X)))
     carried = check_signals(lazy.sampling_rate, lazy.channel_names, n_channels, owner="X.")
+    compare_rate(stated.sampling_rate, lazy, "sampling_rate", "X")
     return agreed(stated, carried)
 
 

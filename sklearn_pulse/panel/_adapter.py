@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn.frozen import FrozenEstimator
 from sktime.transformations.base import BaseTransformer
 
 from .._commit import unchanged_on_failure
@@ -144,6 +145,7 @@ class PanelAdapter(CallbackSupportMixin, BaseTransformer):
         windows = _as_windows(panel)
         estimator = self._build_estimator()
         _compare_rate(estimator, X)
+        _hand_on_names(estimator, panel.channels)
         windows = _in_layout(windows, estimator)
         context = getattr(self, "_callback_fit_ctx", None)  # absent before scikit-learn 1.9
         if context is None:
@@ -280,6 +282,21 @@ def _compare_rate(estimator: Any, X: Any) -> None:
     stated = getattr(estimator, "sampling_rate_in_", estimator.sampling_rate)
     if isinstance(stated, numbers.Real):  # anything else is refused in the estimator's fit
         compare_rate(float(stated), X, "sampling_rate", "X")
+
+
+def _hand_on_names(estimator: Any, channels: list[str] | None) -> None:
+    """Name the channels of an estimator as a panel does; raise if it names others."""
+    if not channels or len({*channels}) < len(channels):
+        return
+    is_fitted = isinstance(estimator, FrozenEstimator)
+    known = estimator.channel_names_in_ if is_fitted else estimator.channel_names
+    if known is not None and list(known) != channels:
+        raise ValueError(
+            f"X has the channels {channels}, but the estimator has {list(known)}: reorder the"
+            " columns of X, or correct channel_names."
+        )
+    if not is_fitted:
+        estimator.set_params(channel_names=channels)
 
 
 def _is_unequal(panel: Panel) -> bool:

@@ -129,8 +129,9 @@ class BasePreprocessor(TransformerMixin, BaseEstimator):
 
         Returns
         -------
-        ndarray, list of ndarray, or LazyWindows
-            The changed windows, float32; a list for a list, and lazy windows for lazy windows.
+        ndarray, list of ndarray or of frames, or LazyWindows
+            The changed windows, float32; a list for a list, frames for frames, whose columns and
+            times go on, and lazy windows for lazy windows.
 
         Raises
         ------

@@ -61,7 +61,7 @@ def check_input(estimator: Any, X: Any, *, reset: bool) -> WindowSource:
     if isinstance(X, LazyWindows):
         windows = LazySource(X, layout)
     elif is_series_list(X):
-        windows = RecordingList(_check_recordings(X, layout), layout)
+        windows = RecordingList(_check_recordings(X, layout), layout, list(X))
     else:
         values = X
         if isinstance(X, list | tuple):

@@ -67,6 +67,8 @@ class MappedWindows(LazyWindows):
         n_windows, *axes = source.shape
         axes[1 if channels_first else 0] = n_timesteps
         self.shape = (n_windows, *axes)
+        if self.shape == source.shape:
+            self.index_rate = source.index_rate
 
     @property
     def overlaps(self) -> bool:  # type: ignore[override]  # derived, so read-only

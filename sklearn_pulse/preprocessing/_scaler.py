@@ -199,7 +199,10 @@ class WindowScaler(BasePreprocessor):
         return self.fit(X, y).transform(X, groups=groups)
 
     def get_metadata_routing(self) -> MetadataRequest:
-        """Return the metadata request; by default it holds `groups` where they are used.
+        """Return the metadata request; by default it holds `groups`, whatever `per` is.
+
+        A search over `per` routes for all its candidates. `groups` change nothing where they are
+        not used.
 
         Returns
         -------
@@ -208,7 +211,7 @@ class WindowScaler(BasePreprocessor):
         """
         request = super().get_metadata_routing()
         if request.transform.requests["groups"] is None:
-            request.transform.add_request(param="groups", alias=self.per == "recording")
+            request.transform.add_request(param="groups", alias=True)
         return request
 
     @available_if(_keeps_statistics)

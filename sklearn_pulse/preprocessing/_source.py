@@ -10,6 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..windows import LazyWindows
+from ..windows._panel import has_columns
+from ._frames import like_source
 from ._lazy import MappedWindows
 from ._values import Mapping, as_float32, as_float64
 
@@ -140,8 +142,9 @@ class ArrayWindows(WindowSource):
 class RecordingList(WindowSource):
     """A list of recordings that may differ in length, read one after the other."""
 
-    def __init__(self, data: list[NDArray[Any]], input_layout: str) -> None:
+    def __init__(self, data: list[NDArray[Any]], input_layout: str, sources: list[Any]) -> None:
         super().__init__(data, input_layout == "nct")
+        self.sources = sources  # as the user passed them
         self.n_samples = self.n_windows = len(data)
         self.lengths = [self._axes(x)[0] for x in data]
         self.n_timesteps, self.n_channels = max(self.lengths), self._axes(data[0])[1]
@@ -164,10 +167,18 @@ class RecordingList(WindowSource):
             x = x[np.newaxis] if self.channels_first else x[:, np.newaxis]
         return x[np.newaxis, :, steps] if self.channels_first else x[np.newaxis, steps]
 
-    def mapped(self, function: Mapping, length: Callable[[int], int]) -> list[NDArray[np.float32]]:
-        """Return a list of arrays in memory, each with the axes of its recording."""
-        blocks = zip(self.data, self._mapped_blocks(function), strict=True)
-        return [y[0].ravel() if x.ndim == 1 else y[0] for x, (_, y) in blocks]
+    def mapped(self, function: Mapping, length: Callable[[int], int]) -> list[Any]:
+        """Return a list of arrays, frames or Series in memory, with the axes of the recordings."""
+        recordings = zip(self.data, self.sources, self._mapped_blocks(function), strict=True)
+        return [self._like(x, source, y[0]) for x, source, (_, y) in recordings]
+
+    def _like(self, x: NDArray[Any], source: Any, changed: NDArray[np.float32]) -> Any:
+        """Return a changed recording with the axes and the container that it came in."""
+        if x.ndim == 1:
+            changed = changed.ravel()
+        elif self.channels_first and has_columns(source):
+            changed = changed.T
+        return like_source(changed, source, self.sampling_rate)
 
 
 class LazySource(WindowSource):

@@ -30,6 +30,9 @@ class LazyWindows(ABC):
         Sampling rate of the windows, in Hz; None if it is unknown.
     channel_names : tuple of str or None
         Names of the channels, in their order; None if they are unknown.
+    index_rate : tuple of two floats, or None
+        Rate of the time index of the frames that the windows come from, in Hz, and the relative
+        tolerance with which a stated rate must agree; None without a time index.
 
     See Also
     --------
@@ -57,6 +60,7 @@ class LazyWindows(ABC):
     overlaps: bool = False
     sampling_rate: float | None = None
     channel_names: tuple[str, ...] | None = None
+    index_rate: tuple[float, float] | None = None
 
     @property
     def ndim(self) -> int:

@@ -12,7 +12,7 @@ from sklearn.utils import Bunch
 from .._signals import Signals, agreed, check_signals
 from .._warnings import warn_user
 from ._lazy import RecordingWindows
-from ._panel import compare_rate, frame_channels
+from ._panel import compare_rate, frame_channels, index_rate
 
 
 def count_steps(recordings: list[NDArray[Any]], downsample: int) -> NDArray[np.int64]:
@@ -64,6 +64,7 @@ def as_bunch(
     """
     stated = check_signals(sampling_rate, channel_names, recordings[0].shape[1])
     compare_rate(stated.sampling_rate, source, "sampling_rate", "recordings")
+    indexed = index_rate(source)
     carried = Signals(None, frame_channels(source))
     X = RecordingWindows(
         recordings,
@@ -74,6 +75,8 @@ def as_bunch(
         sampling_rate=stated.sampling_rate,
         channel_names=agreed(stated, carried, "recordings").channel_names,
     )
+    if indexed is not None:
+        X.index_rate = indexed[0] / downsample, indexed[1]
     return Bunch(
         X=X if lazy else np.asarray(X),
         y=y,

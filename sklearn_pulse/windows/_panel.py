@@ -9,6 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ._base import LazyWindows
+
 # Largest distance of a time from a regular grid, in grid steps. Clocks are rounded.
 _JITTER = 0.1
 _CLOCKS = 0.02  # largest difference of two rates that are meant to be the same, relative
@@ -241,7 +243,8 @@ def compare_rate(stated: float | None, frames: Any, parameter: str, name: str) -
     stated : float or None
         The stated rate, in Hz; None is not compared.
     frames : Any
-        The recordings or windows that the user has passed. What has no times is not compared.
+        The recordings or windows that the user has passed, also lazy ones. What has no times is not
+        compared.
     parameter : str
         Name of the parameter that states the rate.
     name : str
@@ -252,16 +255,39 @@ def compare_rate(stated: float | None, frames: Any, parameter: str, name: str) -
     ValueError
         If the rates differ by more than 2 %, or by more than rounded times explain.
     """
-    times = None if stated is None else _longest_times(frames)
-    if stated is None or times is None:
+    found = None if stated is None else index_rate(frames)
+    if stated is None or found is None:
         return
-    # Who calls has checked that all indexes are regular and have one time step.
-    carried = (len(times) - 1) / (times[-1] - times[0]).total_seconds()
-    if not math.isclose(stated, carried, rel_tol=_tolerance(len(times))):
+    carried, tolerance = found
+    if not math.isclose(stated, carried, rel_tol=tolerance):
         raise ValueError(
             f"{parameter}={stated:g}, but the time index of {name} has {carried:g} steps a second:"
             " correct one of them, or reset the index."
         )
+
+
+def index_rate(frames: Any) -> tuple[float, float] | None:
+    """Return the rate of the time index of frames.
+
+    Parameters
+    ----------
+    frames : Any
+        The recordings or windows that the user has passed, also lazy ones, whose indexes are
+        known to be regular and to have one time step.
+
+    Returns
+    -------
+    tuple of two floats, or None
+        Rate in Hz, and the relative tolerance with which a stated rate must agree; None without
+        times.
+    """
+    if isinstance(frames, LazyWindows):
+        return frames.index_rate
+    times = _longest_times(frames)
+    if times is None:
+        return None
+    seconds = (times[-1] - times[0]).total_seconds()
+    return (len(times) - 1) / seconds, _tolerance(len(times))
 
 
 def _tolerance(n_times: int) -> float:

@@ -5,7 +5,10 @@ import io
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.base import clone
+from sklearn.pipeline import make_pipeline
 
+from sklearn_pulse import CrossPredictionTransformer
 from sklearn_pulse.features import StatisticsTransformer
 from sklearn_pulse.preprocessing import BandpassFilter, Resampler, WindowScaler
 from sklearn_pulse.windows import SlidingWindows, segment_windows, sliding_windows
@@ -204,3 +207,86 @@ def test_groups_of_text_and_numbers_are_refused(as_list):
     groups = ["P1", 2] if as_list else pd.Series(["P1", 2])
     with pytest.raises(ValueError, match="groups mixes text with numbers: make all of them text"):
         sliding_windows([np.ones(20)] * 2, 20, groups=groups)
+
+
+def timed(columns, rate=64.0, n_recordings=6, n_timesteps=128):
+    """Frames of noise with a time index."""
+    rng = np.random.default_rng(0)
+    step = pd.Timedelta(seconds=1 / rate)
+    times = pd.date_range("2026", periods=n_timesteps, freq=step)
+    shape = n_timesteps, len(columns)
+    return [pd.DataFrame(rng.normal(size=shape), times, columns) for _ in range(n_recordings)]
+
+
+@pytest.mark.parametrize("layout", ["ntc", "nct"])
+def test_frames_go_through_a_step_as_frames(layout):
+    frames = timed(["ecg", "ppg"])
+    frames[1] = frames[1][:100]
+    scaled = WindowScaler(input_layout=layout).fit_transform(frames)
+    plain = WindowScaler().fit_transform([frame.to_numpy() for frame in frames])
+    for before, after, values in zip(frames, scaled, plain, strict=True):
+        expected = pd.DataFrame(values, before.index, before.columns)
+        pd.testing.assert_frame_equal(after, expected)
+    series = [pd.Series(np.arange(n) * 1.0, name="bvp") for n in (30, 40)]
+    assert [x.name for x in WindowScaler().fit_transform(series)] == ["bvp", "bvp"]
+    unscaled = WindowScaler().fit(frames).inverse_transform(scaled)
+    assert [list(frame.columns) for frame in unscaled] == [["ecg", "ppg"]] * 6
+
+
+@pytest.mark.parametrize("kind", ["dates", "durations", "numbers"])
+def test_resampled_frames_have_the_times_of_the_new_rate(kind):
+    frame = timed(["ecg", "ppg"])[0]
+    if kind == "durations":
+        frame.index = frame.index - frame.index[0]
+    elif kind == "numbers":
+        frame = frame.reset_index(drop=True)
+    (resampled,) = Resampler(from_rate=64, to_rate=16).fit_transform([frame])
+    assert list(resampled.columns) == ["ecg", "ppg"]
+    expected = frame.index[::4] if kind != "numbers" else pd.RangeIndex(32)
+    assert list(resampled.index) == list(expected)
+    if kind != "numbers":
+        with pytest.raises(ValueError, match="the time index of recordings has 16 steps a second"):
+            sliding_windows([resampled], 8, sampling_rate=64)
+    lazy = sliding_windows([resampled], 8, lazy=True).X
+    assert lazy.channel_names == ("ecg", "ppg")
+
+
+def test_frames_of_polars_go_through_a_step_as_frames():
+    polars = pytest.importorskip("polars")
+    frames = [polars.DataFrame({"a": np.arange(20.0), "b": np.ones(20)})] * 2
+    for after in WindowScaler().fit_transform(frames):
+        assert isinstance(after, polars.DataFrame)
+        assert after.columns == ["a", "b"]
+
+
+STATED = {"num_kernels": 84, "n_components": 4, "embedding_dim": 8, "random_state": 0}
+
+
+@pytest.mark.parametrize("lazy", [False, True])
+@pytest.mark.parametrize("scaled", [False, True])
+def test_an_encoder_behind_steps_compares_rates_and_names(lazy, scaled):
+    def windows(*args, **kwargs):
+        frames = timed(*args, **kwargs)
+        return sliding_windows(frames, 64, lazy=True).X if lazy else frames
+
+    encoder = CrossPredictionTransformer(
+        sampling_rate=64, channel_names=["ecg", "ppg"], views="halves", **STATED
+    )
+    model = make_pipeline(WindowScaler(), encoder) if scaled else encoder
+    right = windows(["ecg", "ppg"])
+    swapped, faster = windows(["ppg", "ecg"]), windows(["ecg", "ppg"], rate=128.0)
+    model.fit(right)
+    for call in (clone(model).fit, model.transform):
+        with pytest.raises(ValueError, match="channel"):
+            call(swapped)
+        with pytest.raises(ValueError, match="the time index of X has 128 steps a second"):
+            call(faster)
+    assert model.transform(windows(["ecg", "ppg"], rate=64.5)).shape[1] == 8
+
+
+def test_selected_and_down_sampled_windows_keep_the_rate_of_the_index():
+    X = sliding_windows(timed(["a"]), 16, lazy=True, downsample=4).X
+    encoder = CrossPredictionTransformer(sampling_rate=64, views="halves", **STATED)
+    for part in (X, X[:8], X[np.arange(8)]):
+        with pytest.raises(ValueError, match="the time index of X has 16 steps a second"):
+            encoder.fit(part)
