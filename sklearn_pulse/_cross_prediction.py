@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager, closing, nullcontext
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils import check_random_state
 from torch import Tensor
 
 from ._commit import unchanged_on_failure
@@ -24,10 +23,9 @@ from ._parameters import (
     check_verbose,
 )
 from ._persistence import stored_array
-from ._progress import progress_bar
+from ._seeds import draw_seed
 from ._training._device import resolve_device
 from ._warnings import warn_user
-from .features._autocorrelation import AutocorrelationTransformer
 from .features._base import BaseFeatureTransformer, overflow_is_found
 from .features._block_weights import (
     BLOCKS,
@@ -37,50 +35,14 @@ from .features._block_weights import (
     all_weights,
     check_weights,
 )
+from .features._closed_form import ClosedFormFit
 from .features._convolution_base import BaseConvolutionTransformer
-from .features._convolutions import N_KERNELS, POOLINGS
-from .features._folds import Fold
-from .features._half_moments import half_moments
-from .features._hydra import HydraTransformer
-from .features._interval_quantile import IntervalQuantileTransformer
+from .features._convolutions import N_KERNELS
 from .features._neighbours import check_start, in_order
-from .features._pieces import (
-    FeaturesOfSample,
-    FeaturesOfViews,
-    Run,
-    Sums,
-    in_turn,
-    limited_threads,
-    pieces_of,
-    sums_of_halves,
-    sums_of_recordings,
-    with_neighbour,
-)
-from .features._predictive_map import held_out_prediction, predictive_map, share_explained
-from .features._random_convolution import RandomConvolutionTransformer
-from .features._recording_moments import (
-    PairedWindows,
-    fold_of_pairs,
-    paired_windows,
-    recording_moments,
-    share_of_change,
-)
-from .features._rhythm import RhythmTransformer
-from .features._stack import (
-    CHUNK,
-    FeatureStack,
-    Halves,
-    PartOfWindows,
-    StackedBlock,
-    fixed_shape_product,
-    halves_with_steps,
-)
-from .features._statistics import StatisticsTransformer
+from .features._pieces import Run, in_turn, limited_threads
+from .features._recording_moments import paired_windows
+from .features._stack import CHUNK, fixed_shape_product, halves_with_steps
 
-_SAMPLE = 5000  # windows that the scales and the principal components come from
-_HALF_COMPONENTS = 800  # largest number of principal components of half a window
-_N_REPORTED = 20  # leading directions whose predictability is reported
-_QUANTILE_DEPTH = 3  # finer intervals tell less of other people
 # Share of the variance of the rhythm's features that the halves of windows predict, above which the
 # rhythm is taken. ECGs have at least 0.40; the other sources, and noise, at most 0.21. Neighbours
 # are not asked, since overlapping windows predict each other whatever they hold.
@@ -309,8 +271,7 @@ class CrossPredictionTransformer(BaseFeatureTransformer):
             self.views_ = str(self.views)
             if self.views == "auto":
                 self.views_ = "adjacent" if known and follows.any() else "halves"
-            rng = check_random_state(self.random_state)
-            self._seed = int(rng.randint(np.iinfo(np.int32).max))
+            self._seed = draw_seed(self.random_state)
             if self.views_ == "adjacent" and not follows.any():
                 raise ValueError(
                     "views='adjacent' finds no two adjacent windows of one recording: pass the"
@@ -318,8 +279,9 @@ class CrossPredictionTransformer(BaseFeatureTransformer):
                     " views='halves'."
                 )
             self.block_weights_ = self._choose_weights(windows, index, recording)
+            fit = self._closed_form(self.block_weights_)
             if self.views_ == "adjacent":
-                self._fit_adjacent(run, windows, index, paired_windows(recording, follows))
+                found = fit.adjacent(run, windows, index, paired_windows(recording, follows))
             else:
                 halves = halves_with_steps(windows, index)
                 if not halves.parts:
@@ -328,7 +290,10 @@ class CrossPredictionTransformer(BaseFeatureTransformer):
                         " a window but itself, and the embedding holds the principal components of"
                         " the features. Pass longer windows, or groups."
                     )
-                self._fit_halves(run, windows, halves, index, recording)
+                found = fit.halves(run, windows, halves, index, recording)
+            self._stack, self._map = found.stack, found.map
+            self.alpha_, self.kappa_, self.n_pairs_ = found.alpha, found.kappa, found.n_pairs
+            self.predictability_ = found.predictability
             self.blocks_ = self._stack.by_name()
             self._note_params()
         return self
@@ -339,139 +304,30 @@ class CrossPredictionTransformer(BaseFeatureTransformer):
         """Return the shares of the blocks, with that of the rhythm if a fit shows that it lasts."""
         if not isinstance(self.block_weights, str):
             return all_weights(self.block_weights)
-        drawn = np.isin(index, _drawn(index, self._seed))  # so that no further pass is needed
+        fit = self._closed_form(all_weights(RHYTHM_ALONE))
+        drawn = np.isin(index, fit.sample(index))  # so that no further pass is needed
         index, recording = index[drawn], recording[drawn]
         halves = halves_with_steps(windows, index)
         if not halves.parts:
             return all_weights(USUAL_WEIGHTS)
-        self.block_weights_ = all_weights(RHYTHM_ALONE)
-        self._fit_halves(in_turn, windows, halves, index, recording)
-        lasts = self.predictability_["blocks"]["rhythm"] > _RHYTHM_LASTS
+        found = fit.halves(in_turn, windows, halves, index, recording)
+        lasts = found.predictability["blocks"]["rhythm"] > _RHYTHM_LASTS
         return all_weights(RHYTHM_WEIGHTS if lasts else USUAL_WEIGHTS)
 
-    def _fit_adjacent(
-        self,
-        run: Run,
-        windows: CheckedWindows,
-        index: NDArray[np.intp],
-        paired: PairedWindows,
-    ) -> None:
-        """Fit the map to what predicts the next window of a recording."""
-        calls = [
-            (index[with_neighbour(piece, paired.follows)], paired.part(piece))
-            for piece in pieces_of(len(index))
-        ]
-        with closing(self._sums(run, sums_of_recordings, [windows], index, calls)) as sums:
-            moments = recording_moments(sums, paired)
-        self.n_pairs_ = int(paired.follows.sum())
-        self.kappa_ = share_of_change(moments)
-        self.alpha_ = _automatic(self.kappa_) if self.alpha == "auto" else float(self.alpha)
-        removed = self.alpha_ * moments.constant
-        shared = (1 - self.alpha_) * (moments.adjacent + moments.constant) / 2
-        shared += self.alpha_ * moments.adjacent - removed
-        kept = moments.variance - removed
-        self._set_map(moments.variance, shared, kept, [moments.folds])
-
-    def _fit_halves(
-        self,
-        run: Run,
-        windows: CheckedWindows,
-        halves: Halves,
-        index: NDArray[np.intp],
-        recording: NDArray[np.intp],
-    ) -> None:
-        """Fit the map to what the halves of a window predict."""
-        if halves.parts:
-            index, recording = index[halves.seen], recording[halves.seen]
-        n = len(index)
-        fold = fold_of_pairs(recording, np.ones(n, dtype=bool))
-        calls = [(index[piece], fold[piece]) for piece in pieces_of(n)]
-        with closing(
-            self._sums(run, sums_of_halves, [windows, *halves.parts], index, calls)
-        ) as sums:
-            moments = half_moments(sums, n, float(self.rho))
-        self.n_pairs_ = n if halves.parts else 0
-        self.kappa_, self.alpha_ = float("nan"), 0.0
-        self._set_map(moments.variance, moments.shared, moments.variance, moments.predictors)
-
-    def _sums(
-        self,
-        run: Run,
-        function: Callable[..., Sums],
-        parts: Sequence[CheckedWindows | PartOfWindows],
-        index: NDArray[np.intp],
-        calls: Sequence[tuple[NDArray[np.intp], Any]],
-    ) -> Generator[Sums, None, None]:
-        """Fit a stack on each part of the windows, and yield the sums over pieces of `index`.
-
-        The first stack becomes that of the transformer. The features of a sample that holds all
-        windows are there already.
-        """
-        sample = _drawn(index, self._seed)
-        numbers = [int(self.n_components)] + [_HALF_COMPONENTS] * (len(parts) - 1)
-        stacks = [self._new_stack(min(number, int(self.n_components))) for number in numbers]
-        usable = np.sort(index)
-        rows = [stack.fit(part, usable, sample) for stack, part in zip(stacks, parts, strict=True)]
-        self._stack = stacks[0]
-        if len(sample) == len(index):
-            known = FeaturesOfSample(sample, rows, self._n_threads)
-            yield from in_turn(function, [known], calls)
-            return
-        views = FeaturesOfViews(stacks, parts, self._n_threads)
-        shown = progress_bar("cross-prediction", len(index), "window")
-        with shown if self.verbose else nullcontext(lambda n: None) as advance:
-            pieces = pieces_of(len(index))
-            # Dask and joblib are set back whatever happens.
-            with closing(run(function, [views], calls)) as results:
-                for piece, sums in zip(pieces, results, strict=True):
-                    advance(piece.stop - piece.start)
-                    yield sums
-
-    def _new_stack(self, n_components: int) -> FeatureStack:
-        """Return the unfitted stack of blocks."""
-        convolutions: dict[str, Any] = {"device": self.device, "random_state": self._seed}
-        further = max(N_KERNELS, int(self.num_kernels) // 8)
-        blocks: list[tuple[BaseFeatureTransformer, float]] = [
-            (StatisticsTransformer(), 0.0),
-            (AutocorrelationTransformer(), 0.0),
-            (RandomConvolutionTransformer(self.num_kernels, **convolutions), 0.05),
-            (
-                RandomConvolutionTransformer(
-                    further, poolings=POOLINGS, difference=True, **convolutions
-                ),
-                0.0,
-            ),
-            (IntervalQuantileTransformer(_QUANTILE_DEPTH), 0.0),
-            (HydraTransformer(_groups_of(int(self.num_kernels)), **convolutions), 0.0),
-            (RhythmTransformer(), 0.0),
-        ]
-        stacked = [
-            StackedBlock(name, *block, float(share))
-            for name, block, share in zip(BLOCKS, blocks, self.block_weights_, strict=True)
-            if share > 0
-        ]
-        return FeatureStack(stacked, n_components)
-
-    def _set_map(
-        self,
-        variance: NDArray[np.float64],
-        shared: NDArray[np.float64],
-        kept: NDArray[np.float64],
-        predictors: list[list[Fold]],
-    ) -> None:
-        """Derive the map from principal components to the embedding, and what it predicts."""
-        rho, width = float(self.rho), int(self.embedding_dim)
-        directions = predictive_map(variance, shared, kept, rho, width)
-        rotation = _rotation(directions.shape[1], width, self._seed)
-        self._map = (np.sqrt(width) * directions @ rotation).astype(np.float32)
-        explained, total = held_out_prediction(predictors, rho, len(variance))
-        self.predictability_ = {
-            "blocks": {
-                name: float(share_explained(columns, explained, total, whole=True))
-                for name, columns in self._stack.columns_of_blocks()
-            },
-            "directions": share_explained(directions[:, :_N_REPORTED], explained, total),
-        }
+    def _closed_form(self, block_weights: NDArray[np.float64]) -> ClosedFormFit:
+        """Return the settings of a fit with some shares of the blocks."""
+        return ClosedFormFit(
+            block_weights,
+            self.alpha,
+            n_components=int(self.n_components),
+            embedding_dim=int(self.embedding_dim),
+            num_kernels=int(self.num_kernels),
+            rho=float(self.rho),
+            seed=self._seed,
+            device=self.device,
+            num_threads=self._n_threads,
+            verbose=int(self.verbose),
+        )
 
     @property
     def _n_threads(self) -> int | None:
@@ -507,7 +363,7 @@ class CrossPredictionTransformer(BaseFeatureTransformer):
             used = stored_array(weights, "block_weights", np.float64, (len(BLOCKS),))
             check_weights(used)
         self.block_weights_ = all_weights(used)
-        self._stack = self._new_stack(int(self.n_components))
+        self._stack = self._closed_form(self.block_weights_).new_stack()
         self._stack.restore(weights, self.n_timesteps_in_, self.n_channels_in_)
         shape = (self._stack.components.shape[1], int(self.embedding_dim))
         self._map = stored_array(weights, "map", np.float32, shape)
@@ -534,31 +390,3 @@ class CrossPredictionTransformer(BaseFeatureTransformer):
     @property
     def _n_features_out(self) -> int:
         return int(self._map.shape[1])
-
-
-def _automatic(kappa: float) -> float:
-    """Return the share of the constant part to remove.
-
-    If adjacent windows share nothing beyond the constant part (`kappa` is 0), the constant part is
-    all that can be kept.
-    """
-    return min(max(min(0.5, max(kappa, 0.0) ** 0.5), kappa), 1.0)
-
-
-def _groups_of(num_kernels: int) -> int:
-    """Return the number of groups of Hydra: 64 where MiniRocket has 10,000 kernels."""
-    return max(2, num_kernels * 64 // 10_000)
-
-
-def _drawn(index: NDArray[np.intp], seed: int) -> NDArray[np.intp]:
-    """Draw the windows that scales and components come from, in the order of `index`."""
-    if len(index) <= _SAMPLE:
-        return index
-    rng = np.random.RandomState(seed)
-    return index[np.sort(rng.choice(len(index), _SAMPLE, replace=False))]
-
-
-def _rotation(n_directions: int, width: int, seed: int) -> NDArray[np.float64]:
-    """Draw orthonormal rows, shape (n_directions, width)."""
-    draws = np.random.RandomState(seed).normal(size=(width, n_directions))
-    return np.asarray(np.linalg.qr(draws)[0].T)

@@ -11,7 +11,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from ._data._labels import check_labels, check_together
 from ._data._validation import CheckedWindows, as_numeric_array, check_windows
-from ._training._device import resolve_device
 from ._training._progress import with_callbacks
 from ._warnings import warn_user
 from .base import (
@@ -256,7 +255,7 @@ class PulseOracleTransformer(ReconstructingTransformer):
         return check_windows(self, X, reset=reset, groups=groups, labels=labels)
 
     def _batches(self, windows: CheckedWindows, index: NDArray[np.intp]) -> PairBatches:
-        return PairBatches(windows, index, resolve_device(self.device))
+        return PairBatches(windows, index, self._device)
 
     def _check_parts(self, parts: Parts) -> None:
         train = cast(PairBatches, parts.train)

@@ -19,8 +19,8 @@ from ._data._pooling import collect, pooled
 from ._data._validation import CheckedWindows
 from ._export import EncoderGraph
 from ._parameters import check_seed
+from ._seeds import draw_seed
 from ._threads import threads
-from ._training._device import resolve_device
 from .base import (
     ReconstructingTransformer,
     check_integer,
@@ -297,7 +297,7 @@ class PulseTransformer(ReconstructingTransformer):
         with threads(self.num_threads), torch.inference_mode(), net.autocast():
             for _ in range(n_repeats):
                 order = rng.permutation(len(windows))
-                with objective.seeded(int(rng.randint(np.iinfo(np.int32).max))):
+                with objective.seeded(draw_seed(rng)):
                     for index in np.array_split(order, -(-len(order) // 256)):
                         batch = as_batch(windows.take(index), torch.device(net.device))
                         for name, loss in objective.exchanged_losses(**batch).items():
@@ -355,7 +355,7 @@ class PulseTransformer(ReconstructingTransformer):
     def _batches(self, windows: CheckedWindows, index: NDArray[np.intp]) -> WindowBatches:
         if self.encoder is None:
             return super()._batches(windows, index)
-        device, features = resolve_device(self.device), as_encoder(self.encoder).features
+        device, features = self._device, as_encoder(self.encoder).features
         return EmbeddedBatches(windows, index, device, lambda block: features(*block))
 
     def _embed(self, windows: CheckedWindows) -> NDArray[np.floating[Any]]:

@@ -6,6 +6,7 @@ from collections.abc import Hashable, Iterable
 from itertools import combinations
 from typing import TYPE_CHECKING, Any, Literal
 
+from ._extras import needs
 from ._parameters import check_integer, check_option
 
 if TYPE_CHECKING:
@@ -290,12 +291,8 @@ def minimum_separators(graph: nx.DiGraph, masked: Iterable[Hashable]) -> list[fr
 
 def _networkx() -> Any:
     """Import networkx, or raise an ImportError that names the extra."""
-    try:
+    with needs("sklearn_pulse.theory needs networkx", "theory"):
         import networkx as nx
-    except ImportError as error:
-        raise ImportError(
-            "sklearn_pulse.theory needs networkx: pip install 'sklearn-pulse[theory]'"
-        ) from error
     if not hasattr(nx, "is_d_separator"):
         raise ImportError(
             f"sklearn_pulse.theory needs networkx 3.3 or later, found {nx.__version__}: pip install"

@@ -191,9 +191,9 @@ def test_an_interrupt_leaves_joblib_as_it_was(tmp_path, monkeypatch, interrupted
 
         return bar()
 
-    monkeypatch.setattr("sklearn_pulse._cross_prediction._SAMPLE", 10)
+    monkeypatch.setattr("sklearn_pulse.features._closed_form._SAMPLE", 10)
     monkeypatch.setattr("sklearn_pulse.features._pieces._PIECE", 10)
-    for name in ("corpus._embed", "_cross_prediction"):
+    for name in ("corpus._embed", "features._closed_form"):
         monkeypatch.setattr(f"sklearn_pulse.{name}.progress_bar", interrupt)
     with distributed.Client(processes=False, dashboard_address=":0") as client:
         before = type(joblib.parallel.get_active_backend()[0]), client.amm.running()
@@ -301,7 +301,7 @@ def test_few_calls_are_under_way():
 
 @pytest.mark.parametrize("known", [True, False])
 def test_the_closed_form_fits_on_dask_arrays_and_folders(monkeypatch, folder, known):
-    monkeypatch.setattr("sklearn_pulse._cross_prediction._SAMPLE", 10)
+    monkeypatch.setattr("sklearn_pulse.features._closed_form._SAMPLE", 10)
     monkeypatch.setattr("sklearn_pulse.features._pieces._PIECE", 6)
     path, recordings = folder
     w = sliding_windows(recordings, 16, 8)

@@ -81,7 +81,7 @@ def test_selection():
     losses = [epoch["valid_loss"] for epoch in scripted.history_]
     assert len(set(losses)) == 7
     lowest = small(max_epochs=7, select="min_val", validation_every=1).fit(X)
-    assert dict(lowest.net_.callbacks_)["select_weights"].epoch_ == np.argmin(losses)
+    assert lowest.selected_epoch_ == np.argmin(losses) + 1
     published = small(max_epochs=7, validation_every=1).fit(X)
     assert dict(published.net_.callbacks_)["select_weights"].rule == "trailing_mean"
 
@@ -260,8 +260,7 @@ def test_warm_start_keeps_the_earlier_history():
     for name in ("train_loss", "valid_loss"):
         losses = [epoch[name] for epoch in alone.history_]
         assert [epoch[name] for epoch in second[3:]] == losses
-    selected = dict(pulse.net_.callbacks_)["select_weights"].epoch_
-    assert selected == 3 + dict(alone.net_.callbacks_)["select_weights"].epoch_
+    assert pulse.selected_epoch_ == 3 + alone.selected_epoch_
     third = pulse.set_params(max_epochs=1).fit(X).history_
     assert [epoch["fit"] for epoch in third] == [1, 1, 1, 2, 2, 3]
     assert pulse.set_params(warm_start=False).fit(X).n_iter_ == 1

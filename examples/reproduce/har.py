@@ -182,9 +182,8 @@ def main():
     untrained.fit(X_train)
 
     print(f"\n{len(X_train)} training windows, {args.epochs} epochs, seed {args.seed}")
-    selected = dict(pulse.net_.callbacks_)["select_weights"].epoch_
     model, constant = validation_losses(pulse, X_train, X_val)
-    print(f"weights of epoch {args.epochs if selected is None else selected + 1}")
+    print(f"weights of epoch {pulse.selected_epoch_ or args.epochs}")
     print(f"validation loss {model:.4f}, of the training mean of each channel {constant:.4f}")
 
     train, test = har.split == "train", har.split == args.split

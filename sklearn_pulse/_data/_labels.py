@@ -205,11 +205,11 @@ def encode_labels(y: NDArray[Any], classes: NDArray[Any], name: str) -> NDArray[
     return np.searchsorted(classes, y)
 
 
-def check_two_classes(classes: NDArray[Any], where: str = "the data") -> None:
+def check_two_classes(classes: NDArray[Any]) -> None:
     """Raise, in scikit-learn's words, if all samples are of one class."""
     if len(classes) < 2:
         raise ValueError(
-            f"This solver needs samples of at least 2 classes in {where}, but {where} contains"
+            "This solver needs samples of at least 2 classes in the data, but the data contains"
             f" only one class: {classes[0]!r}"
         )
 

@@ -16,9 +16,11 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from .._extras import command
+
 FORMATS = ("onnx", "torch")
 SIGNATURE = "signature"  # key of the signature in the metadata of a file
-_EXTRA = "pip install 'sklearn-pulse[export]'"
+_EXTRA = command("export")
 
 
 def program_of(graph: nn.Module, example: Tensor, any_length: bool) -> Any:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from .. import _shipped
+from .._extras import command
 from ._files import CARD, CONFIG, WEIGHTS
 
 _NAME = re.compile(r"[\w.-]{1,96}/[\w.-]{1,96}", re.ASCII)
@@ -109,5 +110,5 @@ def _hub(start: str) -> Any:
         missing = FileNotFoundError if start.startswith("there") else ImportError
         raise missing(
             f"{start} read or write models of the Hugging Face Hub by 'organisation/name', install"
-            " huggingface_hub: pip install 'sklearn-pulse[hub]'."
+            f" huggingface_hub: {command('hub')}."
         ) from error

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from skorch import NeuralNet
 
 
@@ -26,6 +24,10 @@ def prepend_history(net: NeuralNet, earlier: NeuralNet) -> None:
     for epoch in net.history:
         epoch |= {"epoch": epoch["epoch"] + len(before), "fit": before[-1]["fit"] + 1}
     net.history[:0] = before
-    selection: Any = dict(net.callbacks_).get("select_weights")
-    if getattr(selection, "epoch_", None) is not None:
-        selection.epoch_ += len(before)
+    if selected_epoch(net) is not None:
+        dict(net.callbacks_)["select_weights"].epoch_ += len(before)
+
+
+def selected_epoch(net: NeuralNet) -> int | None:
+    """Return the epoch whose weights a net kept, from 0; None where it kept those of the last."""
+    return getattr(dict(net.callbacks_).get("select_weights"), "epoch_", None)

@@ -20,7 +20,6 @@ from .._data._labels import (
     encode_labels,
 )
 from .._parameters import check_label
-from .._training._device import resolve_device
 from .._training._progress import with_callbacks
 from ..objectives import Classification
 from ._labeled import LabeledEmbedder
@@ -125,7 +124,7 @@ class BaseWindowClassifier(ClassifierMixin, LabeledEmbedder):
     def _weighted_batches(
         self, train: LabeledWindows, valid: LabeledWindows | None
     ) -> tuple[LabeledBatches, LabeledBatches | None]:
-        device = resolve_device(self.device)
+        device = self._device
         by_class = class_weights(self.class_weight, self.classes_, train.y, train.weight)
         scale = np.mean(train.weight * by_class[train.y])
         if scale == 0:

@@ -34,6 +34,7 @@ from .._tags import WindowTags, of_windows
 from .._threads import threads
 from .._training._callbacks import SelectWeights
 from .._training._device import memory_errors, resolve_device
+from .._training._history import selected_epoch
 from .._training._net import SSLNet
 from .._training._progress import CallbackSupportMixin
 from .._training._torch_state import own_torch_state
@@ -161,10 +162,15 @@ class WindowEmbedder(
     def _n_features_out(self) -> int:
         return int(self.net_.module_.encoder.embedding_dim)
 
+    @property
+    def _device(self) -> torch.device:
+        """Device that the parameter `device` names."""
+        return resolve_device(self.device)
+
     def _net_params(self) -> dict[str, Any]:
         """Return the settings of the net that every estimator has."""
         return {
-            "device": str(resolve_device(self.device)),
+            "device": str(self._device),
             "precision": self.precision,
             "compile": self.compile,
         }
@@ -313,8 +319,7 @@ class WindowEmbedder(
         return weights
 
     def _training_record(self) -> tuple[list[dict[str, Any]], int | None]:
-        selected = dict(self.net_.callbacks_).get("select_weights")
-        return list(self.net_.history), getattr(selected, "epoch_", None)
+        return list(self.net_.history), selected_epoch(self.net_)
 
     def _probe_length(self) -> int:
         if self._variable_length:

@@ -13,7 +13,6 @@ from torch import Tensor
 from .._data._labeled import LabeledBatches, LabeledWindows
 from .._data._labels import check_targets
 from .._tags import WindowTags
-from .._training._device import resolve_device
 from .._training._progress import with_callbacks
 from ..objectives import Regression
 from ._labeled import LabeledEmbedder
@@ -104,7 +103,7 @@ class BaseWindowRegressor(RegressorMixin, LabeledEmbedder):
             raise ValueError(
                 f"y_val has shape {valid.y.shape}, y has {train.y.shape}: pass the same targets."
             )
-        device = resolve_device(self.device)
+        device = self._device
         self.target_mean_, self.target_scale_ = _mean_and_scale(train.y, train.weight)
         divisor = np.where(self.target_scale_ > 0, self.target_scale_, 1.0)
 

@@ -11,7 +11,6 @@ from sklearn.model_selection import GroupShuffleSplit, ShuffleSplit
 
 from .._data._batches import WindowBatches
 from .._data._validation import CheckedWindows, check_windows
-from .._training._device import resolve_device
 from .._training._progress import with_callbacks
 from .._warnings import warn_user
 from ._encoder import BaseEncoderTransformer
@@ -132,7 +131,7 @@ class BaseSSLTransformer(TrainedEmbedder, BaseEncoderTransformer):
 
     def _batches(self, windows: CheckedWindows, index: NDArray[np.intp]) -> WindowBatches:
         """Return the numbered windows as batches on the device."""
-        return WindowBatches(windows, index, resolve_device(self.device))
+        return WindowBatches(windows, index, self._device)
 
     def _shares_steps(self, windows: CheckedWindows) -> bool:
         """Whether time steps that are read for one window belong to another window too."""

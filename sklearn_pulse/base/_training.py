@@ -11,7 +11,6 @@ import numpy as np
 import torch
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
-from sklearn.utils import check_random_state
 from sklearn.utils.metadata_routing import MetadataRequest
 from skorch.callbacks import Callback, EarlyStopping, ProgressBar
 from skorch.utils import noop
@@ -30,6 +29,7 @@ from .._parameters import (
     check_schedule,
     check_verbose,
 )
+from .._seeds import draw_seed
 from .._share import Share
 from .._signals import Signals, agreed, compare, note, noted
 from .._threads import threads
@@ -42,8 +42,8 @@ from .._training._callbacks import (
     SelectWeights,
 )
 from .._training._checkpoint import Checkpoint, data_fingerprint, run_folder
-from .._training._device import memory_errors, resolve_device
-from .._training._history import prepend_history
+from .._training._device import memory_errors
+from .._training._history import prepend_history, selected_epoch
 from .._training._identity import fingerprint
 from .._training._iterator import BatchIterator
 from .._training._net import SSLNet
@@ -194,6 +194,9 @@ class TrainedEmbedder(WindowEmbedder):
         first, and ``fit`` counts the fits from 1: a new schedule starts where it rises.
     n_iter_ : int
         Number of epochs that the last fit has run.
+    selected_epoch_ : int or None
+        Epoch of `history_` whose weights were kept, counted from 1; None where those of the last
+        epoch were.
 
     Examples
     --------
@@ -242,6 +245,12 @@ class TrainedEmbedder(WindowEmbedder):
             {key: value for key, value in epoch.items() if key != "batches"}
             for epoch in self.net_.history
         ]
+
+    @property
+    def selected_epoch_(self) -> int | None:
+        """Epoch of `history_` whose weights were kept, from 1; None for those of the last."""
+        epoch = selected_epoch(self.net_)
+        return None if epoch is None else epoch + 1
 
     @property
     def n_iter_(self) -> int:
@@ -375,7 +384,7 @@ class TrainedEmbedder(WindowEmbedder):
                 "checkpoint_dir needs a random_state: without a seed no run repeats another, and"
                 " there is nothing to resume. Pass for example random_state=0."
             )
-        seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
+        seed = draw_seed(self.random_state)
         return share.of_first(seed) if share is not None and self.random_state is None else seed
 
     def _training_params(self, train: WindowBatches) -> dict[str, Any]:
@@ -384,7 +393,7 @@ class TrainedEmbedder(WindowEmbedder):
             "optimizer": self._optimizer,
             "optimizer__weight_decay": self.weight_decay,
             # Early versions of PyTorch have no fused optimiser for a GPU of Apple's.
-            "optimizer__fused": resolve_device(self.device).type != "mps",
+            "optimizer__fused": self._device.type != "mps",
             "lr": self.lr,
             "batch_size": self.batch_size,
             "iterator_train__min_batch_size": self._min_batch_size,

@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from sklearn.utils import check_random_state
 
 from .._data._validation import Block, CheckedWindows
+from .._extras import needs
 from .._parameters import check_integer, check_seed
+from .._seeds import draw_seed
 from .._threads import threads
 from ..base import complete_docstring
 from ..features._base import BaseFeatureTransformer
@@ -95,8 +96,8 @@ class MiniRocketTransformer(BaseFeatureTransformer):
         univariate, multivariate = _import_minirocket()
         rocket = univariate if windows.n_channels == 1 else multivariate
         X = np.concatenate([self._complete(block) for _, block in windows.blocks()])
-        seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
-        fitted = rocket(int(self.num_kernels), n_jobs=1, random_state=int(seed))
+        seed = draw_seed(self.random_state)
+        fitted = rocket(int(self.num_kernels), n_jobs=1, random_state=seed)
         # sktime seeds numpy's global generator, which must stay as the user left it.
         state = np.random.get_state()
         try:
@@ -146,11 +147,7 @@ def _threads_kept() -> AbstractContextManager[None]:
 
 def _import_minirocket() -> tuple[Any, Any]:
     """Return sktime's transformers of one and of several channels."""
-    try:
+    with needs("MiniRocketTransformer needs sktime and numba", "benchmark"):
         import numba  # noqa: F401
         from sktime.transformations.rocket import MiniRocket, MiniRocketMultivariate
-    except ImportError as error:
-        raise ImportError(
-            "MiniRocketTransformer needs sktime and numba: pip install sklearn-pulse[benchmark]"
-        ) from error
     return MiniRocket, MiniRocketMultivariate

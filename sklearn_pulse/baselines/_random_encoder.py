@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import ArrayLike
-from sklearn.utils import check_random_state
 
 from .._commit import unchanged_on_failure
 from .._data._scale import warn_of_scale
 from .._data._validation import check_windows
+from .._seeds import draw_seed
 from ..base import BaseEncoderTransformer, complete_docstring
 from ..base._typing import BagPooling, InputLayout, Pooling, Precision, RandomState
 from ..networks import SystemEncoder
@@ -112,7 +112,7 @@ class RandomEncoderTransformer(BaseEncoderTransformer):
             windows = check_windows(self, X, reset=True)
             windows.scan()
             warn_of_scale(windows, np.arange(len(windows)))
-            seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
+            seed = draw_seed(self.random_state)
             self.net_ = self._build_net(seed, verbose=0).initialize()
         return self
 

@@ -14,7 +14,6 @@ from .._data._validation import CheckedWindows
 from .._parameters import plain
 from .._training._callbacks import SelectWeights
 from .._training._checkpoint import Checkpoint
-from .._training._device import resolve_device
 from .._training._net import SSLNet
 from .._warnings import warn_user
 from ..base import (
@@ -322,7 +321,7 @@ default="trailing_mean"
             )
 
     def _batches(self, windows: CheckedWindows, index: NDArray[np.intp]) -> CandidateBatches:
-        device = resolve_device(self.device)
+        device = self._device
         by_recording = self.anchors == "recordings"
         return CandidateBatches(windows, index, device, self.n_candidates, by_recording)
 

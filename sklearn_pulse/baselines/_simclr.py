@@ -12,7 +12,6 @@ from torch import Tensor
 
 from .._data._batches import as_batch
 from .._data._validation import CheckedWindows
-from .._training._device import resolve_device
 from .._training._iterator import Batch
 from ..augmentations import Jitter, RandomApply, Scale
 from ..base import (
@@ -458,7 +457,7 @@ default="trailing_mean"
         self.verbose = verbose
 
     def _batches(self, windows: CheckedWindows, index: NDArray[np.intp]) -> ContrastBatches:
-        return ContrastBatches(windows, index, resolve_device(self.device), self.max_shift)
+        return ContrastBatches(windows, index, self._device, self.max_shift)
 
     def _shares_steps(self, windows: CheckedWindows) -> bool:
         context = _context_windows(windows, self.max_shift)

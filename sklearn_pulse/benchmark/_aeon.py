@@ -11,10 +11,11 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from sklearn.utils import check_random_state
 
 from .._data._validation import Block, CheckedWindows
+from .._extras import needs
 from .._parameters import check_seed
+from .._seeds import draw_seed
 from .._threads import threads
 from ..features._base import BaseFeatureTransformer
 
@@ -51,7 +52,7 @@ class _AeonTransformer(BaseFeatureTransformer):
                 f" needs at least {self._shortest}: cut longer windows."
             )
         X = np.concatenate([self._complete(block) for _, block in windows.blocks()])
-        seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
+        seed = draw_seed(self.random_state)
         with _global_state():
             self._fit_aeon(X, seed)
             self.n_features_out_ = self._compute(X[:1]).shape[1]
@@ -219,10 +220,6 @@ def _quiet() -> Iterator[None]:
 
 def _import_aeon() -> tuple[Any, Any]:
     """Return aeon's modules of convolutions and of intervals."""
-    try:
+    with needs("MultiRocket-Hydra and QUANT need aeon", "controls"):
         from aeon.transformations.collection import convolution_based, interval_based
-    except ImportError as error:
-        raise ImportError(
-            "MultiRocket-Hydra and QUANT need aeon: pip install sklearn-pulse[controls]"
-        ) from error
     return convolution_based, interval_based

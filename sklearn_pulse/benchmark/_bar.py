@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+from .._extras import needs
 from ._run import Outcome
 
 
@@ -27,7 +28,7 @@ def progress(n_cells: int) -> Iterator[Callable[[Outcome], None]]:
     ImportError
         If rich is missing.
     """
-    try:
+    with needs("sklearn_pulse.benchmark needs rich", "benchmark"):
         from rich.console import Console
         from rich.progress import (
             BarColumn,
@@ -37,10 +38,6 @@ def progress(n_cells: int) -> Iterator[Callable[[Outcome], None]]:
             TimeElapsedColumn,
             TimeRemainingColumn,
         )
-    except ImportError as error:
-        raise ImportError(
-            "sklearn_pulse.benchmark needs rich: pip install sklearn-pulse[benchmark]"
-        ) from error
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),

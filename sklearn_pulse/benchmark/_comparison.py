@@ -1,14 +1,12 @@
-"""Comparison of all methods on all sources, with many, few and grouped labels, by two probes."""
+"""Scores of a comparison: many, few and grouped labels, by two probes."""
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import os
 import tempfile
 from collections import defaultdict
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,17 +15,13 @@ from numpy.typing import NDArray
 from sklearn.dummy import DummyClassifier
 from sklearn.metrics import accuracy_score
 
-from ..datasets import fetch_gesture
 from ..datasets._arrays import map_array
 from ..evaluation import macro_auroc
 from ..model_selection import LabelFractionSplit
 from ..model_selection._draw import rows_of_groups
 from ._cells import read_record
-from ._own import is_own, on_own_fold
-from ._probes import CS, FIXED_C, N_SEARCHED, SEARCH_ITER, LabelledRows
-from ._synthetic import SYNTHETIC
-from ._tasks import N_FOLDS, TASKS, Task, _task
-from ._trial import Condition, Scores, Trial
+from ._probes import CS, FIXED_C, N_SEARCHED, SEARCH_ITER, LabeledRows
+from ._trial import Scores, Trial
 
 N_DRAWS = 5
 _FRACTIONS = {"5 %": 0.05, "1 %": 0.01}
@@ -37,117 +31,7 @@ PROBES = {"": "C = 1", ", C chosen": "C chosen by cross-validation"}
 MEASURES = tuple(f"accuracy {labels}{probe}" for probe in PROBES for labels in LABELS)
 
 
-@dataclass(frozen=True)
-class ComparisonSource:
-    """Column of the comparison: a data set, and how it is divided.
-
-    Parameters
-    ----------
-    load : callable
-        Function of a seed that returns a loader, a function of the keyword arguments `data_home`
-        and `download_if_missing` that returns a `Task`.
-    preset : str
-        Name of the data set in :mod:`sklearn_pulse.presets`.
-    column : str
-        Name of the column. Sources of one column are averaged.
-    n_runs : int
-        Number of divisions or repetitions.
-    divide : callable
-        Function of a `Task` and the number of the run that returns the divided `Task`.
-    relabel : callable or None, default=None
-        Function from the labels to those that are scored; None keeps them.
-    """
-
-    load: Callable[[int], Callable[..., Task]]
-    preset: str
-    column: str
-    n_runs: int
-    divide: Callable[[Task, int], Task]
-    relabel: Callable[[NDArray[Any]], NDArray[Any]] | None = None
-
-    @property
-    def title(self) -> str:
-        """Name in tables."""
-        return self.column
-
-
-def _same(load: Callable[..., Task]) -> Callable[[int], Callable[..., Task]]:
-    """Return a function that returns one loader for all seeds."""
-    return lambda seed: load
-
-
-def _bonn(**home: Any) -> Task:
-    """Return the Bonn windows with five classes, the sets of the segments."""
-    task = TASKS["epilepsy"].load(**home)
-    if task.recording is None:
-        raise OSError("the Bonn text files are missing: only they tell the sets of the segments")
-    n_segments = task.recording.max() + 1  # in order of set, the same number of each
-    return dataclasses.replace(task, name="bonn", y=task.recording * 5 // n_segments)
-
-
-def _is_seizure(y: NDArray[Any]) -> NDArray[np.intp]:
-    """Return 1 for the set of seizures, which is the last, and 0 for the others."""
-    return (y == 4).astype(np.intp)
-
-
-def _gesture(**home: Any) -> Task:
-    """Return the gestures with the archive's split."""
-    data = fetch_gesture(**home, split="archive")
-    return _task("gesture-archive", data, recordings=None, group_unit="gestures")
-
-
-def _published(task: Task, number: int) -> Task:
-    """Keep the published division."""
-    return task
-
-
-SOURCES = {
-    "har": ComparisonSource(_same(TASKS["har"].load), "har", "HAR, recordings", 3, _published),
-    "har-people": ComparisonSource(
-        _same(TASKS["har"].load), "har", "HAR, people", N_FOLDS, Task.stratified_fold
-    ),
-    "wesad": ComparisonSource(
-        _same(TASKS["ppg"].load), "ppg", "WESAD", N_FOLDS, Task.stratified_fold
-    ),
-    "mitbih": ComparisonSource(
-        _same(TASKS["ecg"].load), "ecg", "MIT-BIH rhythm", N_FOLDS, Task.stratified_fold
-    ),
-    "bonn-2": ComparisonSource(
-        _same(_bonn), "eeg-transfer", "Bonn, 2 classes", N_FOLDS, Task.stratified_fold, _is_seizure
-    ),
-    "bonn-5": ComparisonSource(
-        _same(_bonn), "eeg-transfer", "Bonn, 5 classes", N_FOLDS, Task.stratified_fold
-    ),
-    "gesture": ComparisonSource(
-        _same(_gesture), "har-transfer", "UWave", N_FOLDS, Task.with_validation
-    ),
-    **{
-        name: ComparisonSource(source.load, source.preset, f"chaos, {source.column}", 1, _published)
-        for name, source in SYNTHETIC.items()
-        if source.noise in (3, 5)
-    },
-}
-COLUMNS = tuple(dict.fromkeys(source.column for source in SOURCES.values()))
-
-
-def on_division(condition: Condition) -> Trial:
-    """Return a trial on the division whose number is the seed."""
-    if is_own(condition.dataset):
-        return on_own_fold(condition)
-    source, seed = SOURCES[condition.dataset], condition.seed
-    task = condition.execution.load(source.load(seed))
-    division = f"{source.column} {seed}"
-    if condition.scored == "test" and source.divide is Task.with_validation:
-        division += ", undivided"  # all training windows train
-    else:
-        task = source.divide(task, seed)
-    if source.relabel is not None:
-        task = dataclasses.replace(task, y=source.relabel(task.y))
-        division = division.replace("2 classes", "5 classes")  # the encoder is the same
-    return Trial(condition, task, source.preset, division=division)
-
-
-def compare(trial: Trial) -> Scores:
+def probes_by_amount(trial: Trial) -> Scores:
     """Score both probes with all labels, few labels, and the labels of few people.
 
     With the labels of one person, people are drawn in random order until each class is shown by
@@ -155,9 +39,9 @@ def compare(trial: Trial) -> Scores:
     shown by two. A person is a segment of Bonn, a gesture of UWave, a trial of a chaotic system.
     """
     train, scored = trial.split
-    rows = LabelledRows(_embedding(trial), trial.y, trial.task.groups[trial.rows])
+    rows = LabeledRows(_embedding(trial), trial.y, trial.task.groups[trial.rows])
     scores: dict[str, list[float]] = defaultdict(list)
-    for labels, drawn in _draws(trial.y, rows.groups, train, trial.seed):
+    for labels, drawn in draws_of_labels(trial.y, rows.groups, train, trial.seed):
         for name, value in _probed(trial, rows, drawn, scored, labels):
             scores[name].append(value)
     return {name: values for name, values in scores.items() if np.isfinite(values).all()}
@@ -169,7 +53,7 @@ def settings() -> dict[str, Any]:
     return {"labels": LABELS, "n_draws": N_DRAWS, **search}
 
 
-def _draws(
+def draws_of_labels(
     y: NDArray[Any], groups: NDArray[Any], train: NDArray[np.intp], seed: int
 ) -> Iterator[tuple[str, NDArray[np.intp]]]:
     """Yield each draw of labelled rows with the name of its amount of labels."""
@@ -216,7 +100,7 @@ def people_of_each_class(
 
 def _probed(
     trial: Trial,
-    rows: LabelledRows,
+    rows: LabeledRows,
     drawn: NDArray[np.intp],
     scored: NDArray[np.intp],
     labels: str,

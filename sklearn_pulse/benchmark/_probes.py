@@ -33,7 +33,7 @@ _JITTER = 1e-10  # share of the mean squared length that keeps rows linearly ind
 
 
 @dataclass(frozen=True)
-class LabelledRows:
+class LabeledRows:
     """Embeddings in which some rows are labelled and others are scored.
 
     Parameters

@@ -11,7 +11,7 @@ import numpy as np
 from ..evaluation import clustering_scores, make_cluster_probe, reconstruction_scores
 from ..model_selection import LabelFractionSplit
 from ._budgets import Budget
-from ._comparison import COLUMNS, SOURCES, compare, on_division
+from ._comparison import probes_by_amount
 from ._methods import (
     Method,
     ablations,
@@ -23,6 +23,7 @@ from ._methods import (
     trained,
 )
 from ._own import OwnSource, is_own, n_folds_of, on_own_fold
+from ._sources import COLUMNS, SOURCES, on_division
 from ._supervised import PUBLISHED_DRAW, supervised_scores
 from ._synthetic import SYNTHETIC, on_system, synthetic
 from ._tasks import N_FOLDS, SCENARIOS, TASKS
@@ -285,7 +286,7 @@ PROTOCOLS = {
         Protocol(
             "comparison",
             "Comparison",
-            compare,
+            probes_by_amount,
             SOURCES,
             _compared_on_all_sources,
             on_division,

@@ -264,7 +264,7 @@ def load_once(load: Callable[..., Task], data_home: str | None, download: bool) 
     return load(data_home=data_home, download_if_missing=download)
 
 
-def _task(name: str, data: Any, note: str = "", **changes: Any) -> Task:
+def task_of(name: str, data: Any, note: str = "", **changes: Any) -> Task:
     """Return a task of a loaded data set, with changed fields."""
     groups = data.recording_subject
     if groups is None or name == "epilepsy":
@@ -284,43 +284,43 @@ def _task(name: str, data: Any, note: str = "", **changes: Any) -> Task:
 
 
 def _har(**home: Any) -> Task:
-    return _task(
+    return task_of(
         "har", fetch_har(**home), note="parts share people: new recordings, not new people"
     )
 
 
 def _ppg(**home: Any) -> Task:
-    return _task("ppg", fetch_wesad(**home))
+    return task_of("ppg", fetch_wesad(**home))
 
 
 def _ecg(**home: Any) -> Task:
     data: Any = fetch_mitbih_af(**home)
     note = f"{len(data.recordings)} records of the MIT-BIH Arrhythmia Database stand in"
-    return _task("ecg", data, note=note if data.stands_in else "")
+    return task_of("ecg", data, note=note if data.stands_in else "")
 
 
 def _eeg(**home: Any) -> Task:
-    return _task("eeg", fetch_sleep_edf(**home, stages="published"))
+    return task_of("eeg", fetch_sleep_edf(**home, stages="published"))
 
 
 def _eeg_one_channel(**home: Any) -> Task:
     data: Any = fetch_sleep_edf(**home, stages="published", downsample=1)
     recordings = [recording[:, :1] for recording in data.recordings]
-    return _task("eeg", data, X=data.X[..., :1], recordings=recordings)
+    return task_of("eeg", data, X=data.X[..., :1], recordings=recordings)
 
 
 def _epilepsy_segments(**home: Any) -> Task:
     data = fetch_epilepsy(**home, split="segment")
     note = "segments are kept whole"
-    return _task("epilepsy", data, note=note, recordings=None, group_unit="segments")
+    return task_of("epilepsy", data, note=note, recordings=None, group_unit="segments")
 
 
 def _epilepsy(**home: Any) -> Task:
-    return _task("epilepsy", fetch_epilepsy(**home), recordings=None)
+    return task_of("epilepsy", fetch_epilepsy(**home), recordings=None)
 
 
 def _gesture(**home: Any) -> Task:
-    return _task("gesture", fetch_gesture(**home), recordings=None)
+    return task_of("gesture", fetch_gesture(**home), recordings=None)
 
 
 TASKS = {

@@ -223,13 +223,12 @@ class Trial:
             transformer.fit(train, y, **known, **({"y_val": y_val} if known else {}))
         else:
             transformer.fit(train, **known)
-        selected = dict(transformer.net_.callbacks_).get("select_weights")
         facts = {
             "fit_seconds": time.perf_counter() - start,
             "n_pretraining_windows": len(train),
             "n_timesteps": train.shape[1],
             "n_epochs": transformer.n_iter_,
-            "selected_epoch": None if selected is None else selected.epoch_,
+            "selected_epoch": transformer.selected_epoch_,
             "train_loss": transformer.history_[-1]["train_loss"],
             "valid_loss": transformer.history_[-1].get("valid_loss"),
         }

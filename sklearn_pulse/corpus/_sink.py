@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .._extras import needs
 from .._parameters import check_path
 
 _FORMAT = "sklearn_pulse.corpus 1"
@@ -37,12 +38,8 @@ def open_sink(sink: Any) -> Any:
     ValueError
         If the group is read-only.
     """
-    try:
+    with needs("Embedding a corpus needs zarr", "cluster"):
         import zarr
-    except ImportError as error:
-        raise ImportError(
-            "Embedding a corpus needs zarr: pip install 'sklearn-pulse[cluster]'."
-        ) from error
     if isinstance(sink, zarr.Group):
         if sink.read_only:
             raise ValueError("sink is read-only: open it with mode='a'.")

@@ -8,6 +8,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from .._extras import needs
+
 N_RETRIES = 3  # pooch waits 1, 2 and 3 s before the retries
 _CHUNK_SIZE = 1 << 16  # bytes; a broken download loses less than one chunk
 _TIMEOUT = 60  # seconds that a server may take to answer
@@ -19,12 +21,8 @@ class DownloadError(OSError):
 
 def import_pooch() -> Any:
     """Import pooch, or raise an ImportError that names the extra to install."""
-    try:
+    with needs("pooch is needed to download data", "download"):
         import pooch
-    except ImportError as error:
-        raise ImportError(
-            "pooch is needed to download data: pip install sklearn-pulse[download]."
-        ) from error
     return pooch
 
 

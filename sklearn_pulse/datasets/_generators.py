@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import numbers
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils import check_random_state
 
 from .._parameters import check_boolean, check_integer, check_real, check_seed
+from .._seeds import as_seed
 from ._simulate import (
     N_TIMESTEPS,
     N_TRIALS,
@@ -351,17 +350,10 @@ def _make_trials(
     check_boolean("standardize", scale)
     check_backend(backend)
     size = {"n_trials": n_trials, "n_timesteps": n_timesteps}
-    seed = _as_seed(random_state)
+    check_seed("random_state", random_state)
+    seed = as_seed(random_state)
     trials = simulate(system, [value], [seed], [0.0], **size)[0]
     if noise > 0:
         diffusion = diffusion_scale(system, trials, noise)
         trials = simulate(system, [value], [seed], [diffusion], backend=backend, **size)[0]
     return standardize_trials(trials) if scale else np.ascontiguousarray(trials)
-
-
-def _as_seed(random_state: Any) -> int:
-    """Return an int as it is, so that published seeds keep their meaning; else draw a seed."""
-    check_seed("random_state", random_state)
-    if isinstance(random_state, numbers.Integral):
-        return int(random_state)
-    return int(check_random_state(random_state).randint(2**31 - 1))

@@ -18,6 +18,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .._extras import needs
+
 # Stands for torch.Tensor. Importing torch takes seconds, so functions import it when they run.
 Tensor = Any
 
@@ -271,13 +273,9 @@ def integrate_torchsde(
 
 def import_torchsde() -> Any:
     """Return the module torchsde, or raise an ImportError that says how to install it."""
-    try:
+    what = 'backend="midpoint" needs no package, but backend="torchsde" the package torchsde'
+    with needs(what, "sde"):
         import torchsde
-    except ImportError as error:
-        raise ImportError(
-            'backend="torchsde" needs the package torchsde: pip install sklearn-pulse[sde], or '
-            'use backend="midpoint".'
-        ) from error
     return torchsde
 
 

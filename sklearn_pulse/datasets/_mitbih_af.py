@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import Bunch
 
+from .._extras import needs
 from .._parameters import check_integer, check_option
 from .._warnings import warn_user
 from ..windows import RecordingWindows, sliding_windows
@@ -139,7 +140,7 @@ def fetch_mitbih_af(
 ) -> Bunch | tuple[NDArray[np.float32], NDArray[np.int64]]:
     """Load the MIT-BIH Atrial Fibrillation Database with the published windows.
 
-    Reading needs the package wfdb (``pip install sklearn-pulse[ecg]``). Filtering the 23 records
+    Reading needs the package wfdb (``pip install 'sklearn-pulse[ecg]'``). Filtering the 23 records
     takes about a minute, and the recordings take about 1.7 GB of memory.
 
     ==============   ==============================
@@ -534,11 +535,6 @@ def _find_folder(
 
 def _import_wfdb() -> Any:
     """Return the module wfdb, or raise an ImportError that says how to install it."""
-    try:
+    with needs("fetch_mitbih_af reads WFDB files with the package wfdb", "ecg"):
         import wfdb
-    except ImportError as error:
-        raise ImportError(
-            "fetch_mitbih_af reads WFDB files with the package wfdb: "
-            "pip install sklearn-pulse[ecg]."
-        ) from error
     return wfdb

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import Bunch
 
+from .._extras import needs
 from .._parameters import check_integer, check_option
 from ._groups import check_group, window_groups
 from ._remote import ensure, locate, resolve_data_home
@@ -158,7 +159,7 @@ def fetch_sleep_edf(
 ) -> Bunch | tuple[NDArray[np.float32], NDArray[np.int64]]:
     """Load the sleep recordings (Sleep-EDF) with the published epochs and split.
 
-    Reading needs the package mne (``pip install sklearn-pulse[eeg]``) and about 2 GB of memory.
+    Reading needs the package mne (``pip install 'sklearn-pulse[eeg]'``) and about 2 GB of memory.
 
     ==============   ==============================
     Classes                                       5
@@ -518,10 +519,6 @@ def _find_folder(
 
 def _import_mne() -> Any:
     """Return the module mne, or raise an ImportError that says how to install it."""
-    try:
+    with needs("fetch_sleep_edf reads EDF files with the package mne", "eeg"):
         import mne
-    except ImportError as error:
-        raise ImportError(
-            "fetch_sleep_edf reads EDF files with the package mne: pip install sklearn-pulse[eeg]."
-        ) from error
     return mne

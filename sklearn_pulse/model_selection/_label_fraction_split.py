@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterator
-from numbers import Integral
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.model_selection import BaseCrossValidator, check_cv
-from sklearn.utils import check_random_state
 from sklearn.utils.metadata_routing import MetadataRequest, get_routing_for_object
 
 from .._data._labels import labeled_mask
 from .._parameters import check_integer, check_option, check_seed
+from .._seeds import as_seed
 from ._draw import (
     check_labeled_groups,
     check_one_of,
@@ -149,7 +148,7 @@ class LabelFractionSplit(BaseCrossValidator):
         check_seed("random_state", self.random_state)
         labeled = labeled_mask(y, self.unlabeled_label, "LabelFractionSplit")
         labels = _as_labels(y)
-        seed = self._first_seed()
+        seed = as_seed(self.random_state)
         who = None
         if self.n_groups is not None:
             who = check_labeled_groups(self.n_groups, groups, len(labels))
@@ -181,12 +180,6 @@ class LabelFractionSplit(BaseCrossValidator):
             return groups
         request = get_routing_for_object(cv)
         return groups if request.split.requests.get("groups") is True else None
-
-    def _first_seed(self) -> int:
-        """Return `random_state` if it is a number, else a number drawn from it."""
-        if isinstance(self.random_state, Integral):
-            return int(self.random_state)
-        return int(check_random_state(self.random_state).randint(2**31 - 1))
 
     def _draw(
         self, labels: NDArray[Any], groups: NDArray[Any] | None, seed: int

@@ -60,8 +60,8 @@ def stride_steps(patch_stride: int | float, patch_length: int) -> int:
     return max(1, min(steps, patch_length))
 
 
-def standardize(x: Tensor, observed: Tensor | None = None, epsilon: float = 1e-5) -> Tensor:
-    """Subtract the mean of each window and channel, and divide by ``sqrt(variance + epsilon)``.
+def standardize(x: Tensor, observed: Tensor | None = None) -> Tensor:
+    """Subtract the mean of each window and channel, and divide by ``sqrt(variance + 1e-5)``.
 
     Parameters
     ----------
@@ -69,8 +69,6 @@ def standardize(x: Tensor, observed: Tensor | None = None, epsilon: float = 1e-5
         Windows; unobserved steps hold any finite value.
     observed : Tensor of bool, of shape (batch, n_timesteps), or None, default=None
         Steps that the statistics are taken over; None means all.
-    epsilon : float, default=1e-5
-        Added to the variance, so that a constant channel stays finite.
 
     Returns
     -------
@@ -88,7 +86,7 @@ def standardize(x: Tensor, observed: Tensor | None = None, epsilon: float = 1e-5
     count = observed.sum(1).clamp(min=1).view(-1, 1, 1)
     centred = mask_steps(x - mask_steps(x, observed).sum(1, keepdim=True) / count, observed)
     variance = centred.square().sum(1, keepdim=True) / count
-    return centred / (variance + epsilon).sqrt()
+    return centred / (variance + 1e-5).sqrt()
 
 
 def sinusoidal_positions(n_positions: int, dim: int) -> Tensor:

@@ -1,15 +1,13 @@
 """Transformers of this package behind sktime's interface, for panels of every mtype.
 
-This package needs sktime (``pip install sklearn-pulse[sktime]``). No other part of `sklearn_pulse`
-imports sktime when it is loaded.
+This package needs sktime (``pip install 'sklearn-pulse[sktime]'``). No other part of
+`sklearn_pulse` imports sktime when it is loaded.
 """
 
-try:
+from .._extras import needs
+
+with needs("sklearn_pulse.panel needs sktime", "sktime"):
     import sktime  # noqa: F401
-except ImportError as error:
-    raise ImportError(
-        "sklearn_pulse.panel needs sktime: pip install sklearn-pulse[sktime]"
-    ) from error
 
 from ._pulse import PulsePanelTransformer
 from ._wrapped import PanelTransformer, as_panel_transformer

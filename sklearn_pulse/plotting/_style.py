@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .._extras import needs
+
 CROWDED = 10  # above this number, legend entries stand beside the axes
 MARKERS = "osD^vPX*<>"
 # Blue, orange, green, vermilion, purple, sky blue, black and yellow, of Okabe and Ito.
@@ -55,12 +57,8 @@ def axes_or_new(ax: Any, n_beside: int = 0) -> Any:
 
 def _pyplot() -> Any:
     """Return matplotlib.pyplot; raise with directions if it is not installed."""
-    try:
+    with needs("sklearn_pulse.plotting needs matplotlib", "plot"):
         import matplotlib.pyplot as plt
-    except ImportError as error:
-        raise ImportError(
-            "sklearn_pulse.plotting needs matplotlib: pip install 'sklearn-pulse[plot]'"
-        ) from error
     return plt
 
 

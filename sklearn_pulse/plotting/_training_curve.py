@@ -144,7 +144,7 @@ class TrainingCurveDisplay:
         inner = estimator.estimator if isinstance(estimator, FrozenEstimator) else estimator
         return cls.from_history(
             history,
-            selected_epoch=_selected_epoch(estimator),
+            selected_epoch=getattr(estimator, "selected_epoch_", None),
             name=type(inner).__name__ if name is None else name,
             log_scale=log_scale,
             ax=ax,
@@ -312,13 +312,6 @@ def _history_of(estimator: Any) -> list[dict[str, Any]]:
     if not history:
         raise NotFittedError(f"the history_ of this {kind} is empty: fit it for one epoch or more")
     return history
-
-
-def _selected_epoch(estimator: Any) -> int | None:
-    """Return the epoch of the kept weights, counted from 1; None if it is the last epoch."""
-    callbacks = dict(getattr(getattr(estimator, "net_", None), "callbacks_", ()))
-    selected = getattr(callbacks.get("select_weights"), "epoch_", None)
-    return None if selected is None else selected + 1
 
 
 def _validated(rows: Sequence[Mapping[str, Any]]) -> list[int]:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import numbers
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils import Bunch, check_random_state
+from sklearn.utils import Bunch
 
 from .._parameters import check_real, check_seed
+from .._seeds import as_seed
 from .._warnings import warn_user
 from ._checks import check_grid, recording_groups
 from ._grid import as_bunch, count_steps, join_starts, report_short
@@ -137,7 +137,8 @@ def random_windows(
     n_timesteps = count_steps(arrays, downsample)
     report_short(n_timesteps, length)
 
-    seed = _draw_seed(random_state)
+    check_seed("random_state", random_state)
+    seed = as_seed(random_state, 2**31)
     starts = [
         _permuted_starts(n, length, stride, fraction, seed + i)
         for i, n in enumerate(n_timesteps.tolist())
@@ -157,14 +158,6 @@ def random_windows(
         sampling_rate=sampling_rate,
         channel_names=channel_names,
     )
-
-
-def _draw_seed(random_state: Any) -> int:
-    """Return an integer seed as it is; from any other random state draw a seed of 31 bits."""
-    check_seed("random_state", random_state)
-    if isinstance(random_state, numbers.Integral):
-        return int(random_state)
-    return int(check_random_state(random_state).randint(2**31, dtype=np.int64))
 
 
 def _permuted_starts(

@@ -386,7 +386,7 @@ def test_the_average_of_the_epoch_with_the_lowest_validation_loss(tmp_path):
     )
     losses = [epoch["valid_loss"] for epoch in best.history_]
     assert losses == [epoch["valid_loss"] for epoch in lowest.history_]
-    chosen = dict(best.net_.callbacks_)["select_weights"].epoch_
+    chosen = best.selected_epoch_ - 1
     assert chosen == int(np.argmin(losses)) < 7
     (record,) = [cb for _, cb in best.net_.callbacks_ if isinstance(cb, Record)]
     weight = best.encoder_.input.weight

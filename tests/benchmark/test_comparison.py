@@ -14,10 +14,10 @@ from sklearn_pulse.benchmark._comparison import (
     LABELS,
     MEASURES,
     N_DRAWS,
-    SOURCES,
-    ComparisonSource,
+    draws_of_labels,
     people_of_each_class,
 )
+from sklearn_pulse.benchmark._sources import SOURCES, ComparisonSource
 from sklearn_pulse.benchmark._tables import tables
 from sklearn_pulse.benchmark._tasks import N_FOLDS, TASKS, Task
 from sklearn_pulse.model_selection import LabelFractionSplit
@@ -209,9 +209,7 @@ def test_one_table_has_a_row_per_source_and_amount_of_labels_and_a_column_per_me
 def test_few_labels_are_those_of_the_other_protocols():
     y = np.arange(60) % 2
     splitter = LabelFractionSplit(0.05, n_draws=N_DRAWS, cv=[(np.arange(60), np.arange(60))])
-    from sklearn_pulse.benchmark._comparison import _draws
-
-    drawn = [rows for name, rows in _draws(y, y, np.arange(60), 0) if name == "5 %"]
+    drawn = [rows for name, rows in draws_of_labels(y, y, np.arange(60), 0) if name == "5 %"]
     for ours, (theirs, _) in zip(drawn, splitter.split(y, y), strict=True):
         np.testing.assert_array_equal(ours, theirs)
 

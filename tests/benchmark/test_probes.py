@@ -7,7 +7,7 @@ from sklearn.model_selection import GridSearchCV, StratifiedGroupKFold, Stratifi
 from sklearn.preprocessing import StandardScaler
 
 from sklearn_pulse.benchmark import _probes
-from sklearn_pulse.benchmark._probes import CS, FIXED_C, LabelledRows
+from sklearn_pulse.benchmark._probes import CS, FIXED_C, LabeledRows
 from sklearn_pulse.evaluation import make_linear_probe
 
 
@@ -17,7 +17,7 @@ def labelled(n_features, n_classes=3, n=120, spread=3.0):
     Z = rng.normal(size=(n, n_features)) @ rng.normal(size=(n_features, n_features))
     Z[:, 0] += spread * y
     Z[:, 1] = 3.0  # a constant column
-    return LabelledRows(Z.astype(np.float32), y, np.arange(n) // 6)
+    return LabeledRows(Z.astype(np.float32), y, np.arange(n) // 6)
 
 
 @pytest.mark.parametrize("n_features", [10, 400])
@@ -42,7 +42,7 @@ def test_fewer_columns_have_the_same_inner_products_and_the_same_probe(n_feature
 def test_the_chosen_C_is_that_of_a_grid_search(grouped):
     rows = labelled(20, spread=1.0)
     if not grouped:  # each class in one group only
-        rows = LabelledRows(rows.Z, rows.y, rows.y)
+        rows = LabeledRows(rows.Z, rows.y, rows.y)
     chosen, n_capped = rows.choose_C(np.arange(120), 0)
     kind = StratifiedGroupKFold if grouped else StratifiedKFold
     known = {"groups": rows.groups} if grouped else {}

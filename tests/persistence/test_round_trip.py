@@ -57,7 +57,7 @@ def test_history_without_durations(fitted, loaded):
 
 
 def test_selected_epoch(fitted, loaded):
-    epochs = [dict(e.net_.callbacks_)["select_weights"].epoch_ for e in (fitted, loaded)]
+    epochs = [e.selected_epoch_ for e in (fitted, loaded)]
     assert epochs[0] == epochs[1] == 4
 
 

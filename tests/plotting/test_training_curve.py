@@ -47,10 +47,9 @@ def test_what_is_drawn_is_the_history(fitted, legend):
 
 def test_selection_by_the_trailing_mean():
     pulse = PulseTransformer(**SMALL | {"max_epochs": 9}).fit(X)
-    selected = dict(pulse.net_.callbacks_)["select_weights"].epoch_
-    assert selected is not None
+    assert pulse.selected_epoch_ is not None
     display = TrainingCurveDisplay.from_estimator(pulse)
-    assert display.selected_epoch == selected + 1
+    assert display.selected_epoch == pulse.selected_epoch_
 
 
 @pytest.mark.parametrize("settings", [{"select": "last"}, {"max_epochs": 2}])

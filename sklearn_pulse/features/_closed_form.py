@@ -1,0 +1,265 @@
+"""Fit of the map from stacked features to what predicts another view."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Sequence
+from contextlib import closing, nullcontext
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from .._data._validation import CheckedWindows
+from .._progress import progress_bar
+from ._autocorrelation import AutocorrelationTransformer
+from ._base import BaseFeatureTransformer
+from ._block_weights import BLOCKS
+from ._convolutions import N_KERNELS, POOLINGS
+from ._folds import Fold, Matrix
+from ._half_moments import half_moments
+from ._hydra import HydraTransformer
+from ._interval_quantile import IntervalQuantileTransformer
+from ._pieces import (
+    FeaturesOfSample,
+    FeaturesOfViews,
+    Run,
+    Sums,
+    in_turn,
+    pieces_of,
+    sums_of_halves,
+    sums_of_recordings,
+    with_neighbour,
+)
+from ._predictive_map import held_out_prediction, predictive_map, share_explained
+from ._random_convolution import RandomConvolutionTransformer
+from ._recording_moments import PairedWindows, fold_of_pairs, recording_moments, share_of_change
+from ._rhythm import RhythmTransformer
+from ._stack import FeatureStack, Halves, PartOfWindows, StackedBlock
+from ._statistics import StatisticsTransformer
+
+_SAMPLE = 5000  # windows that the scales and the principal components come from
+_HALF_COMPONENTS = 800  # largest number of principal components of half a window
+_N_REPORTED = 20  # leading directions whose predictability is reported
+_QUANTILE_DEPTH = 3  # finer intervals tell less of other people
+
+Index = NDArray[np.intp]
+
+
+class ClosedForm(NamedTuple):
+    """Map from windows to an embedding, and what was found with it.
+
+    Parameters
+    ----------
+    stack : FeatureStack
+        Blocks of features, and their principal components.
+    map : ndarray of float32, of shape (n_components, embedding_dim)
+        Map from principal components to the embedding.
+    alpha : float
+        Share of the recordings' constant part that was removed.
+    kappa : float
+        Share of what adjacent windows have in common that is not constant; NaN for halves.
+    n_pairs : int
+        Number of pairs of views.
+    predictability : dict
+        R2 of each block and of the leading directions, predicted from the other view.
+    """
+
+    stack: FeatureStack
+    map: NDArray[np.float32]
+    alpha: float
+    kappa: float
+    n_pairs: int
+    predictability: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class ClosedFormFit:
+    """Settings of a fit; see :class:`~sklearn_pulse.CrossPredictionTransformer`.
+
+    Parameters
+    ----------
+    block_weights : ndarray of shape (n_blocks,)
+        Share of each of `BLOCKS`.
+    alpha : "auto" or float
+        Share of the recordings' constant part to remove.
+    n_components : int
+        Largest number of principal components.
+    embedding_dim : int
+        Width of the embedding.
+    num_kernels : int
+        Number of pairs of a kernel and a bias of MiniRocket.
+    rho : float
+        Ridge, as a share of the total variance.
+    seed : int
+        Seed of the kernels, of the sample and of the rotation.
+    device : str or torch.device
+        Device of the convolutions.
+    num_threads : int or None
+        Number of threads to compute on.
+    verbose : int
+        Whether to show a progress bar.
+    """
+
+    block_weights: NDArray[np.float64]
+    alpha: str | float
+    n_components: int
+    embedding_dim: int
+    num_kernels: int
+    rho: float
+    seed: int
+    device: str | torch.device
+    num_threads: int | None
+    verbose: int
+
+    def adjacent(
+        self, run: Run, windows: CheckedWindows, index: Index, paired: PairedWindows
+    ) -> ClosedForm:
+        """Fit the map to what predicts the next window of a recording."""
+        calls = [
+            (index[with_neighbour(piece, paired.follows)], paired.part(piece))
+            for piece in pieces_of(len(index))
+        ]
+        stack, sums = self._begin(run, sums_of_recordings, [windows], index, calls)
+        with closing(sums):
+            moments = recording_moments(sums, paired)
+        kappa = share_of_change(moments)
+        alpha = _automatic(kappa) if isinstance(self.alpha, str) else float(self.alpha)
+        removed = alpha * moments.constant
+        shared = (1 - alpha) * (moments.adjacent + moments.constant) / 2
+        shared += alpha * moments.adjacent - removed
+        kept = moments.variance - removed
+        found = self._map_of(stack, moments.variance, shared, kept, [moments.folds])
+        return ClosedForm(stack, found[0], alpha, kappa, int(paired.follows.sum()), found[1])
+
+    def halves(
+        self,
+        run: Run,
+        windows: CheckedWindows,
+        halves: Halves,
+        index: Index,
+        recording: NDArray[np.intp],
+    ) -> ClosedForm:
+        """Fit the map to what the halves of a window predict."""
+        if halves.parts:
+            index, recording = index[halves.seen], recording[halves.seen]
+        n = len(index)
+        fold = fold_of_pairs(recording, np.ones(n, dtype=bool))
+        calls = [(index[piece], fold[piece]) for piece in pieces_of(n)]
+        views: list[CheckedWindows | PartOfWindows] = [windows, *halves.parts]
+        stack, sums = self._begin(run, sums_of_halves, views, index, calls)
+        with closing(sums):
+            moments = half_moments(sums, n, self.rho)
+        variance = moments.variance
+        found = self._map_of(stack, variance, moments.shared, variance, moments.predictors)
+        n_pairs = n if halves.parts else 0
+        return ClosedForm(stack, found[0], 0.0, float("nan"), n_pairs, found[1])
+
+    def sample(self, index: Index) -> Index:
+        """Draw the windows that scales and components come from, in the order of `index`."""
+        if len(index) <= _SAMPLE:
+            return index
+        rng = np.random.RandomState(self.seed)
+        return index[np.sort(rng.choice(len(index), _SAMPLE, replace=False))]
+
+    def new_stack(self, n_components: int | None = None) -> FeatureStack:
+        """Return the unfitted stack of blocks."""
+        convolutions: dict[str, Any] = {"device": self.device, "random_state": self.seed}
+        further = max(N_KERNELS, self.num_kernels // 8)
+        blocks: list[tuple[BaseFeatureTransformer, float]] = [
+            (StatisticsTransformer(), 0.0),
+            (AutocorrelationTransformer(), 0.0),
+            (RandomConvolutionTransformer(self.num_kernels, **convolutions), 0.05),
+            (
+                RandomConvolutionTransformer(
+                    further, poolings=POOLINGS, difference=True, **convolutions
+                ),
+                0.0,
+            ),
+            (IntervalQuantileTransformer(_QUANTILE_DEPTH), 0.0),
+            (HydraTransformer(_groups_of(self.num_kernels), **convolutions), 0.0),
+            (RhythmTransformer(), 0.0),
+        ]
+        stacked = [
+            StackedBlock(name, *block, float(share))
+            for name, block, share in zip(BLOCKS, blocks, self.block_weights, strict=True)
+            if share > 0
+        ]
+        return FeatureStack(stacked, n_components or self.n_components)
+
+    def _begin(
+        self,
+        run: Run,
+        function: Callable[..., Sums],
+        parts: Sequence[CheckedWindows | PartOfWindows],
+        index: Index,
+        calls: Sequence[tuple[Index, Any]],
+    ) -> tuple[FeatureStack, Generator[Sums, None, None]]:
+        """Fit a stack on each part of the windows; return the first, and sums over `index`.
+
+        The features of a sample that holds all windows are there already.
+        """
+        sample, usable = self.sample(index), np.sort(index)
+        of_halves = min(_HALF_COMPONENTS, self.n_components)
+        stacks = [self.new_stack(), *(self.new_stack(of_halves) for _ in parts[1:])]
+        rows = [stack.fit(part, usable, sample) for stack, part in zip(stacks, parts, strict=True)]
+        if len(sample) == len(index):
+            known = FeaturesOfSample(sample, rows, self.num_threads)
+            return stacks[0], in_turn(function, [known], calls)
+        views = FeaturesOfViews(stacks, parts, self.num_threads)
+        return stacks[0], self._shown(run(function, [views], calls), len(index))
+
+    def _shown(
+        self, results: Generator[Sums, None, None], n_windows: int
+    ) -> Generator[Sums, None, None]:
+        """Yield sums over pieces of the windows, and show how many are done."""
+        shown = progress_bar("cross-prediction", n_windows, "window")
+        with shown if self.verbose else nullcontext(lambda n: None) as advance:
+            # Dask and joblib are set back whatever happens.
+            with closing(results):
+                for piece, sums in zip(pieces_of(n_windows), results, strict=True):
+                    advance(piece.stop - piece.start)
+                    yield sums
+
+    def _map_of(
+        self,
+        stack: FeatureStack,
+        variance: Matrix,
+        shared: Matrix,
+        kept: Matrix,
+        predictors: list[list[Fold]],
+    ) -> tuple[NDArray[np.float32], dict[str, Any]]:
+        """Return the map from principal components to the embedding, and what it predicts."""
+        directions = predictive_map(variance, shared, kept, self.rho, self.embedding_dim)
+        rotation = _rotation(directions.shape[1], self.embedding_dim, self.seed)
+        explained, total = held_out_prediction(predictors, self.rho, len(variance))
+        predictability = {
+            "blocks": {
+                name: float(share_explained(columns, explained, total, whole=True))
+                for name, columns in stack.columns_of_blocks()
+            },
+            "directions": share_explained(directions[:, :_N_REPORTED], explained, total),
+        }
+        scaled = np.sqrt(self.embedding_dim) * directions @ rotation
+        return scaled.astype(np.float32), predictability
+
+
+def _automatic(kappa: float) -> float:
+    """Return the share of the constant part to remove.
+
+    If adjacent windows share nothing beyond the constant part (`kappa` is 0), the constant part is
+    all that can be kept.
+    """
+    return min(max(min(0.5, max(kappa, 0.0) ** 0.5), kappa), 1.0)
+
+
+def _groups_of(num_kernels: int) -> int:
+    """Return the number of groups of Hydra: 64 where MiniRocket has 10,000 kernels."""
+    return max(2, num_kernels * 64 // 10_000)
+
+
+def _rotation(n_directions: int, width: int, seed: int) -> NDArray[np.float64]:
+    """Draw orthonormal rows, shape (n_directions, width)."""
+    draws = np.random.RandomState(seed).normal(size=(width, n_directions))
+    return np.asarray(np.linalg.qr(draws)[0].T)
