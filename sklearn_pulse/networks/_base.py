@@ -40,6 +40,9 @@ class Encoder(nn.Module):
     embedding_dim: int
     tokens_per_step: int = 1
 
+    def __init__(self) -> None:  # whose signature is that of the class
+        super().__init__()
+
     @property
     def dilations(self) -> Sequence[int]:
         """Distances in time steps over which convolution weights act."""
