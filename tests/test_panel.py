@@ -324,7 +324,7 @@ def test_channels_must_be_those_of_fit(fitted):
         nested[["var_1", "var_0"]],
         [frame[["var_0"]] for frame in frames],
     ):
-        with pytest.raises(ValueError, match=r"has the channels .* fitted on \['var_0', 'var_1'\]"):
+        with pytest.raises(ValueError, match=r"but PulsePanelTransformer has \['var_0', 'var_1'\]"):
             fitted.transform(wrong)
     with pytest.raises(ValueError, match="has 1 channels.*expecting 2 channels"):
         fitted.transform(make_panel(n_channels=1))
@@ -468,7 +468,7 @@ def test_without_sktime_the_extra_is_named(monkeypatch):
 
     monkeypatch.delitem(sys.modules, "sklearn_pulse.panel")
     monkeypatch.setattr(builtins, "__import__", without)
-    with pytest.raises(ImportError, match=r"needs sktime: pip install sklearn-pulse\[sktime\]"):
+    with pytest.raises(ImportError, match=r"needs sktime: pip install 'sklearn-pulse\[sktime\]'"):
         import sklearn_pulse.panel  # noqa: F401
 
 

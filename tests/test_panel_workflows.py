@@ -132,7 +132,7 @@ def test_test_parameters_train(parameters):
     X, _ = make_panel(8)
     transformer = PulsePanelTransformer(**parameters).fit(X)
     assert len(transformer.estimator_.history_) == 1
-    assert transformer.get_fitted_params()["channel_names"] is None
+    assert transformer.get_fitted_params()["channel_names_in"] is None
 
 
 @pytest.mark.parametrize("whole", [True, False])

@@ -160,7 +160,7 @@ class PanelAdapter(CallbackSupportMixin, BaseTransformer):
                 subcontext.call_on_fit_task_end(estimator=self, **data)
             context.call_on_fit_task_end(estimator=self, **data)
         self.estimator_ = estimator
-        self.channel_names_ = panel.channels
+        self.channel_names_in_ = panel.channels
         self.unequal_length_ = _is_unequal(panel)
         return self
 
@@ -168,7 +168,7 @@ class PanelAdapter(CallbackSupportMixin, BaseTransformer):
         from pandas import DataFrame
 
         panel = _read(X)
-        self._check_channel_names(panel.channels)
+        _check_names(panel.channels, self.channel_names_in_, type(self).__name__)
         _compare_rate(self.estimator_, X)
         windows = _as_windows(panel, self._padded_length(panel))
         embedding = np.asarray(self.estimator_.transform(_in_layout(windows, self.estimator_)))
@@ -230,16 +230,6 @@ class PanelAdapter(CallbackSupportMixin, BaseTransformer):
             return self.estimator_.n_timesteps_in_ or 0
         return 0
 
-    def _check_channel_names(self, channels: list[str] | None) -> None:
-        """Raise if the channels have other names, or another order, than those of `fit`."""
-        known = self.channel_names_
-        if known is None or channels is None or channels == known:
-            return
-        raise ValueError(
-            f"X has the channels {channels}, but {type(self).__name__} was fitted on {known}:"
-            f" select and order them, X[{known}], or rename them if they mean the same."
-        )
-
 
 def _as_mtype(X: Any) -> Any:
     """Return aeon's list of arrays, channels first, as sktime's list of frames; else X itself."""
@@ -290,13 +280,18 @@ def _hand_on_names(estimator: Any, channels: list[str] | None) -> None:
         return
     is_fitted = isinstance(estimator, FrozenEstimator)
     known = estimator.channel_names_in_ if is_fitted else estimator.channel_names
-    if known is not None and list(known) != channels:
-        raise ValueError(
-            f"X has the channels {channels}, but the estimator has {list(known)}: reorder the"
-            " columns of X, or correct channel_names."
-        )
+    _check_names(channels, None if known is None else list(known), "the estimator")
     if not is_fitted:
         estimator.set_params(channel_names=channels)
+
+
+def _check_names(channels: list[str] | None, known: list[str] | None, owner: str) -> None:
+    """Raise if channels have other names, or another order, than those that an owner knows."""
+    if known is not None and channels is not None and channels != known:
+        raise ValueError(
+            f"X has the channels {channels}, but {owner} has {known}: select and order them,"
+            f" X[{known}], or rename them if they mean the same."
+        )
 
 
 def _is_unequal(panel: Panel) -> bool:

@@ -36,7 +36,7 @@ class PulsePanelTransformer(PanelAdapter):
     estimator_ : PulseTransformer
         The fitted transformer, with ``input_layout="nct"``. It takes "numpy3D" arrays, and has
         ``history_``, ``reconstruct`` and ``save_pretrained``.
-    channel_names_ : list of str or None
+    channel_names_in_ : list of str or None
         Names of the channels in `fit`; None if they had no names.
     unequal_length_ : bool
         Whether the instances of `fit` differed in length.

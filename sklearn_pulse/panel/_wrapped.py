@@ -29,7 +29,7 @@ class PanelTransformer(PanelAdapter):
     ----------
     estimator_ : transformer
         The fitted clone, which takes arrays in its `input_layout`.
-    channel_names_ : list of str or None
+    channel_names_in_ : list of str or None
         Names of the channels in `fit`; None if they had no names.
     unequal_length_ : bool
         Whether the instances of `fit` differed in length.

@@ -105,5 +105,5 @@ def test_minirocket_names_the_extra(monkeypatch, missing):
         return original(name, *args, **kwargs)
 
     monkeypatch.setattr(builtins, "__import__", without)
-    with pytest.raises(ImportError, match=r"sktime and numba: pip install sklearn-pulse\[bench"):
+    with pytest.raises(ImportError, match=r"sktime and numba: pip install 'sklearn-pulse\[bench"):
         MiniRocketTransformer().fit(make_windows(6, 16, 2)[0])

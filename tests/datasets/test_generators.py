@@ -241,7 +241,7 @@ def test_noise_that_blows_up():
 def test_torchsde_that_is_not_installed(monkeypatch):
     monkeypatch.setitem(sys.modules, "torchsde", None)
     for make in (make_lorenz, make_system_classification):
-        with pytest.raises(ImportError, match=r"pip install sklearn-pulse\[sde\]"):
+        with pytest.raises(ImportError, match=r"pip install 'sklearn-pulse\[sde\]'"):
             make(noise=1.0, backend="torchsde")
 
 
