@@ -196,14 +196,9 @@ class FeatureStack:
         return columns @ self.components
 
     def project(self, block: Block) -> NDArray[np.float32]:
-        """Return the principal components of a few windows, shape (n, n_components)."""
-        rows = np.empty((len(block.x), self.components.shape[1]), dtype=np.float32)
-        for first in range(0, len(rows), CHUNK):
-            part = slice(first, first + CHUNK)
-            seen = None if block.observed is None else block.observed[part]
-            columns = (self._stack(Block(block.x[part], seen)) - self.mean) * self.scale
-            rows[part] = fixed_shape_product(columns, self.components)
-        return rows
+        """Return the principal components of at most 256 windows, shape (n, n_components)."""
+        columns = (self._stack(block) - self.mean) * self.scale
+        return fixed_shape_product(columns, self.components)
 
     def _stack(self, block: Block) -> NDArray[np.float32]:
         features = [stacked.transformer._features(block) for stacked in self.blocks]
