@@ -58,7 +58,7 @@ def test_history_without_durations(fitted, loaded):
 
 def test_selected_epoch(fitted, loaded):
     epochs = [e.selected_epoch_ for e in (fitted, loaded)]
-    assert epochs[0] == epochs[1] == 4
+    assert epochs[0] == epochs[1] == 5  # from 1
 
 
 @pytest.mark.parametrize(
