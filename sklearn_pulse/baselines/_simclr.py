@@ -35,6 +35,7 @@ from ..base._typing import (
     SelectOrAverage,
 )
 from ..functional import info_nce
+from ..networks import observed_or_all
 from ..objectives import ContrastiveObjective, check_contrastive
 from ..sampling import draw_shifts, observed_span, shift_within, take_steps
 from ..windows import RecordingWindows
@@ -184,13 +185,8 @@ class AugmentationContrast(ContrastiveObjective):
             anchors and positives alike.
         """
         if observed is not None or positive_observed is not None:
-            everything = torch.ones_like(x[..., 0], dtype=torch.bool)
-            observed = torch.cat(
-                [
-                    everything if observed is None else observed,
-                    everything if positive_observed is None else positive_observed,
-                ]
-            )
+            masks = observed_or_all(x, observed), observed_or_all(positive, positive_observed)
+            observed = torch.cat(masks)
         batch = len(x)
         numbers = torch.arange(2 * batch, device=x.device)
         mine = self.share.rows(batch)

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from ._base import Encoder
 from ._patches import attendable, patch_steps, sinusoidal_positions, standardize, stride_steps
-from ._time import pool_steps
+from ._time import observed_or_all, pool_steps
 from ._transformer import Drop, PreNormBlock
 
 
@@ -160,8 +160,7 @@ class PatchEncoder(Encoder):
         Tensor of shape (batch, n_channels * channel_dim)
             The embeddings of the channels, side by side.
         """
-        if observed is None:
-            observed = torch.ones(x.shape[:2], dtype=torch.bool, device=x.device)
+        observed = observed_or_all(x, observed)
         visible = self.visible(observed)
         tokens = self.encode_patches(self.cut(standardize(x, observed)), visible)
         if self.pooling == "cls":

@@ -7,7 +7,7 @@ import math
 import torch
 from torch import Tensor
 
-from ._time import mask_steps
+from ._time import mask_steps, observed_or_all
 
 
 def patch_steps(patch_length: int | float, n_timesteps: int) -> int:
@@ -81,8 +81,7 @@ def standardize(x: Tensor, observed: Tensor | None = None) -> Tensor:
     >>> standardize(torch.tensor([[[1.0], [3.0]]])).flatten().round(decimals=3)
     tensor([-1.,  1.])
     """
-    if observed is None:
-        observed = torch.ones(x.shape[:2], dtype=torch.bool, device=x.device)
+    observed = observed_or_all(x, observed)
     count = observed.sum(1).clamp(min=1).view(-1, 1, 1)
     centred = mask_steps(x - mask_steps(x, observed).sum(1, keepdim=True) / count, observed)
     variance = centred.square().sum(1, keepdim=True) / count

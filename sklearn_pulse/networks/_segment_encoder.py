@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from ._base import Encoder
 from ._patches import attendable, patch_steps
-from ._time import mask_steps, pool_steps
+from ._time import mask_steps, observed_or_all, pool_steps
 from ._transformer import Drop, ScaledPostNormBlock
 
 
@@ -174,8 +174,7 @@ class SegmentEncoder(Encoder):
         Tensor of shape (batch, embedding_dim)
             One embedding per window.
         """
-        if observed is None:
-            observed = torch.ones(x.shape[:2], dtype=torch.bool, device=x.device)
+        observed = observed_or_all(x, observed)
         visible = attendable(self.visible(observed))
         tokens = self.transformer(self.project(x, observed) + self.positions, visible=visible)
         return pool_steps(tokens, self.pooling, visible)

@@ -11,6 +11,31 @@ from torch.autograd.function import once_differentiable
 from ._exporting import is_exporting
 
 
+def observed_or_all(x: Tensor, observed: Tensor | None) -> Tensor:
+    """Return a mask of observed time steps; without one, a mask that is True at every step.
+
+    Parameters
+    ----------
+    x : Tensor of shape (..., n_timesteps, n_channels)
+        Values of each step.
+    observed : Tensor of bool, of shape (..., n_timesteps), or None
+        Which steps were observed; None means all.
+
+    Returns
+    -------
+    Tensor of bool, of shape (..., n_timesteps)
+        The mask.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from sklearn_pulse.networks import observed_or_all
+    >>> observed_or_all(torch.zeros(1, 2, 3), None)
+    tensor([[True, True]])
+    """
+    return torch.ones_like(x[..., 0], dtype=torch.bool) if observed is None else observed
+
+
 def mask_steps(x: Tensor, observed: Tensor | None) -> Tensor:
     """Zero the time steps that were not observed.
 

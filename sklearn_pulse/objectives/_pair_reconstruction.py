@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from ..functional import dropout
+from ..networks import observed_or_all
 from ..sampling import aligned_steps, observed_span
 from ._trajectory import Reconstruction, TrajectoryReconstruction
 
@@ -282,7 +283,8 @@ class NegativePairs(PairReconstruction):
         pair = torch.stack([x, partner])  # (2, batch, n_timesteps, n_channels)
         seen = None
         if observed is not None or partner_observed is not None:
-            seen = torch.stack([_or_all(observed, x), _or_all(partner_observed, partner)])
+            masks = observed_or_all(x, observed), observed_or_all(partner, partner_observed)
+            seen = torch.stack(masks)
             pair = pair * seen.unsqueeze(-1)
         either = None if seen is None else seen.any(0)  # (batch, n_timesteps)
         embedding, drive, init_input = self.encode_window(_stacked(self._mask(pair)), either)
@@ -325,11 +327,6 @@ def _within(starts: Tensor, observed: Tensor | None) -> Tensor:
         return starts
     first, stop = observed_span(observed)
     return starts.clamp(first, stop - 1)
-
-
-def _or_all(observed: Tensor | None, x: Tensor) -> Tensor:
-    """Return `observed`; if it is None, a mask of the windows `x` that is True at every step."""
-    return torch.ones_like(x[..., 0], dtype=torch.bool) if observed is None else observed
 
 
 def _stacked(pair: Tensor) -> Tensor:

@@ -12,7 +12,7 @@ from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
 from ..functional import dropout, info_nce
-from ..networks import CrossAttention
+from ..networks import CrossAttention, observed_or_all
 from ..networks._time import take_rows
 from ..sampling import length_in_steps, observed_span, random_integers
 from ._base import Objective
@@ -222,13 +222,10 @@ class _Anchors(NamedTuple):
     def windows(self) -> tuple[Tensor, Tensor | None]:
         """Return anchors and candidates, (batch, 1 + n_candidates, ...), and their mask."""
         windows = torch.cat([self.x.unsqueeze(1), self.candidates], dim=1)
-        masks = self.observed, self.candidates_observed
-        if all(mask is None for mask in masks):
+        if self.observed is None and self.candidates_observed is None:
             return windows, None
-        anchors, candidates = (
-            torch.ones_like(t[..., 0], dtype=torch.bool) if mask is None else mask
-            for mask, t in zip(masks, (self.x, self.candidates), strict=True)
-        )
+        anchors = observed_or_all(self.x, self.observed)
+        candidates = observed_or_all(self.candidates, self.candidates_observed)
         return windows, torch.cat([anchors.unsqueeze(1), candidates], dim=1)
 
 
