@@ -10,7 +10,7 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 
 from ._data._labels import check_labels, check_together
-from ._data._validation import CheckedWindows, as_numeric_array, check_windows
+from ._data._validation import CheckedWindows, check_windows
 from ._training._progress import with_callbacks
 from ._warnings import warn_user
 from .base import (
@@ -250,9 +250,10 @@ class PulseOracleTransformer(ReconstructingTransformer):
     def _check_samples(
         self, X: ArrayLike, y: ArrayLike | None, groups: ArrayLike | None, *, reset: bool
     ) -> CheckedWindows:
-        n_samples = len(as_numeric_array(X))
-        labels = check_labels(y, n_samples, type(self).__name__, "y" if reset else "y_val")
-        return check_windows(self, X, reset=reset, groups=groups, labels=labels)
+        windows = check_windows(self, X, reset=reset, groups=groups)
+        name = "y" if reset else "y_val"
+        windows.labels = check_labels(y, windows.n_samples, type(self).__name__, name)
+        return windows
 
     def _batches(self, windows: CheckedWindows, index: NDArray[np.intp]) -> PairBatches:
         return PairBatches(windows, index, self._device)

@@ -16,6 +16,7 @@ from ._persistence import check_embedding, check_finite
 from ._pulse import PulseTransformer
 from ._signals import check_signals, note
 from ._tensor_files import read_tensors
+from .windows._shape import note_channels
 
 # Pairs of a published prefix and ours. The first prefix that fits a name is used.
 _PREFIXES = (
@@ -100,9 +101,8 @@ def from_reference_checkpoint(
     PulseTransformer(**params)._check_params()  # what is wrong here is not blamed on the file
     estimator = PulseTransformer(**{**params, **sizes})
     n_channels = weights["encoder.input.weight"].shape[1]
-    estimator.n_channels_in_ = estimator.n_features_in_ = n_channels
     estimator.n_timesteps_in_ = None  # type: ignore[assignment]  # not in a checkpoint
-    estimator._fitted_on_table = False
+    note_channels(estimator, n_channels)
     note(estimator, check_signals(estimator.sampling_rate, estimator.channel_names, n_channels))
     try:
         estimator._check_params()

@@ -57,7 +57,7 @@ ALLOWED = {
     "windows": {"_commit", "_groups", "_parameters", "_seeds", "_signals", "_tags", "_warnings"},
     "presets": {"_parameters"},
     "_data._labels": {"_groups", "_parameters"},
-    "_data._validation": {"_groups", "_signals", "_warnings", "windows"},
+    "_data._validation": {"_groups", "_signals", "windows"},
     "theory": {"_extras", "_parameters"},
     "augmentations": set(),
     # 2. parts
@@ -79,6 +79,7 @@ ALLOWED = {
         "_tags",
         "_threads",
         "_training",
+        "windows",
     },
     "_persistence": {"_extras", "_shipped", "_signals", "_training", "_version", "_warnings"},
     "preprocessing": {
@@ -87,7 +88,6 @@ ALLOWED = {
         "_parameters",
         "_signals",
         "_tags",
-        "_warnings",
         "windows",
     },
     "datasets": {
@@ -133,7 +133,7 @@ ALLOWED = {
         "_warnings",
     },
     "corpus": {"_cross_prediction", "_extras", "_groups", "_parameters", "_progress", "windows"},
-    "interop": {"_persistence", "_pulse", "_signals", "_tensor_files"},
+    "interop": {"_persistence", "_pulse", "_signals", "_tensor_files", "windows"},
     "pretrained": {"_parameters", "_persistence", "_shipped"},
     "panel": {
         "_extras",
@@ -182,6 +182,7 @@ NO_TORCH = {
     "_tensor_files",
     "_warnings",
     "_data._labels",
+    "_data._validation",
     "windows",
     "preprocessing",
     "datasets",

@@ -63,14 +63,14 @@ BAD_INPUT = {
     "objects": (np.full(X.shape, {}, dtype=object), TypeError, "X has dtype object.*number"),
     "words": (X.astype(str).astype(object) + "!", ValueError, "X has dtype object.*number"),
     "strings": (X.astype(str), TypeError, "X has dtype <U.*convert"),
-    "dates": (np.zeros(X.shape, "datetime64[s]"), TypeError, "X has dtype datetime64.*convert"),
+    "dates": (np.zeros(X.shape, "datetime64[s]"), ValueError, "X holds times"),
     "complex": (X * 1j, ValueError, "Complex data not supported: X.*two channels"),
     "ragged": ([X[0].tolist(), X[1, :7].tolist()], ValueError, "X is ragged.*sliding_windows"),
     "1-D": (X[0, :, 0], ValueError, "X has 1 dimensions.*Reshape your data"),
     "5-D": (X[None, None], ValueError, "X has 5 dimensions.*bag"),
     "scalar": (3.0, ValueError, "X has 0 dimensions"),
     "MultiIndex": (multi_indexed(), TypeError, "MultiIndex.*numpy3D.*input_layout='nct'"),
-    "nested frame": (nested(), TypeError, "nested frame.*numpy3D.*input_layout='nct'"),
+    "nested frame": (nested(), TypeError, "cells hold series.*numpy3D.*input_layout='nct'"),
     "sparse": (sp.csr_matrix(X[:, :, 0]), TypeError, r"Sparse.*X.*toarray"),
 }
 

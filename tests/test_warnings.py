@@ -155,11 +155,11 @@ def one_window_of_each_recording_in_a_pipeline(tmp_path):
     make_pipeline(small(REBARTransformer)).fit(X, rebartransformer__groups=np.arange(12))
 
 
-def bags_of_more_channels(tmp_path):
+def more_channels_in_bags(tmp_path):
     SlidingWindows(2).fit(MORE_CHANNELS)
 
 
-def bags_of_more_channels_in_fit_transform(tmp_path):
+def more_channels_in_bags_in_fit_transform(tmp_path):
     SlidingWindows(2).fit_transform(MORE_CHANNELS)
 
 
@@ -206,11 +206,11 @@ def recording_as_table_in_a_pipeline(tmp_path):
     make_pipeline(small(StatisticsTransformer)).fit_transform(RECORDING)
 
 
-def preprocessing_of_more_channels(tmp_path):
+def more_channels_in_preprocessing(tmp_path):
     WindowScaler().fit(MORE_CHANNELS)
 
 
-def preprocessing_of_more_channels_in_fit_transform(tmp_path):
+def more_channels_in_preprocessing_in_fit_transform(tmp_path):
     WindowScaler().fit_transform(MORE_CHANNELS)
 
 
@@ -254,7 +254,6 @@ TEXTS = {
     "shared_steps": "validation shares time steps with training",
     "no_partner": "each window is its own partner",
     "one_window_of_each_recording": "each window is its own only candidate",
-    "bags_of_more_channels": "if it is transposed, set input_layout",
     "recordings_of_more_channels": "recordings have more channels",
     "short_recordings": "are shorter than length=8 steps",
     "recordings_without_a_window": "keeps no window of 1 of 2 recordings",
@@ -262,7 +261,6 @@ TEXTS = {
     "what_a_folder_cannot_hold": "A folder cannot hold LogisticRegression",
     "extreme_scale": "The scale of X is extreme",
     "recording_as_table": "If it is one recording of 6 channels",
-    "preprocessing_of_more_channels": "X, to be preprocessed, has more channels",
     "a_data_set_in_place_of_another": "is read instead",
     "own_windows_without_groups": "Without groups, neighbouring windows",
     "runs_that_failed": "1 of 2 runs failed",

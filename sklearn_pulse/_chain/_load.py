@@ -34,7 +34,6 @@ _KIND = {
     "n_features_in_": int,
     "n_channels_in_": int,
     "_fitted_on_table": bool,
-    "_is_tabular": bool,
 }
 
 

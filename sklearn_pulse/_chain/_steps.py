@@ -121,9 +121,7 @@ STEPS: Mapping[str, Step] = {
     "sklearn_pulse.preprocessing.Resampler": Step(
         facts=_WINDOWS, checks=_OURS, derived=("up_", "down_", "_fit_params")
     ),
-    "sklearn_pulse.windows.SlidingWindows": Step(
-        facts=("n_features_in_", "n_channels_in_", "_is_tabular"), checks=("_check_parameters",)
-    ),
+    "sklearn_pulse.windows.SlidingWindows": Step(facts=_WINDOWS, checks=("_check_params",)),
 }
 
 

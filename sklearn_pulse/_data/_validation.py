@@ -6,34 +6,18 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
-import scipy.sparse as sp
-import torch
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils.validation import validate_data
 
-from .._groups import check_groups, nan_where_masked
+from .._groups import check_groups
 from .._signals import Signals, agreed, check_signals, compare, note, noted
-from .._warnings import warn_user
 from ..windows import LazyWindows
-from ..windows._panel import (
-    check_frames,
-    compare_rate,
-    frame_channels,
-    has_columns,
-    has_multiindex,
-    is_nested,
-    is_table,
-    refuse_times,
-    table_values,
-)
-from ..windows._recordings import has_own_layout, is_object_list, warn_if_recording
+from ..windows._numbers import as_real_array
+from ..windows._recordings import has_own_layout
+from ..windows._shape import Shape, check_axes, note_or_compare_shape
+from ..windows._tables import frame_channels
+from ..windows._times import compare_rate
 
 _BLOCK_ELEMENTS = 2**22  # values converted at a time, 16 MiB of float32
-
-_AXES = {
-    "ntc": "(n_samples, n_timesteps, n_channels)",
-    "nct": "(n_samples, n_channels, n_timesteps)",
-}
 
 
 class Block(NamedTuple):
@@ -342,7 +326,6 @@ def check_windows(
     *,
     reset: bool,
     groups: ArrayLike | None = None,
-    labels: ArrayLike | None = None,
     stated: tuple[Any, Any] = (None, None),
     layout: str | None = None,
 ) -> CheckedWindows:
@@ -361,8 +344,6 @@ def check_windows(
         True in `fit`.
     groups : array-like of shape (n_samples,) or None, default=None
         Recording or subject of each sample.
-    labels : array-like of shape (n_samples,) or None, default=None
-        Class of each sample, already checked.
     stated : tuple of float or None, and sequence of str or None, default=(None, None)
         Sampling rate and channel names of X, as the caller of `transform` states them. In `fit`
         the parameters state them.
@@ -392,37 +373,22 @@ def check_windows(
     6
     """
     name = type(estimator).__name__
-    frame, data = X, as_numeric_array(X)
-    _check_shape(data.shape, name)
-    is_table = len(data.shape) == 2
+    data: Any = X if isinstance(X, LazyWindows) else as_real_array(X)
+    check_axes(data.shape, name)
     layout = layout or estimator.input_layout
     if layout == "nct" and isinstance(X, list | tuple) and all(map(has_own_layout, X)):
         data = data.swapaxes(1, 2)  # a frame has a column per channel, whatever the layout
-    if is_table and (reset or estimator._fitted_on_table):
-        validate_data(
-            estimator,
-            frame if hasattr(frame, "columns") else data,
-            reset=reset,
-            skip_check_array=True,
-        )
-    windows = CheckedWindows(data, layout, groups, labels)
+    windows = CheckedWindows(data, layout, groups)
+    shape = Shape(windows.n_timesteps, windows.n_channels, is_table=len(data.shape) == 2)
+    table = X if hasattr(X, "columns") else data
+    note_or_compare_shape(estimator, shape, table, input_layout=layout, reset=reset)
     if reset:
-        _warn_if_transposed(windows)
-        if is_table:
-            warn_if_recording(*data.shape)
-        estimator._fitted_on_table = is_table
         estimator.n_timesteps_in_ = windows.n_timesteps
-        estimator.n_channels_in_ = windows.n_channels
-        stated = estimator.sampling_rate, estimator.channel_names
-        note(estimator, _signals_of(windows, frame, *stated))
-        if not is_table:
-            estimator.n_features_in_ = windows.n_channels
-            vars(estimator).pop("feature_names_in_", None)
+        note(estimator, _signals_of(windows, X, estimator.sampling_rate, estimator.channel_names))
     else:
-        _check_channels(windows, estimator)
         fitted = noted(estimator)
-        compare(_signals_of(windows, frame, *stated), fitted, name)
-        compare_rate(fitted.sampling_rate, frame, "sampling_rate", "X")
+        compare(_signals_of(windows, X, *stated), fitted, name)
+        compare_rate(fitted.sampling_rate, X, "sampling_rate", "X")
     return windows
 
 
@@ -439,124 +405,3 @@ def _signals_of(windows: CheckedWindows, X: Any, sampling_rate: Any, channel_nam
     carried = check_signals(lazy.sampling_rate, lazy.channel_names, n_channels, owner="X.")
     compare_rate(stated.sampling_rate, lazy, "sampling_rate", "X")
     return agreed(stated, carried)
-
-
-def as_numeric_array(X: Any) -> Any:
-    """Return `X` as an array of real numbers, without a copy where it is one; see Raises.
-
-    Raises
-    ------
-    TypeError
-        For nested and multi-indexed frames, sparse matrices, strings, dates and objects.
-    ValueError
-        For ragged lists and complex numbers.
-    """
-    if isinstance(X, LazyWindows):
-        return X
-    if sp.issparse(X):
-        raise TypeError("Sparse data was passed for X, but dense data is required: X.toarray().")
-    if isinstance(X, torch.Tensor):
-        X = X.detach().cpu()
-        X = (X.float() if X.dtype == torch.bfloat16 else X).numpy()
-    _refuse_panel_frames(X)
-    if is_object_list(X):  # which a list of recordings becomes, for example in a splitter
-        X = list(X)
-    # Numpy drops the masks of arrays in a list, and of a Dask array's blocks.
-    if isinstance(X, list | tuple):
-        check_frames(X, "X")
-        X = [nan_where_masked(table_values(x)) for x in X]
-    if has_columns(X):
-        refuse_times(X, "X")
-    try:
-        data = np.asanyarray(nan_where_masked(table_values(X)))
-    except ValueError as error:
-        raise ValueError(
-            f"X is ragged ({error}): its windows differ in length. Cut equal ones with"
-            " sklearn_pulse.windows.sliding_windows(X, length, stride), or pad them with NaN, as"
-            " sklearn_pulse.panel does."
-        ) from error
-    return _as_real(data)
-
-
-def _refuse_panel_frames(X: Any) -> None:
-    if not is_table(X):
-        return
-    remedy = (
-        "take sklearn_pulse.panel.as_panel_transformer(estimator), or convert the panel to a 3-D"
-        " array first, for example by sktime.datatypes.convert_to(X, 'numpy3D'), and set"
-        " input_layout='nct'"
-    )
-    if has_multiindex(X):
-        raise TypeError(
-            f"X is a frame with a MultiIndex, which would be read as a table: {remedy}."
-        )
-    if is_nested(X):
-        raise TypeError(f"X is a nested frame, whose cells hold series: {remedy}.")
-
-
-def _as_real(data: NDArray[Any]) -> NDArray[Any]:
-    if data.dtype.kind in "fiub":
-        return data
-    if data.dtype.kind == "c":
-        raise ValueError(
-            f"Complex data not supported: X has dtype {data.dtype}. Pass the real and the"
-            " imaginary part as two channels."
-        )
-    if data.dtype.kind == "O":
-        try:
-            return data.astype(np.float64)
-        except (TypeError, ValueError) as error:
-            raise type(error)(
-                f"X has dtype object and does not hold numbers ({error}): make every entry a real"
-                " number."
-            ) from error
-    raise TypeError(f"X has dtype {data.dtype}: convert it to float32 or another real dtype.")
-
-
-def _check_shape(shape: tuple[int, ...], name: str) -> None:
-    if len(shape) not in (2, 3, 4):
-        raise ValueError(
-            f"X has {len(shape)} dimensions, {name} takes 2 (n_samples, n_timesteps), 3 (n_samples,"
-            " n_timesteps, n_channels) or 4 (a bag of windows). Reshape your data: one univariate"
-            " window is X.reshape(1, -1)."
-        )
-    if shape[0] == 0:
-        raise ValueError(
-            f"Found array with 0 sample(s) (shape={shape}) while a minimum of 1 is required by"
-            f" {name}."
-        )
-    if 0 in shape:
-        axis = "feature(s)" if len(shape) == 2 else f"entries on axis {shape.index(0)}"
-        raise ValueError(
-            f"Found array with 0 {axis} (shape={shape}) while a minimum of 1 is required: X needs"
-            " at least one time step and one channel."
-        )
-
-
-def _warn_if_transposed(windows: CheckedWindows) -> None:
-    if windows.n_channels > windows.n_timesteps:
-        input_layout = windows.input_layout
-        other = "nct" if input_layout == "ntc" else "ntc"
-        warn_user(
-            f"X has more channels ({windows.n_channels}) than time steps ({windows.n_timesteps}) in"
-            f" input_layout={input_layout!r}, {_AXES[input_layout]}; if its last two axes are the"
-            f" other way round, set input_layout={other!r}."
-        )
-
-
-def _check_channels(windows: CheckedWindows, estimator: Any) -> None:
-    fitted = estimator.n_timesteps_in_, estimator.n_channels_in_
-    shape = windows.n_timesteps, windows.n_channels
-    if shape[1] == fitted[1]:
-        return
-    name, layout = type(estimator).__name__, windows.input_layout
-    if shape == fitted[::-1]:
-        raise ValueError(
-            f"X looks transposed: it has {shape[0]} time steps and {shape[1]} channels, {name} was"
-            f" fitted with {fitted[0]} and {fitted[1]}. Swap its last two axes;"
-            f" input_layout={layout!r} means {_AXES[layout]}."
-        )
-    raise ValueError(
-        f"X has {shape[1]} channels, but {name} is expecting {fitted[1]} channels as input:"
-        f" input_layout={layout!r} means {_AXES[layout]}."
-    )

@@ -20,6 +20,7 @@ from .._parameters import check_option
 from .._persistence import PretrainedMixin, same_when_stored
 from .._signals import Signals, check_signals, note
 from .._tags import WindowTags, of_windows
+from ..windows._shape import note_channels
 
 # Parameters that act at `transform`, on this machine, or only while something is drawn.
 _NOT_LEARNT = (
@@ -109,13 +110,16 @@ class BaseFeatureTransformer(
     ) -> BaseFeatureTransformer:
         """Fit on windows that another estimator, which this transformer is a part of, checked."""
         self._check_params()
-        self.n_timesteps_in_ = windows.n_timesteps
-        self.n_channels_in_ = self.n_features_in_ = windows.n_channels
-        self._fitted_on_table = False
-        note(self, Signals())
+        self._note_part(windows.n_timesteps, windows.n_channels)
         self._fit(windows, usable)
         self._note_params()
         return self
+
+    def _note_part(self, n_timesteps: int, n_channels: int) -> None:
+        """Note the shape of windows that another estimator checks."""
+        self.n_timesteps_in_ = n_timesteps
+        note_channels(self, n_channels)
+        note(self, Signals())
 
     def _note_params(self) -> None:
         """Note the parameters that the fitted state depends on."""

@@ -13,10 +13,10 @@ from torch import Tensor
 
 from .._data._validation import Block, CheckedWindows
 from .._persistence import stored_array
-from .._signals import Signals, note
 from ._base import BaseFeatureTransformer, check_features
 
 CHUNK = 256  # windows whose features are in memory at once
+_SPARE_ROWS = 32  # zeros behind them in a product, more than a library takes at a time
 _FLOOR = 0.01  # smallest scale of a column, as a share of its block's median
 
 
@@ -138,10 +138,7 @@ class FeatureStack:
         """Take over stored weights; ValueError if they do not fit windows of this shape."""
         for block in self.blocks:
             transformer, prefix = block.transformer, f"{block.name}."
-            transformer.n_timesteps_in_ = n_timesteps
-            transformer.n_channels_in_ = transformer.n_features_in_ = n_channels
-            transformer._fitted_on_table = False
-            note(transformer, Signals())
+            transformer._note_part(n_timesteps, n_channels)
             own = {
                 name.removeprefix(prefix): value
                 for name, value in weights.items()
@@ -208,8 +205,12 @@ class FeatureStack:
 def fixed_shape_product(
     rows: NDArray[np.float32], matrix: NDArray[np.float32]
 ) -> NDArray[np.float32]:
-    """Multiply at most 256 rows, filled up with zeros: the shape decides how sums are rounded."""
-    filled = np.zeros((CHUNK, rows.shape[1]), dtype=np.float32)
+    """Multiply at most 256 rows, filled up with zeros: the shape decides how sums are rounded.
+
+    So does the place of a row, where a library takes rows by twelve and the last few apart. These
+    are zeros here.
+    """
+    filled = np.zeros((CHUNK + _SPARE_ROWS, rows.shape[1]), dtype=np.float32)
     filled[: len(rows)] = rows
     return (filled @ matrix)[: len(rows)]
 

@@ -14,7 +14,7 @@ from sklearn.utils.validation import _num_samples
 
 from .._groups import check_groups
 from .._parameters import check_integer, check_seed
-from ..windows._recordings import is_object_list
+from ..windows._numbers import is_object_list
 from ._exchanged import exchanger
 
 

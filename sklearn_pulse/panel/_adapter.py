@@ -12,8 +12,10 @@ from sktime.transformations.base import BaseTransformer
 
 from .._commit import unchanged_on_failure
 from .._training._progress import CallbackSupportMixin, with_callbacks
-from ..windows._panel import Panel, compare_rate, is_panel_frame, read_frame, read_frames
-from ..windows._recordings import is_object_list
+from ..windows._numbers import is_object_list
+from ..windows._panel import Panel, read_frame, read_frames
+from ..windows._tables import is_panel_frame
+from ..windows._times import compare_rate
 
 _MTYPES = ["numpy3D", "pd-multiindex", "df-list", "nested_univ", "pd_multiindex_hier"]
 # Attributes that scikit-learn's callbacks store in an estimator, before and during its fit.

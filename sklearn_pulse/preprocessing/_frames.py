@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..windows._panel import has_columns, is_table
+from ..windows._tables import has_columns, is_table
 
 
 def like_source(

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..windows import LazyWindows
-from ..windows._panel import has_columns
+from ..windows._tables import has_columns
 from ._frames import like_source
 from ._lazy import MappedWindows
 from ._values import Mapping, as_float32, as_float64
@@ -39,6 +39,8 @@ class WindowSource(ABC):
         Recording of each window; None if the input does not tell.
     sampling_rate : float or None
         Sampling rate of the windows, in Hz; None if the input does not tell.
+    is_table : bool
+        Whether the input has two axes, with a column per time step.
     is_list : bool
         Whether the windows were arrays in a list, which may be recordings.
     """
@@ -50,6 +52,7 @@ class WindowSource(ABC):
     shortest: tuple[int, str]
     recording: Index | None = None
     sampling_rate: float | None = None
+    is_table = False
     is_list = False
 
     def __init__(self, data: Any, channels_first: bool) -> None:
@@ -109,7 +112,7 @@ class ArrayWindows(WindowSource):
     def __init__(self, data: NDArray[Any], input_layout: str) -> None:
         super().__init__(data, input_layout == "nct" and data.ndim > 2)
         self.n_samples = len(data)
-        self.is_bag = data.ndim == 4
+        self.is_table, self.is_bag = data.ndim == 2, data.ndim == 4
         self.n_windows = self.n_samples * (data.shape[1] if self.is_bag else 1)
         shape = (*data.shape, 1) if data.ndim == 2 else data.shape
         self.n_timesteps, self.n_channels = _last_axes(shape, self.channels_first)
@@ -140,20 +143,20 @@ class ArrayWindows(WindowSource):
 
 
 class RecordingList(WindowSource):
-    """A list of recordings that may differ in length, read one after the other."""
+    """A list of recordings that may differ in length, read one after the other.
 
-    def __init__(self, data: list[NDArray[Any]], input_layout: str, sources: list[Any]) -> None:
-        super().__init__(data, input_layout == "nct")
-        self.sources = sources  # as the user passed them
+    `data` holds them with a row per time step, `sources` as the user has passed them.
+    """
+
+    def __init__(self, data: list[NDArray[Any]], sources: Any, input_layout: str) -> None:
+        super().__init__(data, channels_first=False)
+        self.sources, self.input_layout = sources, input_layout
         self.n_samples = self.n_windows = len(data)
-        self.lengths = [self._axes(x)[0] for x in data]
-        self.n_timesteps, self.n_channels = max(self.lengths), self._axes(data[0])[1]
+        self.lengths = [len(x) for x in data]
+        self.n_timesteps, self.n_channels = max(self.lengths), data[0].shape[1]
         shortest = int(np.argmin(self.lengths))
         self.shortest = self.lengths[shortest], f"X[{shortest}] is a recording"
         self.recording = np.arange(self.n_windows)
-
-    def _axes(self, x: NDArray[Any]) -> tuple[int, int]:
-        return (len(x), 1) if x.ndim == 1 else _last_axes(x.shape, self.channels_first)
 
     def _chunks(self, index: Index) -> Iterator[Index]:
         yield from index[:, np.newaxis]
@@ -162,21 +165,19 @@ class RecordingList(WindowSource):
         return self.lengths[index[0]]
 
     def _read(self, index: Index, steps: slice) -> NDArray[Any]:
-        x = self.data[index[0]]
-        if x.ndim == 1:
-            x = x[np.newaxis] if self.channels_first else x[:, np.newaxis]
-        return x[np.newaxis, :, steps] if self.channels_first else x[np.newaxis, steps]
+        recording: NDArray[Any] = self.data[index[0]]
+        return recording[np.newaxis, steps]
 
     def mapped(self, function: Mapping, length: Callable[[int], int]) -> list[Any]:
         """Return a list of arrays, frames or Series in memory, with the axes of the recordings."""
-        recordings = zip(self.data, self.sources, self._mapped_blocks(function), strict=True)
-        return [self._like(x, source, y[0]) for x, source, (_, y) in recordings]
+        blocks = zip(self.sources, self._mapped_blocks(function), strict=True)
+        return [self._like(source, y[0]) for source, (_, y) in blocks]
 
-    def _like(self, x: NDArray[Any], source: Any, changed: NDArray[np.float32]) -> Any:
+    def _like(self, source: Any, changed: NDArray[np.float32]) -> Any:
         """Return a changed recording with the axes and the container that it came in."""
-        if x.ndim == 1:
+        if np.ndim(source) == 1:
             changed = changed.ravel()
-        elif self.channels_first and has_columns(source):
+        elif self.input_layout == "nct" and not has_columns(source):
             changed = changed.T
         return like_source(changed, source, self.sampling_rate)
 

@@ -8,18 +8,18 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, TransformerMixin
-from sklearn.utils import check_array
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils import assert_all_finite
+from sklearn.utils.validation import check_is_fitted
 
 from .._commit import unchanged_on_failure
-from .._groups import nan_where_masked
 from .._parameters import check_option
 from .._signals import note_or_compare_names
 from .._tags import of_windows
-from .._warnings import warn_user
 from ._checks import check_grid
-from ._panel import check_frames, frame_channels, refuse_panel, refuse_times
-from ._recordings import channels_last, is_object_list, is_series_list, number_of_axes
+from ._numbers import as_real_array, is_object_list
+from ._recordings import as_series, is_series_list
+from ._shape import Shape, check_axes, note_or_compare_shape
+from ._tables import frame_channels
 
 
 class SlidingWindows(TransformerMixin, BaseEstimator):
@@ -125,15 +125,9 @@ class SlidingWindows(TransformerMixin, BaseEstimator):
         >>> SlidingWindows(length=20).fit(np.zeros((5, 100, 3))).n_channels_in_
         3
         """
-        self._check_parameters()
+        self._check_params()
         with unchanged_on_failure(self):
-            series = self._check_series(X, reset=True)
-        n_timesteps = max(len(x) for x in series)
-        if self.n_channels_in_ > n_timesteps:
-            warn_user(
-                f"X has more channels ({self.n_channels_in_}) than time steps ({n_timesteps}); "
-                f"if it is transposed, set input_layout (now {self.input_layout!r})."
-            )
+            self._check_series(X, reset=True)
         return self
 
     def transform(self, X: ArrayLike | Sequence[ArrayLike]) -> NDArray[np.float32]:
@@ -166,7 +160,7 @@ class SlidingWindows(TransformerMixin, BaseEstimator):
         (2, 3, 20, 3)
         """
         check_is_fitted(self)
-        length, stride = self._check_parameters()
+        length, stride = self._check_params()
         series = self._check_series(X, reset=False)
         if isinstance(series, list) or series.shape[1] < length:
             return _padded_bag(series, length, stride)
@@ -174,7 +168,8 @@ class SlidingWindows(TransformerMixin, BaseEstimator):
         windows = np.lib.stride_tricks.sliding_window_view(series, length, axis=1)[:, ::stride]
         return np.moveaxis(windows, -1, 2)
 
-    def _check_parameters(self) -> tuple[int, int]:
+    def _check_params(self) -> tuple[int, int]:
+        """Raise if a parameter is out of its range; return length and stride."""
         check_option("input_layout", self.input_layout, ("ntc", "nct"))
         return check_grid(self.length, self.stride)[:2]
 
@@ -182,88 +177,37 @@ class SlidingWindows(TransformerMixin, BaseEstimator):
         self, X: Any, *, reset: bool
     ) -> NDArray[np.float32] | list[NDArray[np.float32]]:
         """Return float32 series of shape (n_timesteps, n_channels), as one array or a list."""
-        series: NDArray[np.float32] | list[NDArray[np.float32]]
-        X = list(X) if is_object_list(X) else nan_where_masked(X)
-        # A value beyond the range of float32 becomes an infinity, which the checks refuse.
-        with np.errstate(over="ignore"):
-            if is_series_list(X):
-                series, is_tabular = self._check_series_list(X), False
-            else:
-                series, is_tabular = self._check_array(X, reset=reset)
-        if reset:
-            if not is_tabular:
-                # This call deletes the feature names that an earlier fit has stored.
-                validate_data(self, X, skip_check_array=True)
-                self.n_features_in_ = series[0].shape[1]
-            self.n_channels_in_ = series[0].shape[1]
-            self._is_tabular = is_tabular
-        self._check_channels(series)
+        X = list(X) if is_object_list(X) else X
+        frame, layout = X, self.input_layout
+        series: Any
+        if is_series_list(X):
+            series = as_series(X, layout)
+            shape = Shape(max(map(len, series)), series[0].shape[1])
+            series = [_as_float32(x, f"X[{i}]") for i, x in enumerate(series)]
+        else:
+            data = as_real_array(X)
+            check_axes(data.shape, type(self).__name__, bags=False)
+            is_table = data.ndim == 2
+            frame = X if hasattr(X, "columns") else data
+            series = data[:, :, np.newaxis] if is_table else data
+            series = series.swapaxes(1, 2) if layout == "nct" and not is_table else series
+            shape = Shape(series.shape[1], series.shape[2], is_table)
+            series = _as_float32(series, "X")
+        note_or_compare_shape(self, shape, frame, input_layout=layout, reset=reset)
         note_or_compare_names(self, frame_channels(X), reset=reset)
         return series
-
-    def _check_array(self, X: Any, *, reset: bool) -> tuple[NDArray[np.float32], bool]:
-        """Return X with three axes, channels last, and whether X was a 2-D table."""
-        refuse_panel(X)
-        refuse_times(X, "X")
-        if isinstance(X, list | tuple):
-            check_frames(X, "X")  # Series have times too
-        n_axes = number_of_axes(X)
-        if n_axes is not None and n_axes > 3:
-            raise ValueError(
-                f"X has {n_axes} axes; pass (n_samples, n_timesteps, n_channels), "
-                "(n_samples, n_timesteps) or a list of series. SlidingWindows makes the bag."
-            )
-        options: dict[str, Any] = {"dtype": np.float32, "ensure_all_finite": "allow-nan"}
-        if n_axes == 3:
-            X = check_array(X, allow_nd=True, **options)
-            if 0 in X.shape:
-                raise ValueError(f"X has an empty axis, shape {X.shape}; pass at least one step.")
-            return (np.moveaxis(X, 1, 2) if self.input_layout == "nct" else X), False
-        if reset or self._is_tabular:
-            X = validate_data(self, X, reset=reset, **options)
-        else:
-            X = check_array(X, **options)
-        return X[:, :, np.newaxis], True
-
-    def _check_series_list(self, X: Sequence[ArrayLike]) -> list[NDArray[np.float32]]:
-        """Return each series of a list as a float32 array of shape (n_timesteps, n_channels)."""
-        series: list[NDArray[np.float32]] = []
-        check_frames(X, "X")
-        for i, source in enumerate(X):
-            refuse_panel(source)
-            x = check_array(
-                nan_where_masked(source),
-                dtype=np.float32,
-                ensure_2d=False,
-                ensure_all_finite="allow-nan",
-                input_name=f"X[{i}]",
-            )
-            x = channels_last(x, source, self.input_layout)
-            if 0 in x.shape or x.shape[1] != (series or [x])[0].shape[1]:
-                raise ValueError(
-                    f"X[{i}] has {x.shape[0]} steps and {x.shape[1]} channels; every series "
-                    f"needs at least one step and the {(series or [x])[0].shape[1]} channels of "
-                    "X[0]."
-                )
-            series.append(x)
-        return series
-
-    def _check_channels(self, series: NDArray[np.float32] | list[NDArray[np.float32]]) -> None:
-        """Raise if the series have another number of channels than in `fit`."""
-        n_timesteps, n_channels = series[0].shape
-        if n_channels == self.n_channels_in_:
-            return
-        hint = "pass the channels seen in fit"
-        if n_timesteps == self.n_channels_in_:
-            hint = "X looks transposed, see the parameter input_layout"
-        raise ValueError(
-            f"X has {n_channels} channels, but SlidingWindows was fitted with "
-            f"{self.n_channels_in_}; {hint}."
-        )
 
     def __sklearn_tags__(self) -> Any:
         """Return scikit-learn's tags: 2-D and 3-D input, NaN allowed, float32 output."""
         return of_windows(super().__sklearn_tags__())
+
+
+def _as_float32(x: NDArray[Any], name: str) -> NDArray[np.float32]:
+    """Cast series; raise if a value is infinite, or beyond the range of float32."""
+    with np.errstate(over="ignore"):  # such a value becomes an infinity
+        x = x.astype(np.float32, copy=False)
+    assert_all_finite(x, allow_nan=True, input_name=name)
+    return x
 
 
 def _padded_bag(

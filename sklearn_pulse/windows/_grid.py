@@ -12,7 +12,8 @@ from sklearn.utils import Bunch
 from .._signals import Signals, agreed, check_signals
 from .._warnings import warn_user
 from ._lazy import RecordingWindows
-from ._panel import compare_rate, frame_channels, index_rate
+from ._tables import frame_channels
+from ._times import compare_rate, index_rate
 
 
 def count_steps(recordings: list[NDArray[Any]], downsample: int) -> NDArray[np.int64]:

@@ -7,59 +7,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._groups import nan_where_masked
 from .._parameters import check_option
 from .._warnings import warn_user
 from ._files import RecordingFile
-from ._panel import (
-    check_frames,
-    has_columns,
-    has_multiindex,
-    is_panel_frame,
-    is_table,
-    read_frame,
-    refuse_times,
-    table_values,
-)
+from ._numbers import as_real_array, is_object_list
+from ._panel import check_frames, read_frame
+from ._tables import is_panel_frame, is_table
 
 _LAYOUTS = ("ntc", "nct")
-# A table of so many rows, and so few and long columns, is likely one recording. The windows of no
-# univariate data set are that short: of the UCR archive's, the shortest have 15 steps.
-_SHORT_WINDOW = 14  # time steps
-_LONG_TABLE = 1000  # rows
-_LONG_COLUMN = 100  # rows per column
 _READINGS = (
     "for one multichannel recording pass [X]; for many univariate recordings of equal length "
     "pass X[:, :, None]"
 )
-
-
-def _as_real_array(values: Any, name: str) -> NDArray[Any]:
-    """Return a real-valued array without copying; memory maps and files stay what they are."""
-    values = nan_where_masked(values)
-    if is_table(values) and has_multiindex(values):
-        raise ValueError(
-            f"{name} has a MultiIndex, so it holds several series; pass a list with one 2-D "
-            "array per series, e.g. [part.to_numpy() for _, part in frame.groupby(level=0)]."
-        )
-    if has_columns(values):
-        refuse_times(values, name)
-    try:
-        is_file = isinstance(values, np.memmap | RecordingFile)
-        array: Any = values if is_file else np.asarray(table_values(values))
-    except ValueError as error:
-        raise ValueError(f"{name} cannot be read as an array: {error}") from error
-    if array.dtype.kind not in "biuf":
-        raise ValueError(
-            f"{name} must hold real numbers, got dtype {array.dtype}; convert the values to "
-            "float32, and pass recordings of unequal length as a list of 2-D arrays."
-        )
-    return array
-
-
-def is_object_list(X: Any) -> bool:
-    """Return whether X is a 1-D array of objects, which is what a list of recordings becomes."""
-    return isinstance(X, np.ndarray) and X.ndim == 1 and X.dtype == object
 
 
 def number_of_axes(X: Any) -> int | None:
@@ -112,7 +71,7 @@ def channels_last(recording: NDArray[Any], source: Any, input_layout: str) -> ND
 
 def _as_recording(values: Any, name: str, input_layout: str) -> NDArray[Any]:
     """Return one recording as an array of shape (n_timesteps, n_channels)."""
-    array = _as_real_array(values, name)
+    array = as_real_array(values, name)
     if array.ndim == 0:
         raise ValueError(f"recordings is a plain sequence of numbers (1-D); {_READINGS}.")
     if array.ndim > 2:
@@ -144,6 +103,41 @@ def _split_recordings(array: NDArray[Any], input_layout: str) -> list[NDArray[An
             f"if its last two axes are the other way round, set input_layout={other!r}."
         )
     return list(array)
+
+
+def as_series(X: Any, input_layout: str) -> list[NDArray[Any]]:
+    """Return each series of a list that an estimator was given.
+
+    Parameters
+    ----------
+    X : list of array-like of shape (n_timesteps, n_channels) or (n_timesteps,)
+        The series.
+    input_layout : {"ntc", "nct"}
+        Order of the axes of arrays; a frame has a column per channel whatever it says.
+
+    Returns
+    -------
+    list of ndarray of shape (n_timesteps, n_channels)
+        The series, without a copy where they are arrays.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If a series does not hold real numbers, has no step, or other channels than the first.
+    """
+    check_frames(X, "X")
+    series: list[NDArray[Any]] = []
+    for i, source in enumerate(X):
+        x = channels_last(np.asarray(as_real_array(source, f"X[{i}]")), source, input_layout)
+        n_channels = (series or [x])[0].shape[1]
+        if 0 in x.shape or x.shape[1] != n_channels:
+            raise ValueError(
+                f"X[{i}] has {x.shape[0]} steps and {x.shape[1]} channels; every series needs at"
+                f" least one step and the {n_channels} channels of X[0] (input_layout="
+                f"{input_layout!r})."
+            )
+        series.append(x)
+    return series
 
 
 def as_recordings(recordings: Any, input_layout: str = "ntc") -> list[NDArray[Any]]:
@@ -188,12 +182,12 @@ def as_recordings(recordings: Any, input_layout: str = "ntc") -> list[NDArray[An
     if is_object_list(recordings):
         recordings = list(recordings)
     if isinstance(recordings, (list, tuple)):
+        check_frames(recordings, "recordings")
         arrays = [
             _as_recording(x, f"recordings[{i}]", input_layout) for i, x in enumerate(recordings)
         ]
-        check_frames(recordings, "recordings")
     else:
-        arrays = _split_recordings(_as_real_array(recordings, "recordings"), input_layout)
+        arrays = _split_recordings(as_real_array(recordings, "recordings"), input_layout)
     if not arrays:
         raise ValueError("recordings is empty; pass at least one recording.")
     n_channels = arrays[0].shape[1]
@@ -208,14 +202,3 @@ def as_recordings(recordings: Any, input_layout: str = "ntc") -> list[NDArray[An
                 f" (for the other order, set input_layout={other!r})."
             )
     return arrays
-
-
-def warn_if_recording(n_rows: int, n_columns: int) -> None:
-    """Warn of a table that looks like one recording, with a row per time step."""
-    if n_columns <= _SHORT_WINDOW and n_rows >= max(_LONG_TABLE, _LONG_COLUMN * n_columns):
-        warn_user(
-            f"X has the shape ({n_rows}, {n_columns}) and is read as {n_rows} univariate windows of"
-            f" {n_columns} time steps. If it is one recording of {n_columns} channels, cut it into"
-            " windows first: sklearn_pulse.windows.sliding_windows([X], length).X. If it is windows"
-            " indeed, pass X[:, :, None]."
-        )

@@ -82,7 +82,7 @@ def test_univariate_input_has_two_axes_or_one(step):
 
 @quick
 @given(X=windows)
-@pytest.mark.filterwarnings("ignore:X, to be preprocessed:UserWarning")
+@pytest.mark.filterwarnings("ignore:X has more channels:UserWarning")
 def test_missing_values_stay_where_they_are(X):
     for step in STEPS:
         fitted = clone(step).fit(X)
@@ -191,13 +191,13 @@ def test_infinity_is_refused(step, value):
 @pytest.mark.parametrize(
     ("X", "message"),
     [
-        (np.zeros((1, 2, 2, 9, 2)), "X has 5 axes"),
-        (np.zeros((2, 0, 3)), "empty axis"),
+        (np.zeros((1, 2, 2, 9, 2)), "X has 5 dimensions, .* takes 2"),
+        (np.zeros((2, 0, 3)), "0 entries on axis 1"),
         (np.zeros((0, 5, 2)), "0 sample"),
         (np.zeros(5), "Reshape your data"),
-        ([np.zeros((5, 2)), np.zeros((4, 3))], r"X\[1\] has shape \(4, 3\); .* the 2 channels"),
-        ([np.zeros((5, 2)), np.full((4, 2), "a")], "could not convert|dtype"),
-        ([pd.DataFrame({"a": [1]}, index=pd.MultiIndex.from_tuples([(0, 0)]))], "pandas panel"),
+        ([np.zeros((5, 2)), np.zeros((4, 3))], r"X\[1\] has 4 steps and 3 channels; .* the 2"),
+        ([np.zeros((5, 2)), np.full((4, 2), "a")], r"X\[1\] has dtype <U1: convert it"),
+        ([pd.DataFrame({"a": [1]}, pd.MultiIndex.from_tuples([(0, 0)]))], r"X\[0\] is a frame"),
         (np.zeros((2, 5, 2), complex), "Complex data not supported"),
     ],
 )
@@ -205,7 +205,7 @@ def test_infinity_is_refused(step, value):
 def test_unusable_input_leaves_the_step_as_it_was(step, X, message):
     fitted = clone(step).fit(make_gaps())
     before = dict(vars(fitted))
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises((TypeError, ValueError), match=message):
         fitted.fit(X)
     assert vars(fitted) == before
 
@@ -214,7 +214,7 @@ def test_unusable_input_leaves_the_step_as_it_was(step, X, message):
 def test_other_channels_are_refused(step):
     fitted = clone(step).fit(make_gaps())
     for X in (np.zeros((2, 40, 3)), [np.zeros((40, 3)), np.zeros((39, 3))], np.zeros((2, 40))):
-        with pytest.raises(ValueError, match=r"X has \d channels, but .* was fitted with 2"):
+        with pytest.raises(ValueError, match=r"X has \d channels, but .* is expecting 2"):
             fitted.transform(X)
     with pytest.raises(ValueError, match="looks transposed"):
         fitted.transform(np.zeros((1, 2, 40)))

@@ -46,7 +46,7 @@ def names_of(per, n):
 @pytest.mark.parametrize("per", ["channel", "window", "recording"])
 @quick
 @given(X=windows)
-@pytest.mark.filterwarnings("ignore:X, to be preprocessed:UserWarning")
+@pytest.mark.filterwarnings("ignore:X has more channels:UserWarning")
 def test_equals_the_formula(per, robust, X):
     X = np.round(X, 3)  # rounding in the formula's variance must not look like spread
     scaler = WindowScaler(per=per, robust=robust)

@@ -180,7 +180,7 @@ def test_columns_of_segments_are_known_by_name(library, label):
 def test_bags_of_frames_are_refused(fit):
     """Their columns may stand in another order in each window."""
     frame = pd.DataFrame(np.random.default_rng(0).normal(size=(32, 2)), columns=["a", "b"])
-    with pytest.raises(ValueError, match=r"X\[0\] is a list of frames|recordings\[0\] must have"):
+    with pytest.raises(ValueError, match=r"^(X|recordings)\[0\] is a list of frames"):
         fit([[frame, frame[["b", "a"]]], [frame, frame]])
 
 

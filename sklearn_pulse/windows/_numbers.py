@@ -1,0 +1,89 @@
+"""Real numbers out of any container: arrays, frames, tensors, lists of them, files."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from .._groups import nan_where_masked
+from ._files import RecordingFile
+from ._panel import check_frames
+from ._tables import refuse_panel, refuse_times, table_values
+
+
+def is_object_list(X: Any) -> bool:
+    """Return whether X is a 1-D array of objects, which is what a list of recordings becomes."""
+    return isinstance(X, np.ndarray) and X.ndim == 1 and X.dtype == object
+
+
+def as_real_array(values: Any, name: str = "X") -> Any:
+    """Return real numbers as an array, without a copy where they are one.
+
+    Parameters
+    ----------
+    values : array-like, tensor, frame, or RecordingFile
+        The numbers. Masked entries, and pandas' NA, become NaN.
+    name : str, default="X"
+        Name of the values in error messages.
+
+    Returns
+    -------
+    ndarray, memory map or RecordingFile
+        Values of a boolean, integer or float dtype; a file is not read.
+
+    Raises
+    ------
+    TypeError
+        For nested and multi-indexed frames, sparse matrices, strings and objects.
+    ValueError
+        For times, ragged lists, complex numbers, and frames in a list that do not fit.
+    """
+    if isinstance(values, RecordingFile):
+        return values
+    if sp.issparse(values):
+        raise TypeError(
+            f"Sparse data was passed for {name}, but dense data is required: {name}.toarray()."
+        )
+    if hasattr(values, "detach"):  # a tensor of torch, which this room does not import
+        values = values.detach().cpu()
+        values = (values.float() if str(values.dtype) == "torch.bfloat16" else values).numpy()
+    refuse_panel(values, name)
+    if is_object_list(values):  # which a list of recordings becomes, for example in a splitter
+        values = list(values)
+    # Numpy drops the masks of arrays in a list, and of a Dask array's blocks.
+    if isinstance(values, list | tuple):
+        check_frames(values, name)
+        values = [nan_where_masked(table_values(x)) for x in values]
+    refuse_times(values, name)
+    values = nan_where_masked(table_values(values))
+    try:
+        data = values if isinstance(values, np.memmap) else np.asarray(values)
+    except ValueError as error:
+        raise ValueError(
+            f"{name} is ragged ({error}): its windows differ in length. Cut equal ones with"
+            " sklearn_pulse.windows.sliding_windows(recordings, length, stride), or pad them with"
+            " NaN, as sklearn_pulse.panel does."
+        ) from error
+    return _as_real(data, name)
+
+
+def _as_real(data: NDArray[Any], name: str) -> NDArray[Any]:
+    if data.dtype.kind in "fiub":
+        return data
+    if data.dtype.kind == "c":
+        raise ValueError(
+            f"Complex data not supported: {name} has dtype {data.dtype}. Pass the real and the"
+            " imaginary part as two channels."
+        )
+    if data.dtype.kind == "O":
+        try:
+            return data.astype(np.float64)
+        except (TypeError, ValueError) as error:
+            raise type(error)(
+                f"{name} has dtype object and does not hold numbers ({error}): make every entry a"
+                " real number."
+            ) from error
+    raise TypeError(f"{name} has dtype {data.dtype}: convert it to float32 or another real dtype.")

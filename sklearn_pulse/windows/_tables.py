@@ -1,0 +1,124 @@
+"""Frames and Series, recognised without importing pandas: kinds, values, names of channels."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+def is_table(X: Any) -> bool:
+    """Return whether X is a pandas DataFrame or Series, without importing pandas."""
+    return hasattr(X, "iloc") and hasattr(X, "index")
+
+
+def has_multiindex(table: Any) -> bool:
+    """Return whether the rows of a pandas object have more than one index level."""
+    return bool(getattr(table.index, "nlevels", 1) > 1)
+
+
+def is_nested(frame: Any) -> bool:
+    """Return whether the cells of a frame hold series."""
+    return hasattr(frame, "columns") and len(frame) > 0 and any(map(np.ndim, frame.iloc[0]))
+
+
+def is_panel_frame(X: Any) -> bool:
+    """Return whether X is a pandas object that holds several series."""
+    return is_table(X) and (has_multiindex(X) or is_nested(X))
+
+
+def has_columns(X: Any) -> bool:
+    """Return whether X is a frame of pandas or polars."""
+    return hasattr(X, "columns") and hasattr(X, "dtypes")
+
+
+def table_values(table: Any) -> Any:
+    """Return the values of a frame or Series, with NaN for pandas' NA among numbers.
+
+    Anything else is returned as it is. pandas gives numbers of its own types, and of Arrow, as
+    objects.
+    """
+    if not hasattr(table, "to_numpy"):
+        return table
+    values = table.to_numpy()
+    if values.dtype != object or not is_table(table):
+        return values
+    from pandas.api.types import is_bool_dtype, is_numeric_dtype
+
+    types = table.dtypes if hasattr(table, "columns") else [table.dtype]
+    if all(is_numeric_dtype(each) or is_bool_dtype(each) for each in types):
+        return table.to_numpy(dtype=np.float64, na_value=np.nan)
+    return values
+
+
+def column_names(frame: Any) -> list[str] | None:
+    """Return the column names; None unless all are strings, as scikit-learn's feature names."""
+    columns = list(getattr(frame, "columns", []))
+    return columns if columns and all(isinstance(column, str) for column in columns) else None
+
+
+def frame_channels(recordings: Any) -> tuple[str, ...] | None:
+    """Return the names of the channels that frames carry.
+
+    Parameters
+    ----------
+    recordings : panel frame, sequence of array-like or Any
+        The recordings, of which any may be frames with the same columns.
+
+    Returns
+    -------
+    tuple of str or None
+        The column names; None if there are no frames, or their columns are not different strings.
+    """
+    frames = [recordings] if is_panel_frame(recordings) else recordings
+    is_objects = isinstance(frames, np.ndarray) and frames.dtype.kind == "O"
+    is_list = isinstance(frames, list | tuple) or is_objects
+    frame = next((x for x in frames if hasattr(x, "columns")), None) if is_list else None
+    names = column_names(frame)
+    return tuple(names) if names and len({*names}) == len(names) else None
+
+
+def instance_rows(index: Any, name: str) -> tuple[NDArray[np.intp], NDArray[np.intp], Any]:
+    """Return the rows sorted by instance, the number of rows and the label of each instance."""
+    instances = index.droplevel(-1)
+    codes, labels = instances.factorize()
+    if (codes < 0).any():
+        raise ValueError(
+            f"{name} has rows whose instance is NaN: name the instance, or drop these rows."
+        )
+    return np.argsort(codes, kind="stable"), np.bincount(codes), labels.set_names(instances.names)
+
+
+def refuse_panel(X: Any, name: str) -> None:
+    """Raise if X is a frame of many series, which would be read as a table."""
+    if not is_panel_frame(X):
+        return
+    what = "with a MultiIndex" if has_multiindex(X) else "whose cells hold series"
+    raise TypeError(
+        f"{name} is a frame {what}, which would be read as a table: take"
+        " sklearn_pulse.panel.as_panel_transformer(estimator), or convert the panel to a 3-D"
+        " array first, for example by sktime.datatypes.convert_to(X, 'numpy3D'), and set"
+        " input_layout='nct'. Cutters take a panel as it is, outside of a list."
+    )
+
+
+def refuse_times(values: Any, name: str) -> None:
+    """Raise if an array, a Series or a column of a frame holds times, which are no channel."""
+    if has_columns(values):
+        for column, dtype in zip(values.columns, values.dtypes, strict=True):
+            _refuse_times(dtype, f"the column {column!r} of {name}")
+    else:
+        _refuse_times(getattr(values, "dtype", None), name)
+
+
+def _refuse_times(dtype: Any, name: str) -> None:
+    """Raise if a type of NumPy, pandas, Arrow or polars is one of times."""
+    is_polars = hasattr(dtype, "is_temporal")
+    is_time = dtype.is_temporal() if is_polars else getattr(dtype, "kind", "") in ("m", "M")
+    # Periods and Arrow's times of a day are objects to NumPy.
+    if is_time or str(dtype).startswith(("period", "time32", "time64")):
+        raise ValueError(
+            f"{name} holds times, which are no channel: drop it, or, in a frame of pandas, make it"
+            " the index, whose gaps are then found."
+        )
