@@ -4,6 +4,7 @@ import copy
 import inspect
 
 import numpy as np
+import torch
 from sklearn.utils.estimator_checks import parametrize_with_checks
 from skorch.callbacks import Callback
 
@@ -49,16 +50,66 @@ def make_windows(n=20, n_timesteps=16, n_channels=2, seed=0):
     return (X + 0.1 * rng.normal(size=X.shape)).astype(np.float32), y
 
 
+def accepted(cls, params):
+    """Return those of the parameters that a class has."""
+    names = inspect.signature(cls).parameters
+    return {name: value for name, value in params.items() if name in names}
+
+
+def small(cls, **params):
+    """Make an estimator of the sizes of `SMALL`, as far as its class has them.
+
+    A name of `SMALL` that the class lacks is passed over here too; any other must be its own.
+    """
+    others = {name: value for name, value in params.items() if name not in SMALL}
+    return cls(**accepted(cls, SMALL | params) | others)
+
+
+def memory_map(X, folder):
+    path = folder / "X.npy"
+    np.save(path, X)
+    return np.load(path, mmap_mode="r")
+
+
+# One set of windows in every form that `fit` takes, some of them in a file of a folder.
+INPUT_FORMS = {
+    "float64": lambda X, folder: X.astype(np.float64),
+    "Fortran order": lambda X, folder: np.asfortranarray(X),
+    "read-only memory map": memory_map,
+    "read-only": lambda X, folder: np.frombuffer(X.tobytes(), X.dtype).reshape(X.shape),
+    "torch": lambda X, folder: torch.from_numpy(X),
+    "torch with a gradient": lambda X, folder: torch.from_numpy(X.copy()).requires_grad_(),
+    "nested list": lambda X, folder: X.tolist(),
+    "numbers of dtype object": lambda X, folder: X.astype(object),
+    "strided": lambda X, folder: np.repeat(X, 2, axis=0)[::2],
+    "time first in memory": lambda X, folder: X.transpose(1, 0, 2).copy().transpose(1, 0, 2),
+}
+
+
 class BatchSpy(Callback):
-    """Keep the module as it was before training, and every training batch."""
+    """Keep the module as it was before training, and each training batch with what it met.
+
+    `settings_` are those of the optimiser's first group of parameters at the batch.
+    """
 
     def on_train_begin(self, net, **kwargs):
         self.before_ = copy.deepcopy(net.module_)
-        self.batches_ = []
+        self.batches_, self.settings_, self.losses_ = [], [], []
 
     def on_batch_begin(self, net, batch, training, **kwargs):
         if training:
+            group = net.optimizer_.param_groups[0]
+            names = ("lr", "betas", "weight_decay")
+            self.settings_.append({name: group[name] for name in names if name in group})
             self.batches_.append({name: tensor.clone() for name, tensor in batch.items()})
+
+    def on_batch_end(self, net, training, loss, **kwargs):
+        if training:
+            self.losses_.append(loss.item())
+
+    def setting(self, name):
+        """One setting of the optimiser, batch by batch."""
+        return [settings[name] for settings in self.settings_]
 
     @property
     def windows(self):
@@ -66,10 +117,71 @@ class BatchSpy(Callback):
         return {window.tobytes() for batch in self.batches_ for window in batch["x"].numpy()}
 
 
-def spy_of(estimator):
-    """Return the spy among the callbacks of a fitted estimator."""
-    (spy,) = [cb for _, cb in estimator.net_.callbacks_ if isinstance(cb, BatchSpy)]
-    return spy
+class InDouble(Callback):
+    """Train in float64. A spy that comes after it keeps what is trained on."""
+
+    def on_train_begin(self, net, **kwargs):
+        net.module_.double()
+
+    def on_batch_begin(self, net, batch, **kwargs):
+        batch["x"] = batch["x"].double()
+
+
+def callbacks_of(fitted, kind=Callback):
+    """Return the copies of the callbacks of a kind that a fitted estimator, or a net, holds."""
+    net = getattr(fitted, "net_", fitted)
+    return [callback for _, callback in net.callbacks_ if isinstance(callback, kind)]
+
+
+def callback_of(fitted, kind):
+    """Return the only copy of a callback of a kind."""
+    (callback,) = callbacks_of(fitted, kind)
+    return callback
+
+
+class FitLog:
+    """A callback of scikit-learn that notes every task, and may ask to stop after some epochs.
+
+    `look` is called at the end of each epoch with the fitted estimator and the data.
+    """
+
+    max_propagation_depth = None
+
+    def __init__(self, stop_after=None, look=None):
+        self.stop_after, self.look = stop_after, look
+        self.events = []
+
+    def setup(self, estimator, context):
+        self.events.append("setup")
+
+    def teardown(self, estimator, context):
+        self.events.append("teardown")
+
+    def on_fit_task_begin(self, estimator, context):
+        name = type(estimator).__name__
+        self.events.append(("begin", name, context.task_name, context.task_id))
+
+    def on_fit_task_end(self, estimator, context, *, X=None, y=None, fitted_estimator=None):
+        name = type(estimator).__name__
+        self.events.append(("end", name, context.task_name, context.task_id))
+        if context.task_name != "epoch":
+            return False
+        if self.look is not None:
+            self.look(fitted_estimator, X, y)
+        return context.task_id + 1 == self.stop_after
+
+    def tasks(self, estimator, kind="end"):
+        """Return the names and numbers of the tasks of an estimator that began, or ended."""
+        return [event[2:] for event in self.events if event[:2] == (kind, estimator)]
+
+    def epochs(self, estimator, kind="end"):
+        """Return the numbers of the epochs of an estimator that began, or ended."""
+        return [number for task, number in self.tasks(estimator, kind) if task == "epoch"]
+
+
+def weights_of(fitted):
+    """Return all parameters of the module of a fitted estimator, in one row."""
+    return torch.cat([p.detach().flatten() for p in fitted.net_.module_.parameters()])
 
 
 def sklearn_suite(estimators):

@@ -26,7 +26,7 @@ from sklearn_pulse._training._processes import among_others, join
 from sklearn_pulse.baselines import SimCLRTransformer, TS2VecTransformer
 from sklearn_pulse.baselines._simclr import AugmentationContrast
 from sklearn_pulse.objectives import CrossReconstruction
-from tests.helpers import SMALL_ENCODER, SMALL_PULSE, make_windows
+from tests.helpers import SMALL_ENCODER, SMALL_PULSE, accepted, make_windows
 from tests.kills import killed
 
 X = make_windows()[0]
@@ -131,8 +131,7 @@ def stored(folder, **params):
 
 
 def simclr(**params):
-    known = {name: value for name, value in FIT.items() if name in SimCLRTransformer().get_params()}
-    return SimCLRTransformer(**(known | {"distributed": True} | params))
+    return SimCLRTransformer(**accepted(SimCLRTransformer, FIT) | {"distributed": True} | params)
 
 
 class Kill(Callback):

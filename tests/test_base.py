@@ -13,18 +13,13 @@ from sklearn_pulse import FineTuneClassifier, FineTuneRegressor, PulseTransforme
 from sklearn_pulse.base import TrainedEmbedder, WindowEmbedder
 from sklearn_pulse.baselines import REBARTransformer, SupervisedClassifier
 from sklearn_pulse.features import StatisticsTransformer
-from tests.helpers import SMALL, make_windows
+from tests.helpers import SMALL, make_windows, small
 
 X, y = make_windows()
 
 
 def descendants(cls):
     return {cls}.union(*(descendants(sub) for sub in cls.__subclasses__()))
-
-
-def small(cls, **params):
-    known = inspect.signature(cls).parameters
-    return cls(**{name: value for name, value in (SMALL | params).items() if name in known})
 
 
 def test_a_hook_has_the_same_signature_everywhere():

@@ -20,7 +20,7 @@ from torch.optim.lr_scheduler import StepLR
 from sklearn_pulse import PulseTransformer
 from sklearn_pulse._training._callback_state import callbacks_fingerprint
 from sklearn_pulse._training._checkpoint import Checkpoint
-from tests.helpers import SMALL_PULSE, make_windows
+from tests.helpers import SMALL_PULSE, callback_of, make_windows
 from tests.kills import killed
 
 X = make_windows(8)[0]
@@ -29,10 +29,6 @@ X = make_windows(8)[0]
 def pulse(*callbacks, **params):
     settings = SMALL_PULSE | {"max_epochs": 4, "batch_size": 4, "validation_fraction": 0.25}
     return PulseTransformer(**settings | {"callbacks": list(callbacks)} | params)
-
-
-def copies(estimator, kind=Callback):
-    return [cb for _, cb in estimator.net_.callbacks_ if isinstance(cb, kind)]
 
 
 def folders(path):
@@ -71,10 +67,10 @@ class Learns(Callback):
 @pytest.mark.parametrize("at", [(2, 2), (3, 1)])
 def test_what_a_callback_learns_is_resumed_exactly(tmp_path, monkeypatch, at, interval):
     monkeypatch.setattr(Checkpoint, "interval", interval)
-    (whole,) = copies(pulse(Learns()).fit(X), Learns)
+    whole = callback_of(pulse(Learns()).fit(X), Learns)
     with killed(*at):
         pulse(Learns(), checkpoint_dir=tmp_path).fit(X)
-    (resumed,) = copies(pulse(Learns(), checkpoint_dir=tmp_path).fit(X), Learns)
+    resumed = callback_of(pulse(Learns(), checkpoint_dir=tmp_path).fit(X), Learns)
     assert resumed.listed == whole.listed
     assert resumed.shared["listed"] is resumed.listed
     assert (resumed.begun, resumed.drawn, resumed.rest) == (whole.begun, whole.drawn, whole.rest)
@@ -135,7 +131,7 @@ class Counts(standard.PrintLog):
 def test_a_subclass_of_what_learns_nothing_may_learn(tmp_path):
     with killed(3):
         pulse(Counts(), checkpoint_dir=tmp_path).fit(X)
-    (count,) = copies(pulse(Counts(), checkpoint_dir=tmp_path).fit(X), Counts)
+    count = callback_of(pulse(Counts(), checkpoint_dir=tmp_path).fit(X), Counts)
     assert count.n == 4
 
 
@@ -186,7 +182,7 @@ class Unpredictable(Callback):
 def test_attributes_are_found_however_they_are_set(tmp_path):
     with killed(3):
         pulse(Unpredictable(), checkpoint_dir=tmp_path).fit(X)
-    (resumed,) = copies(pulse(Unpredictable(), checkpoint_dir=tmp_path).fit(X), Unpredictable)
+    resumed = callback_of(pulse(Unpredictable(), checkpoint_dir=tmp_path).fit(X), Unpredictable)
     assert resumed.made_up == resumed.slotted == [1, 2, 3, 4]
 
 

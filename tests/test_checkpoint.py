@@ -1,4 +1,5 @@
 import signal
+from functools import partial
 
 import numpy as np
 import pytest
@@ -9,14 +10,11 @@ from sklearn_pulse import PulseTransformer
 from sklearn_pulse._training._checkpoint import Checkpoint
 from sklearn_pulse._training._net import SSLNet
 from tests.deep.runs import RUNS, kills, outcome
-from tests.helpers import SMALL_PULSE, make_windows
+from tests.helpers import make_windows, small
 from tests.kills import killed
 
 X = make_windows()[0]
-
-
-def pulse(**params):
-    return PulseTransformer(**(SMALL_PULSE | {"max_epochs": 7, "batch_size": 4} | params))
+pulse = partial(small, PulseTransformer, max_epochs=7, batch_size=4)
 
 
 def histories_match(first, second):

@@ -18,7 +18,7 @@ from sklearn_pulse import CrossPredictionTransformer, PulseTransformer
 from sklearn_pulse.corpus import dask_workers, embed_dataset, fit_dataset
 from sklearn_pulse.features import StatisticsTransformer
 from sklearn_pulse.windows import open_recordings, sliding_windows
-from tests.helpers import SMALL, SMALL_PULSE
+from tests.helpers import SMALL_PULSE, small
 
 distributed = pytest.importorskip("distributed")
 pytest.importorskip("zarr")
@@ -132,9 +132,8 @@ def test_workers_sum_the_moments_of_the_closed_form(client, monkeypatch, known):
     monkeypatch.setattr("sklearn_pulse.features._pieces._PIECE", 10)
     w = windows(lazy=False)
     groups = w.recording if known else None
-    params = {k: v for k, v in SMALL.items() if k in CrossPredictionTransformer._get_param_names()}
-    here = CrossPredictionTransformer(**params).fit(w.X, groups=groups)
-    there = fit_dataset(CrossPredictionTransformer(**params), w.X, groups=groups)
+    here = small(CrossPredictionTransformer).fit(w.X, groups=groups)
+    there = fit_dataset(small(CrossPredictionTransformer), w.X, groups=groups)
     np.testing.assert_array_equal(there.transform(w.X), here.transform(w.X))
     np.testing.assert_equal(there.predictability_, here.predictability_)
 

@@ -36,7 +36,7 @@ from sklearn_pulse.base import (
 from sklearn_pulse.features import RandomConvolutionTransformer
 from sklearn_pulse.features._base import BaseFeatureTransformer
 from sklearn_pulse.windows import RecordingWindows
-from tests.helpers import SMALL, make_windows, sklearn_suite
+from tests.helpers import INPUT_FORMS, accepted, make_windows, memory_map, sklearn_suite, small
 from tests.ranks import cases as distributed_cases
 
 
@@ -68,17 +68,17 @@ TRAINED = [cls for cls in CLASSES if issubclass(cls, BaseSSLTransformer)]
 BESIDE_OTHERS = ("PulseTransformer", "REBARTransformer", "TS2VecTransformer")
 
 
-def accepted(cls, params):
-    return {name: value for name, value in params.items() if name in cls._get_param_names()}
-
-
-def small(cls, **params):
-    return cls(**accepted(cls, SMALL | params))
+def without_validation(cls):
+    return small(cls, **accepted(cls, {"validation_fraction": 0}))
 
 
 def least(cls):
     """Fewest windows that a method can be fitted on."""
     return getattr(cls, "_min_batch_size", 1)
+
+
+def takes_nan(cls):
+    return cls().__sklearn_tags__().input_tags.allow_nan
 
 
 def data(estimator, X):
@@ -122,7 +122,9 @@ each_input = pytest.mark.parametrize(
     ids=lambda cls: cls.__name__,
 )
 each_with_gaps = pytest.mark.parametrize(
-    "cls", [*EMBEDDERS, *(cls for cls in FEATURES if cls._allow_nan)], ids=lambda cls: cls.__name__
+    "cls",
+    [*EMBEDDERS, *filter(takes_nan, FEATURES)],
+    ids=lambda cls: cls.__name__,
 )
 each_fixed = pytest.mark.parametrize("cls", FIXED_LENGTH, ids=lambda cls: cls.__name__)
 each_variable = pytest.mark.parametrize(
@@ -166,7 +168,7 @@ def windows():
 
 
 @each_input
-def test_unfitted(cls, windows):
+def test_transform_needs_a_fit(cls, windows):
     with pytest.raises(NotFittedError):
         small(cls).transform(windows)
 
@@ -308,7 +310,7 @@ def test_a_row_does_not_depend_on_the_others(cls):
     [(33, 5, {}), (50, 6, {"encoder_hidden_dim": 6}), (33, 2, {"embedding_dim": 7})],
 )
 def test_a_row_of_odd_widths_does_not_depend_on_its_place(cls, n_timesteps, n_channels, widths):
-    if "n_heads" in cls._get_param_names() and "embedding_dim" in widths:
+    if "n_heads" in cls().get_params() and "embedding_dim" in widths:
         widths = {"embedding_dim": 12}  # a multiple of the heads
     X = np.random.default_rng(0).normal(size=(200, n_timesteps, n_channels)).astype(np.float32)
     estimator = fit(small(cls, max_epochs=1, **widths), X[:16])
@@ -369,7 +371,7 @@ def test_set_output_and_feature_names(cls, windows):
 
 
 @each_input
-def test_fitted_attributes(cls, windows):
+def test_fitted_attributes_tell_the_shape_of_the_data(cls, windows):
     estimator = fit(small(cls), windows)
     assert (estimator.n_timesteps_in_, estimator.n_channels_in_) == (16, 2)
     assert estimator.n_features_in_ == 2
@@ -421,26 +423,6 @@ def test_a_parameter_of_a_wrong_kind_is_named(cls, windows):
 # --- every legal form of the input ---
 
 
-def memory_map(X, folder):
-    path = folder / "X.npy"
-    np.save(path, X)
-    return np.load(path, mmap_mode="r")
-
-
-FORMS = {
-    "float64": lambda X, folder: X.astype(np.float64),
-    "Fortran order": lambda X, folder: np.asfortranarray(X),
-    "read-only memory map": memory_map,
-    "read-only": lambda X, folder: np.frombuffer(X.tobytes(), X.dtype).reshape(X.shape),
-    "torch": lambda X, folder: torch.from_numpy(X),
-    "torch with a gradient": lambda X, folder: torch.from_numpy(X.copy()).requires_grad_(),
-    "nested list": lambda X, folder: X.tolist(),
-    "numbers of dtype object": lambda X, folder: X.astype(object),
-    "strided": lambda X, folder: np.repeat(X, 2, axis=0)[::2],
-    "time first in memory": lambda X, folder: X.transpose(1, 0, 2).copy().transpose(1, 0, 2),
-}
-
-
 def check_forms(cls, windows, *inputs):
     before = windows.copy()
     expected = fit_transform(small(cls), windows)
@@ -449,10 +431,10 @@ def check_forms(cls, windows, *inputs):
     np.testing.assert_array_equal(windows, before)
 
 
-@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("form", INPUT_FORMS)
 def test_every_form_of_the_input_gives_the_same_bits(form, windows, tmp_path):
     """One class stands for all: the base converts the input."""
-    check_forms(PulseTransformer, windows, FORMS[form](windows, tmp_path))
+    check_forms(PulseTransformer, windows, INPUT_FORMS[form](windows, tmp_path))
 
 
 @each_input
@@ -463,7 +445,7 @@ def test_no_class_reads_the_input_before_it_is_converted(cls, windows, tmp_path)
 
 
 @each_input
-def test_channels_first(cls, windows):
+def test_channels_first_give_the_bits_of_channels_last(cls, windows):
     swapped = windows.swapaxes(1, 2)
     estimator = fit(small(cls, input_layout="nct"), swapped)
     np.testing.assert_array_equal(estimator.transform(swapped), fit_transform(small(cls), windows))
@@ -473,7 +455,7 @@ def test_channels_first(cls, windows):
 @pytest.mark.parametrize(
     "shape", [(1, 16, 2), (5, 2, 2), (5, 16, 1), (5, 16), (1, 2), (3, 2, 16, 2)]
 )
-def test_small_shapes(cls, shape):
+def test_small_data_of_every_rank_are_embedded(cls, shape):
     X = np.random.default_rng(0).normal(size=shape)
     if shape[0] < least(cls):
         with pytest.raises(ValueError, match="n_samples=1 is too few"):
@@ -485,7 +467,7 @@ def test_small_shapes(cls, shape):
 
 
 @each_input
-def test_one_step(cls):
+def test_windows_of_one_step_are_embedded_and_warned_of_where_nothing_is_learnt(cls):
     estimator = small(cls)
     X = np.random.default_rng(0).normal(size=(5, 1, 1))
     if cls in (*TRAINED, CrossPredictionTransformer):
@@ -497,7 +479,7 @@ def test_one_step(cls):
 
 
 @each_input
-def test_constant_channels(cls, windows):
+def test_constant_channels_have_finite_embeddings(cls, windows):
     X = windows.copy()
     X[:, :, 1] = 3.0
     assert np.isfinite(fit_transform(small(cls), X)).all()
@@ -505,9 +487,12 @@ def test_constant_channels(cls, windows):
 
 
 @each_variable
-def test_another_length_at_transform(cls, windows):
+def test_shorter_windows_are_windows_that_lack_their_last_steps(cls, windows):
     estimator = fit(small(cls), windows)
-    assert estimator.transform(windows[:, :9]).shape == estimator.transform(windows).shape
+    unknown = windows.copy()
+    unknown[:, 9:] = np.nan
+    shorter = estimator.transform(windows[:, :9])
+    np.testing.assert_allclose(shorter, estimator.transform(unknown), atol=1e-6)
 
 
 @each_fixed
@@ -580,7 +565,7 @@ def test_lazy_windows_are_windows(cls, windows):
     lazy = RecordingWindows(windows.reshape(10, 32, 2), recording, 16 * start, length=16)
     estimator = fit(small(cls), windows)
     np.testing.assert_array_equal(estimator.transform(lazy), estimator.transform(windows))
-    assert fit(small(cls, validation_fraction=0), lazy).n_timesteps_in_ == 16
+    assert fit(without_validation(cls), lazy).n_timesteps_in_ == 16
 
 
 @each_input
@@ -596,7 +581,7 @@ def test_a_spike_gives_finite_numbers_or_an_error_that_names_its_sample(cls, win
             assert "replace outliers by NaN" in str(error)
             assert spike > 1e10
     spiked[3, 4, 1] = np.nan
-    if getattr(cls, "_allow_nan", True):
+    if takes_nan(cls):
         assert np.isfinite(estimator.transform(spiked)).all()
 
 
@@ -654,6 +639,23 @@ def test_fit_with_missing_steps(cls, windows):
     np.testing.assert_array_equal(X, before)
 
 
+@each_trained
+def test_bfloat16_changes_no_more_than_the_rounding(cls, windows):
+    X = windows.copy()
+    X[::2, 10:] = np.nan
+    X[1::3, 4] = np.nan
+    rounded, exact = (
+        fit(small(cls, precision=precision, max_epochs=1), X)
+        for precision in ("bfloat16", "float32")
+    )
+    first, second = (estimator.history_[0]["train_loss"] for estimator in (rounded, exact))
+    assert first != second
+    assert first == pytest.approx(second, rel=0.02)
+    embedding = rounded.transform(X)
+    assert embedding.dtype == np.float32
+    np.testing.assert_allclose(embedding, exact.transform(X), rtol=0, atol=0.05)
+
+
 # --- bags ---
 
 
@@ -679,10 +681,10 @@ def test_windows_that_pad_a_bag_do_not_count(cls, windows):
 
 @each_encoder
 def test_fit_on_bags_sees_every_window(cls, windows):
-    estimator = small(cls, validation_fraction=0)
+    estimator = without_validation(cls)
     recordings = {"groups": np.arange(20) // 4} if cls in TRAINED else {}
     y = np.arange(5) % 2  # ignored where no label is needed
-    flat = small(cls, validation_fraction=0).fit(windows, np.repeat(y, 4), **recordings)
+    flat = without_validation(cls).fit(windows, np.repeat(y, 4), **recordings)
     bags = estimator.fit(windows.reshape(5, 4, 16, 2), y)
     np.testing.assert_array_equal(bags.transform(windows), flat.transform(windows))
 
@@ -700,7 +702,7 @@ def test_objective_contract(cls, windows, batch):
     """A finite scalar, a gradient that reaches the encoder, and an untouched input."""
     objective = objective_of(cls, windows)
     # A method that needs negatives is never given fewer: the iterator merges a last batch of one.
-    x = torch.from_numpy(windows[: max(batch, cls._min_batch_size)])
+    x = torch.from_numpy(windows[: max(batch, least(cls))])
     before = x.clone()
     loss = objective.train()(x=x)
     assert loss.shape == ()
@@ -720,7 +722,7 @@ def test_a_batch_is_divided_among_processes_or_the_reason_is_given(cls):
         assert objective in {type(case) for _, case, _ in distributed_cases()}
         return
     assert reason
-    if "distributed" not in cls._get_param_names():
+    if "distributed" not in cls().get_params():
         return
     with pytest.raises(ValueError, match=f"{cls.__name__} cannot train in .* since {reason}: set"):
         small(cls, distributed=True).fit(np.zeros((4, 16, 2)))
@@ -728,7 +730,7 @@ def test_a_batch_is_divided_among_processes_or_the_reason_is_given(cls):
 
 def test_every_self_supervised_method_of_the_package_can_be_asked_to_divide_batches():
     ours = [cls for cls in TRAINED if cls.__module__.startswith("sklearn_pulse.")]
-    without = [cls.__name__ for cls in ours if "distributed" not in cls._get_param_names()]
+    without = [cls.__name__ for cls in ours if "distributed" not in cls().get_params()]
     assert without == ["PulseOracleTransformer"]  # it learns from labels
 
 

@@ -239,7 +239,7 @@ def test_pickle_and_seed():
     assert cross.set_output(transform="pandas").transform(X).shape == (30, 16)
 
 
-def test_other_lengths():
+def test_longer_windows_are_embedded_and_too_short_ones_refused():
     X, _ = make_windows(30, 40)
     cross = CrossPredictionTransformer(**SMALL).fit(X)
     assert cross.transform(np.concatenate([X, X], axis=1)).shape == (30, 16)
@@ -347,7 +347,7 @@ def test_copies_are_no_neighbours():
     assert cross.fit(twice, groups=np.zeros(12), start=[*range(6), *range(6)]).n_pairs_ == 5
 
 
-def test_nothing_adjacent():
+def test_adjacent_views_need_adjacent_windows():
     X, _ = make_windows(6, 16)
     with pytest.raises(ValueError, match="views='adjacent' finds no two adjacent windows"):
         CrossPredictionTransformer(views="adjacent", **SMALL).fit(X, groups=np.arange(6))
@@ -459,9 +459,11 @@ def test_blocks_are_transformers():
     for block in cross.blocks_.values():
         features = block.transform(X[:, :, 0])
         assert features.shape == (12, len(block.get_feature_names_out()))
+        np.testing.assert_array_equal(features, block.transform(X[:, :, :1]))
+        np.testing.assert_array_equal(features, clone(block).fit_transform(X[:, :, 0]))
 
 
-def test_panels():
+def test_a_panel_is_embedded_as_its_padded_windows():
     """A panel of series of different lengths, as sktime passes it."""
     pytest.importorskip("sktime")
     from sklearn_pulse.panel import as_panel_transformer

@@ -19,7 +19,7 @@ from sklearn_pulse._training._device import memory_errors, resolve_device
 from sklearn_pulse.base import _encoder
 from sklearn_pulse.baselines import _patchtst, _ts2vec
 from sklearn_pulse.features import _convolution_base
-from tests.helpers import SMALL, SMALL_PULSE, make_windows
+from tests.helpers import SMALL_PULSE, make_windows, small
 
 X = make_windows()[0]
 
@@ -61,7 +61,7 @@ def test_limits_of_threads_that_overlap_leave_no_trace():
         torch.set_num_threads(before)
 
 
-def test_limits_nest():
+def test_limits_of_threads_nest():
     before = torch.get_num_threads()
     with threads(before + 1):
         with threads(before + 2):
@@ -136,7 +136,7 @@ ON_A_DEVICE = [
         CrossPredictionTransformer,
         *(getattr(baselines, name) for name in baselines.__all__),
     )
-    if "device" in cls._get_param_names()
+    if "device" in cls().get_params()
 ]
 
 
@@ -144,8 +144,7 @@ ON_A_DEVICE = [
 def test_no_method_needs_float64_where_there_is_none(cls, monkeypatch):
     for module in (sampling, _ts2vec, _patchtst):
         monkeypatch.setattr(module, "finest_float", lambda device: torch.float32)
-    params = {k: v for k, v in SMALL.items() if k in cls._get_param_names()}
-    estimator = cls(**params | ({"max_epochs": 1} if "max_epochs" in params else {}))
+    estimator = small(cls, max_epochs=1)
     holes = X.copy()
     holes[3, 10:] = np.nan
     with NoFloat64():

@@ -165,7 +165,7 @@ def test_every_method_under_onnxruntime(cls, tmp_path):
     model = fit(small(cls), X)
     model.export(tmp_path / "model.onnx")
     run, _ = onnx_program(tmp_path / "model.onnx")
-    batches = BATCHES[:4] if cls._variable_length else BATCHES[:2]
+    batches = BATCHES[:4] if cls().__sklearn_tags__().variable_length else BATCHES[:2]
     assert_equal(run, model, batches)
 
 

@@ -34,8 +34,16 @@ from sklearn_pulse.datasets import fetch_gesture, fetch_har
 from sklearn_pulse.evaluation import LabeledSubsetClassifier, make_linear_probe
 from sklearn_pulse.networks import SystemEncoder
 from sklearn_pulse.objectives import Classification, Objective, Source
-from tests.helpers import SMALL_ENCODER, BatchSpy, make_windows, sklearn_suite, spy_of
-from tests.helpers import SMALL_PULSE as SMALL
+from tests.helpers import (
+    INPUT_FORMS,
+    SMALL_ENCODER,
+    SMALL_PULSE,
+    BatchSpy,
+    FitLog,
+    callback_of,
+    make_windows,
+    sklearn_suite,
+)
 from tests.kills import killed
 
 TINY = {"max_epochs": 2, "batch_size": 8, "lr": 1e-2, "num_threads": 1, "random_state": 0}
@@ -62,7 +70,7 @@ def same(first, second):
 def pulse():
     """PULSE pretrained on six channels, 32 steps."""
     X, _ = make_windows(24, 32, 6, seed=1)
-    return PulseTransformer(**SMALL).fit(X)
+    return PulseTransformer(**SMALL_PULSE).fit(X)
 
 
 @pytest.fixture(scope="module")
@@ -114,7 +122,9 @@ def test_a_killed_run_resumes_to_the_same_bits(
 def test_a_run_is_known_by_the_encoder_that_it_starts_from(pulse, windows, tmp_path):
     """By its weights and by what they are the weights of, wherever it was loaded from."""
     pulse.save_pretrained(tmp_path / "saved")
-    other = PulseTransformer(**SMALL | {"random_state": 1}).fit(make_windows(24, 32, 6, seed=1)[0])
+    other = PulseTransformer(**SMALL_PULSE | {"random_state": 1}).fit(
+        make_windows(24, 32, 6, seed=1)[0]
+    )
     mean = copy.deepcopy(pulse).set_params(pooling="mean")
     mean.net_.module_.encoder.pooling = "mean"
     stored = TINY | {"max_epochs": 1, "checkpoint_dir": tmp_path / "runs"}
@@ -190,7 +200,7 @@ def test_the_published_update(pulse, windows, head_hidden_dim):
         weight_decay=penalty,
         callbacks=[BatchSpy()],
     ).fit(*windows)
-    spy = spy_of(classifier)
+    spy = callback_of(classifier, BatchSpy)
     before = spy.before_.state_dict()
     assert [len(batch["x"]) for batch in spy.batches_] == [8, 8, 4] * 2
 
@@ -284,7 +294,7 @@ def test_a_model_is_saved_with_the_encoder_that_it_started_from(pulse, windows, 
     """Whatever has become of the folder, or of the transformer, since."""
     source, saved = tmp_path / "source", tmp_path / "saved"
     X, _ = make_windows(24, 32, 6, seed=1)
-    first = PulseTransformer(**SMALL).fit(X)
+    first = PulseTransformer(**SMALL_PULSE).fit(X)
     first.save_pretrained(source)
     from_folder = FineTuneClassifier(source, **TINY).fit(*windows)
     from_memory = tuned(first).fit(*windows)
@@ -304,7 +314,7 @@ def test_a_model_is_saved_with_the_encoder_that_it_started_from(pulse, windows, 
 def test_the_order_of_the_channels_is_that_of_the_encoder(windows):
     X, y = windows
     names = ["ecg", "ppg", "acc"]
-    encoder = PulseTransformer(**SMALL, channel_names=names, sampling_rate=64).fit(X)
+    encoder = PulseTransformer(**SMALL_PULSE, channel_names=names, sampling_rate=64).fit(X)
     with pytest.raises(ValueError, match=r"pretrained PulseTransformer.*in the order \[2, 1, 0\]"):
         tuned(encoder, channel_names=names[::-1]).fit(X, y)
     with pytest.raises(ValueError, match="sampled at 32 Hz, but the pretrained PulseTransformer"):
@@ -343,7 +353,7 @@ def test_encoder_parameters_belong_to_a_new_encoder(pulse, windows):
 def test_from_scratch_starts_where_the_untrained_encoder_is(windows):
     control = RandomEncoderTransformer(**SMALL_ENCODER, random_state=0).fit(windows[0])
     classifier = scratch(callbacks=[BatchSpy()]).fit(*windows)
-    before = spy_of(classifier).before_.state_dict()
+    before = callback_of(classifier, BatchSpy).before_.state_dict()
     for name, tensor in control.encoder_.state_dict().items():
         assert torch.equal(before[f"source.encoder.{name}"], tensor)
     assert not same(control.encoder_.state_dict(), classifier.encoder_.state_dict())
@@ -359,7 +369,7 @@ def test_same_channels_need_no_map(pulse):
 @pytest.mark.parametrize(("source", "target"), [((30, 1), (25, 1)), ((16, 6), (40, 3))])
 def test_one_call_transfers(source, target):
     """Stand-ins of EEG to Epilepsy and of HAR to Gesture: other lengths, other channels."""
-    encoder = PulseTransformer(**SMALL).fit(make_windows(24, *source)[0])
+    encoder = PulseTransformer(**SMALL_PULSE).fit(make_windows(24, *source)[0])
     X, y = make_windows(40, *target)
     classifier = FineTuneClassifier(
         FrozenEstimator(encoder), batch_size=10, lr=1e-2, max_epochs=8, random_state=0
@@ -372,7 +382,7 @@ def test_a_fine_tuned_encoder_can_be_fine_tuned_again(fitted, windows):
     X, y = make_windows(n_channels=2)
     again = tuned(fitted, callbacks=[BatchSpy()]).fit(X, y)
     first = {f"source.{name}": tensor for name, tensor in state(fitted.net_.module_).items()}
-    assert same(first, spy_of(again).before_.state_dict())
+    assert same(first, callback_of(again, BatchSpy).before_.state_dict())
     assert again.transform(X).shape == (20, 8)
 
 
@@ -414,15 +424,18 @@ class NoisyTransformer(PulseTransformer):
 
 def test_another_method_keeps_its_own_encoding_and_its_limits():
     X, y = make_windows(17)
-    encoder = NoisyTransformer(**SMALL).fit(X)
+    encoder = NoisyTransformer(**SMALL_PULSE).fit(X)
     assert issubclass(NoisyTransformer, BaseSSLTransformer)
     first, second = (tuned(encoder, callbacks=[BatchSpy()]).fit(X, y) for _ in range(2))
     np.testing.assert_array_equal(first.predict_proba(X), second.predict_proba(X))
     other = tuned(encoder, random_state=1).fit(X, y)
     assert first.history_[0]["train_loss"] != other.history_[0]["train_loss"]
     # Seventeen in batches of eight: none of one, which batch normalisation could not take.
-    assert [len(batch["x"]) for batch in spy_of(first).batches_] == [8, 9] * 2
-    before, after = spy_of(first).before_.state_dict(), first.net_.module_.state_dict()
+    assert [len(batch["x"]) for batch in callback_of(first, BatchSpy).batches_] == [8, 9] * 2
+    before, after = (
+        callback_of(first, BatchSpy).before_.state_dict(),
+        first.net_.module_.state_dict(),
+    )
     for name, changes in (("encoder", True), ("fixed", False), ("unused", False)):
         key = f"source.{name}.weight"
         assert torch.equal(before[key], after[key]) != changes
@@ -440,7 +453,10 @@ def test_another_method_keeps_its_own_encoding_and_its_limits():
 
 def test_a_frozen_encoder_stays_while_the_rest_trains(pulse, windows):
     classifier = tuned(pulse, freeze_epochs=2, callbacks=[BatchSpy()]).fit(*windows)
-    before, after = spy_of(classifier).before_.state_dict(), classifier.net_.module_.state_dict()
+    before, after = (
+        callback_of(classifier, BatchSpy).before_.state_dict(),
+        classifier.net_.module_.state_dict(),
+    )
     for name, tensor in before.items():
         assert torch.equal(tensor, after[name]) == name.startswith("source"), name
     thawed = tuned(pulse, freeze_epochs=1).fit(*windows)
@@ -460,7 +476,7 @@ def test_an_encoder_that_was_frozen_is_fine_tuned_again(pulse, windows, tmp_path
 
 def test_what_a_callback_froze_in_pretraining_is_fine_tuned(windows, tmp_path):
     X, y = windows
-    frozen = PulseTransformer(**SMALL, callbacks=[Freezer("encoder.*")]).fit(X)
+    frozen = PulseTransformer(**SMALL_PULSE, callbacks=[Freezer("encoder.*")]).fit(X)
     assert all(weight.requires_grad for weight in frozen.encoder_.parameters())
     again = tuned(frozen).fit(X, y).encoder_.state_dict()
     assert not same(state(frozen.encoder_), again)
@@ -471,7 +487,10 @@ def test_what_a_callback_froze_in_pretraining_is_fine_tuned(windows, tmp_path):
 
 def test_a_callback_freezes_the_encoder(pulse, windows):
     classifier = tuned(pulse, callbacks=[Freezer("source.*"), BatchSpy()]).fit(*windows)
-    before, after = spy_of(classifier).before_.state_dict(), classifier.net_.module_.state_dict()
+    before, after = (
+        callback_of(classifier, BatchSpy).before_.state_dict(),
+        classifier.net_.module_.state_dict(),
+    )
     for name, tensor in before.items():
         assert torch.equal(tensor, after[name]) == name.startswith("source"), name
 
@@ -506,13 +525,13 @@ class Epochs(Callback):
 
 
 @pytest.mark.parametrize("select", ["last", "best_val"])
-def test_selected_epoch(pulse, windows, select):
+def test_the_selected_epoch_is_that_of_the_rule(pulse, windows, select):
     X, y = windows
     classifier = tuned(
         pulse, lr=0.1, max_epochs=6, select=select, random_state=1, callbacks=[Epochs()]
     )
     classifier.fit(X, y, X_val=X[:6] + 0.5, y_val=y[:6])
-    states = next(c.states_ for _, c in classifier.net_.callbacks_ if isinstance(c, Epochs))
+    states = callback_of(classifier, Epochs).states_
     losses = [epoch["valid_loss"] for epoch in classifier.history_]
     assert np.argmin(losses) != 5  # otherwise the two rules are one
     kept = states[np.argmin(losses) if select == "best_val" else -1]
@@ -527,7 +546,7 @@ def test_early_stopping(pulse, windows):
 def test_validation_loss_is_the_cross_entropy_of_the_validation_part(pulse, windows):
     X, y = windows
     classifier = tuned(pulse, max_epochs=3, validation_fraction=0.3, callbacks=[BatchSpy()])
-    seen = spy_of(classifier.fit(X, y)).windows
+    seen = callback_of(classifier.fit(X, y), BatchSpy).windows
     held_out = np.array([window.tobytes() not in seen for window in X])
     assert held_out.sum() == 6
     assert np.bincount(y[held_out]).tolist() == [3, 3]  # every class alike
@@ -540,7 +559,7 @@ def test_groups_are_never_in_both_parts(pulse, windows):
     X, y = windows
     groups = np.arange(20) // 2
     classifier = tuned(pulse, validation_fraction=0.3, callbacks=[BatchSpy()])
-    seen = spy_of(classifier.fit(X, y, groups=groups)).windows
+    seen = callback_of(classifier.fit(X, y, groups=groups), BatchSpy).windows
     trained = np.array([window.tobytes() in seen for window in X])
     assert trained.sum() == 14
     assert not set(groups[trained]) & set(groups[~trained])
@@ -674,7 +693,7 @@ def test_equal_windows_with_other_labels_or_masks_stay_apart(windows):
     X[4, 3] = 0
     X[5, 3] = np.nan
     classifier = scratch(callbacks=[BatchSpy()]).fit(X, y)
-    batch = spy_of(classifier).batches_[0]
+    batch = callback_of(classifier, BatchSpy).batches_[0]
     assert sorted(batch["weight"].tolist()) == pytest.approx([2 / 3, 2 / 3, 4 / 3, 4 / 3])
     assert batch["observed"].sum() == 4 * 16 - 1
 
@@ -902,33 +921,20 @@ def test_pickle(pulse, windows, score_with):
     np.testing.assert_array_equal(restored.fit(X, y).predict_proba(X), classifier.predict_proba(X))
 
 
-def memory_map(X, folder):
-    path = folder / "X.npy"
-    np.save(path, X)
-    return np.load(path, mmap_mode="r")
-
-
-FORMS = {
-    "float64": lambda X, folder: X.astype(np.float64),
-    "Fortran order": lambda X, folder: np.asfortranarray(X),
-    "read-only memory map": memory_map,
-    "torch": lambda X, folder: torch.from_numpy(X),
-    "nested list": lambda X, folder: X.tolist(),
-    "strided": lambda X, folder: np.repeat(X, 2, axis=0)[::2],
-}
-
-
-@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize(
+    "form",
+    ["float64", "Fortran order", "read-only memory map", "torch", "nested list", "strided"],
+)
 def test_every_form_of_the_input_gives_the_same_bits(pulse, windows, fitted, form, tmp_path):
     X, y = windows
     before = X.copy()
-    other = FORMS[form](X, tmp_path)
+    other = INPUT_FORMS[form](X, tmp_path)
     classifier = tuned(pulse).fit(other, list(y))
     np.testing.assert_array_equal(classifier.predict_proba(other), fitted.predict_proba(X))
     np.testing.assert_array_equal(X, before)
 
 
-def test_channels_first(pulse, windows, fitted):
+def test_channels_first_give_the_bits_of_channels_last(pulse, windows, fitted):
     X, y = windows
     swapped = X.swapaxes(1, 2)
     channels_first = copy.deepcopy(pulse).set_params(input_layout="nct")
@@ -981,7 +987,7 @@ def test_pulse_reads_a_fine_tuned_encoder_in_its_layout():
         for layout, windows in (("ntc", X), ("nct", swapped))
     ]
     encoders.append(tuned(encoders[1], **STILL).fit(swapped, y))  # knows it from its encoder
-    settings = {name: SMALL[name] for name in SMALL if name not in SMALL_ENCODER}
+    settings = {name: SMALL_PULSE[name] for name in SMALL_PULSE if name not in SMALL_ENCODER}
     frozen = [PulseTransformer(encoder=FrozenEstimator(e), **settings) for e in encoders]
     rows = [pulse.fit(X).transform(X) for pulse in frozen]
     np.testing.assert_array_equal(rows[0], rows[1])
@@ -1028,7 +1034,7 @@ def test_missing_steps(pulse, windows):
         tuned(pulse).fit(X, y)
 
 
-def test_other_lengths(pulse, windows, recwarn):
+def test_a_pretrained_encoder_warns_only_beyond_what_it_has_seen(pulse, windows, recwarn):
     X, y = make_windows(10, 6, 3)
     classifier = tuned(pulse).fit(X, y)
     classifier.predict(make_windows(4, 30, 3)[0])  # pretraining has seen as long ones
@@ -1086,8 +1092,9 @@ def test_any_finite_values_and_any_missing_steps(X):
 def test_in_a_pipeline_and_a_search(pulse, windows):
     pipe = make_pipeline(FunctionTransformer(np.negative), tuned(pulse))
     grid = {"finetuneclassifier__pretrained": [None, FrozenEstimator(pulse)]}
-    search = GridSearchCV(pipe, grid, cv=2).fit(*windows)
-    assert search.predict(windows[0]).shape == (20,)
+    search = GridSearchCV(pipe, grid, cv=2, error_score="raise").fit(*windows)
+    best = clone(pipe).set_params(**search.best_params_).fit(*windows)
+    np.testing.assert_array_equal(search.predict_proba(windows[0]), best.predict_proba(windows[0]))
 
 
 def test_what_the_encoder_draws_depends_on_the_seed_of_the_fine_tuning():
@@ -1118,32 +1125,18 @@ def test_the_objective_without_a_source_is_the_encoder_and_a_head():
 def test_progress_of_sklearn(windows):
     pytest.importorskip("sklearn.callback", reason="scikit-learn before 1.9")
 
-    class Log:
-        max_propagation_depth = None
-        scores = []
-
-        def setup(self, estimator, context):
-            pass
-
-        def teardown(self, estimator, context):
-            pass
-
-        def on_fit_task_begin(self, estimator, context):
-            pass
-
-        def on_fit_task_end(self, estimator, context, *, X=None, y=None, fitted_estimator=None):
-            if context.task_name == "epoch":
-                self.scores.append(fitted_estimator.score(X, y))
-
-    scratch(max_epochs=3).set_callbacks(Log()).fit(*windows)
-    assert len(Log.scores) == 3
+    scores = []
+    log = FitLog(look=lambda fitted, X, y: scores.append(fitted.score(X, y)))
+    classifier = scratch(max_epochs=3).set_callbacks(log).fit(*windows)
+    assert log.epochs("FineTuneClassifier") == [0, 1, 2]
+    assert scores[-1] == classifier.score(*windows)
 
 
 @pytest.mark.slow
 def test_activities_to_gestures(data_home):
     har = fetch_har(data_home, download_if_missing=False)
     gesture = fetch_gesture(data_home, download_if_missing=False, n_timesteps=206)
-    small = SMALL | {"embedding_dim": 32, "encoder_hidden_dim": 32, "encoder_depth": 6}
+    small = SMALL_PULSE | {"embedding_dim": 32, "encoder_hidden_dim": 32, "encoder_depth": 6}
     encoder = PulseTransformer(**small | {"batch_size": 32}).fit(har.X[::20])
     train, held_out = train_test_split(
         np.flatnonzero(gesture.split == "train"), train_size=240, random_state=0

@@ -50,7 +50,7 @@ def test_an_embedding_that_is_not_finite_is_refused():
         pulse.transform(large)
 
 
-def test_closed_form():
+def test_the_closed_form_can_be_the_frozen_encoder():
     cross = CrossPredictionTransformer(num_kernels=84, embedding_dim=8, random_state=0).fit(HOLES)
     pulse = PulseTransformer(encoder=FrozenEstimator(cross), **SMALL).fit(HOLES)
     np.testing.assert_allclose(pulse.transform(HOLES), cross.transform(HOLES), atol=1e-5)
@@ -75,7 +75,7 @@ def test_rate_and_channels_are_those_of_the_frozen_transformer():
             PulseTransformer(encoder=frozen, **SMALL, **other).fit(X)
 
 
-def test_pipeline():
+def test_a_pipeline_can_be_the_frozen_encoder():
     pipeline = make_pipeline(StatisticsTransformer(), StandardScaler()).fit(X)
     pulse = PulseTransformer(encoder=FrozenEstimator(pipeline), **SMALL).fit(X)
     np.testing.assert_allclose(pulse.transform(X), pipeline.transform(X), rtol=1e-5, atol=1e-6)

@@ -4,6 +4,7 @@ import os
 import pickle
 import subprocess
 import sys
+from functools import partial
 
 import numpy as np
 import pytest
@@ -16,28 +17,28 @@ from sklearn_pulse import PulseTransformer
 from sklearn_pulse._share import Share
 from sklearn_pulse.base import _encoder as _embedding
 from sklearn_pulse.objectives import CrossReconstruction
-from tests.helpers import SMALL_PULSE, make_windows
+from tests.helpers import make_windows, small
 
 pytestmark = [
     pytest.mark.gpu,
     pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device"),
 ]
 X = make_windows(60)[0]
-
-
-def pulse(**params):
-    return PulseTransformer(**(SMALL_PULSE | params))
+HOLES = X.copy()
+HOLES[::2, 9:] = np.nan
+pulse = partial(small, PulseTransformer)
 
 
 def test_auto_is_cuda():
     assert torch.device(pulse().fit(X).net_.device).type == "cuda"
 
 
-def test_embedding_equals_that_of_the_cpu():
+@pytest.mark.parametrize("windows", [X, HOLES], ids=["whole", "missing steps"])
+def test_embedding_equals_that_of_the_cpu(windows):
     params = {"max_epochs": 1, "lr": 1e-9}
     np.testing.assert_allclose(
-        pulse(**params).fit_transform(X),
-        pulse(**params, device="cpu").fit_transform(X),
+        pulse(**params).fit_transform(windows),
+        pulse(**params, device="cpu").fit_transform(windows),
         atol=1e-4,
     )
 
@@ -46,12 +47,6 @@ def test_embedding_equals_that_of_the_cpu():
 def test_same_seed_same_bits(precision):
     first, second = (pulse(precision=precision).fit_transform(X) for _ in range(2))
     np.testing.assert_array_equal(first, second)
-
-
-def test_missing_steps():
-    holes = X.copy()
-    holes[::2, 9:] = np.nan
-    assert np.isfinite(pulse().fit_transform(holes)).all()
 
 
 def test_data_larger_than_the_device_is_gathered(monkeypatch):
@@ -108,7 +103,7 @@ def test_a_pickle_loads_without_cuda(tmp_path):
     np.testing.assert_allclose(np.load(out), fitted.transform(X), atol=1e-4)
 
 
-def test_resume(tmp_path):
+def test_a_finished_run_is_read_to_the_same_bits(tmp_path):
     expected = pulse(max_epochs=4).fit_transform(X)
     pulse(max_epochs=4, checkpoint_dir=tmp_path).fit(X)
     np.testing.assert_array_equal(

@@ -73,7 +73,7 @@ def test_a_size_that_disagrees_is_refused(fitted):
         from_reference_checkpoint(to_reference_state(fitted), embedding_dim=320)
 
 
-def test_before_fit():
+def test_weights_are_exported_after_a_fit_only():
     with pytest.raises(NotFittedError):
         to_reference_state(PulseTransformer())
 

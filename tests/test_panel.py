@@ -26,7 +26,7 @@ from sklearn_pulse import (
 from sklearn_pulse.base import BaseEncoderTransformer
 from sklearn_pulse.baselines import PatchTSTTransformer, SupervisedClassifier
 from sklearn_pulse.features import StatisticsTransformer
-from tests.helpers import SMALL, SMALL_ENCODER, SMALL_PULSE, make_windows
+from tests.helpers import SMALL, SMALL_ENCODER, SMALL_PULSE, make_windows, small
 
 pytest.importorskip("sktime")
 
@@ -179,11 +179,8 @@ def test_an_instance_does_not_know_how_long_the_others_are(lengths):
 
 
 def test_methods_of_one_length_take_shorter_instances():
-    small = {
-        name: value for name, value in SMALL.items() if name in PatchTSTTransformer().get_params()
-    }
     frames, padded = unequal([16, 9, 12, 16, 5, 11])
-    wrapped = as_panel_transformer(PatchTSTTransformer(**small)).fit(frames)
+    wrapped = as_panel_transformer(small(PatchTSTTransformer)).fit(frames)
     short = wrapped.transform(frames[1:2]).to_numpy()
     expected = wrapped.estimator_.transform(padded.swapaxes(1, 2))
     np.testing.assert_array_equal(short, expected[1:2])

@@ -13,7 +13,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn_pulse import PulseTransformer, RandomEncoderTransformer
 from sklearn_pulse.datasets import fetch_gesture, fetch_har
 from sklearn_pulse.windows import sliding_windows
-from tests.helpers import SMALL_ENCODER, SMALL_PULSE, make_windows
+from tests.helpers import SMALL_ENCODER, SMALL_PULSE, FitLog, make_windows
 
 pytest.importorskip("sktime")
 
@@ -180,51 +180,28 @@ def test_a_cached_pipeline_trains_once_for_every_probe(tmp_path):
     X, y = make_panel()
     pipeline = sklearn_pipeline().set_params(memory=str(tmp_path))
     GridSearchCV(pipeline, {"probe__C": [0.1, 1.0, 10.0]}, cv=2, error_score="raise").fit(X, y)
-    assert len(list(tmp_path.rglob("output.pkl"))) == 2 * (
-        2 + 1
-    )  # two cached steps, in two folds and once more
-
-
-class Log:
-    """A callback that counts, and asks to stop after `stop_after` epochs."""
-
-    max_propagation_depth = None
-
-    def __init__(self, stop_after=None):
-        self.stop_after = stop_after
-        self.events = []
-
-    def setup(self, estimator, context):
-        self.events.append("setup")
-
-    def teardown(self, estimator, context):
-        self.events.append("teardown")
-
-    def on_fit_task_begin(self, estimator, context):
-        self.events.append((type(estimator).__name__, context.task_name))
-
-    def on_fit_task_end(self, estimator, context, **kwargs):
-        return context.task_name == "epoch" and context.task_id + 1 == self.stop_after
+    # Two cached steps, in two folds and once more.
+    assert len(list(tmp_path.rglob("output.pkl"))) == 2 * (2 + 1)
 
 
 def test_callbacks_see_every_epoch_through_the_adapter():
     pytest.importorskip("sklearn.callback", reason="scikit-learn before 1.9")
     X, y = make_panel()
-    log = Log()
+    log = FitLog()
     transformer = PULSE.clone().set_callbacks(log)
     for fit in (1, 2):  # a second fit has the callbacks of the first
         transformer.fit(X)
-        assert log.events.count(("PulseTransformer", "epoch")) == 2 * fit
+        assert log.epochs("PulseTransformer") == [0, 1] * fit
         assert log.events.count("setup") == log.events.count("teardown") == fit
     left = {name for name in vars(transformer) if "callback" in name}
     assert left == {"callbacks", "_skl_callbacks"}
-    log = Log()
+    log = FitLog()
     search = GridSearchCV(sklearn_pipeline(), {"probe__C": [0.1, 1.0]}, cv=2, error_score="raise")
     search.set_callbacks(log).fit(X, y)
-    assert log.events.count(("PulseTransformer", "epoch")) == 2 * (2 * 2 + 1)
-    stopped = PULSE.clone().set_callbacks(Log(stop_after=1)).fit(X)
+    assert log.epochs("PulseTransformer") == [0, 1] * (2 * 2 + 1)
+    stopped = PULSE.clone().set_callbacks(FitLog(stop_after=1)).fit(X)
     assert stopped.estimator_.n_iter_ == 1
-    log = Log()
+    log = FitLog()
     with pytest.raises(ValueError, match="max_epochs"):
         PULSE.clone().set_params(max_epochs=0).set_callbacks(log).fit(X)
     assert log.events[-1] == "teardown"

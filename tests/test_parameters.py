@@ -165,7 +165,7 @@ def test_an_option_of_another_kind(value):
 
 
 @given(st.text())
-def test_options(value):
+def test_an_option_is_one_of_those_listed(value):
     options = ("max", "mean", "")
     if value in options:
         assert check_option("pooling", value, iter(options)) == value
@@ -197,7 +197,7 @@ def test_a_switch_of_another_kind(value):
 
 
 @pytest.mark.parametrize("kind", [bool, np.bool_])
-def test_switches(kind):
+def test_switches_of_numpy_are_those_of_python(kind):
     assert [check_boolean("compile", kind(value)) for value in (0, 1)] == [False, True]
 
 
@@ -249,7 +249,7 @@ def test_heads_divide_the_embedding():
 # Pairs, dictionaries, schedules.
 
 
-def test_pairs():
+def test_a_pair_is_two_numbers():
     check_pair("scale", [1, 2], (0.5, 1.5))
     with pytest.raises(TypeError, match=r"scale must be a pair of numbers, got 2; .*\(0.5, 1.5\)"):
         check_pair("scale", 2, (0.5, 1.5))
@@ -257,7 +257,7 @@ def test_pairs():
         check_pair("scale", (1, 2, 3), (0.5, 1.5))
 
 
-def test_dictionaries():
+def test_a_dictionary_is_one_and_not_empty():
     check_mapping("scores", {"A": 1}, "arrays by method", "{'A': array}")
     with pytest.raises(TypeError, match=r"scores must be a dictionary of arrays by method, got \["):
         check_mapping("scores", [1], "arrays by method", "{'A': array}")
@@ -276,7 +276,7 @@ def test_dictionaries():
         ("one_cycle", (0.9, 0.99), ValueError, "betas=.* goes with schedule='cosine' only"),
     ],
 )
-def test_schedules(schedule, betas, error, message):
+def test_schedules_and_betas_that_do_not_fit_are_refused(schedule, betas, error, message):
     check_schedule("one_cycle", ("one_cycle", "cosine"), None)
     check_schedule("cosine", ("one_cycle", "cosine"), [0.9, np.float32(0.99)])
     with pytest.raises(error, match=message):
@@ -310,7 +310,7 @@ class BytesPath:
         return b"data"
 
 
-def test_paths():
+def test_a_path_is_text_or_a_path_and_not_empty():
     check_path("folder", "data")
     check_path("folder", pathlib.Path("data"))
     for value in (3, b"data", ["data"], BytesPath()):
@@ -320,7 +320,7 @@ def test_paths():
         check_path("folder", "")
 
 
-def test_groups():
+def test_groups_are_one_per_sample():
     assert check_groups(None, 3) is None
     assert check_groups(["a", "b"], 2).tolist() == ["a", "b"]
     with pytest.raises(ValueError, match=r"groups has shape \(2,\), but there are 3 samples: pass"):
@@ -348,6 +348,6 @@ def test_a_missing_group_is_no_group(groups):
 
 
 @pytest.mark.parametrize("value", [np.int8(3), np.float32(0.5), np.True_, np.str_("max"), 3, None])
-def test_plain_values(value):
+def test_plain_values_are_no_numbers_of_numpy(value):
     assert plain(value) == value
     assert not isinstance(plain(value), np.generic)

@@ -50,7 +50,7 @@ def test_parameters(dataset):
 
 
 @pytest.mark.parametrize("dataset", WINDOWS)
-def test_windows(dataset):
+def test_windows_are_cut_as_published(dataset):
     cut = presets.windows("pulse", dataset)
     keys = "mode n_channels length downsample stride stride_val fraction".split()
     assert tuple(cut[key] for key in keys) == WINDOWS[dataset]

@@ -29,7 +29,7 @@ from sklearn_pulse import (
     load_pretrained,
     pretrained,
 )
-from sklearn_pulse.benchmark._tasks import N_FOLDS, _stratified_folds
+from sklearn_pulse.benchmark._tasks import Task
 
 ROOT = Path(__file__).parents[1]
 ROOM = ROOT / "sklearn_pulse" / "pretrained"
@@ -310,6 +310,6 @@ def test_the_script_writes_nothing_that_a_control_equals(script, monkeypatch, tm
 def test_the_script_holds_out_the_first_test_part_of_the_benchmark(script):
     windows = script.SOURCES["eeg-174hz"].load()
     folds = script.folds_of(windows)
-    first = _stratified_folds(windows.y, windows.recording, N_FOLDS)[0]
-    np.testing.assert_array_equal(folds[0], first)
+    task = Task("eeg", windows.X, windows.y, windows.recording, np.full(len(windows.y), "train"))
+    np.testing.assert_array_equal(folds[0], task.stratified_fold(0).rows("test"))
     assert not set(windows.recording[folds[0]]) & set(windows.recording[np.hstack(folds[1:])])

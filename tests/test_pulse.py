@@ -11,22 +11,14 @@ from sklearn.pipeline import make_pipeline
 from skorch.callbacks import Callback
 
 from sklearn_pulse import PulseOracleTransformer, PulseTransformer, RandomEncoderTransformer
-from tests.helpers import SMALL_ENCODER, SMALL_PULSE, make_windows
+from tests.helpers import SMALL_ENCODER, SMALL_PULSE, callback_of, make_windows, small, weights_of
 
 X, y = make_windows()
 
 
-def small(**params):
-    return PulseTransformer(**(SMALL_PULSE | params))
-
-
-def weights(estimator):
-    return torch.cat([p.detach().flatten() for p in estimator.net_.module_.parameters()])
-
-
 def test_training_lowers_the_loss_below_that_of_predicting_zero():
     X, _ = make_windows(100, 32)
-    pulse = small(max_epochs=25, lr=1e-2, gru_hidden_dim=16).fit(X)
+    pulse = small(PulseTransformer, max_epochs=25, lr=1e-2, gru_hidden_dim=16).fit(X)
     losses = [epoch["valid_loss"] for epoch in pulse.history_]
     assert losses[-1] < 0.7 * losses[0]
     assert losses[-1] < 0.7 * np.square(X).mean()
@@ -35,7 +27,7 @@ def test_training_lowers_the_loss_below_that_of_predicting_zero():
 def test_the_probe_finds_the_classes():
     X, y = make_windows(200, 32)
     X_train, X_test, y_train, y_test = train_test_split(X, y, random_state=0)
-    model = make_pipeline(small(max_epochs=5), LogisticRegression(max_iter=1000))
+    model = make_pipeline(small(PulseTransformer, max_epochs=5), LogisticRegression(max_iter=1000))
     assert model.fit(X_train, y_train).score(X_test, y_test) > 0.9
 
 
@@ -68,21 +60,21 @@ def test_the_probe_finds_the_classes():
     ids=str,
 )
 def test_every_option_trains_to_something_else(params):
-    default, changed = small().fit(X), small(**params).fit(X)
+    default, changed = small(PulseTransformer).fit(X), small(PulseTransformer, **params).fit(X)
     assert np.isfinite(changed.transform(X)).all()
     losses = [[epoch["train_loss"] for epoch in e.history_] for e in (default, changed)]
     embeddings = [e.transform(X) for e in (default, changed)]
     assert losses[0] != losses[1] or not np.array_equal(*embeddings)
 
 
-def test_selection():
-    scripted = small(max_epochs=7, select="last", validation_every=1).fit(X)
+def test_weights_are_selected_by_the_rule_that_is_named():
+    scripted = small(PulseTransformer, max_epochs=7, select="last", validation_every=1).fit(X)
     assert "select_weights" not in dict(scripted.net_.callbacks_)
     losses = [epoch["valid_loss"] for epoch in scripted.history_]
     assert len(set(losses)) == 7
-    lowest = small(max_epochs=7, select="min_val", validation_every=1).fit(X)
+    lowest = small(PulseTransformer, max_epochs=7, select="min_val", validation_every=1).fit(X)
     assert lowest.selected_epoch_ == np.argmin(losses) + 1
-    published = small(max_epochs=7, validation_every=1).fit(X)
+    published = small(PulseTransformer, max_epochs=7, validation_every=1).fit(X)
     assert dict(published.net_.callbacks_)["select_weights"].rule == "trailing_mean"
 
 
@@ -90,14 +82,14 @@ def test_observed_and_missing_steps_do_not_share_a_kernel_path_by_chance():
     """Half of the rows missing: the others embed as if alone, after a fit on such data."""
     holes = X.copy()
     holes[::2, 3:6] = np.nan
-    pulse = small(pairing="random").fit(holes)
+    pulse = small(PulseTransformer, pairing="random").fit(holes)
     np.testing.assert_array_equal(pulse.transform(holes)[1::2], pulse.transform(holes[1::2]))
 
 
 def test_bfloat16_is_near_float32():
     params = {"max_epochs": 1, "lr": 1e-9}
-    exact = small(**params).fit(X).transform(X)
-    rounded = small(**params, precision="bfloat16").fit(X).transform(X)
+    exact = small(PulseTransformer, **params).fit(X).transform(X)
+    rounded = small(PulseTransformer, **params, precision="bfloat16").fit(X).transform(X)
     assert rounded.dtype == np.float32
     assert 1e-6 < np.abs(exact - rounded).max() < 0.1
 
@@ -109,15 +101,17 @@ class ForgetCasts(Callback):
 
 def test_bfloat16_casts_the_weights_of_the_last_update():
     params = {"max_epochs": 3, "lr": 1e-2, "batch_size": 4, "precision": "bfloat16"}
-    expected = small(**params, callbacks=[ForgetCasts()]).fit(X).transform(X)
-    np.testing.assert_array_equal(small(**params).fit(X).transform(X), expected)
+    expected = small(PulseTransformer, **params, callbacks=[ForgetCasts()]).fit(X).transform(X)
+    np.testing.assert_array_equal(small(PulseTransformer, **params).fit(X).transform(X), expected)
     with torch.autocast("cpu", torch.bfloat16):
-        np.testing.assert_array_equal(small(**params).fit(X).transform(X), expected)
+        np.testing.assert_array_equal(
+            small(PulseTransformer, **params).fit(X).transform(X), expected
+        )
 
 
 def test_holes_change_no_other_window_in_bfloat16():
     windows = np.random.default_rng(0).normal(size=(6, 300, 2)).astype(np.float32)
-    pulse = small(precision="bfloat16", pooling="mean", max_epochs=1).fit(windows)
+    pulse = small(PulseTransformer, precision="bfloat16", pooling="mean", max_epochs=1).fit(windows)
     holes = windows.copy()
     holes[0, 5:9] = np.nan
     np.testing.assert_array_equal(pulse.transform(holes)[1:], pulse.transform(windows)[1:])
@@ -127,13 +121,15 @@ def test_holes_change_no_other_window_in_bfloat16():
 def test_compiled_is_near_eager():
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        compiled = small(compile=True).fit(X)
-        np.testing.assert_allclose(compiled.transform(X), small().fit(X).transform(X), atol=1e-4)
+        compiled = small(PulseTransformer, compile=True).fit(X)
+        np.testing.assert_allclose(
+            compiled.transform(X), small(PulseTransformer).fit(X).transform(X), atol=1e-4
+        )
 
 
 def test_the_untrained_control_has_the_weights_that_training_starts_from():
     control = RandomEncoderTransformer(**SMALL_ENCODER, random_state=0).fit(X)
-    barely = small(max_epochs=1, lr=1e-12, weight_decay=0.0).fit(X)
+    barely = small(PulseTransformer, max_epochs=1, lr=1e-12, weight_decay=0.0).fit(X)
     np.testing.assert_allclose(control.transform(X), barely.transform(X), atol=1e-6)
 
 
@@ -174,7 +170,7 @@ def numbered(n):
 @pytest.mark.parametrize(("n", "n_valid"), [(20, 3), (2, 1), (7, 2)])
 def test_validation_windows_are_held_out(monkeypatch, n, n_valid):
     recorder = Recorder(monkeypatch)
-    small().fit(numbered(n))
+    small(PulseTransformer).fit(numbered(n))
     assert len(recorder.seen[False]) == n_valid
     assert recorder.seen[True] | recorder.seen[False] == set(range(n))
     assert not recorder.seen[True] & recorder.seen[False]
@@ -182,7 +178,7 @@ def test_validation_windows_are_held_out(monkeypatch, n, n_valid):
 
 def test_groups_stay_together(monkeypatch):
     recorder = Recorder(monkeypatch)
-    small(validation_fraction=0.3).fit(numbered(20), groups=np.arange(20) // 4)
+    small(PulseTransformer, validation_fraction=0.3).fit(numbered(20), groups=np.arange(20) // 4)
     held_out = {int(i) // 4 for i in recorder.seen[False]}
     assert held_out
     assert not held_out & {int(i) // 4 for i in recorder.seen[True]}
@@ -190,24 +186,24 @@ def test_groups_stay_together(monkeypatch):
 
 def test_given_validation_windows(monkeypatch):
     recorder = Recorder(monkeypatch)
-    small().fit(numbered(10), X_val=numbered(14)[10:])
+    small(PulseTransformer).fit(numbered(10), X_val=numbered(14)[10:])
     assert recorder.seen == {True: set(range(10)), False: set(range(10, 14))}
 
 
 def test_one_group_leaves_nothing_to_validate_on():
     with pytest.warns(UserWarning, match="one group only.*X_val"):
-        pulse = small().fit(X, groups=np.zeros(20))
+        pulse = small(PulseTransformer).fit(X, groups=np.zeros(20))
     assert "valid_loss" not in pulse.history_[0]
 
 
 def test_one_sample_trains_without_validation():
-    pulse = small().fit(X[:1])
+    pulse = small(PulseTransformer).fit(X[:1])
     assert "valid_loss" not in pulse.history_[0]
     assert pulse.transform(X[:1]).shape == (1, 8)
 
 
 def test_windows_of_another_length_to_validate_on():
-    assert small().fit(X, X_val=X[:4, :9]).n_iter_ == 2
+    assert small(PulseTransformer).fit(X, X_val=X[:4, :9]).n_iter_ == 2
 
 
 # --- history, warm start, callbacks ---
@@ -236,8 +232,8 @@ def test_a_batch_without_a_step_to_predict_changes_no_weight(transformer, labels
     assert mixed.history_[0]["train_loss"] > 0.0
 
 
-def test_history():
-    pulse = small(max_epochs=3).fit(X)
+def test_the_history_has_a_row_for_each_epoch():
+    pulse = small(PulseTransformer, max_epochs=3).fit(X)
     assert pulse.n_iter_ == len(pulse.history_) == 3
     for epoch in pulse.history_:
         assert {"epoch", "train_loss", "valid_loss", "dur"} <= epoch.keys()
@@ -245,10 +241,10 @@ def test_history():
 
 def test_warm_start_keeps_the_earlier_history():
     settings = {"warm_start": True, "select": "min_val", "validation_every": 1}
-    pulse = small(**settings, max_epochs=3).fit(X)
+    pulse = small(PulseTransformer, **settings, max_epochs=3).fit(X)
     first = pulse.history_
     assert "fit" not in first[0]
-    alone = small(**settings, max_epochs=2)
+    alone = small(PulseTransformer, **settings, max_epochs=2)
     alone.net_ = copy.deepcopy(pulse.net_)
     alone.net_.history.clear()  # as if the weights came from elsewhere
     alone.fit(X)
@@ -267,17 +263,17 @@ def test_warm_start_keeps_the_earlier_history():
 
 
 def test_warm_start_goes_on_from_the_weights_with_a_new_schedule():
-    pulse = small(warm_start=True).fit(X)
-    before = weights(pulse)
+    pulse = small(PulseTransformer, warm_start=True).fit(X)
+    before = weights_of(pulse)
     pulse.set_params(max_epochs=1, lr=1e-12, weight_decay=0.0).fit(X)
-    torch.testing.assert_close(weights(pulse), before)
+    torch.testing.assert_close(weights_of(pulse), before)
     assert pulse.n_iter_ == 1
     pulse.set_params(warm_start=False).fit(X)
-    assert not torch.allclose(weights(pulse), before)
+    assert not torch.allclose(weights_of(pulse), before)
 
 
 def test_an_interrupted_refit_leaves_the_first_fit(monkeypatch):
-    pulse = small().fit(X)
+    pulse = small(PulseTransformer).fit(X)
     embedding = pulse.transform(X)
     monkeypatch.setattr(
         "sklearn_pulse._training._net.SSLNet.train_step",
@@ -289,8 +285,6 @@ def test_an_interrupted_refit_leaves_the_first_fit(monkeypatch):
 
 
 def test_callbacks_are_copied_and_run():
-    from skorch.callbacks import Callback
-
     class Count(Callback):
         n_epochs = 0
 
@@ -298,14 +292,14 @@ def test_callbacks_are_copied_and_run():
             self.n_epochs += 1
 
     count = Count()
-    pulse = small(callbacks=[count]).fit(X)
-    (copied,) = [cb for _, cb in pulse.net_.callbacks_ if isinstance(cb, Count)]
+    pulse = small(PulseTransformer, callbacks=[count]).fit(X)
+    copied = callback_of(pulse, Count)
     assert (count.n_epochs, copied.n_epochs) == (0, 2)
 
 
 @pytest.mark.parametrize("verbose", [0, 1, 2])
-def test_verbose(verbose, capfd):
-    small(verbose=verbose).fit(X)
+def test_verbose_prints_losses_and_then_progress_bars(verbose, capfd):
+    small(PulseTransformer, verbose=verbose).fit(X)
     out, err = capfd.readouterr()
     assert ("train_loss" in out) == (verbose >= 1)
     assert ("it/s" in err + out or "100%" in err + out) == (verbose == 2)
@@ -315,7 +309,7 @@ def test_verbose(verbose, capfd):
 def test_a_loss_of_nan_names_the_epoch():
     huge = (X * 1e25).astype(np.float32)  # finite, its square is not
     with pytest.raises(FloatingPointError, match="epoch 1.*lr"):
-        small().fit(huge)
+        small(PulseTransformer).fit(huge)
 
 
 @pytest.mark.parametrize("n_threads", [1, 2])

@@ -13,16 +13,16 @@ README = ROOT / "README.md"
 
 # joblib warns when writing to its cache takes half a second, as it may on a busy machine.
 @pytest.mark.filterwarnings("ignore:Persisting input arguments")
-def test_code(tmp_path, monkeypatch):
+def test_the_code_of_the_readme_runs(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     seen = []
-    hold_out = PulseTransformer._hold_out
+    fit = PulseTransformer.fit
 
-    def noted(self, y, groups, seed):
+    def noted(self, X, y=None, *, groups=None, X_val=None):
         seen.append(groups)
-        return hold_out(self, y, groups, seed)
+        return fit(self, X, y, groups=groups, X_val=X_val)
 
-    monkeypatch.setattr(PulseTransformer, "_hold_out", noted)
+    monkeypatch.setattr(PulseTransformer, "fit", noted)
     names = run_python(README)
     assert seen and all(groups is not None for groups in seen)  # PULSE keeps people apart too
     assert names["w"].X.shape == (48, 64, 3)
@@ -34,7 +34,7 @@ def test_code(tmp_path, monkeypatch):
     assert names["classifier"].n_channels_in_ == 2
 
 
-def test_names_exist():
+def test_names_in_the_readme_exist():
     text = README.read_text()
     for name in (
         "baselines",

@@ -12,15 +12,14 @@ from sklearn.exceptions import NotFittedError
 
 from sklearn_pulse import PulseTransformer
 from sklearn_pulse.windows import RecordingWindows
-from tests.helpers import SMALL_PULSE as SMALL
-from tests.helpers import make_windows
+from tests.helpers import SMALL_PULSE, make_windows
 
 X, _ = make_windows(24)
 
 
 @pytest.fixture(scope="module")
 def fitted():
-    return PulseTransformer(**SMALL).fit(X)
+    return PulseTransformer(**SMALL_PULSE).fit(X)
 
 
 def test_a_spike_is_an_error_and_what_is_not_predicted_is_not(fitted):
@@ -63,7 +62,7 @@ def test_literally(fitted, start):
 
 def test_full_pass_is_what_training_scores():
     """The mean squared error against the window is the loss of the full pass."""
-    pulse = PulseTransformer(**SMALL, n_crops=0).fit(X)
+    pulse = PulseTransformer(**SMALL_PULSE, n_crops=0).fit(X)
     objective = pulse.net_.module_.eval()
     with torch.no_grad():
         loss = 2 * objective(x=torch.from_numpy(X)).item()  # half of the full pass
@@ -76,7 +75,7 @@ def test_training_makes_it_better():
     level = rng.normal(size=(48, 1, 1)).astype(np.float32) * np.ones((1, 8, 1), np.float32)
     errors = []
     for max_epochs in (1, 20):
-        params = SMALL | {"max_epochs": max_epochs, "lr": 1e-2}
+        params = SMALL_PULSE | {"max_epochs": max_epochs, "lr": 1e-2}
         pulse = PulseTransformer(**params, select="last").fit(level)
         errors.append(np.nanmean((pulse.reconstruct(level) - level) ** 2))
     assert errors[1] < 0.2 * errors[0]
@@ -93,13 +92,13 @@ def test_rows_do_not_depend_on_one_another(fitted):
 @pytest.mark.parametrize("params", [{"pairing": "random"}, {"crop": "fixed", "crop_length": 4}])
 def test_training_options_do_not_matter(params, fitted):
     """No window is reconstructed from another's embedding, none ends early, none is drawn."""
-    other = PulseTransformer(**SMALL, **params).fit(X)
+    other = PulseTransformer(**SMALL_PULSE, **params).fit(X)
     other.net_.module_.load_state_dict(fitted.net_.module_.state_dict())
     np.testing.assert_array_equal(other.reconstruct(X, 2), fitted.reconstruct(X, 2))
 
 
 def test_no_dropout_and_no_change():
-    pulse = PulseTransformer(**SMALL | {"dropout": 0.9}).fit(X)
+    pulse = PulseTransformer(**SMALL_PULSE | {"dropout": 0.9}).fit(X)
     before, generator = pickle.dumps(pulse), pulse.net_.module_.generator_state()
     pulse.net_.module_.train()
     np.testing.assert_array_equal(pulse.reconstruct(X), pulse.reconstruct(X))
@@ -110,7 +109,7 @@ def test_no_dropout_and_no_change():
 
 @pytest.mark.parametrize("params", [{}, {"time_varying_dim": 0}, {"shared_encoder": True}])
 def test_missing_steps_are_filled_in(params):
-    pulse = PulseTransformer(**SMALL, **params).fit(X)
+    pulse = PulseTransformer(**SMALL_PULSE, **params).fit(X)
     holes = X[:4].copy()
     holes[0, 5:8] = np.nan
     holes[1, 12:] = np.nan
@@ -142,13 +141,13 @@ def test_a_missing_start_moves_to_the_next_observed_step(fitted):
 
 def test_of_the_shape_and_layout_of_the_input(fitted):
     expected = fitted.reconstruct(X)
-    first = PulseTransformer(**SMALL, input_layout="nct").fit(X.swapaxes(1, 2))
+    first = PulseTransformer(**SMALL_PULSE, input_layout="nct").fit(X.swapaxes(1, 2))
     np.testing.assert_array_equal(first.reconstruct(X.swapaxes(1, 2)).swapaxes(1, 2), expected)
     before = X.copy()
     np.testing.assert_array_equal(fitted.reconstruct(X.astype(np.float64)), expected)
     np.testing.assert_array_equal(X, before)
-    table = PulseTransformer(**SMALL).fit(X[..., 0])
-    frame = PulseTransformer(**SMALL).fit(pd.DataFrame(X[..., 0]).add_prefix("step"))
+    table = PulseTransformer(**SMALL_PULSE).fit(X[..., 0])
+    frame = PulseTransformer(**SMALL_PULSE).fit(pd.DataFrame(X[..., 0]).add_prefix("step"))
     of_table = table.reconstruct(X[..., 0])
     assert of_table.shape == (24, 16)
     np.testing.assert_array_equal(
@@ -156,7 +155,7 @@ def test_of_the_shape_and_layout_of_the_input(fitted):
     )
 
 
-def test_lazy_windows(fitted):
+def test_lazy_windows_are_reconstructed_as_arrays(fitted):
     lazy = RecordingWindows(X, recording=[0, 3, 3], start=[0, 0, 4], length=12)
     np.testing.assert_array_equal(fitted.reconstruct(lazy), fitted.reconstruct(np.asarray(lazy)))
 

@@ -3,16 +3,17 @@
 import numpy as np
 import pytest
 from sklearn import config_context
+from sklearn.base import clone
 from sklearn.exceptions import UnsetMetadataPassedError
 from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import GridSearchCV, GroupKFold
+from sklearn.model_selection import GridSearchCV, GroupKFold, cross_val_score
 from sklearn.pipeline import make_pipeline
 
 from sklearn_pulse import CrossPredictionTransformer, FineTuneClassifier, PulseTransformer
 from sklearn_pulse.baselines import SimCLRTransformer
 from sklearn_pulse.features import StatisticsTransformer
 from sklearn_pulse.preprocessing import BandpassFilter, Resampler, WindowScaler
-from tests.helpers import SMALL_PULSE, make_windows
+from tests.helpers import SMALL_PULSE, BatchSpy, callback_of, make_windows
 
 X, y = make_windows(12)
 PEOPLE = np.arange(12) // 2
@@ -73,19 +74,17 @@ def test_a_scaler_of_recordings_takes_groups_in_fit_and_in_predict():
         pipeline.predict(X)
 
 
-def test_a_classifier_keeps_its_validation_part_apart(monkeypatch):
+def test_a_classifier_validates_on_other_people_than_it_trains_on():
     small = {"embedding_dim": 4, "encoder_hidden_dim": 4, "encoder_depth": 1, "max_epochs": 1}
-    tuned = FineTuneClassifier(**small, validation_fraction=0.3, random_state=0)
-    pipeline = make_pipeline(WindowScaler(), tuned)
-    held_out, hold_out = [], FineTuneClassifier._hold_out
-
-    def noting(self, y, groups, seed):
-        held_out.append(groups)
-        return hold_out(self, y, groups, seed)
-
-    monkeypatch.setattr(FineTuneClassifier, "_hold_out", noting)
-    pipeline.fit(X, y, groups=PEOPLE)
-    assert len(np.unique(held_out[0])) == 6
+    tuned = FineTuneClassifier(
+        **small, validation_fraction=0.3, random_state=0, callbacks=[BatchSpy()]
+    )
+    pipeline = make_pipeline(WindowScaler(), tuned).fit(X, y, groups=PEOPLE)
+    windows = callback_of(pipeline[-1], BatchSpy).windows
+    trained = np.array([window.tobytes() in windows for window in pipeline[0].transform(X)])
+    assert set(PEOPLE[trained]) | set(PEOPLE[~trained]) == {*PEOPLE}
+    assert not set(PEOPLE[trained]) & set(PEOPLE[~trained])
+    assert 0 < (~trained).sum() < len(X) / 2
 
 
 @pytest.mark.parametrize("cls", [CrossPredictionTransformer, SimCLRTransformer])
@@ -118,4 +117,9 @@ def test_a_search_over_what_is_scaled_scores_every_candidate(base):
         pipeline, {"windowscaler__per": ["recording", "channel", "window"]}, cv=GroupKFold(3)
     )
     search.fit(X, y, groups=PEOPLE)
-    assert np.isfinite(search.cv_results_["mean_test_score"]).all()
+    for per, score in zip(
+        ("recording", "channel", "window"), search.cv_results_["mean_test_score"], strict=True
+    ):
+        alone = clone(pipeline).set_params(windowscaler=WindowScaler(per=per))
+        scores = cross_val_score(alone, X, y, cv=GroupKFold(3), params={"groups": PEOPLE})
+        assert score == scores.mean()

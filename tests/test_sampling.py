@@ -65,7 +65,7 @@ def test_starts_of_a_window_with_one_observed_step():
 
 
 @given(st.lists(st.booleans(), min_size=1, max_size=20).filter(any))
-def test_observed_span(mask):
+def test_the_observed_span_is_from_the_first_step_to_the_last(mask):
     first, stop = observed_span(torch.tensor([mask]))
     assert first.item() == mask.index(True)
     assert stop.item() == len(mask) - mask[::-1].index(True)
@@ -85,7 +85,7 @@ def test_aligned_steps_literally(n_timesteps, data):
 
 
 @pytest.mark.parametrize("n_timesteps", [2, 3])
-def test_shortest_windows(n_timesteps):
+def test_the_shortest_windows_leave_a_step_to_predict(n_timesteps):
     starts = crop_starts(2, (4, n_timesteps), 0.5, generator())
     _, inside = aligned_steps(starts, n_timesteps, torch.full((2, 1), n_timesteps))
     assert inside.any(0).all()

@@ -26,7 +26,7 @@ from sklearn_pulse.datasets import (
 )
 from sklearn_pulse.preprocessing import WindowScaler
 from sklearn_pulse.windows import LazyWindows
-from tests.helpers import SMALL, SMALL_ENCODER, make_windows
+from tests.helpers import SMALL_ENCODER, make_windows, small
 
 X, y = make_windows(8)
 NETWORKS = [
@@ -37,11 +37,6 @@ NETWORKS = [
     FineTuneRegressor,
     SupervisedClassifier,
 ]
-
-
-def small(cls):
-    settings = SMALL | {"max_epochs": 1}
-    return cls(**{name: v for name, v in settings.items() if name in cls._get_param_names()})
 
 
 def warning_of(X):
@@ -59,20 +54,20 @@ def test_raw_counts_warn_and_scaled_ones_do_not(cls):
     bags = np.stack([counts, counts], axis=1)
     for given_as in (counts, bags):
         with pytest.warns(UserWarning, match=r"scale of X is extreme in 2 of 2 .*WindowScaler"):
-            small(cls).fit(given_as, y)
-        small(cls).fit(WindowScaler().fit_transform(given_as), y)
+            small(cls, max_epochs=1).fit(given_as, y)
+        small(cls, max_epochs=1).fit(WindowScaler().fit_transform(given_as), y)
 
 
 @pytest.mark.parametrize("cls", [CrossPredictionTransformer, MiniRocketTransformer])
 def test_methods_that_no_scale_changes_are_silent(cls):
     if cls is MiniRocketTransformer:
         pytest.importorskip("sktime")
-    small(cls).fit(1e5 * X)
+    small(cls, max_epochs=1).fit(1e5 * X)
 
 
 @settings(deadline=None, max_examples=30)
 @given(spread=st.floats(-6, 6), offset=st.floats(-6, 8), sign=st.sampled_from([-1, 1]))
-def test_the_rule(spread, offset, sign):
+def test_an_extreme_scale_is_warned_of_by_the_literal_rule(spread, offset, sign):
     noise = np.random.default_rng(0).normal(size=(4, 50, 1))
     noise = (noise - noise.mean()) / noise.std()
     windows = (sign * 10**offset + 10**spread * noise).astype(np.float32)

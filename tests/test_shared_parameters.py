@@ -134,7 +134,7 @@ def test_a_class_without_a_docstring_keeps_none():
     assert Bare.__doc__ is None
 
 
-def test_methods():
+def test_methods_have_their_parameters_described():
     assert list(described(BaseWindowClassifier.fit)) == names(BaseWindowClassifier.fit)
 
     class Own(BaseSSLTransformer):

@@ -2,6 +2,7 @@
 
 import copy
 import inspect
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -23,7 +24,7 @@ from sklearn_pulse.features import StatisticsTransformer
 from sklearn_pulse.interop import from_reference_checkpoint, to_reference_state
 from sklearn_pulse.preprocessing import BandpassFilter, Resampler, WindowScaler
 from sklearn_pulse.windows import RecordingWindows, random_windows, segment_windows, sliding_windows
-from tests.helpers import SMALL, make_windows
+from tests.helpers import make_windows, small
 from tests.persistence.helpers import pulse, read_config, write_config
 from tests.test_common import CLASSES, FEATURES
 
@@ -31,12 +32,8 @@ X, y = make_windows(8)
 NAMES = ["ecg", "ppg"]
 RECORDINGS = [X.reshape(-1, 2)]
 PUBLIC = [cls for cls in [*CLASSES, *FEATURES] if "tests" not in cls.__module__]
-
-
-def small(cls=RandomEncoderTransformer, **params):
-    known = cls._get_param_names()
-    settings = {k: v for k, v in (SMALL | {"max_epochs": 1}).items() if k in known}
-    return cls(**settings | params)
+quick = partial(small, max_epochs=1)
+untrained = partial(small, RandomEncoderTransformer)
 
 
 def lazy(rate=64, names=NAMES, **params):
@@ -48,7 +45,7 @@ def lazy(rate=64, names=NAMES, **params):
 
 @pytest.fixture(scope="module")
 def fitted():
-    return small(sampling_rate=64, channel_names=NAMES).fit(X)
+    return untrained(sampling_rate=64, channel_names=NAMES).fit(X)
 
 
 # --- what an estimator is told ---
@@ -78,7 +75,7 @@ TOLD = [
 
 @pytest.mark.parametrize("cls", TOLD)
 def test_another_rate_and_other_channels_are_refused(cls):
-    model = small(cls, sampling_rate=64, channel_names=NAMES).fit(X, y)
+    model = quick(cls, sampling_rate=64, channel_names=NAMES).fit(X, y)
     assert model.sampling_rate_in_ == 64.0
     assert model.channel_names_in_.tolist() == NAMES
     expected = model.transform(X)
@@ -100,7 +97,7 @@ def test_another_rate_and_other_channels_are_refused(cls):
 
 
 def test_what_nobody_stated_is_not_compared():
-    model = small().fit(X)
+    model = untrained().fit(X)
     assert model.sampling_rate_in_ is None and model.channel_names_in_ is None
     model.transform(X, sampling_rate=100, channel_names=NAMES)
     model.transform(lazy(100))
@@ -120,7 +117,7 @@ def test_what_nobody_stated_is_not_compared():
 def test_bad_values_are_refused_everywhere(fitted, params, error, message):
     for cls in TOLD:
         with pytest.raises(error, match=message):
-            small(cls, **params).fit(X, y)
+            quick(cls, **params).fit(X, y)
     with pytest.raises(error, match=message):
         fitted.transform(X, **params)
     with pytest.raises(error, match=message):
@@ -129,7 +126,7 @@ def test_bad_values_are_refused_everywhere(fitted, params, error, message):
 
 def test_names_of_columns(fitted):
     columns = pd.DataFrame(columns=NAMES).columns
-    assert small(channel_names=columns).fit(X).channel_names_in_.tolist() == NAMES
+    assert untrained(channel_names=columns).fit(X).channel_names_in_.tolist() == NAMES
     fitted.transform(X, channel_names=np.array(NAMES))
 
 
@@ -142,7 +139,7 @@ def test_a_refused_fit_leaves_the_first(fitted):
 
 def test_training_goes_on_with_the_same_signals():
     known = {"sampling_rate": 64, "channel_names": NAMES}
-    model = small(PulseTransformer, **known, warm_start=True).fit(X)
+    model = quick(PulseTransformer, **known, warm_start=True).fit(X)
     for params, message in [
         ({"sampling_rate": 32}, "sampled at 32 Hz, but PulseTransformer was fitted on 64 Hz"),
         ({"channel_names": NAMES[::-1]}, r"in the order \[1, 0\]"),
@@ -177,7 +174,7 @@ def test_every_cutter_passes_both_on(downsample):
 
 
 def test_windows_tell_the_estimator():
-    model = small().fit(lazy())
+    model = untrained().fit(lazy())
     assert model.sampling_rate_in_ == 64.0 and model.channel_names_in_.tolist() == NAMES
     with pytest.raises(ValueError, match=r"take the channels of X in the order \[1, 0\]"):
         model.transform(lazy(names=NAMES[::-1]))
@@ -185,11 +182,11 @@ def test_windows_tell_the_estimator():
 
 def test_windows_that_contradict_the_parameter():
     with pytest.raises(ValueError, match="sampling_rate=100, but X carries .* 64 Hz"):
-        small(sampling_rate=100).fit(lazy())
+        untrained(sampling_rate=100).fit(lazy())
     with pytest.raises(ValueError, match=r"channel_names=\['a', 'b'\], but X carries .*'ecg'"):
-        small(channel_names=["a", "b"]).fit(lazy())
+        untrained(channel_names=["a", "b"]).fit(lazy())
     with pytest.raises(ValueError, match="sampling_rate=100, but X carries"):
-        small().fit(X).transform(lazy(), sampling_rate=100)
+        untrained().fit(X).transform(lazy(), sampling_rate=100)
 
 
 def test_windows_to_validate_on_are_compared():
@@ -201,7 +198,7 @@ def test_windows_of_others_that_carry_nonsense():
     windows = lazy()
     windows.sampling_rate = "fast"
     with pytest.raises(TypeError, match="X.sampling_rate must be a number"):
-        small().fit(windows)
+        untrained().fit(windows)
 
 
 def test_recording_windows_are_told_directly():
@@ -232,7 +229,7 @@ def test_steps_refuse_another_rate_than_they_were_told(step):
 
 def test_metadata_routing_hands_both_to_the_encoder(fitted):
     with sklearn.config_context(enable_metadata_routing=True):
-        encoder = small(sampling_rate=64).set_transform_request(sampling_rate=True)
+        encoder = untrained(sampling_rate=64).set_transform_request(sampling_rate=True)
         chain = make_pipeline(WindowScaler(), encoder).fit(X)
         expected = chain.transform(X)
         np.testing.assert_array_equal(chain.transform(X, sampling_rate=64), expected)
@@ -240,14 +237,17 @@ def test_metadata_routing_hands_both_to_the_encoder(fitted):
             chain.transform(X, sampling_rate=100)
 
 
-def test_with_pandas_output():
-    model = small(sampling_rate=64).set_output(transform="pandas").fit(X)
-    assert model.transform(X, sampling_rate=64).shape == (8, 8)
+def test_a_rate_that_is_passed_with_pandas_output(fitted):
+    expected = fitted.transform(X)
+    model = untrained(sampling_rate=64).set_output(transform="pandas").fit(X)
+    frame = model.transform(X, sampling_rate=64)
+    assert frame.columns.tolist() == model.get_feature_names_out().tolist()
+    np.testing.assert_array_equal(frame.to_numpy(), expected)
 
 
 @pytest.mark.parametrize("cls", [RandomEncoderTransformer, CrossPredictionTransformer])
 def test_a_saved_model_compares_too(cls, tmp_path):
-    small(cls, sampling_rate=64, channel_names=NAMES).fit(X).save_pretrained(tmp_path / "model")
+    quick(cls, sampling_rate=64, channel_names=NAMES).fit(X).save_pretrained(tmp_path / "model")
     card = (tmp_path / "model" / "README.md").read_text()
     assert "- Sampled at 64 Hz." in card and "- Channels, in this order: ['ecg', 'ppg']." in card
     restored = cls.from_pretrained(tmp_path / "model")
@@ -259,7 +259,7 @@ def test_a_saved_model_compares_too(cls, tmp_path):
 
 
 def test_a_model_of_an_earlier_version_is_read(tmp_path):
-    small().fit(X).save_pretrained(tmp_path / "model")
+    untrained().fit(X).save_pretrained(tmp_path / "model")
     config = read_config(tmp_path / "model")
     for name in ("sampling_rate", "channel_names"):
         del config["parameters"][name], config["fitted"][f"{name}_in_"]
@@ -291,7 +291,7 @@ def test_files_that_contradict_themselves(fitted, tmp_path, name, value):
 
 
 def test_a_rate_that_was_set_after_fit_is_not_saved(tmp_path):
-    model = small().fit(X).set_params(sampling_rate=64)
+    model = untrained().fit(X).set_params(sampling_rate=64)
     with pytest.raises(ValueError, match="sampling_rate is 64.0, but it was None at fit"):
         model.save_pretrained(tmp_path / "model")
 
@@ -304,7 +304,7 @@ def test_a_published_checkpoint_can_be_told(tmp_path):
 
 
 def test_near_rates_are_those_of_clocks():
-    encoder = small(RandomEncoderTransformer, sampling_rate=173.61).fit(X)
+    encoder = untrained(sampling_rate=173.61).fit(X)
     with pytest.raises(ValueError, match="at 173.6 Hz.*fitted on 173.61 Hz: clocks .*state 173.61"):
         encoder.transform(X, sampling_rate=173.6)
     encoder.transform(X, sampling_rate=173.61)
@@ -312,7 +312,7 @@ def test_near_rates_are_those_of_clocks():
 
 @pytest.mark.parametrize("cls", [FineTuneClassifier, FineTuneRegressor])
 def test_fine_tuning_compares_the_rate_of_the_encoder(cls):
-    encoder = small(RandomEncoderTransformer, sampling_rate=64).fit(X)
+    encoder = untrained(sampling_rate=64).fit(X)
     start = FrozenEstimator(encoder)
     with pytest.raises(ValueError, match="X is sampled at 100 Hz.*fitted on 64 Hz: resample X"):
         cls(start, max_epochs=1, sampling_rate=100).fit(X, y)

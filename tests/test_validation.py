@@ -16,18 +16,14 @@ from sklearn_pulse._data._validation import check_windows
 from sklearn_pulse.features import StatisticsTransformer
 from sklearn_pulse.preprocessing import BandpassFilter, Resampler, WindowScaler
 from sklearn_pulse.windows import random_windows, sliding_windows
-from tests.helpers import SMALL_ENCODER, SMALL_PULSE, make_windows
+from tests.helpers import SMALL_ENCODER, make_windows, small
 
 X = make_windows()[0]
 
 
-def small(**params):
-    return PulseTransformer(**(SMALL_PULSE | params))
-
-
 @pytest.fixture(scope="module")
 def fitted():
-    return small(max_epochs=1).fit(X)
+    return small(PulseTransformer, max_epochs=1).fit(X)
 
 
 def poisoned(value):
@@ -76,7 +72,9 @@ BAD_INPUT = {
 
 
 @pytest.mark.parametrize("name", BAD_INPUT)
-@pytest.mark.parametrize("estimator", [small(), RandomEncoderTransformer(**SMALL_ENCODER)])
+@pytest.mark.parametrize(
+    "estimator", [small(PulseTransformer), RandomEncoderTransformer(**SMALL_ENCODER)]
+)
 def test_bad_input_at_fit(name, estimator):
     bad, error, message = BAD_INPUT[name]
     with pytest.raises(error, match=message):
@@ -105,18 +103,18 @@ def test_another_number_of_channels(fitted):
     with pytest.raises(ValueError, match="X has 1 channels.*expecting 2"):
         fitted.transform(np.zeros((4, 16)))
     with pytest.raises(ValueError, match="X has 3 channels.*expecting 2"):
-        small().fit(X, X_val=np.zeros((4, 16, 3)))
+        small(PulseTransformer).fit(X, X_val=np.zeros((4, 16, 3)))
 
 
 def test_another_number_of_columns():
     with pytest.raises(ValueError, match="X has 9 features, but PulseTransformer is expecting 16"):
-        small(max_epochs=1).fit(X[:, :, 0]).transform(X[:, :9, 0])
+        small(PulseTransformer, max_epochs=1).fit(X[:, :, 0]).transform(X[:, :9, 0])
 
 
 @pytest.mark.parametrize("layout", ["ntc", "nct"])
 def test_swapped_axes_at_transform(layout):
     data = X if layout == "ntc" else X.swapaxes(1, 2)
-    estimator = small(max_epochs=1, input_layout=layout).fit(data)
+    estimator = small(PulseTransformer, max_epochs=1, input_layout=layout).fit(data)
     with pytest.raises(ValueError, match="looks transposed.*input_layout"):
         estimator.transform(data.swapaxes(1, 2))
 
@@ -125,11 +123,11 @@ def test_swapped_axes_at_transform(layout):
 def test_swapped_axes_at_fit_warn(layout, other):
     data = X.swapaxes(1, 2) if layout == "ntc" else X
     with pytest.warns(UserWarning, match=f"more channels.*set input_layout='{other}'"):
-        small(max_epochs=1, input_layout=layout).fit(data)
+        small(PulseTransformer, max_epochs=1, input_layout=layout).fit(data)
 
 
 def test_longer_windows_at_transform_warn():
-    estimator = small(max_epochs=1).fit(X[:, :3])
+    estimator = small(PulseTransformer, max_epochs=1).fit(X[:, :3])
     with pytest.warns(UserWarning, match="windows of 16 time steps, more than the 3 of fit"):
         estimator.transform(X)
     estimator.transform(X[:, :2])  # and no others
@@ -137,17 +135,17 @@ def test_longer_windows_at_transform_warn():
 
 def test_groups_of_another_length():
     with pytest.raises(ValueError, match=r"groups has shape \(3,\), but there are 20 samples"):
-        small().fit(X, groups=[1, 2, 3])
+        small(PulseTransformer).fit(X, groups=[1, 2, 3])
 
 
 def test_crops_longer_than_the_windows():
     with pytest.raises(ValueError, match="min_crop_length=64 .* windows of 16 .*fraction"):
-        small(min_crop_length=64).fit(X)
+        small(PulseTransformer, min_crop_length=64).fit(X)
     with pytest.raises(ValueError, match="min_crop_length=16 .* leave 15"):
-        small(min_crop_length=16).fit(X)
+        small(PulseTransformer, min_crop_length=16).fit(X)
     with pytest.raises(ValueError, match="crop_length=20 .* windows of 16"):
-        small(crop="fixed", crop_length=20).fit(X)
-    small(min_crop_length=15, max_epochs=1).fit(X)
+        small(PulseTransformer, crop="fixed", crop_length=20).fit(X)
+    small(PulseTransformer, min_crop_length=15, max_epochs=1).fit(X)
 
 
 def test_a_table_for_an_estimator_of_several_channels(fitted):
@@ -184,36 +182,36 @@ OUT_OF_RANGE = [
 )
 def test_parameters_out_of_range(name, value, message):
     with pytest.raises(ValueError, match=f"^{name} must be {message}"):
-        small(**{name: value}).fit(X)
+        small(PulseTransformer, **{name: value}).fit(X)
 
 
 @pytest.mark.parametrize("device", ["tpu:0", "meta", "cuda:x"])
 def test_unknown_device(device):
     with pytest.raises(ValueError, match="device must be 'auto', 'cpu', 'cuda'"):
-        small(device=device).fit(X)
+        small(PulseTransformer, device=device).fit(X)
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="needs a machine without CUDA")
 def test_cuda_asked_for_and_absent():
     with pytest.raises(ValueError, match="device='cuda'.*no CUDA device.*'auto'"):
-        small(device="cuda").fit(X)
+        small(PulseTransformer, device="cuda").fit(X)
 
 
 def test_checkpoints_need_a_seed(tmp_path):
     with pytest.raises(ValueError, match="checkpoint_dir needs a random_state.*random_state=0"):
-        small(checkpoint_dir=tmp_path, random_state=None).fit(X)
+        small(PulseTransformer, checkpoint_dir=tmp_path, random_state=None).fit(X)
 
 
 def test_verbose_and_callbacks():
     with pytest.raises(TypeError, match="verbose must be an integer"):
-        small(verbose="yes").fit(X)
+        small(PulseTransformer, verbose="yes").fit(X)
     with pytest.raises(TypeError, match="callbacks must be a list"):
-        small(callbacks="progress").fit(X)
-    small(verbose=False, callbacks=(), max_epochs=1).fit(X)
+        small(PulseTransformer, callbacks="progress").fit(X)
+    small(PulseTransformer, verbose=False, callbacks=(), max_epochs=1).fit(X)
 
 
 def test_warm_start_with_other_sizes():
-    estimator = small(warm_start=True, max_epochs=1).fit(X)
+    estimator = small(PulseTransformer, warm_start=True, max_epochs=1).fit(X)
     with pytest.raises(ValueError, match="warm_start=True starts from the weights of the last fit"):
         estimator.set_params(embedding_dim=4).fit(X)
 
@@ -266,8 +264,8 @@ def test_lazy_windows_are_gathered_batch_by_batch():
 
     lazy.__class__ = Unreadable
     np.testing.assert_array_equal(
-        small().fit(lazy, groups=groups).transform(lazy),
-        small().fit(whole, groups=groups).transform(whole),
+        small(PulseTransformer).fit(lazy, groups=groups).transform(lazy),
+        small(PulseTransformer).fit(whole, groups=groups).transform(whole),
     )
 
 
@@ -275,11 +273,11 @@ def test_overlapping_windows_without_groups_warn():
     recordings = [np.random.default_rng(0).normal(size=(200, 2))]
     overlapping = sliding_windows(recordings, 16, 8, lazy=True)
     with pytest.warns(UserWarning, match="so close together.*pass groups"):
-        small(max_epochs=1).fit(overlapping.X)
+        small(PulseTransformer, max_epochs=1).fit(overlapping.X)
     apart = sliding_windows(recordings, 16, 16, lazy=True)
-    small(max_epochs=1).fit(apart.X)
-    small(max_epochs=1).fit(overlapping.X, X_val=apart.X)
-    small(max_epochs=1, validation_fraction=0).fit(overlapping.X)
+    small(PulseTransformer, max_epochs=1).fit(apart.X)
+    small(PulseTransformer, max_epochs=1).fit(overlapping.X, X_val=apart.X)
+    small(PulseTransformer, max_epochs=1, validation_fraction=0).fit(overlapping.X)
 
 
 def test_memory_maps_are_read_a_few_windows_at_a_time(tmp_path, monkeypatch):
@@ -295,7 +293,7 @@ def test_memory_maps_are_read_a_few_windows_at_a_time(tmp_path, monkeypatch):
             return rows
 
     monkeypatch.setattr("sklearn_pulse._data._validation._BLOCK_ELEMENTS", 3 * X[0].size)
-    small(batch_size=4).fit(np.load(path, mmap_mode="r").view(Watched))
+    small(PulseTransformer, batch_size=4).fit(np.load(path, mmap_mode="r").view(Watched))
     assert Watched.largest == 4
 
 

@@ -3,6 +3,7 @@
 import ast
 import inspect
 import warnings
+from functools import partial
 from pathlib import Path
 from unittest.mock import patch
 
@@ -28,7 +29,7 @@ from sklearn_pulse.datasets import fetch_mitbih_af
 from sklearn_pulse.features import StatisticsTransformer
 from sklearn_pulse.preprocessing import WindowScaler
 from sklearn_pulse.windows import SlidingWindows, random_windows, sliding_windows
-from tests.helpers import SMALL, SMALL_PULSE, make_windows
+from tests.helpers import SMALL_PULSE, make_windows, small
 from tests.toy_method import DenoisedMeanTransformer
 
 ROOT = Path(sklearn_pulse.__file__).parent
@@ -39,16 +40,8 @@ MORE_CHANNELS = X.swapaxes(1, 2)
 RAMP = np.arange(60.0)[:, None]
 RECORDING = np.zeros((5000, 6)) + np.arange(6)
 NOISE = np.random.default_rng(0).normal(size=(80, 2))
-
-
-def small(cls, **params):
-    known = cls._get_param_names()
-    settings = SMALL | {"max_epochs": 1}
-    return cls(**{k: v for k, v in settings.items() if k in known} | params)
-
-
-def pulse(**params):
-    return small(PulseTransformer, **params)
+quick = partial(small, max_epochs=1)
+pulse = partial(quick, PulseTransformer)
 
 
 def classifier(*steps):
@@ -96,7 +89,7 @@ def more_channels_in_a_panel(tmp_path):
 
 
 def more_channels_in_a_method_of_another_package(tmp_path):
-    small(DenoisedMeanTransformer).fit(MORE_CHANNELS)
+    quick(DenoisedMeanTransformer).fit(MORE_CHANNELS)
 
 
 def one_step(tmp_path):
@@ -108,7 +101,7 @@ def one_step_in_a_pipeline(tmp_path):
 
 
 def no_halves(tmp_path):
-    small(CrossPredictionTransformer).fit(ONE_STEP)
+    quick(CrossPredictionTransformer).fit(ONE_STEP)
 
 
 def longer_windows(tmp_path):
@@ -140,19 +133,19 @@ def shared_steps_in_a_pipeline(tmp_path):
 
 
 def no_partner(tmp_path):
-    small(PulseOracleTransformer).fit(X, np.arange(12))
+    quick(PulseOracleTransformer).fit(X, np.arange(12))
 
 
 def no_partner_in_a_pipeline(tmp_path):
-    make_pipeline(small(PulseOracleTransformer), StandardScaler()).fit(X, np.arange(12))
+    make_pipeline(quick(PulseOracleTransformer), StandardScaler()).fit(X, np.arange(12))
 
 
 def one_window_of_each_recording(tmp_path):
-    small(REBARTransformer).fit(X, groups=np.arange(12))
+    quick(REBARTransformer).fit(X, groups=np.arange(12))
 
 
 def one_window_of_each_recording_in_a_pipeline(tmp_path):
-    make_pipeline(small(REBARTransformer)).fit(X, rebartransformer__groups=np.arange(12))
+    make_pipeline(quick(REBARTransformer)).fit(X, rebartransformer__groups=np.arange(12))
 
 
 def more_channels_in_bags(tmp_path):
@@ -199,11 +192,11 @@ def extreme_scale_in_a_pipeline(tmp_path):
 
 
 def recording_as_table(tmp_path):
-    small(StatisticsTransformer).fit(RECORDING)
+    quick(StatisticsTransformer).fit(RECORDING)
 
 
 def recording_as_table_in_a_pipeline(tmp_path):
-    make_pipeline(small(StatisticsTransformer)).fit_transform(RECORDING)
+    make_pipeline(quick(StatisticsTransformer)).fit_transform(RECORDING)
 
 
 def more_channels_in_preprocessing(tmp_path):

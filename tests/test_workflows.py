@@ -14,6 +14,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn_pulse import PulseTransformer
 from sklearn_pulse.evaluation import LabeledSubsetClassifier, make_linear_probe
 from sklearn_pulse.model_selection import LabeledTestSplit, mask_labels
+from sklearn_pulse.objectives import CrossReconstruction
 from sklearn_pulse.windows import RecordingWindows, SlidingWindows, sliding_windows
 from tests.helpers import SMALL_PULSE, make_windows
 
@@ -119,13 +120,13 @@ def test_unlabelled_windows_are_pretrained_on_and_not_classified(monkeypatch):
     assert 12 <= n_labelled <= 14
 
     seen = set()
-    original = PulseTransformer._objective_class.forward
+    original = CrossReconstruction.forward
 
     def forward(objective, x, **kwargs):
         seen.update(map(bytes, x.numpy()))
         return original(objective, x, **kwargs)
 
-    monkeypatch.setattr(PulseTransformer._objective_class, "forward", forward)
+    monkeypatch.setattr(CrossReconstruction, "forward", forward)
     probed = []
 
     class CountingRegression(LogisticRegression):

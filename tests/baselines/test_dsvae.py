@@ -2,19 +2,18 @@ import copy
 import os
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
-import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from skorch.callbacks import Callback
 
 from sklearn_pulse import presets
 from sklearn_pulse.baselines import DSVAETransformer
 from sklearn_pulse.baselines._dsvae import DisentangledSequence, Noise
-from tests.helpers import SMALL, make_windows
+from tests.helpers import BatchSpy, callback_of, make_windows, small
 
 SIZES = {
     "embedding_dim": 6,
@@ -39,9 +38,7 @@ def make_objective(n_channels=2, seed=0, **params):
     return objective
 
 
-def dsvae(**params):
-    names = DSVAETransformer._get_param_names()
-    return DSVAETransformer(**{k: v for k, v in (SMALL | params).items() if k in names})
+dsvae = partial(small, DSVAETransformer)
 
 
 # --- the formula, written out ---
@@ -216,7 +213,7 @@ def test_validation_draws_anew_only_if_asked_to(deterministic):
     assert len(losses) == (1 if deterministic else 2)
 
 
-def test_sizes():
+def test_each_size_is_that_of_its_layers():
     model = dsvae(
         static_dim=3,
         dynamic_dim=5,
@@ -232,17 +229,17 @@ def test_sizes():
     assert [layer.out_features for layer in model.decoder[::2]] == [4, 4, 2]
 
 
-def test_bfloat16():
-    gaps = X.copy()
-    gaps[::3, 4:7] = np.nan
-    for windows in (X, gaps):
-        assert np.isfinite(dsvae(precision="bfloat16").fit_transform(windows)).all()
-
-
 @pytest.mark.slow
 def test_bfloat16_on_a_processor_that_has_no_lstm_for_it():
     """oneDNN is told to pass for a processor without AVX-512, in an interpreter of its own."""
-    code = "from tests.baselines.test_dsvae import test_bfloat16; test_bfloat16()"
+    code = """
+import numpy as np
+from tests.baselines.test_dsvae import X, dsvae
+gaps = X.copy()
+gaps[::3, 4:7] = np.nan
+for windows in (X, gaps):
+    assert np.isfinite(dsvae(precision="bfloat16").fit_transform(windows)).all()
+"""
     old = os.environ | {"ONEDNN_MAX_CPU_ISA": "AVX2"}
     subprocess.run([sys.executable, "-c", code], env=old, check=True, cwd=Path(__file__).parents[2])
 
@@ -311,21 +308,6 @@ def test_presets(dataset):
 # --- a whole training ---
 
 
-class Watch(Callback):
-    """Keep the weights at the start, the batches and their losses."""
-
-    def on_train_begin(self, net, **kwargs):
-        self.initial, self.batches, self.losses = copy.deepcopy(net.module_), [], []
-
-    def on_batch_begin(self, net, batch, training, **kwargs):
-        if training:
-            self.batches.append(batch["x"].clone())
-
-    def on_batch_end(self, net, training, loss, **kwargs):
-        if training:
-            self.losses.append(loss.item())
-
-
 @pytest.mark.parametrize("loss", ["weighted", "elbo"])
 def test_twenty_updates_equal_an_independent_training(loss):
     """Draws, loss, clipping, AdamW and the schedule, written out in plain torch."""
@@ -335,17 +317,17 @@ def test_twenty_updates_equal_an_independent_training(loss):
         weight_decay=0.1,
         gradient_clip_value=0.05,
         validation_fraction=0,
-        callbacks=[Watch()],
+        callbacks=[BatchSpy()],
     ).fit(X[:8, :5])
-    (watch,) = (cb for _, cb in estimator.net_.callbacks_ if isinstance(cb, Watch))
-    objective = copy.deepcopy(watch.initial)
+    spy = callback_of(estimator, BatchSpy)
+    objective = copy.deepcopy(spy.before_)
     optimizer = torch.optim.AdamW(objective.parameters(), lr=1.0, weight_decay=0.1)
     schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, 3e-3, total_steps=20)
     draws = torch.Generator().manual_seed(objective.seed)
-    assert len(watch.batches) == 20
-    for j, x in enumerate(watch.batches):
+    assert len(spy.batches_) == 20
+    for j, batch in enumerate(spy.batches_):
         noise = Noise(*(torch.randn(s, generator=draws) for s in ((4, 3), (5, 4, 2))))
-        value = literal_loss(objective, x, noise, loss, 0.1)
+        value = literal_loss(objective, batch["x"], noise, loss, 0.1)
         optimizer.zero_grad()
         value.backward()
         for parameter in objective.parameters():
@@ -354,9 +336,9 @@ def test_twenty_updates_equal_an_independent_training(loss):
         optimizer.step()
         if j < 19:
             schedule.step()
-        assert value.item() == pytest.approx(watch.losses[j], rel=1e-4)
+        assert value.item() == pytest.approx(spy.losses_[j], rel=1e-4)
     pairs = zip(
-        watch.initial.parameters(),
+        spy.before_.parameters(),
         objective.parameters(),
         estimator.net_.module_.parameters(),
         strict=True,

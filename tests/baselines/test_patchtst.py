@@ -2,6 +2,7 @@ import copy
 import math
 import subprocess
 import sys
+from functools import partial
 
 import numpy as np
 import pytest
@@ -13,27 +14,19 @@ from sklearn_pulse._training._checkpoint import Checkpoint
 from sklearn_pulse.baselines import PatchTSTTransformer
 from sklearn_pulse.baselines._patchtst import PatchReconstruction, draw_hidden
 from tests.baselines import literal_transformer as literal
-from tests.helpers import SMALL, make_windows
+from tests.helpers import SMALL, BatchSpy, InDouble, accepted, callback_of, make_windows, small
 from tests.kills import killed
 
 X = make_windows()[0]
-KEYS = ("embedding_dim", "encoder_hidden_dim", "max_epochs", "batch_size", "random_state")
-PATCHTST = {name: SMALL[name] for name in KEYS} | {
-    "encoder_depth": 2,
-    "n_heads": 2,
-    "patch_length": 4,
-    "num_threads": 1,
-}
-
-
-def patchtst(**params):
-    return PatchTSTTransformer(**PATCHTST | params)
+SIZES = {"encoder_depth": 2, "n_heads": 2, "patch_length": 4}
+PATCHTST = accepted(PatchTSTTransformer, SMALL) | SIZES
+patchtst = partial(small, PatchTSTTransformer, **SIZES)
 
 
 def objective(n_channels=2, n_timesteps=16, **params):
     torch.manual_seed(0)
-    small = {"channel_dim": 8, "hidden_dim": 12, "depth": 2, "n_heads": 2, "patch_length": 4}
-    return PatchReconstruction(n_channels, n_timesteps, **small | params)
+    sizes = {"channel_dim": 8, "hidden_dim": 12, "depth": 2, "n_heads": 2, "patch_length": 4}
+    return PatchReconstruction(n_channels, n_timesteps, **sizes | params)
 
 
 # --- the published formula ---
@@ -104,21 +97,6 @@ def test_loss_and_gradients_literally(params):
         torch.testing.assert_close(mine.grad, other.grad, rtol=1e-5, atol=1e-6)
 
 
-class Watch(Callback):
-    """Keep the objective and its optimiser's settings as training begins, and every batch."""
-
-    def on_train_begin(self, net, **kwargs):
-        net.module_.double()
-        self.start_, self.batches_, self.rates_ = copy.deepcopy(net.module_), [], []
-
-    def on_batch_begin(self, net, batch, training, **kwargs):
-        batch["x"] = batch["x"].double()
-        if training:
-            group = net.optimizer_.param_groups[0]
-            self.batches_.append(batch["x"])
-            self.rates_.append((group["lr"], group["betas"]))
-
-
 @pytest.mark.parametrize(
     "params",
     [{}, {"schedule": "constant", "betas": (0.95, 0.999), "gradient_clip_value": None}],
@@ -137,19 +115,19 @@ def test_twenty_updates_equal_an_independent_training(params):
         embedding_dim=4,
         encoder_depth=1,
         gradient_clip_value=1e-2,
-        callbacks=[watch := Watch()],
+        callbacks=[InDouble(), BatchSpy()],
     )
     fitted.set_params(**params).fit(X[:4])
-    (watch,) = [cb for _, cb in fitted.net_.callbacks_ if isinstance(cb, Watch)]
-    theirs, draws = watch.start_, torch.Generator().manual_seed(watch.start_.seed)
+    spy = callback_of(fitted, BatchSpy)
+    theirs, draws = spy.before_, torch.Generator().manual_seed(spy.before_.seed)
     optimizer = torch.optim.AdamW(
         theirs.parameters(), lr=1e-2, weight_decay=0.1, betas=params.get("betas", (0.9, 0.999))
     )
     schedule = None
     if not params:
         schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, 1e-2, total_steps=20)
-    assert len(watch.batches_) == 20
-    for x in watch.batches_:
+    assert len(spy.batches_) == 20
+    for x in (batch["x"] for batch in spy.batches_):
         noise = torch.rand(2, 2, 4, generator=draws)
         n_kept = int(4 * (1 - 0.4))
         hidden = noise > noise.sort(-1).values[..., n_kept - 1 : n_kept]
@@ -302,7 +280,7 @@ def test_scale_and_offset_of_a_channel_do_not_matter():
 def test_training_reads_the_last_block_at_hidden_patches_alone():
     """Eight windows whose loss reads two of four patches; at `transform`, every token counts."""
 
-    class Watch(Callback):
+    class Tokens(Callback):
         def on_train_begin(self, net, **kwargs):
             self.n_tokens = []
             for block in net.module_.encoder.blocks:
@@ -311,18 +289,18 @@ def test_training_reads_the_last_block_at_hidden_patches_alone():
                 )
 
     estimator = patchtst(
-        patch_length=4, patch_stride=4, mask_ratio=0.5, encoder_depth=2, callbacks=[Watch()]
+        patch_length=4, patch_stride=4, mask_ratio=0.5, encoder_depth=2, callbacks=[Tokens()]
     )
     estimator.set_params(validation_fraction=0).fit(X[:8])
-    (watch,) = [cb for _, cb in estimator.net_.callbacks_ if isinstance(cb, Watch)]
-    assert set(watch.n_tokens[::2]) == {5}
-    assert set(watch.n_tokens[1::2]) == {2}
-    watch.n_tokens.clear()
+    tokens = callback_of(estimator, Tokens)
+    assert set(tokens.n_tokens[::2]) == {5}
+    assert set(tokens.n_tokens[1::2]) == {2}
+    tokens.n_tokens.clear()
     estimator.transform(X[:8])
-    assert set(watch.n_tokens) <= {5}
+    assert set(tokens.n_tokens) <= {5}
 
 
-def test_initial_weights():
+def test_initial_weights_are_those_of_the_published_code():
     """Linear weights and the CLS token N(0, 0.02^2), biases zero, positions fixed."""
     mine = PatchReconstruction(1, 128, channel_dim=128)
     for module in mine.modules():
@@ -439,19 +417,6 @@ def test_a_block_of_windows_holds_no_more_tokens_than_steps(stride, n_windows):
     assert set(batches) == {n_windows}
 
 
-def test_bfloat16():
-    fitted = patchtst(precision="bfloat16").fit(X)
-    embedding = fitted.transform(X)
-    assert embedding.dtype == np.float32
-    np.testing.assert_allclose(embedding, patchtst().fit_transform(X), atol=0.2)
-    assert fitted.history_[-1]["train_loss"] == pytest.approx(
-        patchtst().fit(X).history_[-1]["train_loss"], rel=0.05
-    )
-    holes = X.copy()
-    holes[::2, 5:] = np.nan
-    assert np.isfinite(patchtst(precision="bfloat16").fit_transform(holes)).all()
-
-
 def test_a_killed_run_resumes_with_the_running_statistics(tmp_path, monkeypatch):
     monkeypatch.setattr(Checkpoint, "interval", 0.0)
     params = {"max_epochs": 5, "dropout": 0.2, "deterministic_validation": False}
@@ -544,10 +509,11 @@ def test_official_presets(dataset):
 
 def test_a_published_run_keeps_its_learning_rate():
     published = presets.get("patchtst", "har", published=True)
-    fitted = PatchTSTTransformer(**published | PATCHTST, callbacks=[Watch()])
+    fitted = PatchTSTTransformer(**published | PATCHTST, callbacks=[BatchSpy()])
     fitted.fit(X)
-    (watch,) = [cb for _, cb in fitted.net_.callbacks_ if isinstance(cb, Watch)]
-    assert set(watch.rates_) == {(1e-5 / 25, (0.95, 0.999))}
+    spy = callback_of(fitted, BatchSpy)
+    assert set(spy.setting("lr")) == {1e-5 / 25}
+    assert set(spy.setting("betas")) == {(0.95, 0.999)}
 
 
 # --- memory ---

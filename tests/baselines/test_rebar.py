@@ -1,6 +1,6 @@
 """REBAR: its formulas written out slowly, where its windows come from, and its two stages."""
 
-import copy
+from functools import partial
 
 import numpy as np
 import pytest
@@ -21,23 +21,18 @@ from sklearn_pulse.objectives import REBARContrast, REBARReconstruction
 from sklearn_pulse.objectives._rebar import squared_errors
 from sklearn_pulse.windows import RecordingWindows, sliding_windows
 from tests.baselines.task import N_EACH, chaotic_task
-from tests.helpers import SMALL, make_windows
+from tests.helpers import SMALL, SMALL_ENCODER, BatchSpy, accepted, callback_of, make_windows, small
 from tests.kills import killed
 
 X, Y = make_windows()
 GROUPS = np.arange(20) // 4
 ATTENTION = {"hidden_dim": 8, "kernel_size": 3, "bottleneck_dim": 4, "depth": 1}
-ENCODER = {"embedding_dim": 8, "encoder_hidden_dim": 8, "encoder_depth": 3}
-
-
-def rebar(**params):
-    known = REBARTransformer._get_param_names()
-    return REBARTransformer(**({k: v for k, v in SMALL.items() if k in known} | params))
+rebar = partial(small, REBARTransformer)
 
 
 def contrast(n_channels=2, **params):
     torch.manual_seed(0)
-    return REBARContrast(n_channels, attention=ATTENTION, **(ENCODER | params))
+    return REBARContrast(n_channels, attention=ATTENTION, **(SMALL_ENCODER | params))
 
 
 def normal(*shape, seed=0):
@@ -61,17 +56,25 @@ def test_first_stage_is_the_sum_of_squares_on_the_hidden_block():
     assert objective(x=x, hidden=hidden).item() == pytest.approx(expected, rel=1e-6)
 
 
+def hidden_in(objective, call, **batch):
+    """Return the steps that a pass hides from the encoder, and what it returns."""
+    seen = []
+    hook = objective.encoder.register_forward_pre_hook(lambda module, args: seen.append(~args[1]))
+    result = call(**batch)
+    hook.remove()
+    (hidden,) = seen
+    return hidden, result
+
+
 def test_the_first_stage_is_validated_by_the_mean_error_of_a_hidden_entry():
     torch.manual_seed(0)
     objective = REBARReconstruction(2, attention=ATTENTION, mask_length=5).eval()
     x, observed = normal(4, 16, 2), torch.arange(16).expand(4, -1) < 12
     for mask in (None, observed):
-        with objective.seeded(0):
-            hidden = objective._draw_block(x, mask)
-            rebuilt = objective.encoder(x, ~hidden, x, mask, mask)
+        hidden, loss = hidden_in(objective, objective.validation_loss, x=x, observed=mask)
+        rebuilt = objective.encoder(x, ~hidden, x, mask, mask)
         errors = (rebuilt - x)[hidden if mask is None else hidden & mask].square()
-        with objective.seeded(0):
-            torch.testing.assert_close(objective.validation_loss(x=x, observed=mask), errors.mean())
+        torch.testing.assert_close(loss, errors.mean())
     estimator = rebar(attention_batch_size=2, max_epochs=1, attention_epochs=1).fit(X)
     assert estimator.cross_attention_net_.history[-1, "valid_batch_count"] == 2  # of 2 and of 1
     (row,) = estimator.cross_attention_net_.history
@@ -81,7 +84,8 @@ def test_the_first_stage_is_validated_by_the_mean_error_of_a_hidden_entry():
 def blocks_of(observed=None, mask_length=4, n=3000, n_timesteps=10):
     objective = REBARReconstruction(1, attention=ATTENTION, mask_length=mask_length)
     x = torch.zeros(n, n_timesteps, 1)
-    return objective._draw_block(x, None if observed is None else observed.expand(n, -1))
+    observed = None if observed is None else observed.expand(n, -1)
+    return hidden_in(objective, objective, x=x, observed=observed)[0]
 
 
 @pytest.mark.parametrize(("mask_length", "steps"), [(4, 4), (0.25, 2), (1, 1), (0.01, 1)])
@@ -353,26 +357,28 @@ def test_a_window_in_several_places_is_embedded_once(monkeypatch, alpha):
 def test_training_embeds_no_more_windows_than_there_are():
     """Eight windows of two recordings, with ten candidates each."""
 
-    class Watch(Callback):
+    class Rows(Callback):
         def on_train_begin(self, net, **kwargs):
             self.rows = []
             net.module_.encoder.register_forward_pre_hook(
                 lambda _, arguments: self.rows.append(len(arguments[0]))
             )
 
-    estimator = rebar(n_candidates=10, validation_fraction=0, callbacks=[Watch()])
+    estimator = rebar(n_candidates=10, validation_fraction=0, callbacks=[Rows()])
     estimator.set_params(batch_size=8).fit(X[:8], groups=np.arange(8) // 4)
-    (watch,) = [cb for _, cb in estimator.net_.callbacks_ if isinstance(cb, Watch)]
-    assert watch.rows
-    assert max(watch.rows) == 8
+    assert max(callback_of(estimator, Rows).rows) == 8
 
 
 def test_a_batch_without_candidates_takes_its_other_windows():
-    objective = contrast(n_candidates=200)
-    drawn = objective._draw_candidates(torch.zeros(6, 1, 1))
-    for row, others in enumerate(drawn):
+    objective, seen = contrast(n_candidates=200), []
+    distances = objective.distances
+    objective.distances = lambda *args: seen.append(args[1]) or distances(*args)
+    for n in (6, 1):
+        x = torch.arange(n).view(n, 1, 1).expand(n, 4, 2).float()
+        objective(x=x)
+    for row, others in enumerate(seen[0]):
         assert others.unique().tolist() == [i for i in range(6) if i != row]
-    assert objective._draw_candidates(torch.zeros(1, 1, 1)).unique().tolist() == [0]
+    assert seen[1].unique().tolist() == [0]
 
 
 # --- where windows and candidates come from ---
@@ -553,8 +559,7 @@ def test_validation_has_its_own_windows_and_the_same_draws():
             validation_fraction=0.4,
             callbacks=[Record()],
         )
-        (record,) = [cb for _, cb in estimator.fit(X).net_.callbacks_ if isinstance(cb, Record)]
-        return record
+        return callback_of(estimator.fit(X), Record)
 
     for deterministic in (True, False):
         record = fitted(deterministic)
@@ -592,19 +597,15 @@ def test_windows_on_a_device_give_the_same_batches(monkeypatch, by_recording):
 
 
 def test_the_second_stage_freezes_the_first():
-    class Watch(Callback):
-        def on_train_begin(self, net, **kwargs):
-            self.before_ = {k: v.clone() for k, v in net.module_.state_dict().items()}
-
-    estimator = rebar(callbacks=[Watch()]).fit(X)
-    (watch,) = [cb for _, cb in estimator.net_.callbacks_ if isinstance(cb, Watch)]
+    estimator = rebar(callbacks=[BatchSpy()]).fit(X)
+    before = callback_of(estimator, BatchSpy).before_.state_dict()
     first = estimator.cross_attention_net_.module_.encoder.state_dict()
     second = estimator.net_.module_
     for name, weight in second.cross_attention.state_dict().items():
         assert torch.equal(weight, first[name])
-        assert torch.equal(weight, watch.before_[f"cross_attention.{name}"])
+        assert torch.equal(weight, before[f"cross_attention.{name}"])
     assert all(p.grad is None for p in second.cross_attention.parameters())
-    assert not torch.equal(second.encoder.input.weight, watch.before_["encoder.input.weight"])
+    assert not torch.equal(second.encoder.input.weight, before["encoder.input.weight"])
     assert len(estimator.cross_attention_net_.history) == SMALL["attention_epochs"]
     assert estimator.n_iter_ == SMALL["max_epochs"]
 
@@ -616,7 +617,7 @@ def test_the_first_stage_learns_and_the_best_epoch_is_kept():
     net = estimator.cross_attention_net_
     losses = net.history[:, "valid_loss"]
     assert min(losses) < 0.6 * losses[0]
-    (select,) = [cb for name, cb in net.callbacks_ if name == "select_weights"]
+    select = dict(net.callbacks_)["select_weights"]
     assert select.epoch_ == int(np.argmin(losses))
 
 
@@ -718,7 +719,7 @@ def test_warm_start_begins_with_both_stages():
         torch.testing.assert_close(a, b, atol=1e-6, rtol=1e-5)
 
 
-def test_half_precision():
+def test_both_stages_train_in_bfloat16():
     holes = X.copy()
     holes[::2, 10:] = np.nan
     estimator = rebar(precision="bfloat16", alpha=0.5).fit(holes)
@@ -733,29 +734,20 @@ def test_half_precision():
 # --- parameters ---
 
 
-SMALL_PULSE = {k: v for k, v in SMALL.items() if k in PulseTransformer._get_param_names()}
-
-
 def test_the_encoder_starts_where_that_of_pulse_does():
     still = {"lr": 1e-12, "weight_decay": 0.0, "random_state": 3}
-    pulse = PulseTransformer(**(SMALL_PULSE | still)).fit(X).transform(X)
+    pulse = small(PulseTransformer, **still).fit(X).transform(X)
     np.testing.assert_allclose(rebar(**still).fit(X).transform(X), pulse, atol=1e-5)
 
 
 def test_a_constant_learning_rate():
-    class Rates(Callback):
-        def on_batch_end(self, net, training, **kwargs):
-            (group,) = net.optimizer_.param_groups
-            self.seen_ = [*getattr(self, "seen_", []), (group["lr"], group["betas"])]
+    def spied(**params):
+        return callback_of(rebar(callbacks=[BatchSpy()], lr=1e-3, **params).fit(X), BatchSpy)
 
-    def rates(**params):
-        net = rebar(callbacks=[Rates()], lr=1e-3, **params).fit(X).net_
-        (record,) = [cb for _, cb in net.callbacks_ if isinstance(cb, Rates)]
-        return record.seen_
-
-    constant = rates(schedule="constant", betas=(0.95, 0.999))
-    assert set(constant) == {(1e-3, (0.95, 0.999))}
-    assert len({lr for lr, _ in rates()}) > 2
+    constant = spied(schedule="constant", betas=(0.95, 0.999))
+    assert set(constant.setting("lr")) == {1e-3}
+    assert set(constant.setting("betas")) == {(0.95, 0.999)}
+    assert len(set(spied().setting("lr"))) > 2
     with pytest.raises(ValueError, match="betas=.*schedule='constant'"):
         rebar(betas=(0.95, 0.999)).fit(X)
 
@@ -912,7 +904,7 @@ def test_published_presets(dataset):
     assert (published.anchors, published.loss_reduction) == ("recordings", "published")
     assert published.deterministic_validation is False
     assert tuple(getattr(published, name) for name in NAMES[:-1]) == SETTINGS[dataset][:-1]
-    published._check_params()
+    published._check_params()  # as `fit` does, which takes hours
 
 
 # Data set: temperature, alpha, lr, epochs, batch.
@@ -937,8 +929,7 @@ def test_official_presets(dataset):
     assert (official.select, official.validation_every) == ("average_min_val", 1)
     assert (official.n_candidates, official.gradient_clip_value) == (20, None)
     assert (official.anchors, official.loss_reduction) == ("recordings", "published")
-    known = {k: v for k, v in SMALL.items() if k in official.get_params()}
-    official.set_params(**known, mask_length=0.2).fit(X, groups=GROUPS)
+    official.set_params(**accepted(REBARTransformer, SMALL), mask_length=0.2).fit(X, groups=GROUPS)
     assert np.isfinite(official.transform(X)).all()
 
 
@@ -956,19 +947,6 @@ def test_the_default_block_is_that_of_har():
 # --- does it learn ---
 
 
-class Follow(Callback):
-    """Keep the weights at the start and every batch."""
-
-    def __init__(self):
-        self.batches = []
-
-    def on_train_begin(self, net, **kwargs):
-        self.start = copy.deepcopy(net.module_)
-
-    def on_batch_begin(self, net, batch, training, **kwargs):
-        self.batches.append(batch)
-
-
 def test_twenty_updates_agree_with_an_independent_step():
     """The second stage again, with torch's optimiser and schedule and no code of the objective."""
     lr, alpha, temperature = 1e-2, 0.5, 0.2
@@ -979,15 +957,15 @@ def test_twenty_updates_agree_with_an_independent_step():
         max_epochs=5,
         batch_size=5,
         validation_fraction=0,
-        callbacks=[Follow()],
+        callbacks=[BatchSpy()],
     ).fit(X, groups=GROUPS)
-    (follow,) = [cb for _, cb in estimator.net_.callbacks_ if isinstance(cb, Follow)]
-    encoder, attention = follow.start.encoder.train(), follow.start.cross_attention
+    spy = callback_of(estimator, BatchSpy)
+    encoder, attention = spy.before_.encoder.train(), spy.before_.cross_attention
     optimizer = torch.optim.AdamW(encoder.parameters(), lr=lr, weight_decay=1e-5)
     schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, lr, total_steps=20)
-    generator = torch.Generator().manual_seed(follow.start.seed)
-    assert len(follow.batches) == 20
-    for batch in follow.batches:
+    generator = torch.Generator().manual_seed(spy.before_.seed)
+    assert len(spy.batches_) == 20
+    for batch in spy.batches_:
         x, candidates = batch["x"], batch["candidates"]
         errors = []
         for k in range(3):

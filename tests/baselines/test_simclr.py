@@ -1,5 +1,6 @@
 import copy
 import math
+from functools import partial
 from types import SimpleNamespace
 
 import numpy as np
@@ -20,10 +21,9 @@ from sklearn_pulse.evaluation import make_linear_probe
 from sklearn_pulse.functional import info_nce
 from sklearn_pulse.windows import RecordingWindows, sliding_windows
 from tests.baselines.task import chaotic_recordings, chaotic_task
-from tests.helpers import SMALL, SMALL_ENCODER, make_windows
+from tests.helpers import SMALL, SMALL_ENCODER, BatchSpy, accepted, callback_of, make_windows, small
 
-KEYS = ("embedding_dim", "encoder_hidden_dim", "encoder_depth", "max_epochs", "batch_size")
-SIMCLR = {name: SMALL[name] for name in KEYS} | {"num_threads": 1, "random_state": 0}
+simclr_of = partial(small, SimCLRTransformer)
 
 
 def objective(**params):
@@ -109,11 +109,6 @@ def test_one_direction_only():
     assert simclr.contrast(x, None, positive, None) != simclr.contrast(positive, None, x, None)
 
 
-class KeepInitialWeights(Callback):
-    def on_train_begin(self, net, **kwargs):
-        self.encoder = copy.deepcopy(net.module_.encoder)
-
-
 def test_twenty_updates_agree_with_a_plain_training(monkeypatch):
     seen, contrast = [], AugmentationContrast.contrast
 
@@ -122,14 +117,12 @@ def test_twenty_updates_agree_with_a_plain_training(monkeypatch):
         return contrast(self, x, observed, positive, positive_observed)
 
     monkeypatch.setattr(AugmentationContrast, "contrast", spy)
-    keep = KeepInitialWeights()
     params = {"max_epochs": 5, "validation_fraction": 0.0, "select": "last", "temperature": 0.2}
-    simclr = SimCLRTransformer(**SIMCLR | params, callbacks=[keep]).fit(make_windows(32)[0])
+    simclr = simclr_of(**params, callbacks=[BatchSpy()]).fit(make_windows(32)[0])
     assert len(seen) == 20
 
     plain = LiteralEncoder(2, 8, 8, 3)
-    (keep,) = [c for _, c in simclr.net_.callbacks_ if isinstance(c, KeepInitialWeights)]
-    copy_weights(keep.encoder, plain)
+    copy_weights(callback_of(simclr, BatchSpy).before_.encoder, plain)
     start = copy.deepcopy(plain)
     optimizer = torch.optim.AdamW(plain.parameters(), lr=1e-3, weight_decay=1e-5)
     schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, max_lr=1e-3, total_steps=20)
@@ -283,10 +276,10 @@ def test_spread_of_the_data_is_that_of_each_part():
 def test_recordings_and_bare_windows_learn_different_things():
     recordings = np.random.default_rng(0).normal(size=(4, 80, 2))
     w = sliding_windows(recordings, length=16, stride=16, lazy=True)
-    lazy = SimCLRTransformer(**SIMCLR).fit(w.X, groups=w.recording)
-    bare = SimCLRTransformer(**SIMCLR).fit(np.asarray(w.X), groups=w.recording)
+    lazy = simclr_of().fit(w.X, groups=w.recording)
+    bare = simclr_of().fit(np.asarray(w.X), groups=w.recording)
     assert not np.array_equal(lazy.transform(w.X), bare.transform(w.X))
-    again = SimCLRTransformer(**SIMCLR).fit(w.X, groups=w.recording)
+    again = simclr_of().fit(w.X, groups=w.recording)
     np.testing.assert_array_equal(lazy.transform(w.X), again.transform(w.X))
 
 
@@ -295,7 +288,7 @@ def test_shifted_copies_that_reach_the_next_window_are_warned_of(stride, shift):
     """16 steps and 8 on both sides: windows 31 steps apart share one."""
     recordings = np.random.default_rng(0).normal(size=(3, 200, 2)).astype(np.float32)
     windows = sliding_windows(recordings, length=16, stride=stride, lazy=True)
-    simclr = SimCLRTransformer(**SIMCLR | {"max_epochs": 1, "max_shift": shift})
+    simclr = simclr_of(max_epochs=1, max_shift=shift)
     with pytest.warns(UserWarning, match="validation shares time steps with training"):
         simclr.fit(windows.X)
     simclr.fit(windows.X, groups=windows.recording)
@@ -320,16 +313,16 @@ def test_resident_batches_hold_what_lazy_ones_do():
 
 def test_two_windows_can_be_fitted_and_one_cannot():
     X, _ = make_windows(2)
-    assert SimCLRTransformer(**SIMCLR).fit_transform(X).shape == (2, 8)
+    assert simclr_of().fit_transform(X).shape == (2, 8)
     with pytest.raises(ValueError, match="contrasts windows, so n_samples=1 is too few"):
-        SimCLRTransformer(**SIMCLR).fit(X[:1])
+        simclr_of().fit(X[:1])
 
 
 def test_a_validation_part_of_one_window_is_left_out():
     X, _ = make_windows(9)
-    few = SimCLRTransformer(**SIMCLR, validation_fraction=0.1, select="min_val").fit(X)
+    few = simclr_of(validation_fraction=0.1, select="min_val").fit(X)
     assert "valid_loss" not in few.history_[-1]
-    assert "valid_loss" in SimCLRTransformer(**SIMCLR, validation_fraction=0.3).fit(X).history_[-1]
+    assert "valid_loss" in simclr_of(validation_fraction=0.3).fit(X).history_[-1]
 
 
 @pytest.mark.parametrize(
@@ -350,12 +343,12 @@ def test_a_validation_part_of_one_window_is_left_out():
 )
 def test_bad_parameters(params, error, message):
     with pytest.raises(error, match=message):
-        SimCLRTransformer(**SIMCLR | params).fit(make_windows()[0])
+        simclr_of(**params).fit(make_windows()[0])
 
 
 def test_a_constant_schedule():
     X, _ = make_windows()
-    simclr = SimCLRTransformer(**SIMCLR, schedule="constant", lr=3e-4, betas=(0.95, 0.99)).fit(X)
+    simclr = simclr_of(schedule="constant", lr=3e-4, betas=(0.95, 0.99)).fit(X)
     (group,) = simclr.net_.optimizer_.param_groups
     assert (group["lr"], group["betas"]) == (3e-4, (0.95, 0.99))
 
@@ -376,8 +369,10 @@ def test_the_average_of_the_epoch_with_the_lowest_validation_loss(tmp_path):
     X, _ = make_windows()
     rules = ("average_min_val", "min_val", "average")
     best, lowest, last = (
-        SimCLRTransformer(
-            **SIMCLR | {"max_epochs": 8, "lr": 0.1, "schedule": "constant"},
+        simclr_of(
+            max_epochs=8,
+            lr=0.1,
+            schedule="constant",
             select=rule,
             validation_every=1,
             callbacks=[Record()],
@@ -388,7 +383,7 @@ def test_the_average_of_the_epoch_with_the_lowest_validation_loss(tmp_path):
     assert losses == [epoch["valid_loss"] for epoch in lowest.history_]
     chosen = best.selected_epoch_ - 1
     assert chosen == int(np.argmin(losses)) < 7
-    (record,) = [cb for _, cb in best.net_.callbacks_ if isinstance(cb, Record)]
+    record = callback_of(best, Record)
     weight = best.encoder_.input.weight
     torch.testing.assert_close(weight, record.averages_[chosen])
     for other in (lowest.encoder_.input.weight, last.encoder_.input.weight, record.weights_[-1]):
@@ -401,7 +396,7 @@ def test_the_average_of_the_epoch_with_the_lowest_validation_loss(tmp_path):
 def test_without_validation_the_average_is_that_of_all_weights():
     X, _ = make_windows()
     all_weights, best = (
-        SimCLRTransformer(**SIMCLR, select=rule, validation_fraction=0).fit(X).transform(X)
+        simclr_of(select=rule, validation_fraction=0).fit(X).transform(X)
         for rule in ("average", "average_min_val")
     )
     np.testing.assert_array_equal(all_weights, best)
@@ -494,4 +489,6 @@ def test_official_presets(dataset):
     assert (simclr.schedule, simclr.lr, simclr.weight_decay) == ("constant", 1e-3, 1e-2)
     assert (simclr.select, simclr.validation_every) == ("average_min_val", 1)
     assert (simclr.gradient_clip_value, simclr.deterministic_validation) == (None, False)
-    assert np.isfinite(simclr.set_params(**SIMCLR).fit_transform(make_windows()[0])).all()
+    assert np.isfinite(
+        simclr.set_params(**accepted(SimCLRTransformer, SMALL)).fit_transform(make_windows()[0])
+    ).all()

@@ -1,11 +1,11 @@
 import copy
 import math
+from functools import partial
 
 import numpy as np
 import pytest
 import torch
 from sklearn.frozen import FrozenEstimator
-from skorch.callbacks import Callback
 from torch import nn
 
 from sklearn_pulse import FineTuneClassifier, presets
@@ -14,24 +14,18 @@ from sklearn_pulse.baselines import RandomEncoderTransformer, SimMTMTransformer
 from sklearn_pulse.baselines._simmtm import MaskedNeighbors
 from sklearn_pulse.networks import ConvEncoder
 from sklearn_pulse.sampling import geometric_mask
-from tests.helpers import SMALL, BatchSpy, make_windows, spy_of
+from tests.helpers import SMALL, SMALL_ENCODER, BatchSpy, accepted, callback_of, make_windows, small
 from tests.kills import killed
 from tests.networks.test_conv_encoder import literal_encoder
 
 X = make_windows()[0]
-KEYS = "embedding_dim encoder_hidden_dim encoder_depth max_epochs batch_size".split()
-SIMMTM = {name: SMALL[name] for name in KEYS} | {"num_threads": 1, "random_state": 0}
 BACKBONES = ("cnn", "dilated")
-
-
-def simmtm(**params):
-    return SimMTMTransformer(**SIMMTM | params)
+simmtm = partial(small, SimMTMTransformer)
 
 
 def objective(n_channels=2, n_timesteps=16, **params):
     torch.manual_seed(0)
-    small = {"embedding_dim": 8, "encoder_hidden_dim": 8, "encoder_depth": 3}
-    return MaskedNeighbors(n_channels, n_timesteps, **small | params)
+    return MaskedNeighbors(n_channels, n_timesteps, **SMALL_ENCODER | params)
 
 
 def draw(*shape, p=0.5, seed=0):
@@ -238,15 +232,13 @@ def test_running_statistics_do_not_count_missing_steps():
 
 def test_the_dilated_encoder_is_that_of_the_others():
     mine = simmtm(backbone="dilated", validation_fraction=0, lr=1e-12).fit(X)
-    untrained = RandomEncoderTransformer(
-        **{name: SIMMTM[name] for name in (*KEYS[:3], "num_threads", "random_state")}
-    ).fit(X)
+    untrained = RandomEncoderTransformer(**SMALL_ENCODER, num_threads=1, random_state=0).fit(X)
     assert type(mine.encoder_) is type(untrained.encoder_)
     np.testing.assert_allclose(mine.transform(X), untrained.transform(X), atol=1e-5)
 
 
 @pytest.mark.parametrize("backbone", BACKBONES)
-def test_other_lengths(backbone):
+def test_windows_of_other_lengths_are_embedded_and_fine_tuned_on(backbone):
     fitted = simmtm(backbone=backbone).fit(X)
     assert fitted.transform(X[:, :9]).shape == (20, 8)
     with pytest.warns(UserWarning, match="never trained"):
@@ -313,26 +305,15 @@ def test_bad_parameters(params, message):
         simmtm(**params).fit(X)
 
 
-class Rates(Callback):
-    def on_train_begin(self, net, **kwargs):
-        self.rates_ = []
-
-    def on_batch_begin(self, net, training, **kwargs):
-        if training:
-            group = net.optimizer_.param_groups[0]
-            self.rates_.append((group["lr"], group["betas"]))
-
-
 def test_the_cosine_falls_by_the_epoch():
     fitted = simmtm(
-        schedule="cosine", lr=0.01, betas=(0.9, 0.99), max_epochs=4, callbacks=[Rates()]
+        schedule="cosine", lr=0.01, betas=(0.9, 0.99), max_epochs=4, callbacks=[BatchSpy()]
     ).fit(X)
-    (rates,) = [cb.rates_ for _, cb in fitted.net_.callbacks_ if isinstance(cb, Rates)]
-    per_epoch = len(rates) // 4
-    for i, (lr, betas) in enumerate(rates):
-        epoch = i // per_epoch
-        assert lr == pytest.approx(0.005 * (1 + math.cos(math.pi * epoch / 4)))
-        assert betas == (0.9, 0.99)
+    spy = callback_of(fitted, BatchSpy)
+    n_batches = fitted.history_[0]["train_batch_count"]
+    rates = [0.005 * (1 + math.cos(math.pi * epoch / 4)) for epoch in range(4)]
+    assert spy.setting("lr") == pytest.approx(np.repeat(rates, n_batches))
+    assert set(spy.setting("betas")) == {(0.9, 0.99)}
 
 
 def test_the_scales_of_the_losses_are_learnt():
@@ -341,7 +322,7 @@ def test_the_scales_of_the_losses_are_learnt():
 
 
 @pytest.mark.parametrize("backbone", BACKBONES)
-def test_bfloat16(backbone):
+def test_both_backbones_train_in_bfloat16(backbone):
     holes = X.copy()
     holes[::2, 5:] = np.nan
     for windows in (X, holes):
@@ -418,7 +399,7 @@ def test_twenty_updates_are_those_of_an_independent_step(reconstruct):
     params = {"lr": 1e-3, "weight_decay": 1e-2, "gradient_clip_value": 0.01, "dropout": 0.0}
     params |= {"max_epochs": 4, "batch_size": 4, "validation_fraction": 0}
     fitted = simmtm(reconstruct=reconstruct, callbacks=[BatchSpy()], **params).fit(X)
-    spy = spy_of(fitted)
+    spy = callback_of(fitted, BatchSpy)
     assert [len(batch["x"]) for batch in spy.batches_] == [4] * 20
     mine, start = spy.before_.train(), spy.before_.state_dict()
     start = {name: tensor.clone() for name, tensor in start.items()}
@@ -455,11 +436,11 @@ def test_windows_to_validate_on_leave_the_statistics():
 
 def test_what_does_not_fill_a_batch_is_left_out():
     fitted = simmtm(batch_size=6, validation_fraction=0, callbacks=[BatchSpy()]).fit(X)
-    spy = spy_of(fitted)
+    spy = callback_of(fitted, BatchSpy)
     assert [len(batch["x"]) for batch in spy.batches_] == [6, 6, 6] * 2
     assert dict(fitted.net_.callbacks_)["lr_scheduler"].lr_scheduler_.total_steps == 6
     few = simmtm(batch_size=64, validation_fraction=0, callbacks=[BatchSpy()], max_epochs=1).fit(X)
-    spy = spy_of(few)
+    spy = callback_of(few, BatchSpy)
     assert [len(batch["x"]) for batch in spy.batches_] == [20]
 
 
@@ -500,4 +481,4 @@ def test_official_presets(dataset):
     assert (official.lr, official.betas, official.schedule) == (1e-4, (0.9, 0.99), "cosine")
     assert (official.max_epochs, official.batch_size, official.weight_decay) == (10, 32, 0.0)
     assert (official.reconstruct, official.mask_chain) == ("inputs", "batch")
-    official.set_params(**SIMMTM).fit(X)
+    official.set_params(**accepted(SimMTMTransformer, SMALL)).fit(X)

@@ -10,7 +10,7 @@ from torch.optim.lr_scheduler import OneCycleLR
 
 from sklearn_pulse import presets
 from sklearn_pulse.baselines import SupervisedClassifier
-from tests.helpers import SMALL_ENCODER, BatchSpy, make_windows, sklearn_suite, spy_of
+from tests.helpers import SMALL_ENCODER, BatchSpy, callback_of, make_windows, sklearn_suite
 from tests.kills import killed
 
 TINY = {"max_epochs": 2, "batch_size": 8, "lr": 1e-2, "num_threads": 1, "random_state": 0}
@@ -56,7 +56,7 @@ def test_the_published_update(train_head):
         validation_fraction=0,
         callbacks=[BatchSpy()],
     ).fit(X, Y)
-    spy = spy_of(classifier)
+    spy = callback_of(classifier, BatchSpy)
     assert [len(batch["x"]) for batch in spy.batches_] == [8, 8, 4] * 7
     encoder = copy.deepcopy(spy.before_.encoder)
     weight = spy.before_.head[0].weight.detach().clone().requires_grad_()
@@ -107,7 +107,9 @@ def test_probabilities_are_the_softmax_of_the_head():
 
 def parts(classifier, X, y, **fit):
     """Fit, and return the numbers of the windows trained on."""
-    spy = spy_of(classifier.set_params(callbacks=[BatchSpy()], max_epochs=1).fit(X, y, **fit))
+    spy = callback_of(
+        classifier.set_params(callbacks=[BatchSpy()], max_epochs=1).fit(X, y, **fit), BatchSpy
+    )
     rows = torch.cat([batch["x"] for batch in spy.batches_]).numpy()
     return np.sort([np.flatnonzero((X == row).all((1, 2)))[0] for row in rows])
 
@@ -164,7 +166,7 @@ def test_the_selected_epoch():
         if epoch is None:
             epoch, kept = max(kept_epochs(losses)), kept_epochs(losses)
             assert len(kept) < 4  # some epoch that could have been was not
-        keep = next(cb for _, cb in fitted.net_.callbacks_ if isinstance(cb, Keep))
+        keep = callback_of(fitted, Keep)
         weights = keep.weights_[epoch]
         assert all(torch.equal(weights[k], v) for k, v in fitted.net_.module_.state_dict().items())
 

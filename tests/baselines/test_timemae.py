@@ -1,5 +1,6 @@
 import copy
 import math
+from functools import partial
 
 import numpy as np
 import pytest
@@ -11,30 +12,19 @@ from sklearn_pulse._training._checkpoint import Checkpoint
 from sklearn_pulse.baselines import TimeMAETransformer
 from sklearn_pulse.baselines._timemae import MaskedSegments
 from tests.baselines import literal_transformer as literal
-from tests.helpers import SMALL, make_windows
+from tests.helpers import BatchSpy, InDouble, callback_of, make_windows, small
 from tests.kills import killed
 
 X = make_windows()[0]
-KEYS = ("embedding_dim", "encoder_hidden_dim", "max_epochs", "batch_size", "random_state")
-TIMEMAE = {name: SMALL[name] for name in KEYS} | {
-    "encoder_depth": 2,
-    "regressor_depth": 1,
-    "n_heads": 2,
-    "patch_length": 4,
-    "vocab_size": 6,
-    "num_threads": 1,
-}
-
-
-def timemae(**params):
-    return TimeMAETransformer(**TIMEMAE | params)
+SIZES = {"encoder_depth": 2, "regressor_depth": 1, "n_heads": 2, "patch_length": 4, "vocab_size": 6}
+timemae = partial(small, TimeMAETransformer, **SIZES)
 
 
 def objective(n_channels=2, n_timesteps=16, **params):
     torch.manual_seed(0)
-    small = {"embedding_dim": 8, "hidden_dim": 12, "depth": 2, "n_heads": 2, "patch_length": 4}
+    sizes = {"embedding_dim": 8, "hidden_dim": 12, "depth": 2, "n_heads": 2, "patch_length": 4}
     return MaskedSegments(
-        n_channels, n_timesteps, **small | {"regressor_depth": 1, "vocab_size": 6} | params
+        n_channels, n_timesteps, **sizes | {"regressor_depth": 1, "vocab_size": 6} | params
     )
 
 
@@ -135,19 +125,6 @@ def test_loss_and_gradients_literally(params):
             torch.testing.assert_close(mine.grad, other.grad, rtol=1e-5, atol=1e-6)
 
 
-class Watch(Callback):
-    """Keep the objective as training begins, and every batch."""
-
-    def on_train_begin(self, net, **kwargs):
-        net.module_.double()
-        self.start_, self.batches_ = copy.deepcopy(net.module_), []
-
-    def on_batch_begin(self, net, batch, training, **kwargs):
-        batch["x"] = batch["x"].double()
-        if training:
-            self.batches_.append(batch["x"])
-
-
 @pytest.mark.parametrize("momentum", [0.9, None])
 def test_twenty_updates_equal_an_independent_training(momentum):
     """Masks, codes, loss, clipping, AdamW, one cycle and the momentum encoder, in plain torch."""
@@ -164,18 +141,18 @@ def test_twenty_updates_equal_an_independent_training(momentum):
         validation_fraction=0,
         select="last",
         gradient_clip_value=1e-2,
-        callbacks=[Watch()],
+        callbacks=[InDouble(), BatchSpy()],
     ).fit(X[:4])
-    (watch,) = [cb for _, cb in fitted.net_.callbacks_ if isinstance(cb, Watch)]
-    theirs, draws = watch.start_, torch.Generator().manual_seed(watch.start_.seed)
+    spy = callback_of(fitted, BatchSpy)
+    theirs, draws = spy.before_, torch.Generator().manual_seed(spy.before_.seed)
     slow = [p.clone() for p in theirs.momentum_encoder.parameters()]
     fast = list(theirs.encoder.transformer.parameters())
     assert all(torch.equal(*pair) for pair in zip(slow, fast, strict=True)) == (momentum == 0.9)
     trained = [p for p in theirs.parameters() if p.requires_grad]
     optimizer = torch.optim.AdamW(trained, lr=1e-2, weight_decay=0.1)
     schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, 1e-2, total_steps=20)
-    assert len(watch.batches_) == 20
-    for x in watch.batches_:
+    assert len(spy.batches_) == 20
+    for x in (batch["x"] for batch in spy.batches_):
         order = torch.randperm(4, generator=draws)
         waits = torch.empty(2, 4, 6).exponential_(generator=draws)
         optimizer.zero_grad()
@@ -288,14 +265,13 @@ def test_it_starts_as_a_copy_with_storage_of_its_own():
 
 
 def test_published_it_is_another_initialisation_and_stays_so():
-    fitted = timemae(momentum=None, callbacks=[Watch()]).fit(X)
-    (watch,) = [cb for _, cb in fitted.net_.callbacks_ if isinstance(cb, Watch)]
-    module = fitted.net_.module_
-    before = watch.start_.momentum_encoder.state_dict()
+    fitted = timemae(momentum=None, callbacks=[BatchSpy()]).fit(X)
+    module, start = fitted.net_.module_, callback_of(fitted, BatchSpy).before_
+    before = start.momentum_encoder.state_dict()
     after = module.momentum_encoder.state_dict()
     assert all(torch.equal(before[name], after[name]) for name in before)
     weight = "blocks.0.attention.query.weight"
-    assert not torch.equal(before[weight], watch.start_.encoder.transformer.state_dict()[weight])
+    assert not torch.equal(before[weight], start.encoder.transformer.state_dict()[weight])
 
 
 def test_without_momentum_it_is_the_encoder():
@@ -333,7 +309,7 @@ def test_validation_drops_nothing_out_and_draws_anew_only_if_asked_to(determinis
         deterministic_validation=deterministic,
         callbacks=[Modes()],
     ).fit(X)
-    (modes,) = [cb for _, cb in fitted.net_.callbacks_ if isinstance(cb, Modes)]
+    modes = callback_of(fitted, Modes)
     assert set(modes.seen_) == {(True, True), (False, False)}
     assert len({epoch["valid_loss"] for epoch in fitted.history_}) == (1 if deterministic else 3)
 
@@ -438,7 +414,7 @@ def test_the_embedding_pools_the_encoded_segments():
     torch.testing.assert_close(mine.encode(x), tokens.amax(1))
 
 
-def test_initial_weights():
+def test_initial_weights_are_those_of_the_published_code():
     """Linear layers Xavier-normal with bias 0.1, positions and mask token N(0, 1), scalars 1e-8."""
     mine = MaskedSegments(2, 128)
     for module in mine.modules():
@@ -519,19 +495,6 @@ def test_a_warm_start_at_another_length_says_so():
     fitted = timemae(warm_start=True, max_epochs=1).fit(X)
     with pytest.raises(ValueError, match="keep X's channels and its number of time steps"):
         fitted.fit(X[:, :8])
-
-
-def test_bfloat16():
-    fitted = timemae(precision="bfloat16").fit(X)
-    embedding = fitted.transform(X)
-    assert embedding.dtype == np.float32
-    np.testing.assert_allclose(embedding, timemae().fit_transform(X), atol=0.2)
-    assert fitted.history_[0]["train_loss"] == pytest.approx(
-        timemae().fit(X).history_[0]["train_loss"], rel=0.05
-    )
-    holes = X.copy()
-    holes[::2, 5:] = np.nan
-    assert np.isfinite(timemae(precision="bfloat16").fit_transform(holes)).all()
 
 
 def test_the_draw_of_codes_takes_no_gradient_from_the_tokeniser():

@@ -17,11 +17,10 @@ from sklearn_pulse.base import WindowBatches
 from sklearn_pulse.baselines import TS2VecTransformer
 from sklearn_pulse.baselines._ts2vec import Crops, HierarchicalContrast
 from sklearn_pulse.functional import hierarchical_contrast
-from tests.helpers import SMALL, SMALL_ENCODER, make_windows
+from tests.helpers import SMALL, SMALL_ENCODER, BatchSpy, accepted, callback_of, make_windows
 from tests.kills import killed
 
-KEYS = ("embedding_dim", "encoder_hidden_dim", "encoder_depth", "max_epochs", "batch_size")
-TS2VEC = {name: SMALL[name] for name in KEYS} | {"num_threads": 1, "random_state": 0}
+TS2VEC = accepted(TS2VecTransformer, SMALL)
 
 
 def objective(**params):
@@ -244,11 +243,6 @@ def test_missing_steps_do_not_reach_the_loss():
     torch.testing.assert_close(losses[0], losses[1])
 
 
-class KeepInitialWeights(Callback):
-    def on_train_begin(self, net, **kwargs):
-        self.encoder = copy.deepcopy(net.module_.encoder)
-
-
 def plain_loss(first, second):
     """The hierarchical loss once more, differentiable: one cross-entropy a step or window."""
     total, n_scales = 0.0, 0
@@ -289,14 +283,12 @@ def test_twenty_updates_agree_with_a_plain_training(monkeypatch):
     monkeypatch.setattr(HierarchicalContrast, "draw_crops", spy_on_crops)
     monkeypatch.setattr(HierarchicalContrast, "draw_visible", spy_on_masks)
     X = make_windows(16, n_timesteps=9)[0]
-    keep = KeepInitialWeights()
     params = {"max_epochs": 5, "batch_size": 4, "validation_fraction": 0.0, "select": "last"}
-    ts2vec = TS2VecTransformer(**TS2VEC | params, callbacks=[keep]).fit(X)
+    ts2vec = TS2VecTransformer(**TS2VEC | params, callbacks=[BatchSpy()]).fit(X)
     assert len(seen) == 20
 
     plain = LiteralEncoder(2, 8, 8, 3)
-    (keep,) = [c for _, c in ts2vec.net_.callbacks_ if isinstance(c, KeepInitialWeights)]
-    copy_weights(keep.encoder, plain)
+    copy_weights(callback_of(ts2vec, BatchSpy).before_.encoder, plain)
     start = copy.deepcopy(plain)
     trained = [*plain.input.parameters(), *plain.blocks.parameters()]
     optimizer = torch.optim.AdamW(trained, lr=1e-3, weight_decay=1e-5)
@@ -480,17 +472,12 @@ class Updates(Callback):
             self.weights_.append(net.module_.encoder.input.weight.detach().clone())
 
 
-def updates_of(ts2vec):
-    (updates,) = [cb for _, cb in ts2vec.net_.callbacks_ if isinstance(cb, Updates)]
-    return updates
-
-
 @pytest.mark.parametrize("max_updates", [1, 3, 7, np.int64(14)])
 def test_training_ends_after_so_many_updates(max_updates):
     """17 windows in batches of 8 are 3 an epoch, whatever `max_epochs` says."""
     params = {"max_updates": max_updates, "max_epochs": 2, "callbacks": [Updates()]}
     ts2vec, _ = fitted(**params, select="average")
-    updates = updates_of(ts2vec)
+    updates = callback_of(ts2vec, Updates)
     assert len(updates.sizes_) == max_updates
     counts = [epoch["train_batch_count"] for epoch in ts2vec.history_]
     whole, rest = divmod(int(max_updates), 3)
@@ -503,9 +490,9 @@ def test_training_ends_after_so_many_updates(max_updates):
 
 def test_the_last_partial_batch_can_be_dropped():
     ts2vec, _ = fitted(drop_last=True, callbacks=[Updates()], max_epochs=3)
-    assert updates_of(ts2vec).sizes_ == [8, 8] * 3
+    assert callback_of(ts2vec, Updates).sizes_ == [8, 8] * 3
     ts2vec, _ = fitted(drop_last=True, batch_size=100, callbacks=[Updates()], max_epochs=1)
-    assert updates_of(ts2vec).sizes_ == [17]
+    assert callback_of(ts2vec, Updates).sizes_ == [17]
 
 
 @pytest.mark.parametrize(("n", "expected"), [(1000, 200), (1001, 600)])
@@ -650,10 +637,10 @@ def test_many_similarities_are_held_a_part_at_a_time(monkeypatch, masked):
     assert largest[1] <= 2 * 32**2
 
 
-@pytest.mark.parametrize("kind", ["published", "official"])
-def test_presets_train(kind):
+@pytest.mark.parametrize(("kind", "n_updates"), [("published", 2 * 3), ("official", 2)])
+def test_presets_train(kind, n_updates):
+    """Two epochs of 20 windows in batches of eight, or so many updates."""
     params = presets.get("ts2vec", "har", **{kind: True})
-    params |= {"max_updates": 3} if "max_updates" in params else {}
-    X = make_windows()[0]
-    embedding = TS2VecTransformer(**params | TS2VEC).fit_transform(X)
-    assert np.isfinite(embedding).all()
+    params |= {"max_updates": 2} if "max_updates" in params else {}
+    ts2vec = TS2VecTransformer(**params | TS2VEC).fit(make_windows()[0])
+    assert sum(epoch["train_batch_count"] for epoch in ts2vec.history_) == n_updates

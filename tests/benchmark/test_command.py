@@ -23,18 +23,10 @@ from sklearn_pulse.evaluation import make_linear_probe, probe_scores
 from sklearn_pulse.features import StatisticsTransformer
 from tests.helpers import SMALL
 
-from .toy import ABSENT, TOY, load_toy
+from .toy import ABSENT, SMALL_SETTINGS, TOY, load_toy
 
 FROM_THE_BUDGET = ("max_epochs", "attention_epochs", "random_state", "num_threads")
 QUICK = ("majority", "statistics", "untrained")  # MiniRocket compiles for half a minute
-SMALL_SETTINGS = {
-    "embedding_dim": 8,
-    "encoder_hidden_dim": 8,
-    "encoder_depth": 3,
-    "init_hidden_dim": 8,
-    "gru_hidden_dim": 8,
-    "min_crop_length": 10,
-}
 
 SETTINGS = presets.get("pulse", "har") | SMALL_SETTINGS
 

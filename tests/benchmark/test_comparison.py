@@ -22,8 +22,7 @@ from sklearn_pulse.benchmark._tables import tables
 from sklearn_pulse.benchmark._tasks import N_FOLDS, TASKS, Task
 from sklearn_pulse.model_selection import LabelFractionSplit
 
-from .test_command import SMALL_SETTINGS
-from .toy import load_toy
+from .toy import SMALL_SETTINGS, load_toy
 
 
 def load_known(**home):

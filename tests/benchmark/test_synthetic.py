@@ -12,14 +12,8 @@ from sklearn_pulse.benchmark._synthetic import NOISE_LEVELS, SYNTHETIC, SYSTEMS
 from sklearn_pulse.benchmark._tables import EVERYTHING, tables
 from sklearn_pulse.windows import sliding_windows
 
-SMALL = {
-    "embedding_dim": 8,
-    "encoder_hidden_dim": 8,
-    "encoder_depth": 3,
-    "init_hidden_dim": 8,
-    "gru_hidden_dim": 8,
-    "min_crop_length": 10,
-}
+from .toy import SMALL_SETTINGS
+
 DATASETS = [
     f"{system}-{noise}" for system in ("lorenz", "thomas", "hindmarsh-rose") for noise in (0, 3)
 ]
@@ -53,7 +47,7 @@ def toy(monkeypatch):
     _synthetic._loader.cache_clear()
     cut = presets.windows("pulse", "synthetic") | {"length": 20, "stride": 5, "stride_val": 10}
     labeled = presets.windows("pulseoracle", "synthetic") | {"length": 20}
-    monkeypatch.setattr(presets, "get", lambda *args, **kwargs: dict(SMALL))
+    monkeypatch.setattr(presets, "get", lambda *args, **kwargs: dict(SMALL_SETTINGS))
     monkeypatch.setattr(
         presets,
         "windows",

@@ -7,6 +7,14 @@ from sklearn_pulse.benchmark._tasks import Task, TaskSource
 N_RECORDINGS = 10
 LENGTH = 200
 WINDOW = 20
+SMALL_SETTINGS = {
+    "embedding_dim": 8,
+    "encoder_hidden_dim": 8,
+    "encoder_depth": 3,
+    "init_hidden_dim": 8,
+    "gru_hidden_dim": 8,
+    "min_crop_length": 10,
+}
 
 
 def load_toy(data_home=None, download_if_missing=False):

@@ -108,7 +108,7 @@ def test_segment_split_keeps_segments_whole(folder):
     np.testing.assert_array_equal(data.recording, np.repeat(np.arange(500), 23))
 
 
-def test_groups(folder):
+def test_groups_are_segments_or_pools_of_subjects(folder):
     home, _, data = folder
     np.testing.assert_array_equal(data.groups, data.recording)
     pools = fetch_epilepsy(home, group="subject")

@@ -191,7 +191,7 @@ def test_global_generators_are_left_alone():
     assert torch.equal(torch.get_rng_state(), before[1])
 
 
-def test_standardize():
+def test_standardized_trials_have_the_mean_and_deviation_of_the_rule():
     X, raw = (make_lorenz(**SHORT, noise=1.0, standardize=flag) for flag in (True, False))
     values = raw.astype(float).ravel().tolist()
     mean = sum(values) / len(values)
@@ -208,7 +208,7 @@ def test_standardize():
     n_trials=st.integers(1, 25), n_timesteps=st.integers(1, 40), noise=st.sampled_from([0.0, 0.5])
 )
 @settings(deadline=None, max_examples=15)
-def test_any_size(n_trials, n_timesteps, noise):
+def test_trials_of_any_size_are_finite(n_trials, n_timesteps, noise):
     X = make_lorenz(
         noise=noise, n_trials=n_trials, n_timesteps=n_timesteps, random_state=1, standardize=True
     )

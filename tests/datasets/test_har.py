@@ -211,7 +211,7 @@ def test_missing_data_set_says_what_to_do(tmp_path):
     assert not home.exists()
 
 
-def test_groups(folder):
+def test_groups_are_subjects_or_recordings(folder):
     home, _, _, data = folder
     by_recording = fetch_har(home, group="recording")
     np.testing.assert_array_equal(by_recording.groups, data.recording)

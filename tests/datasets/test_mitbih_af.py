@@ -16,6 +16,7 @@ from scipy.signal import butter
 from sklearn_pulse.datasets import _mitbih_af as reader
 from sklearn_pulse.datasets import fetch_mitbih_af
 from sklearn_pulse.windows import RecordingWindows, segment_windows
+from tests.datasets.wfdb_records import write_signals
 
 wfdb = pytest.importorskip("wfdb")
 
@@ -42,18 +43,7 @@ def write_record(folder, name, n_samples, marks, rate=250, seed=None, missing=()
     signals += rng.normal(scale=0.3, size=signals.shape)
     signals = np.clip(np.round(signals * 200), -2000, 2000) / 200
     signals[list(missing)] = np.nan
-    folder.mkdir(parents=True, exist_ok=True)
-    wfdb.wrsamp(
-        name,
-        fs=rate,
-        units=["mV"] * 2,
-        sig_name=["ECG1", "ECG2"],
-        p_signal=signals,
-        fmt=["212"] * 2,
-        adc_gain=[200] * 2,
-        baseline=[0] * 2,
-        write_dir=str(folder),
-    )
+    write_signals(folder, name, signals, rate)
     if marks is not None:
         notes = {sample: (f"({rhythm}", "+") for sample, rhythm in marks}
         for sample in range(5, n_samples, 900):
@@ -291,7 +281,7 @@ def test_records_at_500_hz_follow_the_same_rules(tmp_path):
     assert data.sampling_rate == 250.0
 
 
-def test_record_order(folder):
+def test_another_order_of_records_is_another_shuffle(folder):
     home, _, data = folder
     names = sorted(RECORDS, reverse=True)
     other = fetch_mitbih_af(home, record_order=names)
@@ -328,7 +318,7 @@ def test_bunch_is_complete(folder):
         assert word in data.DESCR
 
 
-def test_groups(folder):
+def test_groups_may_be_recordings(folder):
     data = fetch_mitbih_af(folder[0], group="recording")
     np.testing.assert_array_equal(data.groups, data.recording)
 

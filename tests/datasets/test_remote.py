@@ -140,7 +140,7 @@ def assert_complete(folder, home):
     assert [path.name for path in home.iterdir()] == ["toy"]
 
 
-def test_table():
+def test_every_source_has_its_entry_and_its_members():
     assert set(_remote.REMOTES) == {
         "har",
         "wesad",
@@ -169,7 +169,7 @@ def test_table():
 # Downloading
 
 
-def test_download(remote, server, tmp_path):
+def test_what_is_there_is_not_downloaded_again(remote, server, tmp_path):
     home = tmp_path / "not" / "there"
     assert_complete(_remote.ensure("toy", home), home)
     assert server.log == [("/toy.zip", None)]
@@ -460,7 +460,7 @@ def publish_files(server, monkeypatch, **changes):
     return files
 
 
-def test_article(server, monkeypatch, tmp_path):
+def test_the_files_of_an_article_land_in_one_folder(server, monkeypatch, tmp_path):
     files = publish_files(server, monkeypatch)
     folder = _remote.ensure("toy", tmp_path)
     assert {path.name: path.read_bytes() for path in folder.iterdir()} == files

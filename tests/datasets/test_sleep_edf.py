@@ -293,7 +293,7 @@ def test_bunch_is_complete(folder):
         assert word in data.DESCR
 
 
-def test_groups(folder):
+def test_groups_are_subjects_or_recordings(folder):
     home, _, data = folder
     assert data.groups.tolist() == data.recording_subject[data.recording].tolist()
     other = fetch_sleep_edf(home, group="recording")

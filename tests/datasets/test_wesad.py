@@ -71,7 +71,7 @@ def test_peaks_in_detail():
     assert _ppg.peaks_above_mean(x).tolist() == [0, 3, 8]  # the last run does not end
 
 
-def test_heart_rates():
+def test_heart_rates_follow_the_literal_rule():
     intervals = np.array([300.0, 1000, 500, 2000, 1500, 1600, 400, 399, 500])
     expected = [60.0, 60, 120]
     expected.append(np.mean(expected))  # 2000 ms
@@ -118,7 +118,7 @@ def test_cutoffs_of_a_sine():
 
 
 @pytest.mark.parametrize("x", [np.zeros(5000), np.ones(5000), np.zeros(1), np.arange(9.0)])
-def test_no_pulse(x):
+def test_a_signal_without_a_pulse_is_refused(x):
     with pytest.raises(ValueError, match="no pulse"):
         _ppg.cutoffs(x)
 
@@ -244,7 +244,7 @@ def test_published_minutes_follow_the_literal_rule(seed):
         assert got == literal_minutes(labels, n_timesteps)
 
 
-def test_stretches():
+def test_runs_of_labels_lie_where_the_labels_change():
     labels = np.repeat([0, 1, 5, 4, 4, 2, 0, 3], 1000)
     bounds = [(run.label, run.start, run.end) for run in _wesad.label_runs(labels)]
     assert bounds == [(0, 1000, 2000), (3, 3000, 5000), (1, 5000, 6000), (2, 7000, 7999)]

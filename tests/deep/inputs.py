@@ -13,7 +13,7 @@ from sklearn_pulse.features import (
     RandomConvolutionTransformer,
     StatisticsTransformer,
 )
-from tests.helpers import SMALL
+from tests.helpers import accepted, small
 
 CLASSES = (
     PulseTransformer,
@@ -98,14 +98,12 @@ def windows(draw):
 def estimators(draw):
     """An estimator of small sizes, with up to three parameters in or just outside their range."""
     cls = draw(st.sampled_from(CLASSES))
-    known = cls._get_param_names()
-    params = {name: value for name, value in SMALL.items() if name in known}
-    params |= {"max_epochs": 1} if "max_epochs" in known else {}
-    for name in draw(st.lists(st.sampled_from(sorted(set(VALUES) & set(known))), max_size=3)):
+    params = {"max_epochs": 1}
+    for name in draw(st.lists(st.sampled_from(sorted(accepted(cls, VALUES))), max_size=3)):
         params[name] = draw(st.sampled_from(VALUES[name]))
     if draw(st.integers(0, 4)) == 0:
         params["input_layout"] = "nct"
-    return cls(**params)
+    return small(cls, **params)
 
 
 def check(estimator, X):

@@ -2,6 +2,7 @@
 
 import multiprocessing
 import time
+from functools import partial
 
 import numpy as np
 import torch
@@ -15,12 +16,12 @@ from skorch.callbacks import Callback
 from sklearn_pulse import FineTuneClassifier, PulseTransformer, RandomEncoderTransformer
 from sklearn_pulse._training._checkpoint import Checkpoint
 from sklearn_pulse.baselines import REBARTransformer, TS2VecTransformer
-from tests.helpers import SMALL, SMALL_ENCODER, make_windows
+from tests.helpers import SMALL_ENCODER, callbacks_of, make_windows, small
 
 X, Y = make_windows(16)
 GROUPS = np.arange(16) // 4
 # Draws in validation, and several batches per epoch.
-TRAINING = {"max_epochs": 8, "batch_size": 4, "deterministic_validation": False}
+long = partial(small, max_epochs=8, batch_size=4, deterministic_validation=False)
 
 
 class Losses(Callback):
@@ -33,23 +34,18 @@ class Losses(Callback):
         self.losses.append((training, loss.item()))
 
 
-def small(cls, **params):
-    known = cls._get_param_names()
-    return cls(**{k: v for k, v in (SMALL | TRAINING | params).items() if k in known})
-
-
 def pulse(folder):
-    return small(PulseTransformer, checkpoint_dir=folder, callbacks=[Losses()]).fit(X)
+    return long(PulseTransformer, checkpoint_dir=folder, callbacks=[Losses()]).fit(X)
 
 
 def rebar(folder):
     params = {"attention_epochs": 25, "attention_batch_size": 4, "callbacks": [Losses()]}
-    return small(REBARTransformer, checkpoint_dir=folder, **params).fit(X, groups=GROUPS)
+    return long(REBARTransformer, checkpoint_dir=folder, **params).fit(X, groups=GROUPS)
 
 
 def ts2vec(folder):
     params = {"max_updates": 30, "drop_last": True, "select": "average", "callbacks": [Losses()]}
-    return small(TS2VecTransformer, checkpoint_dir=folder, **params).fit(X)
+    return long(TS2VecTransformer, checkpoint_dir=folder, **params).fit(X)
 
 
 def fine_tune(folder):
@@ -62,7 +58,7 @@ def fine_tune(folder):
 
 def search(folder):
     model = make_pipeline(
-        small(PulseTransformer, checkpoint_dir=folder, max_epochs=3, callbacks=[Losses()]),
+        long(PulseTransformer, checkpoint_dir=folder, max_epochs=3, callbacks=[Losses()]),
         LogisticRegression(max_iter=1000),
     )
     grid = {"pulsetransformer__n_crops": [1, 2], "logisticregression__C": [0.1, 1.0]}
@@ -84,7 +80,7 @@ def outcome(fitted):
             continue
         timeless = [{k: v for k, v in epoch.items() if k != "dur"} for epoch in net.history]
         weights = {name: value.tolist() for name, value in net.module_.state_dict().items()}
-        losses = [cb.losses for _, cb in net.callbacks_ if isinstance(cb, Losses)]
+        losses = [callback.losses for callback in callbacks_of(net, Losses)]
         found += [timeless, weights, losses]
     return found
 

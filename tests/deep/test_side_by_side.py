@@ -10,20 +10,15 @@ import pytest
 
 from sklearn_pulse import CrossPredictionTransformer, PulseTransformer
 from sklearn_pulse.baselines import TS2VecTransformer
-from tests.helpers import SMALL, make_windows
+from tests.helpers import make_windows, small
 
 pytestmark = pytest.mark.slow
 X = make_windows()[0]
 
 
-def small(cls, seed):
-    known = {name: value for name, value in SMALL.items() if name in cls._get_param_names()}
-    return cls(**known | {"random_state": seed})
-
-
 def jobs():
     classes = (PulseTransformer, TS2VecTransformer, CrossPredictionTransformer)
-    return [small(cls, seed) for seed in range(8) for cls in classes]
+    return [small(cls, random_state=seed) for seed in range(8) for cls in classes]
 
 
 @pytest.mark.parametrize(("backend", "n_jobs"), [("threading", 8), ("loky", 4)])
@@ -46,7 +41,7 @@ def held():
 def test_five_hundred_fits_leave_nothing_behind():
     seen = []
     for number in range(500):
-        small(PulseTransformer, number).fit(X).transform(X)
+        small(PulseTransformer, random_state=number).fit(X).transform(X)
         if number % 50 == 49:
             seen.append(held())
     memory, files, n_threads = np.array(seen).T

@@ -90,7 +90,7 @@ def test_embeddings_are_not_scaled(blobs):
     )
 
 
-def test_without_labels(blobs):
+def test_without_labels_the_internal_scores_remain(blobs):
     scores = clustering_scores(make_cluster_probe(3), blobs[0])
     assert sorted(scores) == ["davies_bouldin", "silhouette"]
 

@@ -11,7 +11,6 @@ from sklearn.pipeline import make_pipeline
 
 from sklearn_pulse import CrossPredictionTransformer, PulseTransformer
 from sklearn_pulse.evaluation import drift_scores, embedding_drift, score_drift
-from sklearn_pulse.evaluation._drift import _drawn
 from sklearn_pulse.preprocessing import WindowScaler
 from tests.helpers import SMALL_PULSE, make_windows
 
@@ -89,10 +88,29 @@ def test_recordings_that_differ_are_drift_only_without_groups():
 
 
 def test_windows_are_drawn_from_all_groups_alike():
-    codes = np.repeat([0, 1, 2], [100, 3, 10])
-    drawn = _drawn(codes, 12, np.random.RandomState(0))
-    assert np.bincount(codes[drawn]).tolist() in ([5, 3, 4], [4, 3, 5])
-    assert len(_drawn(codes, 2, np.random.RandomState(0))) == 2
+    """Windows of a recording are alike, so a distance tells how many were drawn of each."""
+    points, group = RNG.normal(size=(3, 5)), np.arange(3)
+
+    def distance(counts, **params):
+        return embedding_drift(
+            np.repeat(points, counts, axis=0),
+            FAR[:2],
+            groups_reference=np.repeat(group, counts),
+            groups_new=[3, 4],
+            n_permutations=1,
+            random_state=0,
+            **params,
+        ).distance
+
+    few_of_many = distance([100, 3, 10], max_windows=12)
+    assert few_of_many in [pytest.approx(distance(n)) for n in ([5, 3, 4], [4, 3, 5])]
+    fewer_than_groups = distance([100, 3, 10], max_windows=2)
+    assert fewer_than_groups in [
+        pytest.approx(distance(n)) for n in ([1, 1, 0], [1, 0, 1], [0, 1, 1])
+    ]
+
+
+def test_few_windows_are_drawn_by_the_seed():
     few = embedding_drift(NEAR, FAR, max_windows=10, n_permutations=19, random_state=0)
     assert few.p_value == 0.05
     again = embedding_drift(NEAR, FAR, max_windows=10, n_permutations=19, random_state=0)

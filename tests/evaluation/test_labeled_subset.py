@@ -142,7 +142,7 @@ def test_marker_is_a_class_when_there_is_none(few_labels):
     assert probe.score(X, y) == expected.score(X, y)
 
 
-def test_text_labels(few_labels):
+def test_labels_may_be_text(few_labels):
     X, y, truth = few_labels
     text = np.array(["a", "b", "c"])[truth]
     assert LabeledSubsetClassifier().fit(X, text).classes_.tolist() == ["a", "b", "c"]
@@ -195,7 +195,7 @@ def test_data_frame_with_another_index(few_labels):
     assert not hasattr(probe, "feature_names_in_")
 
 
-def test_sparse_matrix(few_labels):
+def test_sparse_rows_give_the_same_predictions(few_labels):
     X, y, _ = few_labels
     expected = LabeledSubsetClassifier().fit(X, y).predict(X)
     for convert in (sp.csr_array, sp.coo_array):
@@ -279,7 +279,7 @@ def test_tags_are_those_of_the_estimator():
 
 
 @pytest.mark.parametrize("method", ["predict", "predict_proba", "decision_function", "score"])
-def test_unfitted(method, few_labels):
+def test_every_method_needs_a_fit(method, few_labels):
     X, y, _ = few_labels
     arguments = (X, y) if method == "score" else (X,)
     with pytest.raises(NotFittedError):
@@ -292,7 +292,7 @@ def test_estimator_of_another_kind(estimator, few_labels):
         LabeledSubsetClassifier(estimator).fit(*few_labels[:2])
 
 
-def test_bad_y(few_labels):
+def test_labels_of_another_shape_are_refused(few_labels):
     X, y, _ = few_labels
     with pytest.raises(ValueError, match="requires y"):
         LabeledSubsetClassifier().fit(X, None)
@@ -339,7 +339,7 @@ def test_other_parameters_of_fit_pass_as_they_are():
         LabeledSubsetClassifier(MeanClassifier()).fit(windows, y, nonsense=1)
 
 
-def test_metadata_routing(few_labels):
+def test_sample_weights_are_routed_under_their_alias(few_labels):
     X, y, _ = few_labels
     weight = np.random.default_rng(0).random(90)
     expected = LabeledSubsetClassifier().fit(X, y, sample_weight=weight).predict_proba(X)

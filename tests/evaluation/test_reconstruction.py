@@ -13,15 +13,14 @@ from sklearn.preprocessing import FunctionTransformer
 from sklearn_pulse import PulseTransformer
 from sklearn_pulse.baselines import RandomEncoderTransformer
 from sklearn_pulse.evaluation import RECONSTRUCTION_SCORERS, reconstruction_scores
-from tests.helpers import SMALL_PULSE as SMALL
-from tests.helpers import make_windows
+from tests.helpers import SMALL_PULSE, make_windows
 
 X, y = make_windows(24)
 
 
 @pytest.fixture(scope="module")
 def fitted():
-    return PulseTransformer(**SMALL).fit(X)
+    return PulseTransformer(**SMALL_PULSE).fit(X)
 
 
 def literal_scores(windows, predictions):
@@ -59,10 +58,10 @@ def test_missing_values_do_not_count(fitted):
 
 
 def test_layout_and_table():
-    first = PulseTransformer(**SMALL, input_layout="nct").fit(X.swapaxes(1, 2))
-    last = PulseTransformer(**SMALL).fit(X)
+    first = PulseTransformer(**SMALL_PULSE, input_layout="nct").fit(X.swapaxes(1, 2))
+    last = PulseTransformer(**SMALL_PULSE).fit(X)
     assert reconstruction_scores(first, X.swapaxes(1, 2)) == reconstruction_scores(last, X)
-    table = PulseTransformer(**SMALL).fit(X[..., 0])
+    table = PulseTransformer(**SMALL_PULSE).fit(X[..., 0])
     expected = literal_scores(X[..., 0], table.reconstruct(X[..., 0]))
     assert reconstruction_scores(table, X[..., 0]) == pytest.approx(expected)
 
@@ -78,13 +77,13 @@ def test_steps_before_the_transformer_are_the_units_of_the_scores(fitted):
 
 def test_cross_validation_scores_the_test_part():
     cv = KFold(3, shuffle=True, random_state=0)
-    pulse = PulseTransformer(**SMALL)
+    pulse = PulseTransformer(**SMALL_PULSE)
     result = cross_validate(
         pulse, X, cv=cv, scoring=RECONSTRUCTION_SCORERS, return_train_score=True
     )
     together = cross_validate(pulse, X, cv=cv, scoring=reconstruction_scores)
     for k, (train, test) in enumerate(cv.split(X)):
-        fold = PulseTransformer(**SMALL).fit(X[train])
+        fold = PulseTransformer(**SMALL_PULSE).fit(X[train])
         expected = literal_scores(X[test], fold.reconstruct(X[test]))
         on_train = literal_scores(X[train], fold.reconstruct(X[train]))
         assert result["test_neg_mean_squared_error"][k] == pytest.approx(-expected["mse"])

@@ -112,7 +112,7 @@ def test_padding_with_missing_steps_changes_nothing():
     )
 
 
-def test_other_lengths():
+def test_windows_shorter_than_the_lags_are_refused():
     X, _ = make_windows(6, 40, 2)
     autocorrelation = AutocorrelationTransformer().fit(X)
     assert autocorrelation.transform(X[:, :27]).shape == autocorrelation.transform(X).shape

@@ -106,7 +106,7 @@ def test_a_constant_stretch_is_decided_by_no_rounding():
     assert np.square(step[: hydra.groups_[0].kernels[..., 0].size * 2]).max() <= 2 * widest / 100
 
 
-def test_other_lengths():
+def test_windows_shorter_than_the_kernels_are_refused():
     X, _ = make_windows(6, 40, 2)
     hydra = HydraTransformer(8, random_state=0).fit(X)
     np.testing.assert_array_equal(hydra.groups_[0].dilations, [1, 2, 4])
@@ -116,7 +116,7 @@ def test_other_lengths():
         hydra.transform(X[:, :33])
 
 
-def test_kernels():
+def test_kernels_are_of_mean_zero_and_read_eight_channels():
     X, _ = make_windows(4, 40, 30)
     groups = HydraTransformer(9, random_state=0).fit(X).groups_
     assert [part.kernels.shape for part in groups] == [(3, 5, 8, 9), (3, 4, 8, 9)]

@@ -58,7 +58,7 @@ def test_padding_and_gaps():
 
 
 @pytest.mark.parametrize("length", [1, 2, 3, 5])
-def test_short_windows(length):
+def test_features_of_a_few_steps_are_finite(length):
     short = IntervalQuantileTransformer().fit_transform(X[:, :length, :1])
     assert np.isfinite(short).all()
     assert np.isfinite(IntervalQuantileTransformer().fit(X).transform(X[:, :length])).all()

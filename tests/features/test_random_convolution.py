@@ -145,7 +145,7 @@ def test_biases_are_quantiles_of_outputs():
     np.testing.assert_allclose(shares[padded], 1 - quantiles[padded], atol=2e-3)
 
 
-def test_other_lengths():
+def test_windows_shorter_than_the_kernels_are_refused():
     X, _ = make_windows(6, 40, 2)
     rocket = RandomConvolutionTransformer(840, random_state=0).fit(X)
     assert rocket.banks_[0].dilations[-1] == 4
@@ -154,7 +154,7 @@ def test_other_lengths():
         rocket.transform(X[:, :32])
 
 
-def test_names():
+def test_features_are_named_by_class_and_number():
     X, _ = make_windows(6, 20, 2)
     first = RandomConvolutionTransformer(84, random_state=0).fit(X)
     assert first.get_feature_names_out()[-1] == "randomconvolutiontransformer83"

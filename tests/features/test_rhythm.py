@@ -140,7 +140,7 @@ def test_without_a_rhythm_the_features_are_those_of_an_unknown_one(window):
 
 @pytest.mark.filterwarnings("ignore:X has more channels")
 @pytest.mark.parametrize("length", [1, 2, 3, 5])
-def test_short_windows(length):
+def test_features_of_a_few_steps_are_finite(length):
     assert np.isfinite(RhythmTransformer().fit_transform(X[:, :length])).all()
     assert np.isfinite(RhythmTransformer().fit(X).transform(X[:, :length])).all()
 

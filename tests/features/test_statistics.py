@@ -131,7 +131,7 @@ def test_padding_with_missing_steps_changes_nothing():
 
 @given(arrays(np.float32, (3, 9, 2), elements=st.floats(-1e6, 1e6, width=32) | st.just(np.nan)))
 @settings(max_examples=50, deadline=None)
-def test_always_finite(X):
+def test_features_are_finite_whatever_is_missing(X):
     X[:, 0] = np.nan_to_num(X[:, 0])  # one observed step at least
     features = StatisticsTransformer().fit(X).transform(X)
     assert np.isfinite(features).all()
@@ -152,7 +152,7 @@ def test_rows_do_not_depend_on_one_another():
         np.testing.assert_array_equal(statistics.transform(X[rows]), whole[rows])
 
 
-def test_other_lengths():
+def test_windows_shorter_than_the_octaves_are_refused():
     X, _ = make_windows(6, 40, 2)
     statistics = StatisticsTransformer().fit(X)
     assert statistics.transform(X[:, :32]).shape == statistics.transform(X).shape

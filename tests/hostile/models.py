@@ -22,7 +22,7 @@ from sklearn_pulse.baselines import (
     TS2VecTransformer,
 )
 from sklearn_pulse.features import HydraTransformer, RandomConvolutionTransformer
-from tests.helpers import SMALL, make_windows
+from tests.helpers import accepted, make_windows, small
 from tests.hostile.records import Bomb
 from tests.hostile.registry import attack, loader
 from tests.persistence.helpers import read_config, write_config, write_weights
@@ -48,17 +48,11 @@ def prepare(kinds=tuple(CLASSES)):
     home = Path(tempfile.mkdtemp(prefix="models-"))
     for name in kinds:
         cls = CLASSES[name]
-        known = cls._get_param_names()
-        params = {key: value for key, value in SMALL.items() if key in known}
-        if "max_epochs" in known:
-            params["max_epochs"] = 1
-        params |= {"embedding_dim": 8} if "embedding_dim" in known else {}
-        if "pretrained" in known:
-            small = {key: SMALL[key] for key in SMALL if key in PulseTransformer._get_param_names()}
-            pretrained = PulseTransformer(**small | {"max_epochs": 1}).fit(X)
-            params["pretrained"] = FrozenEstimator(pretrained)
-        labels = [Y] if "pretrained" in known else []
-        cls(**params).fit(X, *labels).save_pretrained(home / name)
+        params, labels = {}, []
+        if accepted(cls, {"pretrained": None}):
+            pretrained = small(PulseTransformer, max_epochs=1).fit(X)
+            params, labels = {"pretrained": FrozenEstimator(pretrained)}, [Y]
+        small(cls, max_epochs=1, **params).fit(X, *labels).save_pretrained(home / name)
         _SAVED[name] = home / name
 
 

@@ -5,6 +5,7 @@ import importlib.util
 import numpy as np
 
 from sklearn_pulse.datasets import _mitbih_af as reader
+from tests.datasets.wfdb_records import write_signals
 from tests.hostile.registry import attack, loader
 
 N = 3000
@@ -23,17 +24,7 @@ def write(folder, name):
     import wfdb
 
     signals = np.round(100 * np.sin(np.arange(2 * N).reshape(N, 2) / 9)) / 200
-    wfdb.wrsamp(
-        "04015",
-        fs=250,
-        units=["mV"] * 2,
-        sig_name=["ECG1", "ECG2"],
-        p_signal=signals,
-        fmt=["212"] * 2,
-        adc_gain=[200] * 2,
-        baseline=[0] * 2,
-        write_dir=str(folder),
-    )
+    write_signals(folder, "04015", signals)
     wfdb.wrann(
         "04015",
         "atr",

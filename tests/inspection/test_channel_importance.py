@@ -14,7 +14,6 @@ from sklearn_pulse import FineTuneClassifier, PulseTransformer, RandomEncoderTra
 from sklearn_pulse.evaluation import RECONSTRUCTION_SCORERS, probe_scores
 from sklearn_pulse.features import StatisticsTransformer
 from sklearn_pulse.inspection import channel_importance
-from sklearn_pulse.inspection._channel_importance import _donors
 from sklearn_pulse.preprocessing import WindowScaler
 from sklearn_pulse.windows import RecordingWindows, SlidingWindows
 from tests.helpers import SMALL_ENCODER, SMALL_PULSE, make_windows
@@ -44,10 +43,40 @@ def test_the_channel_that_matters(fitted):
     assert got.importances_mean[1] > 0.3 > 0.1 > abs(got.importances_mean[[0, 2]]).max()
 
 
+def numbered(n):
+    """Windows of three channels that hold nothing but their own number."""
+    return np.broadcast_to(np.arange(n, dtype=np.float32)[:, None, None], (n, 4, 3)).copy()
+
+
+def lenders(windows, **params):
+    """Return, for each channel, the number of the window that each window got it from."""
+    seen = []
+
+    def keep(estimator, X, y):
+        seen.append(np.array(X))
+        return 0.0
+
+    encoder = StatisticsTransformer().fit(windows)
+    channel_importance(encoder, windows, None, scoring=keep, n_repeats=1, random_state=0, **params)
+    own = np.arange(len(windows))
+    np.testing.assert_array_equal(seen[0], windows)
+    for channel, exchanged in enumerate(seen[1:]):
+        others = np.delete(exchanged, channel, axis=2)
+        np.testing.assert_array_equal(others, np.delete(windows, channel, axis=2))
+    lent = np.array([exchanged[:, 0, channel] for channel, exchanged in enumerate(seen[1:])], int)
+    assert lent.shape == (3, len(windows)) and (lent != own).all()
+    return lent
+
+
+def test_every_window_lends_its_channel_to_one_other():
+    lent = lenders(numbered(60))
+    assert (np.sort(lent) == np.arange(60)).all()
+    assert (lent == lent[0]).all()  # all channels are exchanged alike
+
+
 def test_literally(fitted):
     got = channel_importance(fitted, X, y, n_repeats=1, random_state=0)
-    donors = _donors(np.arange(60), np.random.RandomState(0))
-    assert (donors != np.arange(60)).all() and sorted(donors) == list(range(60))
+    donors = lenders(numbered(60))[0]
     for channel in range(3):
         exchanged = X.copy()
         exchanged[:, :, channel] = X[donors, :, channel]
@@ -92,7 +121,13 @@ def test_layouts_of_frozen_and_fine_tuned_models(tmp_path):
     tuned = FineTuneClassifier(str(tmp_path / "encoder"), max_epochs=1, random_state=0)
     for fitted in (probe, tuned.fit(windows, labels)):
         got = channel_importance(fitted, windows, labels, n_repeats=1, random_state=0)
-        assert got.importances.shape == (3, 1)
+        exchanged = windows.copy()
+        donors = lenders(numbered(12))[0]
+        for channel, importance in enumerate(got.importances[:, 0]):
+            exchanged[:] = windows
+            exchanged[:, channel] = windows[donors, channel]
+            fall = fitted.score(windows, labels) - fitted.score(exchanged, labels)
+            assert importance == pytest.approx(fall)
 
 
 class Counting(RecordingWindows):
@@ -119,7 +154,7 @@ def test_lazy_windows_are_never_read_whole():
 
 def test_recordings_exchange_channels_in_order_of_time():
     codes = np.array([0, 0, 0, 1, 1, 2, 2, 2, 2])
-    donors = _donors(codes, np.random.RandomState(0))
+    donors = lenders(numbered(9), groups=codes)[0]
     for own in range(3):
         lent = donors[codes == own]
         (other,) = set(codes[lent])
@@ -168,11 +203,17 @@ def test_bags_tables_and_other_models():
     assert channel_importance(means.fit(X, y), X, y, random_state=0).importances_mean.argmax() == 1
 
 
-def test_without_labels():
+def test_a_scorer_without_labels_is_literal_too():
     windows = make_windows(24)[0]
     pulse = PulseTransformer(**SMALL_PULSE).fit(windows)
-    got = channel_importance(pulse, windows, None, scoring=RECONSTRUCTION_SCORERS["r2"])
-    assert np.isfinite(got.importances).all()
+    r2 = RECONSTRUCTION_SCORERS["r2"]
+    got = channel_importance(pulse, windows, None, scoring=r2, n_repeats=1, random_state=0)
+    donors = lenders(numbered(24))[0]
+    for channel in range(2):
+        exchanged = windows.copy()
+        exchanged[:, :, channel] = windows[donors, :, channel]
+        fall = r2(pulse, windows) - r2(pulse, exchanged)
+        assert got.importances[channel, 0] == pytest.approx(fall)
 
 
 def test_repeats_by_seed(fitted):

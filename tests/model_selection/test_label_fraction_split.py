@@ -29,8 +29,7 @@ from sklearn_pulse.model_selection import (
     LabelFractionSplit,
     mask_labels,
 )
-from tests.helpers import SMALL_PULSE as SMALL
-from tests.helpers import make_windows
+from tests.helpers import SMALL_PULSE, make_windows
 
 partly_labelled = hnp.arrays(np.int64, st.integers(1, 60), elements=st.integers(-1, 4)).filter(
     lambda y: (y != -1).any()
@@ -227,7 +226,7 @@ def test_bad_parameters(params, error, message):
         trains(np.arange(40) % 2, **params)
 
 
-def test_bad_y():
+def test_labels_of_another_shape_or_none_at_all_are_refused():
     with pytest.raises(ValueError, match="LabelFractionSplit requires y"):
         next(LabelFractionSplit().split(np.zeros(4)))
     with pytest.raises(ValueError, match="one label per row"):
@@ -245,7 +244,7 @@ def test_bad_y():
 def test_probe_on_a_frozen_encoder():
     """One call gives what a loop over fitted probes gives, and the encoder is not trained."""
     X, y = make_windows(80)
-    pulse = PulseTransformer(**SMALL).fit(X[:50])
+    pulse = PulseTransformer(**SMALL_PULSE).fit(X[:50])
     pipeline = Pipeline([("pulse", FrozenEstimator(pulse)), ("probe", make_linear_probe())])
     cv = LabelFractionSplit(0.2, n_draws=3, cv=[(np.arange(50), np.arange(50, 80))])
     scores = cross_validate(pipeline, X, y, cv=cv, scoring=PROBE_SCORERS, return_estimator=True)

@@ -78,12 +78,15 @@ def test_missing_steps_at_the_end_are_no_steps(n_timesteps, pooling):
         torch.testing.assert_close(copy.deepcopy(encoder)(x, observed), short, atol=1e-6, rtol=0)
 
 
-def test_a_single_observed_step_is_enough():
-    encoder = ConvEncoder(2, 4, 6).eval()
+def test_of_a_single_observed_step_nothing_else_is_read():
+    encoder, x = ConvEncoder(2, 4, 6).eval(), torch.randn(1, 16, 2)
     for step in range(16):
         observed = torch.zeros(1, 16, dtype=torch.bool)
         observed[:, step] = True
-        assert encoder(torch.randn(1, 16, 2), observed).isfinite().all()
+        embedding = encoder(x, observed)
+        other = torch.where(observed.unsqueeze(-1), x, 7.0)
+        assert torch.equal(encoder(other, observed), embedding)
+        assert not torch.equal(encoder(x + 1.0, observed), embedding)
 
 
 def test_lengths_that_wake_untrained_taps():

@@ -2,20 +2,17 @@
 
 import hashlib
 import json
+from functools import partial
 
 import torch
 from safetensors.torch import load_file, save
 
 from sklearn_pulse import PulseTransformer
-from tests.helpers import SMALL_PULSE as SMALL
-from tests.helpers import make_windows
+from tests.helpers import make_windows, small
 
 X = make_windows()[0]
 FILES = ("config.json", "model.safetensors", "README.md")
-
-
-def pulse(**params):
-    return PulseTransformer(**(SMALL | params))
+pulse = partial(small, PulseTransformer)
 
 
 def read_config(folder):

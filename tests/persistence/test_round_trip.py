@@ -41,7 +41,7 @@ def test_same_bits_parameters_and_weights(fitted, loaded):
     assert same_state(loaded, fitted)
 
 
-def test_fitted_attributes(fitted, loaded):
+def test_fitted_attributes_come_back(fitted, loaded):
     names = ("n_timesteps_in_", "n_channels_in_", "n_features_in_", "n_iter_")
     for name in names:
         assert getattr(loaded, name) == getattr(fitted, name)
@@ -56,7 +56,7 @@ def test_history_without_durations(fitted, loaded):
     assert {"epoch", "train_loss", "valid_loss"} <= set(without[-1])
 
 
-def test_selected_epoch(fitted, loaded):
+def test_the_selected_epoch_comes_back(fitted, loaded):
     epochs = [e.selected_epoch_ for e in (fitted, loaded)]
     assert epochs[0] == epochs[1] == 5  # from 1
 
@@ -126,7 +126,7 @@ def test_layout_bags_missing_steps_and_pooling(tmp_path):
     np.testing.assert_array_equal(through(fitted, tmp_path).transform(bags), fitted.transform(bags))
 
 
-def test_reconstruction_display(fitted, loaded):
+def test_a_loaded_model_draws_the_same_reconstruction(fitted, loaded):
     import matplotlib.pyplot as plt
 
     displays = [ReconstructionDisplay.from_estimator(e, X) for e in (fitted, loaded)]
@@ -135,7 +135,7 @@ def test_reconstruction_display(fitted, loaded):
         np.testing.assert_array_equal(*(display.predictions[start] for display in displays))
 
 
-def test_published_weights(fitted, tmp_path):
+def test_published_weights_come_back(fitted, tmp_path):
     published = from_reference_checkpoint(to_reference_state(fitted))
     restored = through(published, tmp_path)
     assert restored.n_timesteps_in_ is None

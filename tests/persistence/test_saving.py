@@ -21,13 +21,13 @@ def names(folder):
     return sorted(path.name for path in folder.iterdir())
 
 
-def test_three_files(fitted, tmp_path):
+def test_a_model_is_three_files(fitted, tmp_path):
     fitted.save_pretrained(tmp_path / "model")
     assert names(tmp_path) == ["model"]
     assert names(tmp_path / "model") == sorted(FILES)
 
 
-def test_before_fit(tmp_path):
+def test_nothing_is_saved_before_a_fit(tmp_path):
     with pytest.raises(NotFittedError):
         pulse().save_pretrained(tmp_path / "model")
     assert not names(tmp_path)
@@ -44,7 +44,7 @@ def test_others_may_read_it_as_the_umask_says(fitted, tmp_path):
         assert stat.S_IMODE((tmp_path / "model" / file).stat().st_mode) == 0o644
 
 
-def test_versions(fitted, tmp_path):
+def test_the_versions_are_stored(fitted, tmp_path):
     import sklearn
 
     import sklearn_pulse
@@ -57,7 +57,7 @@ def test_versions(fitted, tmp_path):
     }
 
 
-def test_model_card(tmp_path):
+def test_the_card_tells_how_to_load_and_how_it_was_trained(tmp_path):
     pulse(max_epochs=6, lr=0.0025).fit(X).save_pretrained(tmp_path / "pulse")
     card = (tmp_path / "pulse" / "README.md").read_text()
     history = PulseTransformer.from_pretrained(tmp_path / "pulse").history_
@@ -150,7 +150,7 @@ def test_a_parameter_that_was_changed_after_fit(tmp_path, name, value, message):
     assert not names(tmp_path)
 
 
-def test_nan_weights(tmp_path):
+def test_weights_that_are_nan_are_not_saved(tmp_path):
     diverged = pulse().fit(X)
     with torch.no_grad():
         diverged.encoder_.norm.weight[0] = torch.nan

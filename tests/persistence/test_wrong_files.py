@@ -55,7 +55,7 @@ def refuses(folder, message, error=ValueError):
 # --- files that are not there, or not files ---
 
 
-def test_missing(folder):
+def test_a_missing_folder_or_file_is_named(folder):
     refuses(folder / "nowhere", "there is no folder.*save_pretrained", FileNotFoundError)
     refuses(folder / "config.json", "there is no folder", FileNotFoundError)
     (folder / "model.safetensors").unlink()
@@ -110,7 +110,7 @@ def test_the_model_card_is_not_needed(folder, embedding):
         ),
     ],
 )
-def test_no_configuration(folder, content, message):
+def test_a_file_that_is_no_configuration_is_refused(folder, content, message):
     (folder / "config.json").write_bytes(content.encode("latin1"))
     refuses(folder, f"config.json.*{message}")
 
@@ -280,7 +280,7 @@ NORM = "encoder.norm.weight"
         (lambda state: state | {NORM: torch.full((8,), torch.nan)}, "NaN or infinite"),
     ],
 )
-def test_other_weights(folder, change, message):
+def test_weights_that_do_not_fit_the_model_are_refused(folder, change, message):
     change_weights(folder, change)
     refuses(folder, message)
 
@@ -292,7 +292,7 @@ def test_weights_of_another_model(folder, tmp_path):
     refuses(folder, "model.safetensors is damaged or of another model: it has another checksum")
 
 
-def test_truncated_weights(folder):
+def test_truncated_weights_are_damaged(folder):
     path = folder / "model.safetensors"
     path.write_bytes(path.read_bytes()[:-1])
     refuses(folder, "damaged .*bytes, not")

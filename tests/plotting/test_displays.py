@@ -5,7 +5,7 @@ from sklearn.base import clone
 
 from sklearn_pulse import PulseOracleTransformer, PulseTransformer
 from sklearn_pulse.plotting import EmbeddingDisplay, ReconstructionDisplay
-from tests.helpers import SMALL_PULSE, make_windows
+from tests.helpers import SMALL_PULSE, make_windows, small
 
 matplotlib.use("Agg")
 plt = pytest.importorskip("matplotlib.pyplot")
@@ -89,8 +89,7 @@ def test_reconstruction_ends_where_a_fixed_crop_does(lengths):
 
 @pytest.mark.parametrize("kind", ["positive", "negative"])
 def test_the_reconstruction_of_an_oracle_is_its_own(kind):
-    settings = {k: v for k, v in SMALL_PULSE.items() if k in PulseOracleTransformer().get_params()}
-    oracle = PulseOracleTransformer(**settings | {"kind": kind, "max_epochs": 1}).fit(X, y)
+    oracle = small(PulseOracleTransformer, kind=kind, max_epochs=1).fit(X, y)
     display = ReconstructionDisplay.from_estimator(oracle, X, sample=2, starts=(4,))
     for start, prediction in display.predictions.items():
         np.testing.assert_array_equal(prediction, oracle.reconstruct(X[2:3], start=start)[0])

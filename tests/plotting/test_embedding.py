@@ -49,7 +49,7 @@ def test_classes_can_be_told_apart(n_classes, headless, legend):
     assert (box.x0 >= axes.x1) == (n_classes > 10)
 
 
-def test_text_labels(legend):
+def test_text_labels_stand_sorted_in_the_legend(legend):
     names = ["rest", "walk", "run"] * 20
     assert legend(from_embedding(Z, names).ax_) == ["rest", "run", "walk"]
     assert legend(from_embedding(Z, np.array(names, dtype=object)).ax_) == ["rest", "run", "walk"]

@@ -34,7 +34,7 @@ def test_bars_below_zero_are_in_the_picture(headless):
     assert display.ax_.get_ylim()[0] <= -0.4
 
 
-def test_nothing_held_out():
+def test_where_nothing_is_held_out_directions_have_no_height():
     X, _ = make_windows(3, 16)
     cross = CrossPredictionTransformer(num_kernels=84, random_state=0).fit(X, groups=[0, 0, 1])
     display = PredictabilityDisplay.from_estimator(cross)

@@ -6,8 +6,7 @@ from sklearn.pipeline import make_pipeline
 
 from sklearn_pulse import PulseTransformer, RandomEncoderTransformer
 from sklearn_pulse.plotting import TrainingCurveDisplay
-from tests.helpers import SMALL_ENCODER, make_windows
-from tests.helpers import SMALL_PULSE as SMALL
+from tests.helpers import SMALL_ENCODER, SMALL_PULSE, make_windows
 
 X, y = make_windows()
 HISTORY = [
@@ -20,7 +19,12 @@ from_history = TrainingCurveDisplay.from_history
 
 @pytest.fixture(scope="module")
 def fitted():
-    settings = SMALL | {"max_epochs": 7, "lr": 0.02, "validation_every": 2, "select": "min_val"}
+    settings = SMALL_PULSE | {
+        "max_epochs": 7,
+        "lr": 0.02,
+        "validation_every": 2,
+        "select": "min_val",
+    }
     return PulseTransformer(**settings).fit(X)
 
 
@@ -46,7 +50,7 @@ def test_what_is_drawn_is_the_history(fitted, legend):
 
 
 def test_selection_by_the_trailing_mean():
-    pulse = PulseTransformer(**SMALL | {"max_epochs": 9}).fit(X)
+    pulse = PulseTransformer(**SMALL_PULSE | {"max_epochs": 9}).fit(X)
     assert pulse.selected_epoch_ is not None
     display = TrainingCurveDisplay.from_estimator(pulse)
     assert display.selected_epoch == pulse.selected_epoch_
@@ -54,14 +58,14 @@ def test_selection_by_the_trailing_mean():
 
 @pytest.mark.parametrize("settings", [{"select": "last"}, {"max_epochs": 2}])
 def test_the_last_epoch_is_not_marked(settings, legend):
-    display = TrainingCurveDisplay.from_estimator(PulseTransformer(**SMALL | settings).fit(X))
+    display = TrainingCurveDisplay.from_estimator(PulseTransformer(**SMALL_PULSE | settings).fit(X))
     assert display.selected_line_ is None
     assert display.selected_epoch is None
     assert len(legend(display.ax_)) == len(display.lines_) == 2
 
 
 def test_without_validation_there_is_one_line(legend):
-    pulse = PulseTransformer(**SMALL, validation_fraction=0).fit(X)
+    pulse = PulseTransformer(**SMALL_PULSE, validation_fraction=0).fit(X)
     display = TrainingCurveDisplay.from_estimator(pulse, name="PULSE")
     assert legend(display.ax_) == ["PULSE, training"]
     np.testing.assert_array_equal(
@@ -114,7 +118,7 @@ def test_a_history_as_skorch_keeps_it(fitted):
 
 
 def test_a_further_fit_is_marked(legend):
-    pulse = PulseTransformer(**SMALL | {"max_epochs": 3, "warm_start": True}).fit(X)
+    pulse = PulseTransformer(**SMALL_PULSE | {"max_epochs": 3, "warm_start": True}).fit(X)
     assert TrainingCurveDisplay.from_estimator(pulse).fit_lines_ == []
     display = TrainingCurveDisplay.from_estimator(pulse.set_params(max_epochs=2).fit(X))
     assert display.fit_starts == [4]

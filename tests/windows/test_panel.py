@@ -46,7 +46,7 @@ def test_panels_are_lists_of_arrays(cutter, kind, lazy):
 
 
 @pytest.mark.parametrize("cutter", CUTTERS)
-def test_channels_first(cutter):
+def test_channels_first_are_cut_without_a_copy(cutter):
     X = np.random.default_rng(0).normal(size=(3, 2, 12))
     expected = CUTTERS[cutter](X.swapaxes(1, 2))
     w = CUTTERS[cutter](X, input_layout="nct")
