@@ -29,6 +29,12 @@ HOLES[::2, 9:] = np.nan
 pulse = partial(small, PulseTransformer)
 
 
+@pytest.fixture(autouse=True)
+def whole_float32(monkeypatch):
+    """Convolutions of torch would round to TF32 on CUDA, and not on the CPU."""
+    monkeypatch.setattr(torch.backends.cudnn, "allow_tf32", False)
+
+
 def test_auto_is_cuda():
     assert torch.device(pulse().fit(X).net_.device).type == "cuda"
 
@@ -76,6 +82,23 @@ def test_loss_and_gradient_equal_those_of_the_cpu():
         results.append([loss.cpu(), *(p.grad.cpu() for p in objective.parameters())])
     for ours, theirs in zip(*results, strict=True):
         torch.testing.assert_close(ours, theirs, rtol=1e-3, atol=1e-5)
+
+
+def test_bfloat16_keeps_the_gradient_of_a_small_loss():
+    """float16, which autocast takes for a GRU on CUDA, would lose it."""
+    torch.manual_seed(0)
+    objective = CrossReconstruction(3, embedding_dim=8, encoder_hidden_dim=8).to("cuda")
+    x, starts = torch.randn(64, 32, 3, device="cuda"), torch.tensor([[3]]).expand(2, 64)
+    gradients = []
+    for enabled in (False, True):
+        objective.zero_grad()
+        torch.manual_seed(1)
+        with torch.autocast("cuda", torch.bfloat16, enabled=enabled):
+            loss = objective(x=x, starts=starts)
+        (1e-3 * loss).backward()
+        gradients.append(torch.cat([p.grad.flatten() for p in objective.encoder.parameters()]))
+    whole, half = gradients
+    assert (half - whole).norm() < 0.1 * whole.norm()
 
 
 def test_processes_of_a_search_change_no_score():

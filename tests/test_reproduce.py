@@ -49,8 +49,38 @@ def test_a_failed_stage_holds_nothing_up_and_none_is_repeated(gpu, tmp_path):
 def test_only_a_stage_that_resumes_is_tried_for_ever(gpu, tmp_path, monkeypatch):
     monkeypatch.setattr(gpu, "run", lambda stage, log, seconds: None)
     begins_anew, resumes = (write(gpu, tmp_path, name, name == "r") for name in "nr")
-    assert [gpu.run_all([begins_anew], tmp_path, 1) for _ in range(3)] == [False, False, True]
-    assert [gpu.run_all([resumes], tmp_path, 1) for _ in range(4)] == [False] * 4
+    assert [gpu.run_all([begins_anew], tmp_path, 120) for _ in range(3)] == [False, False, True]
+    assert [gpu.run_all([resumes], tmp_path, 120) for _ in range(4)] == [False] * 4
+
+
+def test_a_killed_stage_has_not_ended_and_holds_nothing_up(gpu, tmp_path):
+    killed = write(
+        gpu, tmp_path, "k", True, "import os, signal; os.kill(os.getpid(), signal.SIGKILL)"
+    )
+    todo = [killed, write(gpu, tmp_path, "a")]
+    assert [gpu.run_all(todo, tmp_path, 120) for _ in range(3)] == [False, False, True]
+    assert (tmp_path / "ran").read_text() == "kak"
+    known = json.loads((tmp_path / "stages.json").read_text())
+    assert known["k"] == {"status": None, "tries": 2, "kills": 2}
+
+
+def test_a_try_counts_though_the_call_is_cut_off(gpu, tmp_path, monkeypatch):
+    def cut_off(stage, log, seconds):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(gpu, "run", cut_off)
+    stage = write(gpu, tmp_path, "n")
+    for _ in range(2):
+        with pytest.raises(KeyboardInterrupt):
+            gpu.run_all([stage], tmp_path, 120)
+    assert gpu.run_all([stage], tmp_path, 120)
+
+
+def test_no_stage_begins_without_time(gpu, tmp_path):
+    stage = write(gpu, tmp_path, "n")
+    assert not gpu.run_all([stage], tmp_path, 30)
+    assert not (tmp_path / "ran").exists()
+    assert gpu.run_all([stage], tmp_path, 120)
 
 
 def test_a_stage_is_stopped_when_the_time_is_up(gpu, tmp_path):

@@ -195,6 +195,10 @@ def recording_as_table(tmp_path):
     quick(StatisticsTransformer).fit(RECORDING)
 
 
+def recording_as_table_of_bags(tmp_path):
+    SlidingWindows(4).fit(RECORDING)
+
+
 def recording_as_table_in_a_pipeline(tmp_path):
     make_pipeline(quick(StatisticsTransformer)).fit_transform(RECORDING)
 

@@ -14,15 +14,17 @@ This script runs, one after the other, on the first CUDA device:
 
 After `--minutes` it stops what runs and exits. Started again, it goes on: a stage that ended is not
 repeated, and the trainings of a table continue from their checkpoints. The other stages begin anew
-and are given up after the second try. Each stage writes its output to a log in the folder;
-`stages.json` says how each ended. A stage that fails does not hold up the next. Data sets are read
-from ``SKLEARN_PULSE_DATA``; missing ones are reported as such.
+and are given up after the second try, as is a stage that is killed twice. Each stage writes its
+output to a log in the folder; `stages.json` says how each ended. A stage that fails does not hold
+up the next; it is run again once its entry is deleted. Data sets are read from
+``SKLEARN_PULSE_DATA``; missing ones are reported as such.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import signal
 import subprocess
 import sys
 import time
@@ -30,7 +32,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 GRACE = 10.0  # seconds in which a stopped stage ends by itself
-MAX_TRIES = 2  # of a stage that begins anew
+LEAST = 30.0  # seconds below which no stage is begun
+MAX_TRIES = 2  # of a stage that begins anew, or that is killed
 
 
 class Stage(NamedTuple):
@@ -100,25 +103,36 @@ def run_all(todo: list[Stage], out: Path, seconds: float) -> bool:
     path = out / "stages.json"
     known = json.loads(path.read_text()) if path.exists() else {}
     deadline = time.monotonic() + seconds
+    all_ended = True
     for stage in todo:
-        record = known.setdefault(stage.name, {"status": None, "tries": 0})
-        given_up = not stage.resumes and record["tries"] == MAX_TRIES
-        if record["status"] is not None or given_up:
+        record = known.setdefault(stage.name, {"status": None, "tries": 0, "kills": 0})
+        tries = record["kills"] if stage.resumes else record["tries"]
+        if record["status"] is not None or tries >= MAX_TRIES:
             continue
+        left = deadline - time.monotonic() - GRACE
+        if left < LEAST:
+            print(f"{stage.name}: no time is left; start the script again to go on")
+            return False
         print(f"{stage.name}: python {' '.join(stage.arguments)}", flush=True)
         record["tries"] += 1
-        left = deadline - time.monotonic() - GRACE
-        record["status"] = run(stage, out / f"{stage.name}.log", left)
-        path.write_text(json.dumps(known, indent=1))
-        if record["status"] is None:
+        path.write_text(json.dumps(known, indent=1))  # before the run, which may end this script
+        status = run(stage, out / f"{stage.name}.log", left)
+        if status is None:
             print(f"{stage.name}: the time is up; start the script again to go on")
             return False
-        print(f"{stage.name}: exit status {record['status']}", flush=True)
-    return True
+        print(f"{stage.name}: exit status {status}", flush=True)
+        if status < 0:  # a signal killed it, for example for its memory
+            record["kills"] += 1
+            all_ended = False
+        else:
+            record["status"] = status
+        path.write_text(json.dumps(known, indent=1))
+    return all_ended
 
 
 def main() -> None:
     """Run what the time allows."""
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # which ends the stage too
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[1])
     parser.add_argument("--minutes", type=float, default=9.0, help="time of this call")
     parser.add_argument("--seeds", type=int, default=3, help="seeds of the last tables")

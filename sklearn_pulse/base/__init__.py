@@ -19,11 +19,12 @@ from .._parameters import (
 from .._tags import WindowTags
 from ._classifier import BaseWindowClassifier
 from ._encoder import BaseEncoderTransformer, WindowEmbedder
+from ._fit_data import FitData, Parts
 from ._labeled import LabeledEmbedder
 from ._reconstructing import ReconstructingTransformer
 from ._regressor import BaseWindowRegressor
 from ._self_supervised import BaseSSLTransformer
-from ._training import AVERAGES, Callbacks, FitData, Parts, TrainedEmbedder
+from ._training import AVERAGES, Callbacks, TrainedEmbedder
 
 __all__ = [
     "AVERAGES",

@@ -22,8 +22,8 @@ from .._data._labels import (
 from .._parameters import check_label
 from .._training._progress import with_callbacks
 from ..objectives import Classification
+from ._fit_data import FitData
 from ._labeled import LabeledEmbedder
-from ._training import FitData
 
 
 class BaseWindowClassifier(ClassifierMixin, LabeledEmbedder):

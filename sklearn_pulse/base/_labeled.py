@@ -17,7 +17,8 @@ from .._parameters import check_integer
 from .._threads import threads
 from ..objectives import Source
 from ._encoder import WindowEmbedder
-from ._training import FitData, Parts, TrainedEmbedder, errors_of
+from ._fit_data import FitData, Parts, errors_of
+from ._training import TrainedEmbedder
 
 _HEAD_BLOCK = 256  # rows that the head reads at a time
 

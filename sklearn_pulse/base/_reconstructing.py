@@ -16,8 +16,8 @@ from .._data._scale import channel_scales
 from .._data._validation import CheckedWindows, check_windows
 from .._parameters import check_boolean, check_integer
 from ..objectives import TrajectoryReconstruction
+from ._fit_data import Parts
 from ._self_supervised import BaseSSLTransformer
-from ._training import Parts
 
 
 class ReconstructingTransformer(BaseSSLTransformer):

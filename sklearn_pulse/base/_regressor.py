@@ -15,8 +15,8 @@ from .._data._labels import check_targets
 from .._tags import WindowTags
 from .._training._progress import with_callbacks
 from ..objectives import Regression
+from ._fit_data import FitData
 from ._labeled import LabeledEmbedder
-from ._training import FitData
 
 
 class BaseWindowRegressor(RegressorMixin, LabeledEmbedder):

@@ -14,7 +14,8 @@ from .._data._validation import CheckedWindows, check_windows
 from .._training._progress import with_callbacks
 from .._warnings import warn_user
 from ._encoder import BaseEncoderTransformer
-from ._training import FitData, Parts, TrainedEmbedder, errors_of
+from ._fit_data import FitData, Parts, errors_of
+from ._training import TrainedEmbedder
 
 
 class BaseSSLTransformer(TrainedEmbedder, BaseEncoderTransformer):

@@ -40,26 +40,31 @@ def compute_dtype(x: Tensor) -> torch.dtype:
     return torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else x.dtype
 
 
-def lstm_autocast(x: Tensor) -> contextlib.AbstractContextManager[object]:
-    """Return the context to run an LSTM in: without autocast where it would raise.
+def recurrent_autocast(x: Tensor) -> contextlib.AbstractContextManager[object]:
+    """Return the context to run a recurrent layer of torch in: autocast only where it does right.
+
+    On CUDA, autocast runs these layers in float16 whichever type was asked for. Without a scaled
+    loss, their small gradients would become zero there.
 
     Parameters
     ----------
     x : Tensor
-        The input of the LSTM.
+        The input of the layer.
 
     Returns
     -------
     context manager
-        Leaves autocast as it is, or switches it off on a CPU whose LSTM has no bfloat16.
+        Leaves autocast as it is, or switches it off: on CUDA, and on a CPU whose LSTM has no
+        bfloat16. Pass the layer input of the type of its weights.
 
     Examples
     --------
     >>> x, lstm = torch.zeros(5, 1, 2), torch.nn.LSTM(2, 3)
-    >>> with torch.autocast("cpu", dtype=torch.bfloat16), lstm_autocast(x):
+    >>> with torch.autocast("cpu", dtype=torch.bfloat16), recurrent_autocast(x):
     ...     lstm(x)[0].shape
     torch.Size([5, 1, 3])
     """
-    if x.device.type == "cpu" and _LSTM_LACKS_BFLOAT16:
-        return torch.autocast("cpu", enabled=False)
+    device = x.device.type
+    if device == "cuda" or (device == "cpu" and _LSTM_LACKS_BFLOAT16):
+        return torch.autocast(device, enabled=False)
     return contextlib.nullcontext()

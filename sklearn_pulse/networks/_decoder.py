@@ -9,7 +9,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from .._threads import n_workers
-from ._autocast import compute_dtype
+from ._autocast import compute_dtype, recurrent_autocast
 from ._packed_gru import run_gru
 from ._packing import Packing
 from ._parts import run_parts
@@ -103,7 +103,10 @@ class GRUDecoder(nn.Module):
         Tensor of shape (n_steps, batch, n_channels)
             The reconstruction.
         """
-        states, _ = self.gru(drive, self.initial_state(condition))
+        state = self.initial_state(condition)
+        with recurrent_autocast(drive):
+            dtype = next(self.gru.parameters()).dtype
+            states, _ = self.gru(drive.to(dtype), state.to(dtype))
         return self.observation(states)
 
     def roll_out(

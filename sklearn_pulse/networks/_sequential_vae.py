@@ -9,7 +9,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
-from ._autocast import lstm_autocast
+from ._autocast import recurrent_autocast
 
 
 class SequentialLatents(NamedTuple):
@@ -143,12 +143,14 @@ class SequentialVAE(nn.Module):
 
         # (n_timesteps, batch, 2 * posterior_hidden_dim)
         features = self._read(torch.cat([x, repeated], dim=2), lengths)
-        mean, logvar = self.dynamic(self.rnn(features)[0]).float().chunk(2, dim=2)
+        with recurrent_autocast(features):
+            states = self.rnn(features.to(next(self.rnn.parameters()).dtype))[0]
+        mean, logvar = self.dynamic(states).float().chunk(2, dim=2)
         dynamic = mean + (0.5 * logvar).exp() * noise[1]
 
         # The prior of a step reads the latents of earlier steps; at the first step it reads zeros.
         before = F.pad(dynamic[:-1], (0, 0, 0, 0, 1, 0))
-        with lstm_autocast(before):
+        with recurrent_autocast(before):
             remembered = self.prior_lstm(before)[0]
         prior_mean, prior_logvar = self.prior(remembered).float().chunk(2, dim=2)
         reconstruction = self.decoder(torch.cat([repeated, dynamic], dim=2)).float()
@@ -158,7 +160,7 @@ class SequentialVAE(nn.Module):
 
     def _read(self, inputs: Tensor, lengths: Tensor | None) -> Tensor:
         """Run the LSTM in both directions, backwards from the end of each window."""
-        with lstm_autocast(inputs):
+        with recurrent_autocast(inputs):
             if lengths is None:
                 return self.lstm(inputs)[0]
             packed = pack_padded_sequence(inputs, lengths.cpu(), enforce_sorted=False)

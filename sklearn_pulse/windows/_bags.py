@@ -110,13 +110,16 @@ class SlidingWindows(TransformerMixin, BaseEstimator):
 
         Raises
         ------
+        TypeError
+            If a parameter is of a wrong kind, or `X` holds no numbers.
         ValueError
             If a parameter is invalid, or if `X` has an infinite value or a wrong number of axes.
 
         Warns
         -----
         UserWarning
-            If there are more channels than time steps, as in a transposed array.
+            If there are more channels than time steps, as in a transposed array, or if a 2-D `X`
+            looks like one recording.
 
         Examples
         --------
@@ -148,6 +151,8 @@ class SlidingWindows(TransformerMixin, BaseEstimator):
 
         Raises
         ------
+        TypeError
+            If `X` holds no numbers.
         ValueError
             If `X` has an infinite value, or another number of channels than in `fit`.
 

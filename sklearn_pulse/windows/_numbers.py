@@ -1,4 +1,4 @@
-"""Real numbers out of any container: arrays, frames, tensors, lists of them, files."""
+"""Real numbers out of any container: arrays, frames, tensors and lists of them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from .._groups import nan_where_masked
-from ._files import RecordingFile
 from ._panel import check_frames
 from ._tables import refuse_panel, refuse_times, table_values
 
@@ -19,20 +18,20 @@ def is_object_list(X: Any) -> bool:
     return isinstance(X, np.ndarray) and X.ndim == 1 and X.dtype == object
 
 
-def as_real_array(values: Any, name: str = "X") -> Any:
+def as_real_array(values: Any, name: str = "X") -> NDArray[Any]:
     """Return real numbers as an array, without a copy where they are one.
 
     Parameters
     ----------
-    values : array-like, tensor, frame, or RecordingFile
+    values : array-like, tensor or frame
         The numbers. Masked entries, and pandas' NA, become NaN.
     name : str, default="X"
         Name of the values in error messages.
 
     Returns
     -------
-    ndarray, memory map or RecordingFile
-        Values of a boolean, integer or float dtype; a file is not read.
+    ndarray or memory map
+        Values of a boolean, integer or float dtype. Numbers held as objects become float64.
 
     Raises
     ------
@@ -41,8 +40,6 @@ def as_real_array(values: Any, name: str = "X") -> Any:
     ValueError
         For times, ragged lists, complex numbers, and frames in a list that do not fit.
     """
-    if isinstance(values, RecordingFile):
-        return values
     if sp.issparse(values):
         raise TypeError(
             f"Sparse data was passed for {name}, but dense data is required: {name}.toarray()."

@@ -94,6 +94,8 @@ def random_windows(
 
     Raises
     ------
+    TypeError
+        If a recording holds no numbers.
     ValueError
         If a parameter is invalid, if no recording is as long as a window, or if `fraction`
         keeps no window at all.

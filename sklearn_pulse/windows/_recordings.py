@@ -71,7 +71,8 @@ def channels_last(recording: NDArray[Any], source: Any, input_layout: str) -> ND
 
 def _as_recording(values: Any, name: str, input_layout: str) -> NDArray[Any]:
     """Return one recording as an array of shape (n_timesteps, n_channels)."""
-    array = as_real_array(values, name)
+    is_file = isinstance(values, RecordingFile)  # which is read later
+    array: Any = values if is_file else as_real_array(values, name)
     if array.ndim == 0:
         raise ValueError(f"recordings is a plain sequence of numbers (1-D); {_READINGS}.")
     if array.ndim > 2:
@@ -128,7 +129,7 @@ def as_series(X: Any, input_layout: str) -> list[NDArray[Any]]:
     check_frames(X, "X")
     series: list[NDArray[Any]] = []
     for i, source in enumerate(X):
-        x = channels_last(np.asarray(as_real_array(source, f"X[{i}]")), source, input_layout)
+        x = channels_last(as_real_array(source, f"X[{i}]"), source, input_layout)
         n_channels = (series or [x])[0].shape[1]
         if 0 in x.shape or x.shape[1] != n_channels:
             raise ValueError(
@@ -156,13 +157,15 @@ def as_recordings(recordings: Any, input_layout: str = "ntc") -> list[NDArray[An
     Returns
     -------
     list of ndarray of shape (n_timesteps, n_channels)
-        The recordings, neither copied nor cast (recordings of frames may be copies).
+        The recordings, neither copied nor cast (of frames, and of objects, they may be copies).
 
     Raises
     ------
+    TypeError
+        If a recording holds no numbers.
     ValueError
-        If the input is empty, ambiguous (1-D or 2-D) or not real-valued, if the recordings have
-        different numbers of channels, or if a frame has an irregular time index.
+        If the input is empty, ambiguous (1-D or 2-D) or complex, if the recordings have different
+        numbers of channels, or if a frame has an irregular time index.
 
     Examples
     --------

@@ -106,6 +106,8 @@ def sliding_windows(
 
     Raises
     ------
+    TypeError
+        If a recording holds no numbers.
     ValueError
         If a parameter is invalid, if `recordings` is a bare 1-D or 2-D array or a frame with an
         irregular time index, if labels or groups do not fit the recordings, or if no recording is

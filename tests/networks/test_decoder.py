@@ -6,7 +6,7 @@ import torch
 import torch.nn.functional as F
 from hypothesis import given, settings
 
-from sklearn_pulse.networks import GRUDecoder, SeededDropout
+from sklearn_pulse.networks import GRUDecoder, SeededDropout, _autocast
 from sklearn_pulse.networks._packed_gru import run_gru
 from sklearn_pulse.networks._packing import Packing
 from sklearn_pulse.networks._repeated_input import DropoutMask, project_repeated
@@ -147,6 +147,20 @@ def test_gradient_of_the_recurrence(chunk, monkeypatch):
         return run_gru(inputs.clone(), *rest, sizes=[3, 2, 1])
 
     assert torch.autograd.gradcheck(states, arguments)
+
+
+def test_a_layer_of_torch_runs_in_float32_where_it_lacks_bfloat16(monkeypatch):
+    """As on CUDA, where autocast would take float16."""
+    module = decoder().float()
+    drive, condition = torch.randn(5, 2, 7), torch.randn(2, 4)
+    monkeypatch.setattr(_autocast, "_LSTM_LACKS_BFLOAT16", True)
+    seen = []
+    module.gru.register_forward_pre_hook(
+        lambda gru, args: seen.append((torch.is_autocast_enabled("cpu"), *(x.dtype for x in args)))
+    )
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        assert module(drive, condition).dtype == torch.bfloat16
+    assert seen == [(False, torch.float32, torch.float32)]
 
 
 def test_bfloat16_is_near():

@@ -7,6 +7,7 @@ import pickle
 import numpy as np
 import pandas as pd
 import pytest
+import torch
 from hypothesis import given
 from sklearn.base import clone
 from sklearn.decomposition import PCA
@@ -100,6 +101,14 @@ def test_missing_values_stay_where_they_are(X):
         assert not (np.isnan(result) & whole).any()
         if len(source) >= X.shape[1]:  # shorter output may fall between the ends of a run
             np.testing.assert_array_equal(np.isnan(result), missing)
+
+
+@every_step
+def test_tensors_of_torch_are_arrays(step):
+    X = torch.from_numpy(make_gaps()).to(torch.bfloat16)
+    np.testing.assert_array_equal(
+        clone(step).fit_transform(X), clone(step).fit_transform(X.float().numpy())
+    )
 
 
 @every_step
