@@ -102,7 +102,8 @@ checkpoint_dir : path-like or None
     integer `random_state`. None writes none.
 precision : {"float32", "bfloat16"}
     Number format of the computation. "bfloat16" computes under autocast; weights and embeddings
-    stay float32.
+    stay float32. On a CPU without instructions for it (AVX-512 or AMX), it is many times slower
+    than "float32".
 compile : bool
     Whether to compile the encoder by :func:`torch.compile`. It takes effect where the encoder is
     called as a whole: in `transform`, and in the training of methods whose loss reads embeddings.
