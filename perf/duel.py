@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import platform
 import statistics
 import time
 from collections.abc import Callable
@@ -25,6 +27,15 @@ def has_bfloat16(device: torch.device) -> bool:
 def devices() -> list[str]:
     """Return the names of the available devices."""
     return ["cpu", "cuda"] if torch.cuda.is_available() else ["cpu"]
+
+
+def machine(device: torch.device) -> str:
+    """Describe the machine."""
+    gpu = f", {torch.cuda.get_device_name(device)}" if device.type == "cuda" else ""
+    return (
+        f"{platform.machine()}, {os.cpu_count()} cores, {torch.get_num_threads()} threads{gpu},"
+        f" torch {torch.__version__}, Python {platform.python_version()}"
+    )
 
 
 def timed(call: Callable[[], Any], device: torch.device) -> float:
@@ -99,6 +110,7 @@ def duel(
     ratios = [b / a for a, b in zip(own_seconds, others[1:], strict=True)]
     benchmark.extra_info |= labels | {
         "device": device.type,
+        "machine": machine(device),
         "precision": precision,
         "windows_per_second": n_windows / statistics.median(own_seconds),
         "literal_windows_per_second": n_windows / statistics.median(others[1:]),

@@ -1,22 +1,20 @@
 """Tables of docs/performance.md, from the results that pytest-benchmark stores.
 
     python -m perf.report output/benchmarks.json
+    python -m perf.report output/gpu/timings --page output/gpu/performance.md
 
-Only the sections between the page's markers are replaced.
+A folder stands for all of its JSON files. Only the sections between the page's markers are
+replaced, and of these only the ones of a device that was measured.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import os
-import platform
 import re
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
-
-import torch
 
 PAGE = Path(__file__).parent.parent / "docs" / "performance.md"
 DROPOUT = {"step": "each step", "sequence": "once per crop", "": ""}
@@ -87,19 +85,21 @@ def machine(rows: list[Row]) -> str:
     """Describe the machine that the benchmarks ran on."""
     peaks = {(row["device"], row["precision"]): row["peak_gflops"] for row in rows}
     parts = [f"{rate:,.0f} GFLOP/s on {d} in {p}" for (d, p), rate in sorted(peaks.items())]
-    gpu = f", {torch.cuda.get_device_name()}" if torch.cuda.is_available() else ""
-    return (
-        f"{platform.machine()}, {os.cpu_count()} cores, {torch.get_num_threads()} threads{gpu},"
-        f" torch {torch.__version__}, Python {platform.python_version()}. Matrix products reached"
-        f" {' and '.join(parts)}."
-    )
+    return f"{rows[0]['machine']}. Matrix products reached {' and '.join(parts)}."
 
 
-SECTIONS: dict[str, Callable[[list[Row]], str]] = {
-    "steps": steps,
-    "changes": changes,
-    "others": others,
-    "machine": machine,
+def gpu(rows: list[Row]) -> str:
+    """Return all that was measured on a GPU."""
+    return "\n\n".join(write(rows) for write in (machine, steps, others))
+
+
+# The device of a section, and what writes it.
+SECTIONS: dict[str, tuple[str, Callable[[list[Row]], str]]] = {
+    "steps": ("cpu", steps),
+    "changes": ("cpu", changes),
+    "others": ("cpu", others),
+    "machine": ("cpu", machine),
+    "gpu": ("cuda", gpu),
 }
 
 
@@ -113,19 +113,32 @@ def replace_section(page: str, name: str, text: str) -> str:
 
 
 def fill(page: str, rows: list[Row]) -> str:
-    """Return the page with its sections replaced by the tables of `rows`."""
-    for name, write in SECTIONS.items():
-        page = replace_section(page, name, write(rows))
+    """Return the page with the sections of each measured device replaced by tables of `rows`."""
+    for name, (device, write) in SECTIONS.items():
+        measured = [row for row in rows if row["device"] == device]
+        if measured:
+            page = replace_section(page, name, write(measured))
     return page
+
+
+def read(path: Path) -> list[Row]:
+    """Return the rows of a file that pytest-benchmark stored, or of all files of a folder."""
+    files = sorted(path.glob("*.json")) if path.is_dir() else [path]
+    # A stage that was stopped leaves an empty file.
+    stored = [json.loads(file.read_text()) for file in files if file.stat().st_size]
+    return [benchmark["extra_info"] for each in stored for benchmark in each["benchmarks"]]
 
 
 def main() -> None:
     """Rewrite the page."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("benchmarks", type=Path)
-    kept = json.loads(parser.parse_args().benchmarks.read_text())
-    rows = [benchmark["extra_info"] for benchmark in kept["benchmarks"]]
-    PAGE.write_text(fill(PAGE.read_text(), rows))
+    parser.add_argument("benchmarks", type=Path, help="a JSON file, or a folder of them")
+    parser.add_argument("--page", type=Path, default=PAGE, help="where the filled page is written")
+    options = parser.parse_args()
+    rows = read(options.benchmarks)
+    if not rows:
+        parser.error(f"{options.benchmarks} holds no timings")
+    options.page.write_text(fill(PAGE.read_text(), rows))
 
 
 if __name__ == "__main__":

@@ -1,5 +1,7 @@
 """What the timing suite counts and writes."""
 
+import json
+
 import pytest
 import torch
 
@@ -98,6 +100,7 @@ def row(task, **values):
         "task": task,
         "size": "HAR",
         "device": "cpu",
+        "machine": "two cores",
         "precision": "float32",
         "theta_dropout": "step",
         "windows_per_second": 200.0,
@@ -114,19 +117,42 @@ def test_the_page_is_filled_and_nothing_else_changes():
     text = "before\n" + "\n".join(f"<!-- {n} -->old<!-- /{n} -->" for n in report.SECTIONS)
     page = report.fill(text, [row("training"), row("change", size="a thing"), row("search")])
     assert page.startswith("before\n")
-    assert ">old<" not in page
+    assert page.count(">old<") == 1  # of the GPU, which was not measured
+    assert "two cores. Matrix products reached 160 GFLOP/s on cpu in float32." in page
     assert "| 200 | 50.0 | **4.00** (3.50 to 4.50) | 80% | 400 | 50% |" in page
     assert "| a thing | **4.00** (3.50 to 4.50) |" in page
     assert report.fill(page, [row("training")]) == report.fill(text, [row("training")])
 
 
+def test_timings_of_a_gpu_leave_those_of_the_cpu(tmp_path, monkeypatch):
+    rows = [row(task, device="cuda", machine="a GPU") for task in ("training", "search")]
+    for name, kept in zip("ab", rows, strict=True):
+        file = tmp_path / f"{name}.json"
+        file.write_text(json.dumps({"benchmarks": [{"extra_info": kept}]}))
+    (tmp_path / "stopped.json").touch()
+    page = tmp_path / "page.md"
+    monkeypatch.setattr("sys.argv", ["report", str(tmp_path), "--page", str(page)])
+    report.main()
+    before, filled = report.PAGE.read_text(), page.read_text()
+    assert "a GPU. Matrix products reached 160 GFLOP/s on cuda in float32." in filled
+    assert "| 12 settings x 3 folds in HAR against one process, cuda |" in filled
+    assert report.replace_section(filled, "gpu", "") == report.replace_section(before, "gpu", "")
+
+
+def test_a_report_of_no_timings_is_refused(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr("sys.argv", ["report", str(tmp_path)])
+    with pytest.raises(SystemExit):
+        report.main()
+    assert "holds no timings" in capsys.readouterr().err
+
+
 def test_a_page_without_the_sections_is_refused():
     with pytest.raises(ValueError, match="no section between <!-- steps -->"):
-        report.fill("nothing", [])
+        report.fill("nothing", [row("training")])
 
 
 def test_the_page_has_the_sections():
     page = report.PAGE.read_text()
-    report.fill(page, [row("training")])
+    report.fill(page, [row("training"), row("training", device="cuda")])
     for name in ("baselines", "growth"):
         assert "|---|" in report.replace_section(page, name, "|---|")

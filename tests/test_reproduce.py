@@ -91,10 +91,23 @@ def test_a_stage_is_stopped_when_the_time_is_up(gpu, tmp_path):
 def test_the_commands_exist(gpu, tmp_path):
     parser = benchmark._parser()
     for stage in gpu.stages(tmp_path, 3):
-        if "sklearn_pulse.benchmark" in stage.arguments:
-            parser.parse_args(stage.arguments[2:])
-        else:
-            assert [path for path in stage.arguments if (FOLDER.parents[1] / path).exists()]
+        _, module, *arguments = stage.arguments
+        assert importlib.util.find_spec(module)
+        if module == "sklearn_pulse.benchmark":
+            parser.parse_args(arguments)
+        elif module == "pytest":
+            assert [path for path in arguments if (FOLDER.parents[1] / path).exists()]
+
+
+def test_the_page_is_written_from_the_timings_of_the_stages(gpu, tmp_path):
+    every = {stage.name: stage for stage in gpu.stages(tmp_path, 3)}
+    timed = [stage for stage in every.values() if "perf/pytest.ini" in stage.arguments]
+    folder = every["performance"].arguments[2]
+    assert len(timed) == 5
+    for stage in timed:
+        assert f"--benchmark-json={folder}/{stage.name}.json" in stage.arguments
+    names = list(every)
+    assert names.index("performance") > max(names.index(stage.name) for stage in timed)
 
 
 def test_the_curve_of_har_goes_on_where_a_run_stopped(tmp_path, monkeypatch):
@@ -129,6 +142,14 @@ def test_the_curve_of_har_goes_on_where_a_run_stopped(tmp_path, monkeypatch):
         patch.setattr(har, "embed", embed_twice)
         run("killed", 4)
     assert run("killed", 4) == run("whole", 4)
+
+
+def test_looks_at_the_test_recordings_of_har_are_counted(tmp_path):
+    har, log = script("har"), tmp_path / "test_looks.jsonl"
+    assert [har.log_look(log, {"seed": seed}) for seed in (0, 1)] == [1, 2]
+    looks = [json.loads(line) for line in log.read_text().splitlines()]
+    assert [look.pop("seed") for look in looks] == [0, 1]
+    assert all({*look} == {"time"} for look in looks)
 
 
 def test_archives_run_on_the_files_of_their_windows(tmp_path, monkeypatch, capsys):

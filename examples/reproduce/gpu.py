@@ -5,10 +5,11 @@ Everything that needs a GPU, in order and in pieces
 This script runs, one after the other, on the first CUDA device:
 
 1. the tests that need CUDA,
-2. the rows of `docs/performance.md` for CUDA,
+2. the timings of training and embedding,
 3. the linear probe, and few labels, of all methods at the published budget, first with one seed,
-4. the search of crops and GRU sizes,
-5. the same tables with more seeds.
+4. the other timings, among them the search of crops and GRU sizes, and `performance.md`, a copy of
+   `docs/performance.md` with all timings,
+5. the same tables with more seeds, and their report.
 
     python examples/reproduce/gpu.py --minutes 9 --out output/gpu
 
@@ -53,10 +54,14 @@ def stages(out: Path, n_seeds: int) -> list[Stage]:
         command = ["-m", "sklearn_pulse.benchmark", protocol, *arguments, "--out", results]
         return Stage(f"{protocol}-{seeds}", command, resumes=True)
 
+    timings = out / "timings"
+
     def timing(name: str) -> Stage:
         command = ["-m", "pytest", "-q", "-c", "perf/pytest.ini", f"perf/test_{name}.py"]
-        timings = f"--benchmark-json={out / name}.json"
-        return Stage(name, [*command, "-k", "cuda", timings])
+        kept = f"--benchmark-json={timings / name}.json"
+        return Stage(name, [*command, "-k", "cuda", kept])
+
+    page = ["--page", str(out / "performance.md")]
 
     return [
         Stage("tests", ["-m", "pytest", "-q", "-m", "gpu", "tests"]),
@@ -64,7 +69,10 @@ def stages(out: Path, n_seeds: int) -> list[Stage]:
         timing("embedding"),
         table("linear-probe", 1),
         table("label-efficiency", 1),
+        timing("overhead"),
+        timing("linear"),
         timing("search"),
+        Stage("performance", ["-m", "perf.report", str(timings), *page]),
         table("linear-probe", n_seeds),
         table("label-efficiency", n_seeds),
         Stage(f"report-{n_seeds}", ["-m", "sklearn_pulse.benchmark", "report", "--out", results]),
@@ -99,7 +107,7 @@ def run(stage: Stage, log: Path, seconds: float) -> int | None:
 
 def run_all(todo: list[Stage], out: Path, seconds: float) -> bool:
     """Run the stages that have not ended; return whether nothing is left to do."""
-    out.mkdir(parents=True, exist_ok=True)
+    (out / "timings").mkdir(parents=True, exist_ok=True)
     path = out / "stages.json"
     known = json.loads(path.read_text()) if path.exists() else {}
     deadline = time.monotonic() + seconds

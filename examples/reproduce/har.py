@@ -16,13 +16,14 @@ the training recordings, cut as published. It prints
 `--budget full` is the published training: all 19,106 windows, 100 epochs. Every `--every` epochs
 the labelled windows are embedded and probed on the validation recordings; the scores are written
 to `curve-<seed>-<settings>.json` beside the checkpoints. An interrupted run resumes when it is
-started again. Score the test recordings only once.
+started again. Score the test recordings only once: each time is noted in `test_looks.jsonl` there.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import time
 from functools import cache
 from pathlib import Path
 
@@ -132,6 +133,14 @@ def probe_scores(Z, y, train, test):
     return scores
 
 
+def log_look(path, record):
+    """Add a line to the log of the looks at the test recordings; return how many there are."""
+    now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+    with path.open("a") as log:
+        log.write(json.dumps({"time": now, **record}) + "\n")
+    return len(path.read_text().splitlines())
+
+
 def main():
     """Train and print the table."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
@@ -186,6 +195,10 @@ def main():
     print(f"weights of epoch {pulse.selected_epoch_ or args.epochs}")
     print(f"validation loss {model:.4f}, of the training mean of each channel {constant:.4f}")
 
+    if args.split == "test":
+        record = {"seed": args.seed, "settings": settings}
+        n_looks = log_look(Path(args.checkpoints, "test_looks.jsonl"), record)
+        print(f"\ntest recordings have been scored {n_looks} times so far")
     train, test = har.split == "train", har.split == args.split
     print(f"\nlinear probe on the {args.split} recordings, accuracy")
     print(f"{'':20s}{'100 %':>8s}{'5 %':>8s}{'1 %':>8s}")
