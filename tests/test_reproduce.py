@@ -144,12 +144,27 @@ def test_the_curve_of_har_goes_on_where_a_run_stopped(tmp_path, monkeypatch):
     assert run("killed", 4) == run("whole", 4)
 
 
-def test_looks_at_the_test_recordings_of_har_are_counted(tmp_path):
-    har, log = script("har"), tmp_path / "test_looks.jsonl"
-    assert [har.log_look(log, {"seed": seed}) for seed in (0, 1)] == [1, 2]
-    looks = [json.loads(line) for line in log.read_text().splitlines()]
-    assert [look.pop("seed") for look in looks] == [0, 1]
-    assert all({*look} == {"time"} for look in looks)
+def test_har_notes_each_look_at_the_test_recordings(tmp_path, monkeypatch, capsys):
+    har = script("har")
+    rng = np.random.default_rng(0)
+    parts = ["train", "val", "test"]
+    data = Bunch(
+        X=rng.normal(size=(36, 128, 6)).astype(np.float32),
+        y=np.tile(np.repeat([0, 1], 3), 6),
+        split=np.tile(parts, 12),
+        recordings=[rng.normal(size=(200, 6)) for _ in parts],
+        recording_split=parts,
+    )
+    monkeypatch.setattr(har, "load_har", lambda data_home: data)
+    log = tmp_path / "test_looks.jsonl"
+    for split, n_looks in (("val", 0), ("test", 1), ("test", 2)):
+        arguments = f"--epochs 1 --fraction 1 --seed 3 --threads 1 --split {split} --checkpoints"
+        monkeypatch.setattr("sys.argv", ["har.py", *arguments.split(), str(tmp_path)])
+        har.main()
+        assert f"linear probe on the {split} recordings" in capsys.readouterr().out
+        looks = log.read_text().splitlines() if log.exists() else []
+        assert len(looks) == n_looks
+    assert json.loads(looks[0])["seed"] == 3
 
 
 def test_archives_run_on_the_files_of_their_windows(tmp_path, monkeypatch, capsys):
