@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
 
@@ -351,12 +351,7 @@ class CrossPredictionTransformer(BaseFeatureTransformer):
         }
         return {name: torch.from_numpy(value) for name, value in arrays.items()} | blocks
 
-    def _restore(
-        self,
-        weights: Mapping[str, Tensor],
-        history: Iterable[dict[str, Any]] = (),
-        selected_epoch: int | None = None,
-    ) -> None:
+    def _restore(self, weights: Mapping[str, Tensor]) -> None:
         self._seed = int(stored_array(weights, "seed", np.int64, ()))
         used: Any = self.block_weights
         if isinstance(used, str):

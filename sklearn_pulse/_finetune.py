@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 import numpy as np
@@ -188,14 +188,9 @@ class FineTuneClassifier(FineTuner, BaseWindowClassifier):
             for name, array in probe_arrays(self.probe_).items()
         }
 
-    def _restore(
-        self,
-        weights: Mapping[str, Tensor],
-        history: Iterable[dict[str, Any]] = (),
-        selected_epoch: int | None = None,
-    ) -> None:
+    def _restore(self, weights: Mapping[str, Tensor]) -> None:
         own = {name: value for name, value in weights.items() if not name.startswith("probe.")}
-        super()._restore(own, history, selected_epoch)
+        super()._restore(own)
         if len(own) == len(weights):
             return
         rows = 1 if len(self.classes_) == 2 else len(self.classes_)

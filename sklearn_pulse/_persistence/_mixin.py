@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self
 
@@ -36,15 +36,15 @@ class PretrainedMixin:
         # Reached only if a subclass forgets to override this.
         raise NotImplementedError(f"{type(self).__name__} names no weights to store.")
 
-    def _restore(
-        self,
-        weights: Mapping[str, Tensor],
-        history: Iterable[dict[str, Any]] = (),
-        selected_epoch: int | None = None,
-    ) -> None:
+    def _restore(self, weights: Mapping[str, Tensor]) -> None:
         """Become fitted by stored weights; ValueError or RuntimeError if they do not fit."""
         # Reached only if a subclass forgets to override this.
         raise NotImplementedError(f"{type(self).__name__} restores no weights.")
+
+    def _restore_training(
+        self, history: Sequence[dict[str, Any]], selected_epoch: int | None
+    ) -> None:
+        """Take over the record of the training that made the restored weights."""
 
     def _training_record(self) -> tuple[list[dict[str, Any]], int | None]:
         """Return the history of the training, and the index of the selected epoch."""

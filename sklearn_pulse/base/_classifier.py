@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -176,12 +176,7 @@ class BaseWindowClassifier(ClassifierMixin, LabeledEmbedder):
         """Return the probability of each class, from embeddings."""
         return softmax(self._head_output(embedding), axis=1)
 
-    def _restore(
-        self,
-        weights: Mapping[str, Tensor],
-        history: Iterable[dict[str, Any]] = (),
-        selected_epoch: int | None = None,
-    ) -> None:
+    def _restore(self, weights: Mapping[str, Tensor]) -> None:
         classes: Any = vars(self).get("classes_")
         if not isinstance(classes, np.ndarray) or classes.ndim != 1 or len(classes) < 2:
             raise ValueError("classes_ must be an array of two labels or more: save it again.")
@@ -190,4 +185,4 @@ class BaseWindowClassifier(ClassifierMixin, LabeledEmbedder):
             raise ValueError("classes_ must hold labels of one kind, numbers or text.")
         if not np.array_equal(classes, np.unique(classes)):
             raise ValueError("classes_ must be in order, each label once: save the model again.")
-        super()._restore(weights, history, selected_epoch)
+        super()._restore(weights)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,7 +12,6 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
-from skorch.callbacks import Callback
 from torch import Tensor
 
 from .._data._batches import stream_blocks
@@ -344,27 +343,24 @@ class WindowEmbedder(
         """Return the settings of a net that is restored, beside those that the parameters say."""
         return {}
 
-    def _restore(
-        self,
-        weights: Mapping[str, Tensor],
-        history: Iterable[dict[str, Any]] = (),
-        selected_epoch: int | None = None,
-    ) -> None:
-        """Take over a training that is in the past; RuntimeError if the weights do not fit."""
-        callbacks: list[tuple[str, Callback]] = []
-        if selected_epoch is not None and self._select_rule is not None:
-            selection = SelectWeights(self._select_rule)
-            selection.epoch_ = selected_epoch
-            callbacks = [("select_weights", selection)]
-        settings = self._restored_settings()
-        net = self._build_net(seed=0, verbose=0, callbacks=callbacks, **settings)
+    def _restore(self, weights: Mapping[str, Tensor]) -> None:
+        net = self._build_net(seed=0, verbose=0, **self._restored_settings())
         with own_torch_state():
             check_sizes(lambda: net.module(**net.get_params_for("module")), weights)
         net.initialize()
         net.module_.load_state_dict(weights)
         check_finite(net.module_.named_parameters())
-        net.history.extend({"batches": [], **epoch} for epoch in history)
         self.net_ = net
+
+    def _restore_training(
+        self, history: Sequence[dict[str, Any]], selected_epoch: int | None
+    ) -> None:
+        self.net_.history.extend({"batches": [], **epoch} for epoch in history)
+        if selected_epoch is not None and self._select_rule is not None:
+            selection = SelectWeights(self._select_rule)
+            selection.epoch_ = selected_epoch
+            self.net_.callbacks = [("select_weights", selection)]
+            self.net_.initialize_callbacks()
 
     def __sklearn_tags__(self) -> WindowTags:
         tags = WindowTags.of(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
@@ -195,15 +195,10 @@ class ReconstructingTransformer(BaseSSLTransformer):
         super()._after_training(parts)
         self.channel_scale_ = channel_scales(parts.train.windows)
 
-    def _restore(
-        self,
-        weights: Mapping[str, Tensor],
-        history: Iterable[dict[str, Any]] = (),
-        selected_epoch: int | None = None,
-    ) -> None:
+    def _restore(self, weights: Mapping[str, Tensor]) -> None:
         if "channel_scale_" in vars(self):
             _checked_scale(self.channel_scale_, self.n_channels_in_)
-        super()._restore(weights, history, selected_epoch)
+        super()._restore(weights)
 
 
 def _checked_scale(scale: Any, n_channels: int) -> NDArray[np.float64]:

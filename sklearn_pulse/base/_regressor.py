@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -134,12 +134,7 @@ class BaseWindowRegressor(RegressorMixin, LabeledEmbedder):
             output = output[:, 0]
         return self.target_mean_ + self.target_scale_ * output
 
-    def _restore(
-        self,
-        weights: Mapping[str, Tensor],
-        history: Iterable[dict[str, Any]] = (),
-        selected_epoch: int | None = None,
-    ) -> None:
+    def _restore(self, weights: Mapping[str, Tensor]) -> None:
         names = ("target_mean_", "target_scale_")
         mean, scale = (np.asarray(vars(self).get(name)) for name in names)
         alike = mean.dtype == scale.dtype == np.float64 and mean.shape == scale.shape
@@ -148,7 +143,7 @@ class BaseWindowRegressor(RegressorMixin, LabeledEmbedder):
                 "target_mean_ and target_scale_ must be finite numbers of one shape, and a scale"
                 " is not negative: save the model again."
             )
-        super()._restore(weights, history, selected_epoch)
+        super()._restore(weights)
 
     def __sklearn_tags__(self) -> WindowTags:
         tags = super().__sklearn_tags__()

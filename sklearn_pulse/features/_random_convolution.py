@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -158,12 +158,7 @@ class RandomConvolutionTransformer(BaseConvolutionTransformer):
             for name, values in (("biases", bank.biases), ("channels", bank.channels))
         }
 
-    def _restore(
-        self,
-        weights: Mapping[str, Tensor],
-        history: Iterable[dict[str, Any]] = (),
-        selected_epoch: int | None = None,
-    ) -> None:
+    def _restore(self, weights: Mapping[str, Tensor]) -> None:
         super()._restore(weights)
         n_per_kernel = int(self.num_kernels) // N_KERNELS
         self._poolings = tuple(self.poolings)
