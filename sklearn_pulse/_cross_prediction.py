@@ -21,6 +21,7 @@ from ._parameters import (
     check_seed,
     check_threads,
     check_verbose,
+    is_auto,
 )
 from ._persistence import stored_array
 from ._seeds import draw_seed
@@ -195,10 +196,8 @@ class CrossPredictionTransformer(BaseFeatureTransformer):
 
     def _check_params(self) -> None:
         super()._check_params()
-        if isinstance(self.alpha, str):
-            check_option("alpha", self.alpha, ("auto",))
-        else:
-            check_real("alpha", self.alpha, 0.0, 1.0, open_maximum=False)
+        if not is_auto(self.alpha):
+            check_real("alpha", self.alpha, 0.0, 1.0, open_maximum=False, or_auto=True)
         check_option("views", self.views, ("auto", "adjacent", "halves"))
         check_integer("n_components", self.n_components, 1)
         check_integer("embedding_dim", self.embedding_dim, 1)
@@ -253,7 +252,8 @@ class CrossPredictionTransformer(BaseFeatureTransformer):
         Warns
         -----
         UserWarning
-            If no window has two observed halves under ``views="halves"``.
+            If no window has two observed halves under ``views="halves"``, if `start` is given and
+            not used, or if all windows have the same features.
         """
         return self._fit_in_pieces(in_turn, X, groups, start)
 
@@ -269,6 +269,11 @@ class CrossPredictionTransformer(BaseFeatureTransformer):
             known = windows.names_recordings or windows.groups is not None
             index, recording, follows = in_order(windows, times, usable)
             self.views_ = str(self.views)
+            if self.views == "auto" and start is not None and not known:
+                warn_user(
+                    "start is not used, since no recording of the windows is known: pass groups,"
+                    " or set views='adjacent' if all windows are of one recording."
+                )
             if self.views == "auto":
                 self.views_ = "adjacent" if known and follows.any() else "halves"
             self._seed = draw_seed(self.random_state)
@@ -294,6 +299,12 @@ class CrossPredictionTransformer(BaseFeatureTransformer):
             self._stack, self._map = found.stack, found.map
             self.alpha_, self.kappa_, self.n_pairs_ = found.alpha, found.kappa, found.n_pairs
             self.predictability_ = found.predictability
+            if not self._map.any():
+                warn_user(
+                    "All windows of X have the same features, so that every embedding is zero: pass"
+                    " windows that differ. If they differ by less than float32 holds, subtract the"
+                    " mean of each channel first."
+                )
             self.blocks_ = self._stack.by_name()
             self._note_params()
         return self

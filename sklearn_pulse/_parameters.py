@@ -34,8 +34,19 @@ def plain(value: Any) -> Any:
     return value.item() if isinstance(value, np.generic) else value
 
 
+def is_auto(value: Any) -> bool:
+    """Return whether a parameter is "auto"; an array, which compares entry by entry, is not."""
+    return isinstance(value, str) and value == "auto"
+
+
 def check_integer(
-    name: str, value: Any, minimum: int, maximum: int | None = None, *, meaning: str = ""
+    name: str,
+    value: Any,
+    minimum: int,
+    maximum: int | None = None,
+    *,
+    meaning: str = "",
+    or_auto: bool = False,
 ) -> int:
     """Raise unless `value` is an integer of at least `minimum` and at most `maximum`.
 
@@ -51,6 +62,8 @@ def check_integer(
         Largest value that is allowed; None allows what 32 bits hold.
     meaning : str, default=""
         What the parameter counts, for the message.
+    or_auto : bool, default=False
+        Whether the message says that the parameter may also be "auto", which the caller allows.
 
     Returns
     -------
@@ -74,9 +87,10 @@ def check_integer(
     too_large = _is_number(value, Integral) and value > _LARGEST
     maximum = _LARGEST if maximum is None and too_large else maximum
     bounds = f"of at least {minimum}" if maximum is None else f"from {minimum} to {maximum}"
-    message = _message(name, f"an integer {bounds}", value, meaning, minimum)
+    kind = _or_auto(f"an integer {bounds}", or_auto)
+    message = _message(name, kind, value, meaning, minimum)
     if not _is_number(value, Integral):
-        raise TypeError(message)
+        raise _error_of_kind(value, or_auto)(message)
     if value < minimum or (maximum is not None and value > maximum):
         raise ValueError(message)
     return int(value)
@@ -92,6 +106,7 @@ def check_real(
     open_maximum: bool = True,
     meaning: str = "",
     example: float | None = None,
+    or_auto: bool = False,
 ) -> float:
     """Raise unless `value` is a finite number between `minimum` and `maximum`.
 
@@ -113,6 +128,8 @@ def check_real(
         What the parameter measures, for the message.
     example : float or None, default=None
         A value that the message suggests; None takes the end or the middle of the range.
+    or_auto : bool, default=False
+        Whether the message says that the parameter may also be "auto", which the caller allows.
 
     Returns
     -------
@@ -138,9 +155,9 @@ def check_real(
     kind = f"a number in {low}{minimum:g}, {maximum:g}{high}" if bounded else "a finite number"
     if example is None:
         example = _example(minimum, maximum, open_minimum, open_maximum)
-    message = _message(name, kind, value, meaning, f"{example:g}")
+    message = _message(name, _or_auto(kind, or_auto), value, meaning, f"{example:g}")
     if not _is_number(value, Real):
-        raise TypeError(message)
+        raise _error_of_kind(value, or_auto)(message)
     number = _as_float(value)
     below = number <= minimum if open_minimum else number < minimum
     above = number >= maximum if open_maximum else number > maximum
@@ -273,7 +290,7 @@ def check_distributed(value: Any) -> None:
     ...
     ValueError: distributed must be True, False or 'auto', got 'ddp'; choose one of them
     """
-    if isinstance(value, bool | np.bool_) or (isinstance(value, str) and value == "auto"):
+    if isinstance(value, bool | np.bool_) or is_auto(value):
         return
     kind = ValueError if isinstance(value, str) else TypeError
     raise kind(f"distributed must be True, False or 'auto', got {value!r}; choose one of them")
@@ -529,6 +546,16 @@ def _message(name: str, kind: str, value: Any, meaning: str, example: Any) -> st
     # "each of betas" is no name that can be assigned to.
     remedy = f"{name}={example}" if name.isidentifier() else f"{example}"
     return f"{name} must be {kind}, got {value!r}{meaning}; pass for example {remedy}"
+
+
+def _or_auto(kind: str, allowed: bool) -> str:
+    """Say that a parameter may also be "auto", where that is allowed."""
+    return f"'auto' or {kind}" if allowed else kind
+
+
+def _error_of_kind(value: Any, or_auto: bool) -> type[TypeError | ValueError]:
+    """Return the error for a value that is no number; text is of the kind of "auto"."""
+    return ValueError if or_auto and isinstance(value, str) else TypeError
 
 
 def _example(minimum: float, maximum: float, open_minimum: bool, open_maximum: bool) -> float:

@@ -260,10 +260,10 @@ def test_a_padded_window_is_the_shorter_window(part):
 @pytest.mark.parametrize(
     ("params", "message"),
     [
-        ({"alpha": 1.5}, "alpha must be"),
-        ({"alpha": "half"}, "alpha must be"),
+        ({"alpha": 1.5}, "alpha must be 'auto' or a number"),
+        ({"alpha": "half"}, "alpha must be 'auto' or a number"),
         ({"views": "both"}, "views must be"),
-        ({"block_weights": (1, 1)}, "block_weights must be four to seven numbers"),
+        ({"block_weights": (1, 1)}, "block_weights must be 'auto' or four to seven numbers"),
         ({"block_weights": (0, 0, 0, 0)}, "must not all be 0"),
         ({"block_weights": "equal"}, "block_weights must be"),
         ({"block_weights": (1, -1, 0, 0)}, "each of block_weights must be"),

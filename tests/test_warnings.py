@@ -104,6 +104,14 @@ def no_halves(tmp_path):
     quick(CrossPredictionTransformer).fit(ONE_STEP)
 
 
+def alike(tmp_path):
+    quick(CrossPredictionTransformer).fit(np.ones_like(X))
+
+
+def start_without_groups(tmp_path):
+    quick(CrossPredictionTransformer).fit(X, start=np.arange(len(X)))
+
+
 def longer_windows(tmp_path):
     fitted = pulse().fit(FEW_STEPS)
     fitted.transform(X)
@@ -247,6 +255,8 @@ TEXTS = {
     "one_step": "X has windows of one time step",
     "longer_windows": "convolution weights that were never trained",
     "no_halves": "No window of X has an observed time step in both halves",
+    "alike": "All windows of X have the same features",
+    "start_without_groups": "start is not used, since no recording",
     "one_group": "groups holds one group only",
     "shared_steps": "validation shares time steps with training",
     "no_partner": "each window is its own partner",

@@ -8,6 +8,7 @@ from typing import Any, Literal, NamedTuple
 import torch
 from torch import Tensor
 
+from .._parameters import is_auto
 from ..base import (
     AVERAGES,
     BaseSSLTransformer,
@@ -396,10 +397,8 @@ default="trailing_mean"
         check_integer("temporal_unit", self.temporal_unit, 0)
         check_real("instance_weight", self.instance_weight, 0.0, 1.0, open_maximum=False)
         check_option("loss_reduction", self.loss_reduction, ("mean", "published"))
-        if isinstance(self.max_updates, str):
-            check_option("max_updates", self.max_updates, ("auto",))
-        elif self.max_updates is not None:
-            check_integer("max_updates", self.max_updates, 1)
+        if self.max_updates is not None and not is_auto(self.max_updates):
+            check_integer("max_updates", self.max_updates, 1, or_auto=True)
 
     def _check_window_length(self, n_timesteps: int) -> None:
         super()._check_window_length(n_timesteps)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._parameters import check_option, check_real
+from .._parameters import check_real, is_auto
 
 BLOCKS = (
     "statistics",
@@ -28,13 +28,13 @@ _FEWEST = 4  # blocks that have a share; the last three may be left out
 def check_weights(weights: Any) -> None:
     """Raise unless `weights` are "auto", or four to seven numbers of at least 0, not all 0."""
     example = f"pass for example block_weights={USUAL_WEIGHTS}"
-    if isinstance(weights, str):
-        check_option("block_weights", weights, ("auto",))
+    if is_auto(weights):
         return
+    kind = "block_weights must be 'auto' or four to seven numbers"
     if not isinstance(weights, Sequence | np.ndarray):
-        raise TypeError(f"block_weights must be a sequence of numbers, got {weights!r}; {example}")
-    if not _FEWEST <= len(weights) <= len(BLOCKS):
-        raise ValueError(f"block_weights must be four to seven numbers, got {weights!r}; {example}")
+        raise TypeError(f"{kind}, got {weights!r}; {example}")
+    if isinstance(weights, str) or not _FEWEST <= len(weights) <= len(BLOCKS):
+        raise ValueError(f"{kind}, got {weights!r}; {example}")
     for weight in weights:
         check_real("each of block_weights", weight)
     if not any(weights):
