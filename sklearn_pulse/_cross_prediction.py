@@ -23,7 +23,7 @@ from ._parameters import (
     check_verbose,
     is_auto,
 )
-from ._persistence import stored_array
+from ._persistence import stored_array, tensor_of
 from ._seeds import draw_seed
 from ._training._device import resolve_device
 from ._warnings import warn_user
@@ -352,7 +352,8 @@ class CrossPredictionTransformer(BaseFeatureTransformer):
 
     def _weights(self) -> dict[str, Tensor]:
         seed = np.array(self._seed, dtype=np.int64)
-        arrays = {"map": self._map, "seed": seed} | self._stack.arrays()
+        arrays: dict[str, NDArray[Any]] = {"map": self._map, "seed": seed}
+        arrays |= self._stack.arrays()
         if isinstance(self.block_weights, str):  # else the parameter says them
             arrays["block_weights"] = self.block_weights_
         blocks = {
@@ -360,7 +361,7 @@ class CrossPredictionTransformer(BaseFeatureTransformer):
             for name, block in self.blocks_.items()
             for weight, value in block._weights().items()
         }
-        return {name: torch.from_numpy(value) for name, value in arrays.items()} | blocks
+        return {name: tensor_of(value) for name, value in arrays.items()} | blocks
 
     def _restore(self, weights: Mapping[str, Tensor]) -> None:
         self._seed = int(stored_array(weights, "seed", np.int64, ()))

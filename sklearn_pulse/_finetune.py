@@ -14,7 +14,7 @@ from torch import Tensor
 
 from ._data._labeled import LabeledWindows
 from ._data._labels import class_weights
-from ._persistence import stored_array
+from ._persistence import stored_array, tensor_of
 from .base import BaseWindowClassifier, Parts, check_option
 from .base._finetuning import FineTuner
 from .base._typing import (
@@ -184,8 +184,7 @@ class FineTuneClassifier(FineTuner, BaseWindowClassifier):
         if not hasattr(self, "probe_"):
             return super()._weights()
         return super()._weights() | {
-            f"probe.{name}": torch.from_numpy(array)
-            for name, array in probe_arrays(self.probe_).items()
+            f"probe.{name}": tensor_of(array) for name, array in probe_arrays(self.probe_).items()
         }
 
     def _restore(self, weights: Mapping[str, Tensor]) -> None:

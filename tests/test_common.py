@@ -329,6 +329,18 @@ def test_clone_and_pickle(cls, windows):
     np.testing.assert_array_equal(fit(restored, windows).transform(windows), embedding)
 
 
+@each_input
+@pytest.mark.filterwarnings("error")
+def test_arrays_that_may_not_be_written_are_as_good(cls, windows, tmp_path):
+    # joblib passes a fitted estimator to its processes with its large arrays as memory maps.
+    estimator = fit(small(cls), windows)
+    joblib.dump(estimator, tmp_path / "fitted")
+    mapped = joblib.load(tmp_path / "fitted", mmap_mode="r")
+    np.testing.assert_array_equal(mapped.transform(windows), estimator.transform(windows))
+    if cls.__name__ != "MiniRocketTransformer":  # which no folder holds
+        mapped.save_pretrained(tmp_path / "model")
+
+
 @pytest.mark.parametrize(
     "cls",
     [*EMBEDDERS, *(cls for cls in FEATURES if cls.__name__ != "MiniRocketTransformer")],

@@ -247,6 +247,15 @@ def test_longer_windows_are_embedded_and_too_short_ones_refused():
         cross.transform(X[:, :12])
 
 
+def test_a_row_of_wide_features_does_not_depend_on_its_place():
+    X, _ = make_windows(40, 64, 2)
+    cross = CrossPredictionTransformer(n_components=30, embedding_dim=50, random_state=0).fit(X)
+    embedding = cross.transform(X)
+    for row in range(1, 13):  # libraries multiply rows by four to sixteen at a time
+        np.testing.assert_array_equal(cross.transform(X[[row]])[0], embedding[row])
+    np.testing.assert_array_equal(cross.transform(X[::-1])[::-1], embedding)
+
+
 @pytest.mark.parametrize("part", [slice(36), slice(5, None), slice(2, 39)])
 def test_a_padded_window_is_the_shorter_window(part):
     X, _ = make_windows(30, 40)

@@ -1,6 +1,6 @@
 """Storage of fitted transformers in folders, from which nothing is ever executed."""
 
-from ._load import check_finite, stored_array
+from ._arrays import check_finite, stored_array, tensor_of
 from ._mixin import PretrainedMixin
 from ._probe import check_embedding
 from ._sizes import check_sizes
@@ -15,4 +15,5 @@ __all__ = [
     "encode",
     "same_when_stored",
     "stored_array",
+    "tensor_of",
 ]

@@ -15,7 +15,7 @@ from torch import Tensor
 from .._data._validation import CheckedWindows
 from .._docstrings import complete_docstring
 from .._parameters import check_integer
-from .._persistence import stored_array
+from .._persistence import stored_array, tensor_of
 from ._convolution_base import BaseConvolutionTransformer, reach_of, represent
 from ._convolutions import KERNEL_LENGTH
 
@@ -163,7 +163,7 @@ class HydraTransformer(BaseConvolutionTransformer):
 
     def _weights(self) -> dict[str, Tensor]:
         return {
-            f"groups.{i}.{name}": torch.from_numpy(getattr(groups, name))
+            f"groups.{i}.{name}": tensor_of(getattr(groups, name))
             for i, groups in enumerate(self.groups_)
             for name in ("kernels", "channels")
         }

@@ -14,7 +14,7 @@ from torch import Tensor
 from .._data._validation import Block, CheckedWindows
 from .._docstrings import complete_docstring
 from .._parameters import check_boolean, check_integer, check_option
-from .._persistence import stored_array
+from .._persistence import stored_array, tensor_of
 from .._threads import threads
 from ._base import check_features
 from ._convolution_base import BaseConvolutionTransformer, reach_of, represent
@@ -152,7 +152,7 @@ class RandomConvolutionTransformer(BaseConvolutionTransformer):
 
     def _weights(self) -> dict[str, Tensor]:
         return {
-            f"banks.{i}.{level}.{name}": torch.from_numpy(values[level])
+            f"banks.{i}.{level}.{name}": tensor_of(values[level])
             for i, bank in enumerate(self.banks_)
             for level in range(len(bank.dilations))
             for name, values in (("biases", bank.biases), ("channels", bank.channels))
@@ -234,7 +234,7 @@ def _pool_bank(
     features: list[list[Tensor]] = [[] for _ in poolings]
     for level, dilation in enumerate(bank.dilations.tolist()):
         weight = torch.from_numpy(_weights(bank.channels[level])).to(device)
-        biases = torch.from_numpy(bank.biases[level]).to(device)
+        biases = tensor_of(bank.biases[level]).to(device)
         pooled = [weight.new_empty(n, *biases.shape) for _ in poolings]
         in_padded = torch.from_numpy(is_padded(level, n_timesteps_fitted)).to(device)
         for padded, kernels in ((True, in_padded), (False, ~in_padded)):

@@ -7,12 +7,13 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 from scipy.linalg import eigh
 from torch import Tensor
 
 from .._data._validation import Block, CheckedWindows
-from .._persistence import stored_array
+from .._persistence import stored_array, tensor_of
 from ._base import BaseFeatureTransformer, check_features
 
 CHUNK = 256  # windows whose features are in memory at once
@@ -207,12 +208,12 @@ def fixed_shape_product(
 ) -> NDArray[np.float32]:
     """Multiply at most 256 rows, filled up with zeros: the shape decides how sums are rounded.
 
-    So does the place of a row, where a library takes rows by twelve and the last few apart. These
-    are zeros here.
+    So does the place of a row, where a library takes the last few rows apart, which are zeros here.
+    PyTorch multiplies, since OpenBLAS rounds the rows of a dozen in two ways.
     """
-    filled = np.zeros((CHUNK + _SPARE_ROWS, rows.shape[1]), dtype=np.float32)
-    filled[: len(rows)] = rows
-    return (filled @ matrix)[: len(rows)]
+    filled = torch.zeros((CHUNK + _SPARE_ROWS, rows.shape[1]))
+    filled[: len(rows)] = torch.from_numpy(rows)
+    return (filled @ tensor_of(matrix)).numpy()[: len(rows)]
 
 
 def _scales(columns: NDArray[np.float32], share: float, floor: float) -> NDArray[np.float32]:
