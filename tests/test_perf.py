@@ -5,10 +5,12 @@ import json
 import pytest
 import torch
 
-from perf import baselines, costs, growth, report
+from perf import baselines, costs, growth, patchtst, report
 from perf.flops import counted, encoder_flops, engine_training, literal_training
 from perf.methods import NAMES, MethodSize
 from perf.sizes import Size
+from sklearn_pulse import presets
+from sklearn_pulse.baselines import PatchTSTTransformer
 from sklearn_pulse.benchmark._methods import all_methods
 
 
@@ -156,3 +158,13 @@ def test_the_page_has_the_sections():
     report.fill(page, [row("training"), row("training", device="cuda")])
     for name in ("baselines", "growth"):
         assert "|---|" in report.replace_section(page, name, "|---|")
+
+
+def test_the_rows_of_patchtst_are_the_settings_of_the_released_code():
+    ours, released = (
+        presets.get("patchtst", "har", published=published) for published in (False, True)
+    )
+    _, *rows = patchtst.ROWS.values()
+    settings = {name: value for row in rows[:4] for name, value in row.items()}
+    assert ours | settings == released
+    assert all(row.keys() <= PatchTSTTransformer().get_params().keys() for row in rows)
