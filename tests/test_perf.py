@@ -2,10 +2,11 @@
 
 import json
 
+import numpy as np
 import pytest
 import torch
 
-from perf import baselines, costs, growth, patchtst, report
+from perf import baselines, costs, growth, patchtst, report, scaler
 from perf.flops import counted, encoder_flops, engine_training, literal_training
 from perf.methods import NAMES, MethodSize
 from perf.sizes import Size
@@ -168,3 +169,12 @@ def test_the_rows_of_patchtst_are_the_settings_of_the_released_code():
     settings = {name: value for row in rows[:4] for name, value in row.items()}
     assert ours | settings == released
     assert all(row.keys() <= PatchTSTTransformer().get_params().keys() for row in rows)
+
+
+def test_a_scaler_of_two_windows_makes_most_of_what_hardly_differs():
+    rng = np.random.default_rng(0)
+    y = np.arange(60) % 2
+    Z = np.column_stack([4 * y + rng.normal(size=60), rng.normal(size=60)])
+    Z[1, 1] = Z[0, 1] + 0.01
+    few, all_windows = scaler.accuracies(Z, y, np.arange(2), [np.arange(2, 60)] * 2)
+    assert few < 0.6 < 0.9 < all_windows
