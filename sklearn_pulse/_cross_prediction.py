@@ -268,21 +268,13 @@ class CrossPredictionTransformer(BaseFeatureTransformer):
             usable = np.flatnonzero(windows.scan())
             known = windows.names_recordings or windows.groups is not None
             index, recording, follows = in_order(windows, times, usable)
-            self.views_ = str(self.views)
             if self.views == "auto" and start is not None and not known:
                 warn_user(
                     "start is not used, since no recording of the windows is known: pass groups,"
                     " or set views='adjacent' if all windows are of one recording."
                 )
-            if self.views == "auto":
-                self.views_ = "adjacent" if known and follows.any() else "halves"
+            self.views_ = self._choose_views(known, bool(follows.any()))
             self._seed = draw_seed(self.random_state)
-            if self.views_ == "adjacent" and not follows.any():
-                raise ValueError(
-                    "views='adjacent' finds no two adjacent windows of one recording: pass the"
-                    " recording of each window as groups and its time as start, or set"
-                    " views='halves'."
-                )
             self.block_weights_ = self._choose_weights(windows, index, recording)
             fit = self._closed_form(self.block_weights_)
             if self.views_ == "adjacent":
@@ -308,6 +300,17 @@ class CrossPredictionTransformer(BaseFeatureTransformer):
             self.blocks_ = self._stack.by_name()
             self._note_params()
         return self
+
+    def _choose_views(self, known: bool, any_adjacent: bool) -> str:
+        """Return the views, where the recordings are `known` or not; raise if there are none."""
+        if self.views == "auto":
+            return "adjacent" if known and any_adjacent else "halves"
+        if self.views == "adjacent" and not any_adjacent:
+            raise ValueError(
+                "views='adjacent' finds no two adjacent windows of one recording: pass the"
+                " recording of each window as groups and its time as start, or set views='halves'."
+            )
+        return str(self.views)
 
     def _choose_weights(
         self, windows: CheckedWindows, index: NDArray[np.intp], recording: NDArray[np.intp]
