@@ -464,6 +464,7 @@ def test_channels_first_give_the_bits_of_channels_last(cls, windows):
 
 
 @each_input
+@pytest.mark.filterwarnings("ignore:All windows of X have the same features")
 @pytest.mark.parametrize(
     "shape", [(1, 16, 2), (5, 2, 2), (5, 16, 1), (5, 16), (1, 2), (3, 2, 16, 2)]
 )
@@ -491,6 +492,7 @@ def test_windows_of_one_step_are_embedded_and_warned_of_where_nothing_is_learnt(
 
 
 @each_input
+@pytest.mark.filterwarnings("ignore:All windows of X have the same features")
 def test_constant_channels_have_finite_embeddings(cls, windows):
     X = windows.copy()
     X[:, :, 1] = 3.0
@@ -547,6 +549,7 @@ def test_validation_on_windows_of_another_length(cls, length, windows):
 @each_with_gaps
 @pytest.mark.filterwarnings("ignore:No window of X has an observed time step in both halves")
 @pytest.mark.filterwarnings("ignore:The scale of X is extreme:UserWarning")
+@pytest.mark.filterwarnings("ignore:All windows of X have the same features")
 @settings(max_examples=15, deadline=None)
 @given(
     X=st.tuples(st.integers(1, 4), st.integers(2, 6)).flatmap(

@@ -211,9 +211,10 @@ def fixed_shape_product(
     So does the place of a row, where a library takes the last few rows apart, which are zeros here.
     PyTorch multiplies, since OpenBLAS rounds the rows of a dozen in two ways.
     """
-    filled = torch.zeros((CHUNK + _SPARE_ROWS, rows.shape[1]))
-    filled[: len(rows)] = torch.from_numpy(rows)
-    return (filled @ tensor_of(matrix)).numpy()[: len(rows)]
+    filled = np.zeros((CHUNK + _SPARE_ROWS, rows.shape[1]), dtype=np.float32)
+    filled[: len(rows)] = rows
+    with torch.inference_mode(), torch.autocast("cpu", enabled=False):
+        return (torch.from_numpy(filled) @ tensor_of(matrix)).numpy()[: len(rows)]
 
 
 def _scales(columns: NDArray[np.float32], share: float, floor: float) -> NDArray[np.float32]:
