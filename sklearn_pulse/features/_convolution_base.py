@@ -92,6 +92,10 @@ def represent(
 ) -> tuple[Tensor, Tensor | None]:
     """Return windows or their differences, channels first, and which steps are observed.
 
+    A missing step has the value of the straight line between its observed neighbours; before the
+    first observed step and after the last it is zero, as outside of the window. A difference that
+    needs a missing step is zero.
+
     Parameters
     ----------
     x : Tensor of shape (n, n_timesteps, n_channels)
@@ -115,13 +119,33 @@ def represent(
     tensor([[[2., 3.]]])
     """
     signal = x.mT.contiguous()
-    if not differenced or x.shape[1] == 1:
-        return (signal, observed) if not differenced else (torch.zeros_like(signal), observed)
+    if not differenced:
+        return (signal if observed is None else _bridged(signal, observed)), observed
+    if x.shape[1] == 1:
+        return torch.zeros_like(signal), observed
     signal = signal.diff()
     if observed is None:
         return signal, None
     observed = observed[:, 1:] & observed[:, :-1]
     return signal * observed.unsqueeze(1), observed
+
+
+def _bridged(signal: Tensor, observed: Tensor) -> Tensor:
+    """Bridge the missing steps between observed ones by straight lines, shape (n, channels, time).
+
+    Else a kernel would read an offset of the signal as a spike at each missing step.
+    """
+    n_timesteps = signal.shape[2]
+    time = torch.arange(n_timesteps, device=signal.device).expand_as(observed)
+    before = torch.where(observed, time, -1).cummax(1).values  # -1 before the first observed step
+    after = torch.where(observed, time, n_timesteps).flip(1).cummin(1).values.flip(1)
+    inside = ~observed & (before >= 0) & (after < n_timesteps)
+    share = ((time - before) / (after - before).clamp(min=1)).to(signal.dtype).unsqueeze(1)
+    left, right = (
+        signal.gather(2, step.clamp(0, n_timesteps - 1).unsqueeze(1).expand_as(signal))
+        for step in (before, after)
+    )
+    return torch.where(inside.unsqueeze(1), left + share * (right - left), signal)
 
 
 def reach_of(dilation: int, *, differenced: bool) -> int:

@@ -95,8 +95,9 @@ class HydraTransformer(BaseConvolutionTransformer):
     Hydra sums where these are means, so that windows of other lengths can be compared. Where all
     outputs of a group are equal, as they are for a constant stretch, no kernel loses.
 
-    A time step counts as missing if any of its channels is NaN. A missing step is treated like
-    the outside of a window: its value is zero, and no output is centred on it.
+    A time step counts as missing if any of its channels is NaN. No output is centred on a missing
+    step. Kernels that reach it read the straight line between its observed neighbours; before the
+    first observed step and after the last they read zeros, as outside of the window.
 
     Windows at `transform` may be longer than those at `fit`, and shorter if the kernels of the
     largest dilation still fit.

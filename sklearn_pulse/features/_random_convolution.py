@@ -76,9 +76,10 @@ class RandomConvolutionTransformer(BaseConvolutionTransformer):
     On complete windows, MiniRocket's features are those of sktime for the same dilations,
     channels and biases.
 
-    A time step counts as missing if any of its channels is NaN. A missing step is treated like
-    the outside of a window: its value is zero, no output is centred on it, and the kernels
-    without padding skip every output that reads it. A window that is padded with missing steps
+    A time step counts as missing if any of its channels is NaN. No output is centred on a missing
+    step, and the kernels without padding skip every output that reads one. Those with padding read
+    the straight line between its observed neighbours; before the first observed step and after the
+    last they read zeros, as outside of the window. A window that is padded with missing steps
     therefore has the features of the window before padding.
 
     Windows at `transform` may be longer than those at `fit`, and shorter if the kernels of the

@@ -5,7 +5,8 @@ import pytest
 import torch
 
 from sklearn_pulse.features import HydraTransformer, RandomConvolutionTransformer
-from tests.helpers import make_windows
+from sklearn_pulse.features._convolution_base import represent
+from tests.helpers import bridged, make_windows
 
 KINDS = {
     "multirocket": RandomConvolutionTransformer(
@@ -45,6 +46,27 @@ def test_padding_with_missing_steps_changes_nothing(make):
     fitted = make().fit(X)
     padded = np.concatenate([X, np.full((5, 23, 2), np.nan, np.float32)], axis=1)
     np.testing.assert_allclose(fitted.transform(padded), fitted.transform(X), atol=1e-5)
+
+
+def test_missing_steps_lie_on_straight_lines_between_observed_ones():
+    X, _ = make_windows(6, 30, 2)
+    observed = np.random.default_rng(0).random((6, 30)) < 0.5
+    observed[0], observed[1, 3:], observed[2] = True, False, np.arange(30) == 7
+    signal, _ = represent(torch.tensor(X * observed[..., None]), torch.tensor(observed), False)
+    X[~observed] = np.nan
+    np.testing.assert_allclose(signal.mT, np.stack([*map(bridged, X)]), atol=1e-6)
+
+
+@pytest.mark.parametrize("offset", [0, 1000])
+def test_a_few_missing_steps_change_little_whatever_the_offset(make, offset):
+    X, _ = make_windows(20, 60, 2)
+    X += offset
+    fitted = make().fit(X)
+    complete = fitted.transform(X)
+    X[:, 5::13] = np.nan
+    change = np.abs(fitted.transform(X) - complete)
+    spread = complete.std(0)
+    assert np.median(change[:, spread > 0] / spread[spread > 0]) < 0.65
 
 
 def test_the_seed_decides(make):

@@ -11,7 +11,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn_pulse._threads import threads
 from sklearn_pulse.evaluation import make_linear_probe
 from sklearn_pulse.features import ConvolutionBank, RandomConvolutionTransformer
-from tests.helpers import make_windows, sklearn_suite
+from tests.helpers import bridged, make_windows, sklearn_suite
 
 POOLINGS = ("ppv", "mean", "position", "stretch")
 
@@ -72,10 +72,10 @@ def literal(x, observed, bank, level, kernel, bias, n_timesteps_fitted):
     outputs = []
     for t in range(len(x)):
         taps = [t + (place - 4) * dilation for place in range(9)]
-        inside = [0 <= tap < len(x) and observed[tap] for tap in taps]
-        if (padded and observed[t]) or all(inside):
+        inside = [0 <= tap < len(x) for tap in taps]
+        if (padded and observed[t]) or (all(inside) and observed[taps].all()):
             pairs = zip(weights, taps, inside, strict=True)
-            outputs.append(sum(w * signal[tap] for w, tap, seen in pairs if seen))
+            outputs.append(sum(w * signal[tap] for w, tap, known in pairs if known))
     positive = [i for i, output in enumerate(outputs) if output > bias]
     if not outputs:
         return [0.0, 0.0, 0.0, 0.0]
@@ -111,7 +111,7 @@ def test_features_literally(n_timesteps):
     for differenced, bank in enumerate(rocket.banks_):
         own = features[4 * differenced :][:4]
         for i in range(4):
-            x, seen = np.nan_to_num(X[i].astype(np.float64)), observed[i]
+            x, seen = bridged(X[i]), observed[i]
             if differenced:
                 seen = seen[1:] & seen[:-1]
                 x = np.diff(x, axis=0) * seen[:, None]
