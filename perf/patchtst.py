@@ -29,6 +29,8 @@ ROWS: dict[str, dict[str, Any]] = {
     "a rate up to 1e-4": {"lr": 1e-4},
     "a rate up to 1e-3": {"lr": 1e-3},
     "a rate up to 1e-3, a patch at every step": {"lr": 1e-3, "patch_stride": 1},
+    "a rate of 1e-12, so that nothing is learnt": {"lr": 1e-12},
+    "the same, for one epoch": {"lr": 1e-12, "max_epochs": 1},
     RELEASED: {},
 }
 

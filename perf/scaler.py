@@ -12,11 +12,12 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from sklearn_pulse import CrossPredictionTransformer, RandomEncoderTransformer
 from sklearn_pulse.datasets import fetch_har
+from sklearn_pulse.evaluation import LabeledSubsetClassifier
 from sklearn_pulse.features import RandomConvolutionTransformer, StatisticsTransformer
 
 N_DRAWS = 20
@@ -39,16 +40,20 @@ def embeddings(data: Any) -> tuple[dict[str, NDArray[Any]], NDArray[np.intp], ND
 
 
 def accuracies(
-    Z: NDArray[Any], y: NDArray[Any], labelled: NDArray[np.intp], rest: list[NDArray[np.intp]]
+    Z: NDArray[Any],
+    y: NDArray[Any],
+    labelled: NDArray[np.intp],
+    train: NDArray[np.intp],
+    scored: NDArray[np.intp],
 ) -> list[float]:
-    """Return the accuracy on `rest[1]`, with a scaler of the labelled windows and of `rest[0]`."""
-    scores = []
-    for scaled in (labelled, rest[0]):
-        scaler = StandardScaler().fit(Z[scaled])
-        probe = LogisticRegression(max_iter=1000, class_weight="balanced")
-        probe.fit(scaler.transform(Z[labelled]), y[labelled])
-        scores.append(probe.score(scaler.transform(Z[rest[1]]), y[rest[1]]))
-    return scores
+    """Return the accuracy with a scaler of the labelled windows, and with one of all of `train`."""
+    known = np.where(np.isin(np.arange(len(y)), labelled), y, -1)
+    return [
+        make_pipeline(StandardScaler(), LabeledSubsetClassifier())
+        .fit(Z[rows], known[rows])
+        .score(Z[scored], y[scored])
+        for rows in (labelled, train)
+    ]
 
 
 def main() -> None:
@@ -65,9 +70,9 @@ def main() -> None:
             labelled = np.concatenate(
                 [rng.permutation(train[data.y[train] == label])[:n_each] for label in classes]
             )
-            rest = [rows[np.isin(data.y[rows], classes)] for rows in (train, val)]
+            parts = [rows[np.isin(data.y[rows], classes)] for rows in (train, val)]
             for name, Z in found.items():
-                scores[name].append(accuracies(Z, data.y, labelled, rest))
+                scores[name].append(accuracies(Z, data.y, labelled, *parts))
         means = np.concatenate([100 * np.mean(draws, axis=0) for draws in scores.values()])
         print(f"| {n_classes}, {n_each} |", *(f"{mean:.1f} |" for mean in means), flush=True)
 

@@ -176,5 +176,5 @@ def test_a_scaler_of_two_windows_makes_most_of_what_hardly_differs():
     y = np.arange(60) % 2
     Z = np.column_stack([4 * y + rng.normal(size=60), rng.normal(size=60)])
     Z[1, 1] = Z[0, 1] + 0.01
-    few, all_windows = scaler.accuracies(Z, y, np.arange(2), [np.arange(2, 60)] * 2)
+    few, all_windows = scaler.accuracies(Z, y, np.arange(2), np.arange(60), np.arange(2, 60))
     assert few < 0.6 < 0.9 < all_windows
