@@ -305,6 +305,17 @@ def test_a_row_does_not_depend_on_the_others(cls):
 
 
 @each
+def test_an_embedding_has_the_same_bits_with_any_number_of_threads(cls):
+    X = np.random.default_rng(0).normal(size=(100, 256, 2)).astype(np.float32)
+    estimator = fit(small(cls, max_epochs=1), X[:16])
+    expected = estimator.set_params(num_threads=1).transform(X)
+    for num_threads in (2, 3):
+        embedding = estimator.set_params(num_threads=num_threads).transform(X)
+        np.testing.assert_array_equal(embedding, expected)
+        np.testing.assert_array_equal(estimator.transform(X[:3]), expected[:3])
+
+
+@each
 @pytest.mark.parametrize(
     ("n_timesteps", "n_channels", "widths"),
     [(33, 5, {}), (50, 6, {"encoder_hidden_dim": 6}), (33, 2, {"embedding_dim": 7})],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import itertools
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
@@ -30,14 +31,16 @@ from .._parameters import (
 from .._persistence import PretrainedMixin, check_finite, check_sizes, same_when_stored
 from .._signals import check_signals
 from .._tags import WindowTags, of_windows
-from .._threads import threads
+from .._threads import n_workers, threads
 from .._training._callbacks import SelectWeights
 from .._training._device import memory_errors, resolve_device
 from .._training._history import selected_epoch
+from .._training._iterator import Batch
 from .._training._net import SSLNet
 from .._training._progress import CallbackSupportMixin
 from .._training._torch_state import own_torch_state
 from .._warnings import warn_user
+from ..networks import run_parts
 from ..objectives._base import Objective
 
 _BLOCK_STEPS = {
@@ -46,6 +49,7 @@ _BLOCK_STEPS = {
     "mps": 2**16,
 }  # time steps (or tokens) embedded at a time
 _TOO_MUCH = "The windows need too much memory: cut them shorter, or set device='cpu'."
+_BLOCKS_PER_THREAD = 4  # so that a thread that is held up does not keep the others waiting
 _PROBE_STEPS = 256  # time steps of a window that tests whether stored weights embed
 _MAX_BLOCK = {"cpu": 256, "cuda": 4096, "mps": 1024}  # windows embedded at a time
 
@@ -259,8 +263,12 @@ class WindowEmbedder(
         n_steps = windows.n_timesteps * net.module_.tokens_per_step
         size = max(1, min(_BLOCK_STEPS[device.type] // n_steps, _MAX_BLOCK[device.type]))
         net.module_.eval()
+        blocks = stream_blocks(windows, size, device)
+        if device.type == "cpu":
+            yield from _side_by_side(blocks, compute, net)
+            return
         before = None  # the results of a block are read when the next one is under way
-        for index, block, batch in stream_blocks(windows, size, device):
+        for index, block, batch in blocks:
             with torch.inference_mode(), net.autocast():
                 rows = compute(**batch).float()
             if before is not None:
@@ -369,6 +377,27 @@ class WindowEmbedder(
             uses_recordings=self._uses_recordings,
         )
         return of_windows(tags)
+
+
+def _side_by_side(
+    blocks: Iterator[tuple[NDArray[np.intp], Block, Batch]],
+    compute: Callable[..., torch.Tensor],
+    net: SSLNet,
+) -> Iterator[tuple[NDArray[np.intp], Block, NDArray[np.float32]]]:
+    """Compute something of several blocks at a time, each in a thread of its own.
+
+    The bits of a block do not depend on the number of threads.
+    """
+
+    def rows_of(batch: Batch) -> tuple[torch.Tensor]:
+        with threads(1):  # also if the block is alone, in the thread of the caller
+            return (compute(**batch).float(),)
+
+    while group := list(itertools.islice(blocks, _BLOCKS_PER_THREAD * n_workers())):
+        with torch.inference_mode(), net.autocast():
+            rows = run_parts(rows_of, [(batch,) for _, _, batch in group], ())
+        for (index, block, _), (part,) in zip(group, rows, strict=True):
+            yield _fetched(index, block, part)
 
 
 def _fetched(

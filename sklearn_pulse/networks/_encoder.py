@@ -12,10 +12,10 @@ from .._threads import n_workers
 from ._aligned import AlignedLinear
 from ._autocast import compute_dtype
 from ._base import Encoder
-from ._dilated_conv import DilatedConv
+from ._dilated_conv import DilatedConv, convolves
 from ._exporting import is_exporting
 from ._parts import run_parts
-from ._time import pool_steps
+from ._time import in_memory_order, pool_steps
 
 # Time steps per chunk of a batch. On the CPU a chunk passes through all blocks before the next
 # chunk does, so that the output of a block is still in the cache when the next block reads it.
@@ -69,7 +69,9 @@ class ResidualBlock(nn.Module):
         Tensor of shape (n_timesteps, batch, out_channels)
             Output of the block.
         """
-        return self.conv2(self.conv1(x, observed), observed) + self.skip(x)
+        y = self.conv2(self.conv1(x, observed), observed)
+        skip = in_memory_order(self.skip, x)
+        return y + skip if torch.is_grad_enabled() else y.add_(skip)
 
 
 class SystemEncoder(Encoder):
@@ -138,12 +140,10 @@ class SystemEncoder(Encoder):
         Returns
         -------
         Tensor of shape (batch, n_timesteps, embedding_dim)
-            Encoded steps, after layer normalisation and before pooling, as a view of a tensor with
-            time first.
+            Encoded steps, after layer normalisation and before pooling; where a gradient is
+            recorded, as a view of a tensor with time first.
         """
-        # Normalise with time first, as the features lie in memory: so nothing is copied.
-        steps = self.run_blocks(self.input(x), observed).transpose(0, 1)
-        return self.norm(steps).transpose(0, 1)
+        return in_memory_order(self.norm, self.run_blocks(self.input(x), observed))
 
     def run_blocks(self, hidden: Tensor, observed: Tensor | None = None) -> Tensor:
         """Apply the residual blocks.
@@ -158,12 +158,15 @@ class SystemEncoder(Encoder):
         Returns
         -------
         Tensor of shape (batch, n_timesteps, embedding_dim)
-            Features before layer normalisation, as a view of a tensor with time first.
+            Features before layer normalisation; where a gradient is recorded, as a view of a tensor
+            with time first.
         """
         seen = None
         if observed is not None:
             seen = observed.t().unsqueeze(-1).to(compute_dtype(hidden))  # (n_timesteps, batch, 1)
-        hidden = hidden.transpose(0, 1).contiguous()  # (n_timesteps, batch, hidden_dim)
+        hidden = hidden.transpose(0, 1)  # (n_timesteps, batch, hidden_dim)
+        if not convolves(hidden):
+            hidden = hidden.contiguous()
         for block in self.blocks:
             hidden = block(hidden, seen)
         return hidden.transpose(0, 1)

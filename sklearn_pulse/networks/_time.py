@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Literal
 
 import torch
@@ -34,6 +35,30 @@ def observed_or_all(x: Tensor, observed: Tensor | None) -> Tensor:
     tensor([[True, True]])
     """
     return torch.ones_like(x[..., 0], dtype=torch.bool) if observed is None else observed
+
+
+def in_memory_order(function: Callable[[Tensor], Tensor], x: Tensor) -> Tensor:
+    """Apply a function of single steps to them as they lie in memory, without copies.
+
+    Parameters
+    ----------
+    function : callable
+        Function of a tensor that leaves all axes but the last as they are.
+    x : Tensor of shape (n_timesteps, batch, n_features), or with the first two axes swapped
+        Values of each step, contiguous in either order of the two axes.
+
+    Returns
+    -------
+    Tensor of shape (n_timesteps, batch, n_results), or with the first two axes swapped
+        Results, in the order of axes and of memory that `x` has.
+
+    Examples
+    --------
+    >>> import torch
+    >>> in_memory_order(torch.abs, torch.zeros(2, 3, 4).transpose(0, 1)).stride()
+    (4, 12, 1)
+    """
+    return function(x) if x.is_contiguous() else function(x.transpose(0, 1)).transpose(0, 1)
 
 
 def mask_steps(x: Tensor, observed: Tensor | None) -> Tensor:

@@ -32,6 +32,8 @@ def test_output_and_gradients_equal_those_of_plain_convolutions(n_timesteps):
     ours, literal = pair()
     x, target = torch.randn(4, n_timesteps, 3), torch.randn(4, 12)
     assert_close(ours(x), literal(x))
+    with torch.inference_mode():  # convolutions instead of products
+        assert_close(ours(x), literal(x))
     for module in (ours, literal):
         (module(x) - target).square().sum().backward()
     for (name, mine), theirs in zip(ours.named_parameters(), literal.parameters(), strict=True):
@@ -82,6 +84,17 @@ def test_missing_steps_leave_no_trace():
         torch.testing.assert_close(encoder(padded, observed), encoder(x), rtol=0, atol=1e-6)
 
 
+@pytest.mark.parametrize("holes", [False, True])
+def test_bfloat16_agrees_with_float32_where_no_gradient_is_recorded(holes):
+    torch.manual_seed(0)
+    encoder, x = SystemEncoder(3, 32, 48, depth=4), torch.randn(5, 100, 3)
+    observed = torch.rand(5, 100) > 0.3 if holes else None
+    with torch.inference_mode():
+        expected = encoder(x, observed)
+        with torch.autocast("cpu", torch.bfloat16):
+            torch.testing.assert_close(encoder(x, observed).float(), expected, rtol=0, atol=0.1)
+
+
 def test_published_number_of_parameters():
     counts = {1: 637_888, 2: 637_952, 3: 638_016, 6: 638_208}
     for n_channels, expected in counts.items():
@@ -118,3 +131,6 @@ def test_convolution_with_missing_steps(dilation):
     seed, leaves = torch.randn(12, 2, 5).double(), [x, conv.weight, conv.bias]
     ours, theirs = (torch.autograd.grad(result, leaves, seed) for result in results)
     torch.testing.assert_close(list(ours), list(theirs))
+    with torch.inference_mode():  # by a convolution, whichever order the steps have in memory
+        for steps in (x.float(), x.float().transpose(0, 1).contiguous().transpose(0, 1)):
+            torch.testing.assert_close(conv.float()(steps, seen.float()), plain.float())
