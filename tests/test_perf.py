@@ -10,6 +10,7 @@ from perf import baselines, costs, growth, patchtst, report, scaler
 from perf.flops import counted, encoder_flops, engine_training, literal_training
 from perf.methods import NAMES, MethodSize
 from perf.sizes import Size
+from perf.test_changes import CHANGES
 from sklearn_pulse import presets
 from sklearn_pulse.baselines import PatchTSTTransformer
 from sklearn_pulse.benchmark._methods import all_methods
@@ -41,13 +42,24 @@ def test_operations_of_the_literal_step():
     assert total / len(x) == pytest.approx(literal_training(size), rel=0.04)
 
 
+@pytest.mark.parametrize("change", CHANGES)
+def test_a_step_without_a_change_has_the_same_loss(change, monkeypatch):
+    size = Size("har")
+    x, starts = batch(size, n_windows=4)
+    ours, without = size.objective().eval(), size.objective().eval()
+    for target, name, value in CHANGES[change](without):
+        monkeypatch.setattr(target, name, value)
+    losses = [module.eval()(x=x, starts=starts) for module in (ours, without)]
+    torch.testing.assert_close(*losses)
+    losses[1].backward()  # and it trains
+
+
 @pytest.mark.parametrize(("dataset", "ratio"), [("har", 2.0), ("ecg", 1.8), ("eeg", 1.7)])
 def test_operations_of_the_encoder(dataset, ratio):
     size = Size(dataset)
     x, _ = batch(size, n_windows=2)
     encoder = size.objective().encoder
-    with torch.no_grad():
-        total = counted(lambda: encoder(x))
+    total = counted(lambda: encoder(x))  # by products; those of padding are not computed
     pruned = encoder_flops(size, dead_taps=False)
     # Without gradients, the channels are filled up to 16, which gives rows the same bits anywhere.
     filling = 2 * size.n_timesteps * (16 - size.n_channels) * size.params["encoder_hidden_dim"]
