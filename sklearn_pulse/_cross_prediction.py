@@ -133,6 +133,10 @@ class CrossPredictionTransformer(BaseFeatureTransformer):
     unit variance of f M and f N. The embedding is ``f R Q`` with ``R R' = 0.9 M M' + 0.1 N N'``
     and a random rotation Q, so that scaling its columns does not whiten it.
 
+    R holds eigenvectors, whose signs are fixed, so that fits on another number of threads or
+    another device agree up to rounding. Directions of nearly equal weight may turn among
+    themselves, which leaves scalar products and distances of embeddings as they are.
+
     Without two observed halves in any window, nothing predicts a window but the window itself: the
     embedding then holds the principal components, `n_pairs_` is 0, and a warning says so.
 

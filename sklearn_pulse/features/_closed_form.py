@@ -231,7 +231,9 @@ class ClosedFormFit:
         predictors: list[list[Fold]],
     ) -> tuple[NDArray[np.float32], dict[str, Any]]:
         """Return the map from principal components to the embedding, and what it predicts."""
-        directions = predictive_map(variance, shared, kept, self.rho, self.embedding_dim)
+        directions = predictive_map(
+            variance, shared, kept, self.rho, self.embedding_dim, stack.reference()
+        )
         rotation = _rotation(directions.shape[1], self.embedding_dim, self.seed)
         explained, total = held_out_prediction(predictors, self.rho, len(variance))
         predictability = {

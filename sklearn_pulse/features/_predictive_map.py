@@ -6,6 +6,7 @@ import numpy as np
 from scipy.linalg import LinAlgError, eigh, solve
 
 from ._folds import Fold, Matrix
+from ._signs import oriented
 
 _ROUNDING = 1e-12  # a smaller share of the second moments is what rounding leaves of zero
 
@@ -84,7 +85,12 @@ def ridge_inverse(variance: Matrix, rho: float, right: Matrix) -> Matrix:
 
 
 def predictive_map(
-    variance: Matrix, shared: Matrix, kept: Matrix, rho: float, n_directions: int
+    variance: Matrix,
+    shared: Matrix,
+    kept: Matrix,
+    rho: float,
+    n_directions: int,
+    reference: Matrix,
 ) -> Matrix:
     """Map features to what predicts the other view, without whitening.
 
@@ -100,6 +106,8 @@ def predictive_map(
         Ridge, as a share of the total variance.
     n_directions : int
         Largest number of directions.
+    reference : ndarray of shape (r,)
+        Vector with which no direction has a negative product.
 
     Returns
     -------
@@ -115,4 +123,4 @@ def predictive_map(
             gram += share / total * regression @ regression.T
     values, vectors = eigh(gram)
     order = np.argsort(-values, kind="stable")[:n_directions]
-    return vectors[:, order] * np.sqrt(np.maximum(values[order], 0.0))
+    return oriented(vectors[:, order], reference) * np.sqrt(np.maximum(values[order], 0.0))
