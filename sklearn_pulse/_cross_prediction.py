@@ -105,7 +105,8 @@ class CrossPredictionTransformer(BaseFeatureTransformer):
     block_weights_ : ndarray of float64, of shape (7,)
         Shares of the blocks that were used.
     blocks_ : dict of str to transformer
-        The fitted blocks.
+        The fitted blocks, which read X in the layout, and pool bags, as the transformer did at
+        `fit`.
     kappa_ : float
         Share of what adjacent windows have in common that other windows of the recording lack.
         NaN for halves of windows.
@@ -345,6 +346,8 @@ class CrossPredictionTransformer(BaseFeatureTransformer):
             device=self.device,
             num_threads=self._n_threads,
             verbose=int(self.verbose),
+            bag_pooling=self.bag_pooling,
+            input_layout=self.input_layout,
         )
 
     @property

@@ -472,6 +472,20 @@ def test_blocks_are_transformers():
         np.testing.assert_array_equal(features, clone(block).fit_transform(X[:, :, 0]))
 
 
+def test_blocks_read_what_the_transformer_reads(tmp_path):
+    """A block takes X channels first, and bags, as the transformer does, loaded ones too."""
+    X, _ = make_windows(12, 16)
+    bags = X.reshape(4, 3, *X.shape[1:])
+    cross = CrossPredictionTransformer(**SMALL, input_layout="nct", bag_pooling="max")
+    cross.fit(bags.swapaxes(2, 3)).save_pretrained(tmp_path / "model")
+    loaded = CrossPredictionTransformer.from_pretrained(tmp_path / "model")
+    for fitted in (cross, loaded):
+        for block in fitted.blocks_.values():
+            features = block.transform(X.swapaxes(1, 2))
+            pooled = features.reshape(4, 3, -1).max(1)
+            np.testing.assert_array_equal(block.transform(bags.swapaxes(2, 3)), pooled)
+
+
 def test_a_panel_is_embedded_as_its_padded_windows():
     """A panel of series of different lengths, as sktime passes it."""
     pytest.importorskip("sktime")
