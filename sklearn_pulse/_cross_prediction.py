@@ -109,7 +109,10 @@ class CrossPredictionTransformer(BaseFeatureTransformer):
         `fit`.
     kappa_ : float
         Share of what adjacent windows have in common that other windows of the recording lack.
-        NaN for halves of windows.
+        It is an estimate, from sums over pairs. Where pairs are few (less than about a hundred),
+        or adjacent windows predict nothing (`predictability_`), it may lie far below 0 or above 1:
+        then it says nothing of the signal. ``alpha="auto"`` takes it for 0 or 1 there. It is 0
+        where adjacent windows have nothing in common, and NaN for halves of windows.
     n_pairs_ : int
         Number of pairs of views.
     predictability_ : dict

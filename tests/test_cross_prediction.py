@@ -109,6 +109,22 @@ def test_automatic_alpha(monkeypatch, kappa, alpha):
     assert cross.alpha_ == pytest.approx(alpha)
 
 
+def test_automatic_alpha_of_a_few_windows():
+    """From a few windows kappa is no share; alpha stays a share, and embeddings finite."""
+    found = []
+    for seed in range(12):
+        rng = np.random.default_rng(seed)
+        X = rng.normal(size=(8, 32, 2)) * np.exp(0.7 * rng.normal(size=(2, 2))).repeat(4, 0)[:, None]
+        params = SMALL | {"block_weights": (1, 1, 0, 0)}
+        cross = CrossPredictionTransformer(**params).fit(X, groups=np.arange(8) // 4)
+        assert cross.views_ == "adjacent" and 0 <= cross.alpha_ <= 1
+        assert np.isfinite(cross.transform(X)).all()
+        if not 0 <= cross.kappa_ <= 1:
+            assert cross.alpha_ == (cross.kappa_ > 1)
+        found.append(cross.kappa_)
+    assert min(found) < 0
+
+
 def test_what_stays_constant_is_removed():
     """The level tells the recording, the frequency the state: alpha decides which is kept."""
     rng = np.random.default_rng(0)
