@@ -114,7 +114,10 @@ def test_automatic_alpha_of_a_few_windows():
     found = []
     for seed in range(12):
         rng = np.random.default_rng(seed)
-        X = rng.normal(size=(8, 32, 2)) * np.exp(0.7 * rng.normal(size=(2, 2))).repeat(4, 0)[:, None]
+        X = (
+            rng.normal(size=(8, 32, 2))
+            * np.exp(0.7 * rng.normal(size=(2, 2))).repeat(4, 0)[:, None]
+        )
         params = SMALL | {"block_weights": (1, 1, 0, 0)}
         cross = CrossPredictionTransformer(**params).fit(X, groups=np.arange(8) // 4)
         assert cross.views_ == "adjacent" and 0 <= cross.alpha_ <= 1
@@ -292,7 +295,10 @@ def test_a_padded_window_is_the_shorter_window(part):
         ({"block_weights": (0, 0, 0, 0)}, "must not all be 0"),
         ({"block_weights": "equal"}, "block_weights must be"),
         ({"block_weights": (1, -1, 0, 0)}, "each of block_weights must be"),
+        ({"block_weights": (1, 1, 1e38, 1)}, "each of block_weights must be .* 1e.06\\]"),
+        ({"block_weights": (0, 0, 1e-30, 0)}, "largest of block_weights must be at least 1e-06"),
         ({"rho": 0.0}, "rho must be"),
+        ({"rho": 1e300}, "rho must be a number in .*pass for example rho=0.00015"),
         ({"num_kernels": 83}, "num_kernels must be an integer of at least 84"),
     ],
 )
@@ -300,6 +306,16 @@ def test_parameters(params, message):
     X, _ = make_windows(6, 16, 2)
     with pytest.raises(ValueError, match=message):
         CrossPredictionTransformer(**params).fit(X)
+
+
+@pytest.mark.parametrize("groups", [None, np.arange(40) // 10])
+@pytest.mark.parametrize("rho", [1e-16, 1e-17])
+def test_a_rho_near_rounding_is_an_error(groups, rho):
+    """Fewer windows than components: SciPy warns, or finds a singular matrix."""
+    X = np.random.default_rng(0).normal(size=(40, 32, 2)).cumsum(1)
+    params = SMALL | {"n_components": 40, "rho": rho}
+    with pytest.raises(ValueError, match=f"rho={rho} is too small .* pass a larger rho"):
+        CrossPredictionTransformer(**params).fit(X, groups=groups)
 
 
 @pytest.mark.parametrize(

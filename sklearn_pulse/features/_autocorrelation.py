@@ -178,7 +178,7 @@ def _autocorrelation(
 
 
 def _span(observed: NDArray[np.bool_]) -> NDArray[np.intp]:
-    """Number of steps from the first to the last observed step; 0 where no step is observed."""
+    """Count the steps from the first to the last observed step; 0 where no step is observed."""
     if not observed.shape[-1]:  # the speed of a single step
         return np.zeros(observed.shape[:-1], dtype=np.intp)
     first, after_last = observed.argmax(-1), observed.shape[-1] - observed[..., ::-1].argmax(-1)
@@ -188,7 +188,7 @@ def _span(observed: NDArray[np.bool_]) -> NDArray[np.intp]:
 def _weight_of_pairs(
     observed: NDArray[np.bool_], span: NDArray[np.intp], n_lags: int
 ) -> NDArray[np.float64]:
-    """Share of observed steps over that of observed pairs at the lags 0 to ``n_lags - 1``.
+    """Divide the share of observed steps by that of pairs at the lags 0 to ``n_lags - 1``.
 
     Shares are those of the steps, and of the pairs, between the first and the last observed step.
     The weight of a lag without an observed pair is 0.

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy.linalg import LinAlgError, eigh, solve
+from scipy.linalg import LinAlgError, cho_factor, cho_solve, eigh
+from scipy.linalg.lapack import dpocon
 
 from ._folds import Fold, Matrix
 from ._signs import oriented
@@ -71,17 +72,26 @@ def share_explained(
 
 
 def ridge_inverse(variance: Matrix, rho: float, right: Matrix) -> Matrix:
-    """Return ``(V + rho tr(V) I)^-1 A``; zeros where nothing varies."""
+    """Return ``(V + rho tr(V) I)^-1 A``; zeros where nothing varies.
+
+    ValueError if rounding decides the solution.
+    """
     total = np.trace(variance)
     if total <= 0:
         return np.zeros_like(right)
+    regular = variance + rho * total * np.eye(len(variance))
     try:
-        return solve(variance + rho * total * np.eye(len(variance)), right, assume_a="pos")
-    except LinAlgError as error:
+        factor = cho_factor(regular)
+        # Of a matrix with a smaller condition the solution holds no digit.
+        known = dpocon(factor[0], np.linalg.norm(regular, 1))[0] >= np.finfo(np.float64).eps
+    except LinAlgError:
+        known = False
+    if not known:
         raise ValueError(
             f"rho={rho!r} is too small for the regressions of these features: pass a larger rho,"
             " for example 1e-9."
-        ) from error
+        )
+    return np.asarray(cho_solve(factor, right))
 
 
 def predictive_map(
