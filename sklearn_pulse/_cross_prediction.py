@@ -48,6 +48,7 @@ from .features._stack import CHUNK, fixed_shape_product, halves_with_steps
 # rhythm is taken. ECGs have at least 0.40; the other sources, and noise, at most 0.21. Neighbours
 # are not asked, since overlapping windows predict each other whatever they hold.
 _RHYTHM_LASTS = 0.3
+_LARGEST_RHO = 1e6  # a larger ridge gives the same map, until it overflows
 
 
 @complete_docstring
@@ -82,11 +83,12 @@ class CrossPredictionTransformer(BaseFeatureTransformer):
         64 groups of eight kernels for 10,000.
     block_weights : "auto" or sequence of four to seven floats, default="auto"
         Shares of the variance of the blocks: statistics, autocorrelation, MiniRocket, MultiRocket,
-        quantiles on intervals, Hydra, and rhythm. A block of share 0, or without a share, is left
-        out. "auto" takes ``(0.06, 0.03, 0.36, 0.15, 0.15, 0.25)``, and gives 0.15 of it to the
-        rhythm where the halves of windows predict more than 0.3 of the variance of its features.
+        quantiles on intervals, Hydra, and rhythm, each from 0 to 1e6. A block of share 0, or
+        without a share, is left out. "auto" takes ``(0.06, 0.03, 0.36, 0.15, 0.15, 0.25)``, and
+        gives 0.15 of it to the rhythm where the halves of windows predict more than 0.3 of the
+        variance of its features.
     rho : float, default=1.5e-4
-        Ridge of the regressions, as a share of the total variance.
+        Ridge of the regressions, as a share of the total variance; above 0 and at most 1e6.
     device : str or torch.device, default="auto"
         Device of the convolutions; "auto" is CUDA where PyTorch finds a device.
     num_threads : int or None, default=None
@@ -105,10 +107,14 @@ class CrossPredictionTransformer(BaseFeatureTransformer):
     block_weights_ : ndarray of float64, of shape (7,)
         Shares of the blocks that were used.
     blocks_ : dict of str to transformer
-        The fitted blocks.
+        The fitted blocks, which read X in the layout, and pool bags, as the transformer did at
+        `fit`.
     kappa_ : float
         Share of what adjacent windows have in common that other windows of the recording lack.
-        NaN for halves of windows.
+        It is an estimate, from sums over pairs. Where pairs are few (less than about a hundred),
+        or adjacent windows predict nothing (`predictability_`), it may lie far below 0 or above 1:
+        then it says nothing of the signal. ``alpha="auto"`` takes it for 0 or 1 there. It is 0
+        where adjacent windows have nothing in common, and NaN for halves of windows.
     n_pairs_ : int
         Number of pairs of views.
     predictability_ : dict
@@ -132,6 +138,10 @@ class CrossPredictionTransformer(BaseFeatureTransformer):
     ``M = (V + rho tr V I)^-1 S`` and ``N = (V + rho tr V I)^-1 (V - alpha B)``, each scaled to
     unit variance of f M and f N. The embedding is ``f R Q`` with ``R R' = 0.9 M M' + 0.1 N N'``
     and a random rotation Q, so that scaling its columns does not whiten it.
+
+    R holds eigenvectors, whose signs are fixed, so that fits on another number of threads or
+    another device agree up to rounding. Directions of nearly equal weight may turn among
+    themselves, which leaves scalar products and distances of embeddings as they are.
 
     Without two observed halves in any window, nothing predicts a window but the window itself: the
     embedding then holds the principal components, `n_pairs_` is 0, and a warning says so.
@@ -203,7 +213,15 @@ class CrossPredictionTransformer(BaseFeatureTransformer):
         check_integer("embedding_dim", self.embedding_dim, 1)
         check_integer("num_kernels", self.num_kernels, N_KERNELS)
         check_weights(self.block_weights)
-        check_real("rho", self.rho, open_minimum=True, example=1.5e-4)
+        check_real(
+            "rho",
+            self.rho,
+            0.0,
+            _LARGEST_RHO,
+            open_minimum=True,
+            open_maximum=False,
+            example=1.5e-4,
+        )
         resolve_device(self.device)
         check_threads(self.num_threads)
         check_seed("random_state", self.random_state)
@@ -341,6 +359,8 @@ class CrossPredictionTransformer(BaseFeatureTransformer):
             device=self.device,
             num_threads=self._n_threads,
             verbose=int(self.verbose),
+            bag_pooling=self.bag_pooling,
+            input_layout=self.input_layout,
         )
 
     @property

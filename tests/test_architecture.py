@@ -57,7 +57,7 @@ ALLOWED = {
     "windows": {"_commit", "_groups", "_parameters", "_seeds", "_signals", "_tags", "_warnings"},
     "presets": {"_parameters"},
     "_data._labels": {"_groups", "_parameters"},
-    "_data._validation": {"_groups", "_signals", "windows"},
+    "_data._validation": {"_groups", "_signals", "_warnings", "windows"},
     "theory": {"_extras", "_parameters"},
     "augmentations": set(),
     # 2. parts

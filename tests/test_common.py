@@ -565,6 +565,7 @@ def test_validation_on_windows_of_another_length(cls, length, windows):
 @each_with_gaps
 @pytest.mark.filterwarnings("ignore:No window of X has an observed time step in both halves")
 @pytest.mark.filterwarnings("ignore:The scale of X is extreme:UserWarning")
+@pytest.mark.filterwarnings("ignore:float32 does not hold the variation:UserWarning")
 @pytest.mark.filterwarnings("ignore:All windows of X have the same features")
 @settings(max_examples=15, deadline=None)
 @given(

@@ -109,6 +109,25 @@ def test_automatic_alpha(monkeypatch, kappa, alpha):
     assert cross.alpha_ == pytest.approx(alpha)
 
 
+def test_automatic_alpha_of_a_few_windows():
+    """From a few windows kappa is no share; alpha stays a share, and embeddings finite."""
+    found = []
+    for seed in range(12):
+        rng = np.random.default_rng(seed)
+        X = (
+            rng.normal(size=(8, 32, 2))
+            * np.exp(0.7 * rng.normal(size=(2, 2))).repeat(4, 0)[:, None]
+        )
+        params = SMALL | {"block_weights": (1, 1, 0, 0)}
+        cross = CrossPredictionTransformer(**params).fit(X, groups=np.arange(8) // 4)
+        assert cross.views_ == "adjacent" and 0 <= cross.alpha_ <= 1
+        assert np.isfinite(cross.transform(X)).all()
+        if not 0 <= cross.kappa_ <= 1:
+            assert cross.alpha_ == (cross.kappa_ > 1)
+        found.append(cross.kappa_)
+    assert min(found) < 0
+
+
 def test_what_stays_constant_is_removed():
     """The level tells the recording, the frequency the state: alpha decides which is kept."""
     rng = np.random.default_rng(0)
@@ -276,7 +295,10 @@ def test_a_padded_window_is_the_shorter_window(part):
         ({"block_weights": (0, 0, 0, 0)}, "must not all be 0"),
         ({"block_weights": "equal"}, "block_weights must be"),
         ({"block_weights": (1, -1, 0, 0)}, "each of block_weights must be"),
+        ({"block_weights": (1, 1, 1e38, 1)}, "each of block_weights must be .* 1e.06\\]"),
+        ({"block_weights": (0, 0, 1e-30, 0)}, "largest of block_weights must be at least 1e-06"),
         ({"rho": 0.0}, "rho must be"),
+        ({"rho": 1e300}, "rho must be a number in .*pass for example rho=0.00015"),
         ({"num_kernels": 83}, "num_kernels must be an integer of at least 84"),
     ],
 )
@@ -284,6 +306,16 @@ def test_parameters(params, message):
     X, _ = make_windows(6, 16, 2)
     with pytest.raises(ValueError, match=message):
         CrossPredictionTransformer(**params).fit(X)
+
+
+@pytest.mark.parametrize("groups", [None, np.arange(40) // 10])
+@pytest.mark.parametrize("rho", [1e-16, 1e-17])
+def test_a_rho_near_rounding_is_an_error(groups, rho):
+    """Fewer windows than components: SciPy warns, or finds a singular matrix."""
+    X = np.random.default_rng(0).normal(size=(40, 32, 2)).cumsum(1)
+    params = SMALL | {"n_components": 40, "rho": rho}
+    with pytest.raises(ValueError, match=f"rho={rho} is too small .* pass a larger rho"):
+        CrossPredictionTransformer(**params).fit(X, groups=groups)
 
 
 @pytest.mark.parametrize(
@@ -470,6 +502,20 @@ def test_blocks_are_transformers():
         assert features.shape == (12, len(block.get_feature_names_out()))
         np.testing.assert_array_equal(features, block.transform(X[:, :, :1]))
         np.testing.assert_array_equal(features, clone(block).fit_transform(X[:, :, 0]))
+
+
+def test_blocks_read_what_the_transformer_reads(tmp_path):
+    """A block takes X channels first, and bags, as the transformer does, loaded ones too."""
+    X, _ = make_windows(12, 16)
+    bags = X.reshape(4, 3, *X.shape[1:])
+    cross = CrossPredictionTransformer(**SMALL, input_layout="nct", bag_pooling="max")
+    cross.fit(bags.swapaxes(2, 3)).save_pretrained(tmp_path / "model")
+    loaded = CrossPredictionTransformer.from_pretrained(tmp_path / "model")
+    for fitted in (cross, loaded):
+        for block in fitted.blocks_.values():
+            features = block.transform(X.swapaxes(1, 2))
+            pooled = features.reshape(4, 3, -1).max(1)
+            np.testing.assert_array_equal(block.transform(bags.swapaxes(2, 3)), pooled)
 
 
 def test_a_panel_is_embedded_as_its_padded_windows():

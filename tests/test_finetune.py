@@ -1078,6 +1078,7 @@ def test_a_bag_that_is_padded_trains_like_one_that_is_not(pulse):
     )
 )
 @pytest.mark.filterwarnings("ignore:X has more channels", "ignore:The scale of X is extreme")
+@pytest.mark.filterwarnings("ignore:float32 does not hold the variation")  # of tiny values
 def test_any_finite_values_and_any_missing_steps(X):
     X[:, 0] = np.nan_to_num(X[:, 0])  # one observed step at least
     classifier = scratch(max_epochs=1).fit(X, np.arange(len(X)) % 2)

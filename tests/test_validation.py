@@ -334,3 +334,50 @@ def test_a_fit_warns_of_a_recording_and_transform_does_not():
     with pytest.warns(UserWarning, match=r"sliding_windows\(\[X\], length\)"):
         statistics = StatisticsTransformer().fit(table)
     statistics.transform(table)
+
+
+@pytest.mark.parametrize("layout", ["ntc", "nct"])
+@pytest.mark.parametrize(
+    ("make", "remedy"),
+    [
+        (lambda x: x + 1e8, "subtract the mean .*WindowScaler as a step before"),
+        (lambda x: x + 1e7, "subtract the mean"),  # a third of the variation is rounding
+        (lambda x: np.rint(1e3 * x).astype(np.int64) + 10**11, "subtract the mean"),
+        (lambda x: 1e-50 * x, "multiply X in float64"),
+    ],
+)
+@pytest.mark.parametrize("estimator", [StatisticsTransformer(), RandomEncoderTransformer()])
+def test_variation_that_float32_does_not_hold(estimator, make, remedy, layout):
+    """Of the second channel; the first is a plain one."""
+    X = make_windows(12, 30, 2)[0].astype(np.float64)
+    changed = make(X[..., 1])
+    X = np.stack([np.rint(100 * X[..., 0]).astype(changed.dtype), changed], axis=-1)
+    X = X.swapaxes(1, 2) if layout == "nct" else X
+    message = f"does not hold the variation of X in 1 of 2 channels: channel 1 .*{remedy}"
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        estimator.set_params(input_layout=layout).fit(X)
+    ours = [w for w in caught if "does not hold" in str(w.message)]
+    assert len(ours) == 1 and ours[0].filename == __file__
+    with pytest.raises(UserWarning, match=message):
+        raise ours[0].message
+
+
+def test_the_remedy_for_lost_variation_keeps_it():
+    X = make_windows(12, 30, 2)[0].astype(np.float64)
+    scaled = WindowScaler().fit_transform(X + 1e8)
+    np.testing.assert_allclose(scaled, WindowScaler().fit_transform(X), atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    "X",
+    [
+        np.full((4, 30, 2), 1e9 + 0.3),  # nothing varies
+        1e6 + make_windows(12, 30, 2)[0].astype(np.float64),  # 2 % of the variation are rounding
+        1e-20 * make_windows(12, 30, 2)[0].astype(np.float64),
+        (1e8 + make_windows(12, 30, 2)[0].astype(np.float64)).astype(np.float32),  # it was lost
+        np.where(np.arange(30)[:, None] % 7, make_windows(12, 30, 2)[0], np.nan).astype(float),
+    ],
+)
+def test_variation_that_float32_holds(X):
+    StatisticsTransformer().fit(X)

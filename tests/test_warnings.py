@@ -191,6 +191,14 @@ def what_a_folder_cannot_hold(tmp_path):
     save_pretrained(fitted, tmp_path / "chain")
 
 
+def lost_variation(tmp_path):
+    StatisticsTransformer().fit(X.astype(np.float64) + 1e8)
+
+
+def lost_variation_in_a_pipeline(tmp_path):
+    classifier(StatisticsTransformer()).fit(X.astype(np.float64) + 1e8, y)
+
+
 def extreme_scale(tmp_path):
     pulse().fit(X + 1e6)
 
@@ -267,6 +275,7 @@ TEXTS = {
     "what_a_file_cannot_hold": "A file cannot hold callbacks",
     "what_a_folder_cannot_hold": "A folder cannot hold LogisticRegression",
     "extreme_scale": "The scale of X is extreme",
+    "lost_variation": "float32 does not hold the variation of X",
     "recording_as_table": "If it is one recording of 6 channels",
     "a_data_set_in_place_of_another": "is read instead",
     "own_windows_without_groups": "Without groups, neighbouring windows",

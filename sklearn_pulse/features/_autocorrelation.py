@@ -47,8 +47,11 @@ class AutocorrelationTransformer(BaseFeatureTransformer):
     which have fewer pairs. A constant channel has zeros.
 
     A time step counts as missing if any of its channels is NaN. The sums run over pairs of
-    observed steps, and a speed is observed where both of its steps are. The features are computed
-    in float64.
+    observed steps, and a speed is observed where both of its steps are. Each sum is divided by the
+    share of observed pairs among the pairs between the first and the last observed step, and the
+    sum of squares by the share of observed steps, so that gaps do not shrink the values. A lag
+    without an observed pair has 0. Where few pairs are left, a quotient may leave the range from
+    -1 to 1, and the nearest end is taken. The features are computed in float64.
 
     Windows at `transform` may have another length than those at `fit` if they are longer than
     the longest lag.
@@ -165,7 +168,37 @@ def _autocorrelation(
     energy = np.sum(centred**2, -1, keepdims=True)
     # What rounding leaves of a constant is no signal.
     varies = energy > 1e-24 * count * mean**2
-    return np.where(varies, products / np.where(varies, energy, 1.0), 0.0)
+    values = np.where(varies, products / np.where(varies, energy, 1.0), 0.0)
+    span = _span(observed)
+    gaps = np.flatnonzero((span != observed.sum(-1))[:, 0])
+    if len(gaps):
+        filled = values[gaps] * _weight_of_pairs(observed[gaps], span[gaps], n_lags)
+        values[gaps] = np.clip(filled, -1.0, 1.0)
+    return values
+
+
+def _span(observed: NDArray[np.bool_]) -> NDArray[np.intp]:
+    """Count the steps from the first to the last observed step; 0 where no step is observed."""
+    if not observed.shape[-1]:  # the speed of a single step
+        return np.zeros(observed.shape[:-1], dtype=np.intp)
+    first, after_last = observed.argmax(-1), observed.shape[-1] - observed[..., ::-1].argmax(-1)
+    return np.where(observed.any(-1), after_last - first, 0)
+
+
+def _weight_of_pairs(
+    observed: NDArray[np.bool_], span: NDArray[np.intp], n_lags: int
+) -> NDArray[np.float64]:
+    """Divide the share of observed steps by that of pairs at the lags 0 to ``n_lags - 1``.
+
+    Shares are those of the steps, and of the pairs, between the first and the last observed step.
+    The weight of a lag without an observed pair is 0.
+    """
+    n_fft = next_fast_len(observed.shape[-1] + n_lags, real=True)
+    spectrum = rfft(observed.astype(np.float64), n_fft)
+    pairs = irfft(spectrum.real**2 + spectrum.imag**2, n_fft)[..., :n_lags].round()
+    possible = np.maximum(span[..., None] - np.arange(n_lags), 0)
+    weight = np.divide(possible, pairs, out=np.zeros_like(pairs), where=pairs > 0)
+    return weight / np.maximum(weight[..., :1], 1.0)
 
 
 def _binned(values: NDArray[np.float64], edges: NDArray[np.intp]) -> NDArray[np.float64]:

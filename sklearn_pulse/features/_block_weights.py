@@ -22,11 +22,12 @@ BLOCKS = (
 USUAL_WEIGHTS = (0.06, 0.03, 0.36, 0.15, 0.15, 0.25, 0.0)
 RHYTHM_WEIGHTS = (0.051, 0.0255, 0.306, 0.1275, 0.1275, 0.2125, 0.15)  # 0.85 of the usual ones
 RHYTHM_ALONE = (0, 0, 0, 0, 0, 0, 1)
+_SMALLEST, _LARGEST = 1e-6, 1e6  # bounds of the largest share, whose features are float32
 _FEWEST = 4  # blocks that have a share; the last three may be left out
 
 
 def check_weights(weights: Any) -> None:
-    """Raise unless `weights` are "auto", or four to seven numbers of at least 0, not all 0."""
+    """Raise unless `weights` are "auto", or four to seven numbers from 0 to 1e6, not all tiny."""
     example = f"pass for example block_weights={USUAL_WEIGHTS}"
     if is_auto(weights):
         return
@@ -36,9 +37,14 @@ def check_weights(weights: Any) -> None:
     if isinstance(weights, str) or not _FEWEST <= len(weights) <= len(BLOCKS):
         raise ValueError(f"{kind}, got {weights!r}; {example}")
     for weight in weights:
-        check_real("each of block_weights", weight)
+        check_real("each of block_weights", weight, 0.0, _LARGEST, open_maximum=False, example=0.25)
     if not any(weights):
         raise ValueError(f"block_weights must not all be 0, got {weights!r}; {example}")
+    if max(weights) < _SMALLEST:
+        raise ValueError(
+            f"the largest of block_weights must be at least {_SMALLEST:g}, got {weights!r};"
+            f" {example}"
+        )
 
 
 def all_weights(weights: Sequence[float] | NDArray[np.float64]) -> NDArray[np.float64]:

@@ -100,6 +100,8 @@ class ClosedFormFit:
         Number of threads to compute on.
     verbose : int
         Whether to show a progress bar.
+    bag_pooling, input_layout : str
+        How the blocks, used on their own, read X.
     """
 
     block_weights: NDArray[np.float64]
@@ -112,6 +114,8 @@ class ClosedFormFit:
     device: str | torch.device
     num_threads: int | None
     verbose: int
+    bag_pooling: str
+    input_layout: str
 
     def adjacent(
         self, run: Run, windows: CheckedWindows, index: Index, paired: PairedWindows
@@ -165,11 +169,15 @@ class ClosedFormFit:
 
     def new_stack(self, n_components: int | None = None) -> FeatureStack:
         """Return the unfitted stack of blocks."""
-        convolutions: dict[str, Any] = {"device": self.device, "random_state": self.seed}
+        reading: dict[str, Any] = {
+            "bag_pooling": self.bag_pooling,
+            "input_layout": self.input_layout,
+        }
+        convolutions = {**reading, "device": self.device, "random_state": self.seed}
         further = max(N_KERNELS, self.num_kernels // 8)
         blocks: list[tuple[BaseFeatureTransformer, float]] = [
-            (StatisticsTransformer(), 0.0),
-            (AutocorrelationTransformer(), 0.0),
+            (StatisticsTransformer(**reading), 0.0),
+            (AutocorrelationTransformer(**reading), 0.0),
             (RandomConvolutionTransformer(self.num_kernels, **convolutions), 0.05),
             (
                 RandomConvolutionTransformer(
@@ -177,9 +185,9 @@ class ClosedFormFit:
                 ),
                 0.0,
             ),
-            (IntervalQuantileTransformer(_QUANTILE_DEPTH), 0.0),
+            (IntervalQuantileTransformer(_QUANTILE_DEPTH, **reading), 0.0),
             (HydraTransformer(_groups_of(self.num_kernels), **convolutions), 0.0),
-            (RhythmTransformer(), 0.0),
+            (RhythmTransformer(**reading), 0.0),
         ]
         stacked = [
             StackedBlock(name, *block, float(share))
@@ -231,7 +239,9 @@ class ClosedFormFit:
         predictors: list[list[Fold]],
     ) -> tuple[NDArray[np.float32], dict[str, Any]]:
         """Return the map from principal components to the embedding, and what it predicts."""
-        directions = predictive_map(variance, shared, kept, self.rho, self.embedding_dim)
+        directions = predictive_map(
+            variance, shared, kept, self.rho, self.embedding_dim, stack.reference()
+        )
         rotation = _rotation(directions.shape[1], self.embedding_dim, self.seed)
         explained, total = held_out_prediction(predictors, self.rho, len(variance))
         predictability = {

@@ -66,7 +66,10 @@ class IntervalQuantileTransformer(BaseFeatureTransformer):
     A time step counts as missing if any of its channels is NaN. A window with missing steps is
     read from its first to its last observed step, with straight lines across the gaps, and the
     intervals are those of this part. Windows may have another length than those of `fit`: the
-    intervals are shares of the window. The features are computed in float64.
+    intervals are shares of the window, and amplitudes are multiplied by the root of the length at
+    `fit` over the length, so that those of noise stay as large as they were. The peak of a
+    sustained oscillation still grows with the root of the length. The features are computed in
+    float64.
 
     Source: Dempster, Schmidt and Webb (2024), "QUANT: a minimalist interval method for time series
     classification", Data Mining and Knowledge Discovery 38. There the first differences are
@@ -136,6 +139,10 @@ class IntervalQuantileTransformer(BaseFeatureTransformer):
         features = []
         for name, numbers in self.n_quantiles_.items():
             series = _SERIES[name](signal)
+            if name == "amplitude":
+                # Amplitudes of noise grow with the root of the number of steps. The factor is
+                # exactly 1 for windows as long as those of `fit`.
+                series *= np.sqrt(self.n_timesteps_in_ / signal.shape[-1])
             for level, number in enumerate(numbers):
                 for first, last in _intervals(level, series.shape[-1]):
                     features.append(_of_interval(series[..., first:last], number))

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy.linalg import LinAlgError, eigh, solve
+from scipy.linalg import LinAlgError, cho_factor, cho_solve, eigh
+from scipy.linalg.lapack import dpocon
 
 from ._folds import Fold, Matrix
+from ._signs import oriented
 
 _ROUNDING = 1e-12  # a smaller share of the second moments is what rounding leaves of zero
 
@@ -70,21 +72,35 @@ def share_explained(
 
 
 def ridge_inverse(variance: Matrix, rho: float, right: Matrix) -> Matrix:
-    """Return ``(V + rho tr(V) I)^-1 A``; zeros where nothing varies."""
+    """Return ``(V + rho tr(V) I)^-1 A``; zeros where nothing varies.
+
+    ValueError if rounding decides the solution.
+    """
     total = np.trace(variance)
     if total <= 0:
         return np.zeros_like(right)
+    regular = variance + rho * total * np.eye(len(variance))
     try:
-        return solve(variance + rho * total * np.eye(len(variance)), right, assume_a="pos")
-    except LinAlgError as error:
+        factor = cho_factor(regular)
+        # Of a matrix with a smaller condition the solution holds no digit.
+        known = dpocon(factor[0], np.linalg.norm(regular, 1))[0] >= np.finfo(np.float64).eps
+    except LinAlgError:
+        known = False
+    if not known:
         raise ValueError(
             f"rho={rho!r} is too small for the regressions of these features: pass a larger rho,"
             " for example 1e-9."
-        ) from error
+        )
+    return np.asarray(cho_solve(factor, right))
 
 
 def predictive_map(
-    variance: Matrix, shared: Matrix, kept: Matrix, rho: float, n_directions: int
+    variance: Matrix,
+    shared: Matrix,
+    kept: Matrix,
+    rho: float,
+    n_directions: int,
+    reference: Matrix,
 ) -> Matrix:
     """Map features to what predicts the other view, without whitening.
 
@@ -100,6 +116,8 @@ def predictive_map(
         Ridge, as a share of the total variance.
     n_directions : int
         Largest number of directions.
+    reference : ndarray of shape (r,)
+        Vector with which no direction has a negative product.
 
     Returns
     -------
@@ -115,4 +133,4 @@ def predictive_map(
             gram += share / total * regression @ regression.T
     values, vectors = eigh(gram)
     order = np.argsort(-values, kind="stable")[:n_directions]
-    return vectors[:, order] * np.sqrt(np.maximum(values[order], 0.0))
+    return oriented(vectors[:, order], reference) * np.sqrt(np.maximum(values[order], 0.0))

@@ -15,6 +15,7 @@ from torch import Tensor
 from .._data._validation import Block, CheckedWindows
 from .._persistence import stored_array, tensor_of
 from ._base import BaseFeatureTransformer, check_features
+from ._signs import oriented, reference
 
 CHUNK = 256  # windows whose features are in memory at once
 _SPARE_ROWS = 32  # zeros behind them in a product, more than a library takes at a time
@@ -131,6 +132,13 @@ class FeatureStack:
         for block, part in zip(self.blocks, self.parts, strict=True):
             yield block.name, self.components[part].T.astype(np.float64)
 
+    def reference(self) -> NDArray[np.float64]:
+        """Return the vector that signs of directions of principal components are decided by.
+
+        It is the same vector of columns whatever the basis of the components.
+        """
+        return self.components.T.astype(np.float64) @ reference(len(self.components))
+
     def arrays(self) -> dict[str, NDArray[np.float32]]:
         """Return what `fit` learnt, beside the transformers."""
         return {"mean": self.mean, "scale": self.scale, "components": self.components}
@@ -242,8 +250,8 @@ def _components(columns: NDArray[np.float32], n_components: int) -> NDArray[np.f
     real = values > max(values[0], 0.0) * 1e-6  # float32 resolves no smaller share
     real[0] = True
     vectors = vectors[:, real].astype(np.float32)
-    if not wide:
-        return np.ascontiguousarray(vectors)
-    if values[0] <= 0:
+    if wide and values[0] <= 0:
         return np.zeros((n_columns, 1), dtype=np.float32)
-    return np.ascontiguousarray(columns.T @ vectors / np.sqrt(values[real]).astype(np.float32))
+    if wide:
+        vectors = columns.T @ vectors / np.sqrt(values[real]).astype(np.float32)
+    return np.ascontiguousarray(oriented(vectors, reference(n_columns)))

@@ -19,13 +19,16 @@ def test_sklearn_suite(estimator, check):
 def literal(x, edges):
     """Autocorrelation of a signal whose missing steps are NaN, by sums over pairs."""
     centred = x - np.nanmean(x) if np.isfinite(x).any() else x
-    energy = np.nansum(centred**2)
+    seen = np.flatnonzero(np.isfinite(x))
+    within = centred[seen[0] : seen[-1] + 1] if len(seen) else centred[:0]
+    energy = np.nansum(within**2) / max(len(seen), 1) * len(within)
     values = np.zeros(edges[-1])
     for lag in range(1, edges[-1]):
-        for t in range(len(x) - lag):
-            if np.isfinite(x[t]) and np.isfinite(x[t + lag]):
-                values[lag] += centred[t] * centred[t + lag]
-    values /= energy if energy > 0 else 1.0
+        products = [within[t] * within[t + lag] for t in range(len(within) - lag)]
+        observed = [product for product in products if np.isfinite(product)]
+        if observed:
+            values[lag] = sum(observed) / len(observed) * len(products)
+    values = np.clip(values / (energy if energy > 0 else 1.0), -1, 1)
     return [values[a:b].mean() for a, b in zip(edges[:-1], edges[1:], strict=True)]
 
 
@@ -110,6 +113,33 @@ def test_padding_with_missing_steps_changes_nothing():
     np.testing.assert_allclose(
         autocorrelation.transform(padded), autocorrelation.transform(X), atol=1e-6
     )
+
+
+@pytest.mark.parametrize("missing", ["here and there", "in a row"])
+def test_gaps_do_not_shrink_the_values(missing):
+    rng = np.random.default_rng(0)
+    X = np.sin(2 * np.pi * np.arange(200) / 25 + rng.uniform(0, 6, (50, 1)))[:, :, None]
+    X += 0.1 * rng.normal(size=X.shape)
+    gaps = X.copy()
+    if missing == "in a row":
+        gaps[:, 60:120] = np.nan
+    else:
+        gaps[rng.random((50, 200)) < 0.3] = np.nan
+    autocorrelation = AutocorrelationTransformer().fit(X)
+    whole, found = (autocorrelation.transform(x).reshape(50, 2, 40) for x in (X, gaps))
+    for part in range(2):  # of the signal, and of its speed
+        slope = np.vdot(whole[:, part], found[:, part]) / np.vdot(whole[:, part], whole[:, part])
+        assert slope == pytest.approx(1, abs=0.1)
+
+
+def test_a_single_pair_stays_in_range():
+    """The pair of two peaks stands for all pairs of its lag."""
+    X = np.full((1, 30, 1), np.nan)
+    X[0, [0, 7, 8, 18, 29], 0] = 0.0, 5.0, 5.0, 0.0, 0.0
+    fitted = AutocorrelationTransformer().fit(np.random.default_rng(0).normal(size=(2, 30, 1)))
+    features = fitted.transform(X)[0, :20]
+    assert features[0] == 1.0 and (np.abs(features) <= 1).all()
+    assert features[4] == 0.0  # no two steps are five apart
 
 
 def test_windows_shorter_than_the_lags_are_refused():

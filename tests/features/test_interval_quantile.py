@@ -14,7 +14,10 @@ def literal(channel, depth, n_fitted):
         "signal": (channel, n_fitted),
         "difference": (np.diff(channel), n_fitted - 1),
         "second difference": (np.diff(channel, 2), n_fitted - 2),
-        "amplitude": (np.abs(np.fft.rfft(channel)), n_fitted // 2 + 1),
+        "amplitude": (
+            np.sqrt(n_fitted / len(channel)) * np.abs(np.fft.rfft(channel)),
+            n_fitted // 2 + 1,
+        ),
     }
     found = []
     for values, fitted in series.values():
@@ -55,6 +58,24 @@ def test_padding_and_gaps():
     gaps = line.copy()
     gaps[20:30] = np.nan  # which a straight line bridges
     np.testing.assert_allclose(fitted.transform([gaps]), fitted.transform([line]), atol=1e-6)
+
+
+@pytest.mark.parametrize("n_missing", [0, 37])
+@pytest.mark.parametrize("length", [50, 100, 400])
+def test_amplitudes_of_noise_do_not_depend_on_the_length(length, n_missing):
+    rng = np.random.default_rng(2)
+    fitted = IntervalQuantileTransformer(1).fit(rng.normal(size=(6, 200, 1)))
+    amplitudes = slice(-fitted.n_quantiles_["amplitude"][0], None, 2)  # quantiles, not relative
+
+    def means(n_timesteps):
+        noise = rng.normal(size=(400, n_timesteps, 1))
+        noise[:, n_timesteps - n_missing :] = np.nan
+        return fitted.transform(noise).astype(np.float64).mean(0)[amplitudes]
+
+    # The extremes depend on the number of amplitudes; the middle half does not.
+    middle = slice(4, -4)
+    expected = means(200 + n_missing)[middle]
+    np.testing.assert_allclose(means(length + n_missing)[middle], expected, rtol=0.12)
 
 
 @pytest.mark.parametrize("length", [1, 2, 3, 5])
