@@ -149,7 +149,7 @@ def _warn_if_transposed(shape: Shape, input_layout: str) -> None:
         warn_user(
             f"X has more channels ({shape.n_channels}) than time steps ({shape.n_timesteps}) in"
             f" input_layout={input_layout!r}, {_AXES[input_layout]}; if its last two axes are the"
-            f" other way round, set input_layout={other!r}."
+            f" other way round, swap them or set input_layout={other!r}."
         )
 
 
