@@ -53,6 +53,23 @@ def test_it_learns_what_it_says():
     assert toy.history_[-1]["valid_loss"] < 0.4
 
 
+def test_parameters_that_a_method_left_out_are_listed():
+    """The class of the page leaves out most of them."""
+    code = re.search(r"^class DenoisedMeanTransformer.*?^```", TEXT, re.DOTALL | re.MULTILINE)[0]
+    names = vars(toy_method).copy()
+    exec(code.removesuffix("```"), names)
+    with pytest.raises(TypeError, match="lacks the parameters .*'batch_size'.*: add them") as error:
+        names["DenoisedMeanTransformer"](embedding_dim=8).fit(np.zeros((4, 16, 2)))
+    missing = set(re.findall(r"'(\w+)'", str(error.value)))
+    spelled_out = inspect.signature(toy_method.DenoisedMeanTransformer).parameters
+    assert missing < {*spelled_out} - {"embedding_dim", "noise"}
+    # Nothing else is needed.
+    stored = {name: spelled_out[name].default for name in missing} | {"encoder_depth": 2}
+    method = names["DenoisedMeanTransformer"](embedding_dim=8)
+    vars(method).update(stored, max_epochs=1, encoder_hidden_dim=8)
+    method.fit(np.random.default_rng(0).normal(size=(12, 16, 2)))
+
+
 @pytest.mark.parametrize("room", ["base", "objectives"])
 def test_the_page_lists_every_public_name(room):
     page = (Path(__file__).parent.parent / "docs" / "extending.md").read_text()

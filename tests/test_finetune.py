@@ -26,7 +26,12 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 from skorch.callbacks import Callback, Freezer
 
-from sklearn_pulse import FineTuneClassifier, PulseTransformer, RandomEncoderTransformer
+from sklearn_pulse import (
+    CrossPredictionTransformer,
+    FineTuneClassifier,
+    PulseTransformer,
+    RandomEncoderTransformer,
+)
 from sklearn_pulse._training._checkpoint import Checkpoint
 from sklearn_pulse.base import BaseSSLTransformer
 from sklearn_pulse.baselines import PatchTSTTransformer, SimMTMTransformer, SupervisedClassifier
@@ -336,6 +341,11 @@ def test_refused_as_pretrained(pulse, windows):
         ),
         (FrozenEstimator(LogisticRegression()), TypeError, "freezes a LogisticRegression"),
         (FrozenEstimator(fixed), TypeError, "freezes a PulseTransformer whose encoder has no wei"),
+        (
+            FrozenEstimator(CrossPredictionTransformer()),
+            TypeError,
+            "CrossPredictionTransformer that has no weights to fine-tune.* on its output",
+        ),
         (FrozenEstimator(PulseTransformer()), NotFittedError, "PulseTransformer that is not fit"),
         (pulse.encoder_, TypeError, "pretrained must be a FrozenEstimator.*folder.*None"),
         (7, TypeError, "pretrained must be"),

@@ -329,6 +329,12 @@ def test_channels_must_be_those_of_fit(fitted):
         fitted.transform(make_windows()[0])
 
 
+def test_the_warning_of_swapped_axes_names_what_the_adapter_can_do():
+    """It has no parameter for the layout."""
+    with pytest.warns(UserWarning, match="other way round, swap them or"):
+        pulse().fit(make_panel().swapaxes(1, 2))
+
+
 def test_channels_must_be_those_of_the_other_instances():
     frames = convert_to(make_panel(), "df-list")
     for wrong in (frames[3].rename(columns={"var_0": "x"}), frames[3][["var_0"]]):

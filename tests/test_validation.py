@@ -106,6 +106,15 @@ def test_another_number_of_channels(fitted):
         small(PulseTransformer).fit(X, X_val=np.zeros((4, 16, 3)))
 
 
+@pytest.mark.parametrize("layout", ["ntc", "nct"])
+def test_one_window_without_the_axis_of_samples(layout):
+    data = X if layout == "ntc" else X.swapaxes(1, 2)
+    estimator = small(PulseTransformer, max_epochs=1, input_layout=layout).fit(data)
+    with pytest.raises(ValueError, match=r"one window of 2 channels, pass X\[None\]"):
+        estimator.transform(data[0])
+    assert len(estimator.transform(data[0][None])) == 1
+
+
 def test_another_number_of_columns():
     with pytest.raises(ValueError, match="X has 9 features, but PulseTransformer is expecting 16"):
         small(PulseTransformer, max_epochs=1).fit(X[:, :, 0]).transform(X[:, :9, 0])

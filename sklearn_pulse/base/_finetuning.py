@@ -15,6 +15,7 @@ from torch.optim.lr_scheduler import ExponentialLR
 
 from .._data._batches import WindowBatches
 from .._parameters import check_integer, check_option, check_real, default_of
+from .._persistence import PretrainedMixin
 from .._signals import agreed, compare, note, noted
 from ..objectives import Source
 from ._encoder import WindowEmbedder
@@ -194,6 +195,12 @@ def _fitted_transformer(pretrained: Any) -> WindowEmbedder:
             f" folder written by save_pretrained, or None, got {pretrained!r}"
         )
     transformer = pretrained.estimator
+    no_weights = (
+        f"pretrained freezes a {type(transformer).__name__} %s no weights to fine-tune: fit a"
+        " classifier or a regressor of scikit-learn on its output."
+    )
+    if isinstance(transformer, PretrainedMixin) and not isinstance(transformer, WindowEmbedder):
+        raise TypeError(no_weights % "that has")
     if not isinstance(transformer, WindowEmbedder):
         raise TypeError(
             f"pretrained freezes a {type(transformer).__name__}, which has no encoder to"
@@ -204,8 +211,5 @@ def _fitted_transformer(pretrained: Any) -> WindowEmbedder:
         transformer, msg="pretrained freezes a %(name)s that is not fitted: fit it first."
     )
     if next(transformer.encoder_.parameters(), None) is None:
-        raise TypeError(
-            f"pretrained freezes a {type(transformer).__name__} whose encoder has no weights to"
-            " fine-tune: fit a classifier or a regressor of scikit-learn on its embeddings."
-        )
+        raise TypeError(no_weights % "whose encoder has")
     return transformer

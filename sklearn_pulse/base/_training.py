@@ -136,6 +136,7 @@ class TrainedEmbedder(WindowEmbedder):
     validation_fraction: float
     select: str
     callbacks: list[Any] | None
+    input_layout: Any
     random_state: Any
     verbose: int
 
@@ -200,6 +201,7 @@ class TrainedEmbedder(WindowEmbedder):
 
     def _fit(self, data: FitData) -> Self:
         """Run `fit`: check, build, train. A fit that fails leaves the estimator as it was."""
+        self._check_stored()
         # The number of epochs is unknown until the data is split into batches.
         n_epochs = self.max_epochs if self.max_updates is None else None
         share, context = self._join_others(), None
@@ -255,6 +257,21 @@ class TrainedEmbedder(WindowEmbedder):
             self._train(net, parts.train, parts.valid)
             net.share = None
         return net
+
+    def _check_stored(self) -> None:
+        """Raise if the class lacks a parameter that every method has, or that its objective has."""
+        declared = [*WindowEmbedder.__annotations__, *TrainedEmbedder.__annotations__]
+        every = [name for name in declared if name.strip("_") == name]  # the others are learnt
+        missing = [
+            name
+            for name in dict.fromkeys([*every, *self._objective_names])
+            if not hasattr(self, name)
+        ]
+        if missing:
+            raise TypeError(
+                f"{type(self).__name__} lacks the parameters {missing}: add them to its __init__,"
+                " with a default, and store each as an attribute."
+            )
 
     def _check_params(self) -> None:
         super()._check_params()

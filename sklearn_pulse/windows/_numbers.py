@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -36,7 +37,8 @@ def as_real_array(values: Any, name: str = "X") -> NDArray[Any]:
     Raises
     ------
     TypeError
-        For nested and multi-indexed frames, sparse matrices, strings and objects.
+        For nested and multi-indexed frames, sparse matrices, mappings, iterators, strings and
+        objects.
     ValueError
         For times, ragged lists, complex numbers, and frames in a list that do not fit.
     """
@@ -48,6 +50,7 @@ def as_real_array(values: Any, name: str = "X") -> NDArray[Any]:
         values = values.detach().cpu()
         values = (values.float() if str(values.dtype) == "torch.bfloat16" else values).numpy()
     refuse_panel(values, name)
+    _refuse_collection(values, name)
     if is_object_list(values):  # which a list of recordings becomes, for example in a splitter
         values = list(values)
     # Numpy drops the masks of arrays in a list, and of a Dask array's blocks.
@@ -65,6 +68,20 @@ def as_real_array(values: Any, name: str = "X") -> NDArray[Any]:
             " NaN, as sklearn_pulse.panel does."
         ) from error
     return _as_real(data, name)
+
+
+def _refuse_collection(values: Any, name: str) -> None:
+    """Raise for what holds arrays or frames, and is neither an array nor a list."""
+    kind = type(values).__name__
+    if isinstance(values, Mapping):
+        raise TypeError(
+            f"{name} is a {kind} with the keys {list(values)[:8]}: pass one of its values, or, if"
+            f" each holds a recording, list({name}.values())."
+        )
+    if isinstance(values, Iterator):
+        raise TypeError(f"{name} is a {kind}, which can be read once only: pass list({name}).")
+    if hasattr(values, "get_group"):  # groups of a frame of pandas
+        raise TypeError(f"{name} is a {kind}: pass [frame for _, frame in {name}].")
 
 
 def _as_real(data: NDArray[Any], name: str) -> NDArray[Any]:

@@ -101,7 +101,8 @@ def _split_recordings(array: NDArray[Any], input_layout: str) -> list[NDArray[An
         other = "nct" if input_layout == "ntc" else "ntc"
         warn_user(
             f"recordings have more channels ({array.shape[2]}) than time steps ({array.shape[1]}); "
-            f"if its last two axes are the other way round, set input_layout={other!r}."
+            "if its last two axes are the other way round, swap them or set"
+            f" input_layout={other!r}."
         )
     return list(array)
 

@@ -16,6 +16,7 @@ from ._labels import as_label_array
 from ._recordings import as_recordings
 
 _COLUMNS = ("recording", "start", "end", "label")
+_COUNTED = "count time steps, for example by recording.index.get_indexer(times)"
 
 
 def segment_windows(
@@ -201,7 +202,8 @@ def _as_whole(value: Any, row: int, name: str) -> int:
     """Return a whole number as an int, floats such as 3.0 included; raise for anything else."""
     is_number = isinstance(value, numbers.Real) and not isinstance(value, (bool, np.bool_))
     if not is_number or not float(value).is_integer():
-        raise ValueError(f"segments row {row}: {name} must be an integer, got {value!r}.")
+        remedy = "" if is_number or name == "recording" else f": {_COUNTED}"
+        raise ValueError(f"segments row {row}: {name} must be an integer, got {value!r}{remedy}.")
     return int(value)
 
 

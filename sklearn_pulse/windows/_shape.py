@@ -96,6 +96,8 @@ def note_or_compare_shape(
     if shape.is_table and (reset or estimator._fitted_on_table):
         validate_data(estimator, X, reset=reset, skip_check_array=True)
     if not reset:
+        if shape.is_table:
+            _refuse_single_window(estimator, (len(X), shape.n_timesteps), input_layout)
         _compare_channels(estimator, shape, input_layout)
         return
     _warn_if_transposed(shape, input_layout)
@@ -111,6 +113,18 @@ def note_channels(estimator: Any, n_channels: int, *, is_table: bool = False) ->
     if not is_table:
         estimator.n_features_in_ = n_channels
         vars(estimator).pop("feature_names_in_", None)
+
+
+def _refuse_single_window(estimator: Any, shape: tuple[int, int], input_layout: str) -> None:
+    """Raise if a table has the channels of `fit` on the axis on which a window has them."""
+    fitted, axis = estimator.n_channels_in_, input_layout.index("c") - 1
+    if fitted > 1 and shape[axis] == fitted:
+        raise ValueError(
+            f"X has the shape {shape} and is read as {shape[0]} univariate windows of {shape[1]}"
+            f" time steps, but {type(estimator).__name__} was fitted with {fitted} channels. If it"
+            f" is one window of {fitted} channels, pass X[None]: input_layout={input_layout!r}"
+            f" means {_AXES[input_layout]}."
+        )
 
 
 def _compare_channels(estimator: Any, shape: Shape, input_layout: str) -> None:
@@ -135,7 +149,7 @@ def _warn_if_transposed(shape: Shape, input_layout: str) -> None:
         warn_user(
             f"X has more channels ({shape.n_channels}) than time steps ({shape.n_timesteps}) in"
             f" input_layout={input_layout!r}, {_AXES[input_layout]}; if its last two axes are the"
-            f" other way round, set input_layout={other!r}."
+            f" other way round, swap them or set input_layout={other!r}."
         )
 
 

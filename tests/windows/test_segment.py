@@ -89,6 +89,10 @@ def test_segments_with_names():
         (7, "segments row 1 is 7"),
         ((0, 0.5, 3, 1), "segments row 1: start must be an integer, got 0.5"),
         ((True, 0, 3, 1), "segments row 1: recording must be an integer"),
+        (
+            (0, pd.Timestamp(0), 3, 1),
+            r"start must be an integer, got Timestamp.*: count time steps, .*get_indexer\(times\)",
+        ),
         ((0, 0, 3, None), "label column of segments mixes"),
         ((0, 0, 3, "a"), "label column of segments mixes"),
     ],

@@ -8,7 +8,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sklearn_pulse.windows import RecordingWindows, random_windows, segment_windows, sliding_windows
+from sklearn_pulse.features import StatisticsTransformer
+from sklearn_pulse.preprocessing import WindowScaler
+from sklearn_pulse.windows import (
+    RecordingWindows,
+    SlidingWindows,
+    random_windows,
+    segment_windows,
+    sliding_windows,
+)
 from tests.windows.helpers import quick, ramp
 
 
@@ -125,6 +133,26 @@ def test_bare_arrays_are_refused_with_both_readings(bare):
 def test_unusable_recordings(recordings, message):
     with pytest.raises(ValueError, match=message):
         sliding_windows(recordings, 2)
+
+
+@pytest.mark.parametrize(
+    ("collection", "message"),
+    [
+        (lambda frames: dict(enumerate(frames)), r"X is a dict .*\[0, 1\]: .*list\(X.values\(\)\)"),
+        (iter, r"X is a list_iterator, .*pass list\(X\)"),
+        (
+            lambda frames: pd.concat(frames).groupby([0] * 5 + [1] * 5),
+            r"X is a DataFrameGroupBy: pass \[frame for _, frame in X\]",
+        ),
+    ],
+)
+def test_collections_of_recordings_are_refused_with_the_list_to_pass(collection, message):
+    frames = [pd.DataFrame(np.ones((5, 2)), columns=["x", "y"]) for _ in range(2)]
+    with pytest.raises(TypeError, match=message.replace("X", "recordings")):
+        sliding_windows(collection(frames), 2)
+    for step in (WindowScaler(), SlidingWindows(2), StatisticsTransformer()):
+        with pytest.raises(TypeError, match=message):
+            step.fit(collection(frames))
 
 
 def test_text_is_refused_and_numbers_as_objects_are_not():
