@@ -234,7 +234,11 @@ def test_refusals(tmp_path, folder):
         embed_dataset(STATISTICS, folder[0], sink)
     with pytest.raises(ValueError, match="length=16 is for a folder"):
         embed_dataset(STATISTICS, X, sink, length=16)
-    with pytest.raises(TypeError, match="source must be a folder, a Dask array"):
+    with pytest.raises(TypeError, match=r"which Pipeline has not: .*pass pipeline\[:-1\]"):
+        embed_dataset(make_pipeline(STATISTICS, Ridge()), X, tmp_path / "sink")
+    with pytest.raises(
+        TypeError, match="source must be a folder, a Dask array.*lazy=True.*.X, got"
+    ):
         embed_dataset(STATISTICS, X.tolist(), sink)
     with pytest.raises(TypeError, match="sink must be a path or a zarr.Group, got int"):
         embed_dataset(STATISTICS, X, 3)

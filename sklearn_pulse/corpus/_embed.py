@@ -115,6 +115,11 @@ def embed_dataset(
     check_verbose(verbose)
     if chunk_size is not None:
         check_integer("chunk_size", chunk_size, 1)
+    if not hasattr(transformer, "transform"):
+        raise TypeError(
+            f"transformer must have a method transform, which {type(transformer).__name__} has not:"
+            " of a pipeline that ends in a classifier or a regressor pass pipeline[:-1]."
+        )
     windows = as_source(source, length, stride, input_layout)
     group = open_sink(sink)
     if is_in_memory(group) and not stays_here(n_jobs):

@@ -151,7 +151,8 @@ def as_source(
         source = nan_where_masked(source)
     elif not isinstance(source, np.ndarray | LazyWindows):
         raise TypeError(
-            "source must be a folder, a Dask array, an array or lazy windows, got"
+            "source must be a folder, a Dask array, an array or lazy windows, such as"
+            " sliding_windows(recordings, length, lazy=True).X, got"
             f" {type(source).__name__}."
         )
     if source.ndim < 2:
