@@ -7,6 +7,7 @@ from typing import Literal
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from ._aligned import ProductConv1d
 from ._base import Encoder
 from ._exporting import is_exporting
 from ._time import mask_steps, pool_steps
@@ -42,7 +43,7 @@ class ConvBlock(nn.Module):
         self, in_channels: int, out_channels: int, kernel_size: int, stride: int = 1
     ) -> None:
         super().__init__()
-        self.conv = nn.Conv1d(
+        self.conv = ProductConv1d(
             in_channels, out_channels, kernel_size, stride, kernel_size // 2, bias=False
         )
         self.norm = TokenBatchNorm(out_channels)

@@ -8,6 +8,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from ._aligned import ProductConv1d
 from ._time import mask_steps, replicate_edges
 
 
@@ -47,7 +48,7 @@ class InitialConditionEncoder(nn.Module):
         dilation: int = 1,
     ) -> None:
         super().__init__()
-        self.conv1 = nn.Conv1d(n_channels, hidden_dim, kernel_size)
+        self.conv1 = ProductConv1d(n_channels, hidden_dim, kernel_size)
         self.conv2 = nn.Conv1d(
             hidden_dim,
             state_dim,

@@ -7,6 +7,7 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
+from ._aligned import ProductConv1d
 from ._base import Encoder
 from ._patches import attendable, patch_steps
 from ._time import mask_steps, observed_or_all, pool_steps
@@ -121,7 +122,7 @@ class SegmentEncoder(Encoder):
         self.pooling = pooling
         self.patch_length = patch_steps(patch_length, n_timesteps)
         self.n_patches = n_timesteps // self.patch_length
-        self.projection = nn.Conv1d(
+        self.projection = ProductConv1d(
             n_channels, embedding_dim, self.patch_length, stride=self.patch_length
         )
         self.positions = nn.Parameter(torch.randn(self.n_patches, embedding_dim))
