@@ -26,7 +26,11 @@ import sklearn_pulse
 import sklearn_pulse.baselines
 import sklearn_pulse.features
 import tests.toy_method
-from sklearn_pulse import CrossPredictionTransformer, PulseTransformer
+from sklearn_pulse import (
+    CrossPredictionTransformer,
+    PulseTransformer,
+    RandomEncoderTransformer,
+)
 from sklearn_pulse.base import (
     BaseEncoderTransformer,
     BaseSSLTransformer,
@@ -313,6 +317,24 @@ def test_an_embedding_has_the_same_bits_with_any_number_of_threads(cls):
         embedding = estimator.set_params(num_threads=num_threads).transform(X)
         np.testing.assert_array_equal(embedding, expected)
         np.testing.assert_array_equal(estimator.transform(X[:3]), expected[:3])
+
+
+def test_threads_change_neither_shapes_nor_threads_of_what_is_computed():
+    """Bits differ by both only at some sizes, on some processors."""
+    X = np.random.default_rng(0).normal(size=(100, 128, 2)).astype(np.float32)
+    estimator = small(RandomEncoderTransformer).fit(X)
+    computed = set()
+
+    def note(module, inputs, output):
+        computed.add((tuple(inputs[0].shape), torch.get_num_threads()))
+
+    estimator.encoder_.input.register_forward_hook(note)
+    for num_threads in (1, 2, 3):
+        estimator.set_params(num_threads=num_threads)
+        for windows in (X, X[:3]):
+            estimator.transform(windows)
+    assert len(computed) == 1
+    assert computed.pop()[1] == 1
 
 
 @each
