@@ -65,8 +65,11 @@ def scaled_statistics(X):
     phi = StatisticsTransformer().fit_transform(X).astype(np.float64)
     deviation = phi.std(0)
     varies = deviation > 0
-    deviation = np.maximum(deviation, 0.01 * np.median(deviation[varies]))[varies]
-    phi = phi[:, varies] / deviation
+    names = StatisticsTransformer().fit(X).get_feature_names_out()
+    has_unit = np.array([name.split("_")[1] in ("mean", "std", "min", "max") for name in names])
+    for same in (has_unit & varies, ~has_unit & varies):
+        deviation[same] = np.maximum(deviation[same], 0.01 * np.median(deviation[same]))
+    phi = phi[:, varies] / deviation[varies]
     return phi / np.sqrt(phi.var(0).sum())
 
 
@@ -557,6 +560,16 @@ def test_two_workers_give_the_bits_of_one():
     probe = make_pipeline(CrossPredictionTransformer(**SMALL, num_threads=1), LogisticRegression())
     one, two = (cross_val_score(probe, X, y, cv=4, n_jobs=n) for n in (1, 2))
     np.testing.assert_array_equal(one, two)
+
+
+@pytest.mark.parametrize("unit", [2.0**-30, 2.0**30])  # powers of two round alike
+def test_the_unit_does_not_matter(unit):
+    X, _ = make_windows(60, 64)
+    cross = CrossPredictionTransformer(**SMALL)
+    groups = np.arange(60) // 20
+    embedding = cross.fit(X, groups=groups).transform(X)
+    in_unit = clone(cross).fit(X * unit, groups=groups).transform(X * unit)
+    np.testing.assert_allclose(in_unit, embedding, atol=1e-3)
 
 
 @pytest.mark.parametrize("scale", [4e-41, 1e-30, 1e30])

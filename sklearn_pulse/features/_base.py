@@ -172,6 +172,11 @@ class BaseFeatureTransformer(
     def _n_features_out(self) -> int:
         """Number of features."""
 
+    @property
+    def _spread_has_unit(self) -> NDArray[np.bool_]:
+        """Whether the spread of each feature changes with the unit of the signal, (n_features,)."""
+        return np.zeros(self._n_features_out, dtype=bool)
+
     def fit(self, X: ArrayLike, y: None = None) -> BaseFeatureTransformer:
         """Learn the shape of the windows, and what else the features depend on.
 

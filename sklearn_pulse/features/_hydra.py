@@ -207,6 +207,14 @@ class HydraTransformer(BaseConvolutionTransformer):
     def _n_features_out(self) -> int:
         return sum(2 * groups.kernels[..., 0].size for groups in self.groups_)
 
+    @property
+    def _spread_has_unit(self) -> NDArray[np.bool_]:
+        # Per dilation: the roots of the largest outputs, then the roots of shares.
+        numbers = [
+            of_dilation[..., 0].size for groups in self.groups_ for of_dilation in groups.kernels
+        ]
+        return np.concatenate([np.repeat([True, False], number) for number in numbers])
+
 
 def _dilations(n_timesteps: int) -> NDArray[np.int64]:
     """Return the powers of two at which a kernel is no longer than the window; at least 1."""

@@ -157,6 +157,10 @@ class IntervalQuantileTransformer(BaseFeatureTransformer):
         )
         return self.n_channels_in_ * per_channel
 
+    @property
+    def _spread_has_unit(self) -> NDArray[np.bool_]:
+        return np.ones(self._n_features_out, dtype=bool)
+
 
 def _intervals(level: int, n_steps: int) -> Iterator[tuple[int, int]]:
     """Yield the first step of each interval, and the step after its last; none is empty."""

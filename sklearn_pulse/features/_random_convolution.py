@@ -200,6 +200,12 @@ class RandomConvolutionTransformer(BaseConvolutionTransformer):
         n_biases = sum(biases.size for bank in self.banks_ for biases in bank.biases)
         return n_biases * len(self._poolings)
 
+    @property
+    def _spread_has_unit(self) -> NDArray[np.bool_]:
+        of_poolings = [pooling == "mean" for pooling in self._poolings]
+        n_biases = [sum(biases.size for biases in bank.biases) for bank in self.banks_]
+        return np.concatenate([np.repeat(of_poolings, number) for number in n_biases])
+
 
 def _check_poolings(poolings: Any) -> None:
     """Raise unless `poolings` is a sequence of distinct names of poolings."""

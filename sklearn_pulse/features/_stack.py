@@ -19,7 +19,7 @@ from ._signs import oriented, reference
 
 CHUNK = 256  # windows whose features are in memory at once
 _SPARE_ROWS = 32  # zeros behind them in a product, more than a library takes at a time
-_FLOOR = 0.01  # smallest scale of a column, as a share of its block's median
+_FLOOR = 0.01  # smallest scale of a column, as a share of the median of its block and unit
 
 
 class PartOfWindows:
@@ -196,7 +196,7 @@ class FeatureStack:
         columns -= self.mean
         self.scale = np.empty_like(self.mean)
         for part, block in zip(self.parts, self.blocks, strict=True):
-            self.scale[part] = _scales(columns[:, part], block.share, block.floor)
+            self.scale[part] = _scales(columns[:, part], block)
         columns *= self.scale
         self.components = _components(columns, self.n_components)
         return columns @ self.components
@@ -225,17 +225,22 @@ def fixed_shape_product(
         return (torch.from_numpy(filled) @ tensor_of(matrix)).numpy()[: len(rows)]
 
 
-def _scales(columns: NDArray[np.float32], share: float, floor: float) -> NDArray[np.float32]:
-    """Factors of the columns of a block, after which their variances add up to `share`."""
+def _scales(columns: NDArray[np.float32], block: StackedBlock) -> NDArray[np.float32]:
+    """Factors of the columns of a block, after which their variances add up to its share."""
     variance = np.mean(np.square(columns, dtype=np.float64), axis=0)
     variance[variance < np.finfo(np.float32).tiny] = 0.0  # its factor has no float32
-    deviation = np.sqrt(variance + floor**2)
     if not variance.any():
         return np.zeros(len(variance), dtype=np.float32)
-    # Nearly constant columns would explode on new windows.
-    deviation = np.maximum(deviation, _FLOOR * np.median(deviation[variance > 0]))
+    deviation = np.sqrt(variance + block.floor**2)
+    has_unit = block.transformer._spread_has_unit
+    # Nearly constant columns would explode on new windows. What is nearly constant must not depend
+    # on the unit of the signal, so columns are compared with columns of the same unit.
+    for same in (has_unit, ~has_unit):
+        varying = deviation[same & (variance > 0)]
+        smallest = _FLOOR * np.median(varying) if len(varying) else np.inf
+        deviation[same] = np.maximum(deviation[same], smallest)
     total = np.sum(variance / deviation**2)
-    return (np.sqrt(share / total) / deviation).astype(np.float32)
+    return (np.sqrt(block.share / total) / deviation).astype(np.float32)
 
 
 def _components(columns: NDArray[np.float32], n_components: int) -> NDArray[np.float32]:

@@ -15,6 +15,7 @@ from .._parameters import check_integer
 from ._base import BaseFeatureTransformer
 
 _MOMENTS = ("mean", "std", "skewness", "kurtosis", "min", "max")
+_WITHOUT_UNIT = ("skewness", "kurtosis")
 _LONGEST_SEGMENT = 256  # time steps of a segment of the spectrum
 # Stands for the power of a constant channel, whose logarithm is not finite; and, as a share of the
 # variance, of an octave that holds nothing. A variance above 1 counts as 1.
@@ -122,6 +123,11 @@ class StatisticsTransformer(BaseFeatureTransformer):
     @property
     def _n_features_out(self) -> int:
         return self.n_channels_in_ * (len(_MOMENTS) + self.n_bands_)
+
+    @property
+    def _spread_has_unit(self) -> NDArray[np.bool_]:
+        of_moments = [name not in _WITHOUT_UNIT for name in _MOMENTS]
+        return np.tile([*of_moments, *[False] * self.n_bands_], self.n_channels_in_)
 
     def get_feature_names_out(self, input_features: ArrayLike | None = None) -> NDArray[Any]:
         """Return names such as "channel0_mean" and "channel2_octave1" (octave 0 is the highest).
