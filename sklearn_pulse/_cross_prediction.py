@@ -12,7 +12,8 @@ from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 
 from ._commit import unchanged_on_failure
-from ._data._validation import Block, CheckedWindows, check_windows
+from ._data._validation import check_windows
+from ._data._windows import Block, CheckedWindows
 from ._docstrings import complete_docstring
 from ._parameters import (
     check_integer,

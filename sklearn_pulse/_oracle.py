@@ -10,7 +10,8 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 
 from ._data._labels import check_labels, check_together
-from ._data._validation import CheckedWindows, check_windows
+from ._data._validation import check_windows
+from ._data._windows import CheckedWindows
 from ._training._progress import with_callbacks
 from ._warnings import warn_user
 from .base import (

@@ -16,7 +16,7 @@ from torch import Tensor
 from ._data._batches import WindowBatches, as_batch
 from ._data._embedded import EmbeddedBatches
 from ._data._pooling import collect, pooled
-from ._data._validation import CheckedWindows
+from ._data._windows import CheckedWindows
 from ._export import EncoderGraph
 from ._parameters import check_seed
 from ._seeds import draw_seed

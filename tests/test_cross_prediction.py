@@ -16,7 +16,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from sklearn_pulse import CrossPredictionTransformer
-from sklearn_pulse._data._validation import CheckedWindows
+from sklearn_pulse._data._windows import CheckedWindows
 from sklearn_pulse.evaluation import LabeledSubsetClassifier, make_linear_probe
 from sklearn_pulse.features import StatisticsTransformer
 from sklearn_pulse.plotting import EmbeddingDisplay

@@ -13,7 +13,7 @@ from sklearn.pipeline import make_pipeline
 from skorch.callbacks import Callback
 
 from sklearn_pulse import FineTuneClassifier, PulseOracleTransformer, presets
-from sklearn_pulse._data._validation import CheckedWindows
+from sklearn_pulse._data._windows import CheckedWindows
 from sklearn_pulse.base import BaseEncoderTransformer, PairBatches
 from sklearn_pulse.benchmark import _methods
 from sklearn_pulse.functional import keep_mask

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from torch.utils.data import Dataset
 
 from .._training._iterator import Batch, BatchDataset, ResidentBatches
-from ._validation import Block, CheckedWindows
+from ._windows import Block, CheckedWindows
 
 
 class WindowBatches(Dataset[Batch]):

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from .._training._iterator import Batch
 from ._batches import WindowBatches
-from ._validation import Block, CheckedWindows
+from ._windows import Block, CheckedWindows
 
 _CHUNK = 256  # windows that are embedded at once
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from .._training._iterator import Batch
 from ._batches import WindowBatches, as_batch
-from ._validation import CheckedWindows
+from ._windows import CheckedWindows
 
 
 class LabeledWindows(NamedTuple):

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ._validation import Block, CheckedWindows
+from ._windows import Block, CheckedWindows
 
 Rows = NDArray[np.floating[Any]]
 

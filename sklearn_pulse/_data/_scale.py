@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 from sklearn.preprocessing import StandardScaler
 
 from .._warnings import warn_user
-from ._validation import CheckedWindows
+from ._windows import CheckedWindows
 
 _MAX_WINDOWS = 256
 _EXTREME = 1e3  # a spread beyond it or below its inverse, or a mean beyond as many spreads

@@ -4,7 +4,8 @@ from .._data._batches import WindowBatches
 from .._data._candidates import CandidateBatches, DrawnBatches
 from .._data._labeled import LabeledBatches
 from .._data._pairs import PairBatches
-from .._data._validation import CheckedWindows, check_windows
+from .._data._validation import check_windows
+from .._data._windows import CheckedWindows
 from .._docstrings import complete_docstring
 from .._parameters import (
     check_boolean,

@@ -17,7 +17,8 @@ from torch import Tensor
 
 from .._data._batches import stream_blocks
 from .._data._pooling import collect, pooled
-from .._data._validation import Block, CheckedWindows, check_windows
+from .._data._validation import check_windows
+from .._data._windows import Block, CheckedWindows
 from .._docstrings import complete_docstring
 from .._export import EncoderGraph
 from .._parameters import (

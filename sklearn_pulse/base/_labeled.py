@@ -12,7 +12,8 @@ from sklearn.model_selection import BaseShuffleSplit, GroupShuffleSplit, Shuffle
 
 from .._data._labeled import LabeledBatches, LabeledWindows
 from .._data._labels import check_sample_weight, check_together
-from .._data._validation import CheckedWindows, check_windows
+from .._data._validation import check_windows
+from .._data._windows import CheckedWindows
 from .._parameters import check_integer
 from .._threads import threads
 from ..objectives import Source

@@ -13,7 +13,8 @@ from torch import Tensor
 
 from .._data._pooling import pool_bags
 from .._data._scale import channel_scales
-from .._data._validation import CheckedWindows, check_windows
+from .._data._validation import check_windows
+from .._data._windows import CheckedWindows
 from .._parameters import check_boolean, check_integer
 from ..objectives import TrajectoryReconstruction
 from ._fit_data import Parts

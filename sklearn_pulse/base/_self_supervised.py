@@ -10,7 +10,8 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.model_selection import GroupShuffleSplit, ShuffleSplit
 
 from .._data._batches import WindowBatches
-from .._data._validation import CheckedWindows, check_windows
+from .._data._validation import check_windows
+from .._data._windows import CheckedWindows
 from .._training._progress import with_callbacks
 from .._warnings import warn_user
 from ._encoder import BaseEncoderTransformer

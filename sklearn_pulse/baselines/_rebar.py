@@ -10,7 +10,7 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 from skorch.callbacks import Callback
 
-from .._data._validation import CheckedWindows
+from .._data._windows import CheckedWindows
 from .._parameters import plain
 from .._training._callbacks import SelectWeights
 from .._training._checkpoint import Checkpoint

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from .._data._batches import as_batch
-from .._data._validation import CheckedWindows
+from .._data._windows import CheckedWindows
 from .._training._iterator import Batch
 from ..augmentations import Jitter, RandomApply, Scale
 from ..base import (

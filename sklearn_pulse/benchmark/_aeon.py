@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from .._data._validation import Block, CheckedWindows
+from .._data._windows import Block, CheckedWindows
 from .._extras import needs
 from .._parameters import check_seed
 from .._seeds import draw_seed

@@ -15,7 +15,8 @@ from torch import Tensor
 
 from .._commit import unchanged_on_failure
 from .._data._pooling import collect, pooled
-from .._data._validation import Block, CheckedWindows, check_windows
+from .._data._validation import check_windows
+from .._data._windows import Block, CheckedWindows
 from .._parameters import check_option
 from .._persistence import PretrainedMixin, same_when_stored
 from .._signals import Signals, check_signals, note

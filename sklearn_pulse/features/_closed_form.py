@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from .._data._validation import CheckedWindows
+from .._data._windows import CheckedWindows
 from .._progress import progress_bar
 from ._autocorrelation import AutocorrelationTransformer
 from ._base import BaseFeatureTransformer

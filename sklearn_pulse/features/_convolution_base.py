@@ -11,7 +11,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from .._data._validation import Block
+from .._data._windows import Block
 from .._parameters import check_seed, check_threads
 from .._threads import threads
 from .._training._device import resolve_device

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 from torch import Tensor
 
-from .._data._validation import CheckedWindows
+from .._data._windows import CheckedWindows
 from .._docstrings import complete_docstring
 from .._parameters import check_integer
 from .._persistence import stored_array, tensor_of

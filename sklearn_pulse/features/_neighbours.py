@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .._data._validation import CheckedWindows
+from .._data._windows import CheckedWindows
 from .._groups import missing_mask
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
-from .._data._validation import CheckedWindows
+from .._data._windows import CheckedWindows
 from .._threads import threads
 from ._base import check_features, overflow_is_found
 from ._half_moments import HalfSums, half_sums

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 from torch import Tensor
 
-from .._data._validation import Block, CheckedWindows
+from .._data._windows import Block, CheckedWindows
 from .._docstrings import complete_docstring
 from .._parameters import check_boolean, check_integer, check_option
 from .._persistence import stored_array, tensor_of

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from scipy.linalg import eigh
 from torch import Tensor
 
-from .._data._validation import Block, CheckedWindows
+from .._data._windows import Block, CheckedWindows
 from .._persistence import stored_array, tensor_of
 from ._base import BaseFeatureTransformer, check_features
 from ._signs import oriented, reference

@@ -11,7 +11,7 @@ from skorch.callbacks import Callback
 
 from sklearn_pulse import PulseTransformer, presets
 from sklearn_pulse._data._batches import join_batches
-from sklearn_pulse._data._validation import CheckedWindows
+from sklearn_pulse._data._windows import CheckedWindows
 from sklearn_pulse._training._checkpoint import Checkpoint
 from sklearn_pulse._training._iterator import ResidentBatches
 from sklearn_pulse.base import CandidateBatches, WindowBatches

@@ -11,7 +11,7 @@ from torch.nn.functional import cross_entropy, max_pool1d
 
 from perf.literal import LiteralEncoder, copy_weights
 from sklearn_pulse import presets
-from sklearn_pulse._data._validation import CheckedWindows
+from sklearn_pulse._data._windows import CheckedWindows
 from sklearn_pulse._training._checkpoint import Checkpoint
 from sklearn_pulse.base import WindowBatches
 from sklearn_pulse.baselines import TS2VecTransformer

@@ -1,0 +1,62 @@
+"""Precision of the conversion to float32, which everything is computed in."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .._warnings import warn_user
+from ._windows import CheckedWindows
+
+_MAX_WINDOWS, _MAX_STEPS = 64, 1024  # looked at for what the conversion loses,
+_MAX_ELEMENTS = 2**20  # or fewer windows of many channels
+_MOSTLY_LOST = 0.05  # rounding to float32, as a share of the variation of a channel
+_NO_VARIATION = 1e-11  # a smaller share of the values is rounding of earlier steps in float64
+
+
+def warn_of_lost_variation(windows: CheckedWindows) -> None:
+    """Warn of channels whose variation within windows float32, which is computed in, does not hold.
+
+    At most 64 windows, evenly spaced, and about 1,024 steps of each are looked at. Lazy windows
+    are float32 from the start.
+
+    Parameters
+    ----------
+    windows : CheckedWindows
+        Checked input.
+    """
+    dtype = windows.data.dtype
+    if windows.lazy is not None or not len(windows) or dtype.itemsize < 4 or dtype == np.float32:
+        return
+    step = -(-windows.n_timesteps // _MAX_STEPS)
+    size = -(-windows.n_timesteps // step) * windows.n_channels
+    n_windows = min(len(windows), _MAX_WINDOWS, max(1, _MAX_ELEMENTS // size))
+    number = np.linspace(0, len(windows) - 1, n_windows).astype(np.intp)
+    # One window at a time, since memory maps may be long.
+    sample = np.stack([windows._gather(number[i : i + 1])[0, ::step] for i in range(n_windows)])
+    x = sample.astype(np.float64)
+    with np.errstate(over="ignore", invalid="ignore"):
+        error = x - x.astype(np.float32)
+    # Missing steps count as zeros; infinities are refused later.
+    seen = np.isfinite(error).all(-1, keepdims=True)
+    count = np.maximum(seen.sum(1, keepdims=True), 1)
+    x, error = np.where(seen, x, 0.0), np.where(seen, error, 0.0)
+    largest = np.abs(x).max((0, 1))
+    unit = np.where(largest > 0, largest, 1.0)  # squares of tiny values would vanish
+    x, error = x / unit, error / unit
+    centred = np.where(seen, x - x.sum(1, keepdims=True) / count, 0.0)
+    spread, lost = (np.sqrt(np.sum(part**2, (0, 1)) / count.sum()) for part in (centred, error))
+    wrong = np.flatnonzero((spread > _NO_VARIATION) & (lost > _MOSTLY_LOST * spread))
+    if len(wrong):
+        c = wrong[0]
+        remedy = (
+            "multiply X in float64 first"
+            if largest[c] < 1
+            else "subtract the mean of each channel in float64 first, for example by"
+            " sklearn_pulse.preprocessing.WindowScaler as a step before this one"
+        )
+        warn_user(
+            f"float32 does not hold the variation of X in {len(wrong)} of {windows.n_channels}"
+            f" channels: channel {c} reaches {largest[c]:.3g} and varies by"
+            f" {spread[c] * unit[c]:.3g} within windows, which rounding changes by"
+            f" {lost[c] * unit[c]:.3g}. Some or all of the signal is lost: {remedy}."
+        )
