@@ -20,6 +20,7 @@ METHOD = {
     "_share",
     "_data",
     "_data._validation",
+    "_data._windows",
     "_data._labels",
     "_parameters",
     "_signals",
@@ -57,20 +58,23 @@ ALLOWED = {
     "windows": {"_commit", "_groups", "_parameters", "_seeds", "_signals", "_tags", "_warnings"},
     "presets": {"_parameters"},
     "_data._labels": {"_groups", "_parameters"},
-    "_data._validation": {"_groups", "_signals", "_warnings", "windows"},
+    "_data._windows": {"_groups", "windows"},
+    "_data._precision": {"_data._windows", "_warnings"},
+    "_data._validation": {"_data._precision", "_data._windows", "_signals", "windows"},
     "theory": {"_extras", "_parameters"},
     "augmentations": set(),
     # 2. parts
     "_export": {"_extras"},
     "_tensor_files": {"_pickles"},
     "_training": {"_share", "_threads", "_warnings"},
-    "_data": {"_data._validation", "_training", "_warnings"},
+    "_data": {"_data._windows", "_training", "_warnings"},
     "objectives": {"_parameters", "_share", "functional", "networks", "sampling"},
     "features": {
         "_commit",
         "_data",
         "_docstrings",
         "_data._validation",
+        "_data._windows",
         "_groups",
         "_parameters",
         "_persistence",
@@ -116,6 +120,7 @@ ALLOWED = {
         "_commit",
         "_docstrings",
         "_data._validation",
+        "_data._windows",
         "_parameters",
         "_persistence",
         "_training",
@@ -150,7 +155,7 @@ ALLOWED = {
         "_seeds",
         "_extras",
         "__init__",
-        "_data._validation",
+        "_data._windows",
         "_finetune",
         "_groups",
         "_parameters",
@@ -182,7 +187,9 @@ NO_TORCH = {
     "_tensor_files",
     "_warnings",
     "_data._labels",
+    "_data._precision",
     "_data._validation",
+    "_data._windows",
     "windows",
     "preprocessing",
     "datasets",
@@ -299,7 +306,7 @@ def test_methods_do_not_import_each_other():
 
 
 def test_the_rule_sees_imports():
-    assert rooms_imported(ROOT / "_data" / "_batches.py") == {"_data._validation", "_training"}
+    assert rooms_imported(ROOT / "_data" / "_batches.py") == {"_data._windows", "_training"}
     assert "networks" in rooms_imported(ROOT / "baselines" / "_random_encoder.py")
     assert rooms_imported(ROOT / "baselines" / "_patchtst.py") == {
         "base",

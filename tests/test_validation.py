@@ -301,7 +301,7 @@ def test_memory_maps_are_read_a_few_windows_at_a_time(tmp_path, monkeypatch):
             Watched.largest = max(Watched.largest, len(rows))
             return rows
 
-    monkeypatch.setattr("sklearn_pulse._data._validation._BLOCK_ELEMENTS", 3 * X[0].size)
+    monkeypatch.setattr("sklearn_pulse._data._windows._BLOCK_ELEMENTS", 3 * X[0].size)
     small(PulseTransformer, batch_size=4).fit(np.load(path, mmap_mode="r").view(Watched))
     assert Watched.largest == 4
 
