@@ -262,10 +262,11 @@ class CheckedWindows:
         """
         empty = ~usable.reshape(self.n_samples, self.n_windows).any(1)
         if empty.any():
+            select = "" if self.lazy is None else ", as by X[X.observed_windows()] of lazy windows"
             raise ValueError(
                 f"Input X has no finite time step in sample {empty.argmax()} ({int(empty.sum())}"
                 " such samples): a time step counts only if all its channels are finite. Drop these"
-                " samples."
+                f" samples{select}."
             )
 
     def check_computed(

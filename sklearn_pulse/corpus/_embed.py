@@ -82,7 +82,7 @@ def embed_dataset(
         If an argument is of a wrong kind.
     ValueError
         If an argument is out of its range; if the sink was begun with another transformer or
-        source; or if the transformer refuses windows, for example those without a finite step.
+        source; or if the transformer refuses windows, for example those without a finite step (Notes).
 
     See Also
     --------
@@ -93,6 +93,11 @@ def embed_dataset(
     A source is known again by its shape, by eight windows that are spread over it, by the places
     of lazy windows and by the names of files. A transformer is known by the embeddings of these
     eight windows. Values that changed in other windows are not noticed.
+
+    A window without a finite step, as where an electrode was off, has no embedding. Leave such
+    windows out by ``X[X.observed_windows()]``, where X are the lazy windows that
+    ``sliding_windows(open_recordings(folder), length, lazy=True).X`` cuts from a folder;
+    `recording` and `start` say which windows the rows are.
 
     A chunk counts as complete once it is written and its mark in ``done`` is set. A chunk that a
     kill has left half written has no mark, and is written again. One process at a time fills a
