@@ -3,11 +3,14 @@
 import ast
 import re
 import subprocess
+import textwrap
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
 PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").glob("*.md"))]
 PAGES += sorted((ROOT / "docs" / "guide").glob("*.md"))
+
+_BLOCK = r"^( *)```(.*?)\n(.*?)^\1```$"
 
 # Each command prints its arguments instead of running, one line per call, separated by tabs.
 # Any other command is an error, as PATH is empty.
@@ -18,13 +21,19 @@ _STUBS = "".join(
 
 
 def blocks(page, language):
-    """Return the code blocks of a page that are marked with a language."""
-    return re.findall(rf"^```{language}\n(.*?)^```$", page.read_text(), re.DOTALL | re.MULTILINE)
+    """Return the code blocks of a page that are marked with a language, also those in lists."""
+    return [textwrap.dedent(code) for mark, code in _blocks(page) if mark == language]
 
 
 def languages(page):
     """Return the marks of all code blocks of a page; a block without a mark has an empty one."""
-    return re.findall(r"^```(.*)$", page.read_text(), re.MULTILINE)[::2]
+    return [mark for mark, _ in _blocks(page)]
+
+
+def _blocks(page):
+    """Return the mark and the lines of each code block."""
+    found = re.findall(_BLOCK, page.read_text(), re.DOTALL | re.MULTILINE)
+    return [(mark, code) for _, mark, code in found]
 
 
 def run_python(page):
@@ -66,6 +75,6 @@ def shell_commands(code):
 
 def inline_commands(page):
     """Return the commands that the prose of a page quotes, as lists of words."""
-    prose = re.sub(r"^```.*?^```$", "", page.read_text(), flags=re.DOTALL | re.MULTILINE)
+    prose = re.sub(_BLOCK, "", page.read_text(), flags=re.DOTALL | re.MULTILINE)
     quoted = re.findall(r"`((?:python|make) [^`]+)`", prose)
     return [" ".join(command.split()).split(" ") for command in quoted]
