@@ -65,7 +65,7 @@ devices = {
 
 recordings, raw, device = [], [], []
 for rate, of_device in devices.items():
-    filtered = BandpassFilter(low=0.4, high=8.0, rate=rate).fit_transform(of_device)
+    filtered = BandpassFilter(low=0.4, high=8.0, sampling_rate=rate).fit_transform(of_device)
     resampled = Resampler(from_rate=rate, to_rate=COMMON_RATE).fit_transform(filtered)
     recordings += WindowScaler(per="recording").fit_transform(resampled)
     raw += of_device

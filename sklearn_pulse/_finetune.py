@@ -89,7 +89,7 @@ class FineTuneClassifier(FineTuner, BaseWindowClassifier):
         *,
         head_hidden_dim: int | None = 64,
         freeze_epochs: int = 0,
-        select: Literal["last", "best_val"] = "last",
+        select: Literal["last", "min_val"] = "last",
         score_with: Literal["head", "probe"] = "head",
         embedding_dim: int = 320,
         encoder_hidden_dim: int = 64,

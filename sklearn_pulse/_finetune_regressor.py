@@ -58,7 +58,7 @@ class FineTuneRegressor(FineTuner, BaseWindowRegressor):
         *,
         head_hidden_dim: int | None = 64,
         freeze_epochs: int = 0,
-        select: Literal["last", "best_val"] = "last",
+        select: Literal["last", "min_val"] = "last",
         embedding_dim: int = 320,
         encoder_hidden_dim: int = 64,
         encoder_depth: int = 10,

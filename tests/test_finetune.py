@@ -102,7 +102,7 @@ class Steps(Callback):
         ({}, 0.0, (2, 2)),
         ({"freeze_epochs": 1}, 60.0, (2, 1)),
         ({"freeze_epochs": 2, "score_with": "probe", "lr_decay": 0.9}, 0.0, (2, 1)),
-        ({"validation_fraction": 0.25, "select": "best_val", "patience": 2}, 0.0, (3, 2)),
+        ({"validation_fraction": 0.25, "select": "min_val", "patience": 2}, 0.0, (3, 2)),
         ({"callbacks": [Freezer("source.*", at=2)]}, 0.0, (2, 2)),
     ],
 )
@@ -534,7 +534,7 @@ class Epochs(Callback):
         self.states_.append(state(net.module_))
 
 
-@pytest.mark.parametrize("select", ["last", "best_val"])
+@pytest.mark.parametrize("select", ["last", "min_val"])
 def test_the_selected_epoch_is_that_of_the_rule(pulse, windows, select):
     X, y = windows
     classifier = tuned(
@@ -544,7 +544,7 @@ def test_the_selected_epoch_is_that_of_the_rule(pulse, windows, select):
     states = callback_of(classifier, Epochs).states_
     losses = [epoch["valid_loss"] for epoch in classifier.history_]
     assert np.argmin(losses) != 5  # otherwise the two rules are one
-    kept = states[np.argmin(losses) if select == "best_val" else -1]
+    kept = states[np.argmin(losses) if select == "min_val" else -1]
     assert same(kept, classifier.net_.module_.state_dict())
 
 
@@ -577,7 +577,7 @@ def test_groups_are_never_in_both_parts(pulse, windows):
 
 def test_refused_validation(pulse, windows):
     X, y = windows
-    for params in ({"select": "best_val"}, {"patience": 3}):
+    for params in ({"select": "min_val"}, {"patience": 3}):
         with pytest.raises(ValueError, match="needs samples to validate on: set validation_frac"):
             tuned(pulse, **params).fit(X, y)
     classifier = tuned(pulse, validation_fraction=0.3)

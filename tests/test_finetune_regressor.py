@@ -204,7 +204,7 @@ def test_groups_are_never_in_both_parts():
 
 def test_refused_validation():
     with pytest.raises(ValueError, match="needs samples to validate on: set validation_frac"):
-        scratch(select="best_val").fit(X, Y)
+        scratch(select="min_val").fit(X, Y)
     with pytest.raises(ValueError, match="X_val and y_val come together"):
         scratch().fit(X, Y, X_val=X)
     with pytest.raises(ValueError, match=r"y_val has shape \(20, 2\), y has \(20,\)"):

@@ -40,7 +40,7 @@ def seen(monkeypatch):
 
 def test_one_call_serves_the_splitter_and_every_step(seen):
     pipeline = make_pipeline(
-        BandpassFilter(None, 20, rate=64),
+        BandpassFilter(None, 20, sampling_rate=64),
         Resampler(64, 32),
         WindowScaler(),
         PulseTransformer(**SMALL_PULSE | {"max_epochs": 1}),

@@ -207,7 +207,7 @@ def test_recording_windows_are_told_directly():
 
 
 def test_steps_keep_both_and_the_resampler_changes_the_rate(fitted):
-    chain = make_pipeline(WindowScaler(), BandpassFilter(None, 20, rate=128), Resampler(128, 64))
+    chain = make_pipeline(WindowScaler(), BandpassFilter(None, 20, sampling_rate=128), Resampler(128, 64))
     windows = chain.fit_transform(lazy(128))
     for part in (windows, windows[:2]):
         assert part.sampling_rate == 64.0 and part.channel_names == ("ecg", "ppg")
@@ -216,7 +216,7 @@ def test_steps_keep_both_and_the_resampler_changes_the_rate(fitted):
         fitted.transform(chain[:-1].transform(lazy(128)))
 
 
-@pytest.mark.parametrize("step", [Resampler(100, 50), BandpassFilter(None, 20, rate=100)])
+@pytest.mark.parametrize("step", [Resampler(100, 50), BandpassFilter(None, 20, sampling_rate=100)])
 def test_steps_refuse_another_rate_than_they_were_told(step):
     with pytest.raises(ValueError, match="rate=100, but X carries a sampling rate of 64 Hz: set"):
         step.fit(lazy())

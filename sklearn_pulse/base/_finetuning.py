@@ -38,7 +38,7 @@ class FineTuner(LabeledEmbedder):
     freeze_epochs : int, default=0
         Number of epochs at the start in which only the head, and the map of the channels, are
         trained. The whole encoder is trained after them, also what a callback has frozen.
-    select : {"last", "best_val"}, default="last"
+    select : {"last", "min_val"}, default="last"
         Epoch whose weights are kept: the last epoch, as in the published code, or the epoch of the
         lowest validation loss.
     embedding_dim : int, default=320

@@ -53,7 +53,7 @@ class LabeledEmbedder(TrainedEmbedder):
         "head_hidden_dim",
         "bag_pooling",
     )
-    _selections: Mapping[str, str | None] = {"last": None, "best_val": "min_val"}
+    _selections: Mapping[str, str | None] = {"last": None, "min_val": "min_val"}
     _splitter: type[BaseShuffleSplit] = ShuffleSplit  # holds out samples that have no groups
 
     head_hidden_dim: int | None
@@ -155,8 +155,8 @@ class LabeledEmbedder(TrainedEmbedder):
         if X_val is not None and y_val is not None:
             return labeled, self._check_validation(X_val, y_val)
         if self.validation_fraction == 0:
-            if self.select == "best_val" or self.patience is not None:
-                what = "select='best_val'" if self.select == "best_val" else "patience"
+            if self.select == "min_val" or self.patience is not None:
+                what = "select='min_val'" if self.select == "min_val" else "patience"
                 raise ValueError(
                     f"{what} needs samples to validate on: set validation_fraction, for example"
                     " to 0.2, or pass X_val and y_val to fit."

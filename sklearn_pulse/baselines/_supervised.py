@@ -40,7 +40,7 @@ class SupervisedClassifier(BaseWindowClassifier):
     validation_fraction : float, default=0.15
         Fraction of the samples that is held out to validate on: of each class as near to it as
         leaves a sample to train on, or of the groups if `fit` is given `groups`. If no sample is
-        held out, as for 0, the last weights are kept.
+        held out, as for 0, the last weights are kept; ``select="min_val"`` refuses 0.
 
     Notes
     -----

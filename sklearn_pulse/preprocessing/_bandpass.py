@@ -29,7 +29,7 @@ class BandpassFilter(BasePreprocessor):
         Lower end of the band, in Hz: slower changes are removed. None makes a low-pass filter.
     high : float or None, default=None
         Upper end of the band, in Hz: faster changes are removed. None makes a high-pass filter.
-    rate : float, default=None
+    sampling_rate : float, default=None
         Sampling rate of the recordings, in Hz. `fit` needs it.
     order : int, default=4
         Order of the Butterworth filter. Both directions together halve the amplitude at the ends
@@ -77,37 +77,38 @@ class BandpassFilter(BasePreprocessor):
     >>> pulse = np.sin(2 * np.pi * 1.2 * time)
     >>> drift = 5 * np.sin(2 * np.pi * 0.02 * time)
     >>> recordings = [(pulse + drift)[:, np.newaxis]]
-    >>> (filtered,) = BandpassFilter(0.5, 8.0, rate=64).fit_transform(recordings)
+    >>> (filtered,) = BandpassFilter(0.5, 8.0, sampling_rate=64).fit_transform(recordings)
     >>> bool(np.abs(filtered[:, 0] - pulse)[128:-128].max() < 0.05)
     True
     """
 
-    _rate_name = "rate"
+    _rate_name = "sampling_rate"
 
     def __init__(
         self,
         low: float | None = None,
         high: float | None = None,
-        rate: float | None = None,
+        sampling_rate: float | None = None,
         order: int = 4,
         input_layout: Literal["ntc", "nct"] = "ntc",
     ) -> None:
         self.low = low
         self.high = high
-        self.rate = rate
+        self.sampling_rate = sampling_rate
         self.order = order
         self.input_layout = input_layout
 
     def _check_params(self) -> None:
         super()._check_params()
-        meaning = "the sampling rate in Hz"
-        rate = check_real("rate", self.rate, open_minimum=True, meaning=meaning, example=64)
+        rate = check_real(
+            "sampling_rate", self.sampling_rate, open_minimum=True, meaning="in Hz", example=64
+        )
         check_integer("order", self.order, 1, 16)
         nyquist = rate / 2
         for name, value in (("low", self.low), ("high", self.high)):
             if value is None:
                 continue
-            meaning = f"in Hz, below half of rate={rate:g}"
+            meaning = f"in Hz, below half of sampling_rate={rate:g}"
             check_real(name, value, 0, nyquist, open_minimum=True, meaning=meaning)
         if self.low is None and self.high is None:
             raise ValueError(
@@ -124,7 +125,7 @@ class BandpassFilter(BasePreprocessor):
         ends = [float(end) for end in (self.low, self.high) if end is not None]
         kind = "lowpass" if self.low is None else "highpass" if self.high is None else "bandpass"
         band = ends if len(ends) == 2 else ends[0]
-        self.sos_ = butter(int(self.order), band, kind, fs=float(self.rate or 0), output="sos")
+        self.sos_ = butter(int(self.order), band, kind, fs=float(self.sampling_rate or 0), output="sos")
 
     def _function(self, windows: WindowSource) -> Mapping:
         return partial(_filter, sos=self.sos_)
@@ -132,13 +133,13 @@ class BandpassFilter(BasePreprocessor):
     def _check_windows(self, windows: WindowSource) -> None:
         """Raise if a window is shorter than one period of `low`."""
         super()._check_windows(windows)
-        low, rate = self._fitted("low"), self._fitted("rate")
+        low, rate = self._fitted("low"), self._fitted("sampling_rate")
         period = float(rate) / float(low or np.inf)
         n_timesteps, name = windows.shortest
         if n_timesteps < period:
             raise ValueError(
                 f"{name} of {n_timesteps} time steps, which is shorter than one period of low="
-                f"{low!r} at rate={rate!r} ({period:.0f} steps): filter recordings before"
+                f"{low!r} at sampling_rate={rate!r} ({period:.0f} steps): filter recordings before"
                 " they are cut, leave short ones out, or raise low (None removes it)."
             )
 

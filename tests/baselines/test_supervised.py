@@ -142,7 +142,7 @@ def test_groups_are_held_out_whole():
         supervised().fit(X, Y, groups=np.zeros(20))
 
 
-@pytest.mark.parametrize("select", ["trailing_mean", "min_val", "last"])
+@pytest.mark.parametrize("select", ["trailing_mean", "last"])
 def test_without_validation_the_last_weights_are_kept(select):
     fitted = supervised(validation_fraction=0, select=select).fit(X, Y)
     assert "valid_loss" not in fitted.history_[-1]
@@ -151,6 +151,8 @@ def test_without_validation_the_last_weights_are_kept(select):
     for patience in ({"validation_fraction": 0}, {"validation_fraction": 0.15}):
         with pytest.raises(ValueError, match="patience"):
             supervised(patience=1, **patience).fit(X[:4], Y[:4])
+    with pytest.raises(ValueError, match="select='min_val' needs samples to validate on"):
+        supervised(validation_fraction=0, select="min_val").fit(X, Y)
 
 
 def test_the_selected_epoch():
@@ -219,7 +221,7 @@ def test_each_parameter_matters(params):
 @pytest.mark.parametrize(
     ("params", "error", "message"),
     [
-        ({"select": "best_val"}, ValueError, "select must be one of 'trailing_mean', 'min_val'"),
+        ({"select": "best"}, ValueError, "select must be one of 'trailing_mean', 'min_val'"),
         ({"train_head": 1}, TypeError, "train_head must be True or False"),
         ({"validation_every": 0}, ValueError, "validation_every must be an integer of at least 1"),
         ({"gradient_clip_value": 0.0}, ValueError, "gradient_clip_value must be a number in"),

@@ -50,7 +50,7 @@ def ts2vec(folder):
 
 def fine_tune(folder):
     source = RandomEncoderTransformer(**SMALL_ENCODER, num_threads=1, random_state=0).fit(X)
-    params = {"freeze_epochs": 2, "validation_fraction": 0.25, "select": "best_val", "lr": 1e-2}
+    params = {"freeze_epochs": 2, "validation_fraction": 0.25, "select": "min_val", "lr": 1e-2}
     params |= {"max_epochs": 8, "batch_size": 4, "num_threads": 1, "random_state": 0}
     params |= {"checkpoint_dir": folder, "callbacks": [Losses()]}
     return FineTuneClassifier(FrozenEstimator(source), **params).fit(X, Y)

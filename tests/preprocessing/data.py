@@ -15,7 +15,7 @@ STEPS = [
     WindowScaler(),
     WindowScaler(robust=True),
     WindowScaler(per="window"),
-    BandpassFilter(high=20, rate=64),
+    BandpassFilter(high=20, sampling_rate=64),
     Resampler(64, 100),
     Resampler(100, 64),
 ]

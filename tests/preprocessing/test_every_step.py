@@ -27,7 +27,7 @@ every_step = pytest.mark.parametrize("step", STEPS, ids=IDS)
     [
         WindowScaler(),
         WindowScaler(per="window", robust=True),
-        BandpassFilter(high=20, rate=64),
+        BandpassFilter(high=20, sampling_rate=64),
         Resampler(64, 100),
     ]
 )
@@ -169,7 +169,7 @@ def test_a_chain_of_steps_in_front_of_an_encoder():
     [
         (Resampler(50, 25), {"to_rate": 10}),
         (Resampler(50, 25), {"from_rate": 100}),
-        (BandpassFilter(1, 20, 50), {"low": 0.1, "rate": 100}),
+        (BandpassFilter(1, 20, 50), {"low": 0.1, "sampling_rate": 100}),
         *((WindowScaler(per=per), {"with_mean": False}) for per in ("window", "recording")),
         (WindowScaler(), {"with_mean": False}),
         (WindowScaler(per="window"), {"per": "recording"}),
