@@ -63,7 +63,11 @@ CHAINS = {
     "two classes of ridge": (make_pipeline(encoder(), RidgeClassifier()), np.arange(24) % 2),
     "filtered": (
         make_pipeline(
-            BandpassFilter(None, 20, sampling_rate=64), Resampler(64, 32), encoder(), PCA(3), LinearSVC()
+            BandpassFilter(None, 20, sampling_rate=64),
+            Resampler(64, 32),
+            encoder(),
+            PCA(3),
+            LinearSVC(),
         ),
         y,
     ),

@@ -207,7 +207,9 @@ def test_recording_windows_are_told_directly():
 
 
 def test_steps_keep_both_and_the_resampler_changes_the_rate(fitted):
-    chain = make_pipeline(WindowScaler(), BandpassFilter(None, 20, sampling_rate=128), Resampler(128, 64))
+    chain = make_pipeline(
+        WindowScaler(), BandpassFilter(None, 20, sampling_rate=128), Resampler(128, 64)
+    )
     windows = chain.fit_transform(lazy(128))
     for part in (windows, windows[:2]):
         assert part.sampling_rate == 64.0 and part.channel_names == ("ecg", "ppg")

@@ -82,7 +82,8 @@ def embed_dataset(
         If an argument is of a wrong kind.
     ValueError
         If an argument is out of its range; if the sink was begun with another transformer or
-        source; or if the transformer refuses windows, for example those without a finite step (Notes).
+        source; or if the transformer refuses windows, for example those without a finite step
+        (Notes).
 
     See Also
     --------

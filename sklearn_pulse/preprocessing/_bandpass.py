@@ -125,7 +125,9 @@ class BandpassFilter(BasePreprocessor):
         ends = [float(end) for end in (self.low, self.high) if end is not None]
         kind = "lowpass" if self.low is None else "highpass" if self.high is None else "bandpass"
         band = ends if len(ends) == 2 else ends[0]
-        self.sos_ = butter(int(self.order), band, kind, fs=float(self.sampling_rate or 0), output="sos")
+        self.sos_ = butter(
+            int(self.order), band, kind, fs=float(self.sampling_rate or 0), output="sos"
+        )
 
     def _function(self, windows: WindowSource) -> Mapping:
         return partial(_filter, sos=self.sos_)

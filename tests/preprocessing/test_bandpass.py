@@ -67,7 +67,9 @@ def test_frequencies_in_the_band_stay_in_phase_and_others_go():
 
 def test_windows_shorter_than_a_period_are_refused():
     step = BandpassFilter(0.5, 8.0, 64)
-    message = "X has windows of 100 time steps, .* one period of low=0.5 at sampling_rate=64 .128 steps"
+    message = (
+        "X has windows of 100 time steps, .* one period of low=0.5 at sampling_rate=64 .128 steps"
+    )
     with pytest.raises(ValueError, match=f"{message}.*filter recordings before"):
         step.fit(np.zeros((2, 100, 1)))
     fitted = step.fit(np.zeros((2, 128, 1)))
@@ -84,7 +86,11 @@ def test_windows_shorter_than_a_period_are_refused():
         ({"sampling_rate": None}, TypeError, "sampling_rate must be .*in Hz.*sampling_rate=64"),
         ({"sampling_rate": 0}, ValueError, "sampling_rate must be"),
         ({"sampling_rate": np.inf}, ValueError, "sampling_rate must be"),
-        ({"high": 32.0}, ValueError, r"high must be a number in \(0, 32\).*half of sampling_rate=64"),
+        (
+            {"high": 32.0},
+            ValueError,
+            r"high must be a number in \(0, 32\).*half of sampling_rate=64",
+        ),
         ({"low": 0.0}, ValueError, "low must be"),
         ({"low": "1"}, TypeError, "low must be"),
         ({"low": 8.0}, ValueError, "low=8.0 must be below high=8.0"),
