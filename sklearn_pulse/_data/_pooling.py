@@ -17,6 +17,7 @@ def collect(
     windows: CheckedWindows,
     blocks: Iterable[tuple[NDArray[np.intp], Block, Rows]],
     shape: tuple[int, ...],
+    read: slice = slice(None),
     *,
     dtype: type[np.floating[Any]] = np.float32,
     nan_allowed: bool = False,
@@ -32,6 +33,8 @@ def collect(
         Numbers of a few windows, the windows, and what was computed for each.
     shape : tuple of int
         Shape of what was computed for a window.
+    read : slice, default=slice(None)
+        Time steps that were read.
     dtype : type, default=np.float32
         Data type of the result.
     nan_allowed : bool, default=False
@@ -44,12 +47,12 @@ def collect(
     rows : ndarray of shape (n_windows, *shape)
         What was computed for each window.
     usable : ndarray of bool of shape (n_windows,)
-        Windows with an observed step.
+        Windows with an observed step that was read.
 
     Raises
     ------
     ValueError
-        If a sample has no observed step, or if what was computed for one is not finite.
+        If a sample has no such step, or if what was computed for one is not finite.
 
     Examples
     --------
@@ -68,8 +71,8 @@ def collect(
         written = result[index].reshape(len(rows), -1)
         finite[index] = ~(np.isinf(written) if nan_allowed else ~np.isfinite(written)).any(1)
         if block.observed is not None:
-            usable[index] = block.observed.any(1)
-    windows.check_usable(usable)
+            usable[index] = block.observed[:, read].any(1)
+    windows.check_usable(usable, read)
     windows.check_computed(finite, usable, remedy)
     return result, usable
 

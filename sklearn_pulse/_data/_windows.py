@@ -247,13 +247,15 @@ class CheckedWindows:
             return x[:, :, 0]
         return x.swapaxes(1, 2) if self.channels_first else x
 
-    def check_usable(self, usable: NDArray[np.bool_]) -> None:
+    def check_usable(self, usable: NDArray[np.bool_], read: slice = slice(None)) -> None:
         """Raise if a sample has no usable window.
 
         Parameters
         ----------
         usable : array of bool of shape (n_samples * n_windows,)
             Windows with an observed step.
+        read : slice, default=slice(None)
+            Time steps that count, for the message.
 
         Raises
         ------
@@ -262,11 +264,14 @@ class CheckedWindows:
         """
         empty = ~usable.reshape(self.n_samples, self.n_windows).any(1)
         if empty.any():
+            first, last, _ = read.indices(self.n_timesteps)
+            is_part = last - first < self.n_timesteps
+            where = f" among steps {first} to {last - 1}, which are read," if is_part else ""
             select = "" if self.lazy is None else ", as by X[X.observed_windows()] of lazy windows"
             raise ValueError(
-                f"Input X has no finite time step in sample {empty.argmax()} ({int(empty.sum())}"
-                " such samples): a time step counts only if all its channels are finite. Drop these"
-                f" samples{select}."
+                f"Input X has no finite time step{where} in sample {empty.argmax()}"
+                f" ({int(empty.sum())} such samples): a time step counts only if all its channels"
+                f" are finite. Drop these samples{select}."
             )
 
     def check_computed(

@@ -248,7 +248,8 @@ class WindowEmbedder(
         remedy = " If X has the scale of fit, fit again with a smaller lr."
         with threads(self.num_threads), memory_errors(_TOO_MUCH):
             blocks = self._blocks(windows, compute)
-            return collect(windows, blocks, shape, nan_allowed=nan_allowed, remedy=remedy)
+            read = self.net_.module_.steps_read
+            return collect(windows, blocks, shape, read, nan_allowed=nan_allowed, remedy=remedy)
 
     def _blocks(
         self, windows: CheckedWindows, compute: Callable[..., torch.Tensor]

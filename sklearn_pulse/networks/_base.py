@@ -19,6 +19,8 @@ class Encoder(nn.Module):
     tokens_per_step : int
         Tokens that the encoder reads per time step of the window; blocks of windows are cut to
         bound the number of tokens in memory.
+    steps_read : slice
+        Time steps of a window that the encoder reads: all, unless patches leave a rest.
     dilations : sequence of int
         Distances in time steps over which convolution weights act. A window no longer than a
         distance never trains the weights at that distance.
@@ -39,6 +41,7 @@ class Encoder(nn.Module):
 
     embedding_dim: int
     tokens_per_step: int = 1
+    steps_read: slice = slice(None)
 
     def __init__(self) -> None:  # whose signature is that of the class
         super().__init__()

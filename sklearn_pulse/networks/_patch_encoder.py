@@ -76,6 +76,8 @@ class PatchEncoder(Encoder):
         self.patch_length = patch_steps(patch_length, n_timesteps)
         self.patch_stride = stride_steps(patch_stride, self.patch_length)
         self.n_patches = (n_timesteps - self.patch_length) // self.patch_stride + 1
+        n_used = self.patch_length + self.patch_stride * (self.n_patches - 1)
+        self.steps_read = slice(n_timesteps - n_used, n_timesteps)
         # Memory of the tokens in units of the window's; batches for inference are smaller by it.
         self.tokens_per_step = max(1, math.ceil(n_channels * self.n_patches / n_timesteps))
         self.embed = nn.Linear(self.patch_length, channel_dim)
@@ -100,8 +102,8 @@ class PatchEncoder(Encoder):
         Tensor of shape (batch, n_channels, n_patches, patch_length)
             Patches, as a view; they end with the window.
         """
-        n_used = self.patch_length + self.patch_stride * (self.n_patches - 1)
-        return x[:, -n_used:].unfold(1, self.patch_length, self.patch_stride).transpose(1, 2)
+        x = x[:, self.steps_read]
+        return x.unfold(1, self.patch_length, self.patch_stride).transpose(1, 2)
 
     def encode_patches(
         self,

@@ -122,6 +122,7 @@ class SegmentEncoder(Encoder):
         self.pooling = pooling
         self.patch_length = patch_steps(patch_length, n_timesteps)
         self.n_patches = n_timesteps // self.patch_length
+        self.steps_read = slice(self.n_patches * self.patch_length)
         self.projection = ProductConv1d(
             n_channels, embedding_dim, self.patch_length, stride=self.patch_length
         )

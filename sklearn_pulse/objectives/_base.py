@@ -79,6 +79,11 @@ class Objective(nn.Module):
         return self.encoder.tokens_per_step if isinstance(self.encoder, Encoder) else 1
 
     @property
+    def steps_read(self) -> slice:
+        """Time steps of a window that the encoder reads."""
+        return self.encoder.steps_read if isinstance(self.encoder, Encoder) else slice(None)
+
+    @property
     def dilations(self) -> Sequence[int]:
         """Distances in time steps over which the encoder's convolutions act."""
         return self.encoder.dilations if isinstance(self.encoder, Encoder) else ()

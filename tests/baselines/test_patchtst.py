@@ -224,6 +224,18 @@ def test_missing_steps_do_not_count():
     torch.testing.assert_close(loss, sum(errors) / len(errors))
 
 
+def test_steps_that_no_patch_reads_do_not_make_a_window():
+    fitted = patchtst(patch_length=7, patch_stride=7).fit(
+        X
+    )  # 16 steps: the first two are left over
+    unread = X[:3].copy()
+    unread[1, 2:] = np.nan
+    with pytest.raises(ValueError, match="no finite time step among steps 2 to 15, .* sample 1"):
+        fitted.transform(unread)
+    bags = np.stack([unread[:2], unread[1:]])
+    np.testing.assert_allclose(fitted.transform(bags), fitted.transform(unread[[0, 2]]), atol=1e-6)
+
+
 def test_missing_stretches_leave_loss_and_gradients_finite():
     mine = objective().train()
     observed = torch.ones(3, 16, dtype=torch.bool)

@@ -330,6 +330,16 @@ def test_it_sees_dropout_in_training():
 # --- missing steps ---
 
 
+def test_steps_that_no_segment_reads_do_not_make_a_window():
+    fitted = timemae(patch_length=5).fit(X)  # 16 steps: the last one is left over
+    unread = X[:3].copy()
+    unread[1, :15] = np.nan
+    with pytest.raises(ValueError, match="no finite time step among steps 0 to 14, .* sample 1"):
+        fitted.transform(unread)
+    bags = np.stack([unread[:2], unread[1:]])
+    np.testing.assert_allclose(fitted.transform(bags), fitted.transform(unread[[0, 2]]), atol=1e-6)
+
+
 def test_missing_segments_leave_no_trace_in_the_loss():
     mine = without_dropout().eval()
     for p in mine.parameters():
