@@ -307,8 +307,10 @@ class SimCLRTransformer(BaseSSLTransformer):
     half. With a :class:`~sklearn_pulse.windows.RecordingWindows` (``sliding_windows(...,
     lazy=True)``) the copies are cut from the recording, up to half a window before or after. Near
     an end of the recording the shift goes no farther than the recording does; the published code
-    leaves out windows so near to an end. Windows in an array do not know their surroundings: their
-    first or last step is repeated instead.
+    leaves out windows so near to an end. The copies hold steps that no window holds, such as those
+    of windows that were set aside for a test: divide whole recordings into training and test.
+    Windows in an array, and windows that a preprocessing step made, do not know their surroundings:
+    their first or last step is repeated instead. Preprocess recordings before they are cut.
 
     Parameters
     ----------
