@@ -33,7 +33,7 @@ def collect(
         Numbers of a few windows, the windows, and what was computed for each.
     shape : tuple of int
         Shape of what was computed for a window.
-    read : slice, default=slice(None)
+    read : slice, default=slice(None, None, None)
         Time steps that were read.
     dtype : type, default=np.float32
         Data type of the result.

@@ -254,7 +254,7 @@ class CheckedWindows:
         ----------
         usable : array of bool of shape (n_samples * n_windows,)
             Windows with an observed step.
-        read : slice, default=slice(None)
+        read : slice, default=slice(None, None, None)
             Time steps that count, for the message.
 
         Raises

@@ -63,7 +63,8 @@ def local_folder(name: str | os.PathLike[str], revision: str | None = None) -> I
     if not _NAME.fullmatch(name):
         yield Path(name)
         return
-    hub = _hub(f"there is no folder {name}: pass a folder that save_pretrained has written. To")
+    start = f"there is no folder {name}: pass a folder that save_pretrained has written. To"
+    hub = _hub(start, FileNotFoundError)
     with tempfile.TemporaryDirectory(prefix="sklearn_pulse-") as home:
         try:
             cached = hub.snapshot_download(name, revision=revision, allow_patterns=_FILES)
@@ -102,12 +103,11 @@ def upload(folder: Path, repo_id: str, private: bool | None) -> str:
     return str(hub.upload_folder(repo_id=repo_id, folder_path=folder))
 
 
-def _hub(start: str) -> Any:
-    """Import huggingface_hub; the error says what it is needed for."""
+def _hub(start: str, missing: type[Exception] = ImportError) -> Any:
+    """Import huggingface_hub; an error of type `missing` says what it is needed for."""
     try:
         return importlib.import_module("huggingface_hub")
     except ImportError as error:
-        missing = FileNotFoundError if start.startswith("there") else ImportError
         raise missing(
             f"{start} read or write models of the Hugging Face Hub by 'organisation/name', install"
             f" huggingface_hub: {command('hub')}."

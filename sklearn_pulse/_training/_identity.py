@@ -6,7 +6,7 @@ import hashlib
 import io
 import os
 import threading
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
 from functools import partial
 from types import BuiltinFunctionType, CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
@@ -16,6 +16,7 @@ import torch
 from sklearn.base import BaseEstimator
 from torch import Tensor
 
+_Inner = Callable[[Iterable[Any]], list[bytes]]  # digests of the parts of a value
 _PLAIN = (type(None), bool, int, float, complex, str, bytes, type(...), range, slice)
 # They hold nothing that a training learns.
 _TOOLS = (type(threading.Lock()), type(threading.RLock()), io.IOBase)
@@ -113,6 +114,17 @@ def _digest(value: Any, above: tuple[int, ...], parts: Collection[int] | None) -
     def inner(values: Iterable[Any]) -> list[bytes]:
         return [_digest(part, (*above, id(value)), parts) for part in values]
 
+    for digest in (_of_container, _of_data, _of_code):
+        found = digest(value, inner)
+        if found is not None:
+            return found
+    if isinstance(value, BaseEstimator) and parts is None:
+        return _hash("estimator", *inner((type(value), value.get_params(deep=False))))
+    return _hash("object", *inner(_reduced(value)))
+
+
+def _of_container(value: Any, inner: _Inner) -> bytes | None:
+    """Digest a container; None for another value."""
     kind = type(value)
     if kind in (list, tuple):
         return _hash(kind.__name__, *inner(value))
@@ -120,6 +132,11 @@ def _digest(value: Any, above: tuple[int, ...], parts: Collection[int] | None) -
         return _hash(kind.__name__, *sorted(inner(value)))
     if kind is dict:
         return _hash("dict", *sorted(b"".join(inner(pair)) for pair in value.items()))
+    return None
+
+
+def _of_data(value: Any, inner: _Inner) -> bytes | None:
+    """Digest numbers, or what has a name; None for another value."""
     if isinstance(value, Tensor):
         return _hash("tensor", *_bytes_of(value))
     if isinstance(value, np.ndarray) and not value.dtype.hasobject:
@@ -130,6 +147,11 @@ def _digest(value: Any, above: tuple[int, ...], parts: Collection[int] | None) -
         return _hash("path", os.fsencode(value))
     if isinstance(value, type | ModuleType):
         return _hash("name", _name(value))
+    return None
+
+
+def _of_code(value: Any, inner: _Inner) -> bytes | None:
+    """Digest what can be called, or its code; None for another value."""
     if isinstance(value, FunctionType):
         cells = [cell.cell_contents for cell in value.__closure__ or ()]
         rest = (value.__defaults__, value.__kwdefaults__, cells, value.__code__)
@@ -145,10 +167,8 @@ def _digest(value: Any, above: tuple[int, ...], parts: Collection[int] | None) -
     if isinstance(value, property):
         return _hash("property", *inner((value.fget, value.fset, value.fdel)))
     if isinstance(value, staticmethod | classmethod):
-        return _hash(kind.__name__, *inner((value.__func__,)))
-    if isinstance(value, BaseEstimator) and parts is None:
-        return _hash("estimator", *inner((kind, value.get_params(deep=False))))
-    return _hash("object", *inner(_reduced(value)))
+        return _hash(type(value).__name__, *inner((value.__func__,)))
+    return None
 
 
 def _reduced(value: Any) -> list[Any]:
