@@ -160,6 +160,7 @@ ALLOWED = {
         "_groups",
         "_parameters",
         "_threads",
+        "_training",
         "_version",
         "_warnings",
         "base",

@@ -8,6 +8,7 @@ import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
+from pickle import PicklingError
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import joblib
@@ -19,6 +20,7 @@ from ._bar import progress
 from ._cells import Cell, Results
 from ._estimate import estimate
 from ._methods import all_methods
+from ._outside import OutsideMethod, as_outside, title_of
 from ._own import add_arrays
 from ._pictures import learning_curve
 from ._protocols import PROTOCOLS
@@ -69,7 +71,7 @@ def compare(
     groups: ArrayLike | None = None,
     recording: ArrayLike | None = None,
     start: ArrayLike | None = None,
-    methods: Sequence[str] = _METHODS,
+    methods: Sequence[str | tuple[str, Any]] = _METHODS,
     protocols: Sequence[str] = ("label-efficiency",),
     budget: Literal["smoke", "tiny", "small", "medium", "full", "full-bfloat16"] = "small",
     split: Literal["val", "test"] = "val",
@@ -100,10 +102,11 @@ def compare(
         groups share the number of a recording, each has a recording of its own.
     start : array-like of shape (n_samples,), default=None
         First time step of each window in its recording; None means the order of the rows.
-    methods : sequence of str, default=("cross-prediction", "minirocket", "statistics", \
-"untrained", "majority")
+    methods : sequence of str or (str, estimator) tuples, default=("cross-prediction", \
+"minirocket", "statistics", "untrained", "majority")
         Names of methods and controls, as those of ``python -m sklearn_pulse.benchmark
-        linear-probe --method``: "pulse", "ts2vec", "simclr" and so on.
+        linear-probe --method``: "pulse", "ts2vec", "simclr" and so on. A pair of a new name and an
+        unfitted transformer adds an estimator of your own, on which the notes say more.
     protocols : sequence of str, default=("label-efficiency",)
         What is scored: "linear-probe" (all labels), "label-efficiency" (1 %, 5 % and 100 % of the
         labels), "labelled-people" (the labels of 1, 2, 4, 8 and all people), "ablation" (PULSE
@@ -111,7 +114,8 @@ def compare(
         (all, few and grouped labels, each by two probes; it alone has the controls
         "multirocket-hydra" and "quant", which need aeon).
     budget : {"smoke", "tiny", "small", "medium", "full", "full-bfloat16"}, default="small"
-        Limits on training, a key of `BUDGETS`.
+        Limits on training, a key of `BUDGETS`. An estimator of your own trains as its parameters
+        say; the budget sets only the number of its runs.
     split : {"val", "test"}, default="val"
         Part that is scored; every scoring of a test part is logged in `out`.
     n_seeds : int, default=None
@@ -122,7 +126,7 @@ def compare(
     num_threads : int, default=1
         Number of threads of each process.
     device : str, default="auto"
-        Parameter `device` of the estimators.
+        Parameter `device` of the methods that are known by name.
     out : path-like, default=None
         Folder of the results, which also holds a copy of the windows: finished runs are not
         repeated, and ``python -m sklearn_pulse.benchmark report --out`` makes tables of it. None
@@ -147,7 +151,29 @@ def compare(
     RuntimeError
         If no run succeeded; the message holds the first error.
     TypeError, ValueError
-        If a parameter is unknown or out of its range.
+        If a parameter is unknown or out of its range, or an estimator of `methods` is no unfitted
+        transformer that learns without labels.
+
+    Notes
+    -----
+    An estimator of your own is any transformer of scikit-learn's kind. Each run fits a clone on the
+    training windows, and embeds these and the scored windows at once. Windows have the shape
+    (n_samples, n_timesteps, n_channels), also where `X` is 2-D; a pipeline of steps for tables
+    begins with a step that makes rows of windows. `fit` gets no labels. It gets `groups`, the
+    recording of each window, and `start` if its signature has them, or if a pipeline routes them
+    with scikit-learn's metadata routing. Every parameter `random_state`, inner ones too, is the
+    seed of the run; all others stay, those that name devices and threads too. `transform` must
+    return a row of finite numbers per window. A run that fails is reported as those of other
+    methods are. Where `n_jobs` is not 1, the estimator is pickled. A ``FrozenEstimator`` is scored
+    with what it has learnt before: from other people than those of `X`, or its scores are too high.
+
+    A run in `out` is reused for the estimator of the same name, class and parameters, if the code
+    is the same: the versions of installed packages, and the files of your modules that define the
+    estimator, with those of yours that they import. A file is read when `compare` is called, so
+    load a module anew after changing it. Data that the code reads are not seen. Runs of another
+    estimator of the same name are kept beside these, and the report tells the rows apart by a
+    digest. Classes and functions of a script or a notebook, lambdas and frozen networks cannot be
+    known again: a warning says so, and their runs are repeated.
 
     Examples
     --------
@@ -162,33 +188,62 @@ def compare(
     ... )
     >>> frame.query("metric == 'accuracy'")[["method", "mean"]].values.tolist()
     [['majority class', 0.5], ['channel statistics', 1.0]]
+
+    An estimator of your own has a name beside it:
+
+    >>> from sklearn.decomposition import PCA
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from sklearn.preprocessing import FunctionTransformer
+    >>> variances = FunctionTransformer(np.var, kw_args={"axis": 1})
+    >>> frame, _ = compare(
+    ...     X, y, groups=people, methods=[("variances", make_pipeline(variances, PCA()))],
+    ...     protocols=["linear-probe"], budget="smoke", verbose=False,
+    ... )
+    >>> frame.query("metric == 'accuracy'")[["method", "mean"]].values.tolist()
+    [['variances', 1.0]]
     """
     _check(methods, protocols, verbose)
+    outside = as_outside(method for method in methods if not isinstance(method, str))
+    if out is not None:
+        _warn_of_lost(outside)
     with _folder(out) as name:
         results = Results(Path(name))
         dataset = add_arrays(results.folder, "data", X, y, groups, recording, start)
         cells = plan(
             protocols,
             datasets=[dataset],
-            methods=methods,
+            methods=[*_names(methods), *(method.name for method in outside)],
             n_seeds=n_seeds,
             split=split,
             budget=budget,
         )
-        absent = sorted(set(methods) - {cell.method for cell in cells})
+        absent = sorted(set(_names(methods)) - {cell.method for cell in cells})
         if absent:
             raise ValueError(
                 f"methods {', '.join(absent)} are in none of the protocols {', '.join(protocols)}."
             )
-        execution = Execution(results.folder, device=device, num_threads=num_threads)
+        execution = Execution(
+            results.folder, device=device, num_threads=num_threads, outside=tuple(outside)
+        )
         if verbose:
             announce(cells, execution, n_jobs)
         with progress(len(cells)) if verbose else nullcontext(_silent) as advance:
-            outcomes = run(cells, execution, n_jobs=n_jobs, report=advance)
+            outcomes = _run(cells, execution, n_jobs, advance)
         _complain(outcomes)
         wanted = set(cells)
         records = (record for record in results if Cell(**record["cell"]) in wanted)
         return _result(list(tables(records, cells)), protocols)
+
+
+def _run(cells: list[Cell], execution: Execution, n_jobs: int, report: Any) -> list[Outcome]:
+    """Run the cells; raise a TypeError if an estimator cannot be sent to another process."""
+    try:
+        return run(cells, execution, n_jobs=n_jobs, report=report)
+    except PicklingError as error:
+        raise TypeError(
+            f"methods: an estimator cannot be sent to another process ({error}): give it parameters"
+            " that can be pickled, or pass n_jobs=1."
+        ) from error
 
 
 def announce(cells: Iterable[Cell], execution: Execution, n_jobs: int) -> None:
@@ -211,12 +266,28 @@ def _duration(seconds: float) -> str:
 def _check(methods: Any, protocols: Any, verbose: Any) -> None:
     """Raise unless all names are known."""
     check_boolean("verbose", verbose)
-    known = {"methods": all_methods(), "protocols": own_protocols()}
     for name, values in (("methods", methods), ("protocols", protocols)):
         if isinstance(values, str) or not isinstance(values, Sequence) or not values:
             raise TypeError(f"{name} must be a list of names, got {values!r}")
-        for value in values:
-            check_option(f"each of {name}", value, known[name])
+    for method in _names(methods):
+        check_option("each of methods", method, all_methods())
+    for protocol in protocols:
+        check_option("each of protocols", protocol, own_protocols())
+
+
+def _names(methods: Iterable[Any]) -> list[str]:
+    """Return the methods that are known by name."""
+    return [method for method in methods if isinstance(method, str)]
+
+
+def _warn_of_lost(outside: list[OutsideMethod]) -> None:
+    """Warn of estimators whose finished runs are kept, but not found again."""
+    for method in outside:
+        if method.not_reused:
+            warn_user(
+                f"Finished runs of {method.title!r} are not reused in another call, which could not"
+                f" tell it from an estimator that differs: {method.not_reused}."
+            )
 
 
 def own_protocols() -> list[str]:
@@ -243,7 +314,7 @@ def _complain(outcomes: list[Outcome]) -> None:
     failed = [outcome for outcome in outcomes if outcome.message]
     if not failed:
         return
-    first = f"{failed[0].cell.method}: {failed[0].message}"
+    first = f"{title_of(failed[0].cell.method)}: {failed[0].message}"
     if len(failed) == len(outcomes):
         raise RuntimeError(f"No run succeeded. The first error: {first}")
     warn_user(f"{len(failed)} of {len(outcomes)} runs failed and are left out. The first: {first}")

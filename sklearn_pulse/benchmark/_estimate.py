@@ -44,7 +44,7 @@ def estimate(cells: Iterable[Cell], execution: Execution) -> float:
         Seconds.
     """
     results = Results(execution.folder)
-    waiting = [cell for cell in cells if not results.has(cell, identity(cell))]
+    waiting = [cell for cell in cells if not results.has(cell, identity(cell, execution))]
     measured: dict[tuple[str, str, str], tuple[float, float]] = {}
     fitted: set[Any] = set()
     total = 0.0

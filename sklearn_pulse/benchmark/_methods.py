@@ -15,7 +15,7 @@ from sklearn.pipeline import Pipeline
 import sklearn_pulse
 
 from .. import CrossPredictionTransformer, PulseOracleTransformer, baselines, presets
-from ..base import BaseEncoderTransformer, BaseSSLTransformer
+from ..base import BaseEncoderTransformer, BaseSSLTransformer, ReconstructingTransformer
 from ..baselines import MiniRocketTransformer, RandomEncoderTransformer, SupervisedClassifier
 from ..evaluation import make_linear_probe
 from ..features import StatisticsTransformer
@@ -75,14 +75,14 @@ class Method:
         return self._is_a(BaseEncoderTransformer)
 
     @property
+    def reconstructs(self) -> bool:
+        """Whether the transformer has a decoder, whose errors can be scored."""
+        return self._is_a(ReconstructingTransformer)
+
+    @property
     def is_classifier(self) -> bool:
         """Whether the estimator predicts labels itself, without an embedding to probe."""
         return self._is_a(SupervisedClassifier)
-
-    @property
-    def knows_recordings(self) -> bool:
-        """Whether `fit` takes the recording and the start of each window."""
-        return self.make is not None and "start" in inspect.signature(self.make.fit).parameters
 
     def _is_a(self, base: type) -> bool:
         """Return whether the estimator inherits from a class."""
@@ -146,6 +146,26 @@ class Method:
         names = inspect.signature(self.make).parameters
         settings = settings | {"random_state": seed} | execution
         return self.make(**{name: value for name, value in settings.items() if name in names})
+
+    def parameters(self, settings: dict[str, Any], seed: int) -> dict[str, str]:
+        """Return all parameters as text, so that another default is another result.
+
+        Parameters
+        ----------
+        settings : dict
+            Parameters of the estimator.
+        seed : int
+            Value of `random_state`.
+
+        Returns
+        -------
+        dict of str
+            The parameters; empty for a control without an estimator.
+        """
+        if self.make is None:
+            return {}
+        params = self.build(settings, seed).get_params(deep=False)
+        return {name: repr(value) for name, value in params.items()}
 
     def probe(self) -> Pipeline | BaseEstimator:
         """Return the unfitted classifier of the embeddings."""

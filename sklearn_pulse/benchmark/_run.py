@@ -10,11 +10,11 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, Literal
 
-import joblib
 import numpy
 import sklearn
 import torch
 from filelock import FileLock, Timeout
+from sklearn.utils.parallel import Parallel, delayed
 
 from .._parameters import check_integer, check_option
 from .._version import __version__
@@ -22,6 +22,7 @@ from ._budgets import BUDGETS
 from ._cells import Cell, Results
 from ._comparison import settings as comparison_settings
 from ._methods import Method, all_methods
+from ._outside import is_outside
 from ._own import is_own
 from ._protocols import PROTOCOLS
 from ._trial import Condition, Execution, Scores, Trial, encoder_identity
@@ -79,7 +80,8 @@ def plan(
         user's data sets, as :func:`~sklearn_pulse.benchmark.add_files` returns them, are run by the
         protocols that take them.
     methods : iterable of str, default=None
-        Names of the methods to run; None means all methods of each protocol.
+        Names of the methods to run; None means all methods of each protocol. Those of the user's
+        estimators, as :func:`~sklearn_pulse.benchmark.compare` makes them, are in every protocol.
     n_seeds : int, default=None
         Number of seeds, which are 0, 1, ...; None takes the number of the budget, or in the
         comparison all divisions of each source. A cross-validation runs all its folds.
@@ -128,14 +130,20 @@ def plan(
     for name in protocols:
         protocol = PROTOCOLS[check_option("each of protocols", name, PROTOCOLS)]
         scored = "test" if protocol.has_folds else split
-        cells += [
-            Cell(protocol.name, dataset, _named(method, published), seed, scored, budget)
-            for dataset in (*protocol.datasets, *(own if protocol.takes_own else ()))
+        rows = [
+            _named(method, published)
             for method in protocol.methods()
-            for seed in range(protocol.n_runs(dataset, n_seeds, BUDGETS[budget]))
-            if (wanted is None or dataset in wanted) and (named is None or method.name in named)
+            if named is None or method.name in named
         ]
-    return sorted(cells, key=lambda cell: known[cell.method].is_trained)
+        cells += [
+            Cell(protocol.name, dataset, row, seed, scored, budget)
+            for dataset in (*protocol.datasets, *(own if protocol.takes_own else ()))
+            for row in (*rows, *filter(is_outside, named or []))
+            for seed in range(protocol.n_runs(dataset, n_seeds, BUDGETS[budget]))
+            if wanted is None or dataset in wanted
+        ]
+    # Nothing is known of the cost of an estimator of the user.
+    return sorted(cells, key=lambda cell: is_outside(cell.method) or known[cell.method].is_trained)
 
 
 def _names(parameter: str, values: Iterable[str] | None) -> list[str] | None:
@@ -150,9 +158,9 @@ def _named(method: Method, published: bool) -> str:
     return method.as_published().name if published else method.name
 
 
-def identity(cell: Cell) -> dict[str, Any]:
+def identity(cell: Cell, execution: Execution) -> dict[str, Any]:
     """Return the settings on which the result of a cell depends, beside data and machine."""
-    method = all_methods()[cell.method]
+    method = execution.method(cell.method)
     protocol = PROTOCOLS[cell.protocol]
     budget = BUDGETS[cell.budget]
     settings = encoder_identity(method, protocol.source(cell.dataset).preset, cell.seed, budget)
@@ -205,10 +213,11 @@ def run(
     Results(execution.folder).note_asked(cells)
     waiting = _groups(cells)
     outcomes: list[Outcome] = []
-    with joblib.Parallel(n_jobs=n_jobs, return_as="generator_unordered") as parallel:
+    # That of scikit-learn, whose configuration, such as its routing, holds in the processes too.
+    with Parallel(n_jobs=n_jobs, return_as="generator_unordered") as parallel:
         while waiting:
             busy = []
-            jobs = (joblib.delayed(_run_group)(group, execution) for group in waiting)
+            jobs = (delayed(_run_group)(group, execution) for group in waiting)
             for group in parallel(jobs):
                 for outcome in group:
                     if outcome.state == "busy":
@@ -238,14 +247,14 @@ def trial_key(cell: Cell) -> tuple[Any, ...]:
 
 def condition_of(cell: Cell, execution: Execution) -> Condition:
     """Return what the trial of a cell is asked for."""
-    method, budget = all_methods()[cell.method], BUDGETS[cell.budget]
+    method, budget = execution.method(cell.method), BUDGETS[cell.budget]
     return Condition(method, cell.dataset, cell.seed, cell.split, budget, execution)
 
 
 def _run_group(cells: list[Cell], execution: Execution) -> list[Outcome]:
     """Run cells that share a trained encoder, unless another process is running them."""
     results = Results(execution.folder)
-    there = [cell for cell in cells if results.has(cell, identity(cell))]
+    there = [cell for cell in cells if results.has(cell, identity(cell, execution))]
     wanted = [cell for cell in cells if cell not in there]
     outcomes = [Outcome(cell, "there") for cell in there]
     if not wanted:
@@ -267,7 +276,7 @@ def _run_locked(cells: list[Cell], execution: Execution, results: Results) -> li
     """Run the unfinished cells of a group, and store their results."""
     outcomes, trial = [], None
     for cell in cells:
-        if results.has(cell, identity(cell)):  # finished while this process waited
+        if results.has(cell, identity(cell, execution)):  # finished while this process waited
             outcomes.append(Outcome(cell, "there"))
             continue
         protocol = PROTOCOLS[cell.protocol]
@@ -279,7 +288,8 @@ def _run_locked(cells: list[Cell], execution: Execution, results: Results) -> li
                     results.log_look(cell)
                 start = time.perf_counter()
                 scores = protocol.run(trial)
-            results.write(cell, identity(cell), _content(trial, scores, start, execution))
+            content = _content(trial, scores, start, execution)
+            results.write(cell, identity(cell, execution), content)
         except Exception as error:  # must not stop the other cells; the caller reports it
             state = (
                 "no data"

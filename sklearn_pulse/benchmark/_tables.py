@@ -16,6 +16,7 @@ from ._budgets import BUDGETS
 from ._cells import Cell
 from ._comparison import MEASURES
 from ._methods import PUBLISHED_SUFFIX, Method
+from ._outside import outside_rows
 from ._own import OwnSource, is_own
 from ._protocols import PROTOCOLS
 
@@ -75,6 +76,8 @@ class Table:
         Names of the methods that were asked for; those without a value are missing.
     has_namesake : bool, default=False
         Whether another data set of the report has the same title, so that a digest is needed.
+    outside : tuple of Method, default=()
+        Rows of the estimators of the user in the whole report.
     """
 
     protocol: str
@@ -85,6 +88,7 @@ class Table:
     notes: tuple[str, ...]
     asked: frozenset[str] = frozenset()
     has_namesake: bool = False
+    outside: tuple[Method, ...] = ()
 
     @property
     def name(self) -> str:
@@ -115,6 +119,7 @@ class Table:
         shown = {name for name, _ in self.values} | self.asked
         methods = PROTOCOLS[self.protocol].methods()
         both = [known for method in methods for known in (method, method.as_published())]
+        both += self.outside
         return [m for m in {method.name: method for method in both}.values() if m.name in shown]
 
     @property
@@ -192,6 +197,15 @@ def tables(records: Iterable[dict[str, Any]], asked: Iterable[Cell] = ()) -> Ite
     Table
         One table, in the order of the protocols and of their data sets.
     """
+    records, asked = list(records), list(asked)
+    names = [record["cell"]["method"] for record in records] + [cell.method for cell in asked]
+    outside = tuple(outside_rows(names))
+    for table in _tables(records, asked):
+        yield dataclasses.replace(table, outside=outside)
+
+
+def _tables(records: list[dict[str, Any]], asked: list[Cell]) -> Iterator[Table]:
+    """Yield the tables, without the rows of estimators of the user."""
     found = defaultdict(list)
     for record in records:
         cell = record["cell"]

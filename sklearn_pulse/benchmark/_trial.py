@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import inspect
 import json
 import shutil
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,8 +17,10 @@ from typing import Any
 import numpy as np
 from filelock import FileLock
 from numpy.typing import NDArray
+from sklearn import get_config
 from sklearn.base import BaseEstimator
 from sklearn.model_selection import cross_validate
+from sklearn.utils.metadata_routing import get_routing_for_object
 from threadpoolctl import threadpool_limits
 
 from .._parameters import check_threads
@@ -27,7 +30,7 @@ from ..base import BaseEncoderTransformer
 from ..evaluation import probe_scores
 from ._budgets import Budget
 from ._cells import read_record
-from ._methods import Method
+from ._methods import Method, all_methods
 from ._tasks import Task, load_once
 
 Scores = dict[str, float | list[float]]
@@ -49,6 +52,8 @@ class Execution:
         Parameter `device` of the estimators.
     num_threads : int, default=1
         Number of threads of torch and of linear algebra, at most 1024.
+    outside : tuple of Method, default=()
+        Estimators of the user, as `compare` makes methods of them.
 
     Raises
     ------
@@ -68,6 +73,7 @@ class Execution:
     download: bool = False
     device: str = "auto"
     num_threads: int = 1
+    outside: tuple[Method, ...] = ()
 
     def __post_init__(self) -> None:
         check_threads(self.num_threads, optional=False)
@@ -87,6 +93,21 @@ class Execution:
             The task, which is cached.
         """
         return load_once(load, self.data_home, self.download)
+
+    def method(self, name: str) -> Method:
+        """Return a method of the package, or an estimator of the user as a method.
+
+        Parameters
+        ----------
+        name : str
+            Name of the method in cells.
+
+        Returns
+        -------
+        Method
+            The method.
+        """
+        return ({method.name: method for method in self.outside} | all_methods())[name]
 
     @contextmanager
     def threads(self) -> Iterator[None]:
@@ -193,13 +214,16 @@ class Trial:
         """Return the control, or the method in closed form, fitted on the training windows."""
         control = self.method.build(self.method.settings(self.preset), self.seed, **self._options())
         rows = self.task.rows("train")
-        known: dict[str, Any] = {}
-        if self.method.knows_recordings and self.task.recording is not None:
+        known: dict[str, Any] = {"y": None}
+        if self.task.recording is not None:
             known["groups"] = self.task.recording[rows]
-            known["start"] = None if self.task.start is None else self.task.start[rows]
+        if self.task.recording is not None and self.task.start is not None:
+            known["start"] = self.task.start[rows]
+        asked = _asked_at_fit(control, known)
         start = time.perf_counter()
-        control.fit(self.task.X[rows], **known)
+        control.fit(self.task.X[rows], **{name: known[name] for name in asked})
         self.record["fit_seconds"] = time.perf_counter() - start
+        self.record["estimator"] = repr(control)
         return control
 
     def _train(self, folder: Path, record: Path) -> None:
@@ -270,7 +294,7 @@ class Trial:
         start = time.perf_counter()
         embedding = encoder.transform(self.task.X[self.rows])
         self.record["embed_seconds"] = time.perf_counter() - start
-        return embedding
+        return _checked(embedding, len(self.rows))
 
     @property
     def probe(self) -> BaseEstimator:
@@ -285,19 +309,36 @@ def encoder_identity(method: Method, preset: str, seed: int, budget: Budget) -> 
         "package": __version__,
         "method": method.name,
         "settings": settings,
-        "parameters": _parameters(method, settings, seed),
+        "parameters": method.parameters(settings, seed),
         "windows": method.cut(preset) if method.is_trained else None,
         "seed": seed,
         "budget": budget.identity() if method.is_trained else None,
     }
 
 
-def _parameters(method: Method, settings: dict[str, Any], seed: int) -> dict[str, str]:
-    """Return all parameters of the estimator as text, so that another default is another result."""
-    if method.make is None:
-        return {}
-    params = method.build(settings, seed).get_params(deep=False)
-    return {name: repr(value) for name, value in params.items()}
+def _asked_at_fit(estimator: Any, names: Iterable[str]) -> set[str]:
+    """Return which arguments `fit` takes, by its signature or by scikit-learn's routing."""
+    asked = {*names} & inspect.signature(estimator.fit).parameters.keys()
+    if get_config()["enable_metadata_routing"] and hasattr(estimator, "get_metadata_routing"):
+        asked |= get_routing_for_object(estimator).consumes("fit", names)
+    return asked
+
+
+def _checked(embedding: Any, n_windows: int) -> NDArray[Any]:
+    """Return an embedding as an array; raise unless it has a row of finite numbers per window."""
+    Z = np.asarray(embedding)
+    if Z.ndim != 2 or len(Z) != n_windows or Z.dtype.kind not in "biuf":
+        raise ValueError(
+            f"transform gives shape {Z.shape} and type {Z.dtype} for {n_windows} windows: return a"
+            " dense array of real numbers, with a row of features per window."
+        )
+    is_finite = np.isfinite(Z).all(axis=1)
+    if not is_finite.all():
+        raise ValueError(
+            f"transform gives NaN or infinity for {np.sum(~is_finite)} of {n_windows} windows"
+            f" (first window {is_finite.argmin()}): return finite features."
+        )
+    return Z if Z.dtype.kind == "f" else Z.astype(np.float64)
 
 
 def cross_validated(trial: Trial, Z: NDArray[Any], y: NDArray[Any], cv: Any) -> Scores:

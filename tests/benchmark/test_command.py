@@ -208,7 +208,9 @@ def test_what_another_process_runs_is_waited_for(tmp_path, monkeypatch):
 
     def other_finishes(seconds):
         slept.append(seconds)
-        Results(tmp_path).write(cells[0], _run.identity(cells[0]), {"scores": {"accuracy": 0.25}})
+        Results(tmp_path).write(
+            cells[0], _run.identity(cells[0], Execution(tmp_path)), {"scores": {"accuracy": 0.25}}
+        )
         lock.release()
 
     monkeypatch.setattr(_run.time, "sleep", other_finishes)

@@ -1,0 +1,386 @@
+"""Estimators of the user in the comparison: a row like any other, found again if it is the same."""
+
+import importlib
+import re
+import sys
+import threading
+
+import numpy as np
+import pandas as pd
+import pytest
+import sklearn
+from scipy.sparse import csr_array
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.decomposition import PCA
+from sklearn.frozen import FrozenEstimator
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer
+from skorch.callbacks import Callback
+
+from sklearn_pulse import CrossPredictionTransformer, PulseOracleTransformer
+from sklearn_pulse.baselines import RandomEncoderTransformer
+from sklearn_pulse.benchmark import Execution, Results, compare
+from sklearn_pulse.benchmark.__main__ import main
+from sklearn_pulse.benchmark._methods import StatisticsControl
+from sklearn_pulse.benchmark._own import own_task
+from sklearn_pulse.features import StatisticsTransformer
+
+from ..toy_method import DenoisedMeanTransformer
+from .toy import load_toy
+
+
+@pytest.fixture(scope="module")
+def own():
+    """Windows, labels, people and starts: ten people, ten windows each."""
+    task = load_toy()
+    start = np.tile(np.arange(10) * 20, 10)
+    return {"X": task.X, "y": task.y, "groups": task.groups, "start": start}
+
+
+def quick(own, *methods, **changes):
+    settings = {"protocols": ["linear-probe"], "budget": "smoke", "verbose": False}
+    return compare(**(own | {"methods": methods} | settings | changes))
+
+
+def flat(X):
+    """Return windows as rows of a table."""
+    return X.reshape(len(X), -1)
+
+
+class Means(TransformerMixin, BaseEstimator):
+    """Means of channels, which notes what it is given."""
+
+    fits = []  # arguments of all fits in this process
+    seen = []  # what was transformed
+
+    def __init__(self, scale=1.0, random_state=None):
+        self.scale = scale
+        self.random_state = random_state
+
+    def fit(self, X, y=None, groups=None, start=None):
+        self.fits.append((X, y, groups, start, self.random_state))
+        self.n_features_in_ = X.shape[-1]
+        return self
+
+    def transform(self, X):
+        self.seen.append(X)
+        return self.scale * X.mean(axis=1)
+
+
+@pytest.fixture(autouse=True)
+def _nothing_noted():
+    Means.fits.clear()
+    Means.seen.clear()
+
+
+def scores(frame, title):
+    """Return mean and spread of each metric of a row of the tables."""
+    of_title = frame[frame["method"] == title].set_index(["protocol", "metric"])
+    return of_title[["n_seeds", "mean", "spread"]]
+
+
+@pytest.mark.parametrize(
+    ("known", "title", "estimator"),
+    [
+        ("statistics", "channel statistics", StatisticsControl()),
+        ("untrained", "untrained encoder", make_pipeline(RandomEncoderTransformer(random_state=7))),
+        ("cross-prediction", "cross-prediction", CrossPredictionTransformer()),
+    ],
+    ids=["statistics", "seeded inside", "with recordings"],
+)
+def test_a_control_in_other_clothes_has_the_scores_of_the_control(own, known, title, estimator):
+    protocols = ["linear-probe", "label-efficiency", "labelled-people", "comparison"]
+    frame, display = quick(own, known, ("mine", estimator), protocols=protocols, n_seeds=2)
+    ours, theirs = scores(frame, "mine"), scores(frame, title)
+    assert len(ours) > 20
+    pd.testing.assert_frame_equal(ours, theirs)
+    assert not frame.loc[frame["method"] == "mine", "control"].any()
+    np.testing.assert_array_equal(display.scores["mine"], display.scores[title])
+
+
+def test_it_sees_the_training_windows_and_their_recordings_but_no_label(own, tmp_path):
+    quick(own, ("mine", Means(random_state=5)), n_seeds=2, out=tmp_path)
+    dataset = next((tmp_path / "data").iterdir()).name
+    assert len(Means.fits) == 2
+    for seed, (X, y, groups, start, random_state) in enumerate(Means.fits):
+        task = own_task(dataset, seed, Execution(tmp_path))
+        rows = task.rows("train")
+        np.testing.assert_array_equal(X, task.X[rows])
+        assert y is None
+        np.testing.assert_array_equal(groups, task.groups[rows])
+        np.testing.assert_array_equal(start, task.start[rows])
+        assert random_state == seed
+        assert len(Means.seen[seed]) == len(rows) + len(task.rows("val"))
+
+
+def test_one_channel_is_an_axis_too(own):
+    quick(own | {"X": own["X"][..., 0].astype(float)}, ("mine", Means()), n_seeds=1)
+    ((X, *_),) = Means.fits
+    assert X.shape == (60, 20, 1) and X.dtype == np.float32
+
+
+def test_a_pipeline_of_tables_begins_with_a_flat_step(own):
+    pipeline = make_pipeline(FunctionTransformer(flat), PCA(4))
+    frame, _ = quick(own, ("principal components", pipeline), n_seeds=1)
+    assert frame["method"].unique().tolist() == ["principal components"]
+    with pytest.raises(RuntimeError, match=r"The first error: table: ValueError: .*dim 3"):
+        quick(own, ("table", PCA(4)), n_seeds=1)
+
+
+def test_a_training_of_its_own_has_no_budget(own):
+    mine = DenoisedMeanTransformer(
+        embedding_dim=8, encoder_hidden_dim=8, encoder_depth=2, max_epochs=3, num_threads=1
+    )
+    Noted.epochs.clear()
+    quick(own, ("mine", mine.set_params(callbacks=[Noted()])), n_seeds=1)
+    assert len(Noted.epochs) == 3  # the budget has one
+
+
+class Noted(Callback):
+    """Callback that notes each epoch in this process."""
+
+    epochs = []
+
+    def on_epoch_end(self, net, **kwargs):
+        self.epochs.append(net.history[-1, "epoch"])
+
+
+def test_finished_runs_are_reused_if_the_estimator_is_the_same(own, tmp_path, capsys):
+    frames = [quick(own, ("mine", Means(2.0)), n_seeds=2, out=tmp_path)[0] for _ in range(2)]
+    assert len(Means.fits) == 2
+    pd.testing.assert_frame_equal(*frames)
+    quick(own, ("mine", Means(2.0, random_state=1)), n_seeds=3, out=tmp_path)
+    assert len(Means.fits) == 3  # the seed is set, and a third run is new
+    other, _ = quick(own, ("mine", Means(1e-9)), n_seeds=1, out=tmp_path)
+    assert len(Means.fits) == 4
+    assert set(other["n_seeds"]) == {1}  # no run of the other parameters
+    assert main(["report", "--out", str(tmp_path)]) == 0
+    text = capsys.readouterr().out
+    lines = re.findall(r"^\| mine \((\w{12})\) \| (\d) \|", text, re.MULTILINE)
+    assert sorted(n_seeds for _, n_seeds in lines) == ["1", "3"]
+    assert len({digest for digest, _ in lines}) == 2
+
+
+def test_the_report_and_its_picture_show_it(own, tmp_path, capsys, monkeypatch):
+    _, display = quick(
+        own, "majority", ("mine", Means()), protocols=["label-efficiency"], n_seeds=1, out=tmp_path
+    )
+    assert [*display.scores] == ["mine"]
+    drawn = []
+    monkeypatch.setattr(
+        "sklearn_pulse.benchmark._report.draw", lambda table, path: drawn.append(table)
+    )
+    assert main(["report", "--out", str(tmp_path)]) == 0
+    assert re.search(r"^\| mine \| 1 \| .*\d", capsys.readouterr().out, re.MULTILINE)
+    assert [method.title for method in drawn[0].methods] == ["majority class", "mine"]
+
+
+def write_module(folder, name, text):
+    """Write a module of the user's, and load it anew."""
+    (folder / f"{name}.py").write_text(text)
+    importlib.invalidate_caches()
+    sys.modules.pop(name, None)
+    return importlib.import_module(name)
+
+
+MODULE = """
+from tests.benchmark.test_outside import Means
+from {helper} import factor
+
+class Mine(Means):
+    def transform(self, X):
+        return factor() * super().transform(X)
+"""
+
+
+def test_finished_runs_of_changed_code_are_not_reused(own, tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)  # two versions within a second
+    n_fits = []
+    for factor in (1, 1, 2):
+        write_module(tmp_path, "their_helper", f"def factor():\n    return {factor}\n")
+        mine = write_module(tmp_path, "their_method", MODULE.format(helper="their_helper")).Mine()
+        quick(own, ("mine", mine), n_seeds=1, out=tmp_path / "out")
+        n_fits.append(len(Means.fits))
+    assert n_fits == [1, 1, 2]
+
+
+def test_without_a_digest_nothing_is_reused(own, tmp_path):
+    class Local(Means):
+        pass
+
+    for _ in range(2):
+        with pytest.warns(UserWarning, match="runs of 'mine' are not reused.*cannot be pickled"):
+            quick(own, ("mine", Local()), n_seeds=1, out=tmp_path)
+    assert len(Means.fits) == 2
+    quick(own, ("mine", Local()), n_seeds=1)  # nothing is kept, and nothing said
+
+
+def test_code_of_a_script_has_no_digest(own, tmp_path, monkeypatch):
+    monkeypatch.setattr(Means, "__module__", "__main__")
+    monkeypatch.setattr(sys.modules["__main__"], "Means", Means, raising=False)
+    with pytest.warns(UserWarning, match="code of it is in __main__"):
+        quick(own, ("mine", Means()), n_seeds=1, out=tmp_path)
+
+
+def test_frozen_weights_are_told_apart(own, tmp_path):
+    for windows in (own["X"], own["X"], own["X"][:50]):
+        step = FrozenEstimator(PCA(4).fit(flat(windows)))
+        kept = make_pipeline(FunctionTransformer(flat), step)
+        quick(own, ("kept", kept), n_seeds=1, out=tmp_path)
+    assert len(list(Results(tmp_path))) == 2
+
+
+def test_a_frozen_network_is_scored_but_not_reused(own, tmp_path):
+    network = RandomEncoderTransformer(random_state=0)
+    expected, _ = quick(own, ("mine", network), n_seeds=1)
+    with pytest.warns(UserWarning, match="'mine' are not reused.*as of a frozen network"):
+        frozen = FrozenEstimator(network.fit(own["X"]))
+        frame, _ = quick(own, ("mine", frozen), n_seeds=1, out=tmp_path)
+    pd.testing.assert_frame_equal(frame, expected)
+
+
+@pytest.mark.parametrize("routed", [False, True])
+def test_the_number_of_processes_changes_nothing(own, routed):
+    with sklearn.config_context(enable_metadata_routing=routed):
+        step = RandomEncoderTransformer()
+        if routed:
+            step = RoutedGroups().set_fit_request(groups=True)
+        methods = [("mine", make_pipeline(step)), ("other", StatisticsTransformer())]
+        frames = [quick(own, *methods, n_seeds=2, n_jobs=n_jobs)[0] for n_jobs in (1, 2)]
+    pd.testing.assert_frame_equal(*frames)
+    assert set(frames[0]["method"]) == {"mine", "other"}
+
+
+class RoutedGroups(StatisticsTransformer):
+    """Statistics that are nothing unless groups come through the pipeline."""
+
+    def fit(self, X, y=None, groups=None):
+        if groups is None:
+            raise ValueError("no groups")
+        return super().fit(X)
+
+
+class Wrong(TransformerMixin, BaseEstimator):
+    """Transformer whose output is wrong in a given way."""
+
+    def __init__(self, change):
+        self.change = change
+
+    def fit(self, X, y=None):
+        return self
+
+    def transform(self, X):
+        return self.change(X.mean(axis=1))
+
+
+def with_nan(Z):
+    Z[3:5, 0] = np.nan
+    return Z
+
+
+def without_a_row(Z):
+    return Z[1:]
+
+
+def of_one_axis(Z):
+    return Z[:, 0]
+
+
+def as_text(Z):
+    return Z.astype(str)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (with_nan, r"gives NaN or infinity for 2 of 80 windows \(first window 3\)"),
+        (without_a_row, r"gives shape \(79, 6\) and type float32 for 80 windows"),
+        (of_one_axis, r"gives shape \(80,\).*with a row of features per window"),
+        (as_text, "type <U.*array of real numbers"),
+        (csr_array, "return a dense array"),
+    ],
+)
+def test_a_wrong_output_is_named(own, change, message):
+    with pytest.raises(RuntimeError, match=rf"No run succeeded.*mine: ValueError: .*{message}"):
+        quick(own, ("mine", Wrong(change)), n_seeds=1)
+
+
+def test_frames_and_counts_are_arrays_of_numbers(own):
+    settings = {"protocols": ["comparison"], "n_seeds": 1}  # it stores embeddings
+    expected, _ = quick(own, ("mine", Wrong(np.rint)), **settings)
+    for change in (pd.DataFrame, as_counts):
+        change = FunctionTransformer(change)
+        frame, _ = quick(own, ("mine", make_pipeline(Wrong(np.rint), change)), **settings)
+        pd.testing.assert_series_equal(frame["mean"], expected["mean"])
+
+
+def as_counts(Z):
+    return Z.astype(int)
+
+
+class Uncopied(Means):
+    """Estimator whose constructor changes a parameter."""
+
+    def __init__(self, scale=1.0, random_state=None):
+        super().__init__(scale + 1.0, random_state)
+
+
+class Unsent(Means):
+    """Estimator that cannot go to another process."""
+
+    def __reduce_ex__(self, protocol):
+        raise TypeError("stays here")
+
+
+@pytest.mark.parametrize(
+    ("method", "error", "message"),
+    [
+        (Means(), TypeError, r"a name, or a pair of a name and an estimator.*got Means\(\)"),
+        (("mine",), TypeError, r"a name, or a pair.*got \('mine',\)"),
+        (("mine", Means(), 3), TypeError, r"a name, or a pair"),
+        ((3, Means()), TypeError, "the first part of each pair must be the name of its row, got 3"),
+        (("", Means()), ValueError, "'' names files too: take 1 to 60 letters"),
+        (("a/b", Means()), ValueError, "'a/b' names files too"),
+        (("x" * 61, Means()), ValueError, "names files too"),
+        (("pulse", Means()), ValueError, "'pulse' is the name of another method.*take a new"),
+        (("minirocket", Means()), ValueError, "'minirocket' is the name of another method"),
+        (("Channel Statistics", Means()), ValueError, "is the name of another method"),
+        (("mine", Means), TypeError, r"'mine' is .*a class: pass an estimator, such as Means\(\)"),
+        (("mine", "statistics"), TypeError, "'mine' is 'statistics', which has no method fit"),
+        (("mine", LogisticRegression()), TypeError, "no method transform: pass a transformer"),
+        (
+            ("mine", make_pipeline(Means(), LogisticRegression())),
+            TypeError,
+            r"no method transform.*pass pipeline\[:-1\]",
+        ),
+        (("mine", PulseOracleTransformer()), ValueError, "which needs labels to fit"),
+        (("mine", Uncopied()), TypeError, "scikit-learn's clone cannot copy.*only stores"),
+        (("mine", Means(threading.Lock())), TypeError, "clone cannot copy"),
+        (
+            ("mine", Means().fit(np.zeros((2, 3, 1)))),
+            ValueError,
+            r"fitted.*pass clone\(estimator\)",
+        ),
+        (
+            ("mine", make_pipeline(Means().fit(np.zeros((2, 3, 1))), FunctionTransformer(flat))),
+            ValueError,
+            "which is fitted",
+        ),
+    ],
+)
+def test_a_bad_method_is_named(own, method, error, message):
+    with pytest.raises(error, match=message):
+        quick(own, method)
+
+
+def test_names_do_not_repeat(own):
+    with pytest.raises(ValueError, match="'Mine' is the name of another method"):
+        quick(own, ("mine", Means()), ("Mine", Means(2.0)))
+
+
+def test_what_cannot_be_sent_to_a_process_is_named(own):
+    quick(own, ("mine", Unsent()), n_seeds=1)
+    with pytest.raises(TypeError, match="methods: an estimator cannot be sent.*n_jobs=1"):
+        quick(own, ("mine", Unsent()), n_seeds=2, n_jobs=2)
