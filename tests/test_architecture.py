@@ -44,6 +44,7 @@ ALLOWED = {
     "_extras": set(),
     "_parameters": set(),
     "_groups": set(),
+    "_moments": set(),
     "_progress": set(),
     "_seeds": set(),
     "_threads": set(),
@@ -67,7 +68,7 @@ ALLOWED = {
     "_export": {"_extras"},
     "_tensor_files": {"_pickles"},
     "_training": {"_share", "_threads", "_warnings"},
-    "_data": {"_data._windows", "_training", "_warnings"},
+    "_data": {"_data._windows", "_moments", "_training", "_warnings"},
     "objectives": {"_parameters", "_share", "functional", "networks", "sampling"},
     "features": {
         "_commit",
@@ -89,6 +90,7 @@ ALLOWED = {
     "preprocessing": {
         "_commit",
         "_groups",
+        "_moments",
         "_parameters",
         "_signals",
         "_tags",
@@ -127,7 +129,7 @@ ALLOWED = {
         "_warnings",
         "features",
     },
-    "baselines": METHOD | {"_extras", "_seeds", "augmentations", "features", "windows"},
+    "baselines": METHOD | {"_extras", "_moments", "_seeds", "augmentations", "features", "windows"},
     # 5. on top
     "_chain": {
         "_export",
@@ -178,6 +180,7 @@ NO_TORCH = {
     "_commit",
     "_extras",
     "_groups",
+    "_moments",
     "_parameters",
     "_pickles",
     "_progress",

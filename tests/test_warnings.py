@@ -12,7 +12,7 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV, KFold, cross_validate
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing import FunctionTransformer, StandardScaler
 from skorch.callbacks import GradientNormClipping
 
 import sklearn_pulse
@@ -258,6 +258,12 @@ def runs_that_failed(tmp_path):
         compare(**settings)
 
 
+def runs_that_are_not_reused(tmp_path):
+    lost = make_pipeline(FunctionTransformer(lambda X: X[:, :, 0]), StandardScaler())
+    settings = own(methods=[("lost", lost)], groups=np.arange(40) // 4, out=tmp_path)
+    compare(**settings)
+
+
 TEXTS = {
     "more_channels": "X has more channels",
     "one_step": "X has windows of one time step",
@@ -275,6 +281,7 @@ TEXTS = {
     "what_a_file_cannot_hold": "A file cannot hold callbacks",
     "what_a_folder_cannot_hold": "A folder cannot hold LogisticRegression",
     "extreme_scale": "The scale of X is extreme",
+    "runs_that_are_not_reused": "are not reused in another call",
     "lost_variation": "float32 does not hold the variation of X",
     "recording_as_table": "If it is one recording of 6 channels",
     "a_data_set_in_place_of_another": "is read instead",

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.preprocessing import StandardScaler
 
+from .._moments import Moments
 from .._warnings import warn_user
-from ._windows import CheckedWindows
+from ._windows import Block, CheckedWindows
 
 _MAX_WINDOWS = 256
 _EXTREME = 1e3  # a spread beyond it or below its inverse, or a mean beyond as many spreads
@@ -29,24 +31,13 @@ def warn_of_scale(windows: CheckedWindows, index: NDArray[np.intp]) -> None:
     """
     index = index.ravel()  # windows of bags lie in rows
     n_windows = min(len(index), _MAX_WINDOWS)
-    count, shift, first, second, largest = (0, *np.zeros((4, windows.n_channels)))
-    for number in index[np.linspace(0, len(index) - 1, n_windows).astype(np.intp)]:
-        block = windows.take(np.array([number]))  # one at a time: memory maps may be long
-        seen = slice(None) if block.observed is None else block.observed[0]
-        x = block.x[0][seen].astype(np.float64)
-        if not len(x):
-            continue
-        shift = x.mean(0) if count == 0 else shift  # squares of what is left round less
-        count += len(x)
-        first += (x - shift).sum(0)
-        second += ((x - shift) ** 2).sum(0)
-        largest = np.maximum(largest, np.abs(x).max(0))
-    mean = shift + first / max(count, 1)
-    spread = np.sqrt(np.maximum(second / max(count, 1) - (first / max(count, 1)) ** 2, 0.0))
-    varies = spread > _ROUNDING * largest
+    # One window at a time, since memory maps may be long.
+    chosen = index[np.linspace(0, len(index) - 1, n_windows).astype(np.intp), np.newaxis]
+    moments = _moments_of(map(windows.take, chosen), windows.n_channels)
+    mean, spread = moments.mean, moments.spread
     extreme = (spread > _EXTREME) | (spread < 1 / _EXTREME)
     far = np.abs(mean) > np.where(np.abs(mean) > _LARGE, _FAR, _EXTREME) * spread
-    wrong = np.flatnonzero(varies & (extreme | far))
+    wrong = np.flatnonzero(_varies(moments) & (extreme | far))
     if len(wrong):
         c = wrong[0]
         warn_user(
@@ -70,11 +61,21 @@ def channel_scales(windows: CheckedWindows) -> NDArray[np.float64]:
     ndarray of float64, of shape (n_channels,)
         The standard deviations; 1 for a channel that is constant.
     """
-    scaler = StandardScaler()
-    for _, block in windows.blocks():
-        steps = block.x.reshape(-1, windows.n_channels)
+    moments = _moments_of((block for _, block in windows.blocks()), windows.n_channels)
+    return np.where(_varies(moments), moments.spread, 1.0)
+
+
+def _moments_of(blocks: Iterable[Block], n_channels: int) -> Moments:
+    """Return the moments of each channel over the observed steps of windows."""
+    moments = Moments.of_nothing(n_channels)
+    for block in blocks:
+        steps = block.x.reshape(-1, n_channels)
         if block.observed is not None:
             steps = steps[block.observed.ravel()]
-        if len(steps):
-            scaler.partial_fit(steps)
-    return scaler.scale_
+        moments = moments.merged(Moments.of(steps.T.astype(np.float64)))
+    return moments
+
+
+def _varies(moments: Moments) -> NDArray[np.bool_]:
+    """Return which channels vary by more than rounding to float32."""
+    return moments.spread > _ROUNDING * np.maximum(np.abs(moments.low), np.abs(moments.high))

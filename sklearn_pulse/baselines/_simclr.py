@@ -12,6 +12,7 @@ from torch import Tensor
 
 from .._data._batches import as_batch
 from .._data._windows import CheckedWindows
+from .._moments import Moments
 from .._training._iterator import Batch
 from ..augmentations import Jitter, RandomApply, Scale
 from ..base import (
@@ -494,14 +495,10 @@ def _context_windows(windows: CheckedWindows, max_shift: float) -> ContextWindow
 
 def _data_std(windows: CheckedWindows, index: NDArray[np.intp]) -> float:
     """Compute the standard deviation of all observed entries of windows, block by block."""
-    n, mean, squares = 0, 0.0, 0.0
+    moments = Moments.of_nothing(1)
     size = max(1, 2**22 // (windows.n_timesteps * windows.n_channels))
     for start in range(0, len(index), size):
         block = windows.take(index[start : start + size])
-        x = (block.x if block.observed is None else block.x[block.observed]).astype(np.float64)
-        # Chan's update, since plain sums of squares cancel where the mean is large.
-        total, delta = n + x.size, x.mean() - mean
-        squares += x.var() * x.size + delta**2 * n * x.size / total
-        mean += delta * x.size / total
-        n = total
-    return float(np.sqrt(squares / n)) if n else 1.0
+        x = block.x if block.observed is None else block.x[block.observed]
+        moments = moments.merged(Moments.of(x.reshape(1, -1).astype(np.float64)))
+    return float(moments.spread[0]) if moments.number[0] else 1.0

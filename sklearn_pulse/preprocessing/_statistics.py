@@ -8,6 +8,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from .._moments import Moments
+
 # Interquartile range of a normal distribution, in standard deviations.
 NORMAL_RANGE = 1.3489795003921634
 _ROUNDING = 1e-14  # a spread below this share of the largest value is rounding
@@ -31,9 +33,6 @@ class Statistics(NamedTuple):
 def of_pieces(pieces: Iterable[NDArray[np.float64]], n_channels: int) -> Statistics:
     """Return mean and population standard deviation of each channel, in one pass.
 
-    Each piece is centred by its own mean, and the moments of pieces are merged (Chan, Golub and
-    LeVeque 1979); so an offset that is far larger than the spread costs no precision.
-
     Parameters
     ----------
     pieces : iterable of ndarray of shape (n, n_channels, n_timesteps)
@@ -46,10 +45,10 @@ def of_pieces(pieces: Iterable[NDArray[np.float64]], n_channels: int) -> Statist
     Statistics
         Arrays of shape (n_channels,).
     """
-    moments = _Moments.of_nothing(n_channels)
+    moments = Moments.of_nothing(n_channels)
     for x in pieces:
-        moments = moments.merged(_Moments.of(x.swapaxes(0, 1).reshape(n_channels, -1)))
-    return moments.statistics()
+        moments = moments.merged(Moments.of(x.swapaxes(0, 1).reshape(n_channels, -1)))
+    return _statistics(moments)
 
 
 def of_windows(x: NDArray[np.float64]) -> Statistics:
@@ -65,7 +64,7 @@ def of_windows(x: NDArray[np.float64]) -> Statistics:
     Statistics
         Arrays of shape (n, n_channels).
     """
-    return _Moments.of(x).statistics()
+    return _statistics(Moments.of(x))
 
 
 def robust_of_windows(x: NDArray[np.float64]) -> Statistics:
@@ -120,51 +119,10 @@ def from_quartiles(
     return _checked(count, median, (third - first) / NORMAL_RANGE, first, third)
 
 
-class _Moments(NamedTuple):
-    """Number, mean and sum of squared deviations of observed values, and their range."""
-
-    number: NDArray[np.float64]
-    mean: NDArray[np.float64]
-    squares: NDArray[np.float64]
-    low: NDArray[np.float64]
-    high: NDArray[np.float64]
-
-    @classmethod
-    def of_nothing(cls, n_channels: int) -> _Moments:
-        """Return the moments of each channel before a value was seen."""
-        return cls.of(np.empty((n_channels, 0)))
-
-    @classmethod
-    def of(cls, x: NDArray[np.float64]) -> _Moments:
-        """Return the moments along the last axis."""
-        seen = ~np.isnan(x)
-        n = seen.sum(-1).astype(np.float64)
-        mean = np.where(seen, x, 0.0).sum(-1) / np.maximum(n, 1)
-        deviation = np.where(seen, x - mean[..., np.newaxis], 0.0)
-        # The second term would be 0 without rounding of the mean.
-        squares = (deviation**2).sum(-1) - deviation.sum(-1) ** 2 / np.maximum(n, 1)
-        low = np.fmin.reduce(x, axis=-1, initial=np.inf)
-        high = np.fmax.reduce(x, axis=-1, initial=-np.inf)
-        return cls(n, mean, np.maximum(squares, 0.0), low, high)
-
-    def merged(self, other: _Moments) -> _Moments:
-        """Return the moments of the values of both."""
-        total = self.number + other.number
-        share = other.number / np.maximum(total, 1)
-        delta = other.mean - self.mean
-        return _Moments(
-            total,
-            self.mean + delta * share,
-            self.squares + (other.squares + delta**2 * self.number * share),
-            np.fmin(self.low, other.low),
-            np.fmax(self.high, other.high),
-        )
-
-    def statistics(self) -> Statistics:
-        """Return mean and population standard deviation; the mean of a constant is not rounded."""
-        center = np.where(self.low == self.high, self.low, self.mean)
-        spread = np.sqrt(self.squares / np.maximum(self.number, 1))
-        return _checked(self.number, center, spread, self.low, self.high)
+def _statistics(moments: Moments) -> Statistics:
+    """Return mean and population standard deviation; the mean of a constant is not rounded."""
+    center = np.where(moments.low == moments.high, moments.low, moments.mean)
+    return _checked(moments.number, center, moments.spread, moments.low, moments.high)
 
 
 def _checked(
