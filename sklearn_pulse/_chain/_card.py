@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from .._persistence import decode
+from .._persistence._card import LIMITS
 
 _TEMPLATE = """\
 ---
@@ -31,17 +32,7 @@ Nothing in this folder is executed: `config.json` is data, `model.safetensors` h
 
 {steps}
 
-## Licence
-
-Not stated. The author of the model fills this in; the terms of the recordings that it was trained
-on may apply to it.
-
-## What it is not for
-
-- Diagnosis, monitoring of patients, or any other decision about a person: it is a research tool.
-- Signals of other sensors, sampling rates or scaling than those it was trained on, without a test
-  on labelled recordings of your own.
-"""
+{limits}"""
 
 
 def chain_card(config: dict[str, Any]) -> str:
@@ -59,6 +50,7 @@ def chain_card(config: dict[str, Any]) -> str:
     """
     return _TEMPLATE.format(
         name=config["class"],
+        limits=LIMITS,
         version=config["versions"]["sklearn_pulse"],
         steps="\n".join(_lines(config["chain"], "")),
     )

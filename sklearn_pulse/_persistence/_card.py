@@ -39,6 +39,10 @@ Nothing in this folder is executed: `config.json` is data, `model.safetensors` h
 {parameters}
 ```
 
+{limits}"""
+
+# Sections that every card ends with.
+LIMITS = """\
 ## Licence
 
 Not stated. The author of the model fills this in; the terms of the recordings that it was trained
@@ -89,6 +93,7 @@ def model_card(cls: type, config: dict[str, Any], width: int, layout: str) -> st
     held = [f"{name}=a fitted {part['class']}" for name, part in config.get("held", {}).items()]
     return _TEMPLATE.format(
         name=cls.__name__,
+        limits=LIMITS,
         summary=(inspect.getdoc(cls) or "").partition("\n")[0],
         version=config["versions"]["sklearn_pulse"],
         width=width,
