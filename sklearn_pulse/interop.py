@@ -164,13 +164,13 @@ def _check_published(module: Any) -> None:
     """Raise if a fitted net has parts that the published code does not have."""
     if isinstance(module.encoder, FixedEncoder):
         raise ValueError(
-            "the transformer was fitted with encoder=FrozenEstimator(...) of another transformer, which has"
-            " no published names: fit with encoder=None."
+            "the transformer was fitted with encoder=FrozenEstimator(...), which has no published"
+            " names: fit with encoder=None."
         )
     if isinstance(module.decoder.observation, torch.nn.Linear):
         raise ValueError(
-            "the transformer was fitted with observation='linear', which has no published names: fit with"
-            " observation='mlp'."
+            "the transformer was fitted with observation='linear', which has no published names:"
+            " fit with observation='mlp'."
         )
 
 
