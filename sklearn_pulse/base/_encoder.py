@@ -289,13 +289,17 @@ class WindowEmbedder(
                 f" on windows of {fitted} and takes no other length: cut X into windows of"
                 f" {fitted} steps, or fit again."
             )
-        longest = max(fitted, self._n_timesteps_before)
+        longest = self._longest_trained()
         if any(longest <= dilation < n_timesteps for dilation in self.net_.module_.dilations):
             warn_user(
                 f"X has windows of {n_timesteps} time steps, more than the {longest} of fit: they"
                 " reach convolution weights that were never trained. Fit on windows at least as"
                 " long, or cut X into shorter ones."
             )
+
+    def _longest_trained(self) -> int:
+        """Return the length of the longest windows that the weights were trained on, if known."""
+        return max(self.n_timesteps_in_ or 0, self._n_timesteps_before)
 
     def _check_validation_length(self, n_timesteps: int) -> None:
         """Raise where windows to validate on have a length that training on X's leaves out."""
