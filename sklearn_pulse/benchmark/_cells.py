@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import os
 import sys
-import tempfile
 import time
+import uuid
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
@@ -150,12 +150,7 @@ class Results:
         """
         record = {"format": FORMAT, "cell": asdict(cell), "identity": identity, **content}
         text = json.dumps(record, indent=1, allow_nan=False)
-        path = self.folder / "cells" / cell.path
-        path.parent.mkdir(parents=True, exist_ok=True)
-        handle, partial = tempfile.mkstemp(dir=path.parent, suffix=".partial")
-        with os.fdopen(handle, "w") as file:
-            file.write(text)
-        os.replace(partial, path)
+        _write_whole(self.folder / "cells" / cell.path, text)
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
         """Iterate over the records of all cells, in the order of their names."""
@@ -361,6 +356,17 @@ def _are_scores(content: Any) -> bool:
     # A number such as 1e999 is read as infinite.
     are_finite = all(type(x) in (int, float) and abs(x) <= _LARGEST for x in numbers)
     return all(listed) and are_finite
+
+
+def _write_whole(path: Path, text: str) -> None:
+    """Write a file completely or not at all, with the permissions of any new file."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    partial = path.with_name(f"{path.name}.{uuid.uuid4().hex}.partial")
+    try:
+        partial.write_text(text)
+        os.replace(partial, path)
+    finally:
+        partial.unlink(missing_ok=True)
 
 
 def _plain(value: Any) -> Any:
