@@ -16,6 +16,7 @@ from ._persistence import check_embedding, check_finite
 from ._pulse import PulseTransformer
 from ._signals import check_signals, note
 from ._tensor_files import read_tensors
+from .networks import FixedEncoder
 from .windows._shape import note_channels
 
 # Pairs of a published prefix and ours. The first prefix that fits a name is used.
@@ -119,8 +120,8 @@ def to_reference_state(estimator: PulseTransformer) -> dict[str, Tensor]:
     Parameters
     ----------
     estimator : PulseTransformer
-        A fitted transformer with the published two-layer observation map
-        (``observation="mlp"``).
+        A transformer that was fitted with the published two-layer observation map
+        (``observation="mlp"``) and an encoder of its own (``encoder=None``).
 
     Returns
     -------
@@ -132,7 +133,8 @@ def to_reference_state(estimator: PulseTransformer) -> dict[str, Tensor]:
     NotFittedError
         If the transformer is not fitted.
     ValueError
-        With ``observation="linear"``, which the published code does not have.
+        If it was fitted with ``observation="linear"`` or on the frozen encoder of another
+        transformer: the published code has neither.
 
     See Also
     --------
@@ -150,12 +152,26 @@ def to_reference_state(estimator: PulseTransformer) -> dict[str, Tensor]:
     2
     """
     check_is_fitted(estimator)
-    if estimator.observation != "mlp":
-        raise ValueError("observation='linear' has no published names: fit with observation='mlp'")
+    module = estimator.net_.module_  # parameters may have changed since the fit
+    _check_published(module)
     return {
         _published_name(name): value.unsqueeze(-1) if name.endswith("skip.weight") else value
-        for name, value in estimator.net_.module_.state_dict().items()
+        for name, value in module.state_dict().items()
     }
+
+
+def _check_published(module: Any) -> None:
+    """Raise if a fitted net has parts that the published code does not have."""
+    if isinstance(module.encoder, FixedEncoder):
+        raise ValueError(
+            "the transformer was fitted with encoder=FrozenEstimator(...), which has no published"
+            " names: fit with encoder=None."
+        )
+    if isinstance(module.decoder.observation, torch.nn.Linear):
+        raise ValueError(
+            "the transformer was fitted with observation='linear', which has no published names:"
+            " fit with observation='mlp'."
+        )
 
 
 def _unwrapped(state: Any) -> Mapping[str, Any]:

@@ -140,7 +140,7 @@ ALLOWED = {
         "_warnings",
     },
     "corpus": {"_cross_prediction", "_extras", "_groups", "_parameters", "_progress", "windows"},
-    "interop": {"_persistence", "_pulse", "_signals", "_tensor_files", "windows"},
+    "interop": {"_persistence", "_pulse", "_signals", "_tensor_files", "networks", "windows"},
     "pretrained": {"_parameters", "_persistence", "_shipped"},
     "panel": {
         "_extras",

@@ -229,16 +229,27 @@ def double_by_default():
         torch.set_default_dtype(torch.float32)
 
 
+@contextlib.contextmanager
+def meta_by_default():
+    torch.set_default_device("meta")
+    try:
+        yield
+        assert torch.empty(0).device.type == "meta"
+    finally:
+        torch.set_default_device(None)
+
+
 @each_input
 @pytest.mark.parametrize(
     "state",
     [
         double_by_default,
+        meta_by_default,
         torch.inference_mode,
         torch.no_grad,
         partial(torch.autocast, "cpu", torch.bfloat16),
     ],
-    ids=["double", "inference", "no_grad", "autocast"],
+    ids=["double", "meta", "inference", "no_grad", "autocast"],
 )
 def test_what_the_caller_has_set_in_torch_changes_nothing(cls, state, windows, tmp_path):
     def results():

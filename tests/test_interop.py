@@ -2,10 +2,11 @@ import numpy as np
 import pytest
 import torch
 from sklearn.exceptions import NotFittedError
+from sklearn.frozen import FrozenEstimator
 
-from sklearn_pulse import PulseTransformer
+from sklearn_pulse import CrossPredictionTransformer, PulseTransformer
 from sklearn_pulse.interop import from_reference_checkpoint, to_reference_state
-from tests.helpers import SMALL_PULSE, make_windows
+from tests.helpers import SMALL_ENCODER, SMALL_PULSE, make_windows
 
 X = make_windows()[0]
 
@@ -80,8 +81,26 @@ def test_weights_are_exported_after_a_fit_only():
 
 def test_linear_observation_has_no_published_names():
     fitted = PulseTransformer(**SMALL_PULSE, observation="linear").fit(X)
-    with pytest.raises(ValueError, match="observation='linear'"):
-        to_reference_state(fitted)
+    for present in ("linear", "mlp"):
+        with pytest.raises(ValueError, match="fitted with observation='linear'.*fit with observ"):
+            to_reference_state(fitted.set_params(observation=present))
+
+
+def test_the_fit_counts_not_a_parameter_that_changed_later():
+    fitted = PulseTransformer(**SMALL_PULSE).fit(X)
+    expected = to_reference_state(fitted)
+    found = to_reference_state(fitted.set_params(observation="linear"))
+    assert all(torch.equal(found.pop(name), value) for name, value in expected.items())
+    assert not found
+
+
+def test_a_frozen_encoder_has_no_published_names():
+    frozen = FrozenEstimator(CrossPredictionTransformer(random_state=0, num_threads=1).fit(X))
+    settings = {k: v for k, v in SMALL_PULSE.items() if k not in SMALL_ENCODER}
+    fitted = PulseTransformer(**settings, encoder=frozen).fit(X)
+    for present in (frozen, None):
+        with pytest.raises(ValueError, match="fit with encoder=None"):
+            to_reference_state(fitted.set_params(encoder=present))
 
 
 def test_the_usual_wrapper_is_taken_off(fitted, tmp_path):

@@ -644,6 +644,14 @@ def test_the_negative_oracle_saved_and_loaded(tmp_path):
     np.testing.assert_array_equal(restored.transform(X), oracle.transform(X))
 
 
+def test_an_oracle_of_another_kind_than_fitted_is_not_saved(tmp_path):
+    for kind, other in (("positive", "negative"), ("negative", "positive")):
+        oracle = make_oracle(kind=kind).fit(X, y).set_params(kind=other)
+        with pytest.raises(ValueError, match=r"\['init_source'\].*Set the parameter back, or fit"):
+            oracle.save_pretrained(tmp_path / "model")
+        oracle.set_params(kind=kind).save_pretrained(tmp_path / kind)
+
+
 # --- resume ---
 
 

@@ -5,12 +5,18 @@ import numpy as np
 import pytest
 import torch
 from sklearn.base import clone
+from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import train_test_split
 from sklearn.pipeline import make_pipeline
 from skorch.callbacks import Callback
 
-from sklearn_pulse import PulseOracleTransformer, PulseTransformer, RandomEncoderTransformer
+from sklearn_pulse import (
+    FineTuneClassifier,
+    PulseOracleTransformer,
+    PulseTransformer,
+    RandomEncoderTransformer,
+)
 from tests.helpers import SMALL_ENCODER, SMALL_PULSE, callback_of, make_windows, small, weights_of
 
 X, y = make_windows()
@@ -260,6 +266,27 @@ def test_warm_start_keeps_the_earlier_history():
     third = pulse.set_params(max_epochs=1).fit(X).history_
     assert [epoch["fit"] for epoch in third] == [1, 1, 1, 2, 2, 3]
     assert pulse.set_params(warm_start=False).fit(X).n_iter_ == 1
+
+
+def test_warm_start_remembers_the_longest_windows(recwarn):
+    def warned():
+        found = [
+            w for w in recwarn if "16 of fit: they reach convolution weights" in str(w.message)
+        ]
+        recwarn.clear()
+        return bool(found)
+
+    long = make_windows(8, 64)[0]
+    pulse = small(PulseTransformer, warm_start=True, max_epochs=1, encoder_depth=5)
+    pulse.fit(long)
+    for _ in range(2):
+        pulse.fit(long[:, :16]).transform(long)
+        assert not warned()
+    tuned = FineTuneClassifier(FrozenEstimator(pulse), max_epochs=1, num_threads=1, random_state=0)
+    tuned.fit(long[:, :16], np.arange(8) % 2).transform(long)
+    assert not warned()
+    pulse.set_params(warm_start=False).fit(long[:, :16]).transform(long)
+    assert warned()
 
 
 def test_warm_start_goes_on_from_the_weights_with_a_new_schedule():

@@ -14,7 +14,7 @@ _before: list[torch.dtype] = []  # default dtype of the process; one entry per t
 
 @contextlib.contextmanager
 def own_torch_state() -> Iterator[None]:
-    """Run as torch starts: float32 by default, with gradients, without inference mode or autocast.
+    """Run as torch starts: float32 on the CPU, with gradients, without inference mode or autocast.
 
     The default dtype belongs to the process. It is set back when the last thread has left.
 
@@ -33,6 +33,9 @@ def own_torch_state() -> Iterator[None]:
             stack.enter_context(torch.enable_grad())
             for device in ("cpu", "cuda"):
                 stack.enter_context(torch.autocast(device, enabled=False))
+            # torch asks such a context at every call, so it is entered only where it is needed.
+            if torch.empty(0).device.type != "cpu":
+                stack.enter_context(torch.device("cpu"))
             yield
     finally:
         with TORCH_LOCK:

@@ -290,13 +290,17 @@ class WindowEmbedder(
                 f" on windows of {fitted} and takes no other length: cut X into windows of"
                 f" {fitted} steps, or fit again."
             )
-        longest = max(fitted, self._n_timesteps_before)
+        longest = self._longest_trained()
         if any(longest <= dilation < n_timesteps for dilation in self.net_.module_.dilations):
             warn_user(
                 f"X has windows of {n_timesteps} time steps, more than the {longest} of fit: they"
                 " reach convolution weights that were never trained. Fit on windows at least as"
                 " long, or cut X into shorter ones."
             )
+
+    def _longest_trained(self) -> int:
+        """Return the length of the longest windows that the weights were trained on, if known."""
+        return max(self.n_timesteps_in_ or 0, self._n_timesteps_before)
 
     def _check_validation_length(self, n_timesteps: int) -> None:
         """Raise where windows to validate on have a length that training on X's leaves out."""
@@ -336,17 +340,21 @@ class WindowEmbedder(
         return self.n_timesteps_in_
 
     def _check_unchanged(self, twin: Any) -> None:
-        settings = twin._build_net(seed=0).get_params(deep=False)
-        for key, fitted in self.net_.get_params(deep=False).items():
-            if key in ("module__seed", "module__source") or not (
-                key.startswith("module__") or key == "precision"
-            ):
-                continue
-            if not same_when_stored(fitted, settings[key]):
+        fitted, stored = _settings_of(self.net_), _settings_of(twin._build_net(seed=0))
+        remedy = "Set the parameter back, or fit again."
+        if fitted.keys() != stored.keys():  # a parameter chooses between objectives
+            own, others = (
+                sorted(a.keys() - b.keys()) for a, b in ((fitted, stored), (stored, fitted))
+            )
+            raise ValueError(
+                f"its net was fitted with settings {own}, and the parameters that a file holds"
+                f" would build it with {others} instead. {remedy}"
+            )
+        for name, value in fitted.items():
+            if not same_when_stored(value, stored[name]):
                 raise ValueError(
-                    f"its net was fitted with {key.removeprefix('module__')}={fitted!r}, and the"
-                    f" parameters that a file holds would build it with {settings[key]!r}. Set the"
-                    " parameter back, or fit again."
+                    f"its net was fitted with {name}={value!r}, and the parameters that a file"
+                    f" holds would build it with {stored[name]!r}. {remedy}"
                 )
 
     def _restored_settings(self) -> dict[str, Any]:
@@ -379,6 +387,16 @@ class WindowEmbedder(
             uses_recordings=self._uses_recordings,
         )
         return of_windows(tags)
+
+
+def _settings_of(net: SSLNet) -> dict[str, Any]:
+    """Return the settings of a net on which its weights depend, beside a seed and a source."""
+    return {
+        key.removeprefix("module__"): value
+        for key, value in net.get_params(deep=False).items()
+        if (key.startswith("module__") or key == "precision")
+        and key not in ("module__seed", "module__source")
+    }
 
 
 def _side_by_side(

@@ -96,7 +96,7 @@ class FineTuner(LabeledEmbedder):
         return None if self.pretrained is None else _fitted_transformer(self.pretrained)
 
     def _load_source(self, pretrained: WindowEmbedder | None, n_timesteps: int) -> Source | None:
-        self._variable_length, self._n_timesteps_before = True, 0
+        self._variable_length = True
         self._pretrained = copy.copy(pretrained)  # which another fit gives another net
         if pretrained is None:
             return None
@@ -110,7 +110,7 @@ class FineTuner(LabeledEmbedder):
                 f" {type(pretrained).__name__} was fitted on windows of {fitted} and takes no"
                 f" other length: cut X into windows of {fitted} steps."
             )
-        self._n_timesteps_before = fitted or 0
+        self._n_timesteps_before = pretrained._longest_trained()
         return Source(
             copy.deepcopy(pretrained.net_.module_),
             pretrained.n_channels_in_,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from numbers import Integral
 from typing import Any
 
 from .._parameters import (
@@ -49,9 +50,7 @@ def check_reconstruction(estimator: Any) -> None:
 
 def check_fits(name: str, length: int | float | None, n_timesteps: int) -> None:
     """Raise if the crop length called `name`, in steps, leaves nothing of a window."""
-    if isinstance(length, float) or length is None:
-        return
-    if length >= n_timesteps:
+    if isinstance(length, Integral) and length >= n_timesteps:
         raise ValueError(
             f"{name}={length} steps do not fit into windows of {n_timesteps} time steps,"
             f" which leave {n_timesteps - 1} to predict: set {name} to a fraction such as"

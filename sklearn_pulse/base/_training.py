@@ -228,10 +228,13 @@ class TrainedEmbedder(WindowEmbedder):
         return self
 
     def _prepare_alike(self, data: FitData, seed: int) -> Parts:
-        """Prepare the input; under `warm_start` it keeps the rate and channels of the last fit."""
+        """Prepare the input; under `warm_start` it keeps what is known of the earlier fits."""
         goes_on = self.warm_start and "sampling_rate_in_" in vars(self)
         earlier = noted(self) if goes_on else Signals()
-        parts = self._prepare(data, seed)
+        longest = self._longest_trained() if goes_on else 0
+        self._n_timesteps_before = 0
+        parts = self._prepare(data, seed)  # a pretrained encoder may have seen longer windows
+        self._n_timesteps_before = max(self._n_timesteps_before, longest)
         compare(noted(self), earlier, type(self).__name__)
         note(self, agreed(noted(self), earlier))
         warn_of_scale(parts.train.windows, parts.train.index)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from numbers import Integral
 from typing import Any, Literal, cast
 
 import numpy as np
@@ -314,7 +315,7 @@ default="trailing_mean"
 
     def _check_window_length(self, n_timesteps: int) -> None:
         super()._check_window_length(n_timesteps)
-        if not isinstance(self.mask_length, float) and self.mask_length >= n_timesteps:
+        if isinstance(self.mask_length, Integral) and self.mask_length >= n_timesteps:
             raise ValueError(
                 f"mask_length={self.mask_length} steps would hide windows of {n_timesteps} time"
                 " steps whole: set mask_length to a fraction such as 0.12, or pass longer windows."

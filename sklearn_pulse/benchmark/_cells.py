@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import os
 import sys
-import tempfile
 import time
-from collections.abc import Iterable, Iterator
+import uuid
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 FORMAT = 1
 _LARGEST = sys.float_info.max
@@ -151,11 +151,7 @@ class Results:
         record = {"format": FORMAT, "cell": asdict(cell), "identity": identity, **content}
         text = json.dumps(record, indent=1, allow_nan=False)
         path = self.folder / "cells" / cell.path
-        path.parent.mkdir(parents=True, exist_ok=True)
-        handle, partial = tempfile.mkstemp(dir=path.parent, suffix=".partial")
-        with os.fdopen(handle, "w") as file:
-            file.write(text)
-        os.replace(partial, path)
+        write_whole(path, lambda file: file.write(text.encode()))
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
         """Iterate over the records of all cells, in the order of their names."""
@@ -361,6 +357,26 @@ def _are_scores(content: Any) -> bool:
     # A number such as 1e999 is read as infinite.
     are_finite = all(type(x) in (int, float) and abs(x) <= _LARGEST for x in numbers)
     return all(listed) and are_finite
+
+
+def write_whole(path: Path, write: Callable[[IO[bytes]], object]) -> None:
+    """Write a file completely or not at all, with the permissions of any new file.
+
+    Parameters
+    ----------
+    path : pathlib.Path
+        The file; its folder is created if it does not exist.
+    write : callable
+        Writes the content to an open file.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    partial = path.with_name(f"{path.name}.{uuid.uuid4().hex}.partial")
+    try:
+        with partial.open("wb") as file:
+            write(file)
+        os.replace(partial, path)
+    finally:
+        partial.unlink(missing_ok=True)
 
 
 def _plain(value: Any) -> Any:

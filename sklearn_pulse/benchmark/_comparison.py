@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import json
-import os
-import tempfile
 from collections import defaultdict
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,7 +16,7 @@ from ..datasets._arrays import map_array
 from ..evaluation import macro_auroc
 from ..model_selection import LabelFractionSplit
 from ..model_selection._draw import rows_of_groups
-from ._cells import read_record
+from ._cells import read_record, write_whole
 from ._probes import CS, FIXED_C, N_SEARCHED, SEARCH_ITER, LabeledRows
 from ._trial import Scores, Trial
 
@@ -147,14 +144,6 @@ def _embedding(trial: Trial) -> NDArray[Any]:
         path.parent.mkdir(parents=True, exist_ok=True)
         embedding = trial.embedding
         record.write_text(json.dumps(trial.record))
-        _save(path, embedding)
+        write_whole(path, lambda file: np.save(file, embedding))
     trial.record |= read_record(record)
     return map_array(path, np.floating, (len(trial.rows), None))
-
-
-def _save(path: Path, values: NDArray[Any]) -> None:
-    """Store an array; its file is written completely or not at all."""
-    handle, partial = tempfile.mkstemp(dir=path.parent, suffix=".partial")
-    with os.fdopen(handle, "wb") as file:
-        np.save(file, values)
-    os.replace(partial, path)

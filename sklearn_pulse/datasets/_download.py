@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -26,11 +28,35 @@ def import_pooch() -> Any:
     return pooch
 
 
+@contextmanager
+def alone(path: Path) -> Iterator[None]:
+    """Wait until no other process or thread holds a lock file, and hold it inside the block.
+
+    The file stays: a process that waits for a deleted file would hold another lock than the next.
+
+    Parameters
+    ----------
+    path : pathlib.Path
+        The lock file; its folder is created if it does not exist.
+
+    Raises
+    ------
+    ImportError
+        If filelock is not installed.
+    """
+    with needs("filelock is needed to put data in place", "download"):
+        from filelock import FileLock
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with FileLock(path):
+        yield
+
+
 def download(url: str, path: Path) -> None:
     """Download a file, or resume a download that a broken connection has stopped.
 
     The partial file is ``<path>.part``; the next call, in any process, appends to it. `path`
-    itself appears only when the file is complete. If `path` exists, nothing happens.
+    itself appears only when the file is complete. If `path` exists, nothing happens. The caller
+    holds a lock (:func:`alone`), since two downloads would mix their bytes in the partial file.
 
     Parameters
     ----------
@@ -42,7 +68,8 @@ def download(url: str, path: Path) -> None:
     Raises
     ------
     DownloadError
-        If the address cannot be reached or does not answer with a file.
+        If the address cannot be reached, does not answer with a file, or answers with another
+        number of bytes than it states.
     ImportError
         If pooch is not installed.
     """
@@ -136,6 +163,7 @@ def _append(stream: Any, url: str) -> None:
     import requests
 
     offset = stream.tell()
+    stated: list[int | None] = []
 
     def start_over_unless_resumed(response: requests.Response, **_: Any) -> None:
         content_range = response.headers.get("Content-Range", "")
@@ -144,6 +172,7 @@ def _append(stream: Any, url: str) -> None:
         if response.status_code in (200, 416):
             # The server sends the whole file, or the partial file is longer than the file.
             stream.truncate(0)
+        stated.append(_stated_length(response))
 
     # Offsets count bytes of the file itself, so the server must not compress the transfer.
     headers = {"Accept-Encoding": "identity"}
@@ -156,3 +185,32 @@ def _append(stream: Any, url: str) -> None:
         timeout=_TIMEOUT,
         hooks={"response": start_over_unless_resumed},
     )(url, stream, None)
+    _check_length(stream, stated[-1], url)  # the last answer, behind any redirections
+
+
+def _stated_length(response: Any) -> int | None:
+    """Return the length of the whole file that an answer states; None without a statement."""
+    if response.status_code == 206:
+        length = response.headers.get("Content-Range", "").rpartition("/")[2]
+    elif response.headers.get("Content-Encoding", "identity") == "identity":
+        length = response.headers.get("Content-Length", "")
+    else:  # the length is that of the compressed transfer
+        return None
+    return int(length) if length.isdecimal() else None
+
+
+def _check_length(stream: Any, stated: int | None, url: str) -> None:
+    """Raise an error that pooch retries after, unless the partial file has the stated length."""
+    import requests
+
+    stream.flush()
+    length = os.fstat(stream.fileno()).st_size
+    if stated in (None, length):
+        return
+    consequence = "the rest is missing"
+    if length > stated:  # nothing tells which bytes are too many
+        stream.truncate(0)
+        consequence = "it has to start over; let no other program write to this file"
+    raise requests.ConnectionError(
+        f"{url} states {stated} bytes, and {length} bytes are in {stream.name}: {consequence}"
+    )

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from .._parameters import check_boolean, check_path
 from ._archive import DamagedArchiveError, extract
-from ._download import DownloadError, check_file, download, import_pooch, read_json
+from ._download import DownloadError, alone, check_file, download, import_pooch, read_json
 
 _FIGSHARE = "https://api.figshare.com/v2/articles"
 _ASKS_ABOVE = 1_000_000_000  # bytes; a larger download has to be asked for
@@ -185,7 +185,8 @@ def ensure(
 
     The unpacked data set is used if it exists. Otherwise, an archive in the data home or in the
     data set's folder is unpacked. If both are missing, the data set is downloaded; a broken
-    download is resumed by the next call. The folder appears only when it is complete.
+    download is resumed by the next call. The folder appears only when it is complete. A second
+    process waits for the first, by a lock file ``.<name>.lock`` that stays in the data home.
 
     Parameters
     ----------
@@ -208,7 +209,8 @@ def ensure(
         If the data set is missing and is not or cannot be downloaded, or if its archive is
         damaged or hostile.
     ImportError
-        If the data set has to be downloaded and pooch is not installed.
+        If the data set has to be downloaded and pooch is not installed, or if it has to be put in
+        place and filelock is not installed.
     TypeError
         If ``data_home`` is no path.
     """
@@ -217,10 +219,23 @@ def ensure(
     found = _find_root(home / name, remote.landmarks)
     if found is not None:
         return found
-    archive = _archive_by_hand(home, remote)
-    if archive is not None:
+    _archive_to_unpack(home, remote, download_if_missing)  # raises before a file is written
+    with alone(home / f".{name}.lock"):
+        found = _find_root(home / name, remote.landmarks)
+        if found is not None:
+            return found  # another process has put the data set in place
+        archive = _archive_to_unpack(home, remote, download_if_missing)
+        if archive is None:
+            return _download(home, remote)
         _check(archive, remote.checksum, home, remote)
         return _unpack(archive, home, remote)
+
+
+def _archive_to_unpack(home: Path, remote: Remote, download_if_missing: bool | None) -> Path | None:
+    """Return the archive that lies there; None if it is to be downloaded; raise if it is not."""
+    archive = _archive_by_hand(home, remote)
+    if archive is not None:
+        return archive
     if download_if_missing is not None:
         check_boolean("download_if_missing", download_if_missing)
     elif (remote.size or 0) > _ASKS_ABOVE:
@@ -233,6 +248,11 @@ def ensure(
             f"{remote.title} is not in {home}, and download_if_missing is False. "
             f"{_by_hand(home, remote)}"
         )
+    return None
+
+
+def _download(home: Path, remote: Remote) -> Path:
+    """Download a data set; errors say how to get it by hand."""
     try:
         import_pooch().get_logger().info(
             "Downloading %s%s into %s.", remote.title, _size(remote), home

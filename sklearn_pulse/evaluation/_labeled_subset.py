@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,12 @@ from sklearn.utils.metadata_routing import (
     process_routing,
 )
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import _check_method_params, check_is_fitted, column_or_1d
+from sklearn.utils.validation import (
+    _check_method_params,
+    _num_samples,
+    check_is_fitted,
+    column_or_1d,
+)
 
 from .._data._labels import labeled_mask
 
@@ -120,13 +126,15 @@ class LabeledSubsetClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator
         Raises
         ------
         ValueError
-            If no row is labelled, a label is None or NaN, or the lengths of the inputs differ.
+            If no row is labelled, a label is None or NaN, or the lengths of the inputs differ, that
+            of ``sample_weight`` included.
         TypeError
             If ``estimator`` cannot be fitted.
         """
         estimator = clone(self._sub_estimator())
         y = _flat_labels(y)
         if sample_weight is not None:
+            _check_weights(sample_weight, _num_samples(y))
             fit_params["sample_weight"] = sample_weight
         if get_config()["enable_metadata_routing"]:
             fit_params = process_routing(self, "fit", **fit_params)["estimator"]["fit"]
@@ -237,10 +245,13 @@ class LabeledSubsetClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator
         Raises
         ------
         ValueError
-            If all rows are unlabelled, or a label is None or NaN.
+            If all rows are unlabelled, a label is None or NaN, or the length of ``sample_weight``
+            is not that of ``y``.
         """
         check_is_fitted(self)
         y = _flat_labels(y)
+        if sample_weight is not None:
+            _check_weights(sample_weight, _num_samples(y))
         params = {"sample_weight": sample_weight}
         if self.unlabeled_label is not None:
             labeled = labeled_mask(y, self.unlabeled_label, "LabeledSubsetClassifier")
@@ -297,6 +308,15 @@ class LabeledSubsetClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator
 def _flat_labels(y: Any) -> Any:
     """Flatten a column of labels with scikit-learn's warning; refuse several columns."""
     return column_or_1d(y, warn=True) if np.asarray(y).ndim == 2 else y
+
+
+def _check_weights(sample_weight: Any, n_rows: int) -> None:
+    """Raise if weights are a list of another length than the rows; a number is left alone."""
+    if not isinstance(sample_weight, Real) and _num_samples(sample_weight) != n_rows:
+        raise ValueError(
+            f"sample_weight has {_num_samples(sample_weight)} entries, but there are {n_rows} rows:"
+            " pass a weight for each row, labelled or not. Weights of unlabelled rows are ignored."
+        )
 
 
 def _take_rows(

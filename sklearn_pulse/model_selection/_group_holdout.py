@@ -105,8 +105,9 @@ class GroupHoldout(BaseCrossValidator):
         names, index = np.unique(checked, return_inverse=True)
         order = np.arange(len(names))
         check_random_state(self.random_state).shuffle(order)
+        # The floor of the published code, as it is in floating point: 62 of 90 groups, not 63.
         n_train = int(self.train_size * len(names))
-        # In floating point 0.7 + 0.1 is less than 0.8.
+        # The published code has 0.85 here; as a sum of floats, 0.7 + 0.1 is less than 0.8.
         n_kept = int(round((self.train_size + self.val_size) * len(names), 9))
         part_of = np.full(len(names), "train", dtype="<U5")
         part_of[order[n_train:]] = "val"

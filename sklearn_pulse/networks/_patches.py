@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from numbers import Integral
 
 import torch
 from torch import Tensor
@@ -31,7 +32,8 @@ def patch_steps(patch_length: int | float, n_timesteps: int) -> int:
     >>> patch_steps(12, 128), patch_steps(0.25, 128), patch_steps(12, 16), patch_steps(12, 1)
     (12, 32, 8, 1)
     """
-    steps = int(patch_length * n_timesteps) if isinstance(patch_length, float) else patch_length
+    is_steps = isinstance(patch_length, Integral)  # any other number is a fraction
+    steps = int(patch_length) if is_steps else int(patch_length * n_timesteps)
     return max(1, min(steps, n_timesteps // 2))
 
 
@@ -56,7 +58,8 @@ def stride_steps(patch_stride: int | float, patch_length: int) -> int:
     >>> stride_steps(0.5, 12), stride_steps(1, 12), stride_steps(1.0, 12), stride_steps(12, 8)
     (6, 1, 12, 8)
     """
-    steps = int(patch_stride * patch_length) if isinstance(patch_stride, float) else patch_stride
+    is_steps = isinstance(patch_stride, Integral)  # any other number is a fraction
+    steps = int(patch_stride) if is_steps else int(patch_stride * patch_length)
     return max(1, min(steps, patch_length))
 
 

@@ -2,6 +2,7 @@
 
 import json
 import multiprocessing
+import os
 
 import pytest
 
@@ -24,6 +25,25 @@ def test_a_cell_is_one_file_that_comes_back(results):
     assert [r["cell"]["seed"] for r in results] == [0]
     files = [path for path in results.folder.rglob("*") if path.is_file()]
     assert [path.suffix for path in files] == [".json"]
+
+
+@pytest.mark.skipif(os.name != "posix", reason="permissions are those of POSIX")
+def test_others_may_read_a_cell_as_any_new_file(results):
+    results.write(CELL, {}, {"scores": {}})
+    path = results.folder / "cells" / CELL.path
+    plain = path.with_name("plain")
+    plain.write_text("")
+    assert path.stat().st_mode == plain.stat().st_mode
+
+
+def test_a_write_that_fails_leaves_no_file(results, monkeypatch):
+    def full(*args):
+        raise OSError("no space left")
+
+    monkeypatch.setattr("sklearn_pulse.benchmark._cells.os.replace", full)
+    with pytest.raises(OSError, match="no space left"):
+        results.write(CELL, {}, {"scores": {}})
+    assert [path for path in results.folder.rglob("*") if path.is_file()] == []
 
 
 def test_other_settings_are_another_result(results):

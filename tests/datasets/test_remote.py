@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import concurrent.futures
 import dataclasses
 import functools
 import hashlib
@@ -38,6 +39,7 @@ class Server:
         self.break_after = []  # bytes to send before hanging up, one for each of the next answers
         self.has_ranges = True
         self.wrong_range = False
+        self.half_way = lambda: None  # called when half of a body has been sent
         handler = functools.partial(_Handler, self)
         self.http = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
         self.url = f"http://127.0.0.1:{self.http.server_address[1]}"
@@ -83,7 +85,10 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
         stop = behaviour.break_after.pop(0) if behaviour.break_after else None
-        self.wfile.write(body[:stop])
+        middle = len(body) // 2 if stop is None else 0
+        self.wfile.write(body[:middle])
+        behaviour.half_way()
+        self.wfile.write(body[middle:stop])
 
 
 @pytest.fixture
@@ -133,11 +138,16 @@ def publish(monkeypatch, server, **changes):
 
 
 def assert_complete(folder, home):
-    """Assert that the data set is complete and that the download has left no other file."""
+    """Assert that the data set is complete and that the download has left only its lock file."""
     assert folder == home / "toy"
     assert (folder / "a.dat").read_bytes() == NOISE
     assert (folder / "a.txt").read_bytes() == b"text"
-    assert [path.name for path in home.iterdir()] == ["toy"]
+    assert names(home) == ["toy"]
+
+
+def names(home):
+    """List the files of a data home, without the lock file, which stays."""
+    return [path.name for path in home.iterdir() if path.name != ".toy.lock"]
 
 
 def test_every_source_has_its_entry_and_its_members():
@@ -189,7 +199,7 @@ def test_broken_download_is_resumed_by_the_next_call(remote, server, tmp_path):
     server.break_after = [400_000] * n_tries
     with pytest.raises(OSError, match="The partial file is kept"):
         _remote.ensure("toy", tmp_path)
-    assert [path.name for path in tmp_path.iterdir()] == ["toy-1.0.zip.part"]
+    assert names(tmp_path) == ["toy-1.0.zip.part"]
     arrived = (tmp_path / "toy-1.0.zip.part").stat().st_size
     assert arrived > 0
     assert_complete(_remote.ensure("toy", tmp_path), tmp_path)
@@ -218,6 +228,52 @@ def test_server_that_sends_another_range(remote, server, tmp_path):
         _remote.ensure("toy", tmp_path)
 
 
+def test_a_second_caller_waits_for_the_download_of_the_first(remote, server, tmp_path):
+    is_under_way, go_on = threading.Event(), threading.Event()
+
+    def wait():
+        is_under_way.set()
+        go_on.wait(60)
+
+    server.half_way = wait
+    with concurrent.futures.ThreadPoolExecutor(2) as callers:
+        first = callers.submit(_remote.ensure, "toy", tmp_path)
+        assert is_under_way.wait(60)
+        second = callers.submit(_remote.ensure, "toy", tmp_path)
+        with pytest.raises(concurrent.futures.TimeoutError):
+            second.result(0.3)
+        go_on.set()
+        assert first.result(60) == second.result(60) == tmp_path / "toy"
+    assert_complete(tmp_path / "toy", tmp_path)
+    assert server.log == [("/toy.zip", None)]
+
+
+@pytest.mark.parametrize("n_times", [1, _download.N_RETRIES + 1])
+def test_bytes_of_another_writer(server, monkeypatch, tmp_path, n_times):
+    """No checksum would tell: the end of a zip archive is found from behind."""
+    server.files["/toy.zip"] = zip_bytes(MEMBERS)
+    publish(monkeypatch, server)
+    n_bytes = len(server.files["/toy.zip"])
+    part = tmp_path / "toy-1.0.zip.part"
+
+    def write_too():
+        if len(server.log) > n_times:
+            return
+        while not part.stat().st_size:  # until the answer has reached the file
+            threading.Event().wait(0.01)
+        with open(part, "ab") as stream:
+            stream.write(b"more")
+
+    server.half_way = write_too
+    if n_times > _download.N_RETRIES:
+        message = rf"states {n_bytes} bytes, and {n_bytes + 4} bytes are in .*start over"
+        with pytest.raises(OSError, match=message):
+            _remote.ensure("toy", tmp_path)
+        assert names(tmp_path) == []
+    assert_complete(_remote.ensure("toy", tmp_path), tmp_path)
+    assert len(server.log) == n_times + 1
+
+
 def test_wrong_checksum(server, monkeypatch, tmp_path):
     server.files["/toy.zip"] = zip_bytes(MEMBERS)
     publish(monkeypatch, server, sha256="0" * 64)
@@ -226,7 +282,7 @@ def test_wrong_checksum(server, monkeypatch, tmp_path):
     message = str(caught.value)
     for part in ("0" * 64, "was deleted", "try again later", str(tmp_path / "toy")):
         assert part in message
-    assert list(tmp_path.iterdir()) == []
+    assert names(tmp_path) == []
     assert len(server.log) == 1  # the file is not downloaded again
 
 
@@ -252,7 +308,7 @@ def test_no_connection(remote, server, tmp_path):
         "SKLEARN_PULSE_DATA",
     ):
         assert part in message
-    assert list(tmp_path.iterdir()) == []
+    assert names(tmp_path) == []
 
 
 def test_download_if_missing_false(remote, server, tmp_path):
@@ -369,7 +425,7 @@ def test_member_outside_the_folder(server, monkeypatch, tmp_path, member):
     home = tmp_path / "home"
     with pytest.raises(OSError, match="points outside the folder"):
         _remote.ensure("toy", home)
-    assert [path.name for path in tmp_path.rglob("*")] == ["home"]
+    assert names(tmp_path) == ["home"] and names(home) == []
 
 
 def test_names_with_dots_are_no_attack(server, monkeypatch, tmp_path):
@@ -400,7 +456,7 @@ def test_damaged_archive(server, monkeypatch, tmp_path, content):
     publish(monkeypatch, server)
     with pytest.raises(OSError, match="no intact zip archive|not the archive of Toy data"):
         _remote.ensure("toy", tmp_path)
-    assert list(tmp_path.iterdir()) == []  # the next call starts afresh
+    assert names(tmp_path) == []  # the next call starts afresh
     server.files["/toy.zip"] = zip_bytes(MEMBERS)
     assert_complete(_remote.ensure("toy", tmp_path), tmp_path)
 
@@ -429,7 +485,7 @@ def test_nothing_half_unpacked_is_left(remote, monkeypatch, tmp_path):
     monkeypatch.setitem(_remote.REMOTES, "toy", dataclasses.replace(remote, sha256=None))
     with pytest.raises(KeyboardInterrupt):
         _remote.ensure("toy", tmp_path)
-    assert [path.name for path in tmp_path.iterdir()] == ["toy-1.0.zip"]
+    assert names(tmp_path) == ["toy-1.0.zip"]
 
 
 # Plain files that a figshare article lists
@@ -464,7 +520,7 @@ def test_the_files_of_an_article_land_in_one_folder(server, monkeypatch, tmp_pat
     files = publish_files(server, monkeypatch)
     folder = _remote.ensure("toy", tmp_path)
     assert {path.name: path.read_bytes() for path in folder.iterdir()} == files
-    assert [path.name for path in tmp_path.iterdir()] == ["toy"]
+    assert names(tmp_path) == ["toy"]
 
 
 def test_article_whose_download_breaks(server, monkeypatch, tmp_path):

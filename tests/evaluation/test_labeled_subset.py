@@ -124,6 +124,18 @@ def test_score_ignores_unlabelled_rows_and_their_weights(y, seed):
     assert probe.score(X, y, sample_weight=weight.tolist()) == probe.score(X, y, weight)
 
 
+@pytest.mark.parametrize("n_weights", ["labelled", 7])
+def test_weights_are_those_of_all_rows(few_labels, n_weights):
+    X, y, _ = few_labels
+    n = (y != -1).sum() if n_weights == "labelled" else n_weights
+    probe = LabeledSubsetClassifier().fit(X, y, sample_weight=np.ones(90))
+    message = f"sample_weight has {n} entries, but there are 90 rows: pass a weight for each row"
+    for method in (probe.fit, probe.score):
+        for weights in (np.ones(n), [1.0] * n, pd.Series(np.ones(n))):
+            with pytest.raises(ValueError, match=message):
+                method(X, y, sample_weight=weights)
+
+
 def test_no_labelled_row_is_an_error(few_labels):
     X, y, _ = few_labels
     nothing = np.full(90, -1)

@@ -1,6 +1,8 @@
 import math
+from fractions import Fraction
 from functools import partial
 
+import numpy as np
 import pytest
 import torch
 from hypothesis import given
@@ -234,6 +236,13 @@ def test_patches_fit_any_window(length, stride, n_timesteps):
     assert 1 <= step <= steps <= max(1, n_timesteps // 2)
     n_patches = (n_timesteps - steps) // step + 1
     assert n_patches >= min(2, n_timesteps)
+
+
+@pytest.mark.parametrize("kind", [float, np.float32, Fraction])
+def test_fractions_of_any_type(kind):
+    assert patch_steps(kind(0.25), 128) == 32
+    assert stride_steps(kind(0.5), 32) == 16
+    assert (patch_steps(np.int64(12), 128), stride_steps(np.int64(12), 32)) == (12, 12)
 
 
 def test_patches_are_the_last_steps():
