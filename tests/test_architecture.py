@@ -104,7 +104,7 @@ ALLOWED = {
         "_warnings",
         "windows",
     },
-    "evaluation": {"_data._labels", "_groups", "_parameters", "model_selection"},
+    "evaluation": {"_data._labels", "_groups", "_parameters", "model_selection", "windows"},
     "inspection": {"_groups", "_parameters", "windows"},
     "model_selection": {"_data._labels", "_groups", "_parameters", "_seeds"},
     # 3. what a method is built on

@@ -253,7 +253,7 @@ def test_bad_input(fitted):
         channel_importance(fitted, X[:1], y[:1])
     with pytest.raises(ValueError, match="y has 59 labels for 60 windows"):
         channel_importance(fitted, X, y[1:])
-    with pytest.raises(ValueError, match=r"(?s)X is ragged.*sliding_windows first"):
+    with pytest.raises(ValueError, match=r"(?s)X is ragged.*sliding_windows"):
         channel_importance(fitted, [X[0], X[1, :5]], y[:2])
     with pytest.raises(ValueError, match="X has 1 axes"):
         channel_importance(fitted, np.ones(60), y)
