@@ -150,7 +150,14 @@ ALLOWED = {
         "features",
         "windows",
     },
-    "plotting": {"_data._labels", "_data._validation", "_extras", "_parameters", "evaluation"},
+    "plotting": {
+        "_data._labels",
+        "_data._validation",
+        "_data._windows",
+        "_extras",
+        "_parameters",
+        "evaluation",
+    },
     "benchmark": {
         "_seeds",
         "_extras",
