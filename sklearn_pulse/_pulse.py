@@ -233,7 +233,13 @@ class PulseTransformer(ReconstructingTransformer):
         self.verbose = verbose
 
     def decoder_reliance(
-        self, X: ArrayLike, *, n_repeats: int = 5, random_state: RandomState = None
+        self,
+        X: ArrayLike,
+        *,
+        n_repeats: int = 5,
+        random_state: RandomState = None,
+        sampling_rate: float | None = None,
+        channel_names: Sequence[str] | None = None,
     ) -> dict[str, float]:
         """Measure how much the reconstruction relies on each input of the decoder.
 
@@ -251,6 +257,12 @@ class PulseTransformer(ReconstructingTransformer):
             Number of random exchanges, over which the losses are averaged.
         random_state : int, RandomState instance or None, default=None
             Seed of the exchanges and of the crops.
+        sampling_rate : float or None, default=None
+            Sampling rate of `X`, in Hz, to be compared with that of `fit`. None compares what `X`
+            carries, if it carries a rate.
+        channel_names : sequence of str or None, default=None
+            Names of the channels of `X`, to be compared with those of `fit`. None compares what
+            `X` carries, if it carries names.
 
         Returns
         -------
@@ -285,7 +297,7 @@ class PulseTransformer(ReconstructingTransformer):
         """
         check_integer("n_repeats", n_repeats, 1)
         check_seed("random_state", random_state)
-        windows = self._check_reconstructed(X)
+        windows = self._check_reconstructed(X, (sampling_rate, channel_names))
         if len(windows) < 2:
             raise ValueError(
                 "n_samples=1 leaves no other window to exchange with: pass more windows."

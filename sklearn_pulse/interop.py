@@ -92,7 +92,7 @@ def from_reference_checkpoint(
         weights = _our_weights(_unwrapped(state))
         sizes = _sizes(weights)
     except ValueError as error:
-        raise ValueError(f"{source} is not a checkpoint of PULSE: {error}") from error
+        raise _no_checkpoint(source, error) from error
     for name in set(params) & set(sizes):
         if params[name] != sizes[name]:
             raise ValueError(
@@ -110,8 +110,17 @@ def from_reference_checkpoint(
         estimator._restore(weights)
         check_embedding(estimator)
     except (ArithmeticError, RuntimeError, TypeError, ValueError) as error:
-        raise ValueError(f"{source} is not a checkpoint of PULSE: {error}") from error
+        raise _no_checkpoint(source, error) from error
     return estimator
+
+
+def _no_checkpoint(source: str, error: Exception) -> ValueError:
+    """Return the error for weights of another model, or of a damaged one."""
+    return ValueError(
+        f"{source} is not a checkpoint of PULSE: {str(error).rstrip('.')}. Pass the whole state"
+        " dictionary of a model of the published code, or what to_reference_state returns; for a"
+        " folder of save_pretrained call PulseTransformer.from_pretrained."
+    )
 
 
 def to_reference_state(estimator: PulseTransformer) -> dict[str, Tensor]:
@@ -222,7 +231,7 @@ def _our_name(name: str) -> str:
         if name.startswith(theirs):
             rest = name.removeprefix(theirs)
             return ours + rest.replace(".conv.", ".").replace("projector.", "skip.")
-    raise ValueError(f"it holds {name[:80]!r}.")
+    raise ValueError(f"it holds {name[:80]!r}, which is no name of a weight of PULSE.")
 
 
 def _published_name(name: str) -> str:

@@ -106,7 +106,7 @@ ALLOWED = {
         "_warnings",
         "windows",
     },
-    "evaluation": {"_data._labels", "_groups", "_parameters", "model_selection"},
+    "evaluation": {"_data._labels", "_groups", "_parameters", "model_selection", "windows"},
     "inspection": {"_groups", "_parameters", "windows"},
     "model_selection": {"_data._labels", "_groups", "_parameters", "_seeds"},
     # 3. what a method is built on
@@ -152,7 +152,14 @@ ALLOWED = {
         "features",
         "windows",
     },
-    "plotting": {"_data._labels", "_data._validation", "_extras", "_parameters", "evaluation"},
+    "plotting": {
+        "_data._labels",
+        "_data._validation",
+        "_data._windows",
+        "_extras",
+        "_parameters",
+        "evaluation",
+    },
     "benchmark": {
         "_seeds",
         "_extras",

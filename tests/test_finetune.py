@@ -652,7 +652,7 @@ def test_refused_labels(pulse, windows):
             tuned(pulse).fit(X, labels)
     with pytest.raises(TypeError, match="y mixes text with other labels"):
         tuned(pulse).fit(X, np.where(y, "a", y.astype(object)))
-    with pytest.raises(ValueError, match="only one class"):
+    with pytest.raises(ValueError, match=r"only one class: 1\. Add .* to X and y \(.* weight 0"):
         tuned(pulse).fit(X, y, sample_weight=y)
     with pytest.raises(ValueError, match="no sample a weight above zero"):
         tuned(pulse, class_weight={0: 0, 1: 0}).fit(X, y)

@@ -177,7 +177,7 @@ def test_names_and_frames(fitted):
 def test_bad_encoders(tmp_path, fitted):
     with pytest.raises(TypeError, match="must be a FrozenEstimator"):
         PulseTransformer(encoder=StatisticsTransformer().fit(X)).fit(X)
-    with pytest.raises(NotFittedError, match="StatisticsTransformer that is not fitted"):
+    with pytest.raises(NotFittedError, match="StatisticsTransformer that is not fitted: fit it"):
         PulseTransformer(encoder=FrozenEstimator(StatisticsTransformer())).fit(X)
     with pytest.raises(ValueError, match="embedding_dim=8 belongs to an encoder that is trained"):
         PulseTransformer(encoder=STATISTICS, embedding_dim=8).fit(X)

@@ -66,11 +66,19 @@ def test_every_estimator_has_both_parameters(cls):
 
 
 TOLD = [
+    PulseTransformer,
     RandomEncoderTransformer,
     StatisticsTransformer,
     CrossPredictionTransformer,
     SupervisedClassifier,
 ]
+
+
+def _uses(model):
+    """Return the methods of a fitted model that read windows."""
+    names = ("transform", "predict", "predict_proba")
+    names += ("reconstruct", "score_samples", "decoder_reliance")
+    return [getattr(model, name) for name in names if hasattr(model, name)]
 
 
 @pytest.mark.parametrize("cls", TOLD)
@@ -81,8 +89,8 @@ def test_another_rate_and_other_channels_are_refused(cls):
     expected = model.transform(X)
     stated = model.transform(X, sampling_rate=64 + 1e-9, channel_names=tuple(NAMES))
     np.testing.assert_array_equal(stated, expected)
-    ways = ("transform", "predict", "predict_proba") if hasattr(model, "predict") else ["transform"]
-    for method in (getattr(model, name) for name in ways):
+    for method in _uses(model):
+        method(X, sampling_rate=64, channel_names=NAMES)
         with pytest.raises(
             ValueError,
             match=rf"100 Hz, but {cls.__name__} was fitted on 64 Hz: .*Resampler\(from_rate=100,",

@@ -210,7 +210,8 @@ def check_two_classes(classes: NDArray[Any]) -> None:
     if len(classes) < 2:
         raise ValueError(
             "This solver needs samples of at least 2 classes in the data, but the data contains"
-            f" only one class: {classes[0]!r}"
+            f" only one class: {classes.tolist()[0]!r}. Add samples of another class to X and y"
+            " (a sample of weight 0 does not count)."
         )
 
 

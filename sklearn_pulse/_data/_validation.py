@@ -8,8 +8,7 @@ from numpy.typing import ArrayLike
 
 from .._signals import Signals, agreed, check_signals, compare, note, noted
 from ..windows import LazyWindows
-from ..windows._numbers import as_real_array
-from ..windows._recordings import has_own_layout
+from ..windows._recordings import as_windows
 from ..windows._shape import Shape, check_axes, note_or_compare_shape
 from ..windows._tables import frame_channels
 from ..windows._times import compare_rate
@@ -70,11 +69,9 @@ def check_windows(
     6
     """
     name = type(estimator).__name__
-    data: Any = X if isinstance(X, LazyWindows) else as_real_array(X)
-    check_axes(data.shape, name)
     layout = layout or estimator.input_layout
-    if layout == "nct" and isinstance(X, list | tuple) and all(map(has_own_layout, X)):
-        data = data.swapaxes(1, 2)  # a frame has a column per channel, whatever the layout
+    data: Any = X if isinstance(X, LazyWindows) else as_windows(X, layout)
+    check_axes(data.shape, name)
     windows = CheckedWindows(data, layout, groups)
     shape = Shape(windows.n_timesteps, windows.n_channels, is_table=len(data.shape) == 2)
     table = X if hasattr(X, "columns") else data

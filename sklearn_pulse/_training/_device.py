@@ -15,13 +15,14 @@ def resolve_device(device: Any) -> torch.device:
     """Return the device that a parameter names; "auto" is CUDA where PyTorch finds a device."""
     if isinstance(device, str) and device == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    message = f"device must be {_NAMES}, got {device!r}; pass for example device='auto'"
     try:
         resolved = torch.device(device)
     except (RuntimeError, TypeError) as error:
         kind = TypeError if isinstance(error, TypeError) else ValueError
-        raise kind(f"device must be {_NAMES}, got {device!r}") from error
+        raise kind(message) from error
     if resolved.type not in ("cpu", "cuda", "mps"):
-        raise ValueError(f"device must be {_NAMES}, got {device!r}")
+        raise ValueError(message)
     if resolved.type == "cuda" and not torch.cuda.is_available():
         raise ValueError(
             f"device={device!r}, but PyTorch finds no CUDA device: set device='auto' or 'cpu', or"

@@ -25,7 +25,9 @@ def check_frozen(estimator: Any, trained: Sequence[str]) -> None:
             "encoder must be a FrozenEstimator around a fitted transformer of windows, or None, got"
             f" {encoder!r}: pass sklearn.frozen.FrozenEstimator(transformer)."
         )
-    check_is_fitted(encoder.estimator, msg="encoder freezes a %(name)s that is not fitted.")
+    check_is_fitted(
+        encoder.estimator, msg="encoder freezes a %(name)s that is not fitted: fit it first."
+    )
     for name in trained:
         if getattr(estimator, name) != default_of(estimator, name):
             raise ValueError(

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
 from .._data._pooling import pool_bags
 from .._data._scale import channel_scales
-from .._data._validation import check_windows
 from .._data._windows import CheckedWindows
 from .._parameters import check_boolean, check_integer
 from ..objectives import TrajectoryReconstruction
@@ -43,7 +41,14 @@ class ReconstructingTransformer(BaseSSLTransformer):
     _objective_class: type[TrajectoryReconstruction]
     channel_scale_: NDArray[np.float64]
 
-    def reconstruct(self, X: ArrayLike, start: int = 0) -> NDArray[np.float32]:
+    def reconstruct(
+        self,
+        X: ArrayLike,
+        start: int = 0,
+        *,
+        sampling_rate: float | None = None,
+        channel_names: Sequence[str] | None = None,
+    ) -> NDArray[np.float32]:
         """Reconstruct windows from their embeddings.
 
         The decoder starts from the initial condition at the step `start` and predicts all later
@@ -57,6 +62,12 @@ class ReconstructingTransformer(BaseSSLTransformer):
         start : int, default=0
             Step that the decoder starts from, at most ``n_timesteps - 2``. In a window that misses
             this step, the decoder starts from the next step that is not missing.
+        sampling_rate : float or None, default=None
+            Sampling rate of `X`, in Hz, to be compared with that of `fit`. None compares what `X`
+            carries, if it carries a rate.
+        channel_names : sequence of str or None, default=None
+            Names of the channels of `X`, to be compared with those of `fit`. None compares what
+            `X` carries, if it carries names.
 
         Returns
         -------
@@ -83,7 +94,7 @@ class ReconstructingTransformer(BaseSSLTransformer):
         4
         """
         check_integer("start", start, 0)
-        windows = self._check_reconstructed(X)
+        windows = self._check_reconstructed(X, (sampling_rate, channel_names))
         if start > windows.n_timesteps - 2:
             raise ValueError(
                 f"start={start} leaves no step to predict in windows of {windows.n_timesteps} time"
@@ -94,7 +105,14 @@ class ReconstructingTransformer(BaseSSLTransformer):
         reconstruction, _ = self._compute(windows, complete, shape, nan_allowed=True)
         return windows.like_input(reconstruction)
 
-    def score_samples(self, X: ArrayLike, *, per_channel: bool = False) -> NDArray[np.float64]:
+    def score_samples(
+        self,
+        X: ArrayLike,
+        *,
+        per_channel: bool = False,
+        sampling_rate: float | None = None,
+        channel_names: Sequence[str] | None = None,
+    ) -> NDArray[np.float64]:
         """Score how well each window is reconstructed; higher is better.
 
         The decoder starts from the initial condition at the first time step that is not missing,
@@ -116,6 +134,12 @@ class ReconstructingTransformer(BaseSSLTransformer):
             bag is the mean over its windows. Missing steps are not scored.
         per_channel : bool, default=False
             Whether to score each channel. False returns the mean over the channels.
+        sampling_rate : float or None, default=None
+            Sampling rate of `X`, in Hz, to be compared with that of `fit`. None compares what `X`
+            carries, if it carries a rate.
+        channel_names : sequence of str or None, default=None
+            Names of the channels of `X`, to be compared with those of `fit`. None compares what
+            `X` carries, if it carries names.
 
         Returns
         -------
@@ -149,7 +173,7 @@ class ReconstructingTransformer(BaseSSLTransformer):
         (3, (20, 2))
         """
         check_boolean("per_channel", per_channel)
-        windows = self._check_predicted(X)
+        windows = self._check_predicted(X, (sampling_rate, channel_names))
         scale = self._training_scale()
         compute = self.net_.module_.window_errors
         errors, _ = self._compute(windows, compute, (windows.n_channels,), nan_allowed=True)
@@ -159,9 +183,9 @@ class ReconstructingTransformer(BaseSSLTransformer):
         pooled = pool_bags(scores, scored, windows.n_windows, "mean")
         return np.asarray(pooled if per_channel else pooled.mean(1))
 
-    def _check_reconstructed(self, X: ArrayLike) -> CheckedWindows:
+    def _check_reconstructed(self, X: ArrayLike, stated: tuple[Any, Any]) -> CheckedWindows:
         """Check single windows that are to be reconstructed."""
-        windows = self._check_predicted(X)
+        windows = self._check_predicted(X, stated)
         if windows.is_bag:
             raise ValueError(
                 "X must hold single windows of at least two time steps to reconstruct: pass the"
@@ -169,17 +193,14 @@ class ReconstructingTransformer(BaseSSLTransformer):
             )
         return windows
 
-    def _check_predicted(self, X: ArrayLike) -> CheckedWindows:
+    def _check_predicted(self, X: ArrayLike, stated: tuple[Any, Any]) -> CheckedWindows:
         """Check windows, or bags of them, that have a step to predict."""
-        check_is_fitted(self)
-        self._check_params_read_later()
-        windows = check_windows(self, X, reset=False)
+        windows = self._check_input(X, stated)
         if windows.n_timesteps < 2:
             raise ValueError(
                 "X must hold windows of at least two time steps to reconstruct: the first step is"
                 " the initial condition, which is never predicted. Pass longer windows."
             )
-        self._check_input_length(windows.n_timesteps)
         return windows
 
     def _training_scale(self) -> NDArray[np.float64]:

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.metrics import mean_absolute_error, mean_squared_error, r2_score
 
-from .._groups import nan_where_masked
+from ..windows._recordings import as_windows
 from ._scoring import MetricScorer, before_last_step
 
 
@@ -67,8 +67,9 @@ def reconstruction_scores(
             " PulseTransformer, or a pipeline that ends with one."
         )
     prediction = np.asarray(transformer.reconstruct(X), dtype=np.float64)
-    target = nan_where_masked(np.asanyarray(X, dtype=np.float64))
-    if getattr(transformer, "input_layout", "ntc") == "nct" and target.ndim > 2:
+    layout = getattr(transformer, "input_layout", "ntc")
+    target = as_windows(X, layout).astype(np.float64, copy=False)
+    if layout == "nct" and target.ndim > 2:
         # A sum depends on the order of its terms: every layout is summed in the same order.
         prediction, target = prediction.swapaxes(-1, -2), target.swapaxes(-1, -2)
     known = np.isfinite(target) & np.isfinite(prediction)

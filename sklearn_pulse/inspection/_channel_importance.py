@@ -15,6 +15,8 @@ from sklearn.utils.validation import _num_samples
 from .._groups import check_groups
 from .._parameters import check_integer, check_seed
 from ..windows._numbers import is_object_list
+from ..windows._recordings import as_windows
+from ..windows._tables import has_columns
 from ._exchanged import exchanger
 
 
@@ -102,7 +104,8 @@ def channel_importance(
     if isinstance(scoring, list | tuple | set | dict):
         raise _several_scores(scoring)
     scorer = check_scoring(estimator, scoring)
-    windows = _as_windows(X)
+    layout = next(_layouts(estimator), "ntc")
+    windows = _with_shape(X, layout)
     n_samples = windows.shape[0]
     if y is not None and _num_samples(y) != n_samples:
         raise ValueError(
@@ -115,9 +118,9 @@ def channel_importance(
         what = "n_samples=1 leaves" if names is None else "groups holds one recording, which leaves"
         raise ValueError(f"{what} no other to exchange channels with: pass more windows.")
     donors = [_donors(codes, rng) for _ in range(n_repeats)]
-    axis = -2 if next(_layouts(estimator), "ntc") == "nct" else -1
-    n_channels, exchange = exchanger(windows, axis)
-    baseline = scorer(estimator, windows, y)
+    n_channels, exchange = exchanger(windows, -2 if layout == "nct" else -1)
+    # Frames are scored as they are once, so that the model compares their names and times.
+    baseline = scorer(estimator, X if _holds_frames(X) else windows, y)
     if isinstance(baseline, dict):
         raise _several_scores(scoring)
     importances = np.empty((n_channels, n_repeats))
@@ -142,22 +145,22 @@ def _several_scores(scoring: Any) -> TypeError:
     return TypeError(f"scoring must give one score, got {scoring!r}: call once for each scorer.")
 
 
-def _as_windows(X: Any) -> Any:
+def _with_shape(X: Any, input_layout: str) -> Any:
     """Return X as it is where it has a shape, else as an array; raise unless it holds windows."""
     if not hasattr(X, "shape") or is_object_list(X):
-        try:
-            X = np.asarray(list(X), dtype=np.float32)
-        except ValueError as error:
-            raise ValueError(
-                f"X is ragged ({error}): channels are exchanged between windows of one length."
-                " Cut X by sklearn_pulse.windows.sliding_windows first."
-            ) from error
+        X = as_windows(X, input_layout).astype(np.float32, copy=False)
     if len(X.shape) not in (2, 3, 4):
         raise ValueError(
             f"X has {len(X.shape)} axes: pass windows of shape (n_samples, n_timesteps,"
             " n_channels)."
         )
     return X
+
+
+def _holds_frames(X: Any) -> bool:
+    """Return whether X is a list, or a 1-D array of objects, that holds a frame."""
+    is_list = isinstance(X, list | tuple) or is_object_list(X)
+    return is_list and any(map(has_columns, X))
 
 
 def _donors(codes: NDArray[np.intp], rng: np.random.RandomState) -> NDArray[np.intp]:

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import _safe_indexing
 
-from .._groups import nan_where_masked
 from ..windows import LazyWindows
+from ..windows._numbers import as_real_array
 
 # From a channel and the window that lends it to each window, to X with the channel exchanged.
 Exchange = Callable[[int, NDArray[np.intp]], Any]
@@ -85,7 +85,7 @@ def exchanger(X: Any, axis: int) -> tuple[int, Exchange]:
     n_channels = X.shape[axis]
     if isinstance(X, LazyWindows) or (isinstance(X, np.memmap) and X.ndim == 3):
         return n_channels, lambda channel, donors: ExchangedWindows(X, axis, channel, donors)
-    source = nan_where_masked(np.asanyarray(X))
+    source = as_real_array(X)
     work = source.copy()
     before = 0
 

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import _safe_indexing
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from .._data._validation import check_windows
+from .._data._windows import CheckedWindows
 from .._parameters import check_integer
 from ._style import distinct_colors, name_channels, new_axes
 
@@ -68,7 +70,7 @@ class ReconstructionDisplay:
         X: ArrayLike,
         *,
         sample: int = 0,
-        starts: tuple[int, ...] | None = None,
+        starts: Sequence[int] | None = None,
         channel_names: Any = None,
         axes: Any = None,
     ) -> ReconstructionDisplay:
@@ -81,10 +83,11 @@ class ReconstructionDisplay:
         X : array-like of shape (n_samples, n_timesteps, n_channels)
             Windows of at least two time steps.
         sample : int, default=0
-            Position of the window in `X`.
-        starts : tuple of int, default=None
+            Position of the window in `X`, counted from 0.
+        starts : sequence of int, default=None
             Time steps at which crops start; None takes one crop, which starts at a quarter of the
-            window. The reconstruction of the full window is always drawn.
+            window, unless all steps from there on are missing. The reconstruction of the full
+            window is always drawn.
         channel_names : sequence of str, default=None
             Names of the channels; None takes the names that the estimator knows, or numbers.
         axes : array-like of matplotlib.axes.Axes, default=None
@@ -99,24 +102,23 @@ class ReconstructionDisplay:
         ------
         NotFittedError
             If the transformer is not fitted.
+        TypeError
+            If `sample` is no integer, or `starts` is no sequence of integers.
         ValueError
-            If windows have one time step only, if `X` holds bags, or if a start lies outside the
-            window.
+            If windows have one time step only, if `X` holds bags, if `sample` is no position in
+            `X`, or if a start lies outside the window or behind its observed steps.
         """
         check_is_fitted(estimator)
+        sample = check_integer("sample", sample, 0, _num_samples(X) - 1)
         window = _safe_indexing(X, [sample])
         windows = check_windows(estimator, window, reset=False)
         n_timesteps = windows.n_timesteps
-        if windows.is_bag or n_timesteps < 2:
-            raise ValueError("X must hold single windows of at least two time steps")
-        if starts is None:
-            starts = (n_timesteps // 4,)
-        for start in starts:
-            check_integer("each of starts", start, 0, n_timesteps - 2)
+        _check_single(windows, sample)
         block = windows.take(np.arange(1))
         signal = block.x[0].copy()
         if block.observed is not None:
             signal[~block.observed[0]] = np.nan
+        starts = _check_starts(starts, n_timesteps, _latest_start(signal, sample))
         is_fixed = getattr(estimator, "crop", None) == "fixed"
         length = estimator.net_.module_.longest_crop(n_timesteps) if is_fixed else n_timesteps
         predictions: dict[int, NDArray[np.floating]] = {}
@@ -171,3 +173,45 @@ class ReconstructionDisplay:
         axes[-1].set_xlabel("time step")
         self.axes_, self.figure_ = axes, axes[0].figure
         return self
+
+
+def _check_single(windows: CheckedWindows, sample: int) -> None:
+    """Raise for bags, and for windows of which no step is predicted."""
+    message = "X must hold single windows of at least two time steps"
+    if windows.is_bag:
+        raise ValueError(f"{message}, not bags: pass the windows of one bag, X[{sample}].")
+    if windows.n_timesteps < 2:
+        raise ValueError(
+            f"{message}: the first step is the initial condition, which is never predicted. Pass"
+            " longer windows."
+        )
+
+
+def _latest_start(signal: NDArray[np.floating], sample: int) -> int:
+    """Return the last observed step that has a step behind it, which can be predicted."""
+    observed = np.flatnonzero(np.isfinite(signal[:-1]).all(1))
+    if not observed.size:
+        raise ValueError(
+            f"Of window {sample} of X only the last time step is observed, from which no step is"
+            " predicted: pass another sample."
+        )
+    return int(observed[-1])
+
+
+def _check_starts(starts: Any, n_timesteps: int, latest: int) -> tuple[int, ...]:
+    """Return the steps at which crops start; raise unless a step is predicted from each."""
+    if starts is None:
+        quarter = n_timesteps // 4
+        return (quarter,) if quarter <= latest else ()
+    if isinstance(starts, str) or not isinstance(starts, Sequence | np.ndarray):
+        raise TypeError(
+            f"starts must be a sequence of integers, got {starts!r}; pass for example starts=(0,)"
+        )
+    checked = tuple(check_integer("each of starts", x, 0, n_timesteps - 2) for x in starts)
+    late = [start for start in checked if start > latest]
+    if late:
+        raise ValueError(
+            f"starts holds {late[0]}, but from there on no step of the window is observed that a"
+            f" later step can be predicted from: pass starts of at most {latest}."
+        )
+    return checked

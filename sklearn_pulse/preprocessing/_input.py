@@ -6,10 +6,11 @@ from typing import Any
 
 from .._signals import note_or_compare_names
 from ..windows import LazyWindows
+from ..windows._names import carried_names
 from ..windows._numbers import as_real_array, is_object_list
 from ..windows._recordings import as_series, is_series_list
 from ..windows._shape import Shape, check_axes, note_or_compare_shape
-from ..windows._tables import frame_channels, table_values
+from ..windows._tables import table_values
 from ..windows._times import compare_rate
 from ._source import ArrayWindows, LazySource, RecordingList, WindowSource
 
@@ -47,8 +48,7 @@ def check_input(estimator: Any, X: Any, *, reset: bool) -> WindowSource:
     if rate is not None:
         stated = getattr(estimator, rate) if reset else estimator._fitted(rate)
         compare_rate(stated, X, rate, "X")
-    names = X.channel_names if isinstance(X, LazyWindows) else frame_channels(X)
-    note_or_compare_names(estimator, None if names is None else tuple(names), reset=reset)
+    note_or_compare_names(estimator, carried_names(X), reset=reset)
     return windows
 
 

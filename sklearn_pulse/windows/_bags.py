@@ -16,10 +16,10 @@ from .._parameters import check_option
 from .._signals import note_or_compare_names
 from .._tags import of_windows
 from ._checks import check_grid
+from ._names import carried_names
 from ._numbers import as_real_array, is_object_list
 from ._recordings import as_series, is_series_list
 from ._shape import Shape, check_axes, note_or_compare_shape
-from ._tables import frame_channels
 
 
 class SlidingWindows(TransformerMixin, BaseEstimator):
@@ -199,7 +199,7 @@ class SlidingWindows(TransformerMixin, BaseEstimator):
             shape = Shape(series.shape[1], series.shape[2], is_table)
             series = _as_float32(series, "X")
         note_or_compare_shape(self, shape, frame, input_layout=layout, reset=reset)
-        note_or_compare_names(self, frame_channels(X), reset=reset)
+        note_or_compare_names(self, carried_names(X), reset=reset)
         return series
 
     def __sklearn_tags__(self) -> Any:

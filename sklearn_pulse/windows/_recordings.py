@@ -69,6 +69,33 @@ def channels_last(recording: NDArray[Any], source: Any, input_layout: str) -> ND
     return recording.T if input_layout == "nct" and not has_own_layout(source) else recording
 
 
+def as_windows(X: Any, input_layout: str) -> NDArray[Any]:
+    """Return windows as one array with the axes of a layout.
+
+    Parameters
+    ----------
+    X : array-like, or list of array-like or frames
+        The windows. In a list, a frame has a column per channel whatever the layout.
+    input_layout : {"ntc", "nct"}
+        Order of the last two axes of arrays, and of the result.
+
+    Returns
+    -------
+    ndarray or memory map
+        Real numbers, without a copy where they are an array. What is masked is NaN.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If `X` is ragged, or holds no real numbers.
+    """
+    windows = as_real_array(X)
+    is_list = isinstance(X, list | tuple) or is_object_list(X)
+    if input_layout == "nct" and is_list and windows.ndim == 3 and all(map(has_own_layout, X)):
+        return windows.swapaxes(1, 2)
+    return windows
+
+
 def _as_recording(values: Any, name: str, input_layout: str) -> NDArray[Any]:
     """Return one recording as an array of shape (n_timesteps, n_channels)."""
     is_file = isinstance(values, RecordingFile)  # which is read later

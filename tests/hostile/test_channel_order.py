@@ -163,9 +163,10 @@ def test_a_step_refuses_swapped_frames(step, tmp_path):
 
 def test_a_step_and_an_estimator_refuse_swapped_lazy_windows():
     first, second = (sliding_windows([x], 50, lazy=True).X for x in (_FRAME, _SWAPPED))
-    for estimator in (WindowScaler(), StatisticsTransformer()):
+    for estimator in (WindowScaler(), SlidingWindows(10), StatisticsTransformer()):
         with pytest.raises(ValueError, match=_REFUSAL.format(type(estimator).__name__)):
             estimator.fit(first).transform(second)
+        assert estimator.channel_names_in_.tolist() == ["bvp", "eda"]
 
 
 def test_an_estimator_refuses_swapped_frames_in_a_list():

@@ -103,6 +103,16 @@ def test_every_form_of_input_gives_the_same(fitted, tmp_path):
     np.testing.assert_array_equal(stored, before)
 
 
+@pytest.mark.parametrize("as_objects", [False, True])
+def test_frames_with_channels_in_another_order_are_refused(as_objects):
+    frames = [pd.DataFrame(x, columns=["a", "b", "c"]) for x in X]
+    swapped = np.empty(60, dtype=object)
+    swapped[:] = [frame[["b", "a", "c"]] for frame in frames]
+    fitted = model().fit(frames, y)
+    with pytest.raises(ValueError, match=r"X has the channels \['b', 'a', 'c'\]"):
+        channel_importance(fitted, swapped if as_objects else list(swapped), y)
+
+
 def test_lazy_windows_keep_their_recordings():
     long = X.reshape(6, 160, 3)
     lazy = RecordingWindows(long, np.arange(60) // 10, 16 * (np.arange(60) % 10), length=16)
@@ -253,7 +263,7 @@ def test_bad_input(fitted):
         channel_importance(fitted, X[:1], y[:1])
     with pytest.raises(ValueError, match="y has 59 labels for 60 windows"):
         channel_importance(fitted, X, y[1:])
-    with pytest.raises(ValueError, match=r"(?s)X is ragged.*sliding_windows first"):
+    with pytest.raises(ValueError, match=r"(?s)X is ragged.*sliding_windows"):
         channel_importance(fitted, [X[0], X[1, :5]], y[:2])
     with pytest.raises(ValueError, match="X has 1 axes"):
         channel_importance(fitted, np.ones(60), y)

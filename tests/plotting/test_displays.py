@@ -129,10 +129,46 @@ def test_starts_outside_the_window(fitted, starts):
         ReconstructionDisplay.from_estimator(fitted, X, starts=starts)
 
 
+@pytest.mark.parametrize("starts", [[3], range(3, 4), np.array([3])])
+def test_starts_are_any_sequence(fitted, starts):
+    display = ReconstructionDisplay.from_estimator(fitted, X, starts=starts)
+    assert sorted(display.predictions) == [0, 3]
+
+
+@pytest.mark.parametrize("starts", [5, "35", {3}, (2.5,), ("a",)])
+def test_starts_are_integers(fitted, starts):
+    with pytest.raises(TypeError, match="starts must be .*; pass for example"):
+        ReconstructionDisplay.from_estimator(fitted, X, starts=starts)
+
+
+@pytest.mark.parametrize("sample, kind", [(20, ValueError), (-1, ValueError), ("a", TypeError)])
+def test_the_sample_is_a_position_in_the_windows(fitted, sample, kind):
+    with pytest.raises(kind, match="sample must be an integer from 0 to 19.*pass for .* sample=0"):
+        ReconstructionDisplay.from_estimator(fitted, X, sample=sample)
+
+
+def test_no_crop_starts_behind_the_observed_steps(fitted):
+    brief = X[:2].copy()
+    brief[:, 3:] = np.nan
+    brief[0, 15] = X[0, 15]  # the last step, which has no later one
+    for sample in (0, 1):
+        display = ReconstructionDisplay.from_estimator(fitted, brief, sample=sample)
+        assert legend(display.axes_[0]) == ["signal", "full window"]
+        assert sorted(display.predictions) == [0]
+        with pytest.raises(ValueError, match=r"starts holds 3, .* pass starts of at most 2\."):
+            ReconstructionDisplay.from_estimator(fitted, brief, sample=sample, starts=(2, 3))
+    last = np.where(np.arange(16)[:, None] < 15, np.nan, X[:5])
+    with pytest.raises(ValueError, match="window 4 of X only the last .* pass another sample"):
+        ReconstructionDisplay.from_estimator(fitted, last, sample=4)
+
+
 def test_no_reconstruction_of_bags_or_single_steps(fitted):
-    for data in (X[None], X[:, :1]):
-        with pytest.raises(ValueError, match="single windows of at least two time steps"):
-            ReconstructionDisplay.from_estimator(fitted, data)
+    message = "X must hold single windows of at least two time steps"
+    bags = np.stack([X, X])
+    with pytest.raises(ValueError, match=message + r", not bags: pass .* of one bag, X\[1\]\."):
+        ReconstructionDisplay.from_estimator(fitted, bags, sample=1)
+    with pytest.raises(ValueError, match=message + ": the first step .* Pass longer windows"):
+        ReconstructionDisplay.from_estimator(fitted, X[:, :1])
 
 
 def test_axes_for_every_channel(fitted):
