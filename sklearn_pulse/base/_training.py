@@ -232,9 +232,10 @@ class TrainedEmbedder(WindowEmbedder):
         goes_on = self.warm_start and "sampling_rate_in_" in vars(self)
         earlier = noted(self) if goes_on else Signals()
         longest = self._longest_trained() if goes_on else 0
-        self._n_timesteps_before = 0
+        vars(self).pop("_n_timesteps_before", None)
         parts = self._prepare(data, seed)  # a pretrained encoder may have seen longer windows
-        self._n_timesteps_before = max(self._n_timesteps_before, longest)
+        if longest > self._longest_trained():
+            self._n_timesteps_before = longest
         compare(noted(self), earlier, type(self).__name__)
         note(self, agreed(noted(self), earlier))
         warn_of_scale(parts.train.windows, parts.train.index)

@@ -28,7 +28,7 @@ def prepare():
     """Fit and save a small chain."""
     home = Path(tempfile.mkdtemp(prefix="chains-"))
     chain = make_pipeline(
-        BandpassFilter(None, 10, rate=64),
+        BandpassFilter(None, 10, sampling_rate=64),
         RandomEncoderTransformer(**SMALL_ENCODER, random_state=0),
         StandardScaler(),
         LogisticRegression(),
