@@ -82,7 +82,7 @@ def test_weights_are_exported_after_a_fit_only():
 def test_linear_observation_has_no_published_names():
     fitted = PulseTransformer(**SMALL_PULSE, observation="linear").fit(X)
     for present in ("linear", "mlp"):
-        with pytest.raises(ValueError, match="fitted with observation='linear'.*fit with observ"):
+        with pytest.raises(ValueError, match="fitted with observation='linear'.*observation='mlp'"):
             to_reference_state(fitted.set_params(observation=present))
 
 
