@@ -232,7 +232,7 @@ class TrainedEmbedder(WindowEmbedder):
         goes_on = self.warm_start and "sampling_rate_in_" in vars(self)
         earlier = noted(self) if goes_on else Signals()
         longest = self._longest_trained() if goes_on else 0
-        vars(self).pop("_n_timesteps_before", None)
+        self.__dict__.pop("_n_timesteps_before", None)
         parts = self._prepare(data, seed)  # a pretrained encoder may have seen longer windows
         if longest > self._longest_trained():
             self._n_timesteps_before = longest
