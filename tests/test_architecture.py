@@ -157,6 +157,7 @@ ALLOWED = {
         "_data._validation",
         "_data._windows",
         "_extras",
+        "_groups",
         "_parameters",
         "evaluation",
     },

@@ -268,7 +268,7 @@ def test_warm_start_keeps_the_earlier_history():
     assert pulse.set_params(warm_start=False).fit(X).n_iter_ == 1
 
 
-def test_warm_start_remembers_the_longest_windows(recwarn):
+def test_warm_start_remembers_the_longest_windows(recwarn, tmp_path):
     def warned():
         found = [
             w for w in recwarn if "16 of fit: they reach convolution weights" in str(w.message)
@@ -285,6 +285,11 @@ def test_warm_start_remembers_the_longest_windows(recwarn):
     tuned = FineTuneClassifier(FrozenEstimator(pulse), max_epochs=1, num_threads=1, random_state=0)
     tuned.fit(long[:, :16], np.arange(8) % 2).transform(long)
     assert not warned()
+    for model in (pulse, tuned):
+        assert (model.n_timesteps_in_, model.n_timesteps_trained_) == (16, 64)
+        model.save_pretrained(tmp_path / type(model).__name__)
+        type(model).from_pretrained(tmp_path / type(model).__name__).transform(long)
+        assert not warned()
     pulse.set_params(warm_start=False).fit(long[:, :16]).transform(long)
     assert warned()
 

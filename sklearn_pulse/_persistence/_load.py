@@ -162,6 +162,9 @@ def _check_fitted(cls: type[Any], fitted: dict[str, Any], on_table: bool) -> Non
         raise ValueError(f"windows have {n_timesteps} time steps and {n_channels} channels.")
     if n_features != (n_timesteps if on_table else n_channels) or (on_table and n_channels != 1):
         raise ValueError(f"n_features_in_={n_features} does not go with the shape of its windows.")
+    longest = fitted.get("n_timesteps_trained_", 1)  # of weights that were trained
+    if not _is_count(longest):
+        raise ValueError(f"n_timesteps_trained_={longest!r} is no number of time steps.")
     names: Any = fitted.get("feature_names_in_")
     if names is None and "feature_names_in_" not in fitted:
         return

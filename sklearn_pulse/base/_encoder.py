@@ -108,7 +108,6 @@ class WindowEmbedder(
     _uses_recordings = False  # whether training reads which recording a window comes from
     _poolings: tuple[str, ...] = ("max", "mean")  # what `pooling` may be
     _layouts: tuple[str | None, ...] = ("ntc", "nct")  # what `input_layout` may be
-    _n_timesteps_before = 0  # the longest windows that an earlier training has seen
     _unstored: tuple[str, ...] = ("net_",)
     net_: SSLNet
 
@@ -300,7 +299,7 @@ class WindowEmbedder(
 
     def _longest_trained(self) -> int:
         """Return the length of the longest windows that the weights were trained on, if known."""
-        return max(self.n_timesteps_in_ or 0, self._n_timesteps_before)
+        return max(self.n_timesteps_in_ or 0, vars(self).get("n_timesteps_trained_", 0))
 
     def _check_validation_length(self, n_timesteps: int) -> None:
         """Raise where windows to validate on have a length that training on X's leaves out."""

@@ -110,7 +110,7 @@ class FineTuner(LabeledEmbedder):
                 f" {type(pretrained).__name__} was fitted on windows of {fitted} and takes no"
                 f" other length: cut X into windows of {fitted} steps."
             )
-        self._n_timesteps_before = pretrained._longest_trained()
+        self.n_timesteps_trained_ = pretrained._longest_trained()
         return Source(
             copy.deepcopy(pretrained.net_.module_),
             pretrained.n_channels_in_,

@@ -111,6 +111,9 @@ class TrainedEmbedder(WindowEmbedder):
     selected_epoch_ : int or None
         Epoch of `history_` whose weights were kept, counted from 1; None where those of the last
         epoch were.
+    n_timesteps_trained_ : int
+        Number of time steps of the longest windows that the weights were trained on, those of a
+        pretrained encoder and of earlier fits under `warm_start` included.
 
     Examples
     --------
@@ -232,10 +235,9 @@ class TrainedEmbedder(WindowEmbedder):
         goes_on = self.warm_start and "sampling_rate_in_" in vars(self)
         earlier = noted(self) if goes_on else Signals()
         longest = self._longest_trained() if goes_on else 0
-        self.__dict__.pop("_n_timesteps_before", None)
+        self.__dict__.pop("n_timesteps_trained_", None)
         parts = self._prepare(data, seed)  # a pretrained encoder may have seen longer windows
-        if longest > self._longest_trained():
-            self._n_timesteps_before = longest
+        self.n_timesteps_trained_ = max(longest, self._longest_trained())
         compare(noted(self), earlier, type(self).__name__)
         note(self, agreed(noted(self), earlier))
         warn_of_scale(parts.train.windows, parts.train.index)

@@ -18,7 +18,7 @@ from sklearn.utils import _safe_indexing, check_array, check_random_state, index
 from sklearn.utils.validation import check_is_fitted
 
 from .._data._labels import labeled_mask
-from .._groups import check_groups
+from .._groups import check_groups, nan_where_masked
 from .._parameters import check_integer, check_mapping, check_real, check_seed
 from ..model_selection import LabeledTestSplit, mask_labels
 from ._probe import make_linear_probe
@@ -186,7 +186,7 @@ def _embed(
             _check_frozen(name, estimator, X)
             embedding = estimator.transform(_safe_indexing(X, rows))
         else:
-            embedding = np.asarray(estimator)
+            embedding = np.asarray(nan_where_masked(estimator))
             if len(embedding) != n_samples:
                 raise ValueError(
                     f"estimators[{name!r}] holds {len(embedding)} embeddings for {n_samples}"

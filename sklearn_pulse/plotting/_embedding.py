@@ -13,6 +13,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils import check_array
 
 from .._data._labels import labeled_mask
+from .._groups import nan_where_masked
 from .._parameters import check_option
 from ._style import add_legend, axes_or_new, class_names, distinct_colors, distinct_markers
 
@@ -170,7 +171,10 @@ class EmbeddingDisplay:
         """
         check_option("method", method, ("pca", "tsne"))
         points = check_array(
-            embedding, ensure_min_samples=2, ensure_min_features=2, input_name="embedding"
+            nan_where_masked(embedding),
+            ensure_min_samples=2,
+            ensure_min_features=2,
+            input_name="embedding",
         )
         labels = None if y is None else _labels(y)
         if labels is not None and len(labels) != len(points):

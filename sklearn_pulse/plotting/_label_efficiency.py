@@ -9,6 +9,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from .._groups import nan_where_masked
 from .._parameters import check_boolean, check_mapping, check_option
 from ..evaluation._label_scores import check_amounts, label_efficiency_scores
 from ._style import CROWDED, MARKERS, add_legend, axes_or_new, distinct_colors
@@ -385,7 +386,7 @@ def _check_scores(
     check_mapping("scores", scores, "arrays by method", "{'PULSE': array}")
     checked = {}
     for name, values in scores.items():
-        array = np.asarray(values, dtype=float)
+        array = np.asarray(nan_where_masked(values), dtype=float)
         array = array[:, None] if array.ndim == 1 else array
         if array.ndim != 2 or len(array) != n_amounts or array.shape[1] == 0:
             raise ValueError(

@@ -133,6 +133,8 @@ ATTRIBUTES = {
         {"n_channels_in_": 10**12, "n_features_in_": 10**12},
     ),
     "long windows of Hydra": ("hydra", {"n_timesteps_in_": 10**18}),
+    "longest windows that are text": ("pulse", {"n_timesteps_trained_": "many"}),
+    "longest windows of no step": ("pulse", {"n_timesteps_trained_": 0}),
     "the net": ("pulse", {"net_": 1}),
     "a method": ("pulse", {"transform": 1}),
 }

@@ -21,6 +21,8 @@ QUICK = [
     "from_pretrained: wide layers",
     "from_pretrained: a million threads",
     "from_pretrained: text that takes the memory of the longest",
+    "from_pretrained: longest windows that are text",
+    "from_pretrained: longest windows of no step",
     "from_pretrained: weights that overflow",
     "load_pretrained: a function for a step",
     "load_pretrained: a folder outside",

@@ -8,6 +8,7 @@ from sklearn_pulse.corpus import embed_dataset
 from sklearn_pulse.evaluation import LabeledSubsetClassifier, embedding_drift, score_drift
 from sklearn_pulse.features import StatisticsTransformer
 from sklearn_pulse.model_selection import mask_labels
+from sklearn_pulse.plotting import EmbeddingDisplay, LabelEfficiencyDisplay
 from sklearn_pulse.windows import sliding_windows
 
 _FILL = 999
@@ -91,3 +92,15 @@ def test_masked_scores_and_embeddings_are_missing():
         score_drift(scores, [5.0])
     with pytest.raises(ValueError, match="reference contains NaN"):
         embedding_drift(scores[:, np.newaxis], np.ones((3, 1)))
+    embedding = np.ma.masked_greater(np.c_[scores.data, scores.data], 10)
+    with pytest.raises(ValueError, match="embedding contains NaN"):
+        EmbeddingDisplay.from_embedding(embedding, method="pca")
+    y = np.array([0, 1, 0, 1])
+    with pytest.raises(ValueError, match="the embedding of 'own' contains NaN"):
+        LabelEfficiencyDisplay.from_estimators({"own": embedding}, None, y, cv=2, fractions=[1.0])
+
+
+def test_a_masked_score_is_left_out_of_the_mean():
+    scores = np.ma.masked_less([[0.5, 0.7, -1.0], [0.8, 0.9, 0.7]], 0)
+    display = LabelEfficiencyDisplay.from_scores({"own": scores}, fractions=[0.1, 1.0])
+    assert display.lines_[0].get_ydata().tolist() == pytest.approx([0.6, 0.8])
