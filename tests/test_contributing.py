@@ -12,6 +12,7 @@ import sklearn_pulse.base
 from sklearn_pulse.base import BaseSSLTransformer
 from sklearn_pulse.objectives import Objective
 from tests import toy_method
+from tests.test_architecture import ALLOWED
 from tests.test_common import CLASSES
 
 TEXT = (Path(__file__).parent.parent / "CONTRIBUTING.md").read_text()
@@ -38,6 +39,19 @@ def test_every_room_exists():
     for row in re.findall(r"^\| (`[^|]+) \|", TEXT, flags=re.MULTILINE):
         for room in re.findall(r"`([\w/]+(?:\.py|/))`", row):
             assert (package / room).exists(), room
+
+
+def test_a_room_imports_from_those_above_it():
+    """The table names every room, after all the rooms that it imports from."""
+    rows = [
+        re.findall(r"`([\w/]+)(?:\.py|/)`", row)
+        for row in re.findall(r"^\| (`[^|]+) \|", TEXT, re.M)
+    ]
+    place = {name.replace("/", "."): i for i, row in enumerate(rows) for name in row}
+    assert place.keys() >= ALLOWED.keys() - {"__init__"}
+    for room, imported in ALLOWED.items():
+        above = {name for name in imported if place.get(name, -1) <= place.get(room, len(rows))}
+        assert above == imported, (room, imported - above)
 
 
 def test_it_learns_what_it_says():

@@ -37,6 +37,7 @@ BEST_FOR = {
 }
 _COST_ROWS = {
     "PulseTransformer": "PULSE",
+    "CrossPredictionTransformer": "cross-prediction",
     "RandomEncoderTransformer": "untrained encoder",
     "MiniRocketTransformer": "MiniRocket",
     "StatisticsTransformer": "channel statistics",

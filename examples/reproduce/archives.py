@@ -10,7 +10,7 @@ setting of this package was chosen on them. They have no recordings, so that
 The script stores each data set as a file of windows, its two parts together, and runs the command
 that users run on windows of their own: five divisions, all, 5 % and 1 % of the labels, test parts.
 
-    pip install -c constraints-controls.txt aeon
+    make controls   # aeon, without what it needs that is there already
     python examples/reproduce/archives.py --output output/archives
 
 It goes on where it stopped. Of the small data sets, 1 % of the labels is one window per class.
