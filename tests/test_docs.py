@@ -24,7 +24,7 @@ def name(page):
 
 @pytest.mark.parametrize("page", WITH_PYTHON, ids=name)
 def test_python_blocks_run(page, tmp_path, monkeypatch):
-    for package in ("sktime", "dask"):
+    for package in ("sktime", "dask", "mne", "wfdb"):
         if package in "".join(blocks(page, "python")):
             pytest.importorskip(package)
     monkeypatch.chdir(tmp_path)
