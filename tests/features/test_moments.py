@@ -1,0 +1,97 @@
+"""Moments of features over recordings and halves of windows, whatever pieces they are summed in."""
+
+import numpy as np
+import pytest
+from scipy.linalg import inv
+
+from sklearn_pulse import CrossPredictionTransformer
+from sklearn_pulse.features._half_moments import half_moments, half_sums
+from sklearn_pulse.features._pieces import with_neighbour
+from sklearn_pulse.features._recording_moments import (
+    fold_of_pairs,
+    paired_windows,
+    recording_moments,
+    recording_sums,
+)
+from tests.helpers import make_windows
+
+SIZES = [3, 1, 40, 7, 9]
+RECORDING = np.repeat(np.arange(5), SIZES)
+FOLLOWS = np.append(False, np.diff(RECORDING) == 0)
+FOLLOWS[20] = False  # a gap in time
+F = np.random.default_rng(0).normal(size=(60, 4))
+
+
+def cut(rows, size):
+    return [rows[first : first + size] for first in range(0, len(rows), size)]
+
+
+def literal_moments():
+    """Means of ``f f'`` over windows, adjacent pairs, and all pairs of windows of a recording."""
+    variance, adjacent, constant = np.zeros((3, 4, 4))
+    n_with_others = sum(size for size in SIZES if size > 1)
+    for i in range(60):
+        variance += np.outer(F[i], F[i]) / 60
+        if FOLLOWS[i]:
+            pair = np.outer(F[i - 1], F[i])
+            adjacent += (pair + pair.T) / 2 / FOLLOWS.sum()
+        others = [j for j in range(60) if j != i and RECORDING[j] == RECORDING[i]]
+        for j in others:
+            constant += np.outer(F[i], F[j]) / len(others) / n_with_others
+    return variance, adjacent, constant
+
+
+@pytest.mark.parametrize("chunk", [1, 7, 60])
+@pytest.mark.parametrize("piece", [16, 60])
+def test_moments_of_recordings_literally(piece, chunk):
+    windows = paired_windows(RECORDING, FOLLOWS)
+    sums = []
+    for first in range(0, 60, piece):
+        own = slice(first, min(first + piece, 60))
+        with_before = F[with_neighbour(own, FOLLOWS)]
+        n_before = len(with_before) - (own.stop - own.start)
+        chunks = cut(with_before[n_before:], chunk)
+        before = with_before[:n_before] if n_before else None
+        sums.append(recording_sums(chunks, windows.part(own), before))
+    moments = recording_moments(sums, windows)
+    for found, expected in zip(moments, literal_moments(), strict=False):
+        np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-12)
+
+
+@pytest.mark.parametrize("chunk", [1, 7, 60])
+@pytest.mark.parametrize("piece", [16, 60])
+def test_moments_of_halves_literally(piece, chunk):
+    rng = np.random.default_rng(1)
+    halves = [F[:, :3] + rng.normal(size=(60, 3)), F[:, 1:3] + rng.normal(size=(60, 2))]
+    fold = fold_of_pairs(RECORDING, np.ones(60, dtype=bool))
+    pieces = zip(*(cut(rows, piece) for rows in (F, *halves, fold)), strict=True)
+    sums = [
+        half_sums(zip(*(cut(rows, chunk) for rows in views), strict=True), own)
+        for *views, own in pieces
+    ]
+    moments = half_moments(sums, 60, rho=0.1)
+    shared = np.zeros((4, 4))
+    for psi in halves:
+        source = psi.T @ psi
+        ridge = 0.1 * np.trace(source) * np.eye(len(source))
+        predicted = psi @ inv(source + ridge) @ psi.T @ F
+        shared += F.T @ predicted / 60 / 2
+    np.testing.assert_allclose(moments.variance, F.T @ F / 60, rtol=1e-10)
+    np.testing.assert_allclose(moments.shared, shared, rtol=1e-10, atol=1e-12)
+
+
+@pytest.mark.parametrize("groups", [None, np.arange(600) // 30])
+def test_chunks_of_a_fit_change_only_the_rounding(monkeypatch, groups):
+    X, _ = make_windows(600, 16)
+    monkeypatch.setattr("sklearn_pulse.features._closed_form._SAMPLE", 590)
+    weights = (0.5, 0.5, 0, 0)
+    cross = CrossPredictionTransformer(
+        block_weights=weights, n_components=20, embedding_dim=20, num_threads=1, random_state=0
+    )
+    embedding = cross.fit(X, groups=groups).transform(X[:50])
+    kappa = cross.kappa_
+    monkeypatch.setattr("sklearn_pulse.features._pieces.CHUNK", 7)
+    again = cross.fit(X, groups=groups).transform(X[:50])
+    products = [theta @ theta.T for theta in (again, embedding)]
+    np.testing.assert_allclose(*products, atol=1e-4 * np.abs(products[1]).max())
+    np.testing.assert_allclose(cross.kappa_, kappa, rtol=1e-6)
