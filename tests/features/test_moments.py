@@ -56,6 +56,13 @@ def test_moments_of_recordings_literally(piece, chunk):
     moments = recording_moments(sums, windows)
     for found, expected in zip(moments, literal_moments(), strict=False):
         np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-12)
+    for number, fold in enumerate(moments.folds):
+        linked = FOLLOWS & (windows.fold == number)
+        assert linked.any()
+        g, h = F[:-1][linked[1:]], F[linked]
+        both = g.T @ g + h.T @ h, g.T @ h + h.T @ g, g.T @ g + h.T @ h
+        for found, expected in zip(fold, both, strict=True):
+            np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-12)
 
 
 @pytest.mark.parametrize("chunk", [1, 7, 60])
@@ -78,6 +85,11 @@ def test_moments_of_halves_literally(piece, chunk):
         shared += F.T @ predicted / 60 / 2
     np.testing.assert_allclose(moments.variance, F.T @ F / 60, rtol=1e-10)
     np.testing.assert_allclose(moments.shared, shared, rtol=1e-10, atol=1e-12)
+    for psi, folds in zip(halves, moments.predictors, strict=True):
+        for number, found in enumerate(folds):
+            g, f = psi[fold == number], F[fold == number]
+            for sums_of, expected in zip(found, (g.T @ g, g.T @ f, f.T @ f), strict=True):
+                np.testing.assert_allclose(sums_of, expected, rtol=1e-10, atol=1e-12)
 
 
 @pytest.mark.parametrize("groups", [None, np.arange(600) // 30])
