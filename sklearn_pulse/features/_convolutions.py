@@ -11,6 +11,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from ._stretch import longest_stretch
+
 KERNEL_LENGTH = 9
 # Weights of a kernel are 2 at three places and -1 elsewhere: all choices of three places.
 KERNELS = np.full((math.comb(KERNEL_LENGTH, 3), KERNEL_LENGTH), -1.0, dtype=np.float32)
@@ -180,7 +182,7 @@ def pool_outputs(
             elif pooling == "position":
                 torch.mul(positive, place, out=work)
             if pooling == "stretch":
-                pooled[pooling][i] = _longest_stretch(positive)
+                pooled[pooling][i] = longest_stretch(positive)
             else:
                 torch.sum(work, -1, out=pooled[pooling][i])
     some, all_counted = counts.clamp(min=1.0), n_counted.clamp(min=1.0)
@@ -193,10 +195,3 @@ def pool_outputs(
             values.masked_fill_((counts == 0) & (n_counted > 0), -1.0)
     pooled["ppv"] = counts / all_counted
     return [pooled[pooling].permute(2, 1, 0) for pooling in poolings]
-
-
-def _longest_stretch(positive: Tensor) -> Tensor:
-    """Return the largest number of successive ones along the last axis."""
-    time = torch.arange(1, positive.shape[-1] + 1, device=positive.device, dtype=positive.dtype)
-    last_zero = ((1.0 - positive) * time).cummax(-1).values  # 0 before the first zero
-    return (time - last_zero).amax(-1)
