@@ -65,6 +65,13 @@ def folder(tmp_path):
     return tmp_path / "recordings", recordings
 
 
+@pytest.fixture
+def in_pieces(monkeypatch):
+    """The closed form fits scales on a sample of ten windows, and sums over pieces of six."""
+    monkeypatch.setattr("sklearn_pulse.features._closed_form._SAMPLE", 10)
+    monkeypatch.setattr("sklearn_pulse.features._pieces._PIECE", 6)
+
+
 def test_every_source_has_the_bits_of_transform(tmp_path, folder):
     path, recordings = folder
     w = sliding_windows(recordings, 16, 8)
@@ -305,9 +312,7 @@ def test_few_calls_are_under_way():
 
 
 @pytest.mark.parametrize("known", [True, False])
-def test_the_closed_form_fits_on_dask_arrays_and_folders(monkeypatch, folder, known):
-    monkeypatch.setattr("sklearn_pulse.features._closed_form._SAMPLE", 10)
-    monkeypatch.setattr("sklearn_pulse.features._pieces._PIECE", 6)
+def test_the_closed_form_fits_on_dask_arrays_and_folders(in_pieces, folder, known):
     path, recordings = folder
     w = sliding_windows(recordings, 16, 8)
     groups = w.recording if known else None
@@ -319,6 +324,29 @@ def test_the_closed_form_fits_on_dask_arrays_and_folders(monkeypatch, folder, kn
     for cross in fitted:
         assert cross.n_pairs_ == expected.n_pairs_
         np.testing.assert_array_equal(cross.transform(w.X), expected.transform(w.X))
+
+
+def test_the_closed_form_fits_on_dask_arrays_with_gaps(in_pieces):
+    gaps, groups = X.copy(), np.arange(20) // 10
+    gaps[3, :5], gaps[12, 9:, 1] = np.nan, np.nan
+    expected = closed_form().fit(gaps, groups=groups)
+    fitted = fit_dataset(closed_form(), da.from_array(gaps, chunks=(7, 8, 1)), groups=groups)
+    np.testing.assert_array_equal(fitted.transform(gaps), expected.transform(gaps))
+
+
+def test_the_closed_form_refuses_dask_arrays_as_it_refuses_arrays(in_pieces):
+    unseen = X.copy()
+    unseen[3, :8, 0], unseen[3, 8:, 1] = np.nan, np.nan  # no step has both channels
+    infinite, too_large = X.copy(), unseen.astype(np.float64)  # an infinity is named first
+    infinite[9], too_large[9, 3] = np.inf, 1e300
+    for bad, message in (
+        (unseen, "no finite time step in sample 3"),
+        (infinite, "infinity.*sample 9"),
+        (too_large, "infinity.*sample 9"),
+    ):
+        for source in (bad, da.from_array(bad, chunks=(7, 8, 1))):
+            with pytest.raises(ValueError, match=message):
+                fit_dataset(closed_form(), source)
 
 
 def test_pieces_change_only_the_rounding(monkeypatch):
