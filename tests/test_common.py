@@ -151,6 +151,12 @@ def test_sklearn_suite(estimator, check):
 
 
 @suite_warnings
+@sklearn_suite([small(cls, random_state=None) for cls in FEATURES if cls.__name__ not in needs])
+def test_sklearn_suite_of_features(estimator, check):
+    check(estimator)
+
+
+@suite_warnings
 @sklearn_suite([PulseTransformer(max_epochs=2, num_threads=1)])
 def test_sklearn_suite_at_default_widths(estimator, check):
     check(estimator)

@@ -21,17 +21,9 @@ from sklearn_pulse.evaluation import LabeledSubsetClassifier, make_linear_probe
 from sklearn_pulse.features import StatisticsTransformer
 from sklearn_pulse.plotting import EmbeddingDisplay
 from sklearn_pulse.windows import RecordingWindows, sliding_windows
-from tests.helpers import make_windows, sklearn_suite
+from tests.helpers import make_windows
 
 SMALL = {"num_kernels": 84, "n_components": 12, "embedding_dim": 16, "random_state": 0}
-
-
-@pytest.mark.filterwarnings(  # tables of the suite are wider than long, or one step long
-    "ignore:X has more channels", "ignore:No window of X has an observed"
-)
-@sklearn_suite([CrossPredictionTransformer(num_kernels=84, embedding_dim=16)])
-def test_sklearn_suite(estimator, check):
-    check(estimator)
 
 
 def literal_similarities(phi, recording, follows, alpha, rho, ceiling):
