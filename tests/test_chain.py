@@ -263,10 +263,14 @@ def test_a_chain_is_not_one_transformer(tmp_path):
 
 @pytest.fixture
 def hub(tmp_path, monkeypatch):
-    """A module with the functions of huggingface_hub, whose repositories are folders here."""
-    repositories = tmp_path / "hub"
+    """A module with the functions of huggingface_hub, whose repositories are folders here.
+
+    Its value is a list: the name of each repository that was asked for, and whether privately.
+    """
+    repositories, asked = tmp_path / "hub", []
 
     def create_repo(repo_id, *, private=None, exist_ok=False):
+        asked.append((repo_id, private))
         (repositories / repo_id).mkdir(parents=True, exist_ok=exist_ok)
 
     def upload_folder(*, repo_id, folder_path):
@@ -288,18 +292,27 @@ def hub(tmp_path, monkeypatch):
         create_repo=create_repo, upload_folder=upload_folder, snapshot_download=snapshot_download
     )
     monkeypatch.setitem(sys.modules, "huggingface_hub", module)
-    return repositories
+    return asked
 
 
 def test_to_the_hub_and_back(hub):
     chain = make_pipeline(encoder(), StandardScaler(), LinearSVC()).fit(X, y)
-    assert "lab/chain" in push_to_hub(chain, "lab/chain", private=True)
+    assert "lab/chain" in push_to_hub(chain, "lab/chain")
     loaded = load_pretrained("lab/chain")
     np.testing.assert_array_equal(loaded.decision_function(X), chain.decision_function(X))
     fitted = encoder().fit(X)
     fitted.push_to_hub("lab/encoder")
     restored = RandomEncoderTransformer.from_pretrained("lab/encoder")
     np.testing.assert_array_equal(restored.transform(X), fitted.transform(X))
+
+
+def test_a_repository_is_private_where_that_is_asked_for(hub):
+    fitted = encoder().fit(X)
+    push_to_hub(fitted, "lab/a", private=True)
+    push_to_hub(fitted, "lab/b")
+    fitted.push_to_hub("lab/c", private=True)
+    fitted.push_to_hub("lab/d")
+    assert hub == [("lab/a", True), ("lab/b", None), ("lab/c", True), ("lab/d", None)]
 
 
 def test_a_folder_goes_before_a_repository(hub, tmp_path, monkeypatch):

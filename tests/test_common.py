@@ -137,7 +137,9 @@ each_variable = pytest.mark.parametrize(
 each_trained = pytest.mark.parametrize("cls", TRAINED, ids=lambda cls: cls.__name__)
 # The suite fits windows of one step, and tables wider than long; both rightly warn.
 suite_warnings = pytest.mark.filterwarnings(
-    "ignore:X has windows of one time step", "ignore:X has more channels"
+    "ignore:X has windows of one time step",
+    "ignore:No window of X has an observed time step in both halves",
+    "ignore:X has more channels",
 )
 
 
@@ -147,6 +149,12 @@ suite_warnings = pytest.mark.filterwarnings(
 @suite_warnings
 @sklearn_suite(fresh_states())
 def test_sklearn_suite(estimator, check):
+    check(estimator)
+
+
+@suite_warnings
+@sklearn_suite([small(cls, random_state=None) for cls in FEATURES if cls.__name__ not in needs])
+def test_sklearn_suite_of_features(estimator, check):
     check(estimator)
 
 

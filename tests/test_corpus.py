@@ -1,6 +1,7 @@
 """Corpora are embedded chunk by chunk, resumably, with the bits of `transform`."""
 
 import contextlib
+import os
 import threading
 from functools import partial
 
@@ -14,7 +15,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 from sklearn_pulse import CrossPredictionTransformer, RandomEncoderTransformer
-from sklearn_pulse.corpus import embed_dataset, fit_dataset
+from sklearn_pulse.corpus import dask_workers, embed_dataset, fit_dataset
 from sklearn_pulse.corpus._spread import spread
 from sklearn_pulse.features import StatisticsTransformer
 from sklearn_pulse.preprocessing import WindowScaler
@@ -55,6 +56,19 @@ class Counted(LazyWindows):
         return X[indices]
 
 
+class SignedFor(LazyWindows):
+    """Windows that note in a folder which processes read them."""
+
+    shape = X.shape
+
+    def __init__(self, folder):
+        self.folder = folder
+
+    def take(self, indices):
+        (self.folder / str(os.getpid())).touch()
+        return X[indices]
+
+
 @pytest.fixture
 def folder(tmp_path):
     rng = np.random.default_rng(0)
@@ -63,6 +77,13 @@ def folder(tmp_path):
     for name, recording in zip(("a", "b/0", "b/1"), recordings, strict=True):
         np.save(tmp_path / "recordings" / f"{name}.npy", recording)
     return tmp_path / "recordings", recordings
+
+
+@pytest.fixture
+def in_pieces(monkeypatch):
+    """The closed form fits scales on a sample of ten windows, and sums over pieces of six."""
+    monkeypatch.setattr("sklearn_pulse.features._closed_form._SAMPLE", 10)
+    monkeypatch.setattr("sklearn_pulse.features._pieces._PIECE", 6)
 
 
 def test_every_source_has_the_bits_of_transform(tmp_path, folder):
@@ -250,6 +271,16 @@ def test_refusals(tmp_path, folder):
         embed_dataset(StatisticsTransformer(), X, sink)
     with pytest.raises(ValueError, match="in the memory of this process"):
         embed_dataset(STATISTICS, X, zarr.open_group(zarr.storage.MemoryStore()), n_jobs=2)
+    zarr.open_group(tmp_path / "kept")
+    with pytest.raises(ValueError, match="sink is read-only: open it with mode='a'"):
+        embed_dataset(STATISTICS, X, zarr.open_group(tmp_path / "kept", mode="r"))
+    blocks = da.from_array(X)
+    with pytest.raises(ValueError, match="of unknown shape: call source.compute_chunk_sizes"):
+        embed_dataset(STATISTICS, blocks[blocks[:, 0, 0] > 0], sink)
+    with pytest.raises(ValueError, match=r"must be a 3-D Dask array, got shape \(20, 16\)"):
+        fit_dataset(closed_form(), blocks[:, :, 0])
+    with pytest.raises(RuntimeError, match="No Dask client is active"), dask_workers(X):
+        pass
     with pytest.raises(ValueError, match="needs a row of features per window"):
         embed_dataset(FunctionOf(np.ravel), X, sink)
     with pytest.raises(
@@ -275,6 +306,37 @@ def test_an_error_says_in_which_windows(tmp_path):
         ValueError, match="windows 8 to 11 of source .sample 0 is window 8.: .*first in sample 1"
     ):
         embed_dataset(STATISTICS, broken, tmp_path / "z", chunk_size=4)
+
+
+@pytest.mark.xdist_group("workers")
+def test_processes_give_the_bits_of_one(tmp_path, in_pieces):
+    """They read the windows, of which this process reads but a sample."""
+    for name in ("embed", "fit"):
+        (tmp_path / name).mkdir()
+    source = SignedFor(tmp_path / "embed")
+    group = embed_dataset(STATISTICS, source, tmp_path / "z", chunk_size=4, n_jobs=2)
+    np.testing.assert_array_equal(group["embedding"][:], STATISTICS.transform(X))
+    assert group["done"][:].all()
+    source, groups = SignedFor(tmp_path / "fit"), np.arange(20) // 10
+    expected = closed_form(num_threads=1).fit(X, groups=groups)
+    fitted = fit_dataset(closed_form(num_threads=1), source, groups=groups, n_jobs=2)
+    np.testing.assert_array_equal(fitted.transform(X), expected.transform(X))
+    for name in ("embed", "fit"):
+        assert {str(os.getpid())} < {path.name for path in (tmp_path / name).iterdir()}
+
+
+@pytest.mark.parametrize(
+    ("shape", "size"),
+    [((20, 16, 2), 20), ((5000, 2, 1), 4096), ((6, 2**20, 1), 4), ((2, 2**23, 1), 1)],
+)
+def test_a_chunk_holds_16_mib_and_at_most_4096_windows(tmp_path, shape, size):
+    windows = np.broadcast_to(np.int8(0), shape)
+    group = embed_dataset(FunctionOf(one_zero_each), windows, tmp_path / "z")
+    assert group["embedding"].chunks[0] == size
+
+
+def one_zero_each(windows):
+    return np.zeros((len(windows), 1))
 
 
 def test_progress(tmp_path, capsys):
@@ -305,9 +367,7 @@ def test_few_calls_are_under_way():
 
 
 @pytest.mark.parametrize("known", [True, False])
-def test_the_closed_form_fits_on_dask_arrays_and_folders(monkeypatch, folder, known):
-    monkeypatch.setattr("sklearn_pulse.features._closed_form._SAMPLE", 10)
-    monkeypatch.setattr("sklearn_pulse.features._pieces._PIECE", 6)
+def test_the_closed_form_fits_on_dask_arrays_and_folders(in_pieces, folder, known):
     path, recordings = folder
     w = sliding_windows(recordings, 16, 8)
     groups = w.recording if known else None
@@ -319,6 +379,29 @@ def test_the_closed_form_fits_on_dask_arrays_and_folders(monkeypatch, folder, kn
     for cross in fitted:
         assert cross.n_pairs_ == expected.n_pairs_
         np.testing.assert_array_equal(cross.transform(w.X), expected.transform(w.X))
+
+
+def test_the_closed_form_fits_on_dask_arrays_with_gaps(in_pieces):
+    gaps, groups = X.copy(), np.arange(20) // 10
+    gaps[3, :5], gaps[12, 9:, 1] = np.nan, np.nan
+    expected = closed_form().fit(gaps, groups=groups)
+    fitted = fit_dataset(closed_form(), da.from_array(gaps, chunks=(7, 8, 1)), groups=groups)
+    np.testing.assert_array_equal(fitted.transform(gaps), expected.transform(gaps))
+
+
+def test_the_closed_form_refuses_dask_arrays_as_it_refuses_arrays(in_pieces):
+    unseen = X.copy()
+    unseen[3, :8, 0], unseen[3, 8:, 1] = np.nan, np.nan  # no step has both channels
+    infinite, too_large = X.copy(), unseen.astype(np.float64)  # an infinity is named first
+    infinite[9], too_large[9, 3] = np.inf, 1e300
+    for bad, message in (
+        (unseen, "no finite time step in sample 3"),
+        (infinite, "infinity.*sample 9"),
+        (too_large, "infinity.*sample 9"),
+    ):
+        for source in (bad, da.from_array(bad, chunks=(7, 8, 1))):
+            with pytest.raises(ValueError, match=message):
+                fit_dataset(closed_form(), source)
 
 
 def test_pieces_change_only_the_rounding(monkeypatch):

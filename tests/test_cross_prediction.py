@@ -3,6 +3,7 @@
 import pickle
 import sys
 
+import joblib
 import numpy as np
 import pandas as pd
 import pytest
@@ -11,7 +12,7 @@ from scipy.linalg import inv
 from sklearn import config_context
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import GridSearchCV, GroupKFold, cross_val_score
+from sklearn.model_selection import GridSearchCV, GroupKFold
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
@@ -21,17 +22,9 @@ from sklearn_pulse.evaluation import LabeledSubsetClassifier, make_linear_probe
 from sklearn_pulse.features import StatisticsTransformer
 from sklearn_pulse.plotting import EmbeddingDisplay
 from sklearn_pulse.windows import RecordingWindows, sliding_windows
-from tests.helpers import make_windows, sklearn_suite
+from tests.helpers import make_windows
 
 SMALL = {"num_kernels": 84, "n_components": 12, "embedding_dim": 16, "random_state": 0}
-
-
-@pytest.mark.filterwarnings(  # tables of the suite are wider than long, or one step long
-    "ignore:X has more channels", "ignore:No window of X has an observed"
-)
-@sklearn_suite([CrossPredictionTransformer(num_kernels=84, embedding_dim=16)])
-def test_sklearn_suite(estimator, check):
-    check(estimator)
 
 
 def literal_similarities(phi, recording, follows, alpha, rho, ceiling):
@@ -555,11 +548,14 @@ def test_pipelines_and_searches():
     assert EmbeddingDisplay.from_estimator(best, X, partly).coordinates.shape == (48, 2)
 
 
+@pytest.mark.xdist_group("workers")
 def test_two_workers_give_the_bits_of_one():
-    X, y = make_windows(40, 32)
-    probe = make_pipeline(CrossPredictionTransformer(**SMALL, num_threads=1), LogisticRegression())
-    one, two = (cross_val_score(probe, X, y, cv=4, n_jobs=n) for n in (1, 2))
-    np.testing.assert_array_equal(one, two)
+    X, _ = make_windows(40, 32)
+    cross = CrossPredictionTransformer(**SMALL, num_threads=1)
+    jobs = [joblib.delayed(clone(cross).fit_transform)(X[i:]) for i in (0, 1)]
+    one, two = (joblib.Parallel(n)(jobs) for n in (1, 2))
+    for alone, beside in zip(one, two, strict=True):
+        np.testing.assert_array_equal(alone, beside)
 
 
 @pytest.mark.parametrize("unit", [2.0**-30, 2.0**30])  # powers of two round alike

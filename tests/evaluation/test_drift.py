@@ -143,6 +143,25 @@ def test_an_estimator_that_reconstructs(pulse):
     assert loud.embedding.distance == expected.distance
 
 
+def test_options_reach_the_distances_and_the_scores(pulse):
+    old, new = X[16:32], X[32:]
+    options = {
+        "groups_reference": np.arange(16) // 4,
+        "groups_new": 4 + np.arange(16) // 4,
+        "n_permutations": 19,
+        "max_windows": 10,
+        "random_state": 0,
+    }
+    got = drift_scores(pulse, old, new, coverage=0.8, **options)
+    expected = embedding_drift(pulse.transform(old), pulse.transform(new), **options)
+    assert got.embedding.p_value == expected.p_value
+    np.testing.assert_array_equal(got.embedding.null_distances, expected.null_distances)
+    scores = [pulse.score_samples(part, per_channel=True) for part in (old, new)]
+    shares = score_drift(*scores, coverage=0.8)
+    np.testing.assert_array_equal(got.scores.share_outside, shares.share_outside)
+    assert got.scores.expected == pytest.approx(0.2)
+
+
 def test_a_pipeline_and_an_estimator_without_a_decoder(pulse):
     pipe = make_pipeline(WindowScaler(), PulseTransformer(**SMALL_PULSE)).fit(X[:16])
     assert drift_scores(pipe, X[16:32], LOUD, random_state=0).scores.share_outside.shape == (2,)

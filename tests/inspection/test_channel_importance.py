@@ -48,23 +48,28 @@ def numbered(n):
     return np.broadcast_to(np.arange(n, dtype=np.float32)[:, None, None], (n, 4, 3)).copy()
 
 
-def lenders(windows, **params):
-    """Return, for each channel, the number of the window that each window got it from."""
+def lenders(windows, layout="ntc", **params):
+    """Return, for each channel, the number of the sample that each sample got it from."""
     seen = []
 
     def keep(estimator, X, y):
         seen.append(np.array(X))
         return 0.0
 
-    encoder = StatisticsTransformer().fit(windows)
+    encoder = StatisticsTransformer(input_layout=layout).fit(windows)
     channel_importance(encoder, windows, None, scoring=keep, n_repeats=1, random_state=0, **params)
-    own = np.arange(len(windows))
     np.testing.assert_array_equal(seen[0], windows)
+    axis, lent = {"ntc": -1, "nct": -2}[layout], []
     for channel, exchanged in enumerate(seen[1:]):
-        others = np.delete(exchanged, channel, axis=2)
-        np.testing.assert_array_equal(others, np.delete(windows, channel, axis=2))
-    lent = np.array([exchanged[:, 0, channel] for channel, exchanged in enumerate(seen[1:])], int)
-    assert lent.shape == (3, len(windows)) and (lent != own).all()
+        others = np.delete(exchanged, channel, axis)
+        np.testing.assert_array_equal(others, np.delete(windows, channel, axis))
+        before, after = (np.take(x, channel, axis) for x in (windows, exchanged))
+        first, lent_first = (x.reshape(len(x), -1)[:, 0] for x in (before, after))
+        lent.append(np.searchsorted(first, lent_first))  # the first values are in order
+        np.testing.assert_array_equal(after, before[lent[-1]])
+    lent = np.array(lent)
+    assert lent.shape == (windows.shape[axis], len(windows))
+    assert (lent != np.arange(len(windows))).all()
     return lent
 
 
@@ -72,6 +77,14 @@ def test_every_window_lends_its_channel_to_one_other():
     lent = lenders(numbered(60))
     assert (np.sort(lent) == np.arange(60)).all()
     assert (lent == lent[0]).all()  # all channels are exchanged alike
+
+
+@pytest.mark.parametrize(("layout", "shape"), [("ntc", (9, 2, 4, 3)), ("nct", (9, 2, 3, 4))])
+def test_every_bag_lends_the_channel_of_all_its_windows(layout, shape):
+    bags = np.arange(np.prod(shape), dtype=np.float32).reshape(shape)  # no value comes twice
+    lent = lenders(bags, layout)
+    assert (np.sort(lent) == np.arange(9)).all()
+    assert (lent == lent[0]).all()
 
 
 def test_literally(fitted):

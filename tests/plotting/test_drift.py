@@ -33,6 +33,22 @@ def test_panels_show_the_numbers(pulse, legend):
     assert left.get_title() == "wrist" and display.figure_ is left.figure
 
 
+def test_options_reach_the_numbers(pulse):
+    options = {
+        "groups_reference": np.arange(12) // 3,
+        "groups_new": 4 + np.arange(12) // 3,
+        "coverage": 0.8,
+        "n_permutations": 19,
+        "max_windows": 10,
+        "random_state": 0,
+    }
+    display = DriftDisplay.from_estimator(pulse, X[12:24], X[24:], **options)
+    drift = drift_scores(pulse, X[12:24], X[24:], **options)
+    assert display.embedding.p_value == drift.embedding.p_value
+    np.testing.assert_array_equal(display.embedding.null_distances, drift.embedding.null_distances)
+    assert display.scores.expected == pytest.approx(0.2)
+
+
 def test_channel_names_of_the_estimator(pulse, monkeypatch):
     monkeypatch.setattr(pulse, "channel_names_in_", np.array(["red", "green"]), raising=False)
     display = DriftDisplay.from_estimator(pulse, X[12:24], X[24:], random_state=0)
