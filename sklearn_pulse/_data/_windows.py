@@ -267,7 +267,8 @@ class CheckedWindows:
             first, last, _ = read.indices(self.n_timesteps)
             is_part = last - first < self.n_timesteps
             where = f" among steps {first} to {last - 1}, which are read," if is_part else ""
-            select = "" if self.lazy is None else ", as by X[X.observed_windows()] of lazy windows"
+            can_select = hasattr(self.lazy, "__getitem__")  # which windows of Dask arrays lack
+            select = ", as by X[X.observed_windows()] of lazy windows" if can_select else ""
             raise ValueError(
                 f"Input X has no finite time step{where} in sample {empty.argmax()}"
                 f" ({int(empty.sum())} such samples): a time step counts only if all its channels"
