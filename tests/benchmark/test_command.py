@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -44,6 +45,14 @@ def toy(monkeypatch):
 
 def command(*arguments, out):
     return main([*map(str, arguments), "--out", str(out), "--budget", "smoke"])
+
+
+def times_of_old_files(folder):
+    """Set back the files of a folder, so that one written anew is younger; return their times."""
+    paths = list(folder.rglob("*.json"))
+    for path in paths:
+        os.utime(path, (1e9, 1e9))
+    return {path: path.stat().st_mtime_ns for path in paths}
 
 
 def records(folder):
@@ -158,19 +167,19 @@ def test_the_precision_of_the_budget_is_that_of_training_and_of_the_record(tmp_p
 def test_a_finished_cell_is_not_run_again_and_a_changed_one_is(tmp_path, monkeypatch):
     arguments = ("linear-probe", "--dataset", "toy", "--method", "statistics", "untrained")
     command(*arguments, out=tmp_path)
-    before = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*.json")}
+    before = times_of_old_files(tmp_path)
     command(*arguments, out=tmp_path)
     assert {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*.json")} == before
     monkeypatch.setattr(_run, "encoder_identity", lambda *args: {"package": "another"})
     command(*arguments, out=tmp_path)
     after = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*.json")}
-    assert all(after[path] > before[path] for path in before)
+    assert before and all(after[path] > before[path] for path in before)
 
 
 def test_a_cell_is_run_again_if_a_default_of_its_class_has_changed(tmp_path, monkeypatch):
     arguments = ("linear-probe", "--dataset", "toy", "--method", "statistics", "majority")
     command(*arguments, out=tmp_path)
-    before = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*.json")}
+    before = times_of_old_files(tmp_path)
     monkeypatch.setattr(StatisticsTransformer.__init__, "__defaults__", (3,))  # of max_bands
     command(*arguments, out=tmp_path)
     changed = {p for p, time in before.items() if p.stat().st_mtime_ns > time}
