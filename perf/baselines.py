@@ -94,8 +94,8 @@ def main() -> None:
         "| method | ms per window | published form | ratio (range) | MFLOP per window |"
         " published form | GFLOP/s |"
     )
-    page = options.page.read_text()
-    options.page.write_text(replace_section(page, "baselines", table(head, rows)))
+    page = options.page.read_text(encoding="utf-8")
+    options.page.write_text(replace_section(page, "baselines", table(head, rows)), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -176,7 +176,7 @@ def main() -> None:
     costs = measure(methods, args.windows, args.rounds, args.threads)
     page = _page(costs, n_windows, args.rounds, args.threads)
     args.output.parent.mkdir(parents=True, exist_ok=True)
-    args.output.write_text(page)
+    args.output.write_text(page, encoding="utf-8")
     print(page)
 
 

@@ -161,7 +161,9 @@ def main() -> None:
     found = slopes(points)
     print(found)
     draw(points, options.figure)
-    options.page.write_text(replace_section(options.page.read_text(), "growth", found))
+    options.page.write_text(
+        replace_section(options.page.read_text(encoding="utf-8"), "growth", found), encoding="utf-8"
+    )
 
 
 if __name__ == "__main__":

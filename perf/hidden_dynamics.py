@@ -150,7 +150,7 @@ def main() -> None:
         lines.append(_line(name, scores, (time.process_time() - start) / args.seeds))
         print(lines[-1], flush=True)
     if args.output is not None:
-        args.output.write_text("\n".join(lines) + "\n")
+        args.output.write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
 def _line(name: str, scores: list[float], seconds: float) -> str:

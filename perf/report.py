@@ -138,7 +138,7 @@ def main() -> None:
     rows = read(options.benchmarks)
     if not rows:
         parser.error(f"{options.benchmarks} holds no timings")
-    options.page.write_text(fill(PAGE.read_text(), rows))
+    options.page.write_text(fill(PAGE.read_text(encoding="utf-8"), rows), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -32,7 +32,7 @@ def languages(page):
 
 def _blocks(page):
     """Return the mark and the lines of each code block."""
-    found = re.findall(_BLOCK, page.read_text(), re.DOTALL | re.MULTILINE)
+    found = re.findall(_BLOCK, page.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
     return [(mark, code) for _, mark, code in found]
 
 
@@ -75,6 +75,6 @@ def shell_commands(code):
 
 def inline_commands(page):
     """Return the commands that the prose of a page quotes, as lists of words."""
-    prose = re.sub(_BLOCK, "", page.read_text(), flags=re.DOTALL | re.MULTILINE)
+    prose = re.sub(_BLOCK, "", page.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
     quoted = re.findall(r"`((?:python|make) [^`]+)`", prose)
     return [" ".join(command.split()).split(" ") for command in quoted]

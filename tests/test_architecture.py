@@ -230,7 +230,7 @@ def imports(path, later=False):
     """Absolute names of what a module imports when it is loaded, or also `later`, in functions."""
     package = ["sklearn_pulse", *path.relative_to(ROOT).parts[:-1]]
     names = set()
-    todo = list(ast.parse(path.read_text()).body)
+    todo = list(ast.parse(path.read_text(encoding="utf-8")).body)
     while todo:
         node = todo.pop()
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and not later:

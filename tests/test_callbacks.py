@@ -354,9 +354,10 @@ def test_other_callbacks_are_another_run(tmp_path):
 
 def test_callbacks_are_known_in_every_process():
     program = "from tests.test_callbacks import fingerprint_of_many; print(fingerprint_of_many())"
-    env = os.environ | {"PYTHONPATH": os.getcwd(), "PYTHONHASHSEED": "1"}
+    env = os.environ | {"PYTHONHASHSEED": "1"}
+    root = Path(__file__).parents[1]
     command = [sys.executable, "-c", program]
-    done = subprocess.run(command, env=env, check=True, capture_output=True, text=True)
+    done = subprocess.run(command, env=env, cwd=root, check=True, capture_output=True, text=True)
     assert done.stdout.strip() == fingerprint_of_many()
 
 

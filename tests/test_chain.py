@@ -146,7 +146,7 @@ def test_a_folder_is_replaced_and_the_same_again(tmp_path):
     save_pretrained(load_pretrained(tmp_path / "chain"), tmp_path / "chain")
     assert {p: p.read_bytes() for p in (tmp_path / "chain").rglob("*") if p.is_file()} == first
     card = tmp_path / "chain" / "step0" / "README.md"
-    card.write_text(card.read_text() + "BSD")
+    card.write_text(card.read_text(encoding="utf-8") + "BSD", encoding="utf-8")
     with pytest.raises(FileExistsError, match="was edited since it was written"):
         save_pretrained(chain, tmp_path / "chain")
 
@@ -154,7 +154,7 @@ def test_a_folder_is_replaced_and_the_same_again(tmp_path):
 def test_the_card_names_the_steps(tmp_path):
     chain = make_pipeline(encoder(), StandardScaler(), LogisticRegression()).fit(X, y)
     save_pretrained(chain, tmp_path / "chain")
-    card = (tmp_path / "chain" / "README.md").read_text()
+    card = (tmp_path / "chain" / "README.md").read_text(encoding="utf-8")
     assert "- standardscaler: StandardScaler" in card and "`step0`" in card
     assert "classes ['active', 'asleep', 'calm']" in card
 

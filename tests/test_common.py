@@ -600,7 +600,12 @@ def test_validation_on_windows_of_another_length(cls, length, windows):
         with pytest.raises(ValueError, match=f"X_val has windows of {length} time steps, X of 16"):
             fit(estimator, windows, X_val=X_val)
         return
-    assert np.isfinite(fit(estimator, windows, X_val=X_val).history_[-1]["valid_loss"])
+    whole, first = (
+        fit(clone(estimator), windows, X_val=part).history_[-1]["valid_loss"]
+        for part in (X_val, X_val[:, :16])
+    )
+    assert np.isfinite(whole)
+    assert (whole == first) == (length < 16)
 
 
 @each_with_gaps

@@ -15,7 +15,7 @@ from tests import toy_method
 from tests.test_architecture import ALLOWED
 from tests.test_common import CLASSES
 
-TEXT = (Path(__file__).parent.parent / "CONTRIBUTING.md").read_text()
+TEXT = (Path(__file__).parent.parent / "CONTRIBUTING.md").read_text(encoding="utf-8")
 
 
 def test_the_objective_is_the_one_that_is_tested():
@@ -86,7 +86,7 @@ def test_parameters_that_a_method_left_out_are_listed():
 
 @pytest.mark.parametrize("room", ["base", "objectives"])
 def test_the_page_lists_every_public_name(room):
-    page = (Path(__file__).parent.parent / "docs" / "extending.md").read_text()
+    page = (Path(__file__).parent.parent / "docs" / "extending.md").read_text(encoding="utf-8")
     table = page.split(f"## Names in `sklearn_pulse.{room}`")[1].split("\n## ")[0]
     public = importlib.import_module(f"sklearn_pulse.{room}").__all__
     assert sorted(re.findall(r"`(\w+)`", "\n".join(re.findall(r"^\| (`.*?) \|", table, re.M)))) == (
@@ -95,4 +95,6 @@ def test_the_page_lists_every_public_name(room):
 
 
 def test_a_method_needs_no_private_module():
-    assert not re.search(r"(from|import) .*\._", Path(toy_method.__file__).read_text())
+    assert not re.search(
+        r"(from|import) .*\._", Path(toy_method.__file__).read_text(encoding="utf-8")
+    )

@@ -173,6 +173,17 @@ def test_views_and_recordings():
     np.testing.assert_array_equal(bags.transform(X), adjacent.transform(X))
 
 
+def test_lazy_windows_and_bags_know_better_than_groups():
+    X, _ = make_windows(24, 32)
+    lazy = sliding_windows(list(X.reshape(3, -1, 2)), 32, lazy=True).X
+    for given_as in (lazy, X.reshape(3, 8, 32, 2)):
+        expected = CrossPredictionTransformer(**SMALL).fit(given_as)
+        wrong = np.arange(len(given_as)) % 2
+        misled = CrossPredictionTransformer(**SMALL).fit(given_as, groups=wrong)
+        assert misled.n_pairs_ == expected.n_pairs_ == 21
+        np.testing.assert_array_equal(misled.transform(X), expected.transform(X))
+
+
 def r2_literally(f, pairs, folds, rho, directions):
     """R2 of directions, predicted from the neighbour by a ridge on the other fold of pairs."""
     source = np.array([f[i] for i, j in pairs] + [f[j] for i, j in pairs])

@@ -51,7 +51,7 @@ def outcome(tmp_path_factory):
         patch.setattr(Checkpoint, "interval", 0.0)
         ranks.stored(folder / "by one", **ALONE).fit(ranks.X)
     code = f"from tests.ranks import main; main({str(folder)!r})"
-    subprocess.run([sys.executable, "-c", code], check=True)
+    subprocess.run([sys.executable, "-c", code], check=True, cwd=ROOT)
     return Outcome(folder)
 
 

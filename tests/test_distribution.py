@@ -11,7 +11,7 @@ import yaml
 import sklearn_pulse
 
 ROOT = Path(__file__).parents[1]
-PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 EXTRAS = PROJECT["optional-dependencies"]
 NOT_FOR_USERS = {"test", "docs"}
 ON_CONDA = {"torch": "pytorch", "safetensors": "python-safetensors"}
@@ -22,7 +22,7 @@ def name_of(requirement):
 
 
 def test_conda_asks_for_what_pip_asks_for():
-    text = (ROOT / "tools/conda/meta.yaml").read_text()
+    text = (ROOT / "tools/conda/meta.yaml").read_text(encoding="utf-8")
     plain = re.sub(r"\{\{ *(\w+) *\}\}", r"\1", re.sub(r"\{%.*%\}", "", text))
     asked = {"python " + PROJECT["requires-python"]} | {
         requirement.replace(name_of(requirement), ON_CONDA.get(name_of(requirement), "") + " ")
@@ -35,11 +35,11 @@ def test_conda_asks_for_what_pip_asks_for():
 
 def test_versions_agree():
     for path in ("CITATION.cff", "tools/conda/meta.yaml"):
-        assert sklearn_pulse.__version__ in (ROOT / path).read_text(), path
+        assert sklearn_pulse.__version__ in (ROOT / path).read_text(encoding="utf-8"), path
 
 
 def test_every_dependency_has_a_licence_in_the_list():
-    page = (ROOT / "docs/releasing.md").read_text()
+    page = (ROOT / "docs/releasing.md").read_text(encoding="utf-8")
     listed = {line.split("|")[1].strip() for line in page.splitlines() if line.startswith("| ")}
     needed = set(map(name_of, PROJECT["dependencies"]))
     for extra, requirements in EXTRAS.items():
@@ -49,7 +49,7 @@ def test_every_dependency_has_a_licence_in_the_list():
 
 
 def test_every_extra_for_users_is_checked_before_a_release():
-    (line,) = re.findall(r"^EXTRAS = (.*)$", (ROOT / "Makefile").read_text(), re.M)
+    (line,) = re.findall(r"^EXTRAS = (.*)$", (ROOT / "Makefile").read_text(encoding="utf-8"), re.M)
     # aeon admits no numpy that sktime admits beside it; `demo` is what `make demo` installs.
     assert set(line.split()) == set(EXTRAS) - NOT_FOR_USERS - {"controls", "demo"}
 

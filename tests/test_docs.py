@@ -14,8 +14,12 @@ from tests.pages import PAGES, ROOT, blocks, inline_commands, languages, run_pyt
 README = ROOT / "README.md"  # test_readme.py runs its Python blocks
 WITH_PYTHON = [page for page in PAGES if blocks(page, "python") and page != README]
 WITH_SHELL = [page for page in PAGES if blocks(page, "sh") or inline_commands(page)]
-TARGETS = re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE)
-EXTRAS = (ROOT / "pyproject.toml").read_text().split("[project.optional-dependencies]")[1]
+TARGETS = re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
+EXTRAS = (
+    (ROOT / "pyproject.toml")
+    .read_text(encoding="utf-8")
+    .split("[project.optional-dependencies]")[1]
+)
 
 
 def name(page):
@@ -61,7 +65,7 @@ def check_python(words, monkeypatch, capsys):
     else:
         source, arguments = ROOT / words[0], words[1:]
         assert source.is_file(), source
-    if "argparse" not in source.read_text():
+    if "argparse" not in source.read_text(encoding="utf-8"):
         assert not any(word.startswith("-") for word in arguments)
         return
     monkeypatch.setattr(sys, "argv", [str(source), *arguments, "--help"])
@@ -96,7 +100,7 @@ def test_commands_exist(page, monkeypatch, capsys):
 
 
 def test_extras_exist():
-    for extra in re.findall(r"\[([a-z,]+)\](?!\()", README.read_text()):
+    for extra in re.findall(r"\[([a-z,]+)\](?!\()", README.read_text(encoding="utf-8")):
         for part in extra.split(","):
             assert re.search(rf"^{part} = ", EXTRAS, re.MULTILINE), part
 
@@ -115,7 +119,7 @@ def test_variables_and_loops_are_expanded():
 
 def test_links_lead_somewhere():
     for page in PAGES:
-        for target in re.findall(r"\]\((?!http)([^)#]+)", page.read_text()):
+        for target in re.findall(r"\]\((?!http)([^)#]+)", page.read_text(encoding="utf-8")):
             if target in ("api/index.rst", "gallery/index.rst"):  # written when the site is built
                 continue
             assert (page.parent / target).exists(), f"{page.name}: {target}"

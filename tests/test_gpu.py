@@ -5,6 +5,7 @@ import pickle
 import subprocess
 import sys
 from functools import partial
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -23,6 +24,7 @@ pytestmark = [
     pytest.mark.gpu,
     pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device"),
 ]
+ROOT = Path(__file__).parents[1]
 X = make_windows(60)[0]
 HOLES = X.copy()
 HOLES[::2, 9:] = np.nan
@@ -121,8 +123,9 @@ def test_a_pickle_loads_without_cuda(tmp_path):
         "from tests.test_gpu import X; np.save(sys.argv[2], p.transform(X))"
     )
     out = tmp_path / "Z.npy"
-    env = os.environ | {"CUDA_VISIBLE_DEVICES": "", "PYTHONPATH": os.getcwd()}
-    subprocess.run([sys.executable, "-c", code, str(path), str(out)], env=env, check=True)
+    env = os.environ | {"CUDA_VISIBLE_DEVICES": ""}
+    command = [sys.executable, "-c", code, str(path), str(out)]
+    subprocess.run(command, env=env, cwd=ROOT, check=True)
     np.testing.assert_allclose(np.load(out), fitted.transform(X), atol=1e-4)
 
 
@@ -166,6 +169,6 @@ def test_two_devices_train_as_one(tmp_path):
     for n in (1, 2):
         launcher = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(n)]
         command = [sys.executable, *launcher, script, tmp_path / "X.npy", tmp_path / f"{n}.npy"]
-        subprocess.run(command, env=os.environ | {"PYTHONPATH": os.getcwd()}, check=True)
+        subprocess.run(command, env=os.environ | {"PYTHONPATH": str(ROOT)}, check=True)
         embeddings.append(np.load(tmp_path / f"{n}.npy"))
     np.testing.assert_allclose(*embeddings, atol=1e-3)

@@ -146,7 +146,7 @@ def test_timings_of_a_gpu_leave_those_of_the_cpu(tmp_path, monkeypatch):
     page = tmp_path / "page.md"
     monkeypatch.setattr("sys.argv", ["report", str(tmp_path), "--page", str(page)])
     report.main()
-    before, filled = report.PAGE.read_text(), page.read_text()
+    before, filled = report.PAGE.read_text(encoding="utf-8"), page.read_text(encoding="utf-8")
     assert "a GPU. Matrix products reached 160 GFLOP/s on cuda in float32." in filled
     assert "| 12 settings x 3 folds in HAR against one process, cuda |" in filled
     assert report.replace_section(filled, "gpu", "") == report.replace_section(before, "gpu", "")
@@ -165,7 +165,7 @@ def test_a_page_without_the_sections_is_refused():
 
 
 def test_the_page_has_the_sections():
-    page = report.PAGE.read_text()
+    page = report.PAGE.read_text(encoding="utf-8")
     report.fill(page, [row("training"), row("training", device="cuda")])
     for name in ("baselines", "growth"):
         assert "|---|" in report.replace_section(page, name, "|---|")

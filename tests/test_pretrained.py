@@ -95,7 +95,9 @@ def test_there_are_models_and_each_has_a_sentence_and_reference_values():
 def test_files_are_small_and_published(name):
     assert {path.name for path in (ROOM / name).iterdir()} == FILES
     assert (ROOM / name / "model.safetensors").stat().st_size < 4_000_000
-    settings = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"][
+        "setuptools"
+    ]
     patterns = settings["package-data"]["sklearn_pulse"]
     published = {path for pattern in patterns for path in ROOM.parent.glob(pattern)}
     assert {ROOM / name / file for file in FILES} <= published
@@ -107,7 +109,10 @@ def test_cards_are_complete_and_say_what_the_files_say(name):
     sections = sections_of(card)
     assert tuple(sections) == SECTIONS
     assert all(len(text) > 30 for text in sections.values())
-    model, config = pretrained.load(name), json.loads((ROOM / name / "config.json").read_text())
+    model, config = (
+        pretrained.load(name),
+        json.loads((ROOM / name / "config.json").read_text(encoding="utf-8")),
+    )
     assert f'{type(model).__name__}.from_pretrained("{name}")' in card
     assert f"{model.sampling_rate_in_:g} Hz" in sections["Input"]
     assert f"{model.n_timesteps_in_} steps" in sections["Input"]
@@ -294,7 +299,7 @@ def test_the_script_makes_the_same_model_again(script, monkeypatch, tmp_path):
     for _ in range(2):  # first from nothing, then from stored scores
         script.main()
         folder = tmp_path / "eeg-174hz"
-        assert tuple(sections_of((folder / "README.md").read_text())) == SECTIONS
+        assert tuple(sections_of((folder / "README.md").read_text(encoding="utf-8"))) == SECTIONS
         made.append((folder / "model.safetensors").read_bytes())
         shutil.rmtree(folder)
     assert made[0] == made[1]

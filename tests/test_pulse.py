@@ -133,6 +133,14 @@ def test_compiled_is_near_eager():
         )
 
 
+@pytest.mark.parametrize("chosen", [False, True])
+def test_the_encoder_is_compiled_if_chosen(chosen, monkeypatch):
+    compiled = []
+    monkeypatch.setattr(torch.nn.Module, "compile", lambda module: compiled.append(module))
+    fitted = small(PulseTransformer, compile=chosen, max_epochs=1).fit(X)
+    assert compiled == [fitted.encoder_] * chosen
+
+
 def test_the_untrained_control_has_the_weights_that_training_starts_from():
     control = RandomEncoderTransformer(**SMALL_ENCODER, random_state=0).fit(X)
     barely = small(PulseTransformer, max_epochs=1, lr=1e-12, weight_decay=0.0).fit(X)
@@ -206,10 +214,6 @@ def test_one_sample_trains_without_validation():
     pulse = small(PulseTransformer).fit(X[:1])
     assert "valid_loss" not in pulse.history_[0]
     assert pulse.transform(X[:1]).shape == (1, 8)
-
-
-def test_windows_of_another_length_to_validate_on():
-    assert small(PulseTransformer).fit(X, X_val=X[:4, :9]).n_iter_ == 2
 
 
 # --- history, warm start, callbacks ---

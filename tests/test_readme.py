@@ -35,7 +35,7 @@ def test_the_code_of_the_readme_runs(tmp_path, monkeypatch):
 
 
 def test_names_in_the_readme_exist():
-    text = README.read_text()
+    text = README.read_text(encoding="utf-8")
     for name in (
         "baselines",
         "evaluation",
@@ -49,4 +49,4 @@ def test_names_in_the_readme_exist():
         module = __import__(f"sklearn_pulse.{name}", fromlist=["_"])
         for attribute in re.findall(rf"`{name}\.(\w+)", text):
             assert hasattr(module, attribute)
-    assert sklearn_pulse.__version__ in (ROOT / "CHANGELOG.md").read_text()
+    assert sklearn_pulse.__version__ in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")

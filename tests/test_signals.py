@@ -258,7 +258,7 @@ def test_a_rate_that_is_passed_with_pandas_output(fitted):
 @pytest.mark.parametrize("cls", [RandomEncoderTransformer, CrossPredictionTransformer])
 def test_a_saved_model_compares_too(cls, tmp_path):
     quick(cls, sampling_rate=64, channel_names=NAMES).fit(X).save_pretrained(tmp_path / "model")
-    card = (tmp_path / "model" / "README.md").read_text()
+    card = (tmp_path / "model" / "README.md").read_text(encoding="utf-8")
     assert "- Sampled at 64 Hz." in card and "- Channels, in this order: ['ecg', 'ppg']." in card
     restored = cls.from_pretrained(tmp_path / "model")
     assert restored.get_params()["channel_names"] == NAMES

@@ -14,8 +14,8 @@ from tests.pages import ROOT
 # The reference has a page for `panel`, which needs sktime: the oldest versions have none.
 pytest.importorskip("sktime")
 
-README = (ROOT / "README.md").read_text()
-PAPER = (ROOT / "docs" / "paper.md").read_text()
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+PAPER = (ROOT / "docs" / "paper.md").read_text(encoding="utf-8")
 
 
 @pytest.fixture(scope="module")
@@ -88,7 +88,7 @@ def test_code_and_tests_of_the_map_exist():
             assert callable(find(name)), name
         for test in tests:
             path, _, function = test.partition("::")
-            tree = ast.parse((ROOT / path).read_text())
+            tree = ast.parse((ROOT / path).read_text(encoding="utf-8"))
             names = {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}
             assert names if not function else function in names, test
 
@@ -96,7 +96,9 @@ def test_code_and_tests_of_the_map_exist():
 def test_every_equation_that_the_code_cites_is_on_the_map():
     cited = set()
     for path in (ROOT / "sklearn_pulse").rglob("*.py"):
-        cited |= set(re.findall(r"(?:Eq\. \d|Theorem \d|Section \d\.\d)", path.read_text()))
+        cited |= set(
+            re.findall(r"(?:Eq\. \d|Theorem \d|Section \d\.\d)", path.read_text(encoding="utf-8"))
+        )
     assert len(cited) > 6
     assert [name for name in sorted(cited) if name not in PAPER] == []
 
@@ -163,18 +165,18 @@ def test_examples_run_where_their_data_are(tmp_path):
     ],
 )
 def test_what_the_site_would_load_from_the_network_is_found(tmp_path, name, text):
-    (tmp_path / name).write_text(text)
+    (tmp_path / name).write_text(text, encoding="utf-8")
     assert offline.loads_from_network(tmp_path) == [name]
 
 
 def test_links_and_local_files_are_no_loads(tmp_path):
     text = '<a href="https://example.org">x</a><link rel="stylesheet" href="_static/site.css">'
-    (tmp_path / "a.html").write_text(text)
+    (tmp_path / "a.html").write_text(text, encoding="utf-8")
     assert offline.loads_from_network(tmp_path) == []
 
 
 def test_the_rows_of_the_readme_are_those_of_the_results():
-    results = (ROOT / "docs" / "comparison.md").read_text().splitlines()
+    results = (ROOT / "docs" / "comparison.md").read_text(encoding="utf-8").splitlines()
     part = README.split("## Which method to take")[1].split("\n## ")[0]
     rows = [line for line in part.splitlines() if re.match(r"\| \w", line)]
     assert len(rows) == 5
@@ -187,7 +189,7 @@ def test_the_rows_of_the_readme_are_those_of_the_results():
 
 def test_the_readme_cites_as_the_citation_file_does():
     bibtex = README.split("```bibtex")[1].split("```")[0]
-    citation = (ROOT / "CITATION.cff").read_text()
+    citation = (ROOT / "CITATION.cff").read_text(encoding="utf-8")
     title = re.search(r"title = \{(.*)\}", bibtex)[1]
     assert f"title: {title}" in citation
     names = re.search(r"author = \{(.*)\}", bibtex)[1].split(" and ")
@@ -213,7 +215,7 @@ def test_names_in_a_text_become_links(tmp_path):
     """Inline code that names something public is a link; a name that does not exist warns."""
     application = pytest.importorskip("sphinx.application")
     page = "# A\n\n`PulseTransformer`, `windows.nothing`, `PulseTransformer.reconstruct`, `numpy`\n"
-    (tmp_path / "index.md").write_text(page)
+    (tmp_path / "index.md").write_text(page, encoding="utf-8")
     (tmp_path / "conf.py").write_text("extensions = ['myst_parser']\nhtml_theme = 'basic'\n")
     (tmp_path / "api").mkdir()
     (tmp_path / "api" / "sklearn_pulse.PulseTransformer.md").write_text(
@@ -225,7 +227,7 @@ def test_names_in_a_text_become_links(tmp_path):
     app.site_targets = links.targets()
     app.connect("doctree-resolved", links.link_names)
     app.build()
-    html = (tmp_path / "out" / "index.html").read_text()
+    html = (tmp_path / "out" / "index.html").read_text(encoding="utf-8")
     assert html.count('href="api/sklearn_pulse.PulseTransformer.html"') == 2
     assert "windows.nothing names nothing public" in warnings.getvalue()
     assert "numpy names" not in warnings.getvalue()

@@ -77,6 +77,21 @@ class Client:
         pass
 
 
+class Diary(Callback):
+    """Write down the learning rate of each epoch, or None, in a line per fit.
+
+    It comes first: at the end of training `Checkpoint` loads the history of the best epoch.
+    """
+
+    def __init__(self, folder):
+        self.folder = folder
+
+    def on_train_end(self, net, **kwargs):
+        rates = [epoch.get("event_lr") for epoch in net.history]
+        with (Path(self.folder) / f"diary.{os.getpid()}").open("a") as log:
+            log.write(json.dumps(rates) + "\n")
+
+
 def make_board(folder):
     return TensorBoard(Writer(folder))
 
@@ -91,23 +106,29 @@ def five(folder):
     }
 
 
-def acted(name, folder):
-    """Whether a callback has left its files, as some do."""
+def assert_acted(name, folder, n_fits):
+    """Look for the files of a callback, and for what it did to the epochs of each fit."""
     logs = {"TensorBoard": "events*", "MlflowLogger": "metrics*", "Checkpoint": "params*"}
-    return name not in logs or any(folder.glob(logs[name]))
+    assert name not in logs or any(folder.glob(logs[name]))
+    rates = {"EarlyStopping": [None] * 2, "LRScheduler": pytest.approx([1e-3, 1e-4, 1e-5])}
+    lines = [line for path in folder.glob("diary*") for line in path.read_text().splitlines()]
+    assert len(lines) == n_fits
+    for line in lines:
+        assert json.loads(line) == rates.get(name, [None] * 3)
 
 
 @pytest.mark.parametrize("name", five("."))
 def test_in_a_fit_in_a_clone_and_in_another_process(name, tmp_path):
-    callback = five(tmp_path)[name]
-    sent = pickle.loads(pickle.dumps(pulse(callback)))
-    for estimator in (pulse(callback), clone(pulse(callback)), clone(pulse(callback).fit(X)), sent):
+    def make():
+        return pulse(Diary(tmp_path), five(tmp_path)[name], validation_every=1)
+
+    sent = pickle.loads(pickle.dumps(make()))
+    fitted = make().fit(X)
+    for path in tmp_path.iterdir():
+        path.unlink()
+    for estimator in (make(), clone(make()), clone(fitted), sent):
         estimator.fit(X)
-        assert acted(name, tmp_path)
-        if name == "EarlyStopping":
-            assert estimator.n_iter_ == 3
-        if name == "LRScheduler":
-            assert estimator.net_.history[:, "event_lr"] == pytest.approx([1e-3, 1e-4, 1e-5])
+        assert_acted(name, tmp_path, n_fits=1)
         for path in tmp_path.iterdir():
             path.unlink()
 
@@ -117,18 +138,18 @@ def test_each_acts_in_a_search(tmp_path, n_jobs):
     folders = [tmp_path / name for name in five(tmp_path)]
     for folder in folders:
         folder.mkdir()
-    grid = {"pulsetransformer__callbacks": [[five(folder)[folder.name]] for folder in folders]}
+    callbacks = [[Diary(folder), five(folder)[folder.name]] for folder in folders]
     search = GridSearchCV(
-        make_pipeline(pulse(), LogisticRegression()),
-        grid,
+        make_pipeline(pulse(validation_every=1), LogisticRegression()),
+        {"pulsetransformer__callbacks": callbacks},
         cv=2,
         n_jobs=n_jobs,
         refit=False,
         error_score="raise",
     )
     search.fit(X, y)
-    assert all(acted(folder.name, folder) for folder in folders)
-    assert all(acted(folder.name, folder) for folder in folders)
+    for folder in folders:
+        assert_acted(folder.name, folder, n_fits=2)
 
 
 # --- what is measured ---

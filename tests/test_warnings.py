@@ -311,7 +311,11 @@ def test_a_warning_points_at_the_line_of_the_user(function, text, tmp_path):
 
 def calls(path, name):
     """Lines of a module that call a function or method of this name."""
-    nodes = [node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Call)]
+    nodes = [
+        node
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Call)
+    ]
     names = [getattr(node.func, "attr", getattr(node.func, "id", None)) for node in nodes]
     return [node.lineno for node, called in zip(nodes, names, strict=True) if called == name]
 

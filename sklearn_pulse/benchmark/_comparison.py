@@ -143,7 +143,7 @@ def _embedding(trial: Trial) -> NDArray[Any]:
     if not (path.exists() and record.exists()):
         path.parent.mkdir(parents=True, exist_ok=True)
         embedding = trial.embedding
-        record.write_text(json.dumps(trial.record))
+        record.write_text(json.dumps(trial.record), encoding="utf-8")
         write_whole(path, lambda file: np.save(file, embedding))
     trial.record |= read_record(record)
     return map_array(path, np.floating, (len(trial.rows), None))

@@ -36,7 +36,7 @@ def table(name: str) -> tuple[dict[str, str], ...]:
         One a row, all text.
     """
     path = resources.files(__package__) / "paper_tables" / f"{name}.csv"
-    with path.open() as file:
+    with path.open(encoding="utf-8") as file:
         return tuple(csv.DictReader(file))
 
 

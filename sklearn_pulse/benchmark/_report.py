@@ -62,8 +62,8 @@ def report(results: Results, folder: Path) -> str:
     if looks:
         cells = {tuple(value for key, value in look.items() if key != "time") for look in looks}
         text += f"\nThe test parts were scored {len(looks)} times, for {len(cells)} cells.\n"
-    (folder / "tables.md").write_text(text)
-    with open(folder / "tables.csv", "w", newline="") as file:
+    (folder / "tables.md").write_text(text, encoding="utf-8")
+    with open(folder / "tables.csv", "w", newline="", encoding="utf-8") as file:
         writer = csv.DictWriter(file, _COLUMNS)
         writer.writeheader()
         writer.writerows(row for table in found for row in rows(table))

@@ -257,7 +257,7 @@ class Trial:
             "valid_loss": transformer.history_[-1].get("valid_loss"),
         }
         folder.parent.mkdir(parents=True, exist_ok=True)
-        record.write_text(json.dumps(facts))
+        record.write_text(json.dumps(facts), encoding="utf-8")
         transformer.save_pretrained(folder)
         shutil.rmtree(checkpoints)
 

@@ -356,7 +356,7 @@ def _load_table(path: Path, n_columns: int, dtype: type) -> NDArray[Any]:
     if path.stat().st_size == 0:
         raise ValueError(f"{path} is empty; unpack the data set again.")
     try:
-        table: NDArray[Any] = np.loadtxt(path, dtype=dtype, ndmin=2)
+        table: NDArray[Any] = np.loadtxt(path, dtype=dtype, ndmin=2, encoding="utf-8")
     except ValueError as error:
         raise ValueError(f"{path} is not a table of numbers; unpack the data set again.") from error
     if table.shape[1] != n_columns:

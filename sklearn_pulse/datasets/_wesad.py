@@ -384,7 +384,7 @@ def read_subject_e4(folder: Path, name: str, rows: list[dict[str, str]]) -> Subj
     if not path.is_file():
         raise FileNotFoundError(f"{path} is missing; unpack the complete data set again.")
     try:
-        pulse = np.loadtxt(path, skiprows=_E4_HEADER, ndmin=1)
+        pulse = np.loadtxt(path, skiprows=_E4_HEADER, ndmin=1, encoding="utf-8")
         begin = round(float(rows[0]["label_onset_minus_queststart_in_E4_s"]) * SAMPLING_RATE)
         intervals = sorted(
             (int(row["bvp_start_index"]) - begin, int(row["bvp_end_index"]) - begin, row["label"])

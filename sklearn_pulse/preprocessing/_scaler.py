@@ -154,8 +154,9 @@ class WindowScaler(BasePreprocessor):
         X : array-like of shape (n_samples, n_timesteps, n_channels), list or LazyWindows
             Windows as in `fit`; 3-D windows may have another number of time steps.
         groups : array-like of shape (n_samples,), default=None
-            Recording of each window, for ``per="recording"``. Bags, lists and lazy windows know
-            their recordings, and `groups` is not used.
+            Recording of each window, for ``per="recording"``. Bags and lazy windows know their
+            recordings, and `groups` is not used. Each array of a list is a recording of its own
+            where `groups` is None.
 
         Returns
         -------

@@ -148,6 +148,8 @@ class RecordingList(WindowSource):
     `data` holds them with a row per time step, `sources` as the user has passed them.
     """
 
+    is_list = True
+
     def __init__(self, data: list[NDArray[Any]], sources: Any, input_layout: str) -> None:
         super().__init__(data, channels_first=False)
         self.sources, self.input_layout = sources, input_layout
@@ -156,7 +158,6 @@ class RecordingList(WindowSource):
         self.n_timesteps, self.n_channels = max(self.lengths), data[0].shape[1]
         shortest = int(np.argmin(self.lengths))
         self.shortest = self.lengths[shortest], f"X[{shortest}] is a recording"
-        self.recording = np.arange(self.n_windows)
 
     def _chunks(self, index: Index) -> Iterator[Index]:
         yield from index[:, np.newaxis]

@@ -2,6 +2,9 @@
 
 import csv
 import dataclasses
+import os
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -95,11 +98,28 @@ def test_a_cell_that_was_asked_for_is_printed_as_missing(results, tmp_path):
     assert rows["MiniRocket (control)"] == rows["TS2Vec"] == 3
     assert rows["PULSE"] == rows["untrained encoder (control)"] == 0
     assert not {"SimCLR", "majority class (control)"} & rows.keys()  # nobody asked for them
-    with open(tmp_path / "tables" / "tables.csv") as file:
+    with open(tmp_path / "tables" / "tables.csv", encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
     empty = [row for row in rows if row["method"] == "MiniRocket"]
     assert [row["mean"] for row in empty] == ["", "", ""]
     assert [row["n_seeds"] for row in empty] == ["0", "0", "0"]
+
+
+REPORT = """
+import sys, warnings
+from pathlib import Path
+from sklearn_pulse.benchmark import Results, report
+# Not those of Matplotlib, which writes a list of fonts the first time.
+warnings.filterwarnings("error", category=EncodingWarning, module="sklearn_pulse")
+report(Results(Path(sys.argv[1])), Path(sys.argv[1], "tables"))
+"""
+
+
+def test_the_text_is_not_in_the_encoding_of_the_machine(results, tmp_path):
+    """Python warns of files without an encoding only if it is told so before it starts."""
+    environment = os.environ | {"PYTHONWARNDEFAULTENCODING": "1"}
+    subprocess.run([sys.executable, "-c", REPORT, tmp_path], env=environment, check=True)
+    assert "85.0 ± 0.0" in (tmp_path / "tables" / "tables.md").read_text(encoding="utf-8")
 
 
 def test_an_ablation_is_a_difference_seed_by_seed(tmp_path):

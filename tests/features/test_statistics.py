@@ -51,6 +51,17 @@ def test_features_literally(n_timesteps):
     np.testing.assert_array_equal(single, features.reshape(4, -1).astype(np.float32))
 
 
+@pytest.mark.parametrize(("n_timesteps", "n_segments"), [(257, 1), (383, 1), (384, 2), (600, 3)])
+def test_the_spectrum_of_a_long_window_is_the_mean_of_its_segments(n_timesteps, n_segments):
+    X = np.random.default_rng(0).normal(size=(2, n_timesteps, 1)).cumsum(1)
+    bands = StatisticsControl().fit(X).transform(X)[:, 6:]
+    starts = range(0, n_timesteps - 255, 128)
+    assert len(starts) == n_segments
+    for x, row in zip(X[:, :, 0].astype(np.float32).astype(np.float64), bands, strict=True):
+        segments = [periodogram_bands(x[start : start + 256], 6) for start in starts]
+        np.testing.assert_allclose(np.exp(row), np.mean(segments, axis=0), rtol=1e-6)
+
+
 @pytest.mark.parametrize("period", [3.0, 6.0, 12.0, 24.0])
 def test_a_sine_is_strongest_in_its_octave(period):
     time = np.arange(512)

@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -59,6 +60,7 @@ def check(names):
         capture_output=True,
         text=True,
         env=environment,
+        cwd=Path(__file__).parents[2],
     )
     assert result.returncode == 0, result.stderr
     outcomes = [json.loads(line) for line in result.stdout.splitlines()]

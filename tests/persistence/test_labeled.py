@@ -60,7 +60,7 @@ def test_labels_and_units_come_back(kind, tmp_path):
     fitted = cls(**SMALL_ENCODER | TINY).fit(X, LABELS[kind])
     restored = round_trip(fitted, X, tmp_path / "model")
     assert restored.history_[0]["train_loss"] == fitted.history_[0]["train_loss"]
-    card = (tmp_path / "model" / "README.md").read_text()
+    card = (tmp_path / "model" / "README.md").read_text(encoding="utf-8")
     assert f"estimator = {cls.__name__}.from_pretrained" in card
     assert "predicted = estimator.predict(X)  # (n_samples, n_timesteps, 3)" in card
 
@@ -80,7 +80,7 @@ def test_the_pretrained_encoder_comes_back_too(cls, frozen, tmp_path):
     assert restored.input_layout_ == "nct"
     again = clone(restored).set_params(num_threads=1).fit(windows, Y)
     assert same_state(again, fitted)
-    card = (tmp_path / "model" / "README.md").read_text()
+    card = (tmp_path / "model" / "README.md").read_text(encoding="utf-8")
     assert "pretrained=a fitted PulseTransformer" in card
     assert "(n_samples, 3, n_timesteps)" in card
 

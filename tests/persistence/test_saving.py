@@ -59,7 +59,7 @@ def test_the_versions_are_stored(fitted, tmp_path):
 
 def test_the_card_tells_how_to_load_and_how_it_was_trained(tmp_path):
     pulse(max_epochs=6, lr=0.0025).fit(X).save_pretrained(tmp_path / "pulse")
-    card = (tmp_path / "pulse" / "README.md").read_text()
+    card = (tmp_path / "pulse" / "README.md").read_text(encoding="utf-8")
     history = PulseTransformer.from_pretrained(tmp_path / "pulse").history_
     for text in (
         "# PulseTransformer",
@@ -80,12 +80,12 @@ def test_the_card_tells_how_to_load_and_how_it_was_trained(tmp_path):
 def test_model_card_without_training_and_of_other_shapes(tmp_path):
     encoder = RandomEncoderTransformer(**SMALL_ENCODER, input_layout="nct")
     encoder.fit(X.swapaxes(1, 2)).save_pretrained(tmp_path / "random")
-    card = (tmp_path / "random" / "README.md").read_text()
+    card = (tmp_path / "random" / "README.md").read_text(encoding="utf-8")
     assert "from sklearn_pulse.baselines import RandomEncoderTransformer" in card
     assert "# (n_samples, 2, n_timesteps)" in card
     assert "No epochs are recorded" in card
     pulse(select="last").fit(X[:, :, 0]).save_pretrained(tmp_path / "table")
-    card = (tmp_path / "table" / "README.md").read_text()
+    card = (tmp_path / "table" / "README.md").read_text(encoding="utf-8")
     assert "# (n_samples, n_timesteps)\n" in card
     assert "the weights are those of the last" in card
 
@@ -194,7 +194,9 @@ def spoil_no_config(folder):
 
 def spoil_card(folder):
     card = folder / "README.md"
-    card.write_text(card.read_text().replace("Not stated.", "CC BY 4.0."))
+    card.write_text(
+        card.read_text(encoding="utf-8").replace("Not stated.", "CC BY 4.0."), encoding="utf-8"
+    )
 
 
 @pytest.mark.parametrize(

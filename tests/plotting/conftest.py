@@ -4,12 +4,15 @@ import pytest
 
 @pytest.fixture(autouse=True)
 def headless():
-    matplotlib.use("Agg")
+    """Draw to no screen, with the settings of Matplotlib itself instead of the user's."""
     plt = pytest.importorskip("matplotlib.pyplot")
     plt.close("all")
-    settings = dict(matplotlib.rcParams)
-    yield plt
-    assert dict(matplotlib.rcParams) == settings
+    with matplotlib.rc_context():
+        matplotlib.rcdefaults()
+        matplotlib.use("Agg")
+        settings = dict(matplotlib.rcParams)
+        yield plt
+        assert dict(matplotlib.rcParams) == settings
     plt.close("all")
 
 

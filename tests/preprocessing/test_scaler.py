@@ -151,6 +151,27 @@ def test_bags_lists_and_lazy_windows_know_their_recordings(robust):
         np.testing.assert_allclose(x, y, rtol=1e-5, atol=1e-6)
 
 
+def test_bags_and_lazy_windows_know_better_than_groups():
+    X = make_gaps()
+    scaler = WindowScaler(per="recording")
+    for given_as in (X.reshape(3, 2, 40, 2), as_lazy(X)):
+        expected = scaler.fit_transform(given_as)
+        wrong = np.zeros(len(given_as))  # all of one recording
+        np.testing.assert_array_equal(scaler.fit_transform(given_as, groups=wrong), expected)
+
+
+@pytest.mark.parametrize("n_channels", [1, 2])
+@pytest.mark.parametrize("n_shorter", [0, 3])
+def test_groups_join_the_arrays_of_a_list(n_channels, n_shorter):
+    X = np.random.default_rng(0).normal(size=(6, 40, n_channels))
+    X[1, 40 - n_shorter :] = np.nan  # what the list lacks
+    arrays = [*X[:1], X[1, : 40 - n_shorter], *X[2:]]
+    arrays = [x[:, 0] for x in arrays] if n_channels == 1 else arrays
+    result = WindowScaler(per="recording").fit_transform(arrays, groups=GROUPS)
+    for x, y in zip(result, slow_scale(X, GROUPS, robust=False), strict=True):
+        np.testing.assert_allclose(x.reshape(len(x), -1), y[: len(x)], rtol=1e-5, atol=1e-6)
+
+
 def test_recordings_must_be_known():
     X = make_gaps()
     scaler = WindowScaler(per="recording").fit(X)
