@@ -1073,15 +1073,6 @@ def test_bags_are_pooled_before_the_head(pulse):
         np.testing.assert_allclose(classifier.history_[0]["train_loss"], losses.mean(), rtol=1e-5)
 
 
-def test_a_bag_that_is_padded_trains_like_one_that_is_not(pulse):
-    X, _ = make_windows(12, 16, 3)
-    bags, y = X.reshape(6, 2, 16, 3), np.arange(6) % 2
-    padded = np.concatenate([bags, np.full_like(bags, np.nan)], axis=1)
-    before = tuned(pulse, batch_size=6).fit(bags, y).predict_proba(bags)
-    after = tuned(pulse, batch_size=6).fit(padded, y)
-    np.testing.assert_allclose(after.predict_proba(bags), before, atol=1e-5)
-
-
 @settings(max_examples=15, deadline=None)
 @given(
     X=st.tuples(st.integers(2, 5), st.integers(1, 6), st.integers(1, 3)).flatmap(

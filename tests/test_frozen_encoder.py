@@ -37,6 +37,27 @@ def test_embeds_as_the_transformer_does(fitted, data):
     np.testing.assert_allclose(fitted.transform(data), STATISTICS.transform(data), rtol=1e-6)
 
 
+class Counts(StatisticsTransformer):
+    """Keep the windows of every call, by their first value."""
+
+    def fit(self, X):
+        self.seen_ = []
+        return super().fit(X)
+
+    def transform(self, X, **stated):
+        self.seen_ += np.asarray(X)[:, 0, 0].tolist()
+        return super().transform(X, **stated)
+
+
+@pytest.mark.parametrize("given", [False, True])
+def test_training_embeds_each_window_once(given):
+    counts = Counts().fit(X)
+    params = SMALL | {"max_epochs": 3, "validation_every": 1, "validation_fraction": 0.25}
+    train, X_val = (X[:18], X[18:]) if given else (X, None)
+    PulseTransformer(encoder=FrozenEstimator(counts), **params).fit(train, X_val=X_val)
+    assert sorted(counts.seen_) == sorted(X[:, 0, 0].tolist())
+
+
 class Overflows(StatisticsTransformer):
     def transform(self, X, **stated):
         return super().transform(X, **stated) + np.where(np.max(X) > 90, np.inf, 0.0)

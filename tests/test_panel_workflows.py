@@ -228,13 +228,6 @@ def test_names_and_frames_in_a_sklearn_pipeline():
 # sktime before us
 
 
-def test_numpy3d_is_channels_first():
-    X, _ = make_panel()
-    channels_last = PulseTransformer(**SMALL_PULSE).fit_transform(X.swapaxes(1, 2))
-    channels_first = PulseTransformer(**SMALL_PULSE, input_layout="nct").fit_transform(X)
-    np.testing.assert_array_equal(channels_first, channels_last)
-
-
 @pytest.mark.parametrize(
     "make_first",
     [

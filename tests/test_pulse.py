@@ -17,7 +17,15 @@ from sklearn_pulse import (
     PulseTransformer,
     RandomEncoderTransformer,
 )
-from tests.helpers import SMALL_ENCODER, SMALL_PULSE, callback_of, make_windows, small, weights_of
+from tests.helpers import (
+    SMALL_ENCODER,
+    SMALL_PULSE,
+    BatchSpy,
+    callback_of,
+    make_windows,
+    small,
+    weights_of,
+)
 
 X, y = make_windows()
 
@@ -233,13 +241,16 @@ def test_a_batch_without_a_step_to_predict_changes_no_weight(transformer, labels
     single[:, :-1] = np.nan  # each window has one observed step
     labels = None if labels is None else labels[:8]
     transformer = clone(transformer).set_params(**SMALL_PULSE | {"weight_decay": 0.0})
-    transformer.set_params(validation_fraction=0.0, max_epochs=1)
+    transformer.set_params(validation_fraction=0.0, max_epochs=1, callbacks=[BatchSpy()])
     fitted = transformer.fit(single, labels)
     assert fitted.history_[0]["train_loss"] == 0.0
+    before = torch.nn.utils.parameters_to_vector(callback_of(fitted, BatchSpy).before_.parameters())
+    assert torch.equal(weights_of(fitted), before)
     mixed = transformer.set_params(batch_size=1).fit(
         np.concatenate([single, X[8:]]), y if labels is not None else None
     )
     assert mixed.history_[0]["train_loss"] > 0.0
+    assert not torch.equal(weights_of(mixed), before)
 
 
 def test_the_history_has_a_row_for_each_epoch():

@@ -157,11 +157,6 @@ def test_crops_longer_than_the_windows():
     small(PulseTransformer, min_crop_length=15, max_epochs=1).fit(X)
 
 
-def test_a_table_for_an_estimator_of_several_channels(fitted):
-    with pytest.raises(ValueError, match="X has 1 channels"):
-        fitted.transform(np.zeros((500, 6)))
-
-
 # --- parameters ---
 
 SIZES = """embedding_dim encoder_hidden_dim encoder_depth time_varying_pool init_kernel_size

@@ -168,13 +168,6 @@ def test_linear_probe_on_a_frozen_encoder():
     assert probe.score(embedding[40:], y[40:]) > 0.9
 
 
-def test_groups_reach_the_encoder_through_a_pipeline():
-    X, y = make_windows(20, 16)
-    groups = np.zeros(20)
-    with pytest.warns(UserWarning, match="one group only"):
-        pipeline().fit(X, y, pulse__groups=groups)
-
-
 def test_groups_are_routed_through_a_search(monkeypatch):
     """With metadata routing one `groups` serves the splitter and PULSE's own validation part."""
     signals, labels = recordings()
