@@ -593,6 +593,16 @@ def test_refused_validation(pulse, windows):
         classifier.fit(X, y, groups=y)
 
 
+@pytest.mark.parametrize("n_timesteps", [9, 24])
+def test_windows_to_validate_on_are_read_whole(n_timesteps):
+    X, y = make_windows(12, 24, 2)
+    losses = [
+        scratch(max_epochs=1).fit(X[:, :16], y, X_val=part, y_val=y).history_[-1]["valid_loss"]
+        for part in (X[:, :n_timesteps], X[:, : min(n_timesteps, 16)])
+    ]
+    assert (losses[0] == losses[1]) == (n_timesteps <= 16)
+
+
 # --- labels and weights ---
 
 
