@@ -49,6 +49,7 @@ _BLOCK_STEPS = {
     "cuda": 2**18,
     "mps": 2**16,
 }  # time steps (or tokens) embedded at a time
+_CPU_STEPS_BFLOAT16 = 2**13  # products are so fast that the fixed costs of a block weigh more
 _TOO_MUCH = "The windows need too much memory: cut them shorter, or set device='cpu'."
 _BLOCKS_PER_THREAD = 4  # so that a thread that is held up does not keep the others waiting
 _PROBE_STEPS = 256  # time steps of a window that tests whether stored weights embed
@@ -262,7 +263,10 @@ class WindowEmbedder(
         device = torch.device(net.device)
         # A transformer may read several tokens per time step, such as one per channel.
         n_steps = windows.n_timesteps * net.module_.tokens_per_step
-        size = max(1, min(_BLOCK_STEPS[device.type] // n_steps, _MAX_BLOCK[device.type]))
+        most = _BLOCK_STEPS[device.type]
+        if device.type == "cpu" and net.precision == "bfloat16":
+            most = _CPU_STEPS_BFLOAT16
+        size = max(1, min(most // n_steps, _MAX_BLOCK[device.type]))
         net.module_.eval()
         blocks = stream_blocks(windows, size, device)
         if device.type == "cpu":

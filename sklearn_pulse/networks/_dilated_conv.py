@@ -14,39 +14,6 @@ from ._autocast import compute_dtype
 from ._exporting import is_exporting
 from ._time import in_memory_order
 
-_CPU_CONVOLUTIONS = {torch.float32}  # types that oneDNN convolves on this processor
-if not torch.backends.mkldnn.is_available():
-    _CPU_CONVOLUTIONS.clear()
-elif torch.ops.mkldnn._is_mkldnn_bf16_supported():
-    _CPU_CONVOLUTIONS.add(torch.bfloat16)
-
-
-def convolves(x: Tensor) -> bool:
-    """Whether :class:`DilatedConv` calls a convolution instead of a product for each tap.
-
-    A convolution of oneDNN reads and writes every step once, three products do so three times. Its
-    gradient takes longer than that of the products, so it serves where none is recorded. It is fast
-    where the steps of a window lie side by side in memory, the products where those of a batch do.
-
-    Parameters
-    ----------
-    x : Tensor
-        Values before the activation, of any shape.
-
-    Returns
-    -------
-    bool
-        True on a CPU, outside of training, for the types that oneDNN convolves there.
-
-    Examples
-    --------
-    >>> convolves(torch.zeros(1))  # a gradient is recorded
-    False
-    """
-    if torch.is_grad_enabled() or is_exporting() or x.device.type != "cpu":
-        return False
-    return compute_dtype(x) in _CPU_CONVOLUTIONS
-
 
 class DilatedConv(nn.Conv1d):
     """Three-tap convolution of ``GELU(x)`` with zero padding, time first.
@@ -55,7 +22,8 @@ class DilatedConv(nn.Conv1d):
     matrix product that adds to the result of the other taps. A tap whose dilation exceeds the
     window reads only padding and is not multiplied; its weights still get a gradient of zero, so
     that weight decay acts on them. The backward pass recomputes the GELU instead of storing it.
-    Where :func:`convolves` says so, oneDNN convolves instead.
+    Where no gradient is recorded, a block of the encoder calls `convolve` of `_fused_conv` instead,
+    if the processor has it.
 
     Parameters
     ----------
@@ -72,6 +40,8 @@ class DilatedConv(nn.Conv1d):
     >>> DilatedConv(2, 5, dilation=4)(torch.zeros(10, 1, 2)).shape
     torch.Size([10, 1, 5])
     """
+
+    bias: nn.Parameter  # never None
 
     def __init__(self, in_channels: int, out_channels: int, dilation: int) -> None:
         super().__init__(in_channels, out_channels, 3, dilation=dilation, padding=dilation)
@@ -94,21 +64,14 @@ class DilatedConv(nn.Conv1d):
         if is_exporting():
             active = F.gelu(x) if observed is None else F.gelu(x) * observed
             return super().forward(active.permute(1, 2, 0)).permute(2, 0, 1)
-        dtype = compute_dtype(x)
-        x = x.to(dtype)
-        bias = None if self.bias is None else self.bias.to(dtype)
+        x = x.to(compute_dtype(x))
+        weight, bias = self.weight.to(x.dtype), self.bias.to(x.dtype)
+        dilation = self.dilation[0]
         if torch.is_grad_enabled() or is_aligned(self.in_channels, self.out_channels):
-            return self._convolved(x, self.weight, bias, observed)
-        bias = None if bias is None else align(bias, -1)
-        y = self._convolved(align(x, -1), align(self.weight, -2, -3), bias, observed)
+            return _ActivatedConv.apply(x, weight, bias, observed, dilation)
+        weight, bias = align(weight, -2, -3), align(bias, -1)
+        y = _ActivatedConv.apply(align(x, -1), weight, bias, observed, dilation)
         return y[..., : self.out_channels]
-
-    def _convolved(
-        self, x: Tensor, weight: Tensor, bias: Tensor | None, observed: Tensor | None
-    ) -> Tensor:
-        if convolves(x):
-            return _convolve(_activate(x, observed), weight, bias, self.dilation[0])
-        return _ActivatedConv.apply(x, weight.to(x.dtype), bias, observed, self.dilation[0])
 
 
 class _ActivatedConv(torch.autograd.Function):
@@ -126,7 +89,7 @@ class _ActivatedConv(torch.autograd.Function):
         ctx.save_for_backward(x, weight, observed)
         ctx.dilation = dilation
         shift = dilation * x.shape[1]  # distance between taps, in rows of the flattened table
-        active = _activate(x, observed).flatten(0, 1)  # (n_timesteps * batch, in_channels)
+        active = activate(x, observed).flatten(0, 1)  # (n_timesteps * batch, in_channels)
         past, centre, future = weight.unbind(2)
         y = torch.addmm(bias, active, centre.t())
         if shift < len(active):
@@ -139,7 +102,7 @@ class _ActivatedConv(torch.autograd.Function):
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         x, weight, observed = ctx.saved_tensors
         shift = ctx.dilation * x.shape[1]
-        active, grad = _activate(x, observed).flatten(0, 1), grad.flatten(0, 1)
+        active, grad = activate(x, observed).flatten(0, 1), grad.flatten(0, 1)
         past, centre, future = weight.unbind(2)
         inner = grad @ centre  # (n_timesteps * batch, in_channels)
         taps = grad.new_zeros(3, *centre.shape)
@@ -156,18 +119,25 @@ class _ActivatedConv(torch.autograd.Function):
         return inner, taps.permute(1, 2, 0), grad.sum(0), None, None
 
 
-def _activate(x: Tensor, observed: Tensor | None) -> Tensor:
-    """Return the activation of every step, (n_timesteps, batch, n_channels)."""
+def activate(x: Tensor, observed: Tensor | None) -> Tensor:
+    """Return the GELU of every observed step, and zeros for the others.
+
+    Parameters
+    ----------
+    x : Tensor of shape (n_timesteps, batch, n_channels)
+        Values before the activation, contiguous in either order of the first two axes.
+    observed : Tensor of shape (n_timesteps, batch, 1), or None
+        1 for observed steps, 0 for the others; None means that all were observed.
+
+    Returns
+    -------
+    Tensor of shape (n_timesteps, batch, n_channels)
+        The activated steps, in the memory order of `x`.
+
+    Examples
+    --------
+    >>> activate(torch.zeros(2, 3, 4), None).shape
+    torch.Size([2, 3, 4])
+    """
     active = in_memory_order(F.gelu, x)
     return active if observed is None else active.mul_(observed)
-
-
-def _convolve(active: Tensor, weight: Tensor, bias: Tensor | None, dilation: int) -> Tensor:
-    """Convolve activated steps, (n_timesteps, batch, in_channels), without the dead taps."""
-    padding = dilation
-    if dilation >= len(active):
-        weight, padding, dilation = weight[:, :, 1:2], 0, 1
-    kernel = weight.unsqueeze(2).to(active.dtype, memory_format=torch.channels_last)
-    image = active.permute(1, 2, 0).unsqueeze(2)  # (batch, in_channels, 1, n_timesteps)
-    y = F.conv2d(image, kernel, bias, padding=(0, padding), dilation=(1, dilation))
-    return y.squeeze(2).permute(2, 0, 1)

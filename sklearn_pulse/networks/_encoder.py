@@ -12,8 +12,9 @@ from .._threads import n_workers
 from ._aligned import AlignedLinear
 from ._autocast import compute_dtype
 from ._base import Encoder
-from ._dilated_conv import DilatedConv, convolves
+from ._dilated_conv import DilatedConv, activate
 from ._exporting import is_exporting
+from ._fused_conv import convolve, convolves
 from ._parts import run_parts
 from ._time import in_memory_order, pool_steps
 
@@ -69,9 +70,21 @@ class ResidualBlock(nn.Module):
         Tensor of shape (n_timesteps, batch, out_channels)
             Output of the block.
         """
+        if convolves(x):
+            return self._fused(x, observed)
         y = self.conv2(self.conv1(x, observed), observed)
         skip = in_memory_order(self.skip, x)
         return y + skip if torch.is_grad_enabled() else y.add_(skip)
+
+    def _fused(self, x: Tensor, observed: Tensor | None) -> Tensor:
+        """Apply the block by convolutions that activate, or add, in the pass that convolves."""
+        active = activate(x.to(compute_dtype(x)), observed)
+        first, second = self.conv1, self.conv2
+        inner = convolve(active, first.weight, first.bias, first.dilation[0], activate=True)
+        if observed is not None:
+            inner = inner.mul_(observed)
+        skip = in_memory_order(self.skip, x)
+        return convolve(inner, second.weight, second.bias, second.dilation[0], add=skip)
 
 
 class SystemEncoder(Encoder):

@@ -1,3 +1,5 @@
+import copy
+
 import numpy as np
 import pytest
 import torch
@@ -6,6 +8,7 @@ from torch import nn
 from perf.literal import LiteralEncoder, copy_weights
 from sklearn_pulse.networks import SystemEncoder
 from sklearn_pulse.networks._dilated_conv import DilatedConv
+from sklearn_pulse.networks._encoder import ResidualBlock
 
 DEPTH = 10
 
@@ -131,6 +134,35 @@ def test_convolution_with_missing_steps(dilation):
     seed, leaves = torch.randn(12, 2, 5).double(), [x, conv.weight, conv.bias]
     ours, theirs = (torch.autograd.grad(result, leaves, seed) for result in results)
     torch.testing.assert_close(list(ours), list(theirs))
-    with torch.inference_mode():  # by a convolution, whichever order the steps have in memory
-        for steps in (x.float(), x.float().transpose(0, 1).contiguous().transpose(0, 1)):
-            torch.testing.assert_close(conv.float()(steps, seen.float()), plain.float())
+
+
+@pytest.mark.parametrize("fuses", [True, False])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("widths", [(16, 32), (3, 5)])  # of (3, 5) the products are filled up
+@pytest.mark.parametrize("dilation", [1, 11, 12])  # from 12 on two taps read nothing
+def test_block_without_gradient(dilation, widths, dtype, fuses, monkeypatch):
+    """conv2(GELU(conv1(GELU(x)))) + skip(x), with and without missing steps, in either order."""
+    if not fuses:
+        monkeypatch.setattr("sklearn_pulse.networks._fused_conv._FUSES", False)
+    torch.manual_seed(0)
+    block = ResidualBlock(*widths, dilation, project=True)
+    literal = copy.deepcopy(block).double()
+    x = torch.randn(12, 4, widths[0]).to(dtype)
+    for seen in (None, (torch.rand(12, 4, 1) > 0.3).to(dtype)):
+        y = x.double()
+        for conv in (literal.conv1, literal.conv2):
+            active = nn.functional.gelu(y) * (1.0 if seen is None else seen)
+            padding = {"padding": dilation, "dilation": dilation}
+            y = nn.functional.conv1d(active.permute(1, 2, 0), conv.weight, conv.bias, **padding)
+            y = y.permute(2, 0, 1)
+        y = (y + literal.skip(x.double())).detach()
+        autocast = torch.autocast("cpu", torch.bfloat16, enabled=dtype == torch.bfloat16)
+        with torch.inference_mode(), autocast:
+            ours = block(x, seen)
+            turned = block(x.transpose(0, 1).contiguous().transpose(0, 1), seen)
+            moved = block(x.roll(1, 1), None if seen is None else seen.roll(1, 1))
+        assert ours.dtype == dtype
+        tolerance = 1e-5 if dtype == torch.float32 else 0.03
+        torch.testing.assert_close(ours.double(), y, rtol=tolerance, atol=tolerance)
+        torch.testing.assert_close(turned.double(), y, rtol=tolerance, atol=tolerance)
+        assert torch.equal(moved, ours.roll(1, 1))  # the bits of a window in any place
