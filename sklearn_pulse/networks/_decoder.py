@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Literal, NamedTuple
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
 from .._threads import n_workers
@@ -14,6 +13,7 @@ from ._packed_gru import run_gru
 from ._packing import Packing
 from ._parts import run_parts
 from ._repeated_input import DropoutMask, SeededDropout, project_repeated
+from ._row_pieces import RowLinear, map_table
 
 _MIN_SEQUENCES = 64  # per part: fewer make the products of a step too small
 _NAMES = ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
@@ -65,10 +65,10 @@ class GRUDecoder(nn.Module):
         super().__init__()
         self.n_channels = n_channels
         self.gru = nn.GRU(input_dim, hidden_dim, num_layers)
-        self.observation: nn.Module = nn.Linear(hidden_dim, n_channels)
+        self.observation: nn.Module = RowLinear(hidden_dim, n_channels)
         if observation == "mlp":
             self.observation = nn.Sequential(
-                nn.Linear(hidden_dim, hidden_dim), nn.ReLU(), self.observation
+                RowLinear(hidden_dim, hidden_dim), nn.ReLU(), self.observation
             )
 
     def initial_state(self, condition: Tensor) -> Tensor:
@@ -215,7 +215,7 @@ class GRUDecoder(nn.Module):
             inputs = project_repeated(constant, drive, first.input, first.input_bias, sizes, mask)
             states = run_gru(inputs, state, first.state, first.state_bias, sizes)
             for layer in later:
-                inputs = F.linear(states, layer.input, layer.input_bias)
+                inputs = map_table(states, layer.input, layer.input_bias)
                 zeros = torch.zeros_like(state)
                 states = run_gru(inputs, zeros, layer.state, layer.state_bias, sizes)
         return (self.observation(states),)

@@ -5,10 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from ._packing import steps_of
+from ._row_pieces import padded_rows, sum_of_products
 
 _CHUNK_ROWS = 2**12  # rows per operation: few enough to stay in the cache
 
@@ -64,20 +66,25 @@ class _Recurrence(torch.autograd.Function):
         ctx: Any, inputs: Tensor, state: Tensor, weight: Tensor, bias: Tensor, sizes: list[int]
     ) -> Tensor:
         dim = state.shape[1]
-        gate_weight, candidate_weight = weight.t().split([2 * dim, dim], 1)
-        gate_bias, candidate_bias = bias.split([2 * dim, dim])
-        inputs[:, : 2 * dim].add_(gate_bias)
-        recurrent = inputs.new_empty(len(inputs), dim)  # multiplied by the reset gate
-        states = torch.empty_like(recurrent)
-        before = state
+        inputs[:, : 2 * dim].add_(bias[: 2 * dim])
+        later = torch.cat([torch.zeros_like(bias[: 2 * dim]), bias[2 * dim :]])
+        # Products of a few rows more than run, so that their shapes recur: the rows that follow.
+        spare = padded_rows(1, inputs) - 1
+        recurrent = inputs.new_empty(len(inputs) + spare, 3 * dim)
+        states = inputs.new_empty(len(inputs) + spare, dim)
+        before = F.pad(state, (0, 0, 0, spare))
         for step, size in zip(steps_of(sizes), sizes, strict=True):
-            before = before[:size]
+            n_rows = padded_rows(size, inputs)
+            products = recurrent[step.start : step.start + n_rows]
+            torch.addmm(later, before[:n_rows], weight.t(), out=products)
             gates, candidate = inputs[step].split([2 * dim, dim], 1)
-            gates.addmm_(before, gate_weight).sigmoid_()
+            of_gates, of_candidate = products[:size].split([2 * dim, dim], 1)
+            gates.add_(of_gates).sigmoid_()
             reset, update = gates.split(dim, 1)
-            torch.addmm(candidate_bias, before, candidate_weight, out=recurrent[step])
-            candidate.addcmul_(reset, recurrent[step]).tanh_()
-            before = torch.lerp(candidate, before, update, out=states[step])
+            candidate.addcmul_(reset, of_candidate).tanh_()
+            torch.lerp(candidate, before[:size], update, out=states[step])
+            before = states[step.start :]
+        states, recurrent = states[: len(inputs)], recurrent[: len(inputs), 2 * dim :]
         ctx.save_for_backward(inputs, recurrent, state, states, weight)
         ctx.sizes = sizes
         return states
@@ -93,27 +100,34 @@ class _Recurrence(torch.autograd.Function):
         slopes = _slopes(gates, recurrent, before)
         weight = weight.roll(dim, 0)  # rows of the candidate, the reset gate and the update gate
         inner = torch.zeros_like(state)
-        # (n_rows, dim) and (n_rows, 4 * dim)
+        # (n_rows, dim) and (n_rows + spare, 4 * dim)
         update, flat = gates[:, dim : 2 * dim], slopes.flatten(1)
+        products = inner.new_empty(padded_rows(len(inner), inner), dim)
         for step, size in zip(reversed(steps), reversed(sizes), strict=True):
-            now = inner[:size].add_(grad[step])
+            now, n_rows = inner[:size].add_(grad[step]), padded_rows(size, inner)
             slopes[step].mul_(now.unsqueeze(1))
-            now.mul_(update[step]).addmm_(flat[step, : 3 * dim], weight)
+            rows = flat[step.start : step.start + n_rows, : 3 * dim]
+            of_gates = torch.mm(rows, weight, out=products[:n_rows])
+            torch.addcmul(of_gates[:size], now, update[step], out=now)
+        flat = flat[: len(before)]
         outer = flat[:, : 3 * dim]
-        weight_grad, bias_grad = (outer.t() @ before).roll(-dim, 0), outer.sum(0).roll(-dim, 0)
-        return flat[:, dim:], inner, weight_grad, bias_grad, None
+        weight_grad = sum_of_products(outer, before).roll(-dim, 0)
+        return flat[:, dim:], inner, weight_grad, outer.sum(0).roll(-dim, 0), None
 
 
 def _slopes(gates: Tensor, recurrent: Tensor, before: Tensor) -> Tensor:
     """Return the factors that turn the gradient of each state into four others, (n_rows, 4, dim).
+
+    Rows that products read beyond the table follow.
 
     The four are the gradients of the candidate's recurrent part, the reset gate, the update gate
     and the candidate. The first three belong to the recurrent product, the last three to the
     inputs.
     """
     dim = before.shape[1]
-    slopes = before.new_empty(len(before), 4, dim)
-    parts = (tensor.split(_CHUNK_ROWS) for tensor in (gates, recurrent, before, slopes))
+    slopes = before.new_empty(len(before) + padded_rows(1, before) - 1, 4, dim)
+    tables = gates, recurrent, before, slopes[: len(before)]
+    parts = (table.split(_CHUNK_ROWS) for table in tables)
     for gate, inner, state, slope in zip(*parts, strict=True):
         # Operations on values that lie side by side are several times as fast.
         reset, update, candidate = (part.contiguous() for part in gate.split(dim, 1))

@@ -11,6 +11,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from ._packing import steps_of
+from ._row_pieces import map_table, multiply_rows, row_pieces, sum_of_products
 
 _CHUNK_ROWS = 2**12  # rows per product: few enough to stay in the cache
 
@@ -162,6 +163,8 @@ def project_repeated(
     n_constant = constant.shape[1]
     # (sum(sizes), n_outputs): the constant part of every packed row
     repeated = _Repeat.apply(F.linear(constant, weight[:, :n_constant], bias), sizes)
+    if torch.is_grad_enabled() and len(row_pieces(drive)) > 1:
+        return map_table(drive, weight[:, n_constant:]).add_(repeated)
     return torch.addmm(repeated, drive, weight[:, n_constant:].t())
 
 
@@ -202,7 +205,7 @@ class _MaskedProjection(torch.autograd.Function):
         projected = constant.new_empty(len(drive), len(weight))
         inputs = _Inputs(constant, drive, sizes, bits)
         for span in inputs.spans:
-            torch.addmm(bias, inputs.of(span), weight.t(), out=projected[span.rows])
+            multiply_rows(inputs.of(span), weight.t(), bias, projected[span.rows])
         return projected
 
     @staticmethod
@@ -213,9 +216,10 @@ class _MaskedProjection(torch.autograd.Function):
         grads = torch.zeros_like(constant), torch.empty_like(drive), torch.zeros_like(weight)
         for span in inputs.spans:
             rows = grad[span.rows]
-            grads[2].addmm_(rows.t(), inputs.of(span))
+            grads[2].add_(sum_of_products(rows, inputs.of(span)))
             # (n_rows, n_constant + n_varying): gradient of the span's inputs
-            inner = (rows @ weight).mul_(inputs.keep(span)).mul_(ctx.scale)
+            inner = multiply_rows(rows, weight, None, rows.new_empty(len(rows), weight.shape[1]))
+            inner.mul_(inputs.keep(span)).mul_(ctx.scale)
             grads[1][span.rows] = inner[:, constant.shape[1] :]
             for step in span.steps:
                 repeated = inner[step, : constant.shape[1]]
