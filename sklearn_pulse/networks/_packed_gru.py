@@ -67,7 +67,6 @@ class _Recurrence(torch.autograd.Function):
     ) -> Tensor:
         dim = state.shape[1]
         inputs[:, : 2 * dim].add_(bias[: 2 * dim])
-        later = torch.cat([torch.zeros_like(bias[: 2 * dim]), bias[2 * dim :]])
         # Products of a few rows more than run, so that their shapes recur: the rows that follow.
         spare = padded_rows(1, inputs) - 1
         recurrent = inputs.new_empty(len(inputs) + spare, 3 * dim)
@@ -76,12 +75,12 @@ class _Recurrence(torch.autograd.Function):
         for step, size in zip(steps_of(sizes), sizes, strict=True):
             n_rows = padded_rows(size, inputs)
             products = recurrent[step.start : step.start + n_rows]
-            torch.addmm(later, before[:n_rows], weight.t(), out=products)
+            torch.mm(before[:n_rows], weight.t(), out=products)
             gates, candidate = inputs[step].split([2 * dim, dim], 1)
             of_gates, of_candidate = products[:size].split([2 * dim, dim], 1)
             gates.add_(of_gates).sigmoid_()
             reset, update = gates.split(dim, 1)
-            candidate.addcmul_(reset, of_candidate).tanh_()
+            candidate.addcmul_(reset, of_candidate.add_(bias[2 * dim :])).tanh_()
             torch.lerp(candidate, before[:size], update, out=states[step])
             before = states[step.start :]
         states, recurrent = states[: len(inputs)], recurrent[: len(inputs), 2 * dim :]
