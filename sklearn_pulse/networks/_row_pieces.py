@@ -190,10 +190,10 @@ def map_table(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """
     if x.dim() != 2 or not torch.is_grad_enabled() or len(row_pieces(x)) == 1:
         return F.linear(x, weight, bias)
-    return _RowMap.apply(x, weight.to(x.dtype), None if bias is None else bias.to(x.dtype))
+    return _TableMap.apply(x, weight.to(x.dtype), None if bias is None else bias.to(x.dtype))
 
 
-class _RowMap(torch.autograd.Function):
+class _TableMap(torch.autograd.Function):
     """Linear map of :func:`map_table` with a backward pass of its own."""
 
     @staticmethod
