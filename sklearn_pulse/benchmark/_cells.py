@@ -206,13 +206,18 @@ class Results:
             file.write(("" if whole else "\n").encode() + lines.encode())
 
     def _lines(self, name: str) -> Iterator[tuple[str, str]]:
-        """Yield the lines of a file, if it exists, each after the words that name it."""
+        """Yield the lines of a file, if it exists, each after the words that name it.
+
+        A process that reads the end while another writes there may have ended a whole line again,
+        so that an empty line is no damage.
+        """
         path = self.folder / name
         try:
             lines = _read(path).splitlines()
         except FileNotFoundError:
             return
-        yield from ((f"{path}, line {number}", line) for number, line in enumerate(lines, 1))
+        numbered = enumerate(lines, 1)
+        yield from ((f"{path}, line {number}", line) for number, line in numbered if line)
 
     def log_look(self, cell: Cell) -> None:
         """Log that the test part of a cell is about to be scored.

@@ -114,6 +114,15 @@ def test_looks_at_the_test_part_of_several_processes_are_all_logged(results):
     assert all(look["time"].endswith("Z") for look in looks)
 
 
+def test_an_empty_line_is_no_look(results):
+    """A process that looks at the end of the log while another writes there may leave one."""
+    _look(results.folder, 0)
+    path = results.folder / "test_looks.jsonl"
+    looks, text = results.looks(), path.read_text()
+    path.write_text(text.replace("\n", "\n\n", 1))
+    assert results.looks() == looks
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [
