@@ -1,0 +1,155 @@
+"""A pretended CUDA device, whose tensors lie in the computer's memory and refuse those of the CPU.
+
+Code runs here as on a GPU, with the branches that ask for one: what is moved to the device or made
+there is on it, and so is what is computed from that. It shows neither the numbers of CUDA's kernels
+nor their speed.
+"""
+
+import contextlib
+
+import torch
+from torch.multiprocessing.reductions import StorageWeakRef
+from torch.overrides import TorchFunctionMode
+from torch.utils._pytree import tree_leaves, tree_map
+
+DEVICE = torch.device("cuda", 0)
+
+# Functions that take tensors of both sides: copies, indices, sizes of packed sequences.
+MIXING = {
+    "__getitem__",
+    "__set__",
+    "__setitem__",
+    "_has_compatible_shallow_copy_type",
+    "_pack_padded_sequence",
+    "_pad_packed_sequence",
+    "copy_",
+    "lstm",
+}
+
+
+def is_cuda(value):
+    """Tell whether an argument names the device."""
+    if isinstance(value, torch.device):
+        return value.type == "cuda"
+    return isinstance(value, str) and value.startswith("cuda")
+
+
+class PretendedCuda(TorchFunctionMode):
+    """Function mode that keeps tensors of the device and of the CPU apart.
+
+    Attributes
+    ----------
+    calls : set of str
+        Names of the functions that had tensors of the device.
+    """
+
+    def __init__(self):
+        super().__init__()
+        self.calls = set()
+        self._storages = {}  # weak references, which keep no values
+
+    def holds(self, tensor):
+        """Tell whether a tensor is on the device."""
+        return tensor.untyped_storage()._cdata in self._storages
+
+    def put(self, result):
+        """Put all tensors of a result on the device."""
+        for tensor in tree_leaves(result):
+            if isinstance(tensor, torch.Tensor):
+                storage = tensor.untyped_storage()
+                self._storages[storage._cdata] = StorageWeakRef(storage)
+        return result
+
+    def __torch_function__(self, function, types, args=(), kwargs=None):
+        kwargs = kwargs or {}
+        if function in (torch.device, torch._C._nn._parse_to):  # these name it alone
+            return function(*args, **kwargs)
+        name = function.__name__
+        tensors = [x for x in tree_leaves((args, kwargs)) if isinstance(x, torch.Tensor)]
+        inside = any(self.holds(x) for x in tensors)
+        if inside:
+            self._check(name, tensors)
+            if function == torch.Tensor.device.__get__:
+                return DEVICE
+            if function == torch.Tensor.is_cuda.__get__:
+                return True
+            if name == "cpu":
+                return function(*args, **kwargs).clone()
+        if name == "pin_memory":
+            return args[0]
+        moved = any(is_cuda(x) for x in tree_leaves((args, kwargs)))
+        args, kwargs = tree_map(lambda x: "cpu" if is_cuda(x) else x, (args, kwargs))
+        result = function(*args, **kwargs)
+        if moved and not inside and result is not None and name in ("to", "tensor", "as_tensor"):
+            result = result.clone()  # may be a tensor, or memory, that stays on the CPU
+        if name == "_pack_padded_sequence":  # its second result are sizes, on the CPU as lengths
+            self.put(result[0])
+            return result
+        return self.put(result) if inside or moved else result
+
+    def _check(self, name, tensors):
+        self.calls.add(name)
+        outside = [x for x in tensors if x.dim() and x.numel() and not self.holds(x)]
+        if outside and name not in MIXING:
+            shapes = [tuple(x.shape) for x in outside]
+            raise RuntimeError(f"{name} of a tensor on CUDA and tensors of {shapes} on the CPU")
+        if name in ("numpy", "__array__"):
+            raise TypeError("can't convert a tensor on CUDA to numpy: copy it to the CPU first")
+
+
+class _Generator(torch.Generator):
+    """Generator of the CPU that names another device as its own."""
+
+    def __new__(cls, device="cpu"):
+        return super().__new__(cls, "cpu")
+
+    def __init__(self, device="cpu"):
+        self._device = torch.device(device)
+
+    @property
+    def device(self):
+        return self._device
+
+
+class _Stream:
+    """Stream whose work is done at once."""
+
+    def __init__(self, device=None):
+        pass
+
+    def record_event(self):
+        return self
+
+    def wait_event(self, event):
+        assert event is not None
+
+
+@contextlib.contextmanager
+def pretended_cuda(monkeypatch, room=2**30):
+    """Let torch find a CUDA device with some bytes of free memory; yield its mode."""
+    autocast, is_enabled, dtype = (
+        torch.autocast,
+        torch.is_autocast_enabled,
+        torch.get_autocast_dtype,
+    )
+
+    def on_cpu(function):
+        return lambda device, *args, **kwargs: function("cpu", *args, **kwargs)
+
+    cuda = {
+        "is_available": lambda: True,
+        "mem_get_info": lambda device: (room, room),
+        "Stream": _Stream,
+        "stream": lambda stream: contextlib.nullcontext(),
+        "current_stream": _Stream,
+    }
+    for name, function in cuda.items():
+        monkeypatch.setattr(torch.cuda, name, function)
+    monkeypatch.setattr(torch.backends.cudnn, "is_acceptable", lambda tensor: False)
+    monkeypatch.setattr(torch.Tensor, "record_stream", lambda tensor, stream: None)
+    monkeypatch.setattr(torch, "Generator", _Generator)
+    monkeypatch.setattr(torch, "autocast", on_cpu(autocast))
+    monkeypatch.setattr(torch, "is_autocast_enabled", on_cpu(is_enabled))
+    monkeypatch.setattr(torch, "get_autocast_dtype", on_cpu(dtype))
+    with PretendedCuda() as device:
+        yield device
