@@ -8,6 +8,7 @@ nor their speed.
 import contextlib
 
 import torch
+import torch._dynamo  # reads CUDA's classes while it is loaded, so before they are replaced
 from torch.multiprocessing.reductions import StorageWeakRef
 from torch.overrides import TorchFunctionMode
 from torch.utils._pytree import tree_leaves, tree_map
@@ -138,6 +139,7 @@ def pretended_cuda(monkeypatch, room=2**30):
 
     cuda = {
         "is_available": lambda: True,
+        "is_current_stream_capturing": lambda: False,
         "mem_get_info": lambda device: (room, room),
         "Stream": _Stream,
         "stream": lambda stream: contextlib.nullcontext(),

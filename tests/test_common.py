@@ -382,7 +382,7 @@ def test_clone_and_pickle(cls, windows):
 
 
 @each_input
-@pytest.mark.filterwarnings("error")
+@pytest.mark.filterwarnings("error", "ignore:You are using .torch.load:FutureWarning")  # torch 2.4
 def test_arrays_that_may_not_be_written_are_as_good(cls, windows, tmp_path):
     # joblib passes a fitted estimator to its processes with its large arrays as memory maps.
     estimator = fit(small(cls), windows)

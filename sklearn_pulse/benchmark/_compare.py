@@ -194,13 +194,13 @@ def compare(
     >>> from sklearn.decomposition import PCA
     >>> from sklearn.pipeline import make_pipeline
     >>> from sklearn.preprocessing import FunctionTransformer
-    >>> variances = FunctionTransformer(np.var, kw_args={"axis": 1})
+    >>> spread = FunctionTransformer(np.std, kw_args={"axis": 1})
     >>> frame, _ = compare(
-    ...     X, y, groups=people, methods=[("variances", make_pipeline(variances, PCA()))],
+    ...     X, y, groups=people, methods=[("spread", make_pipeline(spread, PCA()))],
     ...     protocols=["linear-probe"], budget="smoke", verbose=False,
     ... )
     >>> frame.query("metric == 'accuracy'")[["method", "mean"]].values.tolist()
-    [['variances', 1.0]]
+    [['spread', 1.0]]
     """
     _check(methods, protocols, verbose)
     outside = as_outside(method for method in methods if not isinstance(method, str))

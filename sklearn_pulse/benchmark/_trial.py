@@ -346,7 +346,15 @@ def cross_validated(trial: Trial, Z: NDArray[Any], y: NDArray[Any], cv: Any) -> 
 
     Undefined scores are left out, such as AUROC if only one class is scored.
     """
-    result = cross_validate(trial.probe, Z, y, cv=cv, scoring=probe_scores, error_score="raise")
+    result = cross_validate(
+        trial.probe,
+        Z,
+        y,
+        cv=cv,
+        scoring=probe_scores,
+        params={},  # scikit-learn 1.6 routes no None
+        error_score="raise",
+    )
     values = {
         name.removeprefix("test_"): value.tolist()
         for name, value in result.items()

@@ -164,8 +164,11 @@ def _as_times(index: Any) -> Any:
     if kind in "OUT" or isinstance(index.dtype, pd.StringDtype):
         if len(index) and isinstance(index[0], str) and not {*index[0]} & {*"-:T"}:
             return index  # names, such as numbers that could be years
+        # With a format, pandas 2.1 reads datetimes as local times, and fails where the clock is set
+        # back.
+        written = None if index.inferred_type in ("datetime", "datetime64") else "ISO8601"
         try:
-            return pd.to_datetime(index, utc=True, format="ISO8601")
+            return pd.to_datetime(index, utc=True, format=written)
         except (TypeError, ValueError):
             return index  # names, or months
     return index

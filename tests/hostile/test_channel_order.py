@@ -194,6 +194,7 @@ class _Own(LazyWindows):
 
 @pytest.mark.parametrize("scaled", [False, True])
 def test_own_lazy_windows_are_compared_while_they_are_embedded(scaled, tmp_path):
+    pytest.importorskip("zarr")
     source = WindowScaler().fit_transform(_Own()) if scaled else _Own()
     X = np.random.default_rng(0).normal(size=(9, 64, 2))
     fits = StatisticsTransformer(sampling_rate=100, channel_names=["eda", "bvp"]).fit(X)

@@ -223,6 +223,8 @@ def _as_array(result, layout):
 @each_layout
 @pytest.mark.parametrize("cls", [*_estimators(), SlidingWindows], ids=lambda cls: cls.__name__)
 def test_an_estimator_transforms_them_alike(cls, layout):
+    if cls.__name__ == "MiniRocketTransformer":
+        pytest.importorskip("numba")
     X = _windows(layout)
     estimator = _made(cls, layout)
     knows_gaps = estimator.__sklearn_tags__().input_tags.allow_nan
