@@ -100,7 +100,8 @@ def convolve(
     image = x.permute(1, 2, 0).unsqueeze(2)  # (batch, in_channels, 1, n_timesteps)
     taps = weight.unsqueeze(2).to(x.dtype, memory_format=torch.channels_last)
     bias = bias.to(x.dtype)
-    if _FUSES and torch.backends.mkldnn.enabled and not torch.compiler.is_compiling():
+    is_fused = _FUSES and torch.backends.mkldnn.enabled and not torch.compiler.is_compiling()
+    if is_fused and len(x) > 1:  # oneDNN of PyTorch 2.11 fails with one pixel
         last = None if add is None else add.to(x.dtype).permute(1, 2, 0).unsqueeze(2)
         y = _fused(image, taps, bias, padding, dilation, activate, last)
         return y.squeeze(2).permute(2, 0, 1)

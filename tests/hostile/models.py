@@ -149,7 +149,7 @@ attack("from_pretrained", "windows without end", harmless=works)(
     configured("pulse", fitted__n_timesteps_in_=10**18)
 )
 attack("from_pretrained", "more components than there are", harmless=works)(
-    configured("cross-prediction", parameters__n_components=10**12)
+    configured("cross-prediction", parameters__n_components=10**9)
 )
 attack("from_pretrained", "200,000 epochs", harmless=works)(
     configured("pulse", training__history=[{"train_loss": 1.0}] * 200_000)
@@ -265,7 +265,7 @@ FIRST = "encoder.input.weight"
 weighted("weights that overflow", lambda state: scaled(state, 1e38))
 weighted(
     "weights that overflow in the map",
-    lambda s: s | {"map": s["map"] * 0 + 3e38},
+    lambda s: s | {name: s[name] * 1e30 for name in ("components", "map")},
     "cross-prediction",
 )
 weighted("weights that are no numbers", lambda s: s | {FIRST: s[FIRST] * torch.nan})
