@@ -26,6 +26,7 @@ from ._parameters import (
 )
 from ._persistence import stored_array, tensor_of
 from ._seeds import draw_seed
+from ._threads import limited_threads
 from ._training._device import resolve_device
 from ._warnings import warn_user
 from .features._base import BaseFeatureTransformer, overflow_is_found
@@ -41,7 +42,7 @@ from .features._closed_form import ClosedFormFit
 from .features._convolution_base import BaseConvolutionTransformer
 from .features._convolutions import N_KERNELS
 from .features._neighbours import check_start, in_order
-from .features._pieces import Run, in_turn, limited_threads
+from .features._pieces import Run, in_turn
 from .features._recording_moments import paired_windows
 from .features._stack import CHUNK, fixed_shape_product, halves_with_steps
 

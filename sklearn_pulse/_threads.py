@@ -1,4 +1,4 @@
-"""Number of threads that torch computes with, and threads that run parts of a computation."""
+"""Number of threads that torch and linear algebra compute with, and threads that run parts."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import torch
+from threadpoolctl import ThreadpoolController
 
 _MAX_WORKERS = 1024  # as many as `num_threads` admits
 
@@ -25,7 +26,7 @@ class _Limit(NamedTuple):
 
 
 _limits: list[_Limit] = []  # of all threads, while they last
-TORCH_LOCK = threading.Lock()  # of the settings that torch has once per process
+TORCH_LOCK = threading.Lock()  # of the settings that torch and BLAS have once per process
 if hasattr(os, "register_at_fork"):  # a child forked by one thread would wait for the others
     os.register_at_fork(
         before=TORCH_LOCK.acquire,
@@ -62,6 +63,54 @@ def _threads_before() -> int:
     if any(limit.thread == thread for limit in _limits):
         return present
     return next((limit.before for limit in _limits if limit.number == present), present)
+
+
+@contextlib.contextmanager
+def limited_threads(number: int | None) -> Iterator[None]:
+    """Run with this number of threads in torch and in numpy's linear algebra; None keeps both."""
+    if number is None:
+        yield
+        return
+    with threads(number), _Blas.limited(number):
+        yield
+
+
+class _Blas:
+    """Number of threads of linear algebra, which all threads of the process share.
+
+    Of the limits that each thread has set last, the smallest is in force. The first limit to begin
+    notes the numbers before, and the last to end sets them back, whichever they are.
+    """
+
+    limits: ClassVar[dict[object, tuple[int, int]]] = {}  # thread and number of those that last
+    before: ClassVar[list[tuple[Any, int]]]  # libraries, and their numbers before the first limit
+
+    @classmethod
+    @contextlib.contextmanager
+    def limited(cls, number: int) -> Iterator[None]:
+        limit = object()
+        with TORCH_LOCK:
+            if not cls.limits:
+                libraries = ThreadpoolController().select(user_api="blas").lib_controllers
+                cls.before = [(library, library.num_threads) for library in libraries]
+            cls.limits[limit] = threading.get_ident(), number
+            cls._set()
+        try:
+            yield
+        finally:
+            with TORCH_LOCK:
+                del cls.limits[limit]
+                cls._set()
+
+    @classmethod
+    def _set(cls) -> None:
+        smallest = min(dict(cls.limits.values()).values(), default=None)
+        for library, number in cls.before:
+            # From version 3.8 on, threadpoolctl obeys one thread alone until that lets go.
+            let_go = getattr(library, "clear_controlling_thread", lambda force: None)
+            let_go(force=True)
+            library.set_num_threads(number if smallest is None else smallest)
+            let_go(force=True)
 
 
 _share = threading.local()  # of the threads, by `workers_only`

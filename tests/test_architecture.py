@@ -119,6 +119,7 @@ ALLOWED = {
     "_finetune_regressor": {"base"},
     "_cross_prediction": {
         "_seeds",
+        "_threads",
         "_commit",
         "_docstrings",
         "_data._validation",

@@ -5,6 +5,7 @@ import threading
 import numpy as np
 import pytest
 import torch
+from threadpoolctl import threadpool_info, threadpool_limits
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from sklearn_pulse import (
@@ -14,7 +15,7 @@ from sklearn_pulse import (
     baselines,
     sampling,
 )
-from sklearn_pulse._threads import threads
+from sklearn_pulse._threads import limited_threads, threads
 from sklearn_pulse._training._device import memory_errors, resolve_device
 from sklearn_pulse.base import _encoder
 from sklearn_pulse.baselines import _patchtst, _ts2vec
@@ -170,3 +171,33 @@ def test_memory_of_apples_gpu_has_the_remedy():
     with pytest.raises(torch.OutOfMemoryError, match="cut them shorter. MPS backend"):
         with memory_errors("cut them shorter."):
             raise RuntimeError("MPS backend out of memory (allocated 3 GB)")
+
+
+def blas_threads():
+    return {pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"}
+
+
+def test_limits_of_linear_algebra_that_overlap_leave_no_trace():
+    entered, leave = threading.Event(), threading.Event()
+
+    def limited():
+        with limited_threads(1):
+            entered.set()
+            leave.wait(60)
+
+    with threadpool_limits(2, "blas"):
+        before = blas_threads()  # one where the libraries have no other
+        second = threading.Thread(target=limited)
+        with limited_threads(1):
+            with limited_threads(2):  # of one thread, the inner limit counts
+                assert blas_threads() == before
+            second.start()
+            entered.wait(60)
+            with limited_threads(2):  # of several threads, the smallest
+                assert blas_threads() == {1}
+        assert blas_threads() == {1}
+        leave.set()
+        second.join()
+        assert blas_threads() == before
+        with limited_threads(None):
+            assert blas_threads() == before

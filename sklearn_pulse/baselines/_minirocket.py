@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from .._data._windows import Block, CheckedWindows
 from .._extras import needs
 from .._parameters import check_integer, check_seed
-from .._seeds import draw_seed
+from .._seeds import draw_seed, global_generator_kept
 from .._threads import threads
 from ..base import complete_docstring
 from ..features._base import BaseFeatureTransformer
@@ -98,13 +98,8 @@ class MiniRocketTransformer(BaseFeatureTransformer):
         X = np.concatenate([self._complete(block) for _, block in windows.blocks()])
         seed = draw_seed(self.random_state)
         fitted = rocket(int(self.num_kernels), n_jobs=1, random_state=seed)
-        # sktime seeds numpy's global generator, which must stay as the user left it.
-        state = np.random.get_state()
-        try:
-            with _threads_kept():
-                fitted.fit(X)
-        finally:
-            np.random.set_state(state)
+        with global_generator_kept(), _threads_kept():  # sktime seeds the global generator
+            fitted.fit(X)
         self.rocket_ = fitted
 
     def _features(self, block: Block) -> NDArray[np.float32]:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from .._data._windows import Block, CheckedWindows
 from .._extras import needs
 from .._parameters import check_seed
-from .._seeds import draw_seed
+from .._seeds import draw_seed, global_generator_kept
 from .._threads import threads
 from ..features._base import BaseFeatureTransformer
 
@@ -202,12 +202,12 @@ def _global_state() -> Iterator[None]:
 
     Numba sets the threads of OpenMP, which torch has too, when it first runs in parallel.
     """
-    state = np.random.get_state()
-    try:
-        with threads(torch.get_num_threads()), torch.random.fork_rng(devices=[]):
-            yield
-    finally:
-        np.random.set_state(state)
+    with (
+        global_generator_kept(),
+        threads(torch.get_num_threads()),
+        torch.random.fork_rng(devices=[]),
+    ):
+        yield
 
 
 @contextmanager

@@ -24,7 +24,7 @@ from sklearn.utils.metadata_routing import get_routing_for_object
 from threadpoolctl import threadpool_limits
 
 from .._parameters import check_threads
-from .._threads import threads
+from .._threads import limited_threads
 from .._version import __version__
 from ..base import BaseEncoderTransformer
 from ..evaluation import probe_scores
@@ -118,7 +118,7 @@ class Execution:
         None
             Nothing.
         """
-        with threads(self.num_threads), threadpool_limits(self.num_threads):
+        with limited_threads(self.num_threads), threadpool_limits(self.num_threads, "openmp"):
             yield
 
 

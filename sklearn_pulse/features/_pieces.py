@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterator, Sequence
-from contextlib import contextmanager
 from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
-from threadpoolctl import threadpool_limits
 
 from .._data._windows import CheckedWindows
-from .._threads import threads
+from .._threads import limited_threads
 from ._base import check_features, overflow_is_found
 from ._half_moments import HalfSums, half_sums
 from ._recording_moments import PairedWindows, RecordingSums, recording_sums
@@ -77,13 +75,6 @@ def pieces_of(n: int) -> list[slice]:
 def with_neighbour(piece: slice, follows: NDArray[np.bool_]) -> slice:
     """Extend a piece by the window before it, if the first window of the piece follows that."""
     return slice(piece.start - 1, piece.stop) if follows[piece.start] else piece
-
-
-@contextmanager
-def limited_threads(number: int | None) -> Iterator[None]:
-    """Compute on `number` threads, in PyTorch and in the linear algebra of numpy."""
-    with threads(number), threadpool_limits(number, user_api="blas"):
-        yield
 
 
 class FeaturesOfViews:

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.frozen import FrozenEstimator
 from sklearn.metrics import check_scoring
 from sklearn.utils import Bunch, check_random_state
 from sklearn.utils.validation import _num_samples
@@ -104,7 +103,7 @@ def channel_importance(
     if isinstance(scoring, list | tuple | set | dict):
         raise _several_scores(scoring)
     scorer = check_scoring(estimator, scoring)
-    layout = next(_layouts(estimator), "ntc")
+    layout = _layout(estimator)
     windows = _with_shape(X, layout)
     n_samples = windows.shape[0]
     if y is not None and _num_samples(y) != n_samples:
@@ -180,14 +179,43 @@ def _donors(codes: NDArray[np.intp], rng: np.random.RandomState) -> NDArray[np.i
     return donors
 
 
-def _layouts(estimator: Any) -> Iterator[str]:
-    """Yield the layouts that an estimator and its parts expect, the first step first."""
-    if isinstance(estimator, FrozenEstimator):  # which hides the parameters of what it holds
-        estimator = estimator.estimator
+def _layout(estimator: Any) -> str:
+    """Return the layout of the windows that a fitted estimator expects."""
+    layouts = list(_layouts(estimator))
+    if layouts and not any(layouts):
+        raise ValueError(
+            "estimator does not say whether its windows have channels last: set its input_layout to"
+            ' "ntc" or "nct", and fit it again.'
+        )
+    return next(filter(None, layouts), "ntc")
+
+
+def _layouts(estimator: Any) -> Iterator[str | None]:
+    """Yield the layouts that an estimator and its parts expect, the first step first.
+
+    None stands for a layout that the estimator takes from a file when it is fitted.
+    """
     for name in ("input_layout_", "input_layout"):
-        if isinstance(layout := getattr(estimator, name, None), str):
+        layout = getattr(estimator, name, "")
+        if layout is None or (isinstance(layout, str) and layout):
             yield layout
-    if hasattr(estimator, "get_params"):
-        for part in estimator.get_params().values():
-            if hasattr(part, "get_params"):
-                yield from _layouts(part)
+    for part in _parts(estimator):
+        yield from _layouts(part)
+
+
+def _parts(estimator: Any) -> Iterator[Any]:
+    """Yield the parts of an estimator, fitted ones before those that they are clones of.
+
+    Fitted ones are in attributes such as ``best_estimator_`` and ``estimators_``.
+    """
+    fitted = [
+        value for name, value in getattr(estimator, "__dict__", {}).items() if name.endswith("_")
+    ]
+    given = estimator.get_params().values() if hasattr(estimator, "get_params") else ()
+    hidden = getattr(estimator, "estimator", None)  # of a frozen or a calibrated one
+    for value in (*fitted, hidden, *given):
+        for part in value if isinstance(value, list | tuple) else (value,):
+            if not isinstance(part, type) and (
+                hasattr(part, "get_params") or hasattr(part, "estimator")
+            ):
+                yield part

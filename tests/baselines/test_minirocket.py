@@ -3,6 +3,8 @@
 import builtins
 import importlib.util
 import pickle
+import sys
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -28,6 +30,23 @@ def test_sklearn_suite(estimator, check):
 def sktime():
     pytest.importorskip("numba")
     return pytest.importorskip("sktime")
+
+
+def test_fits_side_by_side_have_the_bits_of_one_alone(sktime):
+    X = make_windows(30, 24)[0]
+    estimators = [MiniRocketTransformer(random_state=seed, num_kernels=84) for seed in range(4)]
+    expected = [clone(estimator).fit_transform(X) for estimator in estimators]
+    state = np.random.get_state()[1].copy()
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)  # threads change places in the midst of a fit
+    try:
+        with ThreadPoolExecutor(4) as pool:
+            fits = [pool.submit(clone(model).fit, X) for _ in range(10) for model in estimators]
+            found = [fit.result().transform(X) for fit in fits]
+    finally:
+        sys.setswitchinterval(interval)
+    np.testing.assert_array_equal(found, expected * 10)
+    np.testing.assert_array_equal(np.random.get_state()[1], state)
 
 
 @pytest.mark.parametrize("n_channels", [1, 3])

@@ -3,15 +3,19 @@
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.ensemble import VotingClassifier
 from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import accuracy_score
+from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
 from sklearn_pulse import FineTuneClassifier, PulseTransformer, RandomEncoderTransformer
-from sklearn_pulse.evaluation import RECONSTRUCTION_SCORERS, probe_scores
+from sklearn_pulse.evaluation import RECONSTRUCTION_SCORERS, LabeledSubsetClassifier, probe_scores
 from sklearn_pulse.features import StatisticsTransformer
 from sklearn_pulse.inspection import channel_importance
 from sklearn_pulse.preprocessing import WindowScaler
@@ -142,7 +146,16 @@ def test_layouts_of_frozen_and_fine_tuned_models(tmp_path):
         tmp_path / "encoder"
     )
     tuned = FineTuneClassifier(str(tmp_path / "encoder"), max_epochs=1, random_state=0)
-    for fitted in (probe, tuned.fit(windows, labels)):
+    models = [
+        probe,
+        tuned,
+        LabeledSubsetClassifier(clone(tuned)),
+        GridSearchCV(clone(tuned), {"max_epochs": [1]}, cv=2),
+        VotingClassifier([("tuned", clone(tuned))]),
+        CalibratedClassifierCV(clone(tuned), cv=2),
+    ]
+    for fitted in models:
+        fitted.fit(windows, labels)
         got = channel_importance(fitted, windows, labels, n_repeats=1, random_state=0)
         exchanged = windows.copy()
         donors = lenders(numbered(12))[0]
@@ -151,6 +164,30 @@ def test_layouts_of_frozen_and_fine_tuned_models(tmp_path):
             exchanged[:, channel] = windows[donors, channel]
             fall = fitted.score(windows, labels) - fitted.score(exchanged, labels)
             assert importance == pytest.approx(fall)
+
+
+def test_a_layout_that_nothing_tells_is_an_error(tmp_path):
+    RandomEncoderTransformer(**SMALL_ENCODER, input_layout="nct").fit(
+        X[:12].swapaxes(1, 2)
+    ).save_pretrained(tmp_path / "encoder")
+
+    class Hiding(BaseEstimator, ClassifierMixin):
+        """A meta-estimator that keeps the fitted model where nobody looks for it."""
+
+        def __init__(self, model):
+            self.model = model
+
+        def fit(self, X, y):
+            self._fitted = clone(self.model).fit(X, y)
+            return self
+
+        def predict(self, X):
+            return self._fitted.predict(X)
+
+    hiding = Hiding(FineTuneClassifier(str(tmp_path / "encoder"), max_epochs=1, random_state=0))
+    hiding.fit(X[:12].swapaxes(1, 2), y[:12])
+    with pytest.raises(ValueError, match="set its input_layout"):
+        channel_importance(hiding, X[:12].swapaxes(1, 2), y[:12])
 
 
 class Counting(RecordingWindows):
