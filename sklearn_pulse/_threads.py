@@ -8,7 +8,7 @@ import os
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from typing import Any, ClassVar, NamedTuple
 
 import torch
@@ -145,7 +145,8 @@ def run_side_by_side(calls: Sequence[Callable[[], Any]]) -> list[Any]:
     As many run at a time as torch has threads here. The threads wait from one use to the next. A
     free thread takes the next call, so a thread that a busy processor holds up delays only its own.
     The calls inherit neither the autocast nor the gradient mode of the caller. If torch has one
-    thread, they run in the thread of the caller.
+    thread, they run in the thread of the caller. After an error no further call begins, and it is
+    raised when those that run have ended.
     """
     number, present = n_workers(), torch.get_num_threads()
     if min(number, len(calls)) <= 1:
@@ -160,14 +161,21 @@ def run_side_by_side(calls: Sequence[Callable[[], Any]]) -> list[Any]:
                 i, call = remaining.popleft()
             except IndexError:
                 return
-            results[i] = call()
+            try:
+                results[i] = call()
+            except BaseException:
+                remaining.clear()  # the others stop after the call that they are in
+                raise
 
     workers = [_pool().submit(work) for _ in range(min(number, len(calls)))]
     try:
-        for worker in workers:
-            worker.result()
-    finally:
+        wait(workers)
+    finally:  # after an interrupt too, no call goes on with what the caller holds
+        remaining.clear()
+        wait(workers)
         torch.set_num_threads(present)  # new threads take the number that was set last
+    for worker in workers:
+        worker.result()
     return results
 
 

@@ -1,6 +1,8 @@
 """Parts of a batch in threads of their own: the same numbers, gradients and errors as in one."""
 
 import threading
+import time
+from functools import partial
 
 import numpy as np
 import pytest
@@ -101,6 +103,25 @@ def test_threads_that_begin_later_have_the_number_of_the_caller():
         later.start()
         later.join()
     assert found == [2]
+
+
+def test_after_an_error_no_call_goes_on():
+    began, running = [], []
+
+    def call(i):
+        began.append(i)
+        running.append(i)
+        time.sleep(0.05)
+        running.remove(i)
+        if i == 0:
+            raise RuntimeError("of a call")
+
+    with threads(2):
+        with pytest.raises(RuntimeError, match="of a call"):
+            run_side_by_side([partial(call, i) for i in range(20)])
+        assert not running
+        assert len(began) < 20
+        assert torch.get_num_threads() == 2
 
 
 def test_more_parts_than_threads_keep_their_order():
