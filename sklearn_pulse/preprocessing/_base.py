@@ -60,6 +60,10 @@ class BasePreprocessor(TransformerMixin, BaseEstimator):
         """Return the sampling rate that a window has afterwards."""
         return sampling_rate
 
+    def _rate_ratio(self) -> float:
+        """Return the ratio of the sampling rate afterwards to that before."""
+        return 1.0
+
     def _check_windows(self, windows: WindowSource) -> None:
         """Raise if the step cannot act on checked windows; `fit` and `transform` call it."""
         self._check_rate(windows)
@@ -89,7 +93,8 @@ class BasePreprocessor(TransformerMixin, BaseEstimator):
         ----------
         X : array-like of shape (n_samples, n_timesteps, n_channels), list or LazyWindows
             Windows; also 2-D (univariate), 4-D (bags), or a list of recordings of shape
-            (n_timesteps, n_channels) that may differ in length. NaN is allowed.
+            (n_timesteps, n_channels) or (n_timesteps,) that may differ in length. Nested lists of
+            numbers as long as one another are 2-D. NaN is allowed.
         y : None
             Ignored. Present because scikit-learn passes it.
 
@@ -130,8 +135,8 @@ class BasePreprocessor(TransformerMixin, BaseEstimator):
         Returns
         -------
         ndarray, list of ndarray or of frames, or LazyWindows
-            The changed windows, float32; a list for a list, frames for frames, whose columns and
-            times go on, and lazy windows for lazy windows.
+            The changed windows, float32; a list for a list, in it frames for frames and Series for
+            Series, whose names and times go on, and lazy windows for lazy windows.
 
         Raises
         ------
@@ -144,6 +149,7 @@ class BasePreprocessor(TransformerMixin, BaseEstimator):
 
     def _map(self, windows: WindowSource, function: Mapping) -> Any:
         windows.sampling_rate = self._rate(windows.sampling_rate)
+        windows.rate_ratio = self._rate_ratio()
         return windows.mapped(function, self._length)
 
     def _read(self, X: Any) -> WindowSource:

@@ -8,10 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..windows._tables import has_columns, is_table
+from ..windows._times import _as_times
 
 
 def like_source(
-    values: NDArray[np.float32], source: Any, rate: float | None
+    values: NDArray[np.float32], source: Any, rate: float | None, ratio: float
 ) -> NDArray[np.float32] | Any:
     """Return the values of a recording in the container of the recording as it was.
 
@@ -22,19 +23,23 @@ def like_source(
     source : array-like
         The recording as the user passed it.
     rate : float or None
-        Sampling rate of the values, in Hz, if the step has changed it.
+        Sampling rate of the values, in Hz; known if `ratio` is not 1.
+    ratio : float
+        Ratio of this rate to that of the source.
 
     Returns
     -------
     ndarray, DataFrame or Series
         A frame of pandas or polars with the columns of the source, or a Series with its name. The
-        index of pandas stays if there are as many steps; times go on at the new rate if not.
+        index of pandas stays if `ratio` is 1; otherwise, times go on at the new rate, and numbers
+        in their own unit.
     """
     if is_table(source):
         import pandas as pd
 
         index = source.index
-        index = index if len(index) == len(values) else _resampled(index, len(values), rate)
+        if rate is not None and ratio != 1:  # even if there are as many steps as before
+            index = _resampled(index, len(values), rate, ratio)
         if values.ndim == 1:
             return pd.Series(values, index, name=source.name)
         return pd.DataFrame(values, index, source.columns)
@@ -43,12 +48,31 @@ def like_source(
     return values
 
 
-def _resampled(index: Any, n_timesteps: int, rate: float | None) -> Any:
-    """Return an index from the first time of an index on; without times, numbers from 0 on."""
+def _resampled(index: Any, n_timesteps: int, rate: float, ratio: float) -> Any:
+    """Return an index at a new rate, from the first time or number of an index on.
+
+    Names, and numbers that only count the steps, are replaced by numbers from 0 on.
+    """
     import pandas as pd
 
-    kind = getattr(index.dtype, "kind", "")
-    if rate is None or kind not in ("M", "m"):
-        return pd.RangeIndex(n_timesteps)
-    make: Any = pd.date_range if kind == "M" else pd.timedelta_range
-    return make(index[0], periods=n_timesteps, freq=pd.Timedelta(seconds=1 / rate))
+    times = _as_times(index)
+    kind = getattr(times.dtype, "kind", "")
+    steps = np.arange(n_timesteps)
+    if kind in ("M", "m"):
+        # A period would be rounded to nanoseconds, an error that grows with every step.
+        passed = pd.TimedeltaIndex((steps / rate * 1e9).round().astype("timedelta64[ns]"))
+        return (_first_time(index, times) + passed).rename(index.name)
+    if kind in ("i", "u", "f") and len(index) > 1:  # seconds, for example, or milliseconds
+        step = (float(index[-1]) - float(index[0])) / (len(index) - 1)
+        if kind == "f" or step != 1:
+            return pd.Index(float(index[0]) + steps * (step / ratio), name=index.name)
+    return pd.RangeIndex(n_timesteps, name=index.name)
+
+
+def _first_time(index: Any, times: Any) -> Any:
+    """Return the first time of an index in its own zone; `times` of text are in UTC."""
+    import pandas as pd
+
+    if getattr(times, "tz", None) is None or index.dtype.kind == "M":
+        return times[0]
+    return times[0].tz_convert(pd.Timestamp(index[0]).tz)  # None: without a zone

@@ -10,7 +10,6 @@ from ..windows._names import carried_names
 from ..windows._numbers import as_real_array, is_object_list
 from ..windows._recordings import as_series, is_series_list
 from ..windows._shape import Shape, check_axes, note_or_compare_shape
-from ..windows._tables import table_values
 from ..windows._times import compare_rate
 from ._source import ArrayWindows, LazySource, RecordingList, WindowSource
 
@@ -61,8 +60,4 @@ def _read(X: Any, name: str, input_layout: str) -> tuple[WindowSource, Any]:
         return RecordingList(as_series(X, input_layout), X, input_layout), X
     data = as_real_array(X)
     check_axes(data.shape, name)
-    windows = ArrayWindows(data, input_layout)
-    rows = map(table_values, X) if isinstance(X, list | tuple) else ()
-    axes = {getattr(row, "ndim", 0) for row in rows}
-    windows.is_list = axes == {1}  # recordings of one channel may happen to be as long
-    return windows, X if hasattr(X, "columns") else data
+    return ArrayWindows(data, input_layout), X if hasattr(X, "columns") else data

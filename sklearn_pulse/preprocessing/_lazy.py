@@ -28,6 +28,8 @@ class MappedWindows(LazyWindows):
         Recording of each window, for the function.
     sampling_rate : float or None
         Sampling rate of a changed window, in Hz; None if it is unknown.
+    resampled : bool, default=False
+        Whether the function changes the sampling rate.
     channels_first : bool, default=False
         Order of the last two axes of the windows.
 
@@ -55,10 +57,12 @@ class MappedWindows(LazyWindows):
         recording: NDArray[np.intp] | None,
         *,
         sampling_rate: float | None,
+        resampled: bool = False,
         channels_first: bool = False,
     ) -> None:
         self.source = source
         self.function = function
+        self.resampled = resampled
         self.channels_first = channels_first
         self.recording = recording
         self.start = source.start
@@ -67,7 +71,7 @@ class MappedWindows(LazyWindows):
         n_windows, *axes = source.shape
         axes[1 if channels_first else 0] = n_timesteps
         self.shape = (n_windows, *axes)
-        if self.shape == source.shape:
+        if not resampled:  # which may leave the number of steps as it is
             self.index_rate = source.index_rate
 
     @property
@@ -114,6 +118,7 @@ class MappedWindows(LazyWindows):
             n_timesteps,
             recording,
             sampling_rate=self.sampling_rate,
+            resampled=self.resampled,
             channels_first=self.channels_first,
         )
 

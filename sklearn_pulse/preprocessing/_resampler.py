@@ -67,6 +67,10 @@ class Resampler(BasePreprocessor):
     still counted in steps of the recording; everything else becomes an array in memory, or a list
     of arrays. Each window of a bag is resampled by itself.
 
+    In a list, the times in the index of a frame or Series of pandas, in any form that `fit`
+    compares with `from_rate`, go on at `to_rate` from the first time. Numbers go on in their own
+    unit, such as seconds. Names, and numbers that only count the steps, become 0, 1, 2, ...
+
     ``set_output`` concerns 2-D output; windows of several channels stay arrays.
 
     Examples
@@ -124,6 +128,9 @@ class Resampler(BasePreprocessor):
 
     def _rate(self, sampling_rate: float | None) -> float:
         return float(self._fitted("to_rate"))
+
+    def _rate_ratio(self) -> float:
+        return self.up_ / self.down_
 
     @property
     def _n_features_out(self) -> int:

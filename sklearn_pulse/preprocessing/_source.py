@@ -39,10 +39,12 @@ class WindowSource(ABC):
         Recording of each window; None if the input does not tell.
     sampling_rate : float or None
         Sampling rate of the windows, in Hz; None if the input does not tell.
+    rate_ratio : float
+        Ratio of the sampling rate of the output to that of the input.
     is_table : bool
         Whether the input has two axes, with a column per time step.
     is_list : bool
-        Whether the windows were arrays in a list, which may be recordings.
+        Whether the windows are the recordings of a list.
     """
 
     n_samples: int
@@ -52,6 +54,7 @@ class WindowSource(ABC):
     shortest: tuple[int, str]
     recording: Index | None = None
     sampling_rate: float | None = None
+    rate_ratio = 1.0
     is_table = False
     is_list = False
 
@@ -180,7 +183,7 @@ class RecordingList(WindowSource):
             changed = changed.ravel()
         elif self.input_layout == "nct" and not has_columns(source):
             changed = changed.T
-        return like_source(changed, source, self.sampling_rate)
+        return like_source(changed, source, self.sampling_rate, self.rate_ratio)
 
 
 class LazySource(WindowSource):
@@ -188,6 +191,7 @@ class LazySource(WindowSource):
 
     def __init__(self, data: LazyWindows, input_layout: str) -> None:
         super().__init__(data, input_layout == "nct")
+        self.input_layout = input_layout
         self.n_samples = self.n_windows = data.shape[0]
         self.n_timesteps, self.n_channels = _last_axes(data.shape, self.channels_first)
         self.shortest = self.n_timesteps, "X has windows"
@@ -198,6 +202,11 @@ class LazySource(WindowSource):
         x = self.data.take(index)
         return x[:, :, steps] if self.channels_first else x[:, steps]
 
+    def pieces(self, index: Index | None = None) -> Iterator[NDArray[np.float64]]:
+        """Yield the values in pieces; a window longer than a piece is read once for all of them."""
+        for chunk in self._chunks(np.arange(self.n_windows) if index is None else index):
+            yield from ArrayWindows(self._read(chunk, slice(None)), self.input_layout).pieces()
+
     def mapped(self, function: Mapping, length: Callable[[int], int]) -> MappedWindows:
         """Return lazy windows; nothing is read."""
         n_timesteps = length(self.n_timesteps)
@@ -207,6 +216,7 @@ class LazySource(WindowSource):
             n_timesteps,
             self.recording,
             sampling_rate=self.sampling_rate,
+            resampled=self.rate_ratio != 1,
             channels_first=self.channels_first,
         )
 

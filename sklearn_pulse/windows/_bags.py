@@ -64,8 +64,8 @@ class SlidingWindows(TransformerMixin, BaseEstimator):
     the estimators of this package skip such windows.
 
     If the series have equal length, at least `length`, the output is a read-only strided view,
-    however much windows overlap: a view of `X` itself if `X` is a float32 array, otherwise of one
-    float32 copy.
+    however much windows overlap: a view of `X` itself if `X` is a float32 array, otherwise, as of a
+    list, of one float32 copy.
 
     The output has four axes, so ``set_output`` does not apply and is not available.
 
@@ -99,7 +99,8 @@ class SlidingWindows(TransformerMixin, BaseEstimator):
         ----------
         X : array-like of shape (n_samples, n_timesteps, n_channels) or (n_samples, n_timesteps)
             The series, or a list (or 1-D array of objects) of series of shape (n_timesteps,
-            n_channels) that may differ in length. NaN is allowed.
+            n_channels) or (n_timesteps,) that may differ in length. Nested lists of numbers as long
+            as one another are a table. NaN is allowed.
         y : None
             Ignored. Present because scikit-learn passes it.
 
@@ -140,8 +141,9 @@ class SlidingWindows(TransformerMixin, BaseEstimator):
         ----------
         X : array-like of shape (n_samples, n_timesteps, n_channels) or (n_samples, n_timesteps)
             The series, or a list (or 1-D array of objects) of series of shape (n_timesteps,
-            n_channels) that may differ in length. A 3-D `X` may have another number of time steps
-            than in `fit`.
+            n_channels) or (n_timesteps,) that may differ in length. Nested lists of numbers as long
+            as one another are a table. A 3-D `X` may have another number of time steps than in
+            `fit`.
 
         Returns
         -------
@@ -167,6 +169,8 @@ class SlidingWindows(TransformerMixin, BaseEstimator):
         check_is_fitted(self)
         length, stride = self._check_params()
         series = self._check_series(X, reset=False)
+        if isinstance(series, list) and len({*map(len, series)}) == 1:
+            series = np.stack(series)
         if isinstance(series, list) or series.shape[1] < length:
             return _padded_bag(series, length, stride)
         # (n_samples, n_windows, n_channels, length), then channels last

@@ -32,11 +32,17 @@ def number_of_axes(X: Any) -> int | None:
 
 
 def is_series_list(X: Any) -> bool:
-    """Return whether X is a list of series, (T_i, C) or unequal (T_i,), not a nested list."""
+    """Return whether X is a list of series of shape (T_i, C) or (T_i,).
+
+    Lists of numbers as long as one another are the rows of a table; arrays, Series and tensors with
+    one axis are series, however long.
+    """
     if not isinstance(X, (list, tuple)) or not X:
         return False
     axes = {number_of_axes(x) for x in X}
-    return axes == {2} or (axes == {1} and len({len(x) for x in X}) > 1)
+    if axes == {1}:
+        return all(hasattr(x, "__array__") for x in X) or len({len(x) for x in X}) > 1
+    return axes == {2}
 
 
 def has_own_layout(recording: Any) -> bool:

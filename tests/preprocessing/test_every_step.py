@@ -250,6 +250,35 @@ def test_recordings_of_one_channel_may_happen_to_be_as_long(kind):
         scaler.fit_transform([x.tolist() for x in recordings])  # a table
 
 
+@every_step
+def test_arrays_of_one_channel_are_recordings_however_long(step):
+    x = np.random.default_rng(0).normal(size=90)
+    fitted = clone(step).fit([x, x[::-1]])
+    assert fitted.n_features_in_ == 1
+    for recordings in ([x[:80], x[10:]], [x[:70]], (x[:60], x[30:])):
+        result = fitted.transform(recordings)
+        assert isinstance(result, list)
+        for y, recording in zip(result, recordings, strict=True):
+            np.testing.assert_array_equal(y, fitted.transform([recording, x[:50]])[0])
+    table = clone(step).fit([x.tolist(), x.tolist()])
+    assert table.n_features_in_ == 90
+    assert table.transform([x.tolist()]).ndim == 2
+
+
+@every_step
+def test_series_of_one_length_keep_names_and_times(step):
+    times = pd.date_range("2026-01-01", periods=80, freq=pd.Timedelta(seconds=1 / 64))
+    rate = step.from_rate if isinstance(step, Resampler) else 64
+    times = times[0] + (times - times[0]) * (64 / rate)
+    series = [pd.Series(np.arange(80.0), times, name=name) for name in ("bvp", "eda")]
+    for given_as in (series, series[:1]):
+        for before, after in zip(given_as, clone(step).fit_transform(given_as), strict=True):
+            assert after.name == before.name
+            assert after.index[0] == times[0]
+            if not isinstance(step, Resampler):
+                assert after.index.equals(times)
+
+
 @pytest.mark.parametrize("step", [*STEPS, SlidingWindows(4)], ids=[*IDS, "bags"])
 def test_frames_have_the_same_columns_and_regular_times(step):
     frame = pd.DataFrame(np.random.default_rng(0).normal(size=(80, 2)), columns=["ecg", "ppg"])

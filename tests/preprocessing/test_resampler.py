@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -10,6 +11,7 @@ from scipy.signal import firwin, resample_poly
 
 from sklearn_pulse.features import StatisticsTransformer
 from sklearn_pulse.preprocessing import Resampler
+from sklearn_pulse.windows import sliding_windows
 from tests.preprocessing.data import quick
 
 KAISER = ("kaiser", 5.0)
@@ -131,3 +133,76 @@ def test_the_rate_that_it_gives_counts_as_the_rate_that_was_asked_for(from_rate)
     features.transform(X, sampling_rate=from_rate * step.up_ / step.down_)
     with pytest.raises(ValueError, match="173.6 Hz"):
         features.transform(X, sampling_rate=173.6)
+
+
+def timed(rate, n_timesteps):
+    times = pd.date_range("2026-01-01", periods=n_timesteps, freq=pd.Timedelta(seconds=1 / rate))
+    return pd.DataFrame({"ecg": np.arange(n_timesteps, dtype=float)}, times)
+
+
+def test_times_go_on_at_the_new_rate_even_if_there_are_as_many_steps():
+    frame = timed(100, 30)
+    (result,) = Resampler(100, 97).fit_transform([frame])
+    passed = (result.index - frame.index[0]).total_seconds()
+    np.testing.assert_allclose(passed, np.arange(30) / 97, atol=1e-9)
+    (same,) = Resampler(100, 100).fit_transform([frame])
+    assert same.index.equals(frame.index)
+
+
+def test_lazy_windows_leave_the_rate_of_the_index_even_if_they_are_as_long():
+    X = sliding_windows([timed(100, 90)], 30, lazy=True).X
+    resampled = Resampler(100, 97).fit_transform(X)
+    assert resampled.shape == X.shape
+    StatisticsTransformer(sampling_rate=97).fit(resampled)
+    same = Resampler(100, 100).fit_transform(X)
+    with pytest.raises(ValueError, match="the time index of X has 100 steps"):
+        StatisticsTransformer(sampling_rate=97).fit(same)
+    assert same.index_rate == X.index_rate
+
+
+START = pd.Timestamp("2026-03-29 00:30")
+AHEAD = {hours: START.tz_localize(f"+0{hours}:00") for hours in (1, 2)}
+INDEXES = {
+    "text": (lambda s: [(START + t).isoformat() for t in s], START),
+    "text with a zone": (lambda s: [(AHEAD[2] + t).isoformat() for t in s], AHEAD[2]),
+    "objects": (lambda s: pd.Index([START + t for t in s], dtype=object), START),
+    "objects with a zone": (
+        lambda s: pd.Index([AHEAD[1] + t for t in s], dtype=object),
+        AHEAD[1],
+    ),
+    "zone": (lambda s: START.tz_localize("Europe/Berlin") + s, START.tz_localize("Europe/Berlin")),
+    "periods": (lambda s: pd.PeriodIndex(START + s, freq="s"), START),
+    "durations": (lambda s: s + pd.Timedelta("1h"), pd.Timedelta("1h")),
+}
+
+
+@pytest.mark.parametrize("kind", INDEXES)
+@pytest.mark.parametrize("to_rate", [0.5, 3])
+def test_times_in_any_form_go_on(kind, to_rate):
+    make, start = INDEXES[kind]
+    index = pd.Index(make(pd.to_timedelta(np.arange(60), unit="s")), name="time")
+    (result,) = Resampler(1, to_rate).fit_transform([pd.Series(np.arange(60.0), index)])
+    assert result.index[0] == start  # raises for times with and without a zone
+    assert getattr(result.index, "tz", None) == getattr(start, "tz", None)
+    passed = (result.index - start).total_seconds()
+    np.testing.assert_allclose(passed, np.arange(60 * to_rate) / to_rate, atol=1e-8)
+    assert result.index.name == "time"
+
+
+def test_numbers_go_on_in_their_unit():
+    seconds, milliseconds, steps = 5 + np.arange(60) / 100, 10 * np.arange(60), np.arange(60)
+    expected = (5 + np.arange(30) / 50, 20 * np.arange(30), np.arange(30))
+    for index, halved in zip((seconds, milliseconds, steps), expected, strict=True):
+        (result,) = Resampler(100, 50).fit_transform([pd.Series(np.zeros(60), index)])
+        np.testing.assert_allclose(result.index, halved, rtol=1e-12)
+        (one,) = Resampler(100, 200).fit_transform([pd.Series([1.0], index[:1])])
+        assert list(one.index) == [0, 1]  # a unit cannot be told from one number
+    names = [f"step {i}" for i in range(60)]
+    (result,) = Resampler(100, 50).fit_transform([pd.Series(np.zeros(60), names)])
+    assert list(result.index) == list(range(30))
+
+
+def test_times_do_not_drift():
+    (result,) = Resampler(100, 300).fit_transform([timed(100, 50_000)])
+    expected = result.index[0] + pd.Timedelta(149_999 * 10**9 // 300, unit="ns")
+    assert abs(result.index[149_999] - expected) <= pd.Timedelta(1, unit="ns")

@@ -12,6 +12,7 @@ from sklearn.pipeline import make_pipeline
 
 from sklearn_pulse.features import StatisticsTransformer
 from sklearn_pulse.preprocessing import WindowScaler, _source
+from sklearn_pulse.windows import LazyWindows
 from tests.preprocessing.data import as_lazy, make_gaps, quick, windows
 
 GROUPS = np.array(["b", "a", "b", "a", "c", "c"])
@@ -220,6 +221,22 @@ def test_a_memory_map_is_not_loaded(tmp_path):
     long = np.lib.stride_tricks.as_strided(mapped, (1, 2**26, 2), (0, 0, 8), writeable=False)
     first = next(_source.ArrayWindows(long, "ntc").pieces())
     assert first.size <= 2**20
+
+
+@pytest.mark.parametrize(("robust", "n_passes"), [(False, 1), (True, 5)])
+def test_a_long_lazy_window_is_read_once_per_pass(robust, n_passes, monkeypatch):
+    monkeypatch.setattr(_source, "_BLOCK_VALUES", 7)  # less than one window
+    n_reads = []
+
+    class Counting(LazyWindows):
+        shape = (2, 40, 2)
+
+        def take(self, indices):
+            n_reads.extend(indices)
+            return np.ones((len(indices), 40, 2), dtype=np.float32)
+
+    WindowScaler(robust=robust).fit(Counting())
+    assert sorted(n_reads) == [0] * n_passes + [1] * n_passes
 
 
 def test_a_spread_that_float32_cannot_tell_is_none():

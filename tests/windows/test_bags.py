@@ -90,6 +90,29 @@ def test_bag_is_a_read_only_view_of_float32_input():
     assert np.shares_memory(SlidingWindows(10, 1).fit_transform(table), table)
 
 
+def test_a_list_of_equal_series_is_copied_once():
+    X = np.random.default_rng(0).normal(size=(3, 50, 2))
+    window = SlidingWindows(10, 1)
+    expected = window.fit_transform(X)
+    for given_as in (list(X), list(X.astype(np.float32))):
+        bag = window.fit_transform(given_as)
+        np.testing.assert_array_equal(bag, expected)
+        assert bag.strides == expected.strides  # the windows share their steps
+        assert not bag.flags.writeable
+
+
+@pytest.mark.parametrize("make", [np.asarray, pd.Series])
+def test_univariate_lists_of_equal_length(make):
+    x = np.random.default_rng(0).normal(size=60).astype(np.float32)
+    window = SlidingWindows(10).fit([make(x[:40]), make(x[20:])])
+    assert (window.n_features_in_, window.n_channels_in_) == (1, 1)
+    for series in ([x[:30], x[30:]], [x]):
+        bag = window.transform([make(each) for each in series])
+        np.testing.assert_array_equal(bag, window.transform(np.stack(series)[:, :, np.newaxis]))
+    table = SlidingWindows(10).fit([x.tolist()])
+    assert table.n_features_in_ == 60
+
+
 def test_univariate_lists_of_unequal_length():
     bag = SlidingWindows(2).fit_transform([[1.0, 2.0, 3.0], [4.0]])
     assert bag.shape == (2, 1, 2, 1)
