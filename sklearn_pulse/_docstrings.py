@@ -98,8 +98,9 @@ bag_pooling : {"mean", "max"}
 checkpoint_dir : path-like or None
     Folder of checkpoints, with one subfolder per run: a combination of parameters, callbacks,
     data and starting weights. A checkpoint is written after each epoch, and an interrupted `fit`
-    that is repeated resumes there and ends with the same bits, callbacks included. Needs an
-    integer `random_state`. None writes none.
+    that is repeated resumes there and ends with the same bits, callbacks included. Needs a
+    `random_state`: an integer, or a RandomState that is in the same state again when `fit` is
+    repeated. None writes none.
 precision : {"float32", "bfloat16"}
     Number format of the computation. "bfloat16" computes under autocast; weights and embeddings
     stay float32. On a CPU without instructions for it (AVX-512 or AMX), it is many times slower

@@ -84,8 +84,8 @@ class PulseTransformer(ReconstructingTransformer):
         Kind of crop. A "suffix" runs from a random step to the end of the window (published code);
         a "fixed" crop has a length of `crop_length` (paper).
     crop_length : int, float or None, default=None
-        Length of a fixed crop: a number of time steps (int) or a fraction of the window (float).
-        None means `min_crop_length`.
+        Length of a fixed crop: a number of time steps (int) or a fraction of the window (float),
+        from its first observed step to its last. None means `min_crop_length`.
     min_crop_length : int or float, default=0.5
         Smallest number of time steps that a suffix crop predicts (int), or its fraction of the
         window (float). A fraction fits windows of any length.

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from numbers import Integral
 
 import torch
 from torch import Tensor
+
+_ROUNDING = 1e-9  # by which a fraction times a number of steps may miss an integer
 
 
 def length_in_steps(length: int | float, n_timesteps: int) -> int:
@@ -28,8 +31,59 @@ def length_in_steps(length: int | float, n_timesteps: int) -> int:
     >>> length_in_steps(0.5, 128), length_in_steps(64, 128), length_in_steps(0.5, 1)
     (64, 64, 1)
     """
-    steps = length if isinstance(length, Integral) else int(length * n_timesteps)
+    steps = length if isinstance(length, Integral) else whole_steps(length * n_timesteps)
     return max(1, min(steps, n_timesteps - 1))
+
+
+def whole_steps(steps: float) -> int:
+    """Round a number of steps down, and one that misses an integer by rounding to the integer.
+
+    Parameters
+    ----------
+    steps : float
+        A fraction times a number of steps.
+
+    Returns
+    -------
+    int
+        The whole steps.
+
+    Examples
+    --------
+    >>> 0.29 * 100, whole_steps(0.29 * 100), whole_steps(28.9)
+    (28.999999999999996, 29, 28)
+    """
+    nearest = round(steps)
+    return nearest if abs(steps - nearest) < _ROUNDING else math.floor(steps)
+
+
+def lengths_in_steps(length: int | float, n_timesteps: Tensor) -> Tensor:
+    """Convert a length in steps or as a fraction of each window to steps.
+
+    Parameters
+    ----------
+    length : int or float
+        Steps (int), or a fraction of the window (float).
+    n_timesteps : Tensor of int
+        Steps of each window.
+
+    Returns
+    -------
+    Tensor of int
+        Between 1 and ``n_timesteps - 1`` (1 for a window of one step), of the shape of
+        `n_timesteps`.
+
+    Examples
+    --------
+    >>> import torch
+    >>> lengths_in_steps(0.5, torch.tensor([128, 10, 1]))
+    tensor([64,  5,  1])
+    """
+    if isinstance(length, Integral):
+        steps = torch.full_like(n_timesteps, int(length))
+    else:
+        steps = _fractions(float(length), n_timesteps).long()
+    return torch.minimum(steps, n_timesteps - 1).clamp(min=1)
 
 
 def finest_float(device: torch.device) -> torch.dtype:
@@ -51,6 +105,13 @@ def finest_float(device: torch.device) -> torch.dtype:
     (torch.float64, torch.float32)
     """
     return torch.float32 if device.type == "mps" else torch.float64
+
+
+def _fractions(fraction: float, lengths: Tensor) -> Tensor:
+    """Return fractions of lengths; those that miss an integer by rounding are the integer."""
+    steps = lengths.to(finest_float(lengths.device)) * fraction
+    rounding = _ROUNDING if steps.dtype == torch.float64 else 1e-3
+    return torch.where((steps - steps.round()).abs() < rounding, steps.round(), steps)
 
 
 def observed_span(observed: Tensor) -> tuple[Tensor, Tensor]:
@@ -125,11 +186,7 @@ def crop_starts(
     else:
         first, stop = observed_span(observed)
         length = stop - first
-    if isinstance(min_crop_length, Integral):
-        minimum = torch.full_like(length, int(min_crop_length))
-    else:
-        minimum = (length.to(finest_float(device)) * float(min_crop_length)).long()
-    choices = (length - torch.minimum(minimum.clamp(min=1), length - 1)).clamp(min=1)
+    choices = (length - lengths_in_steps(min_crop_length, length)).clamp(min=1)
     # The number of draws depends on the shape only: later draws must not depend on `observed`.
     dtype = finest_float(device)
     uniform = torch.rand(n_crops, batch, generator=generator, device=device, dtype=dtype)
@@ -244,7 +301,7 @@ def draw_shifts(
     Parameters
     ----------
     max_shift : float
-        Largest shift, as a fraction of the window.
+        Bound of the shifts, as a fraction of the window.
     lengths : Tensor of int, of shape (batch,)
         Steps of each window.
     generator : torch.Generator
@@ -266,7 +323,7 @@ def draw_shifts(
     >>> draw_shifts(0.5, lengths, generator, room=torch.tensor([[1, 9]])).unique()
     tensor([-1,  0,  1,  2])
     """
-    farthest = max_shift * lengths.to(finest_float(lengths.device))
+    farthest = _fractions(float(max_shift), lengths)
     low, high = -farthest.floor().long(), farthest.ceil().long() - 1
     if room is not None:
         low, high = torch.maximum(low, -room[:, 0]), torch.minimum(high, room[:, 1])

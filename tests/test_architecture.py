@@ -55,7 +55,7 @@ ALLOWED = {
     "_tags": set(),
     "functional": set(),
     "sampling": set(),
-    "networks": {"_threads"},
+    "networks": {"_threads", "sampling"},
     "windows": {"_commit", "_groups", "_parameters", "_seeds", "_signals", "_tags", "_warnings"},
     "presets": {"_parameters"},
     "_data._labels": {"_groups", "_parameters"},

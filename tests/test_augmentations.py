@@ -97,6 +97,14 @@ def test_shifts_stay_in_half_a_window_and_in_the_recording():
     assert draw_shifts(0.5, lengths, generator(), room).unique().tolist() == [0, 1]
 
 
+@pytest.mark.parametrize("share", [0.07, 0.14, 0.29, 0.57])
+def test_the_interval_of_shifts_is_not_moved_by_rounding(share):
+    """0.07 * 100 is a little more than 7, and 0.29 * 100 a little less than 29."""
+    bound = round(100 * share)
+    shifts = draw_shifts(share, torch.full((20_000,), 100), generator()).unique()
+    assert shifts.tolist() == list(range(-bound, bound))
+
+
 @given(
     observed=st.lists(st.booleans(), min_size=1, max_size=8).filter(any),
     shift=st.integers(-9, 9),

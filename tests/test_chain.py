@@ -175,6 +175,14 @@ def test_an_unknown_step_is_refused_by_name(step, tmp_path):
     assert not list(tmp_path.iterdir())
 
 
+def test_sparse_coefficients(tmp_path):
+    chain = make_pipeline(encoder(), LogisticRegression()).fit(X, y)
+    chain[-1].coef_[:, ::2] = 0.0
+    chain[-1].sparsify()
+    loaded = through(chain, tmp_path)
+    np.testing.assert_allclose(loaded.predict_proba(X), chain.predict_proba(X), rtol=1e-6)
+
+
 def test_several_labels_per_sample_are_refused(tmp_path):
     several = np.column_stack([np.arange(24) % 2, np.arange(24) % 3 == 0, np.arange(24) % 5 == 0])
     chain = make_pipeline(encoder(), RidgeClassifier()).fit(X, several.astype(int))

@@ -742,7 +742,7 @@ def test_bfloat16_changes_no_more_than_the_rounding(cls, windows):
 def test_a_bag_is_pooled_over_its_windows(cls, windows, pooling):
     bags = windows.reshape(5, 4, 16, 2)
     estimator = fit(small(cls, bag_pooling=pooling), windows)
-    rows = estimator.transform(windows).reshape(5, 4, -1)
+    rows = estimator.transform(windows).reshape(5, 4, -1).astype(np.float64)
     np.testing.assert_allclose(
         estimator.transform(bags), getattr(np, pooling)(rows, axis=1), rtol=1e-6
     )

@@ -213,6 +213,33 @@ def test_every_last_step(step, target, method):
     np.testing.assert_allclose(result, expected, rtol=1e-5, atol=1e-5)
 
 
+def test_a_component_without_variance_is_divided_by_the_least_scale():
+    rows = np.zeros((3, 2), dtype=np.float32)
+    rows[:, 0] = [-2, 0, 2]
+    pca = PCA(whiten=True).fit(rows)
+    assert pca.explained_variance_[1] == 0
+    result = last_layer(pca)[0](torch.from_numpy(rows)).numpy()
+    np.testing.assert_allclose(result, pca.transform(rows), rtol=1e-6)
+
+
+@pytest.mark.parametrize("target", [y, y == "calm"])
+def test_sparse_coefficients_are_those_of_the_array(target):
+    rows = np.random.default_rng(0).normal(size=(24, 8)).astype(np.float32)
+    step = LogisticRegression().fit(rows, target)
+    expected = step.predict_proba(rows)
+    layer, method, _ = last_layer(step.sparsify())
+    assert method == "predict_proba"
+    np.testing.assert_allclose(layer(torch.from_numpy(rows)).numpy(), expected, rtol=1e-5)
+
+
+def test_a_whitened_chain_of_few_windows_is_exported(tmp_path):
+    """The last of five components of five windows has no variance."""
+    chain = make_pipeline(encoder(), PCA(whiten=True)).fit(X[:5])
+    assert chain[-1].explained_variance_[-1] < 1e-12
+    export(chain, tmp_path / "chain.pt2", format="torch")
+    assert (tmp_path / "chain.pt2").exists()
+
+
 def test_large_scores_near_zero_are_rounded_as_large_ones(tmp_path):
     chain = make_pipeline(encoder(), StandardScaler(), LinearSVC()).fit(X, y)
     chain[-1].coef_ *= 1e5
@@ -262,7 +289,19 @@ def test_a_graph_that_computes_something_else_is_not_written(fitted, tmp_path, m
     monkeypatch.setattr(EncoderGraph, "forward", lambda self, windows: forward(self, windows) + 1)
     with pytest.raises(ValueError, match="RandomEncoderTransformer is not exported: .*else for 1"):
         fitted.export(tmp_path / "encoder.pt2", format="torch")
+    chain = make_pipeline(fitted, StandardScaler().fit(fitted.transform(X)))
+    message = "The chain of RandomEncoderTransformer, StandardScaler is not exported: .*else for 1"
+    with pytest.raises(ValueError, match=message):
+        export(chain, tmp_path / "chain.pt2", format="torch")
     assert not list(tmp_path.iterdir())
+
+
+def test_a_chain_that_cannot_compute_is_at_fault_itself(tmp_path):
+    chain = make_pipeline(encoder(), StandardScaler(), LogisticRegression()).fit(X, y)
+    chain[1].scale_[:] = 1e-300
+    message = "The chain of .* it cannot compute the windows that it is compared on .*infinity"
+    with np.errstate(all="ignore"), pytest.raises(ValueError, match=message):
+        export(chain, tmp_path / "chain.pt2", format="torch")
 
 
 def test_what_torch_cannot_trace_is_an_error(fitted, tmp_path, monkeypatch):

@@ -7,6 +7,7 @@ import joblib
 import numpy as np
 import pandas as pd
 import pytest
+import sklearn
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -53,6 +54,12 @@ from tests.kills import killed
 
 TINY = {"max_epochs": 2, "batch_size": 8, "lr": 1e-2, "num_threads": 1, "random_state": 0}
 STILL = {"max_epochs": 1, "lr": 1e-12, "weight_decay": 0.0}
+
+
+# Before scikit-learn 1.7 the dispatch needs another package.
+array_api = pytest.mark.skipif(
+    tuple(map(int, sklearn.__version__.split(".")[:2])) < (1, 7), reason="needs scikit-learn 1.7"
+)
 
 
 def scratch(**params):
@@ -779,6 +786,23 @@ def test_labels_of_numpys_string_type_name_the_remedy(windows, options):
         scratch(max_epochs=1).fit(X, y, X_val=X, y_val=modern)
     fitted = scratch(max_epochs=1).fit(X, modern.astype(object))
     assert fitted.classes_.tolist() == ["rest", "walking"]
+
+
+@pytest.mark.parametrize("dispatch", [False, pytest.param(True, marks=array_api)])
+def test_labels_may_be_a_tensor(windows, monkeypatch, dispatch):
+    """scikit-learn keeps tensors if it dispatches on arrays."""
+    X, y = windows
+    expected = scratch(max_epochs=1).fit(X, y, sample_weight=np.arange(20.0), X_val=X, y_val=y)
+    monkeypatch.setenv("SCIPY_ARRAY_API", "1")
+    labels = torch.from_numpy(y)
+    weight = torch.arange(20.0, requires_grad=True)
+    with sklearn.config_context(array_api_dispatch=dispatch):
+        fitted = scratch(max_epochs=1)
+        fitted.fit(X, labels, sample_weight=weight, X_val=X, y_val=labels)
+        partly = torch.where(torch.arange(20) < 12, labels, -1)
+        wrapped = LabeledSubsetClassifier(scratch(max_epochs=1)).fit(X, partly)
+    np.testing.assert_array_equal(fitted.predict_proba(X), expected.predict_proba(X))
+    assert fitted.classes_.tolist() == wrapped.classes_.tolist() == [0, 1]
 
 
 def test_missing_labels_name_the_remedy(windows):

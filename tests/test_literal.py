@@ -101,6 +101,23 @@ def test_missing_steps_do_not_count():
     assert objective(x=padded, starts=starts) > objective(x=x, starts=starts)
 
 
+def test_fixed_crops_of_padded_windows_are_those_of_the_windows():
+    """A fraction of the steps between the ends of what was observed, window by window."""
+    torch.manual_seed(0)
+    params = SMALL | {"loss_reduction": "valid", "time_varying_dim": 0, "n_crops": 2}
+    objective = CrossReconstruction(2, **params, crop="fixed", crop_length=0.25)
+    x = torch.randn(4, 24, 2)
+    starts = torch.randint(10, (2, 4))
+    padded = torch.cat([x, torch.full((4, 9, 2), 7.0)], dim=1)
+    observed = torch.arange(33).expand(4, 33) < 24
+    torch.testing.assert_close(
+        objective(x=padded, observed=observed, starts=starts), objective(x=x, starts=starts)
+    )
+    observed = observed & (torch.arange(33) < torch.tensor([[24], [12], [8], [2]]))
+    passes = objective.reconstruct(padded, observed, starts=torch.zeros_like(starts))
+    assert passes.scored[:, 0].sum(0).tolist() == [6, 3, 2, 1]
+
+
 def test_the_full_window_starts_at_its_first_observed_step():
     objective = CrossReconstruction(2, **SMALL)
     observed = torch.ones(3, 24, dtype=torch.bool)

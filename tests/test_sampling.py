@@ -4,7 +4,13 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sklearn_pulse.sampling import aligned_steps, crop_starts, length_in_steps, observed_span
+from sklearn_pulse.sampling import (
+    aligned_steps,
+    crop_starts,
+    length_in_steps,
+    lengths_in_steps,
+    observed_span,
+)
 
 
 def generator(seed=0):
@@ -31,6 +37,23 @@ def test_a_share_of_numpy_is_a_share():
         crop_starts(2, (3, 10), share, generator()).tolist() for share in (0.5, np.float32(0.5))
     ]
     assert starts[0] == starts[1]
+
+
+@given(percent=st.integers(1, 99), n_timesteps=st.sampled_from([100, 200, 1000]))
+def test_a_share_that_gives_an_integer_gives_no_step_less(percent, n_timesteps):
+    """0.29 * 100 is 28.999999999999996 in floating point."""
+    share, exact = percent / 100, percent * n_timesteps // 100
+    assert length_in_steps(share, n_timesteps) == exact
+    of_windows = lengths_in_steps(share, torch.tensor([n_timesteps, 2 * n_timesteps]))
+    assert of_windows.tolist() == [exact, 2 * exact]
+    starts = crop_starts(1, (2000, n_timesteps), share, generator())
+    assert starts.max() <= n_timesteps - 1 - exact
+
+
+@given(length=lengths, n_timesteps=st.integers(1, 60))
+def test_lengths_of_windows_are_those_of_each(length, n_timesteps):
+    of_windows = lengths_in_steps(length, torch.tensor([n_timesteps, 7]))
+    assert of_windows.tolist() == [length_in_steps(length, n) for n in (n_timesteps, 7)]
 
 
 def test_starts_are_uniform_over_the_published_range():

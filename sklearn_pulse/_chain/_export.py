@@ -126,7 +126,7 @@ def export(
     try:
         program = _checked_program(Chain(layers), getattr(model, method), steps[0], encoder)
     except ValueError as error:
-        raise ValueError(f"{type(encoder).__name__} is not exported: {error}") from error
+        raise ValueError(f"{_called(steps)} is not exported: {error}") from error
     write(program, path, format, signature)
     return signature
 
@@ -147,6 +147,12 @@ class Chain(nn.Module):
     def forward(self, windows: Tensor) -> Tensor:
         """Apply the layers."""
         return self.layers(windows)
+
+
+def _called(steps: list[Any]) -> str:
+    """Return how an error names what was to be exported."""
+    names = ", ".join(type(step).__name__ for step in steps)
+    return names if len(steps) == 1 else f"The chain of {names}"
 
 
 def _place_of_encoder(steps: list[Any]) -> int:
@@ -197,12 +203,22 @@ def _checked_program(
     n_timesteps = encoder.n_timesteps_in_ or _PROBE_STEPS
     any_length, swapped = encoder._variable_length, encoder.input_layout == "nct"
     draw = _drawing(first, encoder.n_channels_in_)
+
+    def computed(x: NDArray[np.float32]) -> Any:
+        try:
+            return reference(x.swapaxes(1, 2) if swapped else x)
+        except ValueError as error:  # which speaks of X, but these windows were drawn here
+            raise ValueError(
+                f"it cannot compute the windows that it is compared on ({error}): check the"
+                " numbers that its steps have learnt."
+            ) from error
+
     # Torch takes an axis of one step for an axis that always has one.
     length = max(n_timesteps, 2) if any_length else n_timesteps
     program = program_of(graph, torch.from_numpy(draw((3, length))), any_length)
     check_equal(
         program,
-        lambda x: reference(x.swapaxes(1, 2) if swapped else x),
+        computed,
         n_timesteps,
         any_length,
         draw,

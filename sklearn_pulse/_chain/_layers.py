@@ -8,6 +8,7 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 from numpy.typing import ArrayLike, NDArray
+from scipy.sparse import issparse
 from torch import Tensor, nn
 
 _ONE_VERSUS_REST = "one versus rest"
@@ -122,9 +123,9 @@ def layer_of(step: Any) -> nn.Module:
         limits = tuple(map(float, step.feature_range)) if step.clip else None
         return Affine(0.0, step.scale_, step.min_, limits)  # type: ignore[arg-type]
     if name == "PCA":
-        scale = 1 / np.sqrt(step.explained_variance_) if step.whiten else 1.0
         products = Linear(step.components_, 0.0)
-        return nn.Sequential(Affine(step.mean_), products, Affine(0.0, scale))
+        factor = 1 / _spread(step) if step.whiten else 1.0
+        return nn.Sequential(Affine(step.mean_), products, Affine(0.0, factor))
     raise TypeError(
         f"{name} has no graph. A WindowScaler with per='channel', then a transformer with an"
         " encoder, then StandardScaler, MinMaxScaler, RobustScaler, PCA and a linear model have"
@@ -151,7 +152,7 @@ def last_layer(step: Any) -> tuple[nn.Module, str, dict[str, Any]]:
     """
     if not hasattr(step, "coef_"):
         return layer_of(step), "transform", {"name": "embedding", "dims": ["batch", "feature"]}
-    coef = step.coef_
+    coef = dense(step.coef_)
     if not hasattr(step, "classes_"):
         dims = ["batch"] if coef.ndim == 1 else ["batch", "target"]
         return Linear(coef, step.intercept_), "predict", {"name": "prediction", "dims": dims}
@@ -165,6 +166,17 @@ def last_layer(step: Any) -> tuple[nn.Module, str, dict[str, Any]]:
         return layer, "predict_proba", {"name": "probabilities", "dims": dims, **classes}
     dims = ["batch"] if coef.ndim == 1 else ["batch", "class"]
     return linear, "decision_function", {"name": "scores", "dims": dims, **classes}
+
+
+def dense(coef: Any) -> NDArray[Any]:
+    """Return coefficients as an array, those of a classifier after `sparsify` included."""
+    return coef.toarray() if issparse(coef) else np.asarray(coef)
+
+
+def _spread(step: Any) -> NDArray[Any]:
+    """Return the divisors of a PCA that whitens, with the floor of scikit-learn."""
+    spread = np.sqrt(step.explained_variance_)
+    return np.maximum(spread, np.finfo(spread.dtype).eps)
 
 
 def _sharing(step: Any) -> str:

@@ -12,6 +12,7 @@ from torch import Tensor
 
 from .._persistence import PretrainedMixin, encode
 from .._warnings import warn_user
+from ._layers import dense
 from ._steps import (
     FROZEN,
     LABELED,
@@ -106,7 +107,7 @@ class Writer:
             if value is None:
                 empty.append(attribute)
                 continue
-            array = np.asarray(value)
+            array = dense(value)
             if array.ndim == 2 and array.strides[0] < array.strides[1]:
                 columns_first.append(attribute)  # its products round in another order
             self.tensors[f"{prefix}.{attribute}"] = torch.from_numpy(array.copy("C"))

@@ -61,6 +61,7 @@ def check_labels(
     array([-1,  1])
     """
     _check_given(y, owner, name)
+    y = _without_torch(y)
     _refuse_string_dtype(y, name)
     labels: NDArray[Any] = column_or_1d(y, warn=True)
     missing = missing_mask(y)
@@ -112,7 +113,7 @@ def check_targets(
     array([1., 2.])
     """
     _check_given(y, owner, name)
-    targets = np.asarray(nan_where_masked(y))
+    targets = np.asarray(nan_where_masked(_without_torch(y)))
     if targets.ndim not in (1, 2) or targets.shape[1:] == (0,):
         raise ValueError(
             f"{name} has shape {targets.shape}: pass one target per sample, shape (n_samples,), or"
@@ -138,6 +139,17 @@ def check_targets(
     assert_all_finite(targets, input_name=name)
     _check_length(targets, n_samples, name, "target")
     return targets
+
+
+def _without_torch(values: Any) -> Any:
+    """Return a tensor as an array, and other values as they are.
+
+    scikit-learn keeps tensors where its configuration sets ``array_api_dispatch=True``.
+    """
+    if not hasattr(values, "detach"):  # this module does not import torch
+        return values
+    values = values.detach().cpu()
+    return (values.float() if str(values.dtype) == "torch.bfloat16" else values).numpy()
 
 
 def _refuse_string_dtype(y: Any, name: str) -> None:
@@ -218,7 +230,10 @@ def check_two_classes(classes: NDArray[Any]) -> None:
 def check_sample_weight(sample_weight: ArrayLike | None, n_samples: int) -> NDArray[np.float64]:
     """Return the weights as an array, ones for None; raise if all of them are zero."""
     weight = _check_sample_weight(
-        sample_weight, np.arange(n_samples), dtype=np.float64, ensure_non_negative=True
+        _without_torch(sample_weight),
+        np.arange(n_samples),
+        dtype=np.float64,
+        ensure_non_negative=True,
     )
     if not weight.any():  # scikit-learn before 1.9 accepts zeros
         raise ValueError("Sample weights must contain at least one non-zero number.")
@@ -299,6 +314,7 @@ def labeled_mask(
         raise ValueError(
             "unlabeled_label must not be NaN, which equals nothing; mark unlabelled rows with -1."
         )
+    y = _without_torch(y)
     if not allow_missing:  # which are labels to draw, not to learn
         _refuse_string_dtype(y, "y")
     # A list may mix text with -1, which numpy would turn into the text "-1".

@@ -135,4 +135,5 @@ def pool_bags(rows: Rows, usable: NDArray[np.bool_], n_windows: int, pooling: st
     keep = usable.reshape(-1, n_windows, 1)
     if pooling == "max":
         return np.max(bags, axis=1, where=keep, initial=-np.inf)
-    return np.mean(bags, axis=1, where=keep)
+    # Along the windows NumPy adds one row after another, which float32 rounds each time.
+    return np.asarray(np.mean(bags, axis=1, where=keep, dtype=np.float64), dtype=rows.dtype)

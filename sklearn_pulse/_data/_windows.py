@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -88,7 +89,7 @@ class CheckedWindows:
         """Whether the input itself tells which recording a window belongs to."""
         return self.is_bag or (self.lazy is not None and self.lazy.recording is not None)
 
-    @property
+    @cached_property
     def recording(self) -> NDArray[np.intp]:
         """Recording of each window, as a number.
 
@@ -103,7 +104,7 @@ class CheckedWindows:
             return np.zeros(len(self), dtype=np.intp)
         return np.unique(self.groups, return_inverse=True)[1]
 
-    @property
+    @cached_property
     def start(self) -> NDArray[np.intp]:
         """Start of each window in its recording; unknown ones count up within each recording."""
         if self.lazy is not None and self.lazy.start is not None:

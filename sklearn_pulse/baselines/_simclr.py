@@ -38,7 +38,7 @@ from ..base._typing import (
 from ..functional import info_nce
 from ..networks import observed_or_all
 from ..objectives import ContrastiveObjective, check_contrastive
-from ..sampling import draw_shifts, observed_span, shift_within, take_steps
+from ..sampling import draw_shifts, observed_span, shift_within, take_steps, whole_steps
 from ..windows import RecordingWindows
 from ..windows._context import ContextWindows
 
@@ -490,7 +490,7 @@ def _context_windows(windows: CheckedWindows, max_shift: float) -> ContextWindow
     """Return windows widened by their context, or None if their recordings are unknown."""
     if not isinstance(windows.data, RecordingWindows) or windows.channels_first:
         return None
-    return ContextWindows(windows.data, int(max_shift * windows.n_timesteps))
+    return ContextWindows(windows.data, whole_steps(max_shift * windows.n_timesteps))
 
 
 def _data_std(windows: CheckedWindows, index: NDArray[np.intp]) -> float:

@@ -8,8 +8,10 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 from sklearn.metrics import pairwise_distances_chunked
+from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils import Bunch, check_array, check_random_state
+from sklearn.utils.validation import _num_samples
 
 from .._groups import check_groups, nan_where_masked
 from .._parameters import check_integer, check_real, check_seed
@@ -91,14 +93,19 @@ def drift_scores(
     >>> drift.embedding.p_value, float(drift.scores.share_outside[1])
     (0.005, 1.0)
     """
+    check_coverage(coverage)
+    _check_settings(n_permutations, max_windows, random_state)
+    if groups_reference is not None or groups_new is not None:
+        _codes(groups_reference, groups_new, _num_samples(X_reference), _num_samples(X_new))
+    transformer = _last_step(estimator)
+    if not hasattr(transformer, "transform"):
+        raise TypeError(
+            f"{type(transformer).__name__} embeds nothing: pass a fitted transformer of"
+            " windows, or the part of a pipeline that ends with one, such as pipeline[:-1]."
+        )
     embedded, scored = {}, {}
     for name, X in {"X_reference": X_reference, "X_new": X_new}.items():
-        X, transformer = before_last_step(estimator, X)
-        if not hasattr(transformer, "transform"):
-            raise TypeError(
-                f"{type(transformer).__name__} embeds nothing: pass a fitted transformer of"
-                " windows, or the part of a pipeline that ends with one, such as pipeline[:-1]."
-            )
+        X, _ = before_last_step(estimator, X)
         embedded[name] = _table(transformer.transform(X), name)
         if hasattr(transformer, "reconstruct"):
             scored[name] = transformer.score_samples(X, per_channel=True)
@@ -111,7 +118,6 @@ def drift_scores(
         max_windows=max_windows,
         random_state=random_state,
     )
-    check_coverage(coverage)
     shares = score_drift(scored["X_reference"], scored["X_new"], coverage) if scored else None
     return Bunch(
         embedding=distances,
@@ -193,9 +199,7 @@ def embedding_drift(
     >>> embedding_drift(reference[:25], reference[25:], random_state=0).p_value > 0.05
     True
     """
-    check_integer("n_permutations", n_permutations, 1)
-    check_integer("max_windows", max_windows, 2)
-    check_seed("random_state", random_state)
+    _check_settings(n_permutations, max_windows, random_state)
     first, second = _table(reference, "reference"), _table(new, "new")
     if first.shape[1] != second.shape[1]:
         raise ValueError(
@@ -279,6 +283,20 @@ def score_drift(reference: ArrayLike, new: ArrayLike, coverage: float = 0.95) ->
 def check_coverage(coverage: Any) -> None:
     """Raise unless `coverage` is a number between 0 and 1."""
     check_real("coverage", coverage, 0.0, 1.0, open_minimum=True, example=0.95)
+
+
+def _check_settings(n_permutations: Any, max_windows: Any, random_state: Any) -> None:
+    """Raise for a parameter of the comparison that is of the wrong kind or out of its range."""
+    check_integer("n_permutations", n_permutations, 1)
+    check_integer("max_windows", max_windows, 2)
+    check_seed("random_state", random_state)
+
+
+def _last_step(estimator: Any) -> Any:
+    """Return the last step of a pipeline, or the estimator itself."""
+    while isinstance(estimator, Pipeline):
+        estimator = estimator[-1]
+    return estimator
 
 
 def _table(values: Any, name: str, ensure_min_samples: int = 2) -> NDArray[np.float64]:

@@ -115,8 +115,9 @@ class LabeledSubsetClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator
             are ignored.
         **fit_params : dict
             Other parameters for the ``fit`` of the estimator. Parameters with one entry per row
-            are cut to the labelled rows. With metadata routing enabled, these parameters and the
-            weights are routed as the estimator requests.
+            are cut to the labelled rows, except those whose names end in ``_val``, such as
+            ``X_val`` and ``y_val``: they belong to other rows. With metadata routing enabled, these
+            parameters and the weights are routed as the estimator requests.
 
         Returns
         -------
@@ -327,7 +328,9 @@ def _take_rows(
     if mask.all():
         return X, y, params
     rows = np.flatnonzero(mask)
-    params = _check_method_params(X, params, indices=rows)
+    # Validation data may happen to have as many rows.
+    per_row = {name: value for name, value in params.items() if not name.endswith("_val")}
+    params = params | _check_method_params(X, per_row, indices=rows)
     return _safe_indexing(X, rows), _safe_indexing(y, rows), params
 
 

@@ -53,7 +53,7 @@ class RhythmTransformer(BaseFeatureTransformer):
     Notes
     -----
     The speed is the absolute difference of neighbouring steps, smoothed twice by a moving mean of
-    half the radius. Its maxima within the radius are events if they reach 0.4 of the way from the
+    half the radius. Its maxima within the radius are events if they exceed 0.4 of the way from the
     median of the speed to its 98th percentile. For each channel and scale there are six features.
     With the intervals d between neighbouring events:
 

@@ -57,7 +57,8 @@ class StatisticsTransformer(BaseFeatureTransformer):
     kurtosis of a constant channel are zero here.
 
     The spectrum is Welch's, over segments of at most 256 steps, in squared units of the signal.
-    The features are computed in float64.
+    Each segment overlaps the segment before it by half. The steps after the last whole segment, at
+    most 127, are not in the spectrum. The features are computed in float64.
 
     Examples
     --------

@@ -69,11 +69,15 @@ def rows_of_groups(
     Groups are gone through in order. A group is taken if one of its classes is shown by fewer
     groups than asked for so far, so fewer groups show a subset of the rows of more groups.
     """
+    names, codes = np.unique(groups, return_inverse=True)
+    by_group = np.argsort(codes, kind="stable")
+    ends = np.cumsum(np.bincount(codes))
     shown: Counter[Any] = Counter()
-    chosen = []
-    for group in order:
-        classes = np.unique(labels[groups == group]).tolist()
+    chosen = np.zeros(len(names), dtype=bool)
+    for code in np.searchsorted(names, order):
+        rows = by_group[ends[code - 1] if code else 0 : ends[code]]
+        classes = np.unique(labels[rows]).tolist()
         if any(shown[label] < n_groups for label in classes):
-            chosen.append(group)
+            chosen[code] = True
             shown.update(classes)
-    return np.flatnonzero(np.isin(groups, chosen))
+    return np.flatnonzero(chosen[codes])

@@ -18,9 +18,10 @@ from ._fused_conv import convolve, convolves
 from ._parts import run_parts
 from ._time import in_memory_order, pool_steps
 
-# Time steps per chunk of a batch. On the CPU a chunk passes through all blocks before the next
-# chunk does, so that the output of a block is still in the cache when the next block reads it.
-# Products of bfloat16 are fast on larger chunks only.
+# Largest number of time steps of a chunk of a batch; a longer window is a chunk of its own. On the
+# CPU a thread takes a chunk through all blocks before it takes the next chunk, so that the output
+# of a block is still in the cache when the next block reads it. Products of bfloat16 are fast on
+# larger chunks only.
 _CHUNK_STEPS, _CHUNK_STEPS_BFLOAT16 = 2**12, 2**14
 _MIN_CHUNK_STEPS = 2**10  # fewer steps are computed faster than they reach another thread
 

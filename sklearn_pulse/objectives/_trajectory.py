@@ -19,7 +19,13 @@ from ..networks import (
     chunks,
     run_parts,
 )
-from ..sampling import aligned_steps, crop_starts, length_in_steps, observed_span
+from ..sampling import (
+    aligned_steps,
+    crop_starts,
+    length_in_steps,
+    lengths_in_steps,
+    observed_span,
+)
 from ._base import Objective
 
 
@@ -133,8 +139,8 @@ class TrajectoryReconstruction(Objective):
         "suffix" crops run to the end of the window (published code); "fixed" crops have
         `crop_length` steps (paper).
     crop_length : int, float or None, default=None
-        Steps of a fixed crop (int), or its fraction of the window (float); None means
-        `min_crop_length`.
+        Steps of a fixed crop (int), or its fraction of the window (float), from the first observed
+        step to the last; None means `min_crop_length`.
     min_crop_length : int or float, default=0.5
         Least steps that a suffix crop predicts (int), or their fraction of the window (float).
     loss_reduction : {"published", "valid"}, default="published"
@@ -312,7 +318,8 @@ class TrajectoryReconstruction(Objective):
         """
         batch, n_timesteps, _ = x.shape
         # index, inside: (n_timesteps - 1, n_passes, batch)
-        index, inside = aligned_steps(starts, n_timesteps, self._lengths(starts, n_timesteps))
+        lengths = self._lengths(starts, n_timesteps, observed)
+        index, inside = aligned_steps(starts, n_timesteps, lengths)
         rows, mine = torch.arange(batch, device=x.device), self.share.rows(batch)
         scored = inside if observed is None else inside & observed[rows, index]
         index = index[..., mine]
@@ -464,11 +471,18 @@ class TrajectoryReconstruction(Objective):
             return torch.zeros(len(x), dtype=torch.int64, device=x.device)
         return observed_span(observed)[0]
 
-    def _lengths(self, starts: Tensor, n_timesteps: int) -> Tensor:
-        """Return the maximum number of steps of each pass, (n_passes, 1).
+    def _lengths(self, starts: Tensor, n_timesteps: int, observed: Tensor | None = None) -> Tensor:
+        """Return the maximum number of steps of each pass, (n_passes, 1) or (n_passes, batch).
 
         Only fixed crops end before the window does; the last pass, the full window, never does.
+        `observed` is of shape (batch, n_timesteps): a fraction is that of the steps from the first
+        observed one to the last, as for the starts.
         """
+        if self.crop == "fixed" and observed is not None:
+            first, stop = observed_span(observed)
+            lengths = torch.full_like(starts, n_timesteps)
+            lengths[:-1] = lengths_in_steps(self.crop_length, stop - first)
+            return lengths
         lengths = torch.full((len(starts), 1), n_timesteps, device=starts.device)
         lengths[:-1] = self.longest_crop(n_timesteps)
         return lengths

@@ -120,7 +120,7 @@ class ReconstructionDisplay:
             signal[~block.observed[0]] = np.nan
         starts = _check_starts(starts, n_timesteps, _latest_start(signal, sample))
         is_fixed = getattr(estimator, "crop", None) == "fixed"
-        length = estimator.net_.module_.longest_crop(n_timesteps) if is_fixed else n_timesteps
+        length = estimator.net_.module_.longest_crop(_span(signal)) if is_fixed else n_timesteps
         predictions: dict[int, NDArray[np.floating]] = {}
         for start in (0, *starts):  # the full window first
             prediction = estimator.reconstruct(window, start=start)
@@ -196,6 +196,12 @@ def _latest_start(signal: NDArray[np.floating], sample: int) -> int:
             " predicted: pass another sample."
         )
     return int(observed[-1])
+
+
+def _span(signal: NDArray[np.floating]) -> int:
+    """Return the number of steps from the first observed one to the last."""
+    observed = np.flatnonzero(np.isfinite(signal).all(1))
+    return int(observed[-1] - observed[0]) + 1
 
 
 def _check_starts(starts: Any, n_timesteps: int, latest: int) -> tuple[int, ...]:

@@ -390,6 +390,12 @@ def candidate_batches(data=X, index=None, groups=None, by_recording=False, n_can
     return CandidateBatches(windows, index, torch.device("cpu"), n_candidates, by_recording)
 
 
+def test_recordings_are_numbered_once():
+    for windows in (CheckedWindows(X, groups=list("ab") * 10), CheckedWindows(X[:, None])):
+        assert windows.recording is windows.recording
+        assert windows.start is windows.start
+
+
 def lazy_windows(lengths=(40, 80, 64), stride=16, length=16, seed=0):
     rng = np.random.default_rng(seed)
     recordings = [rng.normal(size=(n, 2)).astype(np.float32) for n in lengths]

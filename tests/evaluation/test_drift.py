@@ -192,6 +192,23 @@ def test_bad_input(pulse):
         score_drift(NEAR[:, :2], FAR[:, 0])
 
 
+def test_wrong_arguments_are_refused_before_windows_are_embedded(pulse, monkeypatch):
+    monkeypatch.setattr(PulseTransformer, "transform", lambda *args: pytest.fail("embedded"))
+    probe = make_pipeline(pulse, LogisticRegression())
+    with pytest.raises(TypeError, match="LogisticRegression embeds nothing"):
+        drift_scores(probe, X, X)
+    for settings, message in (
+        ({"coverage": 1.0}, "coverage"),
+        ({"n_permutations": 0}, "n_permutations"),
+        ({"max_windows": 1}, "max_windows"),
+        ({"random_state": -1}, "random_state"),
+        ({"groups_reference": np.arange(48)}, "groups_new is None"),
+        ({"groups_reference": np.arange(4), "groups_new": np.arange(48)}, "there are 48 windows"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            drift_scores(pulse, X, X, **settings)
+
+
 def test_bad_groups():
     old, new = np.arange(30) // 10, 10 + np.arange(20) // 10
     with pytest.raises(ValueError, match="groups_new is None: pass the recordings of both"):

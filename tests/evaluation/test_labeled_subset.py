@@ -351,6 +351,24 @@ def test_other_parameters_of_fit_pass_as_they_are():
         LabeledSubsetClassifier(MeanClassifier()).fit(windows, y, nonsense=1)
 
 
+class ValidatedClassifier(MeanClassifier):
+    """Remembers the rows to validate on, and the weights."""
+
+    def fit(self, X, y, X_val=None, y_val=None, weight=None):
+        self.given_ = X_val, y_val, weight
+        return super().fit(X, y)
+
+
+def test_validation_rows_are_not_cut_whatever_their_number():
+    windows, y, weight = np.ones((4, 8, 2)), np.array([0, 0, 1, -1]), np.arange(4)
+    y_val = np.array([0, 1, 0, 1])
+    probe = LabeledSubsetClassifier(ValidatedClassifier())
+    probe.fit(windows, y, X_val=windows, y_val=y_val, weight=weight)
+    X_given, y_given, weight_given = probe.estimator_.given_
+    assert X_given is windows and y_given is y_val
+    assert weight_given.tolist() == [0, 1, 2]
+
+
 def test_sample_weights_are_routed_under_their_alias(few_labels):
     X, y, _ = few_labels
     weight = np.random.default_rng(0).random(90)

@@ -171,6 +171,13 @@ def test_probe_on_statistics():
     assert cross_val_score(pipeline, X, y, cv=3).mean() > 0.95
 
 
+def test_a_long_bag_of_equal_windows_has_the_features_of_one():
+    X, _ = make_windows(4, 16, 2)
+    statistics = StatisticsTransformer().fit(X)
+    bags = np.broadcast_to(X[:1, None], (1, 20_000, 16, 2))
+    np.testing.assert_allclose(statistics.transform(bags), statistics.transform(X[:1]), rtol=1e-6)
+
+
 def test_parameters():
     X, _ = make_windows(6, 16, 2)
     assert StatisticsTransformer(max_bands=np.int64(0)).fit_transform(X).shape == (6, 12)

@@ -193,6 +193,34 @@ def test_whole_groups_follow_the_literal_rule_and_are_nested(y, n, other, seed, 
     assert np.all(many[few != -1] == few[few != -1])
 
 
+class Person:
+    """Name of a group that counts how often names are compared."""
+
+    n_compared = 0
+
+    def __init__(self, number):
+        self.number = number
+
+    def __lt__(self, other):
+        Person.n_compared += 1
+        return self.number < other.number
+
+    def __eq__(self, other):
+        Person.n_compared += 1
+        return self.number == other.number
+
+    __hash__ = None
+
+
+def test_rows_are_not_compared_with_every_group():
+    people = [Person(number) for number in range(200)]
+    groups = np.repeat(np.array(people, dtype=object), 5)
+    Person.n_compared = 0
+    masked = mask_labels(np.arange(1000) % 5, n_groups=200, groups=groups)
+    assert (masked == np.arange(1000) % 5).all()
+    assert Person.n_compared < 1000 * 200 / 4
+
+
 @pytest.mark.parametrize(
     ("params", "error", "message"),
     [

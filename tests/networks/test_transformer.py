@@ -245,6 +245,11 @@ def test_fractions_of_any_type(kind):
     assert (patch_steps(np.int64(12), 128), stride_steps(np.int64(12), 32)) == (12, 12)
 
 
+def test_fractions_that_give_an_integer_give_no_step_less():
+    """0.29 * 100 is 28.999999999999996 in floating point."""
+    assert (patch_steps(0.29, 100), stride_steps(0.29, 100)) == (29, 29)
+
+
 def test_patches_are_the_last_steps():
     encoder = PatchEncoder(2, 11, DIM, patch_length=4, patch_stride=3)
     x = torch.arange(22.0).view(1, 11, 2)

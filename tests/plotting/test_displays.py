@@ -87,6 +87,14 @@ def test_reconstruction_ends_where_a_fixed_crop_does(lengths):
     assert np.flatnonzero(np.isfinite(display.predictions[4][:, 0])).tolist() == [5, 6, 7, 8, 9]
 
 
+def test_a_fixed_crop_is_a_share_of_the_observed_steps():
+    padded = X.copy()
+    padded[:, 10:] = np.nan
+    fixed = PulseTransformer(**SMALL_PULSE | {"crop": "fixed", "max_epochs": 1}, crop_length=0.5)
+    display = ReconstructionDisplay.from_estimator(fixed.fit(padded), padded, starts=(3,))
+    assert np.flatnonzero(np.isfinite(display.predictions[3][:, 0])).tolist() == [4, 5, 6, 7, 8]
+
+
 @pytest.mark.parametrize("kind", ["positive", "negative"])
 def test_the_reconstruction_of_an_oracle_is_its_own(kind):
     oracle = small(PulseOracleTransformer, kind=kind, max_epochs=1).fit(X, y)
