@@ -41,7 +41,7 @@ from .features._block_weights import (
 from .features._closed_form import ClosedFormFit
 from .features._convolution_base import BaseConvolutionTransformer
 from .features._convolutions import N_KERNELS
-from .features._neighbours import check_start, in_order
+from .features._neighbours import check_start, first_repeat, in_order
 from .features._pieces import Run, in_turn
 from .features._recording_moments import paired_windows
 from .features._stack import CHUNK, fixed_shape_product, halves_with_steps
@@ -273,7 +273,7 @@ class CrossPredictionTransformer(BaseFeatureTransformer):
         -----
         UserWarning
             If no window has two observed halves under ``views="halves"``, if `start` is given and
-            not used, or if all windows have the same features.
+            not used, or repeats within `groups`, or if all windows have the same features.
         """
         return self._fit_in_pieces(in_turn, X, groups, start)
 
@@ -294,6 +294,8 @@ class CrossPredictionTransformer(BaseFeatureTransformer):
                     " or set views='adjacent' if all windows are of one recording."
                 )
             self.views_ = self._choose_views(known, bool(follows.any()))
+            if self.views_ == "adjacent" and start is not None:
+                _report_repeats(windows, times)
             self._seed = draw_seed(self.random_state)
             self.block_weights_ = self._choose_weights(windows, index, recording)
             fit = self._closed_form(self.block_weights_)
@@ -422,3 +424,16 @@ class CrossPredictionTransformer(BaseFeatureTransformer):
     @property
     def _n_features_out(self) -> int:
         return int(self._map.shape[1])
+
+
+def _report_repeats(windows: CheckedWindows, start: NDArray[Any]) -> None:
+    """Warn about groups that stand for recordings, but hold several."""
+    if windows.names_recordings:
+        return
+    repeat = first_repeat(windows.recording, start, lambda index: windows.take(index).x)
+    if repeat is not None:
+        warn_user(
+            f"start repeats within groups (first in the windows {repeat[0]} and {repeat[1]}), so"
+            " that windows of different recordings count as neighbours: pass the recording of each"
+            " window as groups."
+        )

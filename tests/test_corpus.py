@@ -306,6 +306,11 @@ def test_an_error_says_in_which_windows(tmp_path):
         ValueError, match="windows 8 to 11 of source .sample 0 is window 8.: .*first in sample 1"
     ):
         embed_dataset(STATISTICS, broken, tmp_path / "z", chunk_size=4)
+    broken[8, 3] = np.inf  # one of the windows by which the source is known
+    with pytest.raises(
+        ValueError, match=r"windows 0, 2, 5, 8, .*, 19 of source .*samples 0 to 7.*in sample 3\)"
+    ):
+        embed_dataset(STATISTICS, broken, tmp_path / "other", chunk_size=4)
 
 
 @pytest.mark.xdist_group("workers")

@@ -362,7 +362,7 @@ def test_a_change_of_clocks_is_no_gap(as_series):
     assert _pairs(pd.Series(times) if as_series else times, np.zeros(24)) == 23
 
 
-def test_starts_as_times_and_of_bags():
+def test_startsas_times_and_of_bags():
     X, _ = make_windows(12, 16)
     groups, steps = np.arange(12) // 6, np.array([0, 2, 4, 8, 10, 13] * 2)
     numbers = CrossPredictionTransformer(**SMALL).fit(X, groups=groups, start=steps)
@@ -391,8 +391,29 @@ def test_copies_are_no_neighbours():
     X, _ = make_windows(6, 16)
     twice = np.concatenate([X, X])
     cross = CrossPredictionTransformer(**SMALL)
-    assert cross.fit(twice, groups=np.zeros(12), start=[0] * 12).views_ == "halves"
+    one = np.concatenate([X[:1]] * 12)
+    with pytest.warns(UserWarning, match="All windows of X have the same features"):
+        assert cross.fit(one, groups=np.zeros(12), start=[0] * 12).views_ == "halves"
     assert cross.fit(twice, groups=np.zeros(12), start=[*range(6), *range(6)]).n_pairs_ == 5
+    twice[:, 0] = np.nan
+    assert cross.fit(twice, groups=np.zeros(12), start=[*range(6), *range(6)]).n_pairs_ == 5
+
+
+def test_recordings_of_one_group_are_named_apart():
+    """Otherwise each window of a recording would be paired with one of another."""
+    recordings = list(np.random.default_rng(0).normal(size=(4, 64, 2)))
+    w = sliding_windows(recordings, 16, groups=["anna", "anna", "ben", "ben"])
+    cross = CrossPredictionTransformer(**SMALL)
+    with pytest.warns(UserWarning, match=r"start repeats within groups .*the windows 0 and 4\)"):
+        cross.fit(w.X, groups=w.groups, start=w.start)
+    assert cross.fit(w.X, groups=w.recording, start=w.start).n_pairs_ == 12
+    assert cross.fit(w.X, groups=w.groups).n_pairs_ == 14  # without starts nothing is known
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.int16, np.int32])
+def test_starts_of_few_bits_do_not_overflow(dtype):
+    start = np.array([np.iinfo(dtype).min, 0, np.iinfo(dtype).max], dtype=dtype)
+    assert _pairs(start, np.zeros(3)) == 2
 
 
 def test_adjacent_views_need_adjacent_windows():

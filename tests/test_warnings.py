@@ -8,6 +8,7 @@ from pathlib import Path
 from unittest.mock import patch
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV, KFold, cross_validate
@@ -24,11 +25,16 @@ from sklearn_pulse import (
     save_pretrained,
 )
 from sklearn_pulse.baselines import REBARTransformer
-from sklearn_pulse.benchmark import compare
+from sklearn_pulse.benchmark import add_files, compare
 from sklearn_pulse.datasets import fetch_mitbih_af
 from sklearn_pulse.features import StatisticsTransformer
 from sklearn_pulse.preprocessing import WindowScaler
-from sklearn_pulse.windows import SlidingWindows, random_windows, sliding_windows
+from sklearn_pulse.windows import (
+    SlidingWindows,
+    random_windows,
+    segment_windows,
+    sliding_windows,
+)
 from tests.helpers import SMALL_PULSE, make_windows, small
 from tests.toy_method import DenoisedMeanTransformer
 
@@ -112,6 +118,10 @@ def start_without_groups(tmp_path):
     quick(CrossPredictionTransformer).fit(X, start=np.arange(len(X)))
 
 
+def repeated_start(tmp_path):
+    quick(CrossPredictionTransformer).fit(X, groups=np.arange(12) // 6, start=np.arange(12) % 3)
+
+
 def longer_windows(tmp_path):
     fitted = pulse().fit(FEW_STEPS)
     fitted.transform(X)
@@ -178,6 +188,15 @@ def short_recordings_of_random_windows(tmp_path):
 
 def recordings_without_a_window(tmp_path):
     random_windows([RAMP[:14], RAMP], 8, 2, 0.2)
+
+
+def classes_without_a_window(tmp_path):
+    segment_windows([RAMP], [(0, 0, 40, "walk"), (0, 40, 44, "sit")], 8)
+
+
+def times_that_are_not_read(tmp_path):
+    times = pd.date_range("2026", periods=60, freq="s").strftime("%d.%m.%Y %H:%M:%S")
+    sliding_windows([pd.DataFrame(RAMP, index=times)], 8)
 
 
 def what_a_file_cannot_hold(tmp_path):
@@ -252,6 +271,12 @@ def own_windows_without_groups(tmp_path):
     compare(**own(methods=["majority"]))
 
 
+def files_that_are_not_read(tmp_path):
+    for name in ("X", "y", "groups", "starts"):
+        np.save(tmp_path / f"{name}.npy", own(groups=np.arange(40) // 4).get(name, np.arange(40)))
+    add_files(tmp_path, tmp_path / "out")
+
+
 def runs_that_failed(tmp_path):
     settings = own(methods=["untrained", "majority"], groups=np.arange(40) // 4)
     with patch.object(RandomEncoderTransformer, "fit", side_effect=RuntimeError("no luck")):
@@ -271,6 +296,7 @@ TEXTS = {
     "no_halves": "No window of X has an observed time step in both halves",
     "alike": "All windows of X have the same features",
     "start_without_groups": "start is not used, since no recording",
+    "repeated_start": "start repeats within groups",
     "one_group": "groups holds one group only",
     "shared_steps": "validation shares time steps with training",
     "no_partner": "each window is its own partner",
@@ -278,6 +304,8 @@ TEXTS = {
     "recordings_of_more_channels": "recordings have more channels",
     "short_recordings": "are shorter than length=8 steps",
     "recordings_without_a_window": "keeps no window of 1 of 2 recordings",
+    "classes_without_a_window": "no segment of the class 'sit' is as long as length=8",
+    "times_that_are_not_read": "looks like times, but is not in ISO format",
     "what_a_file_cannot_hold": "A file cannot hold callbacks",
     "what_a_folder_cannot_hold": "A folder cannot hold LogisticRegression",
     "extreme_scale": "The scale of X is extreme",
@@ -286,6 +314,7 @@ TEXTS = {
     "recording_as_table": "If it is one recording of 6 channels",
     "a_data_set_in_place_of_another": "is read instead",
     "own_windows_without_groups": "Without groups, neighbouring windows",
+    "files_that_are_not_read": "holds starts.npy, which are not read",
     "runs_that_failed": "1 of 2 runs failed",
     "a_damaged_checkpoint": "fit resumes from the one before",
 }

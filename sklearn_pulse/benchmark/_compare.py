@@ -101,7 +101,8 @@ def compare(
         Recording of each window, for methods that know recordings; None takes `groups`. Where
         groups share the number of a recording, each has a recording of its own.
     start : array-like of shape (n_samples,), default=None
-        First time step of each window in its recording; None means the order of the rows.
+        First time step of each window in its recording; None means the order of the rows. Where it
+        repeats within groups, `recording` is needed.
     methods : sequence of str or (str, estimator) tuples, default=("cross-prediction", \
 "minirocket", "statistics", "untrained", "majority")
         Names of methods and controls, as those of ``python -m sklearn_pulse.benchmark

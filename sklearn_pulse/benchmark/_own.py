@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from .._groups import check_groups, missing_mask, nan_where_masked
 from .._warnings import warn_user
 from ..datasets._arrays import map_array
+from ..features._neighbours import first_repeat
 from ._own_files import PARTS, read_windows
 from ._tasks import Task
 from ._trial import Condition, Trial
@@ -138,7 +139,8 @@ def add_arrays(
     Raises
     ------
     ValueError
-        If an array is missing, of the wrong shape or of the wrong kind.
+        If an array is missing, of the wrong shape or of the wrong kind; or if `start` repeats
+        within groups, and `recording` is missing.
     """
     return _add(folder, name, X, y, groups, recording, start)
 
@@ -160,6 +162,8 @@ def _add(
             arrays["recording"] = _apart(arrays["recording"], arrays["groups"])
         if file is not None and (groups is None or _overlap(arrays, file)):
             arrays["recording"] = _apart(arrays["recording"], file)
+    if recording is None and groups is not None:
+        _check_places(arrays)
     digest = hashlib.blake2b(digest_size=6)
     for part, array in arrays.items():
         digest.update(f"{part} {array.dtype.str} {array.shape}".encode())
@@ -317,6 +321,20 @@ def _overlap(arrays: dict[str, NDArray[Any]], file: NDArray[np.int64]) -> bool:
     places = np.stack([arrays["recording"], arrays["start"]])
     in_files = np.vstack([places, file])
     return np.unique(places, axis=1).shape[1] < np.unique(in_files, axis=1).shape[1]
+
+
+def _check_places(arrays: dict[str, NDArray[Any]]) -> None:
+    """Raise if groups stand for recordings, and two windows of a group have the same start."""
+    if "start" not in arrays:
+        return
+    X = arrays["X"]
+    repeat = first_repeat(arrays["recording"], arrays["start"], lambda index: X[index])
+    if repeat is not None:
+        raise ValueError(
+            f"start repeats within groups (first in the windows {repeat[0]} and {repeat[1]}), so"
+            " that a group holds several recordings: pass the recording of each window as"
+            " recording."
+        )
 
 
 def _rename(partial: Path, target: Path) -> None:

@@ -10,6 +10,7 @@ from zipfile import BadZipFile
 import numpy as np
 from numpy.typing import NDArray
 
+from .._warnings import warn_user
 from ..windows._files import DAMAGE
 
 PARTS = ("X", "y", "groups", "recording", "start")  # names of arrays and of columns
@@ -38,6 +39,11 @@ def read_windows(path: Path) -> dict[str, NDArray[Any]]:
     ValueError
         If the folder holds no windows or several kinds of files, files hold different arrays, or a
         file is damaged.
+
+    Warns
+    -----
+    UserWarning
+        If a folder holds ``.npy`` files of other names.
     """
     files = [path] if path.is_file() else sorted(path.iterdir())
     kinds = {kind: [f for f in files if f.suffix == kind] for kind in (".npy", ".npz", ".parquet")}
@@ -50,6 +56,13 @@ def read_windows(path: Path) -> dict[str, NDArray[Any]]:
     (kind, found), *_ = present.items()
     if kind == ".npy":
         named = {file.stem: file for file in found if file.stem in PARTS}
+        others = [file.name for file in found if file.stem not in PARTS]
+        if others:
+            warn_user(
+                f"{path} holds {', '.join(others)}, which are not read: files are known by the"
+                f" names {', '.join(f'{part}.npy' for part in PARTS)}; rename the files that hold"
+                " such arrays."
+            )
         return {part: _array_of(file) for part, file in named.items()}
     pieces = [_arrays_of(file) if kind == ".npz" else _columns_of(file) for file in found]
     parts = [part for part in PARTS if any(part in piece for piece in pieces)]

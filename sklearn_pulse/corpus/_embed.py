@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.exceptions import NotFittedError
 
 from .._parameters import check_integer, check_verbose
 from .._progress import progress_bar
@@ -156,9 +157,18 @@ def embed_dataset(
 def _prepare(transformer: Any, windows: Any, group: Any, chunk_size: int | None) -> list[slice]:
     """Begin a group, or check that it was begun alike; return the chunks that are left."""
     sample = sampled(windows)
-    embedded = _embedded(transformer, sample)
-    digest = fingerprint(windows, sample)
     n_windows = int(windows.shape[0])
+    try:
+        embedded = _embedded(transformer, sample)
+    except NotFittedError:  # which is a ValueError too
+        raise
+    except ValueError as error:
+        numbers = sampled(np.arange(n_windows)).tolist()
+        raise ValueError(
+            f"windows {', '.join(map(str, numbers))} of source (in this order samples 0 to"
+            f" {len(numbers) - 1}): {error}"
+        ) from error
+    digest = fingerprint(windows, sample)
     if is_begun(group):
         size = check_same(group, digest, embedded, chunk_size)
     else:

@@ -57,8 +57,9 @@ Atrial fibrillation in two-lead ECG (MIT-BIH AF)
 :Source: PhysioNet, MIT-BIH Atrial Fibrillation Database 1.0.0; records in WFDB format
 :Recordings: 23 records of about 10 hours with signals (two more have none), one subject each
 :Channels: 2 ECG leads, z-scores
-:Sampling rate: 250 Hz
-:Windows: 10 s (2,500 steps) without overlap; by default every 5th step is kept (500 steps)
+:Sampling rate: 250 Hz (``sampling_rate``); windows keep every 5th step by default, 50 Hz
+    (``window_rate``)
+:Windows: 10 s (2,500 steps) without overlap; by default 500 of the steps are kept
 :Classes: 2; AFIB (atrial fibrillation), N (every rhythm that the database labels normal)
 
 The database holds long-term recordings of people with atrial fibrillation, mostly paroxysmal.
@@ -210,6 +211,8 @@ def fetch_mitbih_af(
             Names of the 2 classes.
         sampling_rate : float
             Sampling rate of ``recordings`` in Hz, 250.0.
+        window_rate : float
+            Sampling rate of ``X`` in Hz, ``sampling_rate / downsample``.
         stands_in : bool
             Whether the MIT-BIH Arrhythmia Database was read in place of a data set that is missing.
         DESCR : str
@@ -276,6 +279,7 @@ def fetch_mitbih_af(
         channel_names=list(CHANNEL_NAMES),
         target_names=list(TARGET_NAMES),
         sampling_rate=SAMPLING_RATE,
+        window_rate=SAMPLING_RATE / downsample,
         stands_in=stands_in,
         DESCR=_DESCR,
     )

@@ -52,8 +52,9 @@ Sleep stages in two-channel EEG (Sleep-EDF)
 :Source: PhysioNet, Sleep-EDF Database Expanded 1.0.0, sleep cassette study; EDF and EDF+ files
 :Recordings: 39 nights of the subjects 0 to 19 (two nights each; one night of subject 13 is lost)
 :Channels: 2; EEG Fpz-Cz and Pz-Oz, as z-scores
-:Sampling rate: 100 Hz
-:Windows: 30 s epochs (3,000 steps); by default every 3rd step is kept (1,000 steps)
+:Sampling rate: 100 Hz (``sampling_rate``); windows keep every 3rd step by default, 33.3 Hz
+    (``window_rate``)
+:Windows: 30 s epochs (3,000 steps); by default 1,000 of the steps are kept
 :Classes: 5; with stages="aasm" W, N1, N2, N3, REM; with stages="published" W, N1, N2, N3, N4
 
 Healthy people slept at home with a cassette recorder. Technicians scored every 30 s.
@@ -230,6 +231,8 @@ def fetch_sleep_edf(
             Names of the 5 classes.
         sampling_rate : float
             Sampling rate of ``recordings`` in Hz, 100.0.
+        window_rate : float
+            Sampling rate of ``X`` in Hz, ``sampling_rate / downsample``.
         DESCR : str
             Description of the data set.
     (X, y) : tuple of ndarray
@@ -292,6 +295,7 @@ def fetch_sleep_edf(
         channel_names=list(CHANNEL_NAMES),
         target_names=list(names),
         sampling_rate=SAMPLING_RATE,
+        window_rate=SAMPLING_RATE / downsample,
         DESCR=_DESCR,
     )
 

@@ -42,7 +42,8 @@ Wearable stress and affect detection (WESAD), wrist pulse
 :Source: WESAD, folder Sx of each subject; Empatica E4 wristband, blood volume pulse
 :Recordings: 15 of about 87 minutes, one per subject
 :Channels: 1; blood volume pulse, no physical unit
-:Sampling rate: 64 Hz; windows are down-sampled by 4 (16 Hz) by default
+:Sampling rate: 64 Hz (``sampling_rate``); windows are down-sampled by 4 by default, to 16 Hz
+    (``window_rate``)
 :Windows: of one minute
 :Classes: 4; baseline, stress, amusement, meditation
 
@@ -201,6 +202,8 @@ def fetch_wesad(
             Names of the 4 classes.
         sampling_rate : float
             Sampling rate of ``recordings`` in Hz, 64.0.
+        window_rate : float
+            Sampling rate of ``X`` in Hz, ``sampling_rate / downsample``.
         DESCR : str
             Description of the data set.
     (X, y) : tuple of ndarray
@@ -259,6 +262,7 @@ def fetch_wesad(
         channel_names=["bvp"],
         target_names=list(TARGET_NAMES),
         sampling_rate=float(SAMPLING_RATE),
+        window_rate=SAMPLING_RATE / downsample,
         DESCR=_DESCR,
     )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from .._data._windows import CheckedWindows
 from .._groups import missing_mask
+
+_PAIRS = 256  # pairs of windows that are compared at a time
 
 
 def check_start(start: ArrayLike | None, windows: CheckedWindows) -> NDArray[Any]:
@@ -52,9 +55,40 @@ def check_start(start: ArrayLike | None, windows: CheckedWindows) -> NDArray[Any
             f"start is unknown or infinite for {int(unknown.sum())} windows: pass the time of every"
             " window, or leave these windows out."
         )
-    if times.dtype.kind in "mM":
-        times = times.astype(np.int64)
-    return times.ravel()
+    # Differences of small integers and floats overflow.
+    return times.astype(np.float64 if times.dtype.kind == "f" else np.int64).ravel()
+
+
+def first_repeat(
+    recording: NDArray[Any], start: NDArray[Any], take: Callable[[NDArray[np.intp]], Any]
+) -> tuple[int, int] | None:
+    """Find two different windows of a recording that have the same start.
+
+    Parameters
+    ----------
+    recording : ndarray of int of shape (n_windows,)
+        Recording of each window.
+    start : ndarray of shape (n_windows,)
+        Start of each window, a number.
+    take : callable
+        Function that returns the values of the windows with given numbers. Copies of a window may
+        have the same start.
+
+    Returns
+    -------
+    tuple of two ints, or None
+        Numbers of the two windows; None if there are no such windows.
+    """
+    order = np.lexsort((start, recording))
+    same = (np.diff(recording[order]) == 0) & (np.diff(start[order]) == 0)
+    pairs = np.stack([order[:-1][same], order[1:][same]])  # (2, n_pairs)
+    for first in range(0, pairs.shape[1], _PAIRS):
+        former, latter = pairs[:, first : first + _PAIRS]
+        x, y = np.asarray(take(former)), np.asarray(take(latter))
+        differs = ((x != y) & ~((x != x) & (y != y))).reshape(len(x), -1).any(1)
+        if differs.any():
+            return int(former[differs.argmax()]), int(latter[differs.argmax()])
+    return None
 
 
 def in_order(

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..windows._tables import has_columns, is_table
-from ..windows._times import _as_times
+from ..windows._times import as_times
 
 
 def like_source(
@@ -55,7 +55,7 @@ def _resampled(index: Any, n_timesteps: int, rate: float, ratio: float) -> Any:
     """
     import pandas as pd
 
-    times = _as_times(index)
+    times = as_times(index)
     kind = getattr(times.dtype, "kind", "")
     steps = np.arange(n_timesteps)
     if kind in ("M", "m"):

@@ -30,7 +30,7 @@ def report_short(n_timesteps: NDArray[np.int64], length: int) -> None:
         raise ValueError(
             f"no recording is long enough for a window: the longest, recordings[{longest}], has "
             f"{n_timesteps[longest]} steps after down-sampling and length={length}; choose a "
-            "smaller length."
+            "smaller length, or another input_layout if these are its channels."
         )
     if n_short:
         warn_user(

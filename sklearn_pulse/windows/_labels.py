@@ -72,7 +72,7 @@ def as_label_array(values: ArrayLike, name: str) -> NDArray[Any]:
         array = _unbox(array, name)
     if array.dtype.kind == "U":
         return array
-    if array.dtype.kind in "uf" and _beyond_int64(array.astype(np.float64)):
+    if array.dtype.kind in "uf" and _beyond_int64(array):
         raise ValueError(
             f"{name} holds numbers beyond 64-bit integers: number the classes, for example by"
             f" numpy.unique({name}, return_inverse=True)[1]."
@@ -90,9 +90,12 @@ def as_label_array(values: ArrayLike, name: str) -> NDArray[Any]:
     )
 
 
-def _beyond_int64(values: NDArray[np.float64]) -> bool:
-    """Return whether a finite number is none of a 64-bit integer."""
-    return bool((np.isfinite(values) & (abs(values) >= 2.0**63)).any())
+def _beyond_int64(values: NDArray[Any]) -> bool:
+    """Return whether a finite number, unsigned or a float, is beyond 64-bit integers."""
+    if values.dtype.kind == "u":
+        return bool((values > np.uint64(np.iinfo(np.int64).max)).any())
+    values = values.astype(np.float64)
+    return bool((np.isfinite(values) & ((values < -(2.0**63)) | (values >= 2.0**63))).any())
 
 
 def _n_axes(values: Any, name: str) -> int:
@@ -152,6 +155,13 @@ def parse_labels(y: Any, n_timesteps: Sequence[int]) -> NDArray[Any] | list[NDAr
         )
     axes = [_n_axes(entry, f"y[{i}]") for i, entry in enumerate(entries)]
     for i, n_axes in enumerate(axes):
+        if n_axes == 2 and np.shape(entries[i])[1] == 1:
+            names = list(getattr(entries[i], "columns", []))
+            column = f"frame[{names[0]!r}]" if names else f"y[{i}][:, 0]"
+            raise ValueError(
+                f"y[{i}] has 2 axes, as a table of one column has: pass the column, {column}, which"
+                " holds one label per step."
+            )
         if n_axes != axes[0] or n_axes > 1:
             raise ValueError(
                 f"y[{i}] has {n_axes} axes and y[0] has {axes[0]}; the entries of y must all be "

@@ -10,13 +10,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import Bunch
 
+from .._warnings import warn_user
 from ._checks import check_grid, recording_groups
 from ._grid import as_bunch, join_starts
-from ._labels import as_label_array
+from ._labels import UNLABELED, as_label_array
 from ._recordings import as_recordings
 
 _COLUMNS = ("recording", "start", "end", "label")
-_COUNTED = "count time steps, for example by recording.index.get_indexer(times)"
+_COUNTED = "count time steps, for example by recording.index.searchsorted(times)"
 
 
 def segment_windows(
@@ -101,6 +102,11 @@ def segment_windows(
         If a parameter is invalid, if a segment is empty or reaches outside its recording (the
         message names the row), or if no segment is as long as a window.
 
+    Warns
+    -----
+    UserWarning
+        If all segments of a class are shorter than a window.
+
     See Also
     --------
     sliding_windows : Windows of whole recordings.
@@ -111,7 +117,7 @@ def segment_windows(
     >>> import numpy as np
     >>> from sklearn_pulse.windows import segment_windows
     >>> recording = np.arange(20.0)
-    >>> segments = [(0, 1, 8, "walk"), (0, 8, 10, "sit"), (0, 12, 20, "stand")]
+    >>> segments = [(0, 1, 8, "walk"), (0, 8, 10, "walk"), (0, 12, 20, "stand")]
     >>> w = segment_windows([recording], segments, length=4, stride=2)
     >>> w.start
     array([ 1,  3, 12, 14, 16])
@@ -121,7 +127,7 @@ def segment_windows(
     length, stride, downsample = check_grid(length, stride, downsample)
     arrays = as_recordings(recordings, input_layout)
     group_of = recording_groups(groups, len(arrays), recordings)
-    intervals, labels = _parse_segments(segments, [len(x) for x in arrays])
+    intervals, labels = _parse_segments(segments, arrays, input_layout)
     # Kept step k is step k * downsample of the recording, so both bounds are rounded up.
     bounds = -(-intervals[:, 1:] // downsample)
     starts = [np.arange(a, max(b - length + 1, a), stride) for a, b in bounds.tolist()]
@@ -132,6 +138,7 @@ def segment_windows(
             f"{(bounds[:, 1] - bounds[:, 0]).max()} steps after down-sampling and "
             f"length={length}; choose a smaller length."
         )
+    _report_lost(labels, labels[segment], length)
     return as_bunch(
         recordings,
         arrays,
@@ -145,6 +152,16 @@ def segment_windows(
         sampling_rate=sampling_rate,
         channel_names=channel_names,
     )
+
+
+def _report_lost(labels: NDArray[Any], kept: NDArray[Any], length: int) -> None:
+    """Warn about classes of segments that have no window."""
+    lost = [label for label in np.setdiff1d(labels, kept).tolist() if label != UNLABELED]
+    if lost:
+        warn_user(
+            f"no segment of the class {', '.join(map(repr, lost))} is as long as length={length}"
+            " steps, so that this class has no window: choose a smaller length."
+        )
 
 
 def _segment_rows(segments: Any) -> list[Sequence[Any]]:
@@ -207,8 +224,17 @@ def _as_whole(value: Any, row: int, name: str) -> int:
     return int(value)
 
 
+def _remedy(interval: tuple[int, int], shape: tuple[int, int], input_layout: str) -> str:
+    """Return what may help where a segment lies outside a recording."""
+    if -1 in interval:
+        return f" -1 is no step; pandas returns it for a time that is not in an index: {_COUNTED}."
+    if input_layout == "ntc" and shape[0] < shape[1]:
+        return " If channels come first, set input_layout='nct'."
+    return ""
+
+
 def _parse_segments(
-    segments: Any, n_timesteps: list[int]
+    segments: Any, recordings: list[NDArray[Any]], input_layout: str
 ) -> tuple[NDArray[np.int64], NDArray[Any]]:
     """Return intervals (recording, start, end), shape (n_segments, 3), and labels of segments."""
     rows = _segment_rows(segments)
@@ -217,16 +243,17 @@ def _parse_segments(
         recording, start, end = (
             _as_whole(v, row, name) for v, name in zip(segment[:3], _COLUMNS[:3], strict=True)
         )
-        if not 0 <= recording < len(n_timesteps):
+        if not 0 <= recording < len(recordings):
             raise ValueError(
                 f"segments row {row} names recording {recording}, but there are "
-                f"{len(n_timesteps)} recordings, counted from 0."
+                f"{len(recordings)} recordings, counted from 0."
             )
-        if not 0 <= start < end <= n_timesteps[recording]:
+        n_timesteps, n_channels = recordings[recording].shape
+        if not 0 <= start < end <= n_timesteps:
             raise ValueError(
                 f"segments row {row} runs from {start} to {end} (exclusive); it must have "
-                f"0 <= start < end <= {n_timesteps[recording]}, the length of recording "
-                f"{recording} as passed."
+                f"0 <= start < end <= {n_timesteps}, the length of recording {recording} as passed."
+                + _remedy((start, end), (n_timesteps, n_channels), input_layout)
             )
         intervals[row] = recording, start, end
     labels = np.empty(len(rows), dtype=object)

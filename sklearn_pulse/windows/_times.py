@@ -3,18 +3,33 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from .._warnings import warn_user
 from ._base import LazyWindows
 from ._tables import has_multiindex, instance_rows, is_panel_frame, is_table
 
-# Largest distance of a time from a regular grid, in grid steps. Clocks are rounded.
-_JITTER = 0.1
+_JITTER = 0.1  # largest distance of a time from a regular grid, in steps
 _CLOCKS = 0.02  # largest difference of two rates that are meant to be the same, relative
+_GAP = 1.5  # smallest distance of two times that is a gap, in steps
+
+_CLOCK = r"\d{1,2}:\d\d(:\d\d)?([.,]\d+)?( ?[AP]M|Z| [A-Z]+| ?[+-]\d\d:?\d\d)?"
+_DAY = r"\d{1,4}[./-]\d{1,2}[./-]\d{1,4}|\d{1,2}[ ./-][A-Z]{3,9}[ ./-]\d{2,4}|\d+ days?"
+_DATE = r"\d{4}[./-]\d{1,2}[./-]\d{1,2}|\d{1,2}[./-]\d{1,2}[./-]\d{4}"
+_TIME = re.compile(rf"(({_DAY}),?[ T])?{_CLOCK}|{_DATE}", re.IGNORECASE)  # in any form
+
+
+class _Grid(NamedTuple):
+    """Regular times."""
+
+    n_times: int
+    step: float  # in seconds for dates
+    rounding: float  # unit to which the times are rounded, in steps
 
 
 def compare_rate(stated: float | None, frames: Any, parameter: str, name: str) -> None:
@@ -65,21 +80,24 @@ def index_rate(frames: Any) -> tuple[float, float] | None:
     """
     if isinstance(frames, LazyWindows):
         return frames.index_rate
-    times = _longest_times(frames)
+    longest = _longest_times(frames)
+    times = None if longest is None else _as_numbers(longest)
     if times is None:
         return None
-    seconds = (times[-1] - times[0]).total_seconds()
-    return (len(times) - 1) / seconds, _tolerance(len(times))
+    grid = _as_grid(times)
+    return 1 / grid.step, _tolerance(grid)
 
 
-def _tolerance(n_times: int) -> float:
-    """Return by how much the rates of two indexes, the shorter of `n_times`, may differ."""
-    return max(_CLOCKS, 2 * _JITTER / (n_times - 1))
+def _tolerance(*grids: _Grid) -> float:
+    """Return by how much the rates of indexes may differ from each other or a stated rate."""
+    shortest = min(grid.n_times for grid in grids)
+    rounding = sum(grid.rounding / (grid.n_times - 1) for grid in grids)
+    return max(_CLOCKS, 2 * _JITTER / (shortest - 1), rounding)
 
 
 def _longest_times(frames: Any) -> Any:
     """Return the longest index of frames or Series that holds times; None if there is none."""
-    indexes = (_as_times(index) for index in _time_indexes(frames) if len(index) > 1)
+    indexes = (as_times(index) for index in _time_indexes(frames) if len(index) > 1)
     kinds = ((index, getattr(getattr(index, "dtype", None), "kind", "")) for index in indexes)
     return max((index for index, kind in kinds if kind in ("m", "M")), key=len, default=None)
 
@@ -100,52 +118,125 @@ def _time_indexes(frames: Any) -> Iterator[Any]:
 
 
 def check_times(indexes: Iterable[Any], name: str, labels: Iterable[Any]) -> None:
-    """Raise unless each time index is regular, and all have the same time step."""
-    known = None  # step and index that the others are compared with
+    """Raise unless each time index is regular, and all have the same time step.
+
+    Warns
+    -----
+    UserWarning
+        If an index holds text that looks like times, but is not read.
+    """
+    known = None  # grid and index that the others are compared with
+    unread = None  # index of text
     for label, index in zip(labels, indexes, strict=True):
-        step = _time_step(index, f"{name} has an irregular time index in instance {label!r}")
-        if step is None:
+        times = as_times(index)
+        unread = index if unread is None and _is_unread(index, times) else unread
+        grid = _time_grid(index, times, f"{name} has an irregular time index in instance {label!r}")
+        if grid is None:
             continue
         if known is None:
-            known = step, index
+            known = grid, index
         first, other = known
-        tolerance = _tolerance(min(len(index), len(other)))
-        if abs(step - first) > tolerance * first and _calendar(index) != _calendar(other):
+        is_far = abs(grid.step - first.step) > _tolerance(grid, first) * first.step
+        if is_far and _calendar(index) != _calendar(other):
             raise ValueError(
-                f"{name} has instances with different time steps, {first:g} and, in instance"
-                f" {label!r}, {step:g}: resample them to one time step."
+                f"{name} has instances with different time steps, {first.step:g} and, in instance"
+                f" {label!r}, {grid.step:g}: resample them to one time step."
             )
+    if unread is not None:
+        warn_user(
+            f"{name} has an index of text such as {unread[0]!r}, which looks like times, but is not"
+            " in ISO format, so that neither gaps nor rates are checked: convert it by"
+            " pandas.to_datetime(index, format=...), or pandas.to_timedelta(index) for durations."
+        )
 
 
 def _calendar(index: Any) -> Any:
     """Return what repeats in an index, such as a month; the index itself if nothing is known."""
-    frequency = getattr(_as_times(index), "inferred_freq", None)
+    frequency = getattr(as_times(index), "inferred_freq", None)
     return id(index) if frequency is None else frequency
 
 
-def _time_step(index: Any, problem: str) -> float | None:
-    """Return the step of a time index, in seconds for dates; None if it cannot be told."""
+def _time_grid(index: Any, times: Any, problem: str) -> _Grid | None:
+    """Return the grid of the times of an index; None without times. Raise if it is irregular."""
     if len(index) < 2:
         return None
-    index = _as_times(index)
-    times = _as_numbers(index)
-    if times is None:
+    numbers = _as_numbers(times)
+    if numbers is None:
         return None
-    step = (times[-1] - times[0]) / (len(times) - 1)
-    grid = times[0] + step * np.arange(len(times))
+    grid = _as_grid(numbers)
+    deviation = numbers - numbers[0] - grid.step * np.arange(len(numbers))
+    deviation -= (deviation.max() + deviation.min()) / 2
+    limit = max(_JITTER, (1 + 1e-6) * grid.rounding) * grid.step
     # Months and business days are regular in a calendar, though not in seconds.
-    is_regular = (np.abs(times - grid) <= _JITTER * step).all() or (
-        getattr(index, "inferred_freq", None) is not None
+    is_regular = (np.abs(deviation) <= limit).all() or (
+        getattr(times, "inferred_freq", None) is not None
     )
-    if not (is_regular and step > 0):
-        raise ValueError(
-            f"{problem}: reindex it on a regular grid (missing steps become NaN, which is masked),"
-            " or reset it if the steps are regular and the times in the index are wrong."
+    if not (is_regular and grid.step > 0):
+        raise ValueError(f"{problem}: {_remedy(index, numbers)}.")
+    return grid
+
+
+def _as_grid(times: NDArray[Any]) -> _Grid:
+    """Return the grid that times lie on if they are regular."""
+    step = float(times[-1] - times[0]) / (len(times) - 1)
+    return _Grid(len(times), step, _rounding(times, step))
+
+
+def _rounding(times: NDArray[Any], step: float) -> float:
+    """Return the unit to which times are rounded, in steps; 0 if rounding does not explain them.
+
+    Rounded times are multiples of a unit, and their differences are at most two neighbouring
+    multiples. Units above half a step would hide a gap.
+    """
+    if not 0 < step < math.inf:
+        return 0.0
+    power = math.floor(math.log10(step / 2))
+    multiples = (times - times[0]) / 10.0**power
+    spread = float(np.ptp(np.diff(np.rint(multiples))))
+    if not (np.abs(multiples - np.rint(multiples)) < 1e-3).all() or spread > 1:
+        return 0.0
+    # Even differences show no unit: seconds, milliseconds and so on are usual.
+    return float(10.0 ** (power if spread else power - power % 3) / step)
+
+
+def _remedy(index: Any, times: NDArray[Any]) -> str:
+    """Return what is wrong with an irregular time index, at its first wrong row, and the remedy."""
+    steps = np.diff(times)
+    wrong = "the steps are regular and the times in the index are wrong"
+    if np.isnan(times).any():
+        row = int(np.isnan(times).argmax())
+        return f"row {row} has no time; drop it, or reset the index if {wrong}"
+    usual = np.median(steps[steps > 0]) if (steps > 0).any() else math.inf
+    rows = np.flatnonzero((steps <= 0) | (steps > _GAP * usual)) + 1
+    if not len(rows):
+        return (
+            "reset it if the steps are regular and the times in the index are rounded (they are"
+            f" {steps.min():g} to {steps.max():g} apart), or resample the frame to a regular grid"
         )
-    return float(step)
+    row = int(rows[0])
+    step, where = steps[row - 1], f"row {row} ({index[row]})"
+    if step < 0:
+        return f"{where} goes back in time; sort the frame by its index, or reset it if {wrong}"
+    if step == 0:
+        return (
+            f"{where} repeats the time of the row before; drop repeated times, as by"
+            f" frame[~frame.index.duplicated()], or reset the index if {wrong}"
+        )
+    return (
+        "reindex it on a regular grid (missing steps become NaN, which is masked), since"
+        f" {where} comes after a gap of {step / usual:.3g} steps, or reset it if {wrong}"
+    )
 
 
-def _as_times(index: Any) -> Any:
+def _is_unread(index: Any, times: Any) -> bool:
+    """Return whether an index of text looks like times, but is not read as `times`."""
+    if not len(index) or not all(isinstance(entry, str) for entry in (index[0], index[-1])):
+        return False
+    looks = all(_TIME.fullmatch(entry.strip()) for entry in (index[0], index[-1]))
+    return looks and getattr(getattr(times, "dtype", None), "kind", None) != "M"
+
+
+def as_times(index: Any) -> Any:
     """Return an index as pandas' index of times if it holds times in another form.
 
     They may be text, objects, of Arrow, or periods of one length; months stay what they are.
@@ -162,7 +253,8 @@ def _as_times(index: Any) -> Any:
     if isinstance(index, pd.PeriodIndex) and isinstance(index.freq, pd.offsets.Tick):
         return index.to_timestamp()
     if kind in "OUT" or isinstance(index.dtype, pd.StringDtype):
-        if len(index) and isinstance(index[0], str) and not {*index[0]} & {*"-:T"}:
+        is_text = len(index) and isinstance(index[0], str)
+        if is_text and not {*index[0]} & {*"-:T"} and not _TIME.fullmatch(index[0].strip()):
             return index  # names, such as numbers that could be years
         # With a format, pandas 2.1 reads datetimes as local times, and fails where the clock is set
         # back.

@@ -230,6 +230,16 @@ def test_files_are_the_arrays(own, tmp_path, store):
     np.testing.assert_array_equal(task.recording, own["groups"])
 
 
+def test_misspelt_files_are_named(own, tmp_path):
+    folder_of_arrays(own, tmp_path)
+    (tmp_path / "groups.npy").rename(tmp_path / "group.npy")
+    with (
+        pytest.warns(UserWarning, match=r"group\.npy, which are not read.*X\.npy, y\.npy, groups"),
+        pytest.warns(UserWarning, match="Without groups"),
+    ):
+        add_files(tmp_path, tmp_path / "out")
+
+
 def of_each_person():
     """Two recordings of each of four people, as `sliding_windows` cuts and numbers them."""
     for person in range(4):
@@ -269,6 +279,16 @@ def test_recordings_that_people_share_by_number_stay_apart(own, tmp_path):
     found = stored_recordings(next((tmp_path / "data").iterdir()).name, tmp_path)
     pairs = {*zip(found.tolist(), np.repeat(np.arange(8), 10).tolist(), strict=True)}
     assert len(np.unique(found)) == len(pairs) == 8
+
+
+def test_starts_that_repeat_within_people_need_recordings(own):
+    start = np.tile(np.arange(5) * 20, 20)
+    with pytest.raises(ValueError, match=r"start repeats .*0 and 5\).* pass the recording of each"):
+        quick(own, start=start)
+    settings = {"protocols": ["linear-probe"], "methods": ["majority"]}
+    assert len(quick(own, start=start, recording=np.arange(100) // 5, **settings)[0])
+    copied = {name: np.concatenate([values, values[:3]]) for name, values in own.items()}
+    assert len(quick(copied, **settings)[0])
 
 
 def test_numbers_that_nobody_shares_keep_the_name_of_the_data_set(own, tmp_path):

@@ -275,6 +275,7 @@ def test_records_at_500_hz_follow_the_same_rules(tmp_path):
     """Marks and lengths are counted in time from the first mark."""
     write_record(tmp_path, "a", 20020, [(20, "N"), (5021, "AFIB"), (10020, "N")], rate=500)
     data = fetch_mitbih_af(tmp_path, downsample=1)
+    assert data.window_rate == 250.0
     assert [len(recording) for recording in data.recordings] == [10000]
     assert data.segments.tolist() == [[0, 0, 2500, 1], [0, 2500, 5000, 0], [0, 5000, 10000, 1]]
     assert data.y.tolist() == [1, 0, 1, 1]
@@ -313,7 +314,7 @@ def test_bunch_is_complete(folder):
     assert data.X.dtype == np.float32 and data.X.shape[1:] == (500, 2)
     assert data.target_names == ["AFIB", "N"] and len(data.channel_names) == 2
     assert data.groups.tolist() == data.recording_name[data.recording].tolist()
-    assert data.sampling_rate == 250.0
+    assert data.sampling_rate == 250.0 and data.window_rate == 50.0
     for word in ("Moody", "Open Data Commons", "record_order", "split by person"):
         assert word in data.DESCR
 

@@ -288,7 +288,7 @@ def test_gaps_stay_in_the_recordings(tmp_path):
 def test_bunch_is_complete(folder):
     data = folder[-1]
     assert data.channel_names == ["EEG Fpz-Cz", "EEG Pz-Oz"]
-    assert data.sampling_rate == 100.0
+    assert data.sampling_rate == 100.0 and data.window_rate == 100.0 / 3
     for word in ("Kemp", "REM sleep is left out", "not new people", "Open Data Commons"):
         assert word in data.DESCR
 

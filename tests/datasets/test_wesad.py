@@ -342,7 +342,7 @@ def test_bunch_is_complete(made):
     data = fetch_wesad(made[0])
     assert data.X.dtype == np.float32 and data.X.shape[1:] == (960, 1)
     assert data.y.dtype.kind == "i" and set(data.y.tolist()) <= {0, 1, 2, 3}
-    assert data.sampling_rate == 64.0 and data.downsample == 4
+    assert data.sampling_rate == 64.0 and data.downsample == 4 and data.window_rate == 16.0
     assert data.channel_names == ["bvp"]
     assert data.target_names == ["baseline", "stress", "amusement", "meditation"]
     parts = dict(zip(data.recording_subject.tolist(), data.recording_split.tolist(), strict=True))

@@ -53,6 +53,77 @@ def test_text_that_is_no_time_is_a_name(names):
     assert sliding_windows([frame], 2).X[:, :, 0].tolist() == [[0.0, 1.0], [2.0, 3.0]]
 
 
+@pytest.mark.parametrize(
+    "names", [["a-b", "b-a"], ["v1.2", "v1.3"], ["1-2", "3-4"], ["1.2.3", "1.2.4"], ["1:x", "2:x"]]
+)
+def test_names_with_the_marks_of_times_are_names(names):
+    frame = pd.DataFrame({"x": np.arange(2.0)}, index=names)
+    assert sliding_windows([frame], 2).X.shape == (1, 2, 1)
+
+
+@pytest.mark.parametrize(
+    "form", ["%d.%m.%Y %H:%M:%S", "%H:%M:%S.%f", "%d/%m/%Y", "%m/%d/%Y %I:%M %p", "%d-%b-%Y %H:%M"]
+)
+def test_text_that_looks_like_times_but_is_not_read(form):
+    frame = pd.DataFrame({"x": np.arange(240.0)}, index=_TIMES.strftime(form))
+    calls = (lambda x: sliding_windows(x, 30), Resampler(2, 1).fit_transform)
+    for call in calls:
+        with pytest.warns(UserWarning, match=r"index of text such as .*to_datetime\(index, format"):
+            call([frame])
+    durations = frame.set_axis((_TIMES - _TIMES[0]).astype(str))
+    with pytest.warns(UserWarning, match=r"index of text such as '0 days .*to_timedelta\(index\)"):
+        sliding_windows([durations], 30)
+
+
+def test_days_with_slashes_are_times():
+    days = pd.date_range("2026", periods=8).strftime("%Y/%m/%d")
+    frame = pd.DataFrame({"x": np.arange(8.0)}, index=days)
+    assert len(sliding_windows([frame], 4).X) == 2
+    with pytest.raises(ValueError, match=r"row 4 \(2026/01/06\) comes after a gap of 2 steps"):
+        sliding_windows([frame.drop(frame.index[4])], 4)
+
+
+def _rounded(rate, n_times, way):
+    """Times at a rate in Hz, rounded to milliseconds."""
+    offset = np.random.default_rng(int(rate)).random()
+    seconds = pd.to_timedelta((np.arange(n_times) + offset) / rate, unit="s")
+    return getattr(pd.Timestamp("2026") + seconds, way)("ms")
+
+
+@pytest.mark.parametrize("rate", [128, 250, 256, 300, 360, 400, 480, 500])
+@pytest.mark.parametrize("n_times", [8, 12, 40, 4000])
+@pytest.mark.parametrize("way", ["round", "floor"])
+@pytest.mark.parametrize("kind", [lambda times: times, lambda t: (t - t[0]).total_seconds()])
+def test_times_in_milliseconds_are_regular(rate, n_times, way, kind):
+    times = _rounded(rate, n_times, way)
+    frames = [pd.DataFrame({"x": np.zeros(n_times)}, index=kind(times))] * 2
+    frames.append(frames[0][: n_times // 2])  # its own rate is rounded more
+    assert len(sliding_windows(frames, 4, sampling_rate=rate).X)
+    row = n_times // 2
+    dropped, repeated = times.delete(row), times.insert(row, times[row])
+    for wrong in (dropped, repeated, times[::-1]):
+        index = pd.Index([*kind(wrong)]) if kind(times) is not times else wrong
+        with pytest.raises(ValueError, match="irregular time index in instance 0"):
+            sliding_windows([pd.DataFrame({"x": np.zeros(len(wrong))}, index=index)], 4)
+
+
+def test_the_first_wrong_row_of_an_index_is_named():
+    times = pd.date_range("2026", periods=20, freq="s")
+    uneven = times + pd.to_timedelta(np.tile([0, 0.3], 10), unit="s")
+    cases = {
+        r"0: reindex it .* row 5 \(2026-01-01 00:00:07\) comes after a gap of 3 steps": (
+            times.delete([5, 6])
+        ),
+        r"0: row 6 \(2026-01-01 00:00:05\) repeats .*duplicated": times.insert(5, times[5]),
+        r"0: row 10 \(2026-01-01 00:00:04\) goes back in time; sort": times.insert(10, times[4]),
+        "0: row 3 has no time; drop it": times[:3].append(pd.DatetimeIndex([pd.NaT, times[4]])),
+        r"0: reset it if .* rounded \(they are 0.7 to 1.3 apart\), or resample": uneven,
+    }
+    for message, index in cases.items():
+        with pytest.raises(ValueError, match=message):
+            sliding_windows([pd.DataFrame({"x": np.zeros(len(index))}, index=index)], 4)
+
+
 @pytest.mark.parametrize("dtype", ["Float64", "Int64", "float32[pyarrow]", "int16[pyarrow]"])
 def test_values_of_pandas_and_arrow_are_numbers(dtype):
     if "pyarrow" in dtype:

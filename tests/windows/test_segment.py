@@ -30,7 +30,8 @@ def test_segment_windows_equals_loop(data, length, stride, f):
     bounds = st.lists(st.integers(0, 17), min_size=2, max_size=2, unique=True).map(sorted)
     one = st.tuples(st.integers(0, 1), bounds, st.integers(-1, 3))
     drawn = data.draw(st.lists(one, max_size=4))
-    segments = [(r, a, b, c) for r, (a, b), c in drawn] + [(0, 0, 30, 9)]
+    segments = [(r, a, b, c) for r, (a, b), c in drawn]
+    segments += [(0, 0, 30, c) for c in {9, *(segment[3] for segment in segments)}]
     recordings = [ramp(n, 2, 100.0 * i) for i, n in enumerate(n_timesteps)]
     w = segment_windows(recordings, segments, length, stride=stride, downsample=f)
     expected = slow_segments(n_timesteps, segments, length, stride, f)
@@ -83,7 +84,7 @@ def test_segments_with_names():
         ((-1, 0, 3, 1), "segments row 1 names recording -1"),
         ((0, 3, 3, 1), r"segments row 1 runs from 3 to 3"),
         ((0, 5, 3, 1), r"segments row 1 runs from 5 to 3"),
-        ((0, -1, 3, 1), r"segments row 1 runs from -1"),
+        ((0, -1, 3, 1), r"row 1 runs from -1 .* -1 is no step; .*: .*\.searchsorted\(times\)"),
         ((0, 0, 10, 1), r"end <= 9, the length of recording 0"),
         ((0, 0, 3), "segments row 1 is"),
         (7, "segments row 1 is 7"),
@@ -91,7 +92,7 @@ def test_segments_with_names():
         ((True, 0, 3, 1), "segments row 1: recording must be an integer"),
         (
             (0, pd.Timestamp(0), 3, 1),
-            r"start must be an integer, got Timestamp.*: count time steps, .*get_indexer\(times\)",
+            r"start must be an integer, got Timestamp.*: count time steps, .*searchsorted\(times\)",
         ),
         ((0, 0, 3, None), "label column of segments mixes"),
         ((0, 0, 3, "a"), "label column of segments mixes"),
@@ -111,3 +112,21 @@ def test_empty_segments(segments):
 def test_segments_that_are_all_too_short():
     with pytest.raises(ValueError, match="longest has 4 steps .* length=5"):
         segment_windows([ramp(9)], [(0, 0, 4, 1), (0, 4, 6, 1)], 5)
+
+
+def test_classes_whose_segments_are_all_too_short_are_named():
+    segments = [(0, 0, 6, "walk"), (0, 6, 8, "sit"), (0, 6, 7, "fall"), (0, 6, 7, "walk")]
+    with pytest.warns(UserWarning, match="class 'fall', 'sit' is as long as length=3"):
+        assert segment_windows([ramp(9)], segments, 3).y.tolist() == ["walk", "walk"]
+    unlabeled = [(0, 0, 6, 0), (0, 6, 8, -1)]
+    assert segment_windows([ramp(9)], unlabeled, 3).y.tolist() == [0, 0]
+
+
+def test_channels_that_come_first():
+    transposed = ramp(90, 3).T
+    with pytest.raises(ValueError, match="If channels come first, set input_layout='nct'"):
+        segment_windows([transposed], [(0, 0, 90, 1)], 30)
+    assert len(segment_windows([transposed], [(0, 0, 90, 1)], 30, input_layout="nct").X) == 3
+    for layout, recording in (("ntc", ramp(90, 3)), ("nct", ramp(90, 3))):
+        with pytest.raises(ValueError, match="as passed.$"):
+            segment_windows([recording], [(0, 0, 91, 1)], 30, input_layout=layout)

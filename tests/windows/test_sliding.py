@@ -207,3 +207,10 @@ def test_no_window_at_all_names_the_longest_recording():
 def test_groups_must_have_one_entry_per_recording():
     with pytest.raises(ValueError, match=r"groups has shape \(3,\), but there are 2 recordings"):
         sliding_windows([ramp(9), ramp(9)], 3, groups=[1, 2, 3])
+
+
+@pytest.mark.parametrize("cut", [sliding_windows, lambda x, n: random_windows(x, n, 4)])
+def test_recordings_whose_axes_are_the_other_way_round(cut):
+    transposed = ramp(90, 3).T
+    with pytest.raises(ValueError, match="has 3 steps .*or another input_layout if these are its"):
+        cut([transposed], 30)

@@ -98,7 +98,9 @@ def test_string_labels_per_step():
         ([0, 1, 2], "y has 3 entries for 2 recordings"),
         ([[0] * 6, [0] * 5], r"y\[1\] has 5 labels but recordings\[1\] has 6 steps"),
         ([[0] * 6, 1], r"y\[1\] has 0 axes and y\[0\] has 1"),
-        (np.zeros((2, 6, 1)), r"y\[0\] has 2 axes"),
+        (np.zeros((2, 6, 1)), r"y\[0\] has 2 axes.*: pass the column, y\[0\]\[:, 0\]"),
+        (np.zeros((2, 6, 2)), r"y\[0\] has 2 axes and y\[0\] has 2; the entries"),
+        ([pd.DataFrame({"s": [0] * 6})] * 2, r"y\[0\] has 2 axes.*: pass the column, frame\['s'\]"),
         ([["a"] * 6, [0] * 6], r"y\[1\] and y\[0\] mix strings with integers"),
         ([[0.5] * 6, [0] * 6], r"y\[0\] must hold class labels"),
         ([["a"] * 5 + [None], ["a"] * 6], r"y\[0\] mixes strings"),
@@ -112,12 +114,22 @@ def test_string_labels_per_step():
         ([[[1], [1, 2]], [0] * 6], r"y\[0\] cannot be read"),
         (np.array([b"a", b"b"]), "y must hold class labels"),
         (np.array([2**64 - 1, 3], np.uint64), "y holds numbers beyond 64-bit integers"),
+        (np.array([2**63, 3], np.uint64), "y holds numbers beyond 64-bit integers"),
         ([1e19, 2e19], "y holds numbers beyond 64-bit integers"),
+        ([2.0**63, 0.0], "y holds numbers beyond 64-bit integers"),
     ],
 )
 def test_unusable_labels(y, message):
     with pytest.raises(ValueError, match=message):
         sliding_windows([ramp(6), ramp(6)], 3, y=y)
+
+
+@pytest.mark.parametrize(
+    "largest", [np.uint64(2**63 - 1), np.uint64(2**63 - 2), np.float64(-(2.0**63))]
+)
+def test_the_largest_labels(largest):
+    y = np.array([largest, 3], dtype=largest.dtype)
+    assert sliding_windows([ramp(3), ramp(3)], 3, y=y).y.tolist() == [int(largest), 3]
 
 
 def test_bad_parameters():
