@@ -185,8 +185,14 @@ def test_limits_of_linear_algebra_that_overlap_leave_no_trace():
             entered.set()
             leave.wait(60)
 
+    def inside():
+        with limited_threads(1):
+            return blas_threads()
+
     with threadpool_limits(2, "blas"):
         before = blas_threads()  # one where the libraries have no other
+        assert in_new_thread(inside) == {1}  # though this thread has set a limit
+        assert blas_threads() == before
         second = threading.Thread(target=limited)
         with limited_threads(1):
             with limited_threads(2):  # of one thread, the inner limit counts

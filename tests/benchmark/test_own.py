@@ -1,10 +1,12 @@
 """Windows of the user: arrays, folders and files, through the function and through the command."""
 
 import dataclasses
+import os
 import re
 import shutil
 from pathlib import Path
 
+import joblib
 import numpy as np
 import pandas as pd
 import pytest
@@ -26,6 +28,7 @@ from sklearn_pulse.windows import sliding_windows
 from .toy import load_toy
 
 QUICK = ("statistics", "majority")
+HALVES = (slice(0, 50), slice(50, None))
 
 
 @pytest.fixture(scope="module")
@@ -288,6 +291,8 @@ def test_starts_that_repeat_within_people_need_recordings(own):
     settings = {"protocols": ["linear-probe"], "methods": ["majority"]}
     assert len(quick(own, start=start, recording=np.arange(100) // 5, **settings)[0])
     copied = {name: np.concatenate([values, values[:3]]) for name, values in own.items()}
+    copied["X"] = copied["X"].copy()
+    copied["X"][:, 0] = np.nan  # which differs from itself
     assert len(quick(copied, **settings)[0])
 
 
@@ -487,6 +492,59 @@ def test_bad_files_are_named(own, tmp_path, capsys):
     assert "'nowhere' is neither one of har" in capsys.readouterr().err
     assert main(["synthetic", "--dataset", str(empty), "--out", str(tmp_path)]) == 2
     assert "error" in capsys.readouterr().err
+
+
+def test_files_of_several_kinds_or_lengths_are_named(own, tmp_path):
+    """Where one file lacks a label and another has one too many, all later labels are shifted."""
+    folder = tmp_path / "mine"
+    folder.mkdir()
+    first, last = ({name: values[s] for name, values in own.items()} for s in HALVES)
+    shifted = {"y": own["y"][:49]}, {"y": own["y"][49:]}
+    short = {}, {"X": last["X"][:, :-1]}
+    mixed = {"y": np.arange(50) % 2}, {}
+    for (changed, too), message in (
+        (shifted, r"0\.npz: y has shape \(49,\), but X has shape \(50, .*one entry per window"),
+        (short, r"1\.npz: X has shape .* in the first file: cut all windows to one length"),
+        (mixed, r"1\.npz: y is text in some files, and numbers in others"),
+    ):
+        np.savez(folder / "0.npz", **(first | changed))
+        np.savez(folder / "1.npz", **(last | too))
+        with pytest.raises(ValueError, match=message):
+            add_files(folder, tmp_path / "out")
+
+
+@pytest.mark.parametrize("kind", [">i4", ">U4"])
+def test_labels_of_every_byte_order(own, kind):
+    y = own["y"] if kind == ">U4" else np.unique(own["y"], return_inverse=True)[1]
+    settings = {"protocols": ["linear-probe"], "n_seeds": 1}
+    frames = [quick(own, y=labels, **settings)[0] for labels in (y, y.astype(kind))]
+    pd.testing.assert_frame_equal(*frames)
+
+
+def test_windows_in_a_results_folder_are_for_whom_the_folder_is(own, tmp_path):
+    dataset = add_arrays(tmp_path, "mine", **own)
+    (tmp_path / "new").mkdir()
+    assert (tmp_path / "data" / dataset).stat().st_mode == (tmp_path / "new").stat().st_mode
+
+
+def test_a_damaged_array_that_was_deleted_is_written_again(own, tmp_path):
+    """As the error about the damaged file asks for."""
+    dataset = add_arrays(tmp_path, "mine", **own)
+    (tmp_path / "data" / dataset / "X.npy").unlink()
+    assert add_arrays(tmp_path, "mine", **own) == dataset
+    np.testing.assert_array_equal(np.load(tmp_path / "data" / dataset / "X.npy"), own["X"])
+    assert [path.name for path in (tmp_path / "data").iterdir()] == [dataset]
+
+
+@pytest.mark.xdist_group("workers")
+def test_processes_of_another_working_folder_find_the_results(own, tmp_path, monkeypatch):
+    """joblib's processes live on, in the folder where this process was when they were started."""
+    joblib.Parallel(2)(joblib.delayed(os.getpid)() for _ in range(4))
+    monkeypatch.chdir(tmp_path)
+    frame, _ = quick(own, protocols=["linear-probe"], out="out", n_jobs=2)
+    assert set(frame["method"]) == {"channel statistics", "majority class"}
+    execution = Execution(Path("out"), data_home="recordings")
+    assert execution.data_home == str(tmp_path / "recordings")
 
 
 @pytest.mark.skipif(not Path("/proc/self/maps").exists(), reason="needs Linux")

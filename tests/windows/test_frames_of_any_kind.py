@@ -107,6 +107,18 @@ def test_times_in_milliseconds_are_regular(rate, n_times, way, kind):
             sliding_windows([pd.DataFrame({"x": np.zeros(len(wrong))}, index=index)], 4)
 
 
+def test_one_late_time_is_shared_with_the_others():
+    """The deviations are taken from their middle, not from the first time."""
+    seconds = np.arange(50) / 300
+    seconds[0] += 0.15 / 300
+    times = pd.Timestamp("2026") + pd.to_timedelta(seconds, unit="s")
+    frames = [pd.DataFrame({"x": np.zeros(50)}, index=times)]
+    assert len(sliding_windows(frames, 10, sampling_rate=300).X) == 5
+    late = times[:1] + pd.Timedelta(seconds=0.3 / 300)
+    with pytest.raises(ValueError, match="irregular time index"):
+        sliding_windows([frames[0].set_axis(late.append(times[1:]))], 10)
+
+
 def test_the_first_wrong_row_of_an_index_is_named():
     times = pd.date_range("2026", periods=20, freq="s")
     uneven = times + pd.to_timedelta(np.tile([0, 0.3], 10), unit="s")
