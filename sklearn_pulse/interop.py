@@ -215,7 +215,10 @@ def _as_float32(name: str, value: Any) -> Tensor:
     if not isinstance(value, Tensor):
         array = np.asarray(value)
         kind: object = array.dtype
-        tensor = torch.from_numpy(np.array(array)) if array.dtype.kind == "f" else None
+        tensor = None
+        if array.dtype.kind == "f":  # of any size and byte order, which torch does not read
+            with np.errstate(over="ignore"):  # an infinity is an error that names the weight
+                tensor = torch.from_numpy(array.astype(np.float32))
     else:
         kind, tensor = value.dtype, value.detach()
     if tensor is None or not tensor.is_floating_point():

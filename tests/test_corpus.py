@@ -145,6 +145,14 @@ def test_complete_chunks_are_not_read_again(tmp_path):
     assert max(source.read) == 4
 
 
+@pytest.mark.parametrize("file", ["zarr.json", "done/c/0", "done/zarr.json", "sample/c/0/0"])
+def test_a_damaged_sink_is_named(tmp_path, file):
+    embed_dataset(STATISTICS, X, tmp_path / "z")
+    (tmp_path / "z" / file).write_bytes((tmp_path / "z" / file).read_bytes()[:3])
+    with pytest.raises(ValueError, match="sink holds files that are damaged, or lacks some"):
+        embed_dataset(STATISTICS, X, tmp_path / "z")
+
+
 def test_a_sink_that_was_half_created_is_created_again(tmp_path, monkeypatch):
     create = zarr.Group.create_array
 
@@ -328,6 +336,38 @@ def test_processes_give_the_bits_of_one(tmp_path, in_pieces):
     np.testing.assert_array_equal(fitted.transform(X), expected.transform(X))
     for name in ("embed", "fit"):
         assert {str(os.getpid())} < {path.name for path in (tmp_path / name).iterdir()}
+
+
+@pytest.mark.xdist_group("workers")
+@pytest.mark.parametrize("opened", [False, True])
+def test_processes_of_another_working_folder_find_the_sink(tmp_path, monkeypatch, opened):
+    """joblib's processes live on, in the folder where this process was when they were started."""
+    joblib.Parallel(2)(joblib.delayed(os.getpid)() for _ in range(4))
+    monkeypatch.chdir(tmp_path)
+    sink = zarr.open_group("z") if opened else "z"
+    group = embed_dataset(STATISTICS, X, sink, chunk_size=4, n_jobs=2)
+    np.testing.assert_array_equal(group["embedding"][:], STATISTICS.transform(X))
+
+
+def test_a_sink_is_found_after_the_working_folder_changed(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    group = embed_dataset(STATISTICS, X, "z")
+    (tmp_path / "other").mkdir()
+    monkeypatch.chdir(tmp_path / "other")
+    np.testing.assert_array_equal(group["embedding"][:], STATISTICS.transform(X))
+
+
+def test_masked_values_are_missing_in_the_sample_too(tmp_path):
+    masked = np.ma.masked_array(X.copy(), np.zeros(X.shape, dtype=bool))
+    masked.data[:, 3] = np.inf
+    masked.mask[:, 3] = True
+    group = embed_dataset(STATISTICS, masked, tmp_path / "z")
+    np.testing.assert_array_equal(group["embedding"][:], STATISTICS.transform(masked))
+    masked.data[:, 3] = 1.0
+    embed_dataset(STATISTICS, masked, tmp_path / "z")  # what lies under the mask is no difference
+    masked.mask[:, 5] = True
+    with pytest.raises(ValueError, match="sink was begun with another source"):
+        embed_dataset(STATISTICS, masked, tmp_path / "z")
 
 
 @pytest.mark.parametrize(

@@ -145,6 +145,14 @@ def test_arrays_that_are_no_weights(fitted, kind):
         from_reference_checkpoint(state | {FIRST: state[FIRST].astype(kind)})
 
 
+@pytest.mark.parametrize("kind", [">f4", "<f4", np.float64, np.longdouble])
+def test_arrays_of_every_byte_order_and_size(fitted, kind):
+    state = to_reference_state(fitted)
+    read = {name: value.numpy().astype(kind) for name, value in state.items()}
+    restored = to_reference_state(from_reference_checkpoint(read))
+    assert all(torch.equal(restored[name], value) for name, value in state.items())
+
+
 def test_a_wrong_parameter_is_not_blamed_on_the_file(fitted):
     with pytest.raises(ValueError, match="^pooling must be one of"):
         from_reference_checkpoint(to_reference_state(fitted), pooling="median")

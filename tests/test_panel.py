@@ -501,3 +501,18 @@ def test_bad_lists_of_arrays():
         PulsePanelTransformer(**SMALL_PULSE).fit([np.ones((2, 9)), np.ones((3, 9))])
     with pytest.raises(ValueError, match="X is an empty list"):
         PulsePanelTransformer(**SMALL_PULSE).fit([])
+
+
+def test_masked_values_are_missing_where_series_are_padded():
+    rng = np.random.default_rng(0)
+    embedder = as_panel_transformer(RandomEncoderTransformer(**SMALL_ENCODER, random_state=0))
+    embedder.fit([rng.normal(size=(2, n)) for n in (12, 16)])
+    masked = np.ma.masked_array(rng.normal(size=(3, 2, 12)), rng.random((3, 2, 12)) < 0.2)
+    got, expected = embedder.transform(masked), embedder.transform(masked.filled(np.nan))
+    pd.testing.assert_frame_equal(got, expected)
+
+
+def test_an_array_without_series_is_refused():
+    embedder = as_panel_transformer(RandomEncoderTransformer(**SMALL_ENCODER))
+    with pytest.raises(ValueError, match=r"X has shape \(0, 2, 12\), and no series"):
+        embedder.fit(np.empty((0, 2, 12)))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-import tempfile
+import uuid
 from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
@@ -172,9 +172,9 @@ def _add(
     n_folds = min(N_FOLDS, len(np.unique(arrays["groups"])))
     dataset = f"{PREFIX}{title}-{digest.hexdigest()}" + (f".{n_folds}" if n_folds < N_FOLDS else "")
     target = folder / "data" / dataset
-    if not target.exists():
-        target.parent.mkdir(parents=True, exist_ok=True)
-        partial = Path(tempfile.mkdtemp(dir=target.parent, prefix=".partial-"))
+    if not all((target / f"{part}.npy").exists() for part in arrays):  # a damaged one was deleted
+        partial = target.with_name(f".partial-{uuid.uuid4().hex}")  # readable as any new folder
+        partial.mkdir(parents=True)
         for part, array in arrays.items():
             np.save(partial / f"{part}.npy", array)
         _rename(partial, target)
@@ -293,6 +293,7 @@ def _classes(y: NDArray[Any], given: Any) -> NDArray[Any]:
         raise ValueError(
             "y marks unlabelled windows by -1, and a score needs labels: pass the labelled windows."
         )
+    y = y.astype(y.dtype.newbyteorder("="), copy=False)  # files hold the order of the processor
     n_classes = len(np.unique(y))
     if n_classes < 2:
         raise ValueError(f"y holds {n_classes} class: pass windows of at least 2 classes.")
@@ -338,12 +339,15 @@ def _check_places(arrays: dict[str, NDArray[Any]]) -> None:
 
 
 def _rename(partial: Path, target: Path) -> None:
-    """Put a complete folder in its place, unless another process did."""
+    """Put a complete folder in its place, or the files that the folder there lacks."""
     try:
         partial.rename(target)
     except OSError:
         if not target.exists():
             raise
         for file in partial.iterdir():
-            file.unlink()
+            if (target / file.name).exists():
+                file.unlink()
+            else:
+                file.replace(target / file.name)
         partial.rmdir()

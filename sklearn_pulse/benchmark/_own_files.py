@@ -70,10 +70,30 @@ def read_windows(path: Path) -> dict[str, NDArray[Any]]:
         lacking = [part for part in parts if part not in piece]
         if lacking:
             raise ValueError(f"{file.name} lacks {', '.join(lacking)}, which other files hold.")
+        _check_piece(file.name, piece, pieces[0])
     whole = {part: np.concatenate([piece[part] for piece in pieces]) for part in parts}
     if "X" in whole and len(pieces) > 1:
         whole[FILE] = np.repeat(np.arange(len(pieces)), [len(piece["X"]) for piece in pieces])
     return whole
+
+
+def _check_piece(name: str, piece: dict[str, NDArray[Any]], first: dict[str, NDArray[Any]]) -> None:
+    """Raise unless the arrays of a file have an entry per window, and fit those of the first."""
+    for part, array in piece.items():
+        n_windows = piece.get("X", array).shape[:1]
+        if array.shape[:1] != n_windows:
+            raise ValueError(
+                f"{name}: {part} has shape {array.shape}, but X has shape {piece['X'].shape}: store"
+                " one entry per window."
+            )
+        if array.shape[1:] != first[part].shape[1:]:
+            raise ValueError(
+                f"{name}: {part} has shape {array.shape}, and {first[part].shape} in the first"
+                " file: cut all windows to one length, with the same channels."
+            )
+        kinds = {array.dtype.kind, first[part].dtype.kind}
+        if "U" in kinds and kinds & set("biuf"):
+            raise ValueError(f"{name}: {part} is text in some files, and numbers in others.")
 
 
 def _array_of(file: Path) -> NDArray[Any]:

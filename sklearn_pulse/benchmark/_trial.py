@@ -6,6 +6,7 @@ import functools
 import hashlib
 import inspect
 import json
+import os
 import shutil
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -43,7 +44,7 @@ class Execution:
     Parameters
     ----------
     folder : Path
-        Folder of the results and of trained encoders.
+        Folder of the results and of trained encoders; it becomes an absolute path.
     data_home : str or None, default=None
         Folder of the data sets; None means the default folder of :mod:`sklearn_pulse.datasets`.
     download : bool, default=False
@@ -77,6 +78,11 @@ class Execution:
 
     def __post_init__(self) -> None:
         check_threads(self.num_threads, optional=False)
+        # joblib's processes keep the working folder in which they were started.
+        object.__setattr__(self, "folder", Path(self.folder).absolute())
+        if self.data_home:
+            home = os.path.abspath(os.path.expanduser(self.data_home))
+            object.__setattr__(self, "data_home", home)
 
     def load(self, load: Callable[..., Task]) -> Task:
         """Load a task.

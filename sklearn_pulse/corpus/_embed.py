@@ -13,7 +13,7 @@ from sklearn.exceptions import NotFittedError
 from .._parameters import check_integer, check_verbose
 from .._progress import progress_bar
 from ..windows import LazyWindows
-from ._sink import begin, check_same, is_begun, is_in_memory, open_sink
+from ._sink import begin, check_same, for_workers, is_begun, is_in_memory, open_sink, undamaged
 from ._source import as_source, default_chunk, file_names, fingerprint, read, sampled
 from ._spread import spread, stays_here
 
@@ -83,8 +83,8 @@ def embed_dataset(
         If an argument is of a wrong kind.
     ValueError
         If an argument is out of its range; if the sink was begun with another transformer or
-        source; or if the transformer refuses windows, for example those without a finite step
-        (Notes).
+        source, or holds damaged files; or if the transformer refuses windows, for example those
+        without a finite step (Notes).
 
     See Also
     --------
@@ -140,7 +140,7 @@ def embed_dataset(
         return group
     results = spread(
         _embed_chunk,
-        [transformer, windows, group["embedding"]],
+        [transformer, windows, for_workers(group["embedding"])],
         [(chunk,) for chunk in chunks],
         n_jobs=n_jobs,
         ordered=False,
@@ -170,11 +170,13 @@ def _prepare(transformer: Any, windows: Any, group: Any, chunk_size: int | None)
         ) from error
     digest = fingerprint(windows, sample)
     if is_begun(group):
-        size = check_same(group, digest, embedded, chunk_size)
+        with undamaged():
+            size = check_same(group, digest, embedded, chunk_size)
     else:
         size = int(chunk_size or default_chunk(windows))
         begin(group, digest, embedded, n_windows, size, _places(windows), file_names(windows))
-    left = np.flatnonzero(~group["done"][:]).tolist()
+    with undamaged():
+        left = np.flatnonzero(~group["done"][:]).tolist()
     return [slice(size * i, min(size * (i + 1), n_windows)) for i in left]
 
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -13,6 +16,7 @@ from .._parameters import check_path
 
 _FORMAT = "sklearn_pulse.corpus 1"
 _MARKS = 1024  # of chunks, in a file
+_REMEDY = "Name another sink, or delete this one."
 _NAMES = ("done", "embedding", "recording", "sample", "start")
 
 
@@ -47,7 +51,55 @@ def open_sink(sink: Any) -> Any:
     if not isinstance(sink, str | os.PathLike):
         raise TypeError(f"sink must be a path or a zarr.Group, got {type(sink).__name__}.")
     check_path("sink", sink)
-    return zarr.open_group(os.fspath(sink), mode="a")
+    path = os.fspath(sink)
+    if "://" not in path:  # else the address of a store elsewhere
+        path = os.path.abspath(path)  # the working folder may change, and workers have their own
+    with undamaged():
+        return zarr.open_group(path, mode="a")
+
+
+@contextmanager
+def undamaged() -> Iterator[None]:
+    """Turn zarr's errors about files that are damaged or missing into a ValueError.
+
+    Yields
+    ------
+    None
+        Nothing.
+
+    Raises
+    ------
+    ValueError
+        If a file of the sink is damaged or missing.
+    """
+    try:
+        yield
+    except (KeyError, RuntimeError, json.JSONDecodeError) as error:
+        raise ValueError(
+            f"sink holds files that are damaged, or lacks some ({error}). {_REMEDY}"
+        ) from error
+
+
+def for_workers(array: Any) -> Any:
+    """Return an array of a sink that is found from every working folder.
+
+    Parameters
+    ----------
+    array : zarr.Array
+        The array, of which a worker opens a copy.
+
+    Returns
+    -------
+    zarr.Array
+        The array itself, or the same one with an absolute path.
+    """
+    import zarr
+    from zarr.storage import LocalStore
+
+    store = array.store
+    if not isinstance(store, LocalStore) or store.root.is_absolute():
+        return array
+    return zarr.open_array(LocalStore(store.root.absolute()), path=array.path, mode="r+")
 
 
 def is_in_memory(group: Any) -> bool:
@@ -143,10 +195,9 @@ def check_same(group: Any, fingerprint: str, embedded: NDArray[Any], chunk_size:
     ValueError
         If the source, the transformer or `chunk_size` is another.
     """
-    remedy = "Name another sink, or delete this one."
     if group.attrs["source"] != fingerprint:
         raise ValueError(
-            f"sink was begun with another source, or its windows have changed. {remedy}"
+            f"sink was begun with another source, or its windows have changed. {_REMEDY}"
         )
     before = group["sample"][:]
     # Another processor may round otherwise; another transformer is further away in some column.
@@ -155,12 +206,12 @@ def check_same(group: Any, fingerprint: str, embedded: NDArray[Any], chunk_size:
     if before.shape != embedded.shape or not np.allclose(before, embedded, rtol=1e-3, atol=near):
         raise ValueError(
             "sink was begun with another transformer: a sample of the source has other embeddings."
-            f" {remedy}"
+            f" {_REMEDY}"
         )
     present = int(group["embedding"].chunks[0])
     if chunk_size is not None and chunk_size != present:
         raise ValueError(
             f"sink was begun with chunk_size={present}, got {chunk_size}: leave chunk_size out."
-            f" {remedy}"
+            f" {_REMEDY}"
         )
     return present

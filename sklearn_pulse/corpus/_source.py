@@ -183,7 +183,8 @@ def sampled(source: Any) -> NDArray[Any]:
     """Read a few windows that are spread over the source."""
     n = source.shape[0]
     numbers = np.unique(np.linspace(0, n - 1, _N_SAMPLED).astype(np.intp))
-    return np.concatenate([np.asarray(read(source, slice(i, i + 1))) for i in numbers.tolist()])
+    windows = (nan_where_masked(read(source, slice(i, i + 1))) for i in numbers.tolist())
+    return np.concatenate([np.asarray(window) for window in windows])
 
 
 def fingerprint(source: Any, windows: NDArray[Any]) -> str:

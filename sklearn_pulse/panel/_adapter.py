@@ -12,7 +12,7 @@ from sktime.transformations.base import BaseTransformer
 
 from .._commit import unchanged_on_failure
 from .._training._progress import CallbackSupportMixin, with_callbacks
-from ..windows._numbers import is_object_list
+from ..windows._numbers import as_real_array, is_object_list
 from ..windows._panel import Panel, read_frame, read_frames
 from ..windows._tables import is_panel_frame
 from ..windows._times import compare_rate
@@ -258,7 +258,9 @@ def _as_mtype(X: Any) -> Any:
 def _read(X: Any) -> Panel:
     """Read a panel of any declared mtype."""
     if isinstance(X, np.ndarray) and X.ndim == 3:
-        return Panel(X.swapaxes(1, 2))
+        if not len(X):
+            raise ValueError(f"X has shape {X.shape}, and no series: pass at least one series.")
+        return Panel(as_real_array(X).swapaxes(1, 2))
     if is_panel_frame(X):
         return read_frame(X, "X", hierarchical=True)
     if isinstance(X, list) and X and all(hasattr(x, "columns") for x in X):
