@@ -28,7 +28,7 @@ from .base import (
     check_real,
     check_steps_or_fraction,
 )
-from .base._frozen import adopt_signals, as_encoder, check_frozen
+from .base._frozen import adopt_signals, as_encoder, check_frozen, kept
 from .base._reconstruction import NETWORK_PARAMS, check_fits, check_reconstruction
 from .base._typing import (
     BagPooling,
@@ -105,7 +105,8 @@ class PulseTransformer(ReconstructingTransformer):
         Encoder to train the decoder on: ``FrozenEstimator(transformer)`` around a fitted
         transformer of windows, such as :class:`~sklearn_pulse.CrossPredictionTransformer`. The
         embedding is then that of the transformer, the decoder reads no time-varying drive, and
-        training changes the decoder alone. `embedding_dim`, `encoder_hidden_dim`, `encoder_depth`,
+        training changes the decoder alone. The transformer is kept as it is at `fit`, whatever
+        becomes of it later. `embedding_dim`, `encoder_hidden_dim`, `encoder_depth`,
         `pooling`, `time_varying_dim`, `time_varying_pool` and `shared_encoder` belong to an encoder
         that is trained: another value than the default is an error. The embeddings of all windows
         are computed once and stay in memory. None trains an encoder.
@@ -339,7 +340,7 @@ class PulseTransformer(ReconstructingTransformer):
         params = super()._objective_params()
         if self.encoder is None:
             return params
-        return params | {"fixed_encoder": as_encoder(self.encoder)}
+        return params | {"fixed_encoder": as_encoder(kept(self.encoder))}
 
     def _weights(self) -> dict[str, Tensor]:
         if isinstance(self.encoder_, FixedEncoder):

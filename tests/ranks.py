@@ -17,7 +17,8 @@ from pathlib import Path
 import numpy as np
 import torch
 from joblib import Parallel, delayed
-from skorch.callbacks import Callback, Freezer, Unfreezer
+from skorch.callbacks import Callback, EpochScoring, Freezer, Unfreezer
+from skorch.callbacks import Checkpoint as SkorchCheckpoint
 
 from sklearn_pulse import PulseTransformer
 from sklearn_pulse._training._checkpoint import Checkpoint
@@ -119,6 +120,7 @@ def fitted(estimator, windows=X, **params):
         "embedding": estimator.transform(windows),
         "share": net.share,
         "n_iter": estimator.n_iter_,
+        "selected": estimator.selected_epoch_,
     }
 
 
@@ -147,6 +149,17 @@ class Stop(Callback):
 
     def on_epoch_end(self, net, **kwargs):
         net.stop_training_ |= rank() == 1
+
+
+def best_in_epoch_one(net, X, y):
+    return float(len(net.history))
+
+
+def loading(folder):
+    """Return the callbacks that load the weights of the first epoch at the end."""
+    score = EpochScoring(best_in_epoch_one, name="score")
+    best = SkorchCheckpoint("score_best", dirname=str(folder / "skorch"), load_best=True)
+    return [score, best, Steps()]
 
 
 def rank():
@@ -184,6 +197,7 @@ GROUPS = {
             "PULSE": lambda folder: fitted(pulse()),
             "PULSE with gaps": lambda folder: fitted(pulse(), GAPS),
             "PULSE that freezes": lambda folder: fitted(pulse(**FREEZE)),
+            "PULSE that loads": lambda folder: fitted(pulse(callbacks=loading(folder))),
             "PULSE without a seed": lambda folder: fitted(pulse(random_state=None)),
             "SimCLR": lambda folder: fitted(simclr()),
             "auto": lambda folder: fitted(simclr(distributed="auto")),

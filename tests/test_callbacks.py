@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -20,7 +21,7 @@ from torch.optim.lr_scheduler import StepLR
 from sklearn_pulse import PulseTransformer
 from sklearn_pulse._training._callback_state import callbacks_fingerprint
 from sklearn_pulse._training._checkpoint import Checkpoint
-from tests.helpers import SMALL_PULSE, callback_of, make_windows
+from tests.helpers import SMALL_PULSE, callback_of, make_windows, weights_of
 from tests.kills import killed
 
 X = make_windows(8)[0]
@@ -460,6 +461,43 @@ def test_skorchs_checkpoint_loads_the_best_weights(tmp_path):
     expected = pulse(select="min_val", validation_every=1).fit(X)
     np.testing.assert_array_equal(fitted.transform(X), expected.transform(X))
     assert "valid_loss_best" not in expected.history_[0]
+
+
+class Snapshots(Callback):
+    """Keep the weights of every epoch, in one row."""
+
+    def on_train_begin(self, net, **kwargs):
+        self.weights_ = []
+
+    def on_epoch_end(self, net, **kwargs):
+        self.weights_.append(weights_of(SimpleNamespace(net_=net)))
+
+
+def best_in_epoch_two(net, X, y):
+    return 0.0 if len(net.history) == 2 else 1.0
+
+
+@pytest.mark.parametrize("select", ["last", "trailing_mean"])
+@pytest.mark.parametrize("kind", ["Checkpoint", "EarlyStopping"])
+def test_the_epoch_whose_weights_skorch_loads_is_the_selected_one(kind, select, tmp_path):
+    arguments = {
+        "Checkpoint": {"monitor": "score_best", "dirname": str(tmp_path / "skorch")},
+        "EarlyStopping": {"monitor": "score", "patience": 6},
+    }
+    score = standard.EpochScoring(best_in_epoch_two, name="score")
+    loads = getattr(standard, kind)(load_best=True, **arguments[kind])
+    fitted = pulse(score, loads, Snapshots(), select=select, max_epochs=6, warm_start=True).fit(X)
+    torch.testing.assert_close(
+        weights_of(fitted), callback_of(fitted, Snapshots).weights_[1], rtol=0, atol=0
+    )
+    assert fitted.n_iter_ == len(fitted.history_) == 6
+    assert fitted.selected_epoch_ == 2
+    with pytest.warns(UserWarning, match="A file cannot hold callbacks"):
+        fitted.save_pretrained(tmp_path / "model")
+    assert PulseTransformer.from_pretrained(tmp_path / "model").selected_epoch_ == 2
+    assert pickle.loads(pickle.dumps(fitted)).selected_epoch_ == 2
+    again = fitted.fit(X)  # goes on, and counts on
+    assert (again.selected_epoch_, len(again.history_), again.n_iter_) == (8, 12, 6)
 
 
 def test_what_cannot_be_copied_is_shared():

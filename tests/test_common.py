@@ -522,6 +522,7 @@ def test_channels_first_give_the_bits_of_channels_last(cls, windows):
 
 @each_input
 @pytest.mark.filterwarnings("ignore:All windows of X have the same features")
+@pytest.mark.filterwarnings("ignore:X has at most two windows of each recording")
 @pytest.mark.parametrize(
     "shape", [(1, 16, 2), (5, 2, 2), (5, 16, 1), (5, 16), (1, 2), (3, 2, 16, 2)]
 )
@@ -638,6 +639,7 @@ def test_axes_of_length_one_may_be_reversed(shape):
 
 
 @each_input
+@pytest.mark.filterwarnings("ignore:X has at most two windows of each recording")
 def test_lazy_windows_are_windows(cls, windows):
     recording, start = np.divmod(np.arange(20), 2)
     lazy = RecordingWindows(windows.reshape(10, 32, 2), recording, 16 * start, length=16)

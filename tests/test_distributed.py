@@ -123,12 +123,13 @@ def test_a_fit_is_that_of_one_process(outcome, job):
         assert_close(result["embedding"], expected["embedding"], atol=1e-3)
 
 
-@pytest.mark.parametrize("job", [*FITS, "PULSE without a seed"])
+@pytest.mark.parametrize("job", [*FITS, "PULSE that loads", "PULSE without a seed"])
 def test_all_processes_end_with_the_same_bits(outcome, job):
     first, second = outcome.results("fits", job)
     assert first["history"] == second["history"]
     for name, weight in first["weights"].items():
         np.testing.assert_array_equal(second["weights"][name], weight)
+    assert first["selected"] == second["selected"] == (1 if job == "PULSE that loads" else None)
 
 
 def test_one_process_goes_on_where_two_were_interrupted(outcome):

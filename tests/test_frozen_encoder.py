@@ -10,7 +10,7 @@ from sklearn.base import clone
 from sklearn.decomposition import PCA
 from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
-from sklearn.pipeline import make_pipeline
+from sklearn.pipeline import make_pipeline, make_union
 from sklearn.preprocessing import StandardScaler
 
 from sklearn_pulse import CrossPredictionTransformer, PulseTransformer
@@ -123,6 +123,24 @@ def test_an_encoder_that_is_set_after_fit_waits_for_the_next_fit(fitted):
         np.testing.assert_array_equal(pulse.set_params(encoder=encoder).transform(X), expected)
     with pytest.raises(ValueError, match="pickle"):
         pulse.save_pretrained("nowhere")
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        StatisticsTransformer,
+        lambda: make_pipeline(StatisticsTransformer(), StandardScaler()),
+        lambda: make_union(make_pipeline(StatisticsTransformer(), PCA(3))),
+    ],
+    ids=["bare", "pipeline", "union"],
+)
+def test_the_frozen_transformer_is_kept_as_it_was_at_fit(make):
+    inner = make().fit(X)
+    pulse = PulseTransformer(encoder=FrozenEstimator(inner), **SMALL).fit(X)
+    embedded, reconstructed = pulse.transform(X), pulse.reconstruct(X)
+    inner.fit(3.0 * X[::2] + 1.0)
+    np.testing.assert_array_equal(pulse.transform(X), embedded)
+    np.testing.assert_array_equal(pulse.reconstruct(X), reconstructed)
 
 
 def test_has_no_graph(fitted, tmp_path):

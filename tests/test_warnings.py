@@ -166,6 +166,10 @@ def one_window_of_each_recording_in_a_pipeline(tmp_path):
     make_pipeline(quick(REBARTransformer)).fit(X, rebartransformer__groups=np.arange(12))
 
 
+def two_windows_of_each_recording(tmp_path):
+    quick(REBARTransformer).fit(X, groups=np.arange(12) // 2)
+
+
 def more_channels_in_bags(tmp_path):
     SlidingWindows(2).fit(MORE_CHANNELS)
 
@@ -301,6 +305,7 @@ TEXTS = {
     "shared_steps": "validation shares time steps with training",
     "no_partner": "each window is its own partner",
     "one_window_of_each_recording": "each window is its own only candidate",
+    "two_windows_of_each_recording": "all candidates of a window are the same",
     "recordings_of_more_channels": "recordings have more channels",
     "short_recordings": "are shorter than length=8 steps",
     "recordings_without_a_window": "keeps no window of 1 of 2 recordings",

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from skorch import NeuralNet
+from skorch.callbacks import Checkpoint, EarlyStopping
+
+from ._callbacks import SelectWeights
 
 
 def prepend_history(net: NeuralNet, earlier: NeuralNet) -> None:
@@ -24,10 +27,32 @@ def prepend_history(net: NeuralNet, earlier: NeuralNet) -> None:
     for epoch in net.history:
         epoch |= {"epoch": epoch["epoch"] + len(before), "fit": before[-1]["fit"] + 1}
     net.history[:0] = before
-    if selected_epoch(net) is not None:
-        dict(net.callbacks_)["select_weights"].epoch_ += len(before)
+    if net.selected_epoch_ is not None:
+        net.selected_epoch_ += len(before)
 
 
 def selected_epoch(net: NeuralNet) -> int | None:
-    """Return the epoch whose weights a net kept, from 0; None where it kept those of the last."""
-    return getattr(dict(net.callbacks_).get("select_weights"), "epoch_", None)
+    """Find the epoch whose weights callbacks have put back at the end of a training.
+
+    Parameters
+    ----------
+    net : NeuralNet
+        Net whose callbacks were told of the end, with the history of all epochs.
+
+    Returns
+    -------
+    int or None
+        The epoch, counted from 0; None where the weights are those of the last epoch.
+    """
+    selected = None
+    for _, callback in net.callbacks_:  # a later callback overrules those before it
+        if isinstance(callback, SelectWeights) and callback.epoch_ is not None:
+            selected = callback.epoch_
+        elif isinstance(callback, EarlyStopping) and callback.load_best:
+            # skorch counts from 1; 0 is no epoch, and those of the last one are left as they are.
+            if callback.best_epoch_ not in (0, len(net.history)):
+                selected = callback.best_epoch_ - 1
+        elif isinstance(callback, Checkpoint) and callback.load_best and callback.monitor:
+            stored = [i for i, epoch in enumerate(net.history) if epoch.get(callback.event_name)]
+            selected = stored[-1] if stored else selected
+    return selected

@@ -16,8 +16,10 @@ from .._share import Share
 from .._threads import workers_only
 from ._draws import OwnDraws
 from ._gradients import SharedGradients
+from ._history import selected_epoch
 from ._iterator import Batch, BatchIterator
 from ._monitors import check_recorded, counts_validations, skip_validation
+from ._processes import end_alike
 from ._torch_state import own_torch_state
 
 _OF_A_TRAINING = ("share", "_gradients")
@@ -59,8 +61,10 @@ class SSLNet(NeuralNet):
     2
     """
 
+    history: Any  # a property of skorch
     share: Share | None = None  # place among the processes of a training, while it lasts
     _gradients: SharedGradients | None = None
+    selected_epoch_: int | None = None  # whose weights it holds, from 0; None for the last one
 
     def __init__(
         self,
@@ -113,7 +117,12 @@ class SSLNet(NeuralNet):
         self.notify("on_train_begin", X=train, y=y)
         with self._dividing():
             self.fit_loop(X)
+        history = self.history
         self.notify("on_train_end", X=train, y=y)
+        self.history = history  # skorch's Checkpoint loads that of the best epoch with its weights
+        self.selected_epoch_ = selected_epoch(self)
+        if self.share is not None:
+            end_alike(self, self.share)
         return self
 
     def get_split_datasets(self, X: Any, y: None = None, **kwargs: Any) -> Any:

@@ -230,6 +230,22 @@ def muted(callbacks: list[Any], share: Share) -> list[Any]:
     return kept
 
 
+def end_alike(net: Any, share: Share) -> None:
+    """Give all processes the weights that a callback of the first process alone has loaded."""
+    loads = any(
+        isinstance(callback, skorch.callbacks.Checkpoint) and callback.load_best
+        for _, callback in net.callbacks_
+    )
+    if not share.of_first(loads):
+        return
+    weights = {
+        name: value.cpu() if isinstance(value, torch.Tensor) else value
+        for name, value in net.module_.state_dict().items()
+    }
+    net.module_.load_state_dict(share.of_first(weights))
+    net.selected_epoch_ = share.of_first(net.selected_epoch_)
+
+
 class StopTogether(Callback):
     """Stop all processes after an epoch in which a callback has stopped one of them.
 

@@ -33,9 +33,7 @@ from .._persistence import PretrainedMixin, check_finite, check_sizes, same_when
 from .._signals import check_signals
 from .._tags import WindowTags, of_windows
 from .._threads import n_workers, threads
-from .._training._callbacks import SelectWeights
 from .._training._device import memory_errors, resolve_device
-from .._training._history import selected_epoch
 from .._training._iterator import Batch
 from .._training._net import SSLNet
 from .._training._progress import CallbackSupportMixin
@@ -313,11 +311,6 @@ class WindowEmbedder(
                 f" {type(self).__name__} takes windows of one length: cut both alike."
             )
 
-    @property
-    def _select_rule(self) -> str | None:
-        """Rule of :class:`SelectWeights` that the training follows."""
-        return None
-
     def _weights(self) -> dict[str, Tensor]:
         """Copy the weights of the net to the CPU.
 
@@ -335,7 +328,7 @@ class WindowEmbedder(
         return weights
 
     def _training_record(self) -> tuple[list[dict[str, Any]], int | None]:
-        return list(self.net_.history), selected_epoch(self.net_)
+        return list(self.net_.history), self.net_.selected_epoch_
 
     def _probe_length(self) -> int:
         if self._variable_length:
@@ -377,11 +370,7 @@ class WindowEmbedder(
         self, history: Sequence[dict[str, Any]], selected_epoch: int | None
     ) -> None:
         self.net_.history.extend({"batches": [], **epoch} for epoch in history)
-        if selected_epoch is not None and self._select_rule is not None:
-            selection = SelectWeights(self._select_rule)
-            selection.epoch_ = selected_epoch
-            self.net_.callbacks = [("select_weights", selection)]
-            self.net_.initialize_callbacks()
+        self.net_.selected_epoch_ = selected_epoch
 
     def __sklearn_tags__(self) -> WindowTags:
         tags = WindowTags.of(

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
 from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
@@ -43,6 +45,21 @@ def adopt_signals(estimator: Any, transformer: FrozenEstimator) -> None:
         given, fitted = noted(estimator), noted(first)
         compare(given, fitted, f"the frozen {type(first).__name__}")
         note(estimator, agreed(given, fitted))
+
+
+def kept(value: Any) -> Any:
+    """Copy a fitted estimator, and the steps in it, so that a later fit of theirs changes no copy.
+
+    A fit sets attributes anew, so the copies share what was learnt.
+    """
+    if type(value) in (list, tuple):
+        return type(value)(map(kept, value))
+    if not isinstance(value, BaseEstimator):
+        return value
+    copied = copy.copy(value)
+    for name, part in value.get_params(deep=False).items():
+        setattr(copied, name, kept(part))
+    return copied
 
 
 def as_encoder(transformer: FrozenEstimator) -> FixedEncoder:

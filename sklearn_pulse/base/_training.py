@@ -42,7 +42,7 @@ from .._training._callbacks import (
 )
 from .._training._checkpoint import Checkpoint, data_fingerprint, run_folder
 from .._training._device import memory_errors
-from .._training._history import prepend_history, selected_epoch
+from .._training._history import prepend_history
 from .._training._identity import fingerprint
 from .._training._iterator import BatchIterator
 from .._training._net import SSLNet
@@ -167,7 +167,7 @@ class TrainedEmbedder(WindowEmbedder):
     @property
     def selected_epoch_(self) -> int | None:
         """Epoch of `history_` whose weights were kept, from 1; None for those of the last."""
-        epoch = selected_epoch(self.net_)
+        epoch = self.net_.selected_epoch_
         return None if epoch is None else epoch + 1
 
     @property

@@ -352,6 +352,12 @@ default="trailing_mean"
                 "X has one window of each recording, so each window is its own only candidate and"
                 " there is little to learn: pass several windows per recording, or no groups."
             )
+        elif names_recordings and self.alpha == 0 and train.n_windows.max() == 2:
+            warn_user(
+                "X has at most two windows of each recording, so all candidates of a window are"
+                " the same and there is nothing to learn: pass three windows or more per recording,"
+                " or set alpha above 0, which contrasts the other anchors too."
+            )
 
     def _train(self, net: SSLNet, train: WindowBatches, valid: WindowBatches | None) -> None:
         attention = self._attention_net(net, valid is not None)

@@ -808,6 +808,12 @@ def test_recordings_of_one_window_are_warned_of():
         rebar().fit(X, groups=np.arange(20))
 
 
+def test_recordings_of_two_windows_are_warned_of():
+    with pytest.warns(UserWarning, match="at most two windows of each recording"):
+        rebar().fit(X.reshape(10, 2, 16, 2))
+    rebar(alpha=0.5).fit(X.reshape(10, 2, 16, 2))  # warnings are errors: other anchors teach
+
+
 def test_one_anchor_a_recording_is_a_step_for_each_batch_of_recordings():
     estimator = rebar(anchors="recordings", validation_fraction=0).fit(X, groups=GROUPS)
     assert estimator.history_[0]["train_batch_count"] == 1
