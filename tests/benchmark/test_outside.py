@@ -30,6 +30,9 @@ from ..toy_method import DenoisedMeanTransformer
 from .toy import load_toy
 
 
+EVERY = ["linear-probe", "label-efficiency", "labelled-people", "comparison"]
+
+
 @pytest.fixture(scope="module")
 def own():
     """Windows, labels, people and starts: ten people, ten windows each."""
@@ -81,19 +84,30 @@ def scores(frame, title):
 
 
 @pytest.mark.parametrize(
-    ("known", "title", "estimator"),
+    ("known", "title", "estimator", "protocols"),
     [
-        ("statistics", "channel statistics", StatisticsControl()),
-        ("untrained", "untrained encoder", make_pipeline(RandomEncoderTransformer(random_state=7))),
-        ("cross-prediction", "cross-prediction", CrossPredictionTransformer()),
+        ("statistics", "channel statistics", StatisticsControl(), EVERY),
+        (
+            "untrained",
+            "untrained encoder",
+            make_pipeline(RandomEncoderTransformer(random_state=7)),
+            ["label-efficiency"],
+        ),
+        (
+            "cross-prediction",
+            "cross-prediction",
+            CrossPredictionTransformer(),
+            ["label-efficiency"],
+        ),
     ],
     ids=["statistics", "seeded inside", "with recordings"],
 )
-def test_a_control_in_other_clothes_has_the_scores_of_the_control(own, known, title, estimator):
-    protocols = ["linear-probe", "label-efficiency", "labelled-people", "comparison"]
+def test_a_control_in_other_clothes_has_the_scores_of_the_control(
+    own, known, title, estimator, protocols
+):
     frame, display = quick(own, known, ("mine", estimator), protocols=protocols, n_seeds=2)
     ours, theirs = scores(frame, "mine"), scores(frame, title)
-    assert len(ours) > 20
+    assert len(ours) > 20 if protocols is EVERY else len(ours)
     pd.testing.assert_frame_equal(ours, theirs)
     assert not frame.loc[frame["method"] == "mine", "control"].any()
     np.testing.assert_array_equal(display.scores["mine"], display.scores[title])
