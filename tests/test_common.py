@@ -152,9 +152,26 @@ def test_sklearn_suite(estimator, check):
     check(estimator)
 
 
+# All blocks take forty seconds; each of the others has a suite of its own.
+FEW_BLOCKS = {"CrossPredictionTransformer": {"block_weights": (0.06, 0.03, 0.36, 0)}}
+
+
 @suite_warnings
-@sklearn_suite([small(cls, random_state=None) for cls in FEATURES if cls.__name__ not in needs])
+@sklearn_suite(
+    [
+        small(cls, random_state=None, **FEW_BLOCKS.get(cls.__name__, {}))
+        for cls in FEATURES
+        if cls.__name__ not in needs
+    ]
+)
 def test_sklearn_suite_of_features(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.slow
+@suite_warnings
+@sklearn_suite([small(CrossPredictionTransformer, random_state=None)])
+def test_sklearn_suite_of_all_blocks(estimator, check):
     check(estimator)
 
 
@@ -249,17 +266,15 @@ def meta_by_default():
 
 @each_input
 @pytest.mark.parametrize(
-    "state",
+    "states",
     [
-        double_by_default,
-        meta_by_default,
-        torch.inference_mode,
-        torch.no_grad,
-        partial(torch.autocast, "cpu", torch.bfloat16),
+        [double_by_default, torch.inference_mode],
+        [meta_by_default, torch.no_grad],
+        [partial(torch.autocast, "cpu", torch.bfloat16)],
     ],
-    ids=["double", "meta", "inference", "no_grad", "autocast"],
+    ids=["double and inference", "meta and no_grad", "autocast"],
 )
-def test_what_the_caller_has_set_in_torch_changes_nothing(cls, state, windows, tmp_path):
+def test_what_the_caller_has_set_in_torch_changes_nothing(cls, states, windows, tmp_path):
     def results():
         estimator = fit(small(cls), windows)
         yield estimator.transform(windows)
@@ -270,7 +285,9 @@ def test_what_the_caller_has_set_in_torch_changes_nothing(cls, state, windows, t
             yield cls.from_pretrained(tmp_path / "model").transform(windows)
 
     expected = list(results())
-    with state():
+    with contextlib.ExitStack() as stack:
+        for state in states:
+            stack.enter_context(state())
         found = list(results())
     np.testing.assert_equal(found, expected)
 
