@@ -183,7 +183,8 @@ def test_times_in_any_form_go_on(kind, to_rate):
     index = pd.Index(make(pd.to_timedelta(np.arange(60), unit="s")), name="time")
     (result,) = Resampler(1, to_rate).fit_transform([pd.Series(np.arange(60.0), index)])
     assert result.index[0] == start  # raises for times with and without a zone
-    assert getattr(result.index, "tz", None) == getattr(start, "tz", None)
+    zones = [str(getattr(times, "tz", None)) for times in (result.index, start)]
+    assert zones[0] == zones[1]  # objects of pytz differ with the time of the year
     passed = (result.index - start).total_seconds()
     np.testing.assert_allclose(passed, np.arange(60 * to_rate) / to_rate, atol=1e-8)
     assert result.index.name == "time"

@@ -97,7 +97,7 @@ def _rounded(rate, n_times, way):
 def test_times_in_milliseconds_are_regular(rate, n_times, way, kind):
     times = _rounded(rate, n_times, way)
     frames = [pd.DataFrame({"x": np.zeros(n_times)}, index=kind(times))] * 2
-    frames.append(frames[0][: n_times // 2])  # its own rate is rounded more
+    frames.append(frames[0].iloc[: n_times // 2])  # its own rate is rounded more
     assert len(sliding_windows(frames, 4, sampling_rate=rate).X)
     row = n_times // 2
     dropped, repeated = times.delete(row), times.insert(row, times[row])
