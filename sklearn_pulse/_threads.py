@@ -103,6 +103,16 @@ class _Blas:
                 cls._set()
 
     @classmethod
+    def forget_other_threads(cls) -> None:
+        """End the limits of threads that a forked child does not have."""
+        mine = {
+            key: limit for key, limit in cls.limits.items() if limit[0] == threading.get_ident()
+        }
+        if len(mine) < len(cls.limits):
+            cls.limits = mine
+            cls._set()
+
+    @classmethod
     def _set(cls) -> None:
         smallest = min(dict(cls.limits.values()).values(), default=None)
         for library, number in cls.before:
@@ -111,6 +121,10 @@ class _Blas:
             let_go(force=True)
             library.set_num_threads(number if smallest is None else smallest)
             let_go(force=True)
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_Blas.forget_other_threads)
 
 
 _share = threading.local()  # of the threads, by `workers_only`

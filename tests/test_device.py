@@ -1,5 +1,7 @@
 """Numbers of threads and errors of memory: what a fit leaves behind, and what it says."""
 
+import os
+import signal
 import threading
 
 import numpy as np
@@ -177,7 +179,8 @@ def blas_threads():
     return {pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"}
 
 
-def test_limits_of_linear_algebra_that_overlap_leave_no_trace():
+def start_limited():
+    """Start a thread under a limit of one thread; return what ends it."""
     entered, leave = threading.Event(), threading.Event()
 
     def limited():
@@ -185,6 +188,18 @@ def test_limits_of_linear_algebra_that_overlap_leave_no_trace():
             entered.set()
             leave.wait(60)
 
+    thread = threading.Thread(target=limited)
+    thread.start()
+    assert entered.wait(60)
+
+    def end():
+        leave.set()
+        thread.join()
+
+    return end
+
+
+def test_limits_of_linear_algebra_that_overlap_leave_no_trace():
     def inside():
         with limited_threads(1):
             return blas_threads()
@@ -193,17 +208,34 @@ def test_limits_of_linear_algebra_that_overlap_leave_no_trace():
         before = blas_threads()  # one where the libraries have no other
         assert in_new_thread(inside) == {1}  # though this thread has set a limit
         assert blas_threads() == before
-        second = threading.Thread(target=limited)
         with limited_threads(1):
             with limited_threads(2):  # of one thread, the inner limit counts
                 assert blas_threads() == before
-            second.start()
-            entered.wait(60)
+            end = start_limited()
             with limited_threads(2):  # of several threads, the smallest
                 assert blas_threads() == {1}
         assert blas_threads() == {1}
-        leave.set()
-        second.join()
+        end()
         assert blas_threads() == before
         with limited_threads(None):
             assert blas_threads() == before
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+@pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork:DeprecationWarning")
+def test_a_forked_child_has_no_limit_of_another_thread():
+    with threadpool_limits(2, "blas"):
+        before = blas_threads()
+        end = start_limited()
+        child = os.fork()
+        if child == 0:  # pragma: no cover
+            try:
+                signal.alarm(60)
+                os._exit(blas_threads() != before)
+            finally:
+                os._exit(2)
+        try:
+            assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+            assert blas_threads() == {1}  # the parent keeps it
+        finally:
+            end()

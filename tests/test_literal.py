@@ -84,6 +84,12 @@ def test_random_pairs_take_all_but_theta_from_the_partner():
     torch.testing.assert_close(objective(x=x, starts=starts), expected)
 
 
+def padded_behind(x):
+    """Return windows with unobserved steps behind them, and which steps are observed."""
+    padded = torch.cat([x, torch.full((len(x), 9, x.shape[2]), 7.0)], dim=1)
+    return padded, torch.arange(padded.shape[1]).expand(len(x), -1) < x.shape[1]
+
+
 def test_missing_steps_do_not_count():
     """Loss of a window padded with unobserved steps: that of the window, at "valid" reduction."""
     torch.manual_seed(0)
@@ -93,8 +99,7 @@ def test_missing_steps_do_not_count():
     x = torch.randn(4, 24, 2)
     # Steps near the end see the padding through the initial condition, so crops start earlier.
     starts = torch.randint(10, (1, 4))
-    padded = torch.cat([x, torch.full((4, 9, 2), 7.0)], dim=1)
-    observed = torch.arange(33).expand(4, 33) < 24
+    padded, observed = padded_behind(x)
     torch.testing.assert_close(
         objective(x=padded, observed=observed, starts=starts), objective(x=x, starts=starts)
     )
@@ -108,8 +113,7 @@ def test_fixed_crops_of_padded_windows_are_those_of_the_windows():
     objective = CrossReconstruction(2, **params, crop="fixed", crop_length=0.25)
     x = torch.randn(4, 24, 2)
     starts = torch.randint(10, (2, 4))
-    padded = torch.cat([x, torch.full((4, 9, 2), 7.0)], dim=1)
-    observed = torch.arange(33).expand(4, 33) < 24
+    padded, observed = padded_behind(x)
     torch.testing.assert_close(
         objective(x=padded, observed=observed, starts=starts), objective(x=x, starts=starts)
     )

@@ -8,14 +8,13 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 from sklearn.metrics import pairwise_distances_chunked
-from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils import Bunch, check_array, check_random_state
 from sklearn.utils.validation import _num_samples
 
 from .._groups import check_groups, nan_where_masked
 from .._parameters import check_integer, check_real, check_seed
-from ._scoring import before_last_step
+from ._scoring import before_last_step, last_step
 
 _ROUNDING = 1e-9  # share of a distance by which two that are equal may differ
 
@@ -97,7 +96,7 @@ def drift_scores(
     _check_settings(n_permutations, max_windows, random_state)
     if groups_reference is not None or groups_new is not None:
         _codes(groups_reference, groups_new, _num_samples(X_reference), _num_samples(X_new))
-    transformer = _last_step(estimator)
+    transformer = last_step(estimator)
     if not hasattr(transformer, "transform"):
         raise TypeError(
             f"{type(transformer).__name__} embeds nothing: pass a fitted transformer of"
@@ -105,7 +104,7 @@ def drift_scores(
         )
     embedded, scored = {}, {}
     for name, X in {"X_reference": X_reference, "X_new": X_new}.items():
-        X, _ = before_last_step(estimator, X)
+        X, transformer = before_last_step(estimator, X)
         embedded[name] = _table(transformer.transform(X), name)
         if hasattr(transformer, "reconstruct"):
             scored[name] = transformer.score_samples(X, per_channel=True)
@@ -290,13 +289,6 @@ def _check_settings(n_permutations: Any, max_windows: Any, random_state: Any) ->
     check_integer("n_permutations", n_permutations, 1)
     check_integer("max_windows", max_windows, 2)
     check_seed("random_state", random_state)
-
-
-def _last_step(estimator: Any) -> Any:
-    """Return the last step of a pipeline, or the estimator itself."""
-    while isinstance(estimator, Pipeline):
-        estimator = estimator[-1]
-    return estimator
 
 
 def _table(values: Any, name: str, ensure_min_samples: int = 2) -> NDArray[np.float64]:

@@ -21,6 +21,13 @@ def before_last_step(estimator: Any, X: Any) -> tuple[Any, Any]:
     return X, estimator
 
 
+def last_step(estimator: Any) -> Any:
+    """Return the last step of a pipeline, or the estimator itself; nothing is run."""
+    while isinstance(estimator, Pipeline):
+        estimator = estimator[-1]
+    return estimator
+
+
 class MetricScorer:
     """Scorer of one of several scores, for scikit-learn's ``scoring``.
 
