@@ -112,6 +112,8 @@ def label_efficiency_scores(
     labeled = labeled_mask(y, -1, "LabelEfficiencyDisplay")
     X, labeled, _ = indexable(X, labeled, groups)
     groups = check_groups(groups, len(labeled), unit="row")
+    probe = make_linear_probe() if probe is None else probe
+    scorer = _scorer(probe, scoring)
     rows = np.flatnonzero(labeled)
     embeddings = _embed(estimators, X, rows, len(labeled))
     y_labeled = np.asarray(_safe_indexing(y, rows)).reshape(len(rows))
@@ -120,8 +122,6 @@ def label_efficiency_scores(
     splits = list(
         _splits(X, classes, groups, _splitter(cv, groups), rows, amounts, n_draws, random_state)
     )
-    probe = make_linear_probe() if probe is None else probe
-    scorer = check_scoring(probe, scoring)
     scores = {
         name: np.concatenate(
             [_scores_of_split(split, Z, y_labeled, probe, scorer) for split in splits], axis=1
@@ -131,6 +131,22 @@ def label_efficiency_scores(
     any_embedding = next(iter(embeddings.values()))
     majority = [_majority_score(split, any_embedding, y_labeled, scorer) for split in splits]
     return scores, float(np.mean(majority))
+
+
+def _scorer(probe: Any, scoring: Any) -> Callable[..., float]:
+    """Return a scorer, which raises a TypeError if `scoring` gives several scores."""
+    scorer = check_scoring(probe, scoring)
+
+    def one_score(*args: Any) -> float:
+        score = scorer(*args)
+        if isinstance(score, dict):
+            raise TypeError(
+                f"scoring must give one score, but gives {', '.join(map(str, score))}: call once"
+                " for each scorer, such as PROBE_SCORERS['auroc']."
+            )
+        return score
+
+    return one_score
 
 
 def check_amounts(fractions: Any, n_groups: Any) -> Amounts:

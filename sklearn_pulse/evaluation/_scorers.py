@@ -120,7 +120,7 @@ def probe_scores(estimator: Any, X: Any, y: ArrayLike) -> dict[str, float]:
     TypeError
         If `estimator` has neither `predict_proba` nor `decision_function`.
     ValueError
-        If the scores of the classes do not have one column per class.
+        If the scores of the classes do not have one column per class, as those of pairs of classes.
 
     Notes
     -----
@@ -168,6 +168,15 @@ def _class_scores(classifier: Any, X: Any) -> tuple[NDArray[np.floating], NDArra
             f"{type(classifier).__name__} has no classes_ with predict_proba or"
             " decision_function, by which AUROC and AUPRC rank the rows: use a classifier with"
             " these, such as make_linear_probe(), or score by accuracy."
+        )
+    if (
+        method == "decision_function"
+        and len(classifier.classes_) > 2
+        and getattr(classifier, "decision_function_shape", "ovr") == "ovo"
+    ):  # three classes have as many pairs, so the shape does not tell
+        raise ValueError(
+            f"{type(classifier).__name__} scores pairs of classes, by which no class ranks the"
+            " rows: set decision_function_shape='ovr'."
         )
     if y_score.ndim == 1:  # two classes have one decision value, which is high for the second class
         y_score = np.column_stack([-y_score, y_score])

@@ -48,7 +48,12 @@ class MetricScorer:
 
     def __call__(self, estimator: Any, X: Any, y: Any = None) -> float:
         """Score a fitted estimator; higher is better."""
-        return self.sign * self.scores(estimator, X, y)[self.metric]
+        scores = self.scores(estimator, X, y)
+        if self.metric not in scores:
+            raise ValueError(
+                f"{self.metric!r} needs labels, but y is None: pass y, or leave this scorer out."
+            )
+        return self.sign * scores[self.metric]
 
     def __repr__(self) -> str:
         return f"MetricScorer({self.scores.__name__}, {self.metric!r}, sign={self.sign})"

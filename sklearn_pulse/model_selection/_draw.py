@@ -30,6 +30,28 @@ def check_share(name: str, value: Any) -> float:
     return check_real(name, value, 0.0, 1.0, open_maximum=False, meaning=meaning)
 
 
+def as_labels(y: Any) -> NDArray[Any]:
+    """Return labels as a flat array, which keeps text beside a numeric marker."""
+    return np.asarray(y, dtype=object if isinstance(y, (list, tuple)) else None).ravel()
+
+
+def for_splitters(y: Any, unlabeled_label: Any) -> Any:
+    """Return labels that scikit-learn's splitters know, for splitters that look at them.
+
+    They know none that mix text with numbers, as text labels beside the marker -1 do. So of these,
+    the numbers of the classes are returned, and -1 for unlabelled rows. Others stay as they are.
+    """
+    if y is None or hasattr(y, "detach"):  # a tensor holds numbers alone
+        return y
+    labels = as_labels(y)
+    if labels.dtype != object or len({isinstance(label, str) for label in labels}) < 2:
+        return y
+    text = labels.astype(str)
+    codes = np.unique(text, return_inverse=True)[1]
+    codes[text == str(unlabeled_label)] = -1
+    return codes
+
+
 def one_more_of_each_class(
     labels: NDArray[Any], permutation: NDArray[np.intp], n_drawn: int
 ) -> NDArray[np.intp]:

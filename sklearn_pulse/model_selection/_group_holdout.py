@@ -126,8 +126,8 @@ class GroupHoldout(BaseCrossValidator):
 
         Parameters
         ----------
-        X : array-like
-            Not used; present for the interface of scikit-learn's splitters.
+        X : array-like of shape (n_samples, ...) or None
+            Data to split, of which only the number of rows matters. None takes that of `groups`.
         y : array-like, default=None
             Not used; present for the interface of scikit-learn's splitters.
         groups : array-like of shape (n_samples,)
@@ -143,8 +143,8 @@ class GroupHoldout(BaseCrossValidator):
         Raises
         ------
         ValueError
-            If `groups` or a group is missing, `on` is unknown, a share is not between 0 and 1, or
-            one of the three parts would be empty.
+            If `groups` or a group is missing, `groups` has another length than `X`, `on` is
+            unknown, a share is not between 0 and 1, or one of the three parts would be empty.
         TypeError
             If a share is not a number.
         """
@@ -153,6 +153,8 @@ class GroupHoldout(BaseCrossValidator):
             raise ValueError(
                 "GroupHoldout needs groups, the recording or the subject of each row: pass groups."
             )
+        if X is not None:
+            check_groups(groups, _num_samples(X), unit="row")
         parts = self.parts(groups)
         yield np.flatnonzero(parts == "train"), np.flatnonzero(parts == self.on)
 

@@ -15,9 +15,11 @@ from .._data._labels import labeled_mask
 from .._parameters import check_integer, check_option, check_seed
 from .._seeds import as_seed
 from ._draw import (
+    as_labels,
     check_labeled_groups,
     check_one_of,
     check_share,
+    for_splitters,
     one_more_of_each_class,
     own_permutation,
     rows_of_groups,
@@ -147,11 +149,12 @@ class LabelFractionSplit(BaseCrossValidator):
         check_integer("n_draws", self.n_draws, 1)
         check_seed("random_state", self.random_state)
         labeled = labeled_mask(y, self.unlabeled_label, "LabelFractionSplit")
-        labels = _as_labels(y)
+        labels = as_labels(y)
         seed = as_seed(self.random_state)
         who = None
         if self.n_groups is not None:
             who = check_labeled_groups(self.n_groups, groups, len(labels))
+        y = for_splitters(y, self.unlabeled_label)
         cv = check_cv(self.cv, y, classifier=True)
         for fold, (train, test) in enumerate(cv.split(X, y, self._passed_on(groups))):
             train = np.asarray(train)
@@ -217,6 +220,7 @@ class LabelFractionSplit(BaseCrossValidator):
         int
             Number of splits of the wrapped splitter times `n_draws`.
         """
+        y = for_splitters(y, self.unlabeled_label)
         return check_cv(self.cv, y, classifier=True).get_n_splits(X, y, groups) * self.n_draws
 
     def get_metadata_routing(self) -> MetadataRequest:
@@ -231,11 +235,6 @@ class LabelFractionSplit(BaseCrossValidator):
         if self.n_groups is not None:
             request.split.add_request(param="groups", alias=True)
         return request
-
-
-def _as_labels(y: ArrayLike | None) -> NDArray[Any]:
-    """Return the labels as a flat array, which keeps text beside a numeric marker."""
-    return np.asarray(y, dtype=object if isinstance(y, (list, tuple)) else None).ravel()
 
 
 def _published_draw(labels: NDArray[Any], n_drawn: int, seed: int) -> NDArray[np.intp]:

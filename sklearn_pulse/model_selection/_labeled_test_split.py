@@ -11,6 +11,7 @@ from sklearn.model_selection import BaseCrossValidator, check_cv
 from sklearn.utils.metadata_routing import MetadataRequest, get_routing_for_object
 
 from .._data._labels import labeled_mask
+from ._draw import for_splitters
 
 
 class LabeledTestSplit(BaseCrossValidator):
@@ -80,6 +81,7 @@ class LabeledTestSplit(BaseCrossValidator):
             holds no labelled row.
         """
         labeled = labeled_mask(y, self.unlabeled_label, "LabeledTestSplit")
+        y = for_splitters(y, self.unlabeled_label)
         cv = check_cv(self.cv, y, classifier=True)
         for fold, (train, test) in enumerate(cv.split(X, y, groups)):
             test = np.asarray(test)
@@ -111,6 +113,7 @@ class LabeledTestSplit(BaseCrossValidator):
         int
             Number of splits of the wrapped splitter.
         """
+        y = for_splitters(y, self.unlabeled_label)
         return check_cv(self.cv, y, classifier=True).get_n_splits(X, y, groups)
 
     def get_metadata_routing(self) -> MetadataRequest:

@@ -223,7 +223,17 @@ class DriftDisplay:
         if title is not None:
             axes[0].set_title(title)
         self.axes_, self.figure_ = axes, axes[0].figure
+        if ax is None and names is not None:
+            self._widen(len(names))
         return self
+
+    def _widen(self, n_channels: int) -> None:
+        """Widen the panel of the scores of a new figure, so that many names fit below it."""
+        more = 0.17 * max(n_channels - 20, 0)  # inches
+        width = self.figure_.get_figwidth()
+        if len(self.axes_) > 1:
+            self.axes_[1].get_gridspec().set_width_ratios([width / 2, width / 2 + more])
+        self.figure_.set_figwidth(width + more)
 
     def _draw_null(self, ax: Any, names: list[str] | None) -> None:
         """Draw the distance beside those of random divisions."""
@@ -251,13 +261,23 @@ class DriftDisplay:
             self.scores.expected,
             color=expected,
             ls="--",
-            label=f"expected ({self.scores.expected:.0%})",
+            label=f"expected ({100 * self.scores.expected:.3g} %)",
         )
-        ax.set_xticks(np.arange(len(shares)), names, rotation=30 if len(shares) > 4 else 0)
+        assert names is not None
+        ax.set_xticks(np.arange(len(shares)), names, **_turned(names))
         ax.set(ylabel="share of windows outside the range", xlim=(-1, len(shares)), ylim=(0, 1))
         ax.set_yticks(np.linspace(0, 1, 6))
         _leave_room(ax)
         add_legend(ax, loc="upper center")
+
+
+def _turned(names: list[str]) -> dict[str, Any]:
+    """Return keywords of tick labels: turned as far as neighbours would run into each other."""
+    if (len(names) + 1) * max(map(len, names)) <= 45:
+        return {}
+    if len(names) > 10:
+        return {"rotation": 90}
+    return {"rotation": 30, "ha": "right", "rotation_mode": "anchor"}
 
 
 def _leave_room(ax: Any) -> None:

@@ -13,9 +13,16 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils import check_array
 
 from .._data._labels import labeled_mask
-from .._groups import nan_where_masked
+from .._groups import missing_mask, nan_where_masked
 from .._parameters import check_option
-from ._style import add_legend, axes_or_new, class_names, distinct_colors, distinct_markers
+from ._style import (
+    add_legend,
+    axes_or_new,
+    check_offers,
+    class_names,
+    distinct_colors,
+    distinct_markers,
+)
 
 _MANY_VALUES = 20  # above this number, whole numbers of a floating-point type are no classes
 _MANY_POINTS = 2000  # above this number, points are drawn fainter
@@ -108,7 +115,14 @@ class EmbeddingDisplay:
         -------
         EmbeddingDisplay
             The display, already drawn.
+
+        Raises
+        ------
+        TypeError
+            If the estimator does not transform, as a pipeline that ends in a classifier.
         """
+        what = "a fitted transformer, or the steps of a pipeline up to one, such as pipeline[:-1]"
+        check_offers(estimator, "transform", what)
         return cls.from_embedding(estimator.transform(X), y, **kwargs)
 
     @classmethod
@@ -282,17 +296,30 @@ def _is_continuous(y: NDArray[Any]) -> bool:
 
 
 def _labels(y: ArrayLike) -> NDArray[Any]:
-    """Return labels as a flat array; text mixed with -1 makes an array of objects."""
+    """Return labels as a flat array; text mixed with -1 makes an array of objects.
+
+    A missing entry is NaN among floating-point numbers, NaT among dates and None among others.
+    """
     mixed = isinstance(y, list | tuple) and len({isinstance(label, str) for label in y}) > 1
     labels = np.asarray(y, dtype=object if mixed else None)
+    missing = missing_mask(y).reshape(labels.shape)
+    if missing.any() and labels.dtype.kind not in "mM":
+        others = labels[~missing]
+        kind = (
+            np.asarray(others.tolist()).dtype.kind if labels.dtype == object else others.dtype.kind
+        )
+        labels = labels.astype(object)
+        labels[missing] = None
+        labels = labels.astype(float) if kind == "f" else labels
     return labels[:, 0] if labels.ndim == 2 and labels.shape[1] == 1 else labels
 
 
 def _pca(embedding: NDArray[Any], random_state: Any) -> tuple[NDArray[Any], tuple[str, str]]:
     """Return the first two principal components, and names with their share of the variance."""
     pca = PCA(2, random_state=random_state)
-    coordinates = pca.fit_transform(StandardScaler().fit_transform(embedding))
-    first, second = pca.explained_variance_ratio_
+    with np.errstate(invalid="ignore"):  # equal embeddings have no variance to share
+        coordinates = pca.fit_transform(StandardScaler().fit_transform(embedding))
+    first, second = np.nan_to_num(pca.explained_variance_ratio_)
     return coordinates, (f"PC1 ({first:.0%} of variance)", f"PC2 ({second:.0%} of variance)")
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from ._style import axes_or_new, distinct_colors
+from ._style import axes_or_new, check_offers, distinct_colors
 
 
 class PredictabilityDisplay:
@@ -83,8 +83,12 @@ class PredictabilityDisplay:
         ------
         NotFittedError
             If the estimator is not fitted.
+        TypeError
+            If the estimator is another one, or a pipeline.
         """
-        check_is_fitted(estimator, "predictability_")
+        check_is_fitted(estimator)
+        what = "a fitted CrossPredictionTransformer; of a pipeline, this step, such as pipeline[-1]"
+        check_offers(estimator, "predictability_", what)
         found = estimator.predictability_
         return cls(found["blocks"], found["directions"], name=name).plot(ax=ax, **bar_kw)
 
@@ -119,8 +123,10 @@ class PredictabilityDisplay:
             ),
             self.ax_.bar(places, directions, **{"color": colors[1]} | bar_kw),
         ]
-        named = [*self.blocks, *(f"direction {i}" for i in (1, len(directions)))]
-        self.ax_.set_xticks([*range(len(self.blocks)), places[0], places[-1]], named, rotation=90)
+        ends = sorted({1, len(directions)})
+        named = [*self.blocks, *(f"direction {i}" for i in ends)]
+        ticks = [*range(len(self.blocks)), *(places[i - 1] for i in ends)]
+        self.ax_.set_xticks(ticks, named, rotation=90)
         self.ax_.axhline(0.0, color="black", linewidth=0.8)
         self.ax_.set_ylabel("share predicted by the other view (R2)")
         lowest = np.nanmin([-0.05, *self.blocks.values(), *directions])

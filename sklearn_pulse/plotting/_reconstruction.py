@@ -13,7 +13,7 @@ from sklearn.utils.validation import _num_samples, check_is_fitted
 from .._data._validation import check_windows
 from .._data._windows import CheckedWindows
 from .._parameters import check_integer
-from ._style import distinct_colors, name_channels, new_axes
+from ._style import check_offers, distinct_colors, name_channels, new_axes
 
 
 class ReconstructionDisplay:
@@ -103,12 +103,15 @@ class ReconstructionDisplay:
         NotFittedError
             If the transformer is not fitted.
         TypeError
-            If `sample` is no integer, or `starts` is no sequence of integers.
+            If the estimator does not reconstruct, as a pipeline, `sample` is no integer, or
+            `starts` is no sequence of integers.
         ValueError
             If windows have one time step only, if `X` holds bags, if `sample` is no position in
             `X`, or if a start lies outside the window or behind its observed steps.
         """
         check_is_fitted(estimator)
+        what = "a fitted PulseTransformer; of a pipeline, this step and the windows that reach it"
+        check_offers(estimator, "reconstruct", what)
         sample = check_integer("sample", sample, 0, _num_samples(X) - 1)
         window = _safe_indexing(X, [sample])
         windows = check_windows(estimator, window, reset=False)
@@ -158,6 +161,8 @@ class ReconstructionDisplay:
         names = name_channels(n_channels, self.channel_names)
         # The reconstruction of a window that begins with missing steps starts at its first step.
         first = int(np.isfinite(self.signal).all(1).argmax())
+        # Long names of neighbours would run into each other; a new figure makes room beside.
+        beside = {"rotation": 0, "ha": "right", "va": "center"} if axes is None else {}
         axes = new_axes(axes, n_channels, 1, "channels")
         drawn = sorted(self.predictions.items())
         for channel, (ax, channel_name) in enumerate(zip(axes, names, strict=True)):
@@ -166,7 +171,7 @@ class ReconstructionDisplay:
                 name = "full window" if start == first else f"crop from step {start}"
                 ax.plot(prediction[:, channel], color=color, lw=1.2, label=name)
                 ax.axvline(start, color=color, lw=0.6, ls=":")
-            ax.set_ylabel(channel_name)
+            ax.set_ylabel(channel_name, **beside)
         axes[0].legend(
             frameon=False, ncols=3, fontsize="small", loc="lower left", bbox_to_anchor=(0, 1)
         )

@@ -1,4 +1,4 @@
-"""Shared parts of the displays: axes to draw on, distinct colours, the legend."""
+"""Shared parts of the displays: what is drawn, axes to draw on, distinct colours, the legend."""
 
 from __future__ import annotations
 
@@ -23,6 +23,22 @@ _COLORS = (
     "#000000",
     "#f0e442",
 )
+
+
+def check_offers(estimator: Any, name: str, what: str) -> None:
+    """Raise a TypeError unless an estimator has what is drawn.
+
+    Parameters
+    ----------
+    estimator : estimator
+        A fitted estimator.
+    name : str
+        Method or attribute.
+    what : str
+        What to pass instead of an estimator without it.
+    """
+    if not hasattr(estimator, name):
+        raise TypeError(f"{type(estimator).__name__} has no {name}: pass {what}.")
 
 
 def axes_or_new(ax: Any, n_beside: int = 0) -> Any:

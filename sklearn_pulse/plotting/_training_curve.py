@@ -258,7 +258,7 @@ class TrainingCurveDisplay:
         name = self.name if name is None else name
         prefix = "" if name is None else f"{name}, "
         ax = axes_or_new(ax)
-        from matplotlib.ticker import LogLocator, MaxNLocator
+        from matplotlib.ticker import AutoLocator, LogLocator, MaxNLocator
 
         # A single epoch makes no line, so few epochs are drawn with markers.
         style = {"marker": "o", "ms": 3} if len(self.epochs) < 30 else {}
@@ -284,8 +284,11 @@ class TrainingCurveDisplay:
         ax.xaxis.set_major_locator(MaxNLocator(integer=True, steps=[1, 2, 5, 10]))
         if log_scale:
             ax.set_yscale("log")
-            # Losses often stay within a decade, which powers of ten would label too coarsely.
-            ax.yaxis.set_major_locator(LogLocator(subs=(1, 1.5, 2, 3, 5, 7)))
+            # Losses often stay within a decade, which powers of ten would label too coarsely, and
+            # some nearly stay the same.
+            low, high = ax.get_ylim()
+            fine = LogLocator(subs=(1, 1.5, 2, 3, 5, 7)) if high > 3 * low else AutoLocator()
+            ax.yaxis.set_major_locator(fine)
             ax.yaxis.set_major_formatter("{x:g}")
             ax.yaxis.set_minor_formatter("")
         ax.set(xlabel="epoch", ylabel="loss")

@@ -93,6 +93,9 @@ def test_embeddings_are_not_scaled(blobs):
 def test_without_labels_the_internal_scores_remain(blobs):
     scores = clustering_scores(make_cluster_probe(3), blobs[0])
     assert sorted(scores) == ["davies_bouldin", "silhouette"]
+    for name in ("ari", "nmi"):
+        with pytest.raises(ValueError, match=f"'{name}' needs labels, but y is None"):
+            CLUSTERING_SCORERS[name](make_cluster_probe(3), blobs[0])
 
 
 @pytest.mark.parametrize("routing", [False, True])

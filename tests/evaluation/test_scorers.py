@@ -220,9 +220,10 @@ def test_bad_input():
     X, y = blobs(3)
     with pytest.raises(TypeError, match="LinearRegression has no classes_"):
         PROBE_SCORERS["auroc"](LinearRegression().fit(X, y), X, y)
-    pairs = SVC(decision_function_shape="ovo").fit(*blobs(4))
-    with pytest.raises(ValueError, match="decision_function_shape='ovr'"):
-        probe_scores(pairs, *blobs(4))
+    for n_classes in (3, 4):  # three classes have three pairs
+        pairs = SVC(decision_function_shape="ovo").fit(*blobs(n_classes))
+        with pytest.raises(ValueError, match="decision_function_shape='ovr'"):
+            probe_scores(pairs, *blobs(n_classes))
     with pytest.raises(ValueError, match=r"y_score has shape \(3,\)"):
         macro_auroc([0, 1, 1], [0.1, 0.2, 0.3], classes=[0, 1])
     with pytest.raises(ValueError, match="one row for each of 2 labels"):

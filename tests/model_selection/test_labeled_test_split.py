@@ -23,7 +23,7 @@ from sklearn.model_selection import (
 )
 
 from sklearn_pulse.evaluation import LabeledSubsetClassifier
-from sklearn_pulse.model_selection import LabeledTestSplit, mask_labels
+from sklearn_pulse.model_selection import LabeledTestSplit, LabelFractionSplit, mask_labels
 
 
 @given(
@@ -105,6 +105,19 @@ def test_list_that_mixes_text_and_the_marker():
     y = ["a", -1, "b", "a", "b", -1]
     tests = [test.tolist() for _, test in LabeledTestSplit(KFold(2)).split(np.zeros(6), y)]
     assert tests == [[0, 2], [3, 4]]
+
+
+@pytest.mark.parametrize("kind", [list, np.array, pd.Series])
+@pytest.mark.parametrize("cv", [3, StratifiedKFold(3), LabelFractionSplit(1.0, n_draws=1, cv=3)])
+@pytest.mark.parametrize("first", [0, 1], ids=["unlabelled first", "labelled first"])
+def test_text_beside_the_marker_is_stratified(kind, cv, first):
+    y = np.repeat(np.array(["rest", "run", "walk"], dtype=object), 12)
+    y[first::4] = -1
+    splitter = LabeledTestSplit(cv)
+    splits = list(splitter.split(np.zeros(36), kind(y.tolist() if kind is list else y)))
+    assert len(splits) == splitter.get_n_splits(np.zeros(36), y) == 3
+    for _, test in splits:
+        assert [(y[test] == name).sum() for name in ("rest", "run", "walk")] == [3, 3, 3]
 
 
 def test_series_with_another_index():

@@ -1,7 +1,11 @@
+from itertools import pairwise
+
 import matplotlib
 import numpy as np
 import pytest
 from sklearn.base import clone
+from sklearn.dummy import DummyClassifier
+from sklearn.pipeline import make_pipeline
 
 from sklearn_pulse import PulseOracleTransformer, PulseTransformer
 from sklearn_pulse.plotting import EmbeddingDisplay, ReconstructionDisplay
@@ -55,6 +59,16 @@ def test_bad_embedding():
         EmbeddingDisplay.from_embedding(np.zeros((4, 3)), method="umap")
     with pytest.raises(ValueError, match="y has 3 labels for 4 embeddings"):
         EmbeddingDisplay.from_embedding(np.zeros((4, 3)), [0, 1, 2])
+
+
+def test_estimators_that_cannot_be_drawn(fitted):
+    with pytest.raises(
+        TypeError, match=r"Pipeline has no reconstruct: .* of a pipeline, this step"
+    ):
+        ReconstructionDisplay.from_estimator(make_pipeline(fitted), X)
+    classifier = make_pipeline(fitted, DummyClassifier()).fit(X, y)
+    with pytest.raises(TypeError, match=r"Pipeline has no transform: .* such as pipeline\[:-1\]"):
+        EmbeddingDisplay.from_estimator(classifier, X)
 
 
 def test_reconstruction(fitted):
@@ -177,6 +191,15 @@ def test_no_reconstruction_of_bags_or_single_steps(fitted):
         ReconstructionDisplay.from_estimator(fitted, bags, sample=1)
     with pytest.raises(ValueError, match=message + ": the first step .* Pass longer windows"):
         ReconstructionDisplay.from_estimator(fitted, X[:, :1])
+
+
+def test_long_names_of_channels_do_not_overlap():
+    names = ["Accelerometer magnitude (g)", "EEG Fpz-Cz (left frontal)", "ECG"]
+    display = ReconstructionDisplay(X[0][:, [0, 1, 0]], {}, channel_names=names).plot()
+    display.figure_.canvas.draw()
+    boxes = [ax.yaxis.label.get_window_extent() for ax in display.axes_]
+    assert all(above.y0 >= below.y1 for above, below in pairwise(boxes))
+    assert min(box.x0 for box in boxes) >= 0
 
 
 def test_axes_for_every_channel(fitted):

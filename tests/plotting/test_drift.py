@@ -1,9 +1,11 @@
+from itertools import pairwise
+
 import numpy as np
 import pytest
 
 from sklearn_pulse import PulseTransformer
 from sklearn_pulse.baselines import RandomEncoderTransformer
-from sklearn_pulse.evaluation import drift_scores
+from sklearn_pulse.evaluation import drift_scores, embedding_drift, score_drift
 from sklearn_pulse.plotting import DriftDisplay
 from tests.helpers import SMALL_ENCODER, SMALL_PULSE, make_windows
 
@@ -72,6 +74,34 @@ def test_embeddings_and_scores(headless):
     _, axes = headless.subplots(1, 2)
     both = DriftDisplay(first.embedding, second.scores).plot(ax=axes, name="both")
     assert both.axes_.tolist() == axes.tolist() and axes[0].get_title() == "both"
+
+
+@pytest.mark.parametrize(
+    "names",
+    [["Accelerometer magnitude (g)", "EEG Fpz-Cz (left frontal)"], [f"EEG {i}" for i in range(26)]],
+    ids=["long", "many"],
+)
+@pytest.mark.parametrize("panels", [1, 2])
+def test_names_of_channels_do_not_overlap(names, panels):
+    scores = score_drift(np.zeros((2, len(names))), np.ones((1, len(names))), coverage=0.975)
+    embedding = embedding_drift(np.eye(4), np.eye(4)) if panels == 2 else None
+    display = DriftDisplay(embedding, scores, channel_names=names).plot()
+    display.figure_.canvas.draw()
+    labels = display.axes_[-1].get_xticklabels()
+    boxes = [label.get_window_extent() for label in labels]
+    turn = np.deg2rad(labels[0].get_rotation())
+    if turn:  # the names are parallel, one below the other
+        ticks = display.axes_[-1].transData.transform([(0, 0), (1, 0)])[:, 0]
+        height = labels[0].get_fontsize() * display.figure_.dpi / 72
+        assert np.diff(ticks) * np.sin(turn) > height
+    else:
+        assert all(left.x1 <= right.x0 for left, right in pairwise(boxes))
+    assert boxes[0].x0 >= 0 and boxes[-1].x1 <= display.figure_.bbox.x1
+
+
+def test_the_expected_share_is_not_rounded(legend):
+    display = DriftDisplay.from_scores(np.arange(40.0), np.arange(40.0), coverage=0.975)
+    assert "expected (2.5 %)" in legend(display.axes_[0])
 
 
 def test_bad_input(pulse, headless):

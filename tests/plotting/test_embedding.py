@@ -1,4 +1,5 @@
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.manifold import TSNE
 
@@ -65,6 +66,39 @@ def test_a_missing_label_is_grey(legend, classes, missing):
     display = from_embedding(Z, [*classes, missing] * 20)
     assert legend(display.ax_) == ["unlabelled", *map(str, classes)]
     assert [len(points.get_offsets()) for points in display.collections_] == [20, 20, 20]
+
+
+@pytest.mark.parametrize(
+    ("y", "names"),
+    [
+        (np.ma.masked_equal(np.arange(60) % 3, 2), ["unlabelled", "0", "1"]),
+        (np.ma.masked_equal(["a", "b", "c"] * 20, "c"), ["unlabelled", "a", "b"]),
+        (pd.Series(["a", "b", pd.NA] * 20, dtype="string"), ["unlabelled", "a", "b"]),
+        (pd.Series([True, False, pd.NA] * 20, dtype="boolean"), ["unlabelled", "False", "True"]),
+        (np.array(["2020-01-01", "2020-01-02", "NaT"] * 20, dtype="M8[D]"), None),
+    ],
+    ids=["masked", "masked text", "string", "boolean", "dates"],
+)
+def test_a_missing_label_of_any_type_is_grey(legend, y, names):
+    display = from_embedding(Z, y)
+    assert legend(display.ax_) == (names or ["unlabelled", "2020-01-01", "2020-01-02"])
+    assert [len(points.get_offsets()) for points in display.collections_] == [20, 20, 20]
+
+
+@pytest.mark.parametrize("kind", ["list", "objects", "masked"])
+def test_a_missing_continuous_value_is_grey(legend, kind):
+    known = np.arange(60) % 3 < 2
+    ages = np.linspace(20.5, 80, 60)
+    y = [age if seen else None for age, seen in zip(ages, known, strict=True)]
+    y = {"list": y, "objects": np.array(y), "masked": np.ma.masked_array(ages, ~known)}[kind]
+    display = from_embedding(Z, y)
+    assert legend(display.ax_) == ["unknown"] and display.colorbar_ is not None
+    np.testing.assert_array_equal(display.collections_[1].get_array(), ages[known])
+
+
+def test_equal_embeddings_have_no_variance():
+    display = from_embedding(np.ones((6, 3)))
+    assert display.ax_.get_xlabel() == "PC1 (0% of variance)"
 
 
 def test_a_column_of_labels(legend):

@@ -11,7 +11,7 @@ from sklearn.model_selection import GroupKFold, StratifiedKFold, cross_val_score
 from sklearn.pipeline import make_pipeline
 
 from sklearn_pulse import RandomEncoderTransformer
-from sklearn_pulse.evaluation import make_linear_probe
+from sklearn_pulse.evaluation import make_linear_probe, probe_scores
 from sklearn_pulse.plotting import LabelEfficiencyDisplay
 from tests.helpers import SMALL_ENCODER, make_windows
 
@@ -375,6 +375,8 @@ def test_same_seed_same_scores_and_no_global_generator():
         ),
         ({"n_draws": 0}, ValueError, "n_draws must be an integer of at least 1"),
         ({"random_state": "a"}, TypeError, "random_state must be an integer"),
+        ({"scoring": probe_scores}, TypeError, "one score, but gives accuracy, auroc, auprc: call"),
+        ({"scoring": ["accuracy"]}, TypeError, "one score, but gives accuracy: call once for each"),
         ({"estimators": {}}, ValueError, "estimators must be a dictionary"),
         ({"estimators": [np.zeros((90, 2))]}, TypeError, "estimators must be a dictionary"),
         ({"estimators": {"Z": np.zeros((80, 2))}}, ValueError, "80 embeddings for 90 labels"),

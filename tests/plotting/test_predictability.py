@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 from sklearn.exceptions import NotFittedError
+from sklearn.pipeline import make_pipeline
 
 from sklearn_pulse import CrossPredictionTransformer
 from sklearn_pulse.plotting import PredictabilityDisplay
@@ -34,6 +35,12 @@ def test_bars_below_zero_are_in_the_picture(headless):
     assert display.ax_.get_ylim()[0] <= -0.4
 
 
+def test_a_single_direction_is_named_once():
+    display = PredictabilityDisplay({"noise": 0.1}, [0.2]).plot()
+    names = [label.get_text() for label in display.ax_.get_xticklabels()]
+    assert names == ["noise", "direction 1"]
+
+
 def test_where_nothing_is_held_out_directions_have_no_height():
     X, _ = make_windows(3, 16)
     cross = CrossPredictionTransformer(num_kernels=84, random_state=0).fit(X, groups=[0, 0, 1])
@@ -45,3 +52,9 @@ def test_where_nothing_is_held_out_directions_have_no_height():
 def test_not_fitted():
     with pytest.raises(NotFittedError):
         PredictabilityDisplay.from_estimator(CrossPredictionTransformer())
+
+
+def test_a_pipeline_has_no_bars_itself(cross, headless):
+    with pytest.raises(TypeError, match=r"Pipeline has no predictability_: .* pipeline\[-1\]"):
+        PredictabilityDisplay.from_estimator(make_pipeline(cross))
+    assert headless.get_fignums() == []

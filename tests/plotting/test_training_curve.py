@@ -109,6 +109,16 @@ def test_logarithmic_losses(headless):
     assert headless.get_fignums() == figures
 
 
+@pytest.mark.parametrize("last", [0.93, 0.5, 0.35, 0.1, 0.01])
+def test_a_logarithmic_axis_has_numbers(last):
+    losses = np.linspace(1.0, last, 40)
+    display = from_history([{"train_loss": loss} for loss in losses], log_scale=True)
+    display.figure_.canvas.draw()
+    low, high = display.ax_.get_ylim()
+    labels = zip(display.ax_.get_yticks(), display.ax_.get_yticklabels(), strict=True)
+    assert len([tick for tick, label in labels if low <= tick <= high and label.get_text()]) > 2
+
+
 def test_a_history_as_skorch_keeps_it(fitted):
     display = from_history(fitted.net_.history)
     np.testing.assert_array_equal(display.lines_[1].get_xdata(), [1, 3, 5, 7])
