@@ -16,7 +16,7 @@ from ._persistence import check_embedding, check_finite
 from ._pulse import PulseTransformer
 from ._signals import check_signals, note
 from ._tensor_files import read_tensors
-from .networks import FixedEncoder
+from .networks import FixedEncoder, GRUDecoder
 from .windows._shape import note_channels
 
 # Pairs of a published prefix and ours. The first prefix that fits a name is used.
@@ -141,6 +141,8 @@ def to_reference_state(estimator: PulseTransformer) -> dict[str, Tensor]:
     ------
     NotFittedError
         If the transformer is not fitted.
+    TypeError
+        If it is another estimator, which the published code does not have.
     ValueError
         If it was fitted with ``observation="linear"`` or on the frozen encoder of another
         transformer: the published code has neither.
@@ -161,7 +163,13 @@ def to_reference_state(estimator: PulseTransformer) -> dict[str, Tensor]:
     2
     """
     check_is_fitted(estimator)
-    module = estimator.net_.module_  # parameters may have changed since the fit
+    # The net counts: parameters may have changed since the fit.
+    module: Any = getattr(getattr(estimator, "net_", None), "module_", None)
+    if not isinstance(getattr(module, "decoder", None), GRUDecoder):
+        raise TypeError(
+            f"estimator must be a fitted PulseTransformer, got {type(estimator).__name__}: of a"
+            " pipeline pass the step; save another method by save_pretrained."
+        )
     _check_published(module)
     return {
         _published_name(name): value.unsqueeze(-1) if name.endswith("skip.weight") else value

@@ -3,6 +3,7 @@
 import shutil
 import sys
 import types
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -28,6 +29,7 @@ from sklearn_pulse import (
     CrossPredictionTransformer,
     PulseTransformer,
     RandomEncoderTransformer,
+    export,
     load_pretrained,
     push_to_hub,
     save_pretrained,
@@ -83,6 +85,7 @@ CHAINS = {
     ),
     "frozen": (make_pipeline(FrozenEstimator(encoder().fit(X)), StandardScaler(), LinearSVC()), y),
     "ridge, chosen": (make_pipeline(encoder(), RidgeClassifierCV([0.1, 1.0])), y),
+    "ridge, chosen by folds": (make_pipeline(encoder(), RidgeCV([1, 10], cv=3)), X[:, 0, 0]),
     "ridge of targets, chosen": (make_pipeline(encoder(), RidgeCV()), X[:, 0]),
     "ridge": (make_pipeline(encoder(), StandardScaler(with_mean=False), Ridge()), X[:, 0, 0]),
     "two targets": (make_pipeline(encoder(), LinearRegression()), X[:, 0]),
@@ -109,8 +112,9 @@ def test_a_loaded_chain_has_the_same_bits(name, tmp_path):
     for method in ("predict", "predict_proba", "decision_function", "transform"):
         assert hasattr(loaded, method) == hasattr(fitted, method)
         if hasattr(fitted, method):
-            expected = getattr(fitted, method)(X)
-            np.testing.assert_array_equal(getattr(loaded, method)(X), expected)
+            found, expected = getattr(loaded, method)(X), getattr(fitted, method)(X)
+            np.testing.assert_array_equal(found, expected)
+            assert found.dtype == expected.dtype
     if hasattr(fitted, "classes_"):
         np.testing.assert_array_equal(loaded.classes_, fitted.classes_)
     assert loaded.n_features_in_ == fitted.n_features_in_
@@ -128,6 +132,12 @@ def test_sampling_rate_and_channels_come_back(tmp_path):
     chain = make_pipeline(encoder(sampling_rate=64), LinearSVC()).fit(X, y)
     with pytest.raises(ValueError, match="100 Hz, but RandomEncoderTransformer was fitted on 64"):
         through(chain, tmp_path)[0].transform(X, sampling_rate=100)
+
+
+def test_channels_without_names_come_back(tmp_path):
+    for step in (WindowScaler(), BandpassFilter(4, 20, 64), Resampler(64, 32), SlidingWindows(16)):
+        assert step.fit(X).channel_names_in_ is None
+        assert through(step, tmp_path).channel_names_in_ is None
 
 
 def test_a_transformer_and_a_step_alone(tmp_path):
@@ -151,11 +161,27 @@ def test_a_folder_is_replaced_and_the_same_again(tmp_path):
         save_pretrained(chain, tmp_path / "chain")
 
 
+def test_the_home_of_the_user(tmp_path, monkeypatch):
+    """A folder that is named ~ is made nowhere."""
+    for name in ("HOME", "USERPROFILE"):
+        monkeypatch.setenv(name, str(tmp_path))
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    fitted = encoder().fit(X)
+    for name, model in {"encoder": fitted, "chain": make_pipeline(fitted)}.items():
+        save_pretrained(model, f"~/{name}")
+        assert (tmp_path / name).is_dir()
+        for folder in (f"~/{name}", Path("~", name)):
+            np.testing.assert_array_equal(load_pretrained(folder).transform(X), fitted.transform(X))
+    assert not list(Path.cwd().iterdir())
+
+
 def test_the_card_names_the_steps(tmp_path):
     chain = make_pipeline(encoder(), StandardScaler(), LogisticRegression()).fit(X, y)
     save_pretrained(chain, tmp_path / "chain")
     card = (tmp_path / "chain" / "README.md").read_text(encoding="utf-8")
-    assert "- standardscaler: StandardScaler" in card and "`step0`" in card
+    assert "- standardscaler: StandardScaler" in card
+    assert "- randomencodertransformer: in the folder `step0`" in card
     assert "classes ['active', 'asleep', 'calm']" in card
 
 
@@ -188,6 +214,18 @@ def test_several_labels_per_sample_are_refused(tmp_path):
     chain = make_pipeline(encoder(), RidgeClassifier()).fit(X, several.astype(int))
     with pytest.raises(TypeError, match="several labels per sample"):
         save_pretrained(chain, tmp_path / "chain")
+
+
+@pytest.mark.parametrize("unit", ["D", "ns"])
+def test_dates_are_no_classes_of_a_file(tmp_path, unit):
+    days = np.array(["2026-01-01", "2026-01-02"], dtype=f"M8[{unit}]")[np.arange(24) % 2]
+    chain = make_pipeline(encoder(), LinearSVC()).fit(X, days)
+    message = rf"LinearSVC has the attribute classes_, .*datetime64\[{unit}\]: fit it on text"
+    with pytest.raises(TypeError, match=message):
+        save_pretrained(chain, tmp_path / "chain")
+    with pytest.raises(TypeError, match=message):
+        export(chain, tmp_path / "chain.pt2", format="torch")
+    assert not list(tmp_path.iterdir())
 
 
 def test_what_is_not_fitted_is_refused(tmp_path):

@@ -29,6 +29,7 @@ from sklearn_pulse import (
 )
 from sklearn_pulse._chain._layers import last_layer
 from sklearn_pulse._export import EncoderGraph
+from sklearn_pulse.baselines import PatchTSTTransformer
 from sklearn_pulse.evaluation import LabeledSubsetClassifier, make_linear_probe
 from sklearn_pulse.preprocessing import Resampler, WindowScaler
 from tests.helpers import SMALL_ENCODER, make_windows
@@ -122,8 +123,10 @@ def test_a_chain_under_onnxruntime(tmp_path):
     assert signature["output"]["classes"] == ["active", "asleep", "calm"]
 
 
-def test_an_encoder_as_a_program_of_torch(fitted, tmp_path):
-    signature = fitted.export(tmp_path / "encoder.pt2", format="torch")
+def test_an_encoder_as_a_program_of_torch(fitted, tmp_path, monkeypatch):
+    for name in ("HOME", "USERPROFILE"):
+        monkeypatch.setenv(name, str(tmp_path))
+    signature = fitted.export("~/encoder.pt2", format="torch")
     run, stored = torch_program(tmp_path / "encoder.pt2")
     assert stored == signature
     assert signature["output"] == {
@@ -138,14 +141,16 @@ def test_an_encoder_as_a_program_of_torch(fitted, tmp_path):
 
 def test_channels_first_and_one_length(tmp_path):
     """The graph has its axes in the order of the signature, whatever the estimator's."""
-    cls = next(cls for cls in CLASSES if cls.__name__ == "TimeMAETransformer")
-    model = small(cls, input_layout="nct").fit(X.swapaxes(1, 2))
+    model = small(PatchTSTTransformer, input_layout="nct").fit(X.swapaxes(1, 2))
     signature = model.export(tmp_path / "model", format="torch")
     assert signature["input"]["dims"] == ["batch", 32, 2]
     run, _ = torch_program(tmp_path / "model")
     x = windows(5, 32)
     expected = model.transform(x.swapaxes(1, 2))
     np.testing.assert_allclose(run(x), expected, rtol=1e-5, atol=1e-5)
+    unseen = np.full((1, 32, 2), np.nan, dtype=np.float32)
+    unseen[:, :2] = 0  # no patch reads these steps
+    assert np.isnan(run(unseen)).all()  # though the network has biases
 
 
 @pytest.mark.filterwarnings("ignore:.*should not be instantiated:DeprecationWarning")  # torch's
@@ -272,6 +277,8 @@ def test_wrong_arguments(fitted, tmp_path):
         fitted.export(path, format="tflite")
     with pytest.raises(ValueError, match="units must be a list of 2 strings, one per channel"):
         fitted.export(path, units=["mV"])
+    with pytest.raises(IsADirectoryError, match="is a folder: name a file in it"):
+        fitted.export(tmp_path)
     with pytest.raises(NotFittedError):
         export(make_pipeline(encoder(), LinearSVC()), path)
 

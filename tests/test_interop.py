@@ -3,8 +3,9 @@ import pytest
 import torch
 from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
+from sklearn.pipeline import make_pipeline
 
-from sklearn_pulse import CrossPredictionTransformer, PulseTransformer
+from sklearn_pulse import CrossPredictionTransformer, PulseTransformer, RandomEncoderTransformer
 from sklearn_pulse.interop import from_reference_checkpoint, to_reference_state
 from tests.helpers import SMALL_ENCODER, SMALL_PULSE, make_windows
 
@@ -77,6 +78,14 @@ def test_a_size_that_disagrees_is_refused(fitted):
 def test_weights_are_exported_after_a_fit_only():
     with pytest.raises(NotFittedError):
         to_reference_state(PulseTransformer())
+
+
+def test_other_estimators_have_no_published_weights(fitted):
+    other = RandomEncoderTransformer(**SMALL_ENCODER).fit(X)
+    for estimator in (other, make_pipeline(fitted)):
+        with pytest.raises(TypeError, match=f"PulseTransformer, got {type(estimator).__name__}: "):
+            to_reference_state(estimator)
+    assert to_reference_state(FrozenEstimator(fitted)).keys() == to_reference_state(fitted).keys()
 
 
 def test_linear_observation_has_no_published_names():

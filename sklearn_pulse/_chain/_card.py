@@ -15,8 +15,7 @@ tags: [self-supervised-learning, time-series]
 
 # {name}
 
-Written by sklearn_pulse {version}. Encoders have cards of their own, in the folders beside this
-file.
+Written by sklearn_pulse {version}. A step in a folder beside this file has a card of its own there.
 
 ## Load
 
@@ -62,7 +61,7 @@ def _lines(node: Any, label: str) -> list[str]:
     if not isinstance(node, dict):
         return [f"{start}{node}"]
     if "folder" in node:
-        return [f"{start}an encoder, in `{node['folder']}`"]
+        return [f"{start}in the folder `{node['folder']}`"]
     if "steps" in node:
         return [line for name, step in node["steps"] for line in _lines(step, name)]
     classes = node.get("facts", {}).get("classes_")

@@ -14,6 +14,7 @@ from torch import Tensor, nn
 
 from .._export import FORMATS, check_equal, program_of, write
 from .._parameters import check_option, check_path
+from .._persistence._files import as_path
 from .._version import __version__
 from ._layers import last_layer, layer_of
 from ._load import steps_of
@@ -41,7 +42,7 @@ def export(
         A fitted transformer with an encoder, or a pipeline of such a transformer and of linear
         steps of scikit-learn after it; a `WindowScaler` with ``per="channel"`` may come before it.
     path : path-like
-        The file; an earlier file is replaced.
+        The file; an earlier file is replaced. A leading ``~`` is the user's home.
     format : {"onnx", "torch"}, default="onnx"
         "onnx" for onnxruntime and others, which needs the extra ``export``; "torch" for
         :func:`torch.export.load`.
@@ -59,6 +60,8 @@ def export(
     ------
     ImportError
         If a package that the format needs is not installed.
+    IsADirectoryError
+        If `path` is a folder.
     NotFittedError
         If a step is not fitted.
     TypeError
@@ -105,6 +108,9 @@ def export(
     """
     check_option("format", format, FORMATS)
     check_path("path", path)
+    path = as_path(path)
+    if path.is_dir():
+        raise IsADirectoryError(f"path={str(path)!r} is a folder: name a file in it.")
     steps = steps_of(model)
     for step in steps:
         check_is_fitted(step)

@@ -11,6 +11,8 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import issparse
 from torch import Tensor, nn
 
+from ._steps import encoded_classes
+
 _ONE_VERSUS_REST = "one versus rest"
 
 
@@ -159,7 +161,7 @@ def last_layer(step: Any) -> tuple[nn.Module, str, dict[str, Any]]:
     if len(step.classes_) == 2:
         coef = coef.reshape(-1)
     linear = Linear(coef, step.intercept_)
-    classes = {"classes": step.classes_.tolist()}
+    classes = {"classes": encoded_classes(step)["array"]}
     if hasattr(step, "predict_proba") and getattr(step, "loss", "log_loss") == "log_loss":
         layer = nn.Sequential(linear, Probabilities(_sharing(step)))
         dims = ["batch", "class"]

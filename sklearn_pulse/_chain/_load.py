@@ -217,6 +217,8 @@ class Reader:
         _check_facts(facts, known.facts, known.is_classifier)
         if known.is_classifier:
             set_classes(step, facts.pop("classes_"))
+        if "n_channels_in_" in facts:
+            facts.setdefault("channel_names_in_", None)  # names that are unknown are in no file
         vars(step).update(facts)
         for attribute in known.arrays:
             key = f"{node['prefix']}.{attribute}"
@@ -227,6 +229,8 @@ class Reader:
                 array = self.tensors[key].numpy()[()]
                 if attribute in _entry(node, "columns_first"):
                     array = np.asfortranarray(array)
+                if attribute in node.get("plain", ()):  # which earlier versions did not write
+                    array = array.item()
                 setattr(step, attribute, array)
         for check in known.checks:
             getattr(step, check)()

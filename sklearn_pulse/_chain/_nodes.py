@@ -21,6 +21,7 @@ from ._steps import (
     PIPELINE,
     STEPS,
     check_one_label,
+    encoded_classes,
     name_of,
 )
 
@@ -101,13 +102,15 @@ class Writer:
         check_one_label(step)
         known, prefix = STEPS[name], str(self._n_steps)
         self._n_steps += 1
-        empty, columns_first = [], []
+        empty, columns_first, plain = [], [], []
         for attribute in known.arrays:
             value = getattr(step, attribute, None)
             if value is None:
                 empty.append(attribute)
                 continue
             array = dense(value)
+            if type(value) in (int, float):
+                plain.append(attribute)  # it leaves a result in float32
             if array.ndim == 2 and array.strides[0] < array.strides[1]:
                 columns_first.append(attribute)  # its products round in another order
             self.tensors[f"{prefix}.{attribute}"] = torch.from_numpy(array.copy("C"))
@@ -115,10 +118,10 @@ class Writer:
         for names in NAMES:
             if vars(step).get(names) is not None:
                 facts[names] = getattr(step, names)
-        if known.is_classifier:
-            facts["classes_"] = step.classes_
         encoded = {name: encode(value) for name, value in facts.items()}
-        arrays = {"none": empty, "columns_first": columns_first}
+        if known.is_classifier:
+            encoded["classes_"] = encoded_classes(step)
+        arrays = {"none": empty, "columns_first": columns_first, "plain": plain}
         return {"prefix": prefix, **arrays, "facts": encoded}
 
     def _parameters(self, step: Any) -> dict[str, Any]:

@@ -21,6 +21,7 @@ from .._persistence._files import (
     FORMAT,
     FORMAT_VERSION,
     WEIGHTS,
+    as_path,
     check_replaceable,
     digest,
     new_folder,
@@ -51,7 +52,8 @@ def save_pretrained(model: Any, folder: str | os.PathLike[str]) -> None:
     model : Pipeline or estimator
         The fitted chain.
     folder : path-like
-        A new or empty folder, or a folder with an earlier saved model, which is replaced.
+        A new or empty folder, or a folder with an earlier saved model, which is replaced. A leading
+        ``~`` is the user's home.
 
     Raises
     ------
@@ -100,7 +102,7 @@ def save_pretrained(model: Any, folder: str | os.PathLike[str]) -> None:
     if isinstance(model, PretrainedMixin):
         model.save_pretrained(folder)
         return
-    folder = Path(folder)
+    folder = as_path(folder)
     check_is_fitted(model)
     check_replaceable(folder)
     with new_folder(folder) as partial:

@@ -14,6 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.preprocessing import LabelBinarizer
 
+from .._persistence import encode
+
 PIPELINE = "sklearn.pipeline.Pipeline"
 FROZEN = "sklearn.frozen.FrozenEstimator"
 LABELED = "sklearn_pulse.evaluation.LabeledSubsetClassifier"
@@ -52,7 +54,7 @@ _CLASSIFIER = Step(
     is_classifier=True,
 )
 _OURS = ("_check_params", "_derive")
-_CHOSEN = {name: _held("", "any", needed=False) for name in ("alpha_", "best_score_")}
+_CHOSEN = {name: _held("", "any", kinds="iuf", needed=False) for name in ("alpha_", "best_score_")}
 NAMES = {"feature_names_in_": "n_features_in_", "channel_names_in_": "n_channels_in_"}
 """Facts that a step may lack, and that which counts them."""
 _WINDOWS = ("n_features_in_", "n_channels_in_", "_fitted_on_table")
@@ -208,6 +210,17 @@ def set_classes(step: Any, classes: Any) -> None:
         step._label_binarizer = LabelBinarizer(pos_label=1, neg_label=-1).fit(classes)
     if not isinstance(getattr(type(step), "classes_", None), property):
         step.classes_ = classes
+
+
+def encoded_classes(step: Any) -> dict[str, Any]:
+    """Return the classes of a classifier as values of JSON; raise if a file cannot hold them."""
+    try:
+        return encode(np.asarray(step.classes_))
+    except TypeError as error:
+        raise TypeError(
+            f"{type(step).__name__} has the attribute classes_, and {error}: fit it on text, such"
+            " as y.astype(str)."
+        ) from error
 
 
 def check_one_label(step: Any) -> None:

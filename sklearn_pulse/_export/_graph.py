@@ -14,12 +14,15 @@ class EncoderGraph(nn.Module):
     Parameters
     ----------
     objective : torch.nn.Module
-        Module with the method ``encode(x, observed)``.
+        Module with the method ``encode(x, observed)`` and `steps_read`, the slice of time steps
+        that it reads.
 
     Examples
     --------
     >>> import torch
     >>> class Mean(torch.nn.Module):
+    ...     steps_read = slice(None)
+    ...
     ...     def encode(self, x, observed):
     ...         return x.sum(1) / observed.sum(1, keepdim=True)
     >>> EncoderGraph(Mean())(torch.tensor([[[1.0], [torch.nan], [3.0]]]))
@@ -41,8 +44,11 @@ class EncoderGraph(nn.Module):
         Returns
         -------
         Tensor of shape (batch, embedding_dim)
-            Embeddings; not finite for a window without an observed step.
+            Embeddings; NaN for a window without an observed step.
         """
         observed = ~torch.isnan(windows).any(-1)
         x = torch.where(observed.unsqueeze(-1), windows, torch.zeros_like(windows))
-        return self.objective.encode(x, observed)
+        embedding = self.objective.encode(x, observed)
+        # Networks with a bias embed a window of zeros too.
+        is_seen = observed[:, self.objective.steps_read].any(1, keepdim=True)
+        return torch.where(is_seen, embedding, torch.full_like(embedding, torch.nan))

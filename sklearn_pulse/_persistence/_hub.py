@@ -14,7 +14,7 @@ from typing import Any
 
 from .. import _shipped
 from .._extras import command
-from ._files import CARD, CONFIG, WEIGHTS
+from ._files import CARD, CONFIG, WEIGHTS, as_path
 
 _NAME = re.compile(r"[\w.-]{1,96}/[\w.-]{1,96}", re.ASCII)
 _PLAIN = re.compile(r"[\w.-]+", re.ASCII)  # without a folder before it
@@ -47,12 +47,13 @@ def local_folder(name: str | os.PathLike[str], revision: str | None = None) -> I
         If the name is neither a folder, nor a model of the package, nor a repository that can be
         read.
     """
-    if os.path.lexists(name) or not isinstance(name, str):
-        yield Path(name)
+    path = as_path(name)
+    if os.path.lexists(path) or not isinstance(name, str):
+        yield path
         return
     if name in _shipped.names():
-        with _shipped.folder(name) as path:
-            yield path
+        with _shipped.folder(name) as shipped:
+            yield shipped
         return
     if _PLAIN.fullmatch(name):
         raise FileNotFoundError(
@@ -61,7 +62,7 @@ def local_folder(name: str | os.PathLike[str], revision: str | None = None) -> I
             f" sklearn_pulse.pretrained.available(), {_shipped.names()}."
         )
     if not _NAME.fullmatch(name):
-        yield Path(name)
+        yield path
         return
     start = f"there is no folder {name}: pass a folder that save_pretrained has written. To"
     hub = _hub(start, FileNotFoundError)

@@ -87,7 +87,8 @@ class PretrainedMixin:
         Parameters
         ----------
         folder : path-like
-            A new or empty folder, or a folder with an earlier saved model, which is replaced.
+            A new or empty folder, or a folder with an earlier saved model, which is replaced. A
+            leading ``~`` is the user's home.
 
         Raises
         ------

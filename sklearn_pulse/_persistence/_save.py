@@ -22,6 +22,7 @@ from ._files import (
     FORMAT,
     FORMAT_VERSION,
     WEIGHTS,
+    as_path,
     check_replaceable,
     digest,
     new_folder,
@@ -34,7 +35,7 @@ from ._values import encode
 def save(estimator: Any, folder: str | os.PathLike[str]) -> None:
     """Write a fitted transformer; see :meth:`PretrainedMixin.save_pretrained`."""
     check_is_fitted(estimator)
-    folder = Path(folder)
+    folder = as_path(folder)
     check_replaceable(folder)
     weights = to_safetensors(_weights(estimator), {"format": "pt"})
     config = {

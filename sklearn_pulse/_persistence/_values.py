@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 _NUMERIC = re.compile(r"[<>|][biuf]\d{1,2}")
 _MAX_CHARACTERS = 2**22  # of an array of text
 _TEXT = ("U", "O")  # kinds of text of any length; feature names are an array of objects
+_KINDS = (*"biuf", *_TEXT)
 
 
 def encode(value: Any) -> Any:
@@ -62,6 +63,8 @@ def encode(value: Any) -> Any:
         return {"tuple": [encode(item) for item in value]}
     if isinstance(value, np.ndarray):
         kind = value.dtype.kind
+        if kind not in _KINDS:
+            raise TypeError(f"a file cannot hold an array of {value.dtype}")
         return {
             "array": encode(value.tolist()),
             "dtype": kind if kind in _TEXT else value.dtype.str,

@@ -44,7 +44,13 @@ def test_arrays_come_back(value):
 
 
 @pytest.mark.parametrize(
-    "value", [object(), {1: 1}, {1}, 1j, b"x", np.array([1j]), np.array([object()]), len]
+    "value",
+    [
+        *(object(), {1: 1}, {1}, 1j, b"x", len, np.array([1j]), np.array([object()])),
+        *(np.array(["2026-01-01"], dtype=f"M8[{unit}]") for unit in ("D", "ns")),
+        np.array([1], dtype="m8[ns]"),
+    ],
+    ids=repr,
 )
 def test_everything_else_is_refused(value):
     with pytest.raises(TypeError, match="a file cannot hold a"):
