@@ -97,10 +97,10 @@ bag_pooling : {"mean", "max"}
     How the embeddings of a bag's windows are pooled into the embedding of the bag.
 checkpoint_dir : path-like or None
     Folder of checkpoints, with one subfolder per run: a combination of parameters, callbacks,
-    data and starting weights. A checkpoint is written after each epoch, and an interrupted `fit`
-    that is repeated resumes there and ends with the same bits, callbacks included. Needs a
-    `random_state`: an integer, or a RandomState that is in the same state again when `fit` is
-    repeated. None writes none.
+    data and starting weights. A leading ``~`` is the user's home. A checkpoint is written after
+    each epoch, and an interrupted `fit` that is repeated resumes there and ends with the same bits,
+    callbacks included. Needs a `random_state`: an integer, or a RandomState that is in the same
+    state again when `fit` is repeated. None writes none.
 precision : {"float32", "bfloat16"}
     Number format of the computation. "bfloat16" computes under autocast; weights and embeddings
     stay float32. On a CPU without instructions for it (AVX-512 or AMX), it is many times slower

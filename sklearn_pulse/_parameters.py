@@ -12,6 +12,7 @@ import math
 import os
 from collections.abc import Iterable, Mapping
 from numbers import Integral, Real
+from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
@@ -453,22 +454,29 @@ def check_threads(number: Any, *, optional: bool = True) -> None:
         check_integer("num_threads", number, 1, _MOST_THREADS)
 
 
-def check_path(name: str, value: Any) -> None:
-    """Raise unless `value` is a path; an empty one, as of an unset variable, is none.
+def as_path(name: str, value: Any, *, optional: bool = False) -> Path:
+    """Return a path of the user, in which a leading ``~`` is the user's home.
+
+    An empty path, as of an unset variable, is none. With `optional`, messages say that None may be
+    passed, too.
 
     Examples
     --------
-    >>> check_path("data_home", 3)
+    >>> as_path("folder", "data").name
+    'data'
+    >>> as_path("data_home", 3, optional=True)
     Traceback (most recent call last):
     ...
     TypeError: data_home must be a path (str or os.PathLike) or None, got 3; pass for example
     data_home='folder'
     """
-    message = _message(name, "a path (str or os.PathLike) or None", value, "", "'folder'")
+    what = "a path (str or os.PathLike)" + " or None" * optional
+    message = _message(name, what, value, "", "'folder'")
     if not isinstance(value, str | os.PathLike) or isinstance(os.fspath(value), bytes):
         raise TypeError(message)
     if not os.fspath(value):  # which would be the working folder
         raise ValueError(message)
+    return Path(os.path.expanduser(value))
 
 
 def check_heads(embedding_dim: int, n_heads: Any) -> None:

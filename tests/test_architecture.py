@@ -86,7 +86,15 @@ ALLOWED = {
         "_training",
         "windows",
     },
-    "_persistence": {"_extras", "_shipped", "_signals", "_training", "_version", "_warnings"},
+    "_persistence": {
+        "_extras",
+        "_parameters",
+        "_shipped",
+        "_signals",
+        "_training",
+        "_version",
+        "_warnings",
+    },
     "preprocessing": {
         "_commit",
         "_groups",

@@ -71,6 +71,14 @@ def test_a_finished_run_is_not_run_again(tmp_path, monkeypatch):
     np.testing.assert_array_equal(first.transform(X), again.transform(X))
 
 
+def test_the_folder_may_be_in_the_home_of_the_user(tmp_path, monkeypatch):
+    for name in ("HOME", "USERPROFILE"):
+        monkeypatch.setenv(name, str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    pulse(checkpoint_dir="~/runs").fit(X)
+    assert [path.name for path in tmp_path.iterdir()] == ["runs"]
+
+
 def test_early_stopping_is_remembered(tmp_path):
     def stopping():
         return [EarlyStopping("train_loss", patience=2, threshold=10.0, sink=lambda text: None)]

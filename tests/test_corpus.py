@@ -443,9 +443,11 @@ def test_the_closed_form_refuses_dask_arrays_as_it_refuses_arrays(in_pieces):
         (unseen, "no finite time step in sample 3.*Drop these samples.$"),
         (infinite, "infinity.*sample 9"),
         (too_large, "infinity.*sample 9"),
+        (X.astype(complex), "Complex data not supported: .* has dtype complex128"),
+        (X.astype(str), "has dtype <U32: convert it"),
     ):
         for source in (bad, da.from_array(bad, chunks=(7, 8, 1))):
-            with pytest.raises(ValueError, match=message):
+            with pytest.raises((TypeError, ValueError), match=message):
                 fit_dataset(closed_form(), source)
 
 

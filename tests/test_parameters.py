@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from sklearn_pulse._groups import check_groups
 from sklearn_pulse._parameters import (
+    as_path,
     check_boolean,
     check_heads,
     check_integer,
@@ -20,7 +21,6 @@ from sklearn_pulse._parameters import (
     check_odd,
     check_option,
     check_pair,
-    check_path,
     check_real,
     check_schedule,
     check_seed,
@@ -311,13 +311,15 @@ class BytesPath:
 
 
 def test_a_path_is_text_or_a_path_and_not_empty():
-    check_path("folder", "data")
-    check_path("folder", pathlib.Path("data"))
-    for value in (3, b"data", ["data"], BytesPath()):
+    assert as_path("folder", "data") == as_path("folder", pathlib.Path("data"))
+    assert as_path("folder", "~/data") == pathlib.Path.home() / "data"
+    for value in (3, None, b"data", ["data"], BytesPath()):
         with pytest.raises(TypeError, match="folder must be a path .*pass for example folder='fo"):
-            check_path("folder", value)
-    with pytest.raises(ValueError, match="folder must be a path .*got ''"):
-        check_path("folder", "")
+            as_path("folder", value)
+    for optional in (False, True):
+        with pytest.raises(ValueError, match=r"folder must be a path .*got ''") as raised:
+            as_path("folder", "", optional=optional)
+        assert ("or None" in str(raised.value)) == optional
 
 
 def test_groups_are_one_per_sample():

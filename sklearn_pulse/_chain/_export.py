@@ -13,8 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
 
 from .._export import FORMATS, check_equal, program_of, write
-from .._parameters import check_option, check_path
-from .._persistence._files import as_path
+from .._parameters import as_path, check_option
 from .._version import __version__
 from ._layers import last_layer, layer_of
 from ._load import steps_of
@@ -107,8 +106,7 @@ def export(
     True
     """
     check_option("format", format, FORMATS)
-    check_path("path", path)
-    path = as_path(path)
+    path = as_path("path", path)
     if path.is_dir():
         raise IsADirectoryError(f"path={str(path)!r} is a folder: name a file in it.")
     steps = steps_of(model)

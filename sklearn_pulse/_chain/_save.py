@@ -14,6 +14,7 @@ import torch
 from safetensors.torch import save as to_safetensors
 from sklearn.utils.validation import check_is_fitted
 
+from .._parameters import as_path
 from .._persistence import PretrainedMixin
 from .._persistence._files import (
     CARD,
@@ -21,7 +22,6 @@ from .._persistence._files import (
     FORMAT,
     FORMAT_VERSION,
     WEIGHTS,
-    as_path,
     check_replaceable,
     digest,
     new_folder,
@@ -102,7 +102,7 @@ def save_pretrained(model: Any, folder: str | os.PathLike[str]) -> None:
     if isinstance(model, PretrainedMixin):
         model.save_pretrained(folder)
         return
-    folder = as_path(folder)
+    folder = as_path("folder", folder)
     check_is_fitted(model)
     check_replaceable(folder)
     with new_folder(folder) as partial:

@@ -102,11 +102,6 @@ def read_weights(path: Path, n_bytes: Any, checksum: Any) -> dict[str, Tensor]:
         ) from error
 
 
-def as_path(path: str | os.PathLike[str]) -> Path:
-    """Return a path of the user; a leading ``~`` is the user's home."""
-    return Path(os.path.expanduser(path))
-
-
 def check_replaceable(folder: Path) -> None:
     """Raise unless `folder` is new, empty, or holds only an earlier model."""
     remedy = "Name a new folder."

@@ -14,7 +14,8 @@ from typing import Any
 
 from .. import _shipped
 from .._extras import command
-from ._files import CARD, CONFIG, WEIGHTS, as_path
+from .._parameters import as_path
+from ._files import CARD, CONFIG, WEIGHTS
 
 _NAME = re.compile(r"[\w.-]{1,96}/[\w.-]{1,96}", re.ASCII)
 _PLAIN = re.compile(r"[\w.-]+", re.ASCII)  # without a folder before it
@@ -47,7 +48,7 @@ def local_folder(name: str | os.PathLike[str], revision: str | None = None) -> I
         If the name is neither a folder, nor a model of the package, nor a repository that can be
         read.
     """
-    path = as_path(name)
+    path = as_path("name", name)
     if os.path.lexists(path) or not isinstance(name, str):
         yield path
         return

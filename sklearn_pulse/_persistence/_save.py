@@ -13,6 +13,7 @@ from safetensors.torch import save as to_safetensors
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
+from .._parameters import as_path
 from .._version import __version__
 from .._warnings import warn_user
 from ._card import model_card
@@ -22,7 +23,6 @@ from ._files import (
     FORMAT,
     FORMAT_VERSION,
     WEIGHTS,
-    as_path,
     check_replaceable,
     digest,
     new_folder,
@@ -35,7 +35,7 @@ from ._values import encode
 def save(estimator: Any, folder: str | os.PathLike[str]) -> None:
     """Write a fitted transformer; see :meth:`PretrainedMixin.save_pretrained`."""
     check_is_fitted(estimator)
-    folder = as_path(folder)
+    folder = as_path("folder", folder)
     check_replaceable(folder)
     weights = to_safetensors(_weights(estimator), {"format": "pt"})
     config = {

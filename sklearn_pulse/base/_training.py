@@ -19,11 +19,11 @@ from .._data._batches import WindowBatches
 from .._data._candidates import DrawnBatches
 from .._data._scale import warn_of_scale
 from .._parameters import (
+    as_path,
     check_boolean,
     check_distributed,
     check_integer,
     check_option,
-    check_path,
     check_real,
     check_schedule,
     check_verbose,
@@ -308,7 +308,7 @@ class TrainedEmbedder(WindowEmbedder):
                 example=5.0,
             )
         if self.checkpoint_dir is not None:
-            check_path("checkpoint_dir", self.checkpoint_dir)
+            as_path("checkpoint_dir", self.checkpoint_dir, optional=True)
         if self.patience is not None:
             check_integer("patience", self.patience, 1)
         check_verbose(self.verbose)
@@ -461,7 +461,8 @@ class TrainedEmbedder(WindowEmbedder):
         if share is None or share.is_first:
             identity = self._identity() | {"seed": seed}
             datasets = parts.train, parts.valid
-            folder = run_folder(self.checkpoint_dir, identity, net.module_, *datasets)
+            directory = as_path("checkpoint_dir", self.checkpoint_dir)
+            folder = run_folder(directory, identity, net.module_, *datasets)
         checkpoint = Checkpoint(folder, share)
         checkpoint.check(net)
         # It comes last, since it stores what the other callbacks have done.

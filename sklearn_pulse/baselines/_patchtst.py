@@ -31,7 +31,7 @@ from ..base._typing import (
 from ..networks import PatchEncoder
 from ..networks._patches import standardize
 from ..objectives import Objective
-from ..sampling import finest_float
+from ..sampling import whole_steps
 
 _INITIAL_STD = 0.02
 
@@ -42,7 +42,9 @@ def draw_hidden(
     generator: torch.Generator,
     visible: Tensor | None = None,
 ) -> Tensor:
-    """Draw the patches to hide: for each channel all but ``int(n_patches * (1 - mask_ratio))``.
+    """Draw the patches to hide: for each channel all but ``n_patches * (1 - mask_ratio)``.
+
+    The number of patches that are left is rounded down.
 
     Parameters
     ----------
@@ -69,8 +71,8 @@ def draw_hidden(
     """
     if visible is None:
         visible = torch.ones(shape[0], shape[2], dtype=torch.bool, device=generator.device)
-    n_visible = visible.sum(-1).to(finest_float(generator.device))
-    n_kept = (n_visible * (1.0 - mask_ratio)).long().view(-1, 1, 1)
+    kept = [whole_steps(n * (1.0 - mask_ratio)) for n in range(shape[2] + 1)]
+    n_kept = torch.tensor(kept, device=generator.device)[visible.sum(-1)].view(-1, 1, 1)
     draws = torch.rand(shape, generator=generator, device=generator.device)
     rank = draws.masked_fill(~visible.unsqueeze(1), 2.0).argsort(-1).argsort(-1)
     return (rank >= n_kept) & visible.unsqueeze(1)

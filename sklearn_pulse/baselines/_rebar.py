@@ -144,7 +144,7 @@ default="trailing_mean"
     net_ : skorch.NeuralNet
         The net of the second stage; ``net_.module_`` is the objective.
     cross_attention_net_ : skorch.NeuralNet
-        The net of the first stage, with its ``history``.
+        The net of the first stage, with its ``history``; a loaded transformer has none.
     history_ : list of dict
         One dictionary per epoch of the second stage, with ``train_loss``, ``valid_loss`` and
         ``dur`` (its duration in seconds).

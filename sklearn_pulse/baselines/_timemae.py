@@ -34,6 +34,7 @@ from ..base._typing import (
 from ..networks import SegmentEncoder, SegmentTransformer
 from ..networks._patches import attendable
 from ..objectives import Objective
+from ..sampling import whole_steps
 
 
 @complete_docstring
@@ -188,7 +189,7 @@ class MaskedSegments(Objective):
     def n_hidden(self) -> int:
         """Number of hidden segments: at least one, and at least one is left to see."""
         n_patches = self.encoder.n_patches
-        return max(1, min(int(self.mask_ratio * n_patches), n_patches - 1))
+        return max(1, min(whole_steps(self.mask_ratio * n_patches), n_patches - 1))
 
     def draw_codes(self, projected: Tensor) -> Tensor:
         """Draw the code of each segment from the tokeniser's softmax, by the Gumbel trick.

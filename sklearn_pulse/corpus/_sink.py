@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._extras import needs
-from .._parameters import check_path
+from .._parameters import as_path
 
 _FORMAT = "sklearn_pulse.corpus 1"
 _MARKS = 1024  # of chunks, in a file
@@ -50,12 +50,11 @@ def open_sink(sink: Any) -> Any:
         return sink
     if not isinstance(sink, str | os.PathLike):
         raise TypeError(f"sink must be a path or a zarr.Group, got {type(sink).__name__}.")
-    check_path("sink", sink)
-    path = os.fspath(sink)
-    if "://" not in path:  # else the address of a store elsewhere
-        path = os.path.abspath(path)  # the working folder may change, and workers have their own
+    path, address = as_path("sink", sink), os.fspath(sink)
+    if "://" not in address:  # else a store elsewhere
+        address = os.path.abspath(path)  # the working folder may change, and workers have their own
     with undamaged():
-        return zarr.open_group(path, mode="a")
+        return zarr.open_group(address, mode="a")
 
 
 @contextmanager

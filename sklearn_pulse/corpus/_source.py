@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from .._groups import is_dask, nan_where_masked
 from .._parameters import check_option
 from ..windows import LazyWindows, RecordingFile, RecordingWindows, open_recordings, sliding_windows
+from ..windows._numbers import as_real_array
 
 _CHUNK_BYTES = 2**24  # of float32 windows in a chunk
 _MOST_WINDOWS = 4096  # in a chunk
@@ -124,9 +125,9 @@ def as_source(
     Raises
     ------
     TypeError
-        If the source is of another kind.
+        If the source is of another kind, or holds text.
     ValueError
-        If `length` is missing for a folder, or given with windows.
+        If `length` is missing for a folder, or given with windows, or if a Dask array is complex.
     """
     check_option("input_layout", input_layout, ("ntc", "nct"))
     if isinstance(source, str | os.PathLike):
@@ -148,6 +149,7 @@ def as_source(
             raise ValueError(
                 "source is a Dask array of unknown shape: call source.compute_chunk_sizes() first."
             )
+        as_real_array(np.empty(0, source.dtype), "source")  # what cannot be read is refused
         source = nan_where_masked(source)
     elif not isinstance(source, np.ndarray | LazyWindows):
         raise TypeError(

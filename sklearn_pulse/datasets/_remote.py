@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from .._parameters import check_boolean, check_path
+from .._parameters import as_path, check_boolean
 from ._archive import DamagedArchiveError, extract
 from ._download import DownloadError, alone, check_file, download, import_pooch, read_json
 
@@ -164,8 +164,7 @@ def resolve_data_home(data_home: str | os.PathLike[str] | None) -> Path:
     """Return the path of the data folder without creating it."""
     if data_home is None:
         data_home = os.environ.get("SKLEARN_PULSE_DATA") or "~/sklearn_pulse_data"
-    check_path("data_home", data_home)
-    return Path(data_home).expanduser()
+    return as_path("data_home", data_home, optional=True)
 
 
 def locate(folders: Iterable[Path], landmarks: tuple[str, ...]) -> Path | None:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from .._parameters import check_option, check_path
+from .._parameters import as_path, check_option
 
 # Errors of numpy for a damaged or hostile file.
 DAMAGE = (
@@ -181,8 +181,7 @@ def open_recordings(
     ...     X.shape, np.asarray(X[:2]).shape
     ((8, 25, 3), (2, 25, 3))
     """
-    check_path("folder", folder)
-    root = Path(folder)
+    root = as_path("folder", folder)
     if not root.is_dir():
         raise NotADirectoryError(f"folder={str(folder)!r} is no folder: name one with .npy files.")
     paths = sorted(_files_below(root), key=lambda path: path.relative_to(root).parts)
@@ -196,7 +195,7 @@ def open_recordings(
 def _files_below(root: Path) -> Iterator[Path]:
     """Yield the files *.npy in a folder and below it, also where links lead, each folder once."""
     seen = set()
-    for folder, subfolders, names in os.walk(root, followlinks=True):
+    for folder, subfolders, names in os.walk(root, followlinks=True, onerror=_raise):
         subfolders.sort()
         real = os.path.realpath(folder)
         if real in seen:  # as where a link leads to a folder above it
@@ -204,3 +203,8 @@ def _files_below(root: Path) -> Iterator[Path]:
         else:
             seen.add(real)
             yield from (Path(folder, name) for name in names if name.endswith(".npy"))
+
+
+def _raise(error: OSError) -> None:
+    """Raise an error that os.walk leaves out, such as of a folder that may not be read."""
+    raise error

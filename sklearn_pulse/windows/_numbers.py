@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -37,8 +38,8 @@ def as_real_array(values: Any, name: str = "X") -> NDArray[Any]:
     Raises
     ------
     TypeError
-        For nested and multi-indexed frames, sparse matrices, mappings, iterators, strings and
-        objects.
+        For nested and multi-indexed frames, sparse matrices, mappings, iterators, paths, strings
+        and objects.
     ValueError
         For times, ragged lists, complex numbers, and frames in a list that do not fit.
     """
@@ -71,7 +72,7 @@ def as_real_array(values: Any, name: str = "X") -> NDArray[Any]:
 
 
 def _refuse_collection(values: Any, name: str) -> None:
-    """Raise for what holds arrays or frames, and is neither an array nor a list."""
+    """Raise for what leads to arrays or frames, and is neither an array nor a list."""
     kind = type(values).__name__
     if isinstance(values, Mapping):
         raise TypeError(
@@ -80,6 +81,13 @@ def _refuse_collection(values: Any, name: str) -> None:
         )
     if isinstance(values, Iterator):
         raise TypeError(f"{name} is a {kind}, which can be read once only: pass list({name}).")
+    if isinstance(values, str | os.PathLike):
+        raise TypeError(
+            f"{name} is {values!r}: if it is a file, read it first; a folder of .npy files opens by"
+            " sklearn_pulse.windows.open_recordings(folder)."
+        )
+    if hasattr(values, "collect"):  # a LazyFrame of polars
+        raise TypeError(f"{name} is a {kind}, whose values are not read yet: pass its .collect().")
     if hasattr(values, "get_group"):  # groups of a frame of pandas
         raise TypeError(f"{name} is a {kind}: pass [frame for _, frame in {name}].")
 

@@ -232,9 +232,12 @@ def as_recordings(recordings: Any, input_layout: str = "ntc") -> list[NDArray[An
         raise ValueError("recordings has no channel; every recording needs at least one column.")
     for i, array in enumerate(arrays):
         if array.shape[1] != n_channels:
-            axis, other = ("last", "nct") if input_layout == "ntc" else ("first", "ntc")
+            name, layout = f"recordings[{i}]", input_layout
+            if isinstance(array, RecordingFile):  # nobody counts the files of a folder
+                name, layout = f"{name} ({array.path})", array.input_layout
+            axis, other = ("last", "nct") if layout == "ntc" else ("first", "ntc")
             raise ValueError(
-                f"recordings[{i}] has {array.shape[1]} channels but recordings[0] has "
+                f"{name} has {array.shape[1]} channels but recordings[0] has "
                 f"{n_channels}; all recordings need the same channels, on the {axis} axis of arrays"
                 f" (for the other order, set input_layout={other!r})."
             )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numbers
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 import numpy as np
@@ -182,6 +182,9 @@ def _segment_rows(segments: Any) -> list[Sequence[Any]]:
             f"end, label; got {segments!r}."
         )
     for row, segment in enumerate(rows):
+        if isinstance(segment, Mapping):
+            kind = type(segment).__name__
+            raise ValueError(f"segments row {row} is a {kind}: pass pandas.DataFrame(segments).")
         if isinstance(segment, str) or not hasattr(segment, "__len__") or len(segment) != 4:
             raise ValueError(
                 f"segments row {row} is {segment!r}; every row must be "

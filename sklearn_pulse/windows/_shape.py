@@ -97,7 +97,7 @@ def note_or_compare_shape(
         validate_data(estimator, X, reset=reset, skip_check_array=True)
     if not reset:
         if shape.is_table:
-            _refuse_single_window(estimator, (len(X), shape.n_timesteps), input_layout)
+            _refuse_single_window(estimator, X, (len(X), shape.n_timesteps), input_layout)
         _compare_channels(estimator, shape, input_layout)
         return
     _warn_if_transposed(shape, input_layout)
@@ -115,16 +115,23 @@ def note_channels(estimator: Any, n_channels: int, *, is_table: bool = False) ->
         vars(estimator).pop("feature_names_in_", None)
 
 
-def _refuse_single_window(estimator: Any, shape: tuple[int, int], input_layout: str) -> None:
+def _refuse_single_window(
+    estimator: Any, X: Any, shape: tuple[int, int], input_layout: str
+) -> None:
     """Raise if a table has the channels of `fit` on the axis on which a window has them."""
     fitted, axis = estimator.n_channels_in_, input_layout.index("c") - 1
-    if fitted > 1 and shape[axis] == fitted:
-        raise ValueError(
-            f"X has the shape {shape} and is read as {shape[0]} univariate windows of {shape[1]}"
-            f" time steps, but {type(estimator).__name__} was fitted with {fitted} channels. If it"
-            f" is one window of {fitted} channels, pass X[None]: input_layout={input_layout!r}"
-            f" means {_AXES[input_layout]}."
-        )
+    if shape[axis] != fitted:
+        return
+    # One row is the same in both readings; columns of one step are right if `fit` saw them.
+    if fitted == 1 and (shape[0] == 1 or estimator._fitted_on_table):
+        return
+    remedy = "[X]" if hasattr(X, "columns") else "X[None]"
+    raise ValueError(
+        f"X has the shape {shape} and is read as {shape[0]} univariate windows of {shape[1]} time"
+        f" steps. {type(estimator).__name__} was fitted with {fitted} channels: if it is one window"
+        f" of {fitted} channels, pass {remedy}; input_layout={input_layout!r} means"
+        f" {_AXES[input_layout]}."
+    )
 
 
 def _compare_channels(estimator: Any, shape: Shape, input_layout: str) -> None:

@@ -223,7 +223,8 @@ def _remedy(index: Any, times: NDArray[Any]) -> str:
             f" frame[~frame.index.duplicated()], or reset the index if {wrong}"
         )
     return (
-        "reindex it on a regular grid (missing steps become NaN, which is masked), since"
+        "reindex it on a regular grid, with method='nearest' and a tolerance of half a step so that"
+        " no row between its steps is lost (missing steps become NaN, which is masked), since"
         f" {where} comes after a gap of {step / usual:.3g} steps, or reset it if {wrong}"
     )
 

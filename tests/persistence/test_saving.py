@@ -229,9 +229,11 @@ def test_a_file_a_link_and_the_working_folder_are_refused(fitted, other, tmp_pat
         with pytest.raises(FileExistsError, match="symbolic link"):
             fitted.save_pretrained(tmp_path / link)
     monkeypatch.chdir(tmp_path / "model")
-    for here in (".", "", "../model"):
+    for here in (".", "../model"):
         with pytest.raises(FileExistsError, match="working folder"):
             fitted.save_pretrained(here)
+    with pytest.raises(ValueError, match="folder must be a path"):
+        fitted.save_pretrained("")
 
 
 def test_an_interrupted_save_leaves_the_earlier_model(fitted, other, tmp_path, monkeypatch):

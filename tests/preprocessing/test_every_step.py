@@ -229,6 +229,18 @@ def test_other_channels_are_refused(step):
         fitted.transform(np.zeros((1, 2, 40)))
 
 
+@pytest.mark.parametrize("n_channels", [1, 2])
+@every_step
+def test_one_window_without_the_axis_of_samples(step, n_channels):
+    X = make_gaps(n_channels=n_channels)
+    fitted = clone(step).fit(X)
+    frame = pd.DataFrame(X[0])
+    for one, remedy, remedied in ((X[0], r"X\[None\]", X[:1]), (frame, r"\[X\]", [frame])):
+        with pytest.raises(ValueError, match=f"window of {n_channels} channels, pass {remedy};"):
+            fitted.transform(one)
+        assert len(fitted.transform(remedied)) == 1
+
+
 @pytest.mark.parametrize("kind", ["arrays", "objects", "pandas", "polars"])
 def test_recordings_of_one_channel_may_happen_to_be_as_long(kind):
     scaler = WindowScaler(per="recording")

@@ -131,6 +131,15 @@ def test_files_without_a_recording_are_named(tmp_path, content, text):
         open_recordings(tmp_path)
 
 
+@pytest.mark.parametrize(("layout", "other"), [("ntc", "nct"), ("nct", "ntc")])
+def test_a_file_with_other_channels_is_named(tmp_path, layout, other):
+    np.save(tmp_path / "a.npy", np.zeros((9, 9)))
+    np.save(tmp_path / "b.npy", np.zeros((8, 8)))
+    message = rf"recordings\[1\] \(.*b.npy\) has 8 channels .*input_layout='{other}'"
+    with pytest.raises(ValueError, match=message):
+        sliding_windows(open_recordings(tmp_path, input_layout=layout), 2)
+
+
 def test_a_file_that_is_cut_short_is_named(tmp_path):
     np.save(tmp_path / "a.npy", RECORDING)
     whole = (tmp_path / "a.npy").read_bytes()
@@ -153,6 +162,21 @@ def test_linked_folders_are_read_once(tmp_path):
         "c.npy",
         "linked/anna/a.npy",
     ]
+
+
+def test_a_folder_that_may_not_be_read_is_an_error(tmp_path, monkeypatch):
+    (tmp_path / "ben").mkdir()
+    np.save(tmp_path / "anna.npy", RECORDING)
+    scandir = os.scandir
+
+    def refuse(path):
+        if Path(path).name == "ben":
+            raise PermissionError(13, "Permission denied", str(path))
+        return scandir(path)
+
+    monkeypatch.setattr(os, "scandir", refuse)
+    with pytest.raises(PermissionError, match="ben"):
+        open_recordings(tmp_path)
 
 
 def test_folders_without_recordings(tmp_path):

@@ -88,6 +88,10 @@ def test_segments_with_names():
         ((0, 0, 10, 1), r"end <= 9, the length of recording 0"),
         ((0, 0, 3), "segments row 1 is"),
         (7, "segments row 1 is 7"),
+        (
+            {"recording": 0, "start": 0, "end": 3, "label": 1},
+            r"segments row 1 is a dict: pass pandas\.DataFrame\(segments\)",
+        ),
         ((0, 0.5, 3, 1), "segments row 1: start must be an integer, got 0.5"),
         ((True, 0, 3, 1), "segments row 1: recording must be an integer"),
         (

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import warnings
+from pathlib import Path
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -144,6 +147,8 @@ def test_unusable_recordings(recordings, message):
             lambda frames: pd.concat(frames).groupby([0] * 5 + [1] * 5),
             r"X is a DataFrameGroupBy: pass \[frame for _, frame in X\]",
         ),
+        (lambda frames: "folder", r"X is 'folder': .*open_recordings\(folder\)"),
+        (lambda frames: Path("folder"), r"X is .*Path\('folder'\): if it is a file, read it"),
     ],
 )
 def test_collections_of_recordings_are_refused_with_the_list_to_pass(collection, message):
@@ -153,6 +158,16 @@ def test_collections_of_recordings_are_refused_with_the_list_to_pass(collection,
     for step in (WindowScaler(), SlidingWindows(2), StatisticsTransformer()):
         with pytest.raises(TypeError, match=message):
             step.fit(collection(frames))
+
+
+def test_files_and_unread_frames_are_no_recordings():
+    with pytest.raises(TypeError, match=r"recordings\[0\] is 'anna.csv': .* read it first"):
+        sliding_windows(["anna.csv", "ben.csv"], 2)
+    lazy = pytest.importorskip("polars").LazyFrame({"x": [1.0, 2.0]})
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # polars warns of each look at the columns
+        with pytest.raises(TypeError, match=r"\[0\] is a LazyFrame, .* pass its .collect\(\)"):
+            sliding_windows([lazy], 2)
 
 
 def test_text_is_refused_and_numbers_as_objects_are_not():
