@@ -590,7 +590,7 @@ def test_two_workers_give_the_bits_of_one():
         np.testing.assert_array_equal(alone, beside)
 
 
-@pytest.mark.parametrize("unit", [2.0**-30, 2.0**30])  # powers of two round alike
+@pytest.mark.parametrize("unit", [2.0**-70, 2.0**-30, 2.0**30])  # powers of two round alike
 def test_the_unit_does_not_matter(unit):
     X, _ = make_windows(60, 64)
     cross = CrossPredictionTransformer(**SMALL)

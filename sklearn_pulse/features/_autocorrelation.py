@@ -15,6 +15,7 @@ from .._parameters import check_integer
 from ._base import BaseFeatureTransformer
 
 _LANES = 16  # signals that a Fourier transform may compute side by side
+_ROUNDING = float(np.finfo(np.float32).eps)  # share of the values that a speed may be wrong by
 
 
 @complete_docstring
@@ -44,7 +45,7 @@ class AutocorrelationTransformer(BaseFeatureTransformer):
     -----
     The signal is centred. The sum of the products of all steps that are a lag apart is divided
     by the sum of the squares, so that values lie between -1 and 1 and shrink towards long lags,
-    which have fewer pairs. A constant channel has zeros.
+    which have fewer pairs. A constant channel has zeros, and so has the speed of a straight line.
 
     A time step counts as missing if any of its channels is NaN. The sums run over pairs of
     observed steps, and a speed is observed where both of its steps are. Each sum is divided by the
@@ -112,11 +113,14 @@ class AutocorrelationTransformer(BaseFeatureTransformer):
             observed = block.observed[:, None, :]
         speed = np.abs(np.diff(signal))
         moved = observed[..., 1:] & observed[..., :-1]
-        # (n, n_channels, 2, n_bins)
-        features = [
-            _binned(_autocorrelation(values, seen, int(self.bin_edges_[-1])), self.bin_edges_)
-            for values, seen in ((signal, observed), (speed, moved))
+        n_lags = int(self.bin_edges_[-1])
+        noise = _ROUNDING * np.abs(signal).max(-1, keepdims=True)
+        values = [
+            _autocorrelation(signal, observed, n_lags),
+            _autocorrelation(speed, moved, n_lags, noise),
         ]
+        # (n, n_channels, 2, n_bins)
+        features = [_binned(of_lags, self.bin_edges_) for of_lags in values]
         return np.stack(features, axis=2).reshape(len(signal), -1)
 
     @property
@@ -147,11 +151,15 @@ class AutocorrelationTransformer(BaseFeatureTransformer):
 
 
 def _autocorrelation(
-    signal: NDArray[np.float64], observed: NDArray[np.bool_], n_lags: int
+    signal: NDArray[np.float64],
+    observed: NDArray[np.bool_],
+    n_lags: int,
+    noise: NDArray[np.float64] | float = 0.0,
 ) -> NDArray[np.float64]:
     """Autocorrelation at the lags 0 to ``n_lags - 1`` along the last axis.
 
-    `signal` has the shape (n, n_channels, n_timesteps), `observed` (n, 1, n_timesteps).
+    `signal` has the shape (n, n_channels, n_timesteps) and `observed` (n, 1, n_timesteps). `noise`,
+    of shape (n, n_channels, 1), is the standard deviation up to which a signal counts as constant.
     """
     n, n_channels, n_timesteps = signal.shape
     count = np.maximum(observed.sum(-1, keepdims=True), 1)
@@ -167,7 +175,7 @@ def _autocorrelation(
     products = irfft(power, n_fft)[: n * n_channels, :n_lags].reshape(n, n_channels, n_lags)
     energy = np.sum(centred**2, -1, keepdims=True)
     # What rounding leaves of a constant is no signal.
-    varies = energy > 1e-24 * count * mean**2
+    varies = energy > count * np.maximum(1e-12 * np.abs(mean), noise) ** 2
     values = np.where(varies, products / np.where(varies, energy, 1.0), 0.0)
     span = _span(observed)
     gaps = np.flatnonzero((span != observed.sum(-1))[:, 0])

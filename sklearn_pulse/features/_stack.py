@@ -20,6 +20,7 @@ from ._signs import oriented, reference
 CHUNK = 256  # windows whose features are in memory at once
 _SPARE_ROWS = 32  # zeros behind them in a product, more than a library takes at a time
 _FLOOR = 0.01  # smallest scale of a column, as a share of the median of its block and unit
+_NO_VARIANCE = 1e-60  # the factor of a column that varies less may overflow float32
 
 
 class PartOfWindows:
@@ -228,7 +229,7 @@ def fixed_shape_product(
 def _scales(columns: NDArray[np.float32], block: StackedBlock) -> NDArray[np.float32]:
     """Factors of the columns of a block, after which their variances add up to its share."""
     variance = np.mean(np.square(columns, dtype=np.float64), axis=0)
-    variance[variance < np.finfo(np.float32).tiny] = 0.0  # its factor has no float32
+    variance[variance < _NO_VARIANCE] = 0.0
     if not variance.any():
         return np.zeros(len(variance), dtype=np.float32)
     deviation = np.sqrt(variance + block.floor**2)

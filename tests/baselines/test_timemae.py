@@ -177,7 +177,15 @@ def test_twenty_updates_equal_an_independent_training(momentum):
 
 @pytest.mark.parametrize(
     ("mask_ratio", "n_timesteps", "n_hidden"),
-    [(0.6, 128, 19), (0.6, 8, 1), (0.6, 2, 1), (0.1, 16, 1), (0.9, 16, 3), (0.29, 400, 29), (0.99, 400, 99)],
+    [
+        (0.6, 128, 19),
+        (0.6, 8, 1),
+        (0.6, 2, 1),
+        (0.1, 16, 1),
+        (0.9, 16, 3),
+        (0.29, 400, 29),
+        (0.99, 400, 99),
+    ],
 )
 def test_number_of_hidden_segments(mask_ratio, n_timesteps, n_hidden):
     assert objective(1, n_timesteps, mask_ratio=mask_ratio).n_hidden == n_hidden

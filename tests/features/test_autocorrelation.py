@@ -84,6 +84,17 @@ def test_constant_channels(level):
     assert not AutocorrelationTransformer().fit(X).transform(X).any()
 
 
+@pytest.mark.parametrize("slope", [1e-3, -0.1, 1.0, 1e30])
+def test_the_speed_of_a_straight_line_is_constant(slope):
+    """What float32 rounds of the line is no signal."""
+    X = slope * (50 + np.arange(100.0)).reshape(1, 100, 1)
+    X = np.concatenate([X, X])
+    X[1, 20:30] = np.nan
+    features = AutocorrelationTransformer().fit(X).transform(X)
+    assert features[:, :40].any(1).all()
+    assert not features[:, 40:].any()
+
+
 @given(arrays(np.float32, (3, 9, 2), elements=st.floats(-1e6, 1e6, width=32) | st.just(np.nan)))
 @settings(max_examples=50, deadline=None)
 def test_always_finite_and_bounded(X):

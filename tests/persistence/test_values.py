@@ -50,7 +50,6 @@ def test_arrays_come_back(value):
         *(np.array(["2026-01-01"], dtype=f"M8[{unit}]") for unit in ("D", "ns")),
         np.array([1], dtype="m8[ns]"),
     ],
-    ids=repr,
 )
 def test_everything_else_is_refused(value):
     with pytest.raises(TypeError, match="a file cannot hold a"):
