@@ -23,6 +23,7 @@ SMALL = SMALL_PULSE | {
     "attention_kernel_size": 3,
     "attention_bottleneck_dim": 4,
     "attention_epochs": 2,
+    "regressor_depth": 1,
     "n_candidates": 3,
     "initial_condition_dim": 8,
     "generator_dim": 8,

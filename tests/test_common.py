@@ -109,8 +109,11 @@ def width(cls, X):
 
 
 def fresh_states():
-    """Return one small estimator of each class, without a fixed seed (the suite sets it)."""
-    return [small(cls).set_params(random_state=None) for cls in CLASSES]
+    """Return one small estimator of each class, without a fixed seed (the suite sets it).
+
+    A batch holds nearly all of the suite's samples, since each batch costs time.
+    """
+    return [small(cls, batch_size=64, random_state=None) for cls in CLASSES]
 
 
 each = pytest.mark.parametrize("cls", EMBEDDERS, ids=lambda cls: cls.__name__)
@@ -265,16 +268,7 @@ def meta_by_default():
 
 
 @each_input
-@pytest.mark.parametrize(
-    "states",
-    [
-        [double_by_default, torch.inference_mode],
-        [meta_by_default, torch.no_grad],
-        [partial(torch.autocast, "cpu", torch.bfloat16)],
-    ],
-    ids=["double and inference", "meta and no_grad", "autocast"],
-)
-def test_what_the_caller_has_set_in_torch_changes_nothing(cls, states, windows, tmp_path):
+def test_what_the_caller_has_set_in_torch_changes_nothing(cls, windows, tmp_path):
     def results():
         estimator = fit(small(cls), windows)
         yield estimator.transform(windows)
@@ -285,11 +279,16 @@ def test_what_the_caller_has_set_in_torch_changes_nothing(cls, states, windows, 
             yield cls.from_pretrained(tmp_path / "model").transform(windows)
 
     expected = list(results())
-    with contextlib.ExitStack() as stack:
-        for state in states:
-            stack.enter_context(state())
-        found = list(results())
-    np.testing.assert_equal(found, expected)
+    for states in (
+        [double_by_default, torch.inference_mode],
+        [meta_by_default, torch.no_grad],
+        [partial(torch.autocast, "cpu", torch.bfloat16)],
+    ):
+        with contextlib.ExitStack() as stack:
+            for state in states:
+                stack.enter_context(state())
+            found = list(results())
+        np.testing.assert_equal(found, expected)
 
 
 @pytest.mark.parametrize(
@@ -549,8 +548,9 @@ def test_small_data_of_every_rank_are_embedded(cls, shape):
         with pytest.raises(ValueError, match="n_samples=1 is too few"):
             fit(small(cls), X)
         return
-    embedding = fit_transform(small(cls), X)
-    assert embedding.shape == (shape[0], width(cls, X))
+    estimator = small(cls)
+    embedding = fit_transform(estimator, X)
+    assert embedding.shape == (shape[0], len(estimator.get_feature_names_out()))
     assert np.isfinite(embedding).all()
 
 
