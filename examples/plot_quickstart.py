@@ -147,6 +147,8 @@ print(
 
 curve.ax_.set_title("Activities of new recordings, from few labelled windows")
 curve.ax_.set_ylim(0.7, 1.01)
+below = f"majority class ({curve.majority_score:.2f}, below)"
+curve.ax_.get_legend().get_texts()[-1].set_text(below)
 curve.figure_.savefig(output / "few_labels.png", dpi=120, bbox_inches="tight")
 
 scaled = long["channels"].transform(test.X)

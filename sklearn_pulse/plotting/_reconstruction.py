@@ -162,7 +162,8 @@ class ReconstructionDisplay:
         # The reconstruction of a window that begins with missing steps starts at its first step.
         first = int(np.isfinite(self.signal).all(1).argmax())
         # Long names of neighbours would run into each other; a new figure makes room beside.
-        beside = {"rotation": 0, "ha": "right", "va": "center"} if axes is None else {}
+        is_new = axes is None
+        beside = {"rotation": 0, "ha": "right", "va": "center"} if is_new else {}
         axes = new_axes(axes, n_channels, 1, "channels")
         drawn = sorted(self.predictions.items())
         for channel, (ax, channel_name) in enumerate(zip(axes, names, strict=True)):
@@ -177,6 +178,8 @@ class ReconstructionDisplay:
         )
         axes[-1].set_xlabel("time step")
         self.axes_, self.figure_ = axes, axes[0].figure
+        if is_new:
+            self.figure_.align_ylabels(axes)
         return self
 
 
