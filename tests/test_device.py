@@ -20,7 +20,7 @@ from sklearn_pulse import (
 from sklearn_pulse._threads import limited_threads, threads
 from sklearn_pulse._training._device import memory_errors, resolve_device
 from sklearn_pulse.base import _encoder
-from sklearn_pulse.baselines import _patchtst, _ts2vec
+from sklearn_pulse.baselines import _ts2vec
 from sklearn_pulse.features import _convolution_base
 from tests.helpers import SMALL_PULSE, make_windows, small
 
@@ -145,7 +145,7 @@ ON_A_DEVICE = [
 
 @pytest.mark.parametrize("cls", ON_A_DEVICE)
 def test_no_method_needs_float64_where_there_is_none(cls, monkeypatch):
-    for module in (sampling, _ts2vec, _patchtst):
+    for module in (sampling, _ts2vec):
         monkeypatch.setattr(module, "finest_float", lambda device: torch.float32)
     estimator = small(cls, max_epochs=1)
     holes = X.copy()
