@@ -64,8 +64,10 @@ lint: install
 	$(BIN)/numpydoc lint $$(find sklearn_pulse -name '*.py')
 	$(BIN)/mypy
 
-# Tests of one group run in one process: compiling MiniRocket takes half a minute in each.
-test: lint docs-check
+# Lint and documentation side by side. Tests of one group run in one process: compiling MiniRocket
+# takes half a minute in each.
+test: install
+	$(MAKE) --no-print-directory --jobs 2 --output-sync lint docs-check
 	$(TEST_ENV) $(BIN)/python -m pytest -q -n auto --dist loadgroup
 
 # Apart from make test, since counting lines makes the tests slower.

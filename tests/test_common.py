@@ -631,7 +631,7 @@ def test_validation_on_windows_of_another_length(cls, length, windows):
 @pytest.mark.filterwarnings("ignore:The scale of X is extreme:UserWarning")
 @pytest.mark.filterwarnings("ignore:float32 does not hold the variation:UserWarning")
 @pytest.mark.filterwarnings("ignore:All windows of X have the same features")
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=8, deadline=None)
 @given(
     X=st.tuples(st.integers(1, 4), st.integers(2, 6)).flatmap(
         lambda shape: arrays(
