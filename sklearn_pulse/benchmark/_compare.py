@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import joblib
 from numpy.typing import ArrayLike
 
-from .._parameters import check_boolean, check_option
+from .._parameters import as_path, check_boolean, check_option
 from .._warnings import warn_user
 from ._bar import progress
 from ._cells import Cell, Results
@@ -300,7 +300,8 @@ def own_protocols() -> list[str]:
 def _folder(out: str | os.PathLike[str] | None) -> Iterator[str | os.PathLike[str]]:
     """Use a folder for the results, which is deleted at the end if it has no name."""
     try:
-        with tempfile.TemporaryDirectory() if out is None else nullcontext(out) as name:
+        kept = None if out is None else nullcontext(as_path("out", out, optional=True))
+        with kept or tempfile.TemporaryDirectory() as name:
             yield name
     finally:
         load_once.cache_clear()  # it holds the user's windows

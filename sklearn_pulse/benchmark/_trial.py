@@ -24,7 +24,7 @@ from sklearn.model_selection import cross_validate
 from sklearn.utils.metadata_routing import get_routing_for_object
 from threadpoolctl import threadpool_limits
 
-from .._parameters import check_threads
+from .._parameters import as_path, check_threads
 from .._threads import limited_threads
 from .._version import __version__
 from ..base import BaseEncoderTransformer
@@ -79,9 +79,9 @@ class Execution:
     def __post_init__(self) -> None:
         check_threads(self.num_threads, optional=False)
         # joblib's processes keep the working folder in which they were started.
-        object.__setattr__(self, "folder", Path(self.folder).absolute())
+        object.__setattr__(self, "folder", as_path("folder", self.folder).absolute())
         if self.data_home:
-            home = os.path.abspath(os.path.expanduser(self.data_home))
+            home = os.path.abspath(as_path("data_home", self.data_home, optional=True))
             object.__setattr__(self, "data_home", home)
 
     def load(self, load: Callable[..., Task]) -> Task:

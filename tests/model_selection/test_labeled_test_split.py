@@ -187,3 +187,9 @@ def test_search_routes_groups_to_the_wrapped_splitter(few_labels):
         np.testing.assert_array_equal(
             search.cv_results_["mean_test_score"], plain.cv_results_["mean_test_score"]
         )
+
+
+def test_a_splitter_inside_another_knows_unlabelled_text():
+    y = np.array([-1, "a", -1, "b"] * 6, dtype=object)
+    for _, test in LabelFractionSplit(1.0, cv=LabeledTestSplit(3)).split(y, y):
+        assert set(y[test]) == {"a", "b"}
