@@ -1,6 +1,7 @@
 """Cost of every method at the size of HAR's windows: parameters and windows/s, in one run.
 
     python -m perf.costs [--windows 256] [--rounds 3] [--threads 2] [--output docs/costs.md]
+    python -m perf.costs --device cuda --windows 4096 --output output/costs.md
 
 The methods take turns, so that changes in the machine's speed affect all of them.
 """
@@ -71,12 +72,13 @@ def epoch_rate(net: Any, n_windows: int) -> float:
     return n_windows / net.history[-1, "dur"]
 
 
-def run_once(method: Method, X: RecordingWindows, n_threads: int, costs: dict[str, Cost]) -> None:
+def run_once(
+    method: Method, X: RecordingWindows, execution: dict[str, Any], costs: dict[str, Cost]
+) -> None:
     """Train a method for two epochs, unless it has nothing to train, then embed."""
     settings = method.settings(PRESET)
     epochs = dict.fromkeys(("max_epochs", "attention_epochs"), N_EPOCHS)
-    options = {"num_threads": n_threads, "device": "cpu", "validation_fraction": 0}
-    estimator = method.build(settings, 0, **options, **epochs)
+    estimator = method.build(settings, 0, **execution, **epochs, validation_fraction=0)
     cost = costs[method.title]
     if isinstance(estimator, SupervisedClassifier):
         estimator.fit(np.asarray(X), np.arange(len(X)) % N_CHANNELS)
@@ -99,13 +101,15 @@ def run_once(method: Method, X: RecordingWindows, n_threads: int, costs: dict[st
     cost.embedding.append(len(X) / (time.perf_counter() - start))
 
 
-def measure(methods: list[Method], n_windows: int, rounds: int, n_threads: int) -> dict[str, Cost]:
+def measure(
+    methods: list[Method], n_windows: int, rounds: int, execution: dict[str, Any]
+) -> dict[str, Cost]:
     """Run all methods in turns and return their costs by title."""
     X, costs = make_windows(n_windows), defaultdict(Cost)
-    with threadpool_limits(n_threads):
+    with threadpool_limits(execution["num_threads"]):
         for _ in range(rounds):
             for method in methods:
-                run_once(method, X, n_threads, costs)
+                run_once(method, X, execution, costs)
                 print(".", end="", file=sys.stderr, flush=True)
     print(file=sys.stderr)
     return dict(costs)
@@ -139,12 +143,14 @@ def table(costs: dict[str, Cost], base: str = "PULSE") -> str:
     return "\n".join(lines)
 
 
-def _page(costs: dict[str, Cost], n_windows: int, rounds: int, n_threads: int) -> str:
+def _page(costs: dict[str, Cost], n_windows: int, rounds: int, execution: dict[str, Any]) -> str:
     """Return the page that `make bench` writes."""
+    n_threads, name = execution["num_threads"], execution["device"]
+    device = "a CPU" if name == "cpu" else torch.cuda.get_device_name(name)
     return f"""# What each method costs
 
 `make bench` writes this page: {n_windows} windows of {N_TIMESTEPS} steps and {N_CHANNELS} channels
-(the size of HAR), the settings of `presets.get(method, "har")`, float32 on a CPU. Medians of
+(the size of HAR), the settings of `presets.get(method, "har")`, float32 on {device}. Medians of
 {rounds} rounds in which the methods take turns; a ratio is the median of the rounds' ratios.
 Training times the second epoch of the estimator itself (batches, loss, gradient, optimiser,
 callbacks), without validation. A method that trains in two stages has two rows. Absolute figures
@@ -162,19 +168,26 @@ candidates. Cross-prediction has no epochs; what its fit takes is on
 """
 
 
-def main() -> None:
-    """Measure, print the table and write the page."""
+def make_parser() -> argparse.ArgumentParser:
+    """Return the parser of the options."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--windows", type=int, default=256)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--threads", type=int, default=torch.get_num_threads())
+    parser.add_argument("--device", default="cpu", help="cpu or cuda")
     parser.add_argument("--output", type=Path, default=Path("docs/costs.md"))
-    args = parser.parse_args()
+    return parser
+
+
+def main() -> None:
+    """Measure, print the table and write the page."""
+    args = make_parser().parse_args()
     fixed = [m for m in controls() if m.make is not None]
     methods = [*trained(), supervised(), cross_prediction(), *fixed]
     n_windows = len(make_windows(args.windows))
-    costs = measure(methods, args.windows, args.rounds, args.threads)
-    page = _page(costs, n_windows, args.rounds, args.threads)
+    execution = {"num_threads": args.threads, "device": args.device}
+    costs = measure(methods, args.windows, args.rounds, execution)
+    page = _page(costs, n_windows, args.rounds, execution)
     args.output.parent.mkdir(parents=True, exist_ok=True)
     args.output.write_text(page, encoding="utf-8")
     print(page)

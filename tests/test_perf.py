@@ -89,7 +89,7 @@ def test_steps_of_the_baselines_are_counted():
 
 def test_a_method_of_two_stages_has_two_rows_of_costs():
     methods = [all_methods()[name] for name in ("rebar", "cross-prediction")]
-    found = costs.measure(methods, 32, 1, 1)
+    found = costs.measure(methods, 32, 1, {"num_threads": 1, "device": "cpu"})
     assert list(found) == ["REBAR", "REBAR, first stage", "cross-prediction"]
     assert found["REBAR, first stage"].training and not found["REBAR, first stage"].embedding
     assert found["cross-prediction"].embedding and not found["cross-prediction"].training

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from sklearn.utils import Bunch
 
+from perf import costs
 from sklearn_pulse import PulseTransformer
 from sklearn_pulse.benchmark import __main__ as benchmark
 from sklearn_pulse.benchmark._methods import all_methods
@@ -90,17 +91,19 @@ def test_a_stage_is_stopped_when_the_time_is_up(gpu, tmp_path):
 
 def test_the_commands_exist(gpu, tmp_path):
     parser = benchmark._parser()
-    for stage in gpu.stages(tmp_path, 3):
+    for stage in gpu.stages(tmp_path, 3, 2):
         _, module, *arguments = stage.arguments
         assert importlib.util.find_spec(module)
         if module == "sklearn_pulse.benchmark":
             parser.parse_args(arguments)
+        elif module == "perf.costs":
+            costs.make_parser().parse_args(arguments)
         elif module == "pytest":
             assert [path for path in arguments if (FOLDER.parents[1] / path).exists()]
 
 
 def test_the_page_is_written_from_the_timings_of_the_stages(gpu, tmp_path):
-    every = {stage.name: stage for stage in gpu.stages(tmp_path, 3)}
+    every = {stage.name: stage for stage in gpu.stages(tmp_path, 3, 2)}
     timed = [stage for stage in every.values() if "perf/pytest.ini" in stage.arguments]
     folder = every["performance"].arguments[2]
     assert len(timed) == 5

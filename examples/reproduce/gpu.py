@@ -5,13 +5,16 @@ Everything that needs a GPU, in order and in pieces
 This script runs, one after the other, on the first CUDA device:
 
 1. the tests that need CUDA,
-2. the timings of training and embedding,
+2. the timings of training and embedding, and the windows per second of every method,
 3. the linear probe, and few labels, of all methods at the published budget, first with one seed,
 4. the other timings, among them the search of crops and GRU sizes, and `performance.md`, a copy of
    `docs/performance.md` with all timings,
 5. the same tables with more seeds, and their report.
 
     python examples/reproduce/gpu.py --minutes 9 --out output/gpu
+
+A step of these methods leaves most of a large GPU idle, so `--jobs` trainings of a table run side
+by side. Timings run alone.
 
 After `--minutes` it stops what runs and exits. Started again, it goes on: a stage that ended is not
 repeated, and the trainings of a table continue from their checkpoints. The other stages begin anew
@@ -45,12 +48,13 @@ class Stage(NamedTuple):
     resumes: bool = False
 
 
-def stages(out: Path, n_seeds: int) -> list[Stage]:
+def stages(out: Path, n_seeds: int, n_jobs: int) -> list[Stage]:
     """Return the stages in their order."""
     results = str(out / "results")
 
     def table(protocol: str, seeds: int) -> Stage:
-        arguments = ["--budget", "full", "--device", "cuda", "--seeds", str(seeds)]
+        arguments = ["--budget", "full", "--device", "cuda", "--n-jobs", str(n_jobs)]
+        arguments += ["--seeds", str(seeds)]
         command = ["-m", "sklearn_pulse.benchmark", protocol, *arguments, "--out", results]
         return Stage(f"{protocol}-{seeds}", command, resumes=True)
 
@@ -62,11 +66,13 @@ def stages(out: Path, n_seeds: int) -> list[Stage]:
         return Stage(name, [*command, "-k", "cuda", kept])
 
     page = ["--page", str(out / "performance.md")]
+    costs = ["--device", "cuda", "--windows", "4096", "--output", str(out / "costs.md")]
 
     return [
         Stage("tests", ["-m", "pytest", "-q", "-m", "gpu", "tests"]),
         timing("training"),
         timing("embedding"),
+        Stage("costs", ["-m", "perf.costs", *costs]),
         table("linear-probe", 1),
         table("label-efficiency", 1),
         timing("overhead"),
@@ -144,10 +150,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[1])
     parser.add_argument("--minutes", type=float, default=9.0, help="time of this call")
     parser.add_argument("--seeds", type=int, default=3, help="seeds of the last tables")
+    parser.add_argument("--jobs", type=int, default=8, help="trainings side by side")
     parser.add_argument("--out", type=Path, default=Path("output/gpu"))
     parser.add_argument("--list", action="store_true", help="print the commands only")
     arguments = parser.parse_args()
-    todo = stages(arguments.out, arguments.seeds)
+    todo = stages(arguments.out, arguments.seeds, arguments.jobs)
     if arguments.list:
         for stage in todo:
             print(f"{stage.name}: python {' '.join(stage.arguments)}")
