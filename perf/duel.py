@@ -11,9 +11,6 @@ from typing import Any
 
 import torch
 
-# On CUDA the published convolutions would run in TF32, of 10 bits, and ours in float32.
-torch.backends.cudnn.allow_tf32 = False
-
 _PEAK_SIZE = 1536  # rows of the square matrices whose product measures the peak
 
 

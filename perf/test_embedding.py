@@ -13,6 +13,7 @@ from sklearn_pulse import PulseTransformer, presets
 N_BATCHES = 4
 
 
+@pytest.mark.usefixtures("whole_float32")
 @pytest.mark.parametrize("precision", ["float32", "bfloat16"])
 @pytest.mark.parametrize("dataset", NAMES)
 @pytest.mark.parametrize("device", devices())

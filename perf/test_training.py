@@ -20,6 +20,7 @@ def check_equal_losses(size, x, starts, precision):
                 torch.testing.assert_close(ours(x=x, starts=starts), expected, rtol=0.01, atol=0.0)
 
 
+@pytest.mark.usefixtures("whole_float32")
 @pytest.mark.parametrize("theta_dropout", ["step", "sequence"])
 @pytest.mark.parametrize("precision", ["float32", "bfloat16"])
 @pytest.mark.parametrize("dataset", NAMES)

@@ -15,6 +15,16 @@ settings.register_profile("shared", deadline=None, suppress_health_check=[Health
 settings.load_profile("shared")
 
 
+def pytest_configure(config):
+    """Hide CUDA devices, but from a run that selects the tests of them.
+
+    The other tests compare with results of the CPU, also where an estimator chooses its device.
+    Processes that they start see none either.
+    """
+    if "gpu" not in config.option.markexpr.replace("not gpu", ""):
+        os.environ["CUDA_VISIBLE_DEVICES"] = ""
+
+
 @pytest.fixture(scope="session")
 def data_home() -> Path:
     """Folder with the real recordings; the test is skipped where there is none."""
@@ -24,6 +34,12 @@ def data_home() -> Path:
     if not home.is_dir():
         pytest.skip(f"no recordings in {home}; name their folder in SKLEARN_PULSE_DATA")
     return home
+
+
+@pytest.fixture
+def whole_float32(monkeypatch):
+    """Convolutions of torch round to TF32 on CUDA, by default, and not on the CPU."""
+    monkeypatch.setattr(torch.backends.cudnn, "allow_tf32", False)
 
 
 @pytest.fixture(autouse=True)

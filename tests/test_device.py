@@ -27,6 +27,12 @@ from tests.helpers import SMALL_PULSE, make_windows, small
 X = make_windows()[0]
 
 
+def test_a_gpu_is_hidden_from_tests_that_do_not_ask_for_it():
+    """They compare with the CPU, whatever the machine has; so do the processes that they start."""
+    assert os.environ["CUDA_VISIBLE_DEVICES"] == ""
+    assert not torch.cuda.is_available()
+
+
 def in_new_thread(function):
     results = []
     thread = threading.Thread(target=lambda: results.append(function()))

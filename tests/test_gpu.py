@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
@@ -23,18 +24,13 @@ from tests.helpers import make_windows, small
 pytestmark = [
     pytest.mark.gpu,
     pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device"),
+    pytest.mark.usefixtures("whole_float32"),
 ]
 ROOT = Path(__file__).parents[1]
 X = make_windows(60)[0]
 HOLES = X.copy()
 HOLES[::2, 9:] = np.nan
 pulse = partial(small, PulseTransformer)
-
-
-@pytest.fixture(autouse=True)
-def whole_float32(monkeypatch):
-    """Convolutions of torch would round to TF32 on CUDA, and not on the CPU."""
-    monkeypatch.setattr(torch.backends.cudnn, "allow_tf32", False)
 
 
 def test_auto_is_cuda():
@@ -103,12 +99,13 @@ def test_bfloat16_keeps_the_gradient_of_a_small_loss():
     assert (half - whole).norm() < 0.1 * whole.norm()
 
 
-def test_processes_of_a_search_change_no_score():
+def test_processes_of_a_search_change_no_score(monkeypatch):
+    monkeypatch.setattr(torch.backends.cudnn, "allow_tf32", True)  # as in the processes
     pipeline = make_pipeline(pulse(device="cuda", num_threads=1), LogisticRegression())
     grid, y = {"pulsetransformer__n_crops": [1, 2]}, np.arange(len(X)) % 2
+    search = GridSearchCV(pipeline, grid, cv=3, scoring="neg_log_loss")
     scores = [
-        GridSearchCV(pipeline, grid, cv=3, n_jobs=n).fit(X, y).cv_results_["mean_test_score"]
-        for n in (1, 3)
+        clone(search).set_params(n_jobs=n).fit(X, y).cv_results_["mean_test_score"] for n in (1, 3)
     ]
     np.testing.assert_array_equal(*scores)
 

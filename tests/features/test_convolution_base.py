@@ -104,6 +104,7 @@ def test_parameters(make, changes, message):
 
 @pytest.mark.gpu
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs CUDA")
+@pytest.mark.usefixtures("whole_float32")
 def test_a_gpu_gives_the_same_features(make):
     X, _ = make_windows(30, 64, 3)
     cpu, gpu = (make(device=device).fit(X) for device in ("cpu", "cuda"))

@@ -239,6 +239,7 @@ def test_two_classes_of_one_name(tmp_path):
 @pytest.mark.gpu
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
 @pytest.mark.parametrize(("here", "there"), [("cuda", "cpu"), ("cpu", "cuda")])
+@pytest.mark.usefixtures("whole_float32")
 def test_from_one_device_to_the_other(tmp_path, here, there):
     fitted = pulse(device=here).fit(X)
     restored = through(fitted, tmp_path, device=there)
