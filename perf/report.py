@@ -82,10 +82,15 @@ def others(rows: list[Row]) -> str:
 
 
 def machine(rows: list[Row]) -> str:
-    """Describe the machine that the benchmarks ran on."""
-    peaks = {(row["device"], row["precision"]): row["peak_gflops"] for row in rows}
-    parts = [f"{rate:,.0f} GFLOP/s on {d} in {p}" for (d, p), rate in sorted(peaks.items())]
-    return f"{rows[0]['machine']}. Matrix products reached {' and '.join(parts)}."
+    """Describe each machine that the benchmarks ran on; stages may have had different ones."""
+    peaks: dict[str, dict[tuple[str, str], float]] = {}
+    for row in rows:
+        peaks.setdefault(row["machine"], {})[row["device"], row["precision"]] = row["peak_gflops"]
+    lines = []
+    for name, of_kind in peaks.items():
+        parts = [f"{rate:,.0f} GFLOP/s on {d} in {p}" for (d, p), rate in sorted(of_kind.items())]
+        lines.append(f"{name}. Matrix products reached {' and '.join(parts)}.")
+    return "\n".join(lines)
 
 
 def gpu(rows: list[Row]) -> str:

@@ -152,6 +152,15 @@ def test_timings_of_a_gpu_leave_those_of_the_cpu(tmp_path, monkeypatch):
     assert report.replace_section(filled, "gpu", "") == report.replace_section(before, "gpu", "")
 
 
+def test_each_machine_has_its_own_speed():
+    """Stages of one folder may have run on different GPUs."""
+    text = report.machine([row("training"), row("search", machine="a GPU", peak_gflops=900.0)])
+    assert text.splitlines() == [
+        "two cores. Matrix products reached 160 GFLOP/s on cpu in float32.",
+        "a GPU. Matrix products reached 900 GFLOP/s on cpu in float32.",
+    ]
+
+
 def test_a_report_of_no_timings_is_refused(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr("sys.argv", ["report", str(tmp_path)])
     with pytest.raises(SystemExit):

@@ -12,6 +12,7 @@ from sklearn.utils import Bunch
 
 from perf import costs
 from sklearn_pulse import PulseTransformer
+from sklearn_pulse.benchmark import Outcome
 from sklearn_pulse.benchmark import __main__ as benchmark
 from sklearn_pulse.benchmark._methods import all_methods
 
@@ -183,10 +184,25 @@ def test_archives_run_on_the_files_of_their_windows(tmp_path, monkeypatch, capsy
     assert {*archives.METHODS} <= {*all_methods()}
     arguments = "--dataset GunPoint --method statistics majority --seeds 1 --output"
     monkeypatch.setattr("sys.argv", ["archives.py", *arguments.split(), str(tmp_path)])
-    with pytest.warns(UserWarning, match="Without groups"):
+
+    def killed(file, **arrays):
+        getattr(file, "write", getattr(file, "write_bytes", None))(b"half an archive")
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
+        patched.setattr(np, "savez", killed)
         archives.main()
+    with pytest.warns(UserWarning, match="Without groups"):
+        assert archives.main() == 0
     shown = capsys.readouterr().out
     assert "| GunPoint, all labels |" in shown
     np.testing.assert_array_equal(
         np.load(tmp_path / "windows" / "GunPoint.npz")["X"], X.swapaxes(1, 2).astype(np.float32)
     )
+    monkeypatch.setattr(archives.benchmark, "run", lambda cells, *args, **kwargs: failed(cells))
+    with pytest.warns(UserWarning, match="Without groups"):
+        assert archives.main() == 1
+
+
+def failed(cells):
+    return [Outcome(cell, "failed", "no luck") for cell in cells]

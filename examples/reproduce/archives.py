@@ -19,6 +19,7 @@ It goes on where it stopped. Of the small data sets, 1 % of the labels is one wi
 from __future__ import annotations
 
 import argparse
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -53,12 +54,15 @@ def store(name: str, folder: Path) -> Path:
     if not file.exists():
         X, y = load_classification(name, load_equal_length=True)
         folder.mkdir(parents=True, exist_ok=True)
-        np.savez(file, X=np.asarray(X, dtype=np.float32).swapaxes(1, 2), y=y.astype(str))
+        partial = folder / f"{name}.partial"  # which a killed run leaves, and the next one replaces
+        with partial.open("wb") as stream:
+            np.savez(stream, X=np.asarray(X, dtype=np.float32).swapaxes(1, 2), y=y.astype(str))
+        partial.replace(file)
     return file
 
 
-def main() -> None:
-    """Score the methods on the data sets."""
+def main() -> int:
+    """Score the methods on the data sets; return the exit status."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[1])
     parser.add_argument("--output", type=Path, default=Path("output/archives"))
     parser.add_argument("--dataset", nargs="+", choices=NAMES, default=NAMES)
@@ -68,9 +72,10 @@ def main() -> None:
     files = [str(store(name, options.output / "windows")) for name in options.dataset]
     out = ["--out", str(options.output)]
     seeds = ["--seeds", str(options.seeds), "--split", "test"]
-    benchmark.main(["comparison", "--dataset", *files, "--method", *options.method, *seeds, *out])
-    benchmark.main(["report", *out])
+    runs = ["comparison", "--dataset", *files, "--method", *options.method, *seeds, *out]
+    status = benchmark.main(runs)  # the report says what is missing
+    return benchmark.main(["report", *out]) or status
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

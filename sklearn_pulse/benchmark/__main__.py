@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NoReturn
 
-from .._parameters import check_threads
+from .._parameters import as_path, check_threads
 from . import BUDGETS, Cell, Execution, Outcome, Results, plan, report, run
 from ._bar import progress
 from ._compare import announce, own_protocols
@@ -79,7 +79,7 @@ def _add_own(datasets: list[str] | None, names: list[str], results: Results) -> 
     known = _datasets(names)
     found = []
     for dataset in datasets:
-        if dataset not in known and not Path(dataset).exists():
+        if dataset not in known and not as_path("--dataset", dataset).exists():
             raise ValueError(
                 f"argument --dataset: {dataset!r} is neither one of {', '.join(known)} nor a folder"
                 " or file of windows."
@@ -188,7 +188,7 @@ def _add_arguments(command: argparse.ArgumentParser, names: list[str]) -> None:
 
 
 def _add_out(command: argparse.ArgumentParser) -> None:
-    command.add_argument("--out", default="output/benchmark", type=Path, help="results folder")
+    command.add_argument("--out", default="output/benchmark", type=_folder, help="results folder")
 
 
 def _budgets() -> str:
@@ -201,6 +201,14 @@ def _positive(text: str) -> int:
     if not text.isdigit() or int(text) < 1:
         raise argparse.ArgumentTypeError(f"must be an integer of at least 1, got {text!r}")
     return int(text)
+
+
+def _folder(text: str) -> Path:
+    """Return a folder; raise in argparse's way for an empty name, which would be this one."""
+    try:
+        return as_path("out", text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from error
 
 
 def _threads(text: str) -> int:

@@ -12,6 +12,8 @@ from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import IO, Any
 
+from .._parameters import as_path
+
 FORMAT = 1
 _LARGEST = sys.float_info.max
 _MAX_BYTES = 2**26  # of a file; a finished cell has some thousands
@@ -88,7 +90,7 @@ class Results:
     """
 
     def __init__(self, folder: str | os.PathLike[str]) -> None:
-        self.folder = Path(folder)
+        self.folder = as_path("folder", folder)
 
     def read(self, cell: Cell) -> dict[str, Any] | None:
         """Return the record of a cell.

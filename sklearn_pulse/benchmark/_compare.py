@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import joblib
 from numpy.typing import ArrayLike
 
+from .._extras import needs
 from .._parameters import as_path, check_boolean, check_option
 from .._warnings import warn_user
 from ._bar import progress
@@ -148,7 +149,7 @@ def compare(
     Raises
     ------
     ImportError
-        If pandas or rich is missing.
+        If pandas, matplotlib or rich is missing.
     RuntimeError
         If no run succeeded; the message holds the first error.
     TypeError, ValueError
@@ -203,6 +204,9 @@ def compare(
     >>> frame.query("metric == 'accuracy'")[["method", "mean"]].values.tolist()
     [['spread', 1.0]]
     """
+    with needs("compare needs pandas and matplotlib", "benchmark"):  # not after hours of runs
+        import matplotlib  # noqa: F401
+        import pandas  # noqa: F401
     _check(methods, protocols, verbose)
     outside = as_outside(method for method in methods if not isinstance(method, str))
     if out is not None:
@@ -231,8 +235,9 @@ def compare(
         with progress(len(cells)) if verbose else nullcontext(_silent) as advance:
             outcomes = _run(cells, execution, n_jobs, advance)
         _complain(outcomes)
-        wanted = set(cells)
-        records = (record for record in results if Cell(**record["cell"]) in wanted)
+        # The file of a run that failed now may hold its score with other settings.
+        finished = dict.fromkeys(outcome.cell for outcome in outcomes if not outcome.message)
+        records = filter(None, map(results.read, finished))
         return _result(list(tables(records, cells)), protocols)
 
 

@@ -14,10 +14,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .._groups import check_groups, missing_mask, nan_where_masked
+from .._groups import check_groups, missing_mask
+from .._parameters import as_path
 from .._warnings import warn_user
 from ..datasets._arrays import map_array
 from ..features._neighbours import first_repeat
+from ..windows._numbers import as_real_array
 from ._own_files import PARTS, read_windows
 from ._tasks import Task
 from ._trial import Condition, Trial
@@ -25,6 +27,7 @@ from ._trial import Condition, Trial
 PREFIX = "own-"  # of the names of these data sets
 PRESET = ""  # name of their preset: the defaults of each class
 N_FOLDS = 5  # if there are as many groups
+_MAX_TITLE = 60  # bytes of a title, since names of files that hold it have a limit
 _KINDS = {"X": np.floating, "y": np.generic, "groups": np.integer} | dict.fromkeys(
     ("recording", "start"), np.integer
 )
@@ -52,7 +55,7 @@ def is_own(dataset: str) -> bool:
     return dataset.startswith(PREFIX)
 
 
-def add_files(path: str | os.PathLike[str], folder: Path) -> str:
+def add_files(path: str | os.PathLike[str], folder: str | os.PathLike[str]) -> str:
     """Add the windows of a folder or file to a results folder.
 
     Parameters
@@ -64,7 +67,7 @@ def add_files(path: str | os.PathLike[str], folder: Path) -> str:
         that are numbers, or lists of one number per channel. Where two files share the number of a
         recording, each holds a recording of its own if there are no groups, or if both hold its
         window of one start; else the recording goes on from file to file.
-    folder : Path
+    folder : path-like
         Results folder.
 
     Returns
@@ -92,11 +95,12 @@ def add_files(path: str | os.PathLike[str], folder: Path) -> str:
     ...     add_files(home / "steps.npz", home / "results").startswith("own-steps")
     True
     """
-    path = Path(path)
+    path, folder = as_path("path", path), as_path("folder", folder)
     if not path.exists():
         raise FileNotFoundError(f"{path} does not exist: pass the folder or file of your windows.")
+    whole = Path(os.path.abspath(path))  # "." has no name
     try:
-        return _add(folder, path.stem, **read_windows(path))
+        return _add(folder, whole.stem if path.is_file() else whole.name, **read_windows(path))
     except (TypeError, ValueError) as error:
         raise ValueError(f"{path}: {error}") from error
 
@@ -168,7 +172,8 @@ def _add(
     for part, array in arrays.items():
         digest.update(f"{part} {array.dtype.str} {array.shape}".encode())
         digest.update(np.ascontiguousarray(array).data)
-    title = re.sub(r"[^\w]+", "-", name).strip("-") or "data"
+    title = re.sub(r"[^\w]+", "-", name).encode()[:_MAX_TITLE].decode(errors="ignore")
+    title = title.strip("-") or "data"
     n_folds = min(N_FOLDS, len(np.unique(arrays["groups"])))
     dataset = f"{PREFIX}{title}-{digest.hexdigest()}" + (f".{n_folds}" if n_folds < N_FOLDS else "")
     target = folder / "data" / dataset
@@ -234,7 +239,7 @@ def _checked(X: Any, y: Any, groups: Any, recording: Any, start: Any) -> dict[st
     """Return the arrays that are there, in the types of their files."""
     if X is None or y is None:
         raise ValueError(f"{'X' if X is None else 'y'} is missing: pass windows and their labels.")
-    X, given, y = np.asanyarray(X), y, np.asarray(y)
+    X, given, y = as_real_array(X), y, np.asarray(y)
     X = X[..., None] if X.ndim == 2 else X
     if X.ndim != 3 or X.dtype.kind not in "fiu":
         raise ValueError(
@@ -256,7 +261,9 @@ def _checked(X: Any, y: Any, groups: Any, recording: Any, start: Any) -> dict[st
             f"{n_groups} groups are too few for a training, a validation and a test part: pass"
             " windows of at least 3 groups."
         )
-    arrays = {"X": nan_where_masked(X).astype(np.float32, copy=False), "y": y, "groups": numbers}
+    with np.errstate(over="ignore"):  # the methods refuse an infinity, and name its window
+        X = X.astype(np.float32, copy=False)
+    arrays = {"X": X, "y": y, "groups": numbers}
     if recording is not None:
         arrays["recording"] = _numbered(recording, len(X), "recording")
     elif groups is not None:

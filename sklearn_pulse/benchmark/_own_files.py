@@ -128,7 +128,13 @@ def _columns_of(file: Path) -> dict[str, NDArray[Any]]:
         ) from error
     columns = {part: frame[part].to_numpy() for part in PARTS if part in frame}
     if "X" in columns:
-        columns["X"] = np.stack([_window(window) for window in columns["X"]])
+        try:
+            columns["X"] = np.stack([_window(window) for window in columns["X"]])
+        except ValueError as error:
+            raise ValueError(
+                f"{file.name}: X is ragged ({error}): cut all windows to one length, with the same"
+                " channels."
+            ) from error
     return columns
 
 

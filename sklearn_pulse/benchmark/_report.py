@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import csv
+import os
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
+from .._parameters import as_path
 from . import _paper as paper
 from ._budgets import BUDGETS
 from ._cells import Results
@@ -17,14 +18,14 @@ from ._tables import Table, Value, tables
 from ._wide import measure_markdown, summaries
 
 
-def report(results: Results, folder: Path) -> str:
+def report(results: Results, folder: str | os.PathLike[str]) -> str:
     """Write the tables of the finished cells as CSV, Markdown and PNG files.
 
     Parameters
     ----------
     results : Results
         Folder of the finished cells.
-    folder : Path
+    folder : path-like
         Folder of the written files, which is created if it does not exist.
 
     Returns
@@ -53,6 +54,7 @@ def report(results: Results, folder: Path) -> str:
     found = list(tables(results, results.asked()))
     if not found:
         raise ValueError(f"{results.folder} holds no finished cell: run a protocol first.")
+    folder = as_path("folder", folder)
     folder.mkdir(parents=True, exist_ok=True)
     wide = [table for table in found if PROTOCOLS[table.protocol].is_wide]
     text = "\n".join([*summaries(wide), *(markdown(table) for table in found)])

@@ -104,7 +104,7 @@ def plan(
     TypeError
         If `datasets` or `methods` is a single name.
     ValueError
-        If a protocol, the part or the budget is unknown, `n_seeds` is below 1, or `published` is
+        If a name or the part or the budget is unknown, `n_seeds` is below 1, or `published` is
         asked for of a data set of the user, of which nothing was published.
 
     Examples
@@ -122,6 +122,7 @@ def plan(
     known = all_methods()
     wanted, named = _names("datasets", datasets), _names("methods", methods)
     own = [dataset for dataset in wanted or [] if is_own(dataset)]
+    _check_known(wanted or [], named or [])
     if published and own:
         raise ValueError(
             f"published=True, but nothing was published for {own[0]!r}: leave published out, or"
@@ -151,6 +152,18 @@ def _names(parameter: str, values: Iterable[str] | None) -> list[str] | None:
     if isinstance(values, str):
         raise TypeError(f"{parameter} must be a list of names, got {values!r}: pass [{values!r}].")
     return None if values is None else list(values)
+
+
+def _check_known(datasets: list[str], methods: list[str]) -> None:
+    """Raise for a name that no protocol has, whose cells would be missing in silence."""
+    of_datasets = [dataset for protocol in PROTOCOLS.values() for dataset in protocol.datasets]
+    of_methods = [method.name for p in PROTOCOLS.values() for method in p.methods()]
+    for dataset in datasets:
+        if not is_own(dataset):
+            check_option("each of datasets", dataset, dict.fromkeys(of_datasets))
+    for method in methods:
+        if not is_outside(method):
+            check_option("each of methods", method, dict.fromkeys(of_methods))
 
 
 def _named(method: Method, published: bool) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import hashlib
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -185,18 +186,26 @@ class Task:
 def _stratified_folds(
     y: NDArray[Any], groups: NDArray[Any], n_folds: int
 ) -> list[NDArray[np.intp]]:
-    """Return folds of whole groups; of several shuffles, the one whose folds show most classes."""
+    """Return folds of whole groups; of several shuffles, the one whose folds show most classes.
+
+    Folds that scikit-learn stratifies may be empty, and it refuses classes that all have fewer
+    windows than there are folds. Where no shuffle fills every fold, folds are of similar sizes.
+    """
     best: list[NDArray[np.intp]] = []
     most = 0
-    for seed in range(_SPLIT_SEED, _SPLIT_SEED + _N_SHUFFLES):
+    labels, n_windows = np.unique(y, return_counts=True)
+    seeds = range(_SPLIT_SEED, _SPLIT_SEED + _N_SHUFFLES) if n_windows.max() >= n_folds else ()
+    for seed in seeds:
         splitter = StratifiedGroupKFold(n_folds, shuffle=True, random_state=seed)
-        folds = [held_out for _, held_out in splitter.split(y, y, groups)]
+        with warnings.catch_warnings():  # the note of the table names the classes that a part lacks
+            warnings.filterwarnings("ignore", message="The least populated class")
+            folds = [held_out for _, held_out in splitter.split(y, y, groups)]
         n_shown = sum(len(np.unique(y[fold])) for fold in folds)
-        if n_shown > most:
+        if n_shown > most and all(map(len, folds)):
             best, most = folds, n_shown
-        if most == n_folds * len(np.unique(y)):
+        if most == n_folds * len(labels):
             break
-    return best
+    return best or [held_out for _, held_out in GroupKFold(n_folds).split(y, y, groups)]
 
 
 def _some(n: int, n_kept: int | None, seed: int) -> NDArray[np.intp]:

@@ -52,11 +52,15 @@ def _remarks(table: Table) -> list[str]:
 
 
 def summaries(wide: list[Table]) -> Iterator[str]:
-    """Yield, per part and budget, what is won and lost, and per probe a table of everything."""
+    """Yield, per part and budget, what is won and lost, and per probe a table of everything.
+
+    What is won and lost is left out where the method whose cells they are has none.
+    """
     for split, budget in dict.fromkeys((table.split, table.budget) for table in wide):
         of_part = {t.dataset: t for t in wide if (t.split, t.budget) == (split, budget)}
         where = f"{PARTS[split]}s, budget {budget}"
-        yield _won_and_lost(of_part, where)
+        if any(_has(table, _HERO) for table in of_part.values()):
+            yield _won_and_lost(of_part, where)
         for suffix, probe in PROBES.items():
             measures = {f"accuracy {labels}{suffix}": labels for labels in LABELS}
             found = {measures[name]: t for name, t in of_part.items() if name in measures}

@@ -399,6 +399,8 @@ def test_a_budget_never_cuts_methods_or_data_sets():
         ({"budget": "huge"}, ValueError, "budget must be one of"),
         ({"split": "train"}, ValueError, "split must be one of"),
         ({"n_seeds": -1}, ValueError, "n_seeds must be an integer of at least 1"),
+        ({"datasets": ["har", "hare"]}, ValueError, "each of datasets must be one of"),
+        ({"methods": ["pulze", "majority"]}, ValueError, "each of methods must be one of"),
     ],
 )
 def test_a_plan_of_what_is_not_there_is_refused(changes, error, message):
@@ -433,6 +435,17 @@ def test_bad_arguments_end_with_one_line_and_exit_code_2(arguments, message, cap
     error = capsys.readouterr().err
     assert re.match(f"error: .*{message}", error)
     assert error.count("\n") == 1
+
+
+@pytest.mark.parametrize("name", ["--out", "--dataset"])
+def test_an_empty_path_is_not_the_working_folder(name, capsys):
+    """As that of an unset variable of the shell."""
+    try:
+        code = main(["linear-probe", name, ""])
+    except SystemExit as exit:
+        code = exit.code
+    assert code == 2
+    assert re.search(f"error: .*{name}.* must be a path.*got ''", capsys.readouterr().err)
 
 
 def test_the_module_is_a_command(tmp_path):

@@ -4,6 +4,7 @@ import dataclasses
 import os
 import re
 import shutil
+import sys
 from pathlib import Path
 
 import joblib
@@ -29,6 +30,7 @@ from .toy import load_toy
 
 QUICK = ("statistics", "majority")
 HALVES = (slice(0, 50), slice(50, None))
+PANEL = pd.DataFrame(np.zeros((100, 3)), pd.MultiIndex.from_product([range(20), range(5)]))
 
 
 @pytest.fixture(scope="module")
@@ -119,6 +121,7 @@ def test_own_data_sets_are_columns_of_a_comparison(own, tmp_path, capsys):
     assert len(set(digests)) == 2
     assert "| other |" in header
     assert text.count("| other, all labels |") == 2  # one for each probe
+    assert "cross-prediction wins" not in text  # it was not run
 
 
 def test_a_network_is_trained_on_the_windows(own, tmp_path):
@@ -416,7 +419,10 @@ def test_a_method_that_fails_is_named(own, monkeypatch):
     ("changes", "error", "message"),
     [
         ({"X": np.zeros(100)}, ValueError, r"X has shape \(100,\).*n_timesteps, n_channels"),
-        ({"X": np.full((100, 5, 1), "a")}, ValueError, "pass real numbers"),
+        ({"X": np.full((100, 5, 1), "a")}, TypeError, "X has dtype <U1: convert it"),
+        ({"X": np.full((100, 5, 1), True)}, ValueError, "pass real numbers"),
+        ({"X": [np.zeros((5 + i % 2, 1)) for i in range(100)]}, ValueError, "X is ragged"),
+        ({"X": PANEL}, TypeError, "X is a frame with a MultiIndex"),
         ({"y": np.zeros(99, int)}, ValueError, r"y has shape \(99,\) for 100 windows"),
         ({"y": np.zeros(100)}, ValueError, "pass classes, as integers or text"),
         ({"y": np.zeros(100, int)}, ValueError, "at least 2 classes"),
@@ -444,6 +450,84 @@ def test_a_method_that_fails_is_named(own, monkeypatch):
 def test_bad_input_is_named(own, changes, error, message):
     with pytest.raises(error, match=message):
         quick(own, **changes)
+
+
+def test_values_beyond_float32_are_named(own):
+    with pytest.warns(UserWarning, match=r"statistics: .*too large for float32") as caught:
+        frame, _ = quick(own, X=own["X"].astype(float) * 1e300, protocols=["linear-probe"])
+    assert set(frame["method"]) == {"majority class"}
+    assert len(caught) == 1
+
+
+def test_every_fold_holds_windows_where_classes_are_those_of_people(own):
+    """Scikit-learn's stratified folds of these groups leave one of five empty."""
+    people = np.array([*[0, 1, 2] * 20, 3, 4, 5])
+    y = np.where(people == 5, 0, people)
+    X = np.random.default_rng(0).normal(size=(len(y), 20, 1)) + y[:, None, None]
+    frame, _ = quick({"X": X, "y": y, "groups": people}, protocols=["comparison"], n_seeds=5)
+    whole = frame.query("metric == 'accuracy 100 %'")
+    assert whole["n_seeds"].tolist() == [5, 5]
+
+
+def test_fewer_windows_of_each_class_than_folds(own):
+    frame, _ = quick(own, y=np.arange(100) % 50, protocols=["linear-probe"], n_seeds=5)
+    assert set(frame.query("metric == 'accuracy'")["n_seeds"]) == {5}
+
+
+def test_a_score_with_other_settings_is_not_that_of_a_run_that_failed(own, tmp_path, monkeypatch):
+    settings = {"protocols": ["linear-probe"], "out": tmp_path}
+    quick(own, **settings)
+    monkeypatch.setattr("sklearn_pulse.benchmark._trial.__version__", "another")
+
+    def fail(*args, **kwargs):
+        raise ValueError("no luck")
+
+    monkeypatch.setattr(StatisticsTransformer, "fit", fail)
+    with pytest.warns(UserWarning, match="1 of 2 runs failed and are left out"):
+        frame, _ = quick(own, **settings)
+    assert set(frame["method"]) == {"majority class"}
+
+
+@pytest.mark.parametrize("package", ["pandas", "matplotlib"])
+def test_what_the_result_needs_is_missed_before_the_runs(own, tmp_path, monkeypatch, package):
+    monkeypatch.setitem(sys.modules, package, None)
+    with pytest.raises(ImportError, match=r"needs pandas and matplotlib.*\[benchmark\]"):
+        quick(own, out=tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_tilde_is_the_home_of_the_user(own, tmp_path, monkeypatch):
+    """A shell leaves that of ``--out=~/results`` as it is."""
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("USERPROFILE", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "my windows").mkdir()
+    folder_of_arrays(own, tmp_path / "my windows")
+    quick(own, protocols=["linear-probe"], out="~/compared")
+    assert len(list(Results("~/compared"))) == 2
+    assert add_files("~/my windows", "~/added").startswith("own-my-windows-")
+    command = "linear-probe --method statistics --budget smoke --out=~/run --dataset".split()
+    assert main([*command, "~/my windows"]) == 0
+    assert main(["report", "--out=~/run"]) == 0
+    assert not (tmp_path / "~").exists()
+
+
+def test_a_folder_has_its_whole_name(own, tmp_path, monkeypatch):
+    folder = tmp_path / "run-1.5"
+    folder.mkdir()
+    folder_of_arrays(own, folder)
+    assert add_files(folder, tmp_path / "out").startswith("own-run-1-5-")
+    monkeypatch.chdir(folder)
+    assert add_files(".", tmp_path / "out") == add_files(folder, tmp_path / "out")
+
+
+def test_a_long_name_is_cut(own, tmp_path):
+    """Names of locks and of embeddings hold that of the data set, and have at most 255 bytes."""
+    folder = tmp_path / ("\N{LATIN SMALL LETTER E WITH ACUTE}" * 120)
+    folder.mkdir()
+    folder_of_arrays(own, folder)
+    command = "comparison --method statistics --budget smoke --seeds 1 --dataset".split()
+    assert main([*command, str(folder), "--out", str(tmp_path / "out")]) == 0
 
 
 def test_masked_steps_are_missing(own):
@@ -511,6 +595,14 @@ def test_files_of_several_kinds_or_lengths_are_named(own, tmp_path):
         np.savez(folder / "1.npz", **(last | too))
         with pytest.raises(ValueError, match=message):
             add_files(folder, tmp_path / "out")
+
+
+def test_windows_of_several_lengths_in_a_table_are_named(own, tmp_path):
+    pytest.importorskip("pyarrow")
+    windows = [window[: 20 - i % 2].tolist() for i, window in enumerate(own["X"])]
+    pd.DataFrame(own | {"X": windows}).to_parquet(tmp_path / "a.parquet")
+    with pytest.raises(ValueError, match=r"a\.parquet: X is ragged .*cut all windows to one"):
+        add_files(tmp_path / "a.parquet", tmp_path / "out")
 
 
 @pytest.mark.parametrize("kind", [">i4", ">U4"])

@@ -199,6 +199,11 @@ def test_a_cell_needs_scores_alone(tmp_path):
     assert "### Comparison, accuracy 100 %" in text
 
 
+def test_the_folder_of_the_tables_may_be_text(results, tmp_path):
+    report(results, str(tmp_path / "tables"))
+    assert (tmp_path / "tables" / "tables.md").exists()
+
+
 def test_an_empty_folder_says_what_to_do(tmp_path):
     with pytest.raises(ValueError, match="no finished cell: run a protocol"):
         report(Results(tmp_path), tmp_path / "tables")
