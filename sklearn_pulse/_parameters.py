@@ -31,8 +31,10 @@ def default_of(estimator: Any, name: str) -> Any:
 
 
 def plain(value: Any) -> Any:
-    """Return a numpy scalar, as a grid made by numpy holds them, as Python's own."""
-    return value.item() if isinstance(value, np.generic) else value
+    """Return a number as Python's own: a scalar of numpy, as its grids hold them, or a Fraction."""
+    value = value.item() if isinstance(value, np.generic) else value
+    is_other = isinstance(value, Real) and not isinstance(value, int | float)
+    return float(value) if is_other else value
 
 
 def is_auto(value: Any) -> bool:

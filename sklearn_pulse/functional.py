@@ -284,6 +284,11 @@ def hierarchical_contrast(
     Tensor, scalar
         Cross-entropy in nats; zero for one window of one step.
 
+    Raises
+    ------
+    ValueError
+        If the views hold no time step.
+
     Examples
     --------
     >>> import torch
@@ -291,6 +296,8 @@ def hierarchical_contrast(
     >>> hierarchical_contrast(view, 10.0 * view) < hierarchical_contrast(view, view)
     tensor(True)
     """
+    if not first.shape[1]:
+        raise ValueError("first and second hold no time step: pass one step at least.")
     with torch.autocast(first.device.type, enabled=False):
         first, second = first.float(), second.float()
         total, scale = first.new_zeros(()), 0

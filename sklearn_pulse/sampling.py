@@ -8,7 +8,9 @@ from numbers import Integral
 import torch
 from torch import Tensor
 
-_ROUNDING = 1e-9  # by which a fraction times a number of steps may miss an integer
+# Share by which a fraction times a number of steps may miss an integer: what float32 rounds a
+# fraction by, and a little more.
+_ROUNDING = 1e-7
 
 
 def length_in_steps(length: int | float, n_timesteps: int) -> int:
@@ -31,7 +33,8 @@ def length_in_steps(length: int | float, n_timesteps: int) -> int:
     >>> length_in_steps(0.5, 128), length_in_steps(64, 128), length_in_steps(0.5, 1)
     (64, 64, 1)
     """
-    steps = length if isinstance(length, Integral) else whole_steps(length * n_timesteps)
+    # The product of a fraction of NumPy would be rounded to the type of the fraction.
+    steps = length if isinstance(length, Integral) else whole_steps(float(length) * n_timesteps)
     return max(1, min(steps, n_timesteps - 1))
 
 
@@ -54,7 +57,7 @@ def whole_steps(steps: float) -> int:
     (28.999999999999996, 29, 28)
     """
     nearest = round(steps)
-    return nearest if abs(steps - nearest) < _ROUNDING else math.floor(steps)
+    return nearest if abs(steps - nearest) <= _ROUNDING * abs(steps) else math.floor(steps)
 
 
 def lengths_in_steps(length: int | float, n_timesteps: Tensor) -> Tensor:
@@ -110,8 +113,9 @@ def finest_float(device: torch.device) -> torch.dtype:
 def _fractions(fraction: float, lengths: Tensor) -> Tensor:
     """Return fractions of lengths; those that miss an integer by rounding are the integer."""
     steps = lengths.to(finest_float(lengths.device)) * fraction
-    rounding = _ROUNDING if steps.dtype == torch.float64 else 1e-3
-    return torch.where((steps - steps.round()).abs() < rounding, steps.round(), steps)
+    # On a GPU of Apple's the product is rounded to float32, too.
+    rounding = _ROUNDING * steps if steps.dtype == torch.float64 else 1e-3
+    return torch.where((steps - steps.round()).abs() <= rounding, steps.round(), steps)
 
 
 def observed_span(observed: Tensor) -> tuple[Tensor, Tensor]:

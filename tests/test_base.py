@@ -1,6 +1,8 @@
 """Contracts of the base classes: one signature per hook, and a fit that is whole or absent."""
 
 import inspect
+import re
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -134,6 +136,26 @@ def test_what_is_set_after_fit_is_checked(name, value):
     for method in (pulse.transform, pulse.reconstruct, pulse.score_samples):
         with pytest.raises(ValueError, match=f"{name} must be"):
             method(X)
+
+
+@pytest.mark.parametrize("cls", [PulseTransformer, FineTuneClassifier])
+def test_the_remedy_of_a_loss_that_explodes_names_parameters_of_the_class(cls):
+    with pytest.raises(FloatingPointError, match="loss became .* in epoch") as caught:
+        small(cls, lr=1e30, validation_fraction=0.25).fit(X, y)
+    words = re.findall(r"\w+", str(caught.value))
+    remedies = {word for word in words if "_" in word or word == "lr"}
+    assert "lr" in remedies
+    assert remedies <= set(cls().get_params())
+
+
+@pytest.mark.parametrize("groups", [None, np.arange(20) // 2])
+@pytest.mark.parametrize("cls", [PulseTransformer, FineTuneClassifier])
+def test_a_validation_part_may_be_a_fraction_of_any_type(cls, groups):
+    losses = [
+        small(cls, validation_fraction=share).fit(X, y, groups=groups).history_[-1]["valid_loss"]
+        for share in (0.25, Fraction(1, 4), np.float32(0.25))
+    ]
+    assert losses[0] == losses[1] == losses[2]
 
 
 def test_a_validation_part_that_leaves_nothing_is_named():

@@ -1,10 +1,11 @@
+import os
 import signal
 from functools import partial
 
 import numpy as np
 import pytest
 import torch
-from skorch.callbacks import EarlyStopping
+from skorch.callbacks import Callback, EarlyStopping
 
 from sklearn_pulse import PulseTransformer
 from sklearn_pulse._training._checkpoint import Checkpoint
@@ -77,6 +78,26 @@ def test_the_folder_may_be_in_the_home_of_the_user(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     pulse(checkpoint_dir="~/runs").fit(X)
     assert [path.name for path in tmp_path.iterdir()] == ["runs"]
+
+
+class ChangesFolder(Callback):
+    """Changes the working folder of the process in the course of a training."""
+
+    def __init__(self, folder):
+        self.folder = folder
+
+    def on_epoch_begin(self, net, **kwargs):
+        os.chdir(self.folder)
+
+
+def test_a_relative_folder_is_that_of_the_start(tmp_path, monkeypatch):
+    here, elsewhere = tmp_path / "here", tmp_path / "elsewhere"
+    here.mkdir()
+    elsewhere.mkdir()
+    monkeypatch.chdir(here)  # which sets the folder back at the end
+    pulse(checkpoint_dir="runs", callbacks=[ChangesFolder(elsewhere)]).fit(X)
+    assert len(list(here.glob("runs/*/checkpoint.pt"))) == 1
+    assert not list(elsewhere.iterdir())
 
 
 def test_early_stopping_is_remembered(tmp_path):

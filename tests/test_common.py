@@ -434,8 +434,8 @@ def test_saved_and_loaded(cls, windows, tmp_path):
 @each_input
 def test_numbers_of_numpy_are_as_good_as_those_of_python(cls, windows):
     params = small(cls).get_params()
-    grid = {
-        name: np.float64(value) if isinstance(value, float) else np.int64(value)
+    grid = {  # a longdouble is no float of Python's, nor is a Fraction
+        name: np.longdouble(value) if isinstance(value, float) else np.int64(value)
         for name, value in params.items()
         if isinstance(value, int | float) and not isinstance(value, bool)
     }

@@ -10,6 +10,7 @@ from sklearn_pulse.functional import (
     dropout,
     gaussian_kl,
     gaussian_nll,
+    hierarchical_contrast,
     keep_mask,
     pass_errors,
 )
@@ -116,3 +117,9 @@ def test_ar1_density_is_that_of_the_stationary_process(n_timesteps):
         covariance = log_variance[d].exp() * alpha**lags / (1 - alpha**2)
         joint = MultivariateNormal(torch.zeros(n_timesteps, dtype=torch.float64), covariance)
         torch.testing.assert_close(actual[:, :, d].sum(0), joint.log_prob(x[:, :, d].t()))
+
+
+def test_views_without_a_step_are_refused():
+    """They cannot be halved until one step is left."""
+    with pytest.raises(ValueError, match="hold no time step: pass one step at least"):
+        hierarchical_contrast(torch.ones(2, 0, 3), torch.ones(2, 0, 3))

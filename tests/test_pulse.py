@@ -253,6 +253,17 @@ def test_a_batch_without_a_step_to_predict_changes_no_weight(transformer, labels
     assert not torch.equal(weights_of(mixed), before)
 
 
+def test_a_single_update_has_the_whole_learning_rate():
+    """Fits that go on from one another by single updates would else learn nothing."""
+    settings = {"batch_size": 64, "max_epochs": 1, "validation_fraction": 0.0}
+    pulse = small(PulseTransformer, callbacks=[BatchSpy()], lr=0.01, **settings).fit(X)
+    spy = callback_of(pulse, BatchSpy)
+    assert [group["lr"] for group in spy.settings_] == [0.01]
+    before = torch.nn.utils.parameters_to_vector(spy.before_.parameters())
+    # Adam moves a weight by the learning rate in its first update.
+    assert (weights_of(pulse) - before).abs().max() > 0.005
+
+
 def test_the_history_has_a_row_for_each_epoch():
     pulse = small(PulseTransformer, max_epochs=3).fit(X)
     assert pulse.n_iter_ == len(pulse.history_) == 3

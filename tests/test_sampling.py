@@ -48,6 +48,9 @@ def test_a_share_that_gives_an_integer_gives_no_step_less(percent, n_timesteps):
     assert of_windows.tolist() == [exact, 2 * exact]
     starts = crop_starts(1, (2000, n_timesteps), share, generator())
     assert starts.max() <= n_timesteps - 1 - exact
+    single = np.float32(share)  # which lies up to 3e-8 of itself below the share
+    assert length_in_steps(single, n_timesteps) == exact
+    assert lengths_in_steps(single, torch.tensor([n_timesteps])).tolist() == [exact]
 
 
 @given(length=lengths, n_timesteps=st.integers(1, 60))

@@ -201,9 +201,10 @@ def test_cuda_asked_for_and_absent():
         small(PulseTransformer, device="cuda").fit(X)
 
 
-def test_checkpoints_need_a_seed(tmp_path):
+@pytest.mark.parametrize("unseeded", [None, np.random])
+def test_checkpoints_need_a_seed(unseeded, tmp_path):
     with pytest.raises(ValueError, match="checkpoint_dir needs a random_state.*random_state=0"):
-        small(PulseTransformer, checkpoint_dir=tmp_path, random_state=None).fit(X)
+        small(PulseTransformer, checkpoint_dir=tmp_path, random_state=unseeded).fit(X)
 
 
 def test_verbose_and_callbacks():

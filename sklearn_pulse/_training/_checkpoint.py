@@ -61,7 +61,8 @@ def run_folder(
     digest.update(fingerprint(dict(module.state_dict())))
     digest.update(fingerprint(_trained(module)))
     _add_contents(digest, *datasets)
-    folder = Path(directory) / digest.hexdigest()
+    # Absolute, since the working folder may change in the course of a training.
+    folder = Path(directory).absolute() / digest.hexdigest()
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:

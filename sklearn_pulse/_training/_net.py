@@ -14,6 +14,7 @@ from torch import Tensor, nn
 
 from .._share import Share
 from .._threads import workers_only
+from ._callbacks import ClipGradientValue
 from ._draws import OwnDraws
 from ._gradients import SharedGradients
 from ._history import selected_epoch
@@ -171,15 +172,24 @@ class SSLNet(NeuralNet):
         self.history.record(prefix + "_loss", loss)
         self.history.record(prefix + "_batch_count", len(losses))
         if not math.isfinite(loss):
+            # Not every estimator has a gradient_clip_value.
+            clips = any(isinstance(callback, ClipGradientValue) for _, callback in self.callbacks_)
+            names = "lr or gradient_clip_value" if clips else "lr"
             raise FloatingPointError(
-                f"the {prefix} loss became {loss} in epoch {len(self.history)}: lower lr, scale X"
-                " to unit variance, or set a smaller gradient_clip_value"
+                f"the {prefix} loss became {loss} in epoch {len(self.history)}: lower {names}, or"
+                " scale X to unit variance"
             )
 
     def train_step_single(self, batch: Batch, **kwargs: Any) -> dict[str, Any]:
         """Compute the loss and its gradient."""
         self._set_training(True)
         loss = self._loss(batch, self._gradients or self.module_)
+        if not loss.requires_grad:
+            raise ValueError(
+                "every weight that the loss depends on is frozen in epoch"
+                f" {len(self.history)}, so that there is nothing to train: let callbacks, such as"
+                " skorch's Freezer, leave some weights free"
+            )
         loss.backward()
         loss = loss.detach()
         if self.share is not None:

@@ -77,7 +77,13 @@ class ReduceOnValidationPlateau(ReduceOnPlateau):
 
 
 def one_cycle(lr: float, n_updates: int) -> list[tuple[str, Callback]]:
-    """Return the callback of a learning rate that rises to `lr` and falls, stepped per batch."""
+    """Return the callback of a learning rate that rises to `lr` and falls, stepped per batch.
+
+    A single update has the rate `lr`, without a callback: torch's schedule would begin with its
+    last rate, 4e-6 of `lr`, which trains nothing.
+    """
+    if n_updates == 1:
+        return []
     return [
         (
             "lr_scheduler",

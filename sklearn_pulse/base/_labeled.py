@@ -179,7 +179,8 @@ class LabeledEmbedder(TrainedEmbedder):
         self, y: NDArray[Any], groups: NDArray[Any] | None, seed: int
     ) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
         splitter = self._splitter if groups is None else GroupShuffleSplit
-        split = splitter(1, test_size=self.validation_fraction, random_state=seed)
+        # scikit-learn takes no other type of fraction.
+        split = splitter(1, test_size=float(self.validation_fraction), random_state=seed)
         try:
             return next(split.split(y, y, groups))
         except ValueError as error:

@@ -145,10 +145,11 @@ class BaseSSLTransformer(TrainedEmbedder, BaseEncoderTransformer):
         everything, nothing = np.arange(len(y)), np.arange(0)
         if self.validation_fraction == 0 or len(y) <= self._min_batch_size:
             return everything, nothing
+        fraction = float(self.validation_fraction)  # scikit-learn takes no other type of fraction
         if groups is None:
-            splitter = ShuffleSplit(1, test_size=self.validation_fraction, random_state=seed)
+            splitter = ShuffleSplit(1, test_size=fraction, random_state=seed)
         elif len(np.unique(groups)) > 1:
-            splitter = GroupShuffleSplit(1, test_size=self.validation_fraction, random_state=seed)
+            splitter = GroupShuffleSplit(1, test_size=fraction, random_state=seed)
         else:
             warn_user(
                 "groups holds one group only, so nothing is left to validate on: the last weights"

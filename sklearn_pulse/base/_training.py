@@ -316,13 +316,14 @@ class TrainedEmbedder(WindowEmbedder):
 
     def _draw_seed(self, share: Share | None) -> int:
         """Draw the integer that seeds everything in a fit, in all processes."""
-        if self.checkpoint_dir is not None and self.random_state is None:
+        unseeded = self.random_state is None or self.random_state is np.random
+        if self.checkpoint_dir is not None and unseeded:
             raise ValueError(
                 "checkpoint_dir needs a random_state: without a seed no run repeats another, and"
                 " there is nothing to resume. Pass for example random_state=0."
             )
         seed = draw_seed(self.random_state)
-        return share.of_first(seed) if share is not None and self.random_state is None else seed
+        return share.of_first(seed) if share is not None and unseeded else seed
 
     def _training_params(self, train: WindowBatches) -> dict[str, Any]:
         """Return the settings of the net that only training needs."""
