@@ -6,6 +6,11 @@ contains the controls: the majority class, statistics of each channel, MiniRocke
 encoder.
 """
 
+from .._extras import needs
+
+with needs("sklearn_pulse.benchmark needs filelock", "benchmark"):
+    import filelock  # noqa: F401
+
 from ._budgets import BUDGETS, Budget
 from ._cells import Cell, Results
 from ._compare import Comparison, compare

@@ -1,6 +1,7 @@
 """The command: runs, resumes, shares a folder, reports, and refuses bad arguments."""
 
 import dataclasses
+import importlib
 import json
 import os
 import re
@@ -446,6 +447,13 @@ def test_an_empty_path_is_not_the_working_folder(name, capsys):
         code = exit.code
     assert code == 2
     assert re.search(f"error: .*{name}.* must be a path.*got ''", capsys.readouterr().err)
+
+
+def test_without_filelock_the_extra_is_named(monkeypatch):
+    monkeypatch.delitem(sys.modules, "sklearn_pulse.benchmark")
+    monkeypatch.setitem(sys.modules, "filelock", None)
+    with pytest.raises(ImportError, match=r"needs filelock: pip .*sklearn-pulse\[benchmark\]"):
+        importlib.import_module("sklearn_pulse.benchmark")
 
 
 def test_the_module_is_a_command(tmp_path):
