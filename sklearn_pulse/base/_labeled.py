@@ -14,7 +14,7 @@ from .._data._labeled import LabeledBatches, LabeledWindows
 from .._data._labels import check_sample_weight, check_together
 from .._data._validation import check_windows
 from .._data._windows import CheckedWindows
-from .._parameters import check_integer
+from .._parameters import check_integer, plain
 from .._threads import threads
 from ..objectives import Source
 from ._encoder import WindowEmbedder
@@ -179,8 +179,7 @@ class LabeledEmbedder(TrainedEmbedder):
         self, y: NDArray[Any], groups: NDArray[Any] | None, seed: int
     ) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
         splitter = self._splitter if groups is None else GroupShuffleSplit
-        # scikit-learn takes no other type of fraction.
-        split = splitter(1, test_size=float(self.validation_fraction), random_state=seed)
+        split = splitter(1, test_size=plain(self.validation_fraction), random_state=seed)
         try:
             return next(split.split(y, y, groups))
         except ValueError as error:

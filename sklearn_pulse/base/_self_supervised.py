@@ -12,6 +12,7 @@ from sklearn.model_selection import GroupShuffleSplit, ShuffleSplit
 from .._data._batches import WindowBatches
 from .._data._validation import check_windows
 from .._data._windows import CheckedWindows
+from .._parameters import plain
 from .._training._progress import with_callbacks
 from .._warnings import warn_user
 from ._encoder import BaseEncoderTransformer
@@ -145,7 +146,7 @@ class BaseSSLTransformer(TrainedEmbedder, BaseEncoderTransformer):
         everything, nothing = np.arange(len(y)), np.arange(0)
         if self.validation_fraction == 0 or len(y) <= self._min_batch_size:
             return everything, nothing
-        fraction = float(self.validation_fraction)  # scikit-learn takes no other type of fraction
+        fraction = plain(self.validation_fraction)
         if groups is None:
             splitter = ShuffleSplit(1, test_size=fraction, random_state=seed)
         elif len(np.unique(groups)) > 1:

@@ -14,7 +14,7 @@ from ._bar import progress
 from ._compare import announce, own_protocols
 from ._methods import all_methods
 from ._own import add_files, is_own
-from ._protocols import PROTOCOLS
+from ._protocols import PROTOCOLS, dataset_names, method_names
 
 _DESCRIPTION = "Experiments of the paper, with controls."
 
@@ -56,8 +56,8 @@ def _run(options: argparse.Namespace) -> int:
     if not cells:
         raise ValueError(
             f"there is no cell to run: {options.command} has the data sets"
-            f" {', '.join(_datasets(names))} and the methods {', '.join(_methods(names))}. Pass"
-            " --dataset and --method from these."
+            f" {', '.join(dataset_names(names))} and the methods {', '.join(method_names(names))}."
+            " Pass --dataset and --method from these."
         )
     if any(cell.split == "test" for cell in cells):
         print(f"test parts have been scored {len(results.looks())} times so far", file=sys.stderr)
@@ -76,7 +76,7 @@ def _add_own(datasets: list[str] | None, names: list[str], results: Results) -> 
     """Return the names of the data sets; those that are folders or files are added first."""
     if datasets is None:
         return None
-    known = _datasets(names)
+    known = dataset_names(names)
     found = []
     for dataset in datasets:
         if dataset not in known and not as_path("--dataset", dataset).exists():
@@ -119,16 +119,6 @@ def _report(options: argparse.Namespace) -> int:
     return 0
 
 
-def _datasets(names: list[str]) -> list[str]:
-    """Return the names of the data sets of some protocols."""
-    return list(dict.fromkeys(d for name in names for d in PROTOCOLS[name].datasets))
-
-
-def _methods(names: list[str]) -> list[str]:
-    """Return the names of the methods of some protocols."""
-    return list(dict.fromkeys(m.name for name in names for m in PROTOCOLS[name].methods()))
-
-
 class _Parser(argparse.ArgumentParser):
     """Parser whose error messages are one line."""
 
@@ -154,8 +144,8 @@ def _parser() -> argparse.ArgumentParser:
 
 def _add_arguments(command: argparse.ArgumentParser, names: list[str]) -> None:
     """Add the arguments of a command that runs the named protocols."""
-    methods = [name for name in all_methods() if name in _methods(names)]
-    taking = f"one of {', '.join(_datasets(names))}"
+    methods = [name for name in all_methods() if name in method_names(names)]
+    taking = f"one of {', '.join(dataset_names(names))}"
     if set(names) & set(own_protocols()):
         taking += (
             ", or a folder of your windows: X.npy, y.npy, groups.npy, or .npz or .parquet files"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -296,3 +296,45 @@ PROTOCOLS = {
         ),
     )
 }
+
+
+def dataset_names(protocols: Iterable[str]) -> list[str]:
+    """Return the names of the data sets of some protocols.
+
+    Parameters
+    ----------
+    protocols : iterable of str
+        Names of protocols.
+
+    Returns
+    -------
+    list of str
+        Each name once.
+
+    Examples
+    --------
+    >>> dataset_names(["transfer"])[0]
+    'har-gesture'
+    """
+    return list(dict.fromkeys(d for name in protocols for d in PROTOCOLS[name].datasets))
+
+
+def method_names(protocols: Iterable[str]) -> list[str]:
+    """Return the names of the methods of some protocols.
+
+    Parameters
+    ----------
+    protocols : iterable of str
+        Names of protocols.
+
+    Returns
+    -------
+    list of str
+        Each name once.
+
+    Examples
+    --------
+    >>> "pulse" in method_names(["linear-probe"])
+    True
+    """
+    return list(dict.fromkeys(m.name for name in protocols for m in PROTOCOLS[name].methods()))

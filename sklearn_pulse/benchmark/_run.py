@@ -24,7 +24,7 @@ from ._comparison import settings as comparison_settings
 from ._methods import Method, all_methods
 from ._outside import is_outside
 from ._own import is_own
-from ._protocols import PROTOCOLS
+from ._protocols import PROTOCOLS, dataset_names, method_names
 from ._trial import Condition, Execution, Scores, Trial, encoder_identity
 
 _WAIT = 2.0  # seconds between checks of cells that another process is running
@@ -156,14 +156,13 @@ def _names(parameter: str, values: Iterable[str] | None) -> list[str] | None:
 
 def _check_known(datasets: list[str], methods: list[str]) -> None:
     """Raise for a name that no protocol has, whose cells would be missing in silence."""
-    of_datasets = [dataset for protocol in PROTOCOLS.values() for dataset in protocol.datasets]
-    of_methods = [method.name for p in PROTOCOLS.values() for method in p.methods()]
+    of_datasets, of_methods = dataset_names(PROTOCOLS), method_names(PROTOCOLS)
     for dataset in datasets:
         if not is_own(dataset):
-            check_option("each of datasets", dataset, dict.fromkeys(of_datasets))
+            check_option("each of datasets", dataset, of_datasets)
     for method in methods:
         if not is_outside(method):
-            check_option("each of methods", method, dict.fromkeys(of_methods))
+            check_option("each of methods", method, of_methods)
 
 
 def _named(method: Method, published: bool) -> str:
