@@ -9,6 +9,7 @@ import copy
 import importlib.util
 import inspect
 import pickle
+from fractions import Fraction
 from functools import partial
 
 import joblib
@@ -431,11 +432,12 @@ def test_saved_and_loaded(cls, windows, tmp_path):
     np.testing.assert_array_equal(restored.transform(windows), estimator.transform(windows))
 
 
+@pytest.mark.parametrize("real", [np.float64, Fraction])
 @each_input
-def test_numbers_of_numpy_are_as_good_as_those_of_python(cls, windows):
+def test_numbers_of_every_kind_are_as_good_as_those_of_python(cls, real, windows):
     params = small(cls).get_params()
-    grid = {  # a longdouble is no float of Python's, nor is a Fraction
-        name: np.longdouble(value) if isinstance(value, float) else np.int64(value)
+    grid = {
+        name: real(value) if isinstance(value, float) else np.int64(value)
         for name, value in params.items()
         if isinstance(value, int | float) and not isinstance(value, bool)
     }
