@@ -1,7 +1,9 @@
-"""Progress bars of long computations."""
+"""Output of commands: progress bars, and the end of output that nobody reads any more."""
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
@@ -26,6 +28,22 @@ def progress_bar(name: str, total: int, unit: str) -> Iterator[Callable[[int], N
         return
     with tqdm(total=total, desc=name, unit=unit, unit_scale=True) as bar:
         yield bar.update
+
+
+@contextmanager
+def closable_output() -> Iterator[None]:
+    """Exit with status 1, and without a traceback, if the reader of the output has gone.
+
+    ``head`` goes once it has its lines. Python's documentation recommends this for the signal
+    SIGPIPE.
+    """
+    try:
+        yield
+        sys.stdout.flush()  # at exit, an error could not be caught
+    except BrokenPipeError:
+        # Python flushes once more at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(1)
 
 
 def _lines(name: str, total: int) -> Callable[[int], None]:

@@ -178,6 +178,7 @@ ALLOWED = {
         "_finetune",
         "_groups",
         "_parameters",
+        "_progress",
         "_threads",
         "_training",
         "_version",

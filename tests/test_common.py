@@ -568,6 +568,24 @@ def test_windows_of_one_step_are_embedded_and_warned_of_where_nothing_is_learnt(
     assert np.isfinite(estimator.transform(X)).all()
 
 
+@each_trained
+@pytest.mark.parametrize("channels_first", [False, True])
+def test_windows_that_miss_all_but_one_step_are_warned_of(cls, channels_first, windows):
+    X = np.full_like(windows, np.nan)
+    step = np.arange(len(X)) % 16
+    X[np.arange(len(X)), step] = windows[np.arange(len(X)), step]
+    layout = "nct" if channels_first else "ntc"
+    arrange = np.swapaxes if channels_first else lambda X, *axes: X
+    estimator = small(cls, input_layout=layout, max_epochs=1)
+    with pytest.warns(UserWarning, match="X has windows of one .* that is not missing: .* less"):
+        fit(estimator, arrange(X, 1, 2))
+    some = X.copy()
+    some[-4:] = windows[-4:]
+    fit(estimator, arrange(some, 1, 2))
+    with pytest.raises(ValueError, match="X_val has windows of one .* that is not missing"):
+        fit(estimator, arrange(windows, 1, 2), X_val=arrange(X[:8], 1, 2))
+
+
 @each_input
 @pytest.mark.filterwarnings("ignore:All windows of X have the same features")
 def test_constant_channels_have_finite_embeddings(cls, windows):
@@ -630,6 +648,7 @@ def test_validation_on_windows_of_another_length(cls, length, windows):
 
 @each_with_gaps
 @pytest.mark.filterwarnings("ignore:No window of X has an observed time step in both halves")
+@pytest.mark.filterwarnings("ignore:X has windows of one .* that is not missing:UserWarning")
 @pytest.mark.filterwarnings("ignore:The scale of X is extreme:UserWarning")
 @pytest.mark.filterwarnings("ignore:float32 does not hold the variation:UserWarning")
 @pytest.mark.filterwarnings("ignore:All windows of X have the same features")

@@ -242,7 +242,8 @@ def test_a_batch_without_a_step_to_predict_changes_no_weight(transformer, labels
     labels = None if labels is None else labels[:8]
     transformer = clone(transformer).set_params(**SMALL_PULSE | {"weight_decay": 0.0})
     transformer.set_params(validation_fraction=0.0, max_epochs=1, callbacks=[BatchSpy()])
-    fitted = transformer.fit(single, labels)
+    with pytest.warns(UserWarning, match="X has windows of one time step that is not missing"):
+        fitted = transformer.fit(single, labels)
     assert fitted.history_[0]["train_loss"] == 0.0
     before = torch.nn.utils.parameters_to_vector(callback_of(fitted, BatchSpy).before_.parameters())
     assert torch.equal(weights_of(fitted), before)
@@ -292,6 +293,23 @@ def test_warm_start_keeps_the_earlier_history():
     third = pulse.set_params(max_epochs=1).fit(X).history_
     assert [epoch["fit"] for epoch in third] == [1, 1, 1, 2, 2, 3]
     assert pulse.set_params(warm_start=False).fit(X).n_iter_ == 1
+
+
+class StopsAtOnce(Callback):
+    def on_train_begin(self, net, **kwargs):
+        net.stop_training_ = True
+
+
+def test_a_warm_start_that_is_stopped_at_once_has_run_no_epoch():
+    settings = {"warm_start": True, "select": "min_val", "validation_every": 1}
+    pulse = small(PulseTransformer, **settings, max_epochs=4, lr=0.5).fit(X)
+    before, history, selected = weights_of(pulse), pulse.history_, pulse.selected_epoch_
+    assert selected
+    pulse.set_params(callbacks=[StopsAtOnce()]).fit(X)
+    torch.testing.assert_close(weights_of(pulse), before, rtol=0, atol=0)
+    assert [epoch["train_loss"] for epoch in pulse.history_] == [e["train_loss"] for e in history]
+    assert (pulse.n_iter_, pulse.selected_epoch_) == (0, selected)
+    assert small(PulseTransformer, callbacks=[StopsAtOnce()]).fit(X).n_iter_ == 0
 
 
 def test_warm_start_remembers_the_longest_windows(recwarn, tmp_path):

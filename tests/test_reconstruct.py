@@ -122,6 +122,24 @@ def test_missing_steps_are_filled_in(params):
     np.testing.assert_allclose(got[1, 1:12], alone[0, 1:], atol=1e-6)
 
 
+@pytest.mark.parametrize("observed", [slice(0, 11), slice(3, 16), slice(2, 9)])
+@pytest.mark.parametrize("params", [{}, {"time_varying_pool": 4}, {"shared_encoder": True}])
+def test_a_padded_window_is_reconstructed_and_scored_as_the_unpadded_one(params, observed):
+    pulse = PulseTransformer(**SMALL_PULSE, **params).fit(X)
+    with torch.no_grad():  # the edges matter
+        for part in (pulse.net_.module_.time_varying, pulse.net_.module_.initial_condition):
+            for weight in part.parameters():
+                weight *= 5.0
+    padded = np.full_like(X, np.nan)
+    padded[:, observed] = X[:, observed]
+    padded[1::2] = X[1::2]
+    got, alone = pulse.reconstruct(padded), pulse.reconstruct(X[:, observed])
+    np.testing.assert_allclose(got[::2, observed], alone[::2], atol=1e-5)
+    np.testing.assert_allclose(got[1::2], pulse.reconstruct(X)[1::2], atol=1e-5)
+    scores, scored = pulse.score_samples(padded), pulse.score_samples(X[:, observed])
+    np.testing.assert_allclose(scores[::2], scored[::2], rtol=1e-5)
+
+
 def test_a_missing_start_moves_to_the_next_observed_step(fitted):
     holes = X[:3].copy()
     holes[0, :5] = np.nan

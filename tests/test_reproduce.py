@@ -8,6 +8,7 @@ from types import ModuleType
 
 import numpy as np
 import pytest
+import torch
 from sklearn.utils import Bunch
 
 from perf import costs
@@ -24,7 +25,11 @@ FOLDER = Path(__file__).parents[1] / "examples" / "reproduce"
 def script(name):
     spec = importlib.util.spec_from_file_location(name, FOLDER / f"{name}.py")
     module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
+    sys.modules[name] = module  # where dataclasses look for it
+    try:
+        spec.loader.exec_module(module)
+    finally:
+        del sys.modules[name]
     return module
 
 
@@ -146,6 +151,97 @@ def test_the_curve_of_har_goes_on_where_a_run_stopped(tmp_path, monkeypatch):
         patch.setattr(har, "embed", embed_twice)
         run("killed", 4)
     assert run("killed", 4) == run("whole", 4)
+
+
+def writes_of_gpu(folder, monkeypatch):
+    gpu = script("gpu")
+    monkeypatch.setattr(gpu, "run", lambda stage, log, seconds: 0)
+    todo = [gpu.Stage(name, []) for name in "ab"]
+    yield folder / "stages.json"
+    for n in (1, 2, 2):
+        yield gpu.run_all(todo[:n], folder, 120)
+
+
+def writes_of_har(folder, monkeypatch):
+    har, file = script("har"), folder / "curve.json"
+    monkeypatch.setattr(
+        har, "load_har", lambda data_home: Bunch(X=None, y=None, split=np.array(""))
+    )
+    monkeypatch.setattr(har, "embed", lambda net, X: X)
+    monkeypatch.setattr(har, "probe_scores", lambda *args: [0.5])
+    yield file
+    for n in (1, 2, 2):
+        yield har.ProbeCurve(None, str(file), 1).on_epoch_end(Bunch(history=[None] * n))
+
+
+def writes_of_pretrained(folder, monkeypatch):
+    pretrained, file = script("pretrained"), folder / "cells.json"
+    yield file
+    for key in "abb":
+        yield pretrained.Cells(file, {}).get(key, lambda: 0.5)
+
+
+def writes_of_ingredients(folder, monkeypatch):
+    ingredients, file = script("ingredients"), folder / "ingredients.json"
+    scores = {"accuracy": [50.0], "r2": 0.5}
+    part = np.array([True, False])
+    monkeypatch.setattr(ingredients, "load", lambda name, home: (None, {"fold": part}))
+    monkeypatch.setattr(ingredients, "prepare", lambda *args: Bunch(theta=torch.zeros(2, 1)))
+    monkeypatch.setattr(ingredients, "accuracies", lambda *args: scores["accuracy"])
+    monkeypatch.setattr(ingredients, "cross_view_r2", lambda *args: scores["r2"])
+    monkeypatch.setattr(ingredients, "measure", lambda *args: scores)
+    yield file
+    for seeds in ("0", "0 1", "0 1"):
+        arguments = f"--sources har --rows PULSE --output {file} --seeds {seeds}"
+        monkeypatch.setattr("sys.argv", ["ingredients.py", *arguments.split()])
+        yield ingredients.main()
+
+
+def half_a_text(path, text, *args, **kwargs):
+    """Stand for a run that is killed as it writes."""
+    path.write_bytes(text[: len(text) // 2].encode())
+    raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize(
+    "writes", [writes_of_gpu, writes_of_har, writes_of_pretrained, writes_of_ingredients]
+)
+def test_a_run_that_is_killed_as_it_writes_leaves_the_results_that_were_there(
+    writes, tmp_path, monkeypatch
+):
+    steps = writes(tmp_path, monkeypatch)
+    file = next(steps)
+    next(steps)
+    before = json.loads(file.read_text())
+    with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
+        patched.setattr(Path, "write_text", half_a_text)
+        next(steps)
+    assert json.loads(file.read_text()) == before
+    steps = writes(tmp_path, monkeypatch)  # started again
+    assert [next(steps) for _ in range(4)]
+    after = json.loads(file.read_text())
+    assert len(after) > len(before) and after.items() >= before.items()
+    assert [path.name for path in tmp_path.glob("*.json*")] == [file.name]
+
+
+def test_the_closed_form_is_computed_again_after_a_kill(tmp_path, monkeypatch):
+    ingredients = script("ingredients")
+    rng = np.random.default_rng(0)
+    data = {"X": rng.normal(size=(24, 64, 2)), "recording": np.arange(24) // 6}
+    data |= {"start": np.arange(24) % 6 * 64, "train": np.arange(24) < 18}
+    monkeypatch.setattr(ingredients, "WIDTH", 8)
+    file = tmp_path / "closed-form-har.npy"
+
+    def killed(file, array):
+        Path(file).write_bytes(b"half an array")
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
+        patched.setattr(np, "save", killed)
+        ingredients.closed_form(file, **data)
+    theta = ingredients.closed_form(file, **data)
+    np.testing.assert_array_equal(ingredients.closed_form(file, **data), theta)
+    assert list(tmp_path.iterdir()) == [file]
 
 
 def test_har_notes_each_look_at_the_test_recordings(tmp_path, monkeypatch, capsys):

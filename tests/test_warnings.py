@@ -106,6 +106,10 @@ def one_step_in_a_pipeline(tmp_path):
     make_pipeline(pulse()).fit_transform(ONE_STEP)
 
 
+def one_step_that_is_not_missing(tmp_path):
+    pulse().fit(np.where(np.arange(16)[:, np.newaxis] == 3, X, np.nan))
+
+
 def no_halves(tmp_path):
     quick(CrossPredictionTransformer).fit(ONE_STEP)
 

@@ -33,7 +33,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 GRACE = 10.0  # seconds in which a stopped stage ends by itself
 LEAST = 30.0  # seconds below which no stage is begun
@@ -111,6 +111,13 @@ def run(stage: Stage, log: Path, seconds: float) -> int | None:
             raise
 
 
+def store(path: Path, known: dict[str, Any]) -> None:
+    """Write how the stages ended, or leave the file as it was."""
+    partial = path.with_name(f"{path.name}.partial")  # which a killed run leaves
+    partial.write_text(json.dumps(known, indent=1))
+    partial.replace(path)
+
+
 def run_all(todo: list[Stage], out: Path, seconds: float) -> bool:
     """Run the stages that have not ended; return whether nothing is left to do."""
     (out / "timings").mkdir(parents=True, exist_ok=True)
@@ -129,7 +136,7 @@ def run_all(todo: list[Stage], out: Path, seconds: float) -> bool:
             return False
         print(f"{stage.name}: python {' '.join(stage.arguments)}", flush=True)
         record["tries"] += 1
-        path.write_text(json.dumps(known, indent=1))  # before the run, which may end this script
+        store(path, known)  # before the run, which may end this script
         status = run(stage, out / f"{stage.name}.log", left)
         if status is None:
             print(f"{stage.name}: the time is up; start the script again to go on")
@@ -140,7 +147,7 @@ def run_all(todo: list[Stage], out: Path, seconds: float) -> bool:
             all_ended = False
         else:
             record["status"] = status
-        path.write_text(json.dumps(known, indent=1))
+        store(path, known)
     return all_ended
 
 

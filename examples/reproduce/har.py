@@ -73,7 +73,9 @@ class ProbeCurve(Callback):
         train, val = har.split == "train", har.split == "val"
         curve = json.loads(file.read_text()) if file.exists() else {}
         scores = curve[str(epoch)] = probe_scores(embed(net, har.X), har.y, train, val)
-        file.write_text(json.dumps(curve, indent=1))
+        partial = file.with_name(f"{file.name}.partial")  # which a killed run leaves
+        partial.write_text(json.dumps(curve, indent=1))
+        partial.replace(file)
         print(f"epoch {epoch}: probe", *(f"{score:.3f}" for score in scores), flush=True)
 
 

@@ -134,7 +134,9 @@ def closed_form(file, X, recording, start, train):
             embedding_dim=WIDTH, block_weights=FOUR_BLOCKS, random_state=0
         )
         closed.fit(X[train], groups=recording[train], start=start[train])
-        np.save(file, scaled(closed.transform(X), train))
+        partial = file.with_name(f"{file.stem}.partial.npy")  # which a killed run leaves
+        np.save(partial, scaled(closed.transform(X), train))
+        partial.replace(file)
     return np.load(file)
 
 
@@ -561,7 +563,9 @@ def main():
                     else:
                         scores = measure(source, ROWS[row], seed, args.updates)
                     results[key] = scores
-                    path.write_text(json.dumps(results, indent=1))
+                    partial = path.with_name(f"{path.name}.partial")
+                    partial.write_text(json.dumps(results, indent=1))
+                    partial.replace(path)
                 print(line(row, seed, results[key]), flush=True)
 
 

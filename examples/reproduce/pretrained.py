@@ -178,7 +178,9 @@ class Cells:
         if key not in self.known:
             start = time.perf_counter()
             self.known[key] = compute()
-            self.path.write_text(json.dumps(self.known))
+            part = self.path.with_name(f"{self.path.name}.partial")  # which a killed run leaves
+            part.write_text(json.dumps(self.known))
+            part.replace(self.path)
             print(f"{key}: {time.perf_counter() - start:.0f} s", flush=True)
         return self.known[key]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from numbers import Integral, Real
 from typing import Any
 
@@ -166,16 +166,46 @@ def _refuse_unlabeled(labels: NDArray[Any], unlabeled_label: Any, owner: str) ->
     """Raise if labels hold the mark of a sample without a label, which is no class."""
     if unlabeled_label is None:
         return
+    marked = unlabeled_rows(labels, unlabeled_label)
+    if marked.any():
+        raise ValueError(
+            f"y holds {unlabeled_label!r} in {marked.sum()} of {len(labels)} samples, which marks a"
+            f" sample without a label, and {owner} needs a label for each. Wrap it, as"
+            f" {_WRAPPER}({owner}(...)); or set unlabeled_label=None if {unlabeled_label!r} is a"
+            " class."
+        )
+
+
+def unlabeled_rows(
+    labels: NDArray[Any], unlabeled_label: int | str, classes: Sequence[Any] = ()
+) -> NDArray[np.bool_]:
+    """Return a boolean mask of the rows without a label; no row where the mark is a class.
+
+    Parameters
+    ----------
+    labels : ndarray of shape (n_samples,)
+        Labels.
+    unlabeled_label : int or str
+        Mark of a row without a label. Other labels may show that -1 is a class, as in
+        :func:`check_labels`.
+    classes : sequence, default=()
+        Classes that are known beside those of the labels.
+
+    Returns
+    -------
+    ndarray of bool of shape (n_samples,)
+        True where a row is unlabelled.
+
+    Examples
+    --------
+    >>> unlabeled_rows(np.array([0, -1, 1]), -1)
+    array([False,  True, False])
+    """
     values = labels.astype(object)
     # NumPy turns -1 into text where a list holds text too.
     marked = (values == unlabeled_label) | (values == str(unlabeled_label))
-    if not marked.any() or (unlabeled_label == -1 and _names_minus_one(values[~marked].tolist())):
-        return
-    raise ValueError(
-        f"y holds {unlabeled_label!r} in {marked.sum()} of {len(values)} samples, which marks a"
-        f" sample without a label, and {owner} needs a label for each. Wrap it, as"
-        f" {_WRAPPER}({owner}(...)); or set unlabeled_label=None if {unlabeled_label!r} is a class."
-    )
+    others = [*values[~marked].tolist(), *classes]
+    return marked & (unlabeled_label != -1 or not _names_minus_one(others))
 
 
 def _names_minus_one(others: list[Any]) -> bool:

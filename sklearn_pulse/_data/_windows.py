@@ -213,6 +213,34 @@ class CheckedWindows:
                 observed[index] = block.observed.any(1)
         return observed
 
+    def hold_two_parts(self, index: NDArray[np.intp], length: int = 1) -> bool:
+        """Tell whether a window has an observed step in two of its parts.
+
+        Parameters
+        ----------
+        index : array of int
+            Numbers of the windows.
+        length : int, default=1
+            Number of time steps of a part; the steps behind the last whole part are left out.
+
+        Returns
+        -------
+        bool
+            Whether any of the windows has two such parts.
+        """
+        n_parts = self.n_timesteps // length
+        if n_parts < 2:
+            return False
+        # One at a time: the first tells, unless much is missing, and memory maps may be long.
+        for number in index.ravel():  # windows of bags lie in rows
+            observed = self.take(np.array([number])).observed
+            if observed is None:
+                return True
+            parts = observed[0, : n_parts * length].reshape(n_parts, length)
+            if parts.any(1).sum() > 1:
+                return True
+        return False
+
     def numbers(self, samples: NDArray[np.intp], usable: NDArray[np.bool_]) -> NDArray[np.intp]:
         """Return the numbers of the usable windows of some samples.
 

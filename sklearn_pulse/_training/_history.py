@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from typing import Any
+
 from skorch import NeuralNet
 from skorch.callbacks import Checkpoint, EarlyStopping
 
@@ -12,7 +15,8 @@ def prepend_history(net: NeuralNet, earlier: NeuralNet) -> None:
     """Put the epochs of an earlier training before those of a net that went on from its weights.
 
     Epochs count on, the selected epoch included. Each epoch says by ``fit``, counted from 1, which
-    training it belongs to.
+    training it belongs to. A net that ran no epoch still holds the weights of the earlier one, and
+    so their epoch.
 
     Parameters
     ----------
@@ -26,9 +30,18 @@ def prepend_history(net: NeuralNet, earlier: NeuralNet) -> None:
         return
     for epoch in net.history:
         epoch |= {"epoch": epoch["epoch"] + len(before), "fit": before[-1]["fit"] + 1}
-    net.history[:0] = before
-    if net.selected_epoch_ is not None:
+    if not net.history:
+        net.selected_epoch_ = earlier.selected_epoch_
+    elif net.selected_epoch_ is not None:
         net.selected_epoch_ += len(before)
+    net.history[:0] = before
+    net.n_earlier_ = len(before)
+
+
+def n_earlier(history: Sequence[Mapping[str, Any]]) -> int:
+    """Count the epochs of a history that come before those of its last training."""
+    fits = [epoch.get("fit") for epoch in history]
+    return len(fits) - fits.count(fits[-1]) if fits else 0
 
 
 def selected_epoch(net: NeuralNet) -> int | None:

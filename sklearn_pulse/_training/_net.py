@@ -66,6 +66,7 @@ class SSLNet(NeuralNet):
     share: Share | None = None  # place among the processes of a training, while it lasts
     _gradients: SharedGradients | None = None
     selected_epoch_: int | None = None  # whose weights it holds, from 0; None for the last one
+    n_earlier_: int = 0  # epochs of its history that trainings before its own have run
 
     def __init__(
         self,

@@ -34,6 +34,7 @@ from .._signals import check_signals
 from .._tags import WindowTags, of_windows
 from .._threads import n_workers, threads
 from .._training._device import memory_errors, resolve_device
+from .._training._history import n_earlier
 from .._training._iterator import Batch
 from .._training._net import SSLNet
 from .._training._progress import CallbackSupportMixin
@@ -371,6 +372,7 @@ class WindowEmbedder(
     ) -> None:
         self.net_.history.extend({"batches": [], **epoch} for epoch in history)
         self.net_.selected_epoch_ = selected_epoch
+        self.net_.n_earlier_ = n_earlier(history)
 
     def __sklearn_tags__(self) -> WindowTags:
         tags = WindowTags.of(

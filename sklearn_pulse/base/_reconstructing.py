@@ -73,7 +73,8 @@ class ReconstructingTransformer(BaseSSLTransformer):
         -------
         ndarray of float32, of the shape of `X`
             The reconstruction. Missing steps are filled in. The steps up to `start` are NaN, since
-            they are never predicted.
+            they are never predicted. A window that is padded with missing steps has, at its other
+            steps, the reconstruction of the unpadded window.
 
         Raises
         ------
@@ -131,7 +132,8 @@ class ReconstructingTransformer(BaseSSLTransformer):
         X : array-like of shape (n_samples, n_timesteps, n_channels)
             Windows of at least two time steps. 2-D data is univariate. 4-D data are bags of
             windows, of shape (n_samples, n_windows, n_timesteps, n_channels), and the score of a
-            bag is the mean over its windows. Missing steps are not scored.
+            bag is the mean over its windows. Missing steps are not scored, and a window that is
+            padded with them has the score of the unpadded window.
         per_channel : bool, default=False
             Whether to score each channel. False returns the mean over the channels.
         sampling_rate : float or None, default=None

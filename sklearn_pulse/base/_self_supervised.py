@@ -83,27 +83,21 @@ class BaseSSLTransformer(TrainedEmbedder, BaseEncoderTransformer):
             validation = self._batches(windows, windows.numbers(valid, usable))
         else:
             train = np.arange(windows.n_samples)
-            validation = self._validation_batches(data.X_val, data.y_val, windows.n_timesteps)
+            validation = self._validation_batches(data.X_val, data.y_val)
         training = self._batches(windows, windows.numbers(train, usable))
         self._check_enough(len(training), "training")
+        self._check_two_parts(training, None if data.X_val is None else validation)
         # Skip validation when there are too few windows to contrast.
         parts = Parts(training, validation if len(validation) >= self._min_batch_size else None)
         self._check_parts(parts)
         return parts
 
-    def _validation_batches(
-        self, X_val: ArrayLike, y_val: ArrayLike | None, n_timesteps: int
-    ) -> WindowBatches:
-        """Check `X_val`, beside windows of X of `n_timesteps`."""
+    def _validation_batches(self, X_val: ArrayLike, y_val: ArrayLike | None) -> WindowBatches:
+        """Check `X_val`."""
         with errors_of("X_val"):
             windows = self._check_samples(X_val, y_val, None, reset=False)
             usable = windows.scan()
         self._check_validation_length(windows.n_timesteps)
-        if windows.n_timesteps == 1 < n_timesteps:
-            raise ValueError(
-                "X_val has windows of one time step, which leave nothing to predict: pass"
-                " windows as long as those of X."
-            )
         batches = self._batches(windows, windows.numbers(np.arange(windows.n_samples), usable))
         self._check_enough(len(batches), "validation", " of X_val")
         return batches
@@ -124,9 +118,24 @@ class BaseSSLTransformer(TrainedEmbedder, BaseEncoderTransformer):
 
     def _check_window_length(self, n_timesteps: int) -> None:
         """Raise, or warn, where the parameters do not suit the length of the windows."""
-        if n_timesteps == 1:
-            warn_user(
-                f"X has windows of one time step: {self._one_step}. Pass longer windows.",
+
+    def _part_length(self, n_timesteps: int) -> int:
+        """Return the number of time steps of the parts that a window is made of."""
+        return 1
+
+    def _check_two_parts(self, train: WindowBatches, valid: WindowBatches | None) -> None:
+        """Warn of windows of one part, which has no other part to be predicted from.
+
+        Raise if only those of X_val, which is `valid`, are such windows.
+        """
+        length = self._part_length(train.windows.n_timesteps)
+        if not train.windows.hold_two_parts(train.index, length):
+            what, remedy = _one_part(train.windows, length)
+            warn_user(f"X has windows of one {what}: {self._one_step}. Pass {remedy}.")
+        elif valid is not None and not valid.windows.hold_two_parts(valid.index, length):
+            what, remedy = _one_part(valid.windows, length)
+            raise ValueError(
+                f"X_val has windows of one {what}, which leave nothing to predict: pass {remedy}."
             )
 
     def _check_parts(self, parts: Parts) -> None:
@@ -164,6 +173,15 @@ class BaseSSLTransformer(TrainedEmbedder, BaseEncoderTransformer):
                 f"validation_fraction={self.validation_fraction} leaves nothing to train on"
                 f" ({error}): lower it, or pass X_val."
             ) from error
+
+
+def _one_part(windows: CheckedWindows, length: int) -> tuple[str, str]:
+    """Return what all that is observed of each window is, and the remedy."""
+    if windows.n_timesteps == 1:
+        return "time step", "longer windows"
+    part = "time step" if length == 1 else f"segment of {length} time steps"
+    remedy = "windows that miss less; a time step counts only if all its channels are finite"
+    return f"{part} that is not missing", remedy
 
 
 def _warn_of_shared_steps() -> None:

@@ -173,8 +173,7 @@ class TrainedEmbedder(WindowEmbedder):
     @property
     def n_iter_(self) -> int:
         """Number of epochs that the last fit has run."""
-        fits = [epoch.get("fit") for epoch in self.net_.history]
-        return fits.count(fits[-1]) if fits else 0
+        return len(self.net_.history) - self.net_.n_earlier_
 
     @property
     def _select_rule(self) -> str | None:

@@ -32,7 +32,7 @@ from ..base._typing import (
     Select,
 )
 from ..networks import SegmentEncoder, SegmentTransformer
-from ..networks._patches import attendable
+from ..networks._patches import attendable, patch_steps
 from ..objectives import Objective
 from ..sampling import whole_steps
 
@@ -462,6 +462,9 @@ class TimeMAETransformer(BaseSSLTransformer):
             check_real(name, getattr(self, name), 0.0, 1.0)
         for name in ("regression_weight", "classification_weight"):
             check_real(name, getattr(self, name))
+
+    def _part_length(self, n_timesteps: int) -> int:
+        return patch_steps(self.patch_length, n_timesteps)
 
     def _callbacks(self, train: WindowBatches, valid: WindowBatches | None) -> Callbacks:
         return [("momentum_update", MomentumUpdate()), *super()._callbacks(train, valid)]

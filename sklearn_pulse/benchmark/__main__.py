@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from .._parameters import as_path, check_threads
+from .._progress import closable_output
 from . import BUDGETS, Cell, Execution, Outcome, Results, plan, report, run
 from ._bar import progress
 from ._compare import announce, own_protocols
@@ -114,7 +115,9 @@ def _report(options: argparse.Namespace) -> int:
     """Print the tables of the finished cells, and write them with their pictures."""
     results = Results(options.out)
     folder = results.folder / "tables"
-    print(report(results, folder))
+    text = report(results, folder)
+    with closable_output():
+        print(text)
     print(f"files: {folder}", file=sys.stderr)
     return 0
 

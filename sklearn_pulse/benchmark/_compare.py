@@ -141,7 +141,9 @@ def compare(
     -------
     frame : pandas.DataFrame
         One row per protocol, method and metric: mean and population standard deviation over the
-        runs, and over the draws of a comparison.
+        runs, and over the draws of a comparison. ``frame.attrs["notes"]`` holds a list of notes
+        for each protocol: how the windows are divided, which classes a part lacks, and how long
+        methods are trained.
     display : LabelEfficiencyDisplay or None
         Accuracy against the amount of labels, of the first of `protocols` that varies it; None
         without such a protocol.
@@ -339,6 +341,7 @@ def _result(found: list[Table], protocols: Sequence[str]) -> Comparison:
     lines = [row | _measure(table) for table in found for row in rows(table)]
     lines = [line for line in lines if not line["metric"].endswith(PUBLISHED_DRAW)]
     frame = pd.DataFrame(lines, columns=list(_COLUMNS)).dropna(subset="mean", ignore_index=True)
+    frame.attrs["notes"] = {table.protocol: list(table.notes) for table in found}
     of_protocol = {table.protocol: table for table in found}
     curves = (learning_curve(of_protocol[name]) for name in protocols if name in of_protocol)
     return Comparison(frame, next(filter(None, curves), None))

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from typing import Literal
 
 from .._parameters import check_real
-from .._progress import progress_bar
+from .._progress import closable_output, progress_bar
 from ._integrate import integrate_torchsde
 from ._simulate import (
     BACKENDS,
@@ -67,10 +67,11 @@ def main(argv: Sequence[str] | None = None) -> None:
     args = parser.parse_args(argv)
     systems = [SYSTEMS[name] for name in args.systems]
     levels = sorted(set(args.levels))
-    if args.measure:
-        measure(systems, levels, args.sample)
-    else:
-        generate(systems, levels, args.data_home, args.backend)
+    with closable_output():
+        if args.measure:
+            measure(systems, levels, args.sample)
+        else:
+            generate(systems, levels, args.data_home, args.backend)
 
 
 def generate(

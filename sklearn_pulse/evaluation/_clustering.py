@@ -14,7 +14,9 @@ from sklearn.metrics import (
     normalized_mutual_info_score,
     silhouette_score,
 )
+from sklearn.utils.validation import column_or_1d
 
+from .._data._labels import unlabeled_rows
 from ._scoring import MetricScorer, before_last_step
 
 
@@ -66,7 +68,9 @@ def clustering_scores(estimator: Any, X: Any, y: ArrayLike | None = None) -> dic
     X : array-like of shape (n_samples, ...)
         Input of the estimator: windows for a pipeline, embeddings for a clusterer alone.
     y : array-like of shape (n_samples,), default=None
-        True labels. With None, the scores that need labels are left out.
+        True labels; -1 marks rows without a label, which are clustered and not compared. (It is a
+        class where the labels are -1 and 1 alone, or another label is negative.) With None, the
+        scores that need labels are left out.
 
     Returns
     -------
@@ -79,6 +83,8 @@ def clustering_scores(estimator: Any, X: Any, y: ArrayLike | None = None) -> dic
     ------
     TypeError
         If the last step of `estimator` has no method `fit_predict`.
+    ValueError
+        If no row of `y` has a label.
 
     Notes
     -----
@@ -105,8 +111,16 @@ def clustering_scores(estimator: Any, X: Any, y: ArrayLike | None = None) -> dic
         "davies_bouldin": float(davies_bouldin_score(embedding, clusters)),
     }
     if y is not None:
-        scores["ari"] = float(adjusted_rand_score(y, clusters))
-        scores["nmi"] = float(normalized_mutual_info_score(y, clusters))
+        labels = np.asarray(column_or_1d(y))
+        labeled = ~unlabeled_rows(labels, -1)
+        if not labeled.any():
+            raise ValueError(
+                f"All {len(labels)} rows of y are -1, which marks a row without a label: label some"
+                " rows, or pass y=None, which leaves out the scores that need labels."
+            )
+        labels, clusters = labels[labeled], clusters[labeled]
+        scores["ari"] = float(adjusted_rand_score(labels, clusters))
+        scores["nmi"] = float(normalized_mutual_info_score(labels, clusters))
     return scores
 
 

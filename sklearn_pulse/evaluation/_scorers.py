@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.metrics import accuracy_score, average_precision_score, get_scorer, roc_auc_score
+from sklearn.metrics import accuracy_score, average_precision_score, roc_auc_score
 from sklearn.utils.validation import column_or_1d
 
-from ._scoring import MetricScorer, before_last_step
+from ._scoring import MetricScorer, before_last_step, labeled_rows
 
 
 def macro_auroc(y_true: ArrayLike, y_score: ArrayLike, *, classes: ArrayLike) -> float:
@@ -108,7 +108,9 @@ def probe_scores(estimator: Any, X: Any, y: ArrayLike) -> dict[str, float]:
     X : array-like of shape (n_samples, ...)
         Input of the estimator, such as windows for a pipeline or embeddings for a classifier.
     y : array-like of shape (n_samples,)
-        True labels.
+        True labels. Rows without a label are left out of the scores: those that equal the
+        parameter `unlabeled_label` of the classifier, as that of
+        :class:`~sklearn_pulse.evaluation.LabeledSubsetClassifier`, unless it is one of its classes.
 
     Returns
     -------
@@ -120,7 +122,9 @@ def probe_scores(estimator: Any, X: Any, y: ArrayLike) -> dict[str, float]:
     TypeError
         If `estimator` has neither `predict_proba` nor `decision_function`.
     ValueError
-        If the scores of the classes do not have one column per class, as those of pairs of classes.
+        If the scores of the classes do not have one column per class, as those of pairs of classes;
+        if no row has a label; or if `y` marks unlabelled rows by -1, which is no class of the
+        classifier, and the classifier has no `unlabeled_label`.
 
     Notes
     -----
@@ -135,13 +139,20 @@ def probe_scores(estimator: Any, X: Any, y: ArrayLike) -> dict[str, float]:
     {'accuracy': 1.0, 'auroc': 1.0, 'auprc': 1.0}
     """
     X, classifier = before_last_step(estimator, X)
-    accuracy = float(accuracy_score(y, classifier.predict(X)))
-    return {"accuracy": accuracy, **ranking_scores(classifier, X, y)}
+    return {**accuracy_scores(classifier, X, y), **ranking_scores(classifier, X, y)}
+
+
+def accuracy_scores(estimator: Any, X: Any, y: ArrayLike) -> dict[str, float]:
+    """Return the first of the :func:`probe_scores`."""
+    X, classifier = before_last_step(estimator, X)
+    X, y = labeled_rows(classifier, X, y)
+    return {"accuracy": float(accuracy_score(y, classifier.predict(X)))}
 
 
 def ranking_scores(estimator: Any, X: Any, y: ArrayLike) -> dict[str, float]:
     """Return the two of the :func:`probe_scores` that rank rows by their scores of classes."""
     X, classifier = before_last_step(estimator, X)
+    X, y = labeled_rows(classifier, X, y)
     y_score, classes = _class_scores(classifier, X)
     return {
         "auroc": macro_auroc(y, y_score, classes=classes),
@@ -150,11 +161,14 @@ def ranking_scores(estimator: Any, X: Any, y: ArrayLike) -> dict[str, float]:
 
 
 PROBE_SCORERS = {
-    "accuracy": get_scorer("accuracy"),
+    "accuracy": MetricScorer(accuracy_scores, "accuracy"),
     "auroc": MetricScorer(ranking_scores, "auroc"),
     "auprc": MetricScorer(ranking_scores, "auprc"),
 }
-"""Scorers of the linear probe by name, for the ``scoring`` of a search or a cross-validation."""
+"""Scorers of the linear probe by name, for the ``scoring`` of a search or a cross-validation.
+
+Each gives a score of :func:`probe_scores`.
+"""
 
 
 def _class_scores(classifier: Any, X: Any) -> tuple[NDArray[np.floating], NDArray[Any]]:

@@ -1,11 +1,18 @@
-"""Shared parts of the scores: the last step of a pipeline, and scikit-learn's signs."""
+"""Shared parts of the scores: the last step of a pipeline, rows with labels, and signs."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 from sklearn.pipeline import Pipeline
+from sklearn.utils import _safe_indexing, indexable
+from sklearn.utils.validation import column_or_1d
+
+from .._data._labels import labeled_mask, unlabeled_rows
+
+_SPLIT = "sklearn_pulse.model_selection.LabeledTestSplit"
 
 
 def before_last_step(estimator: Any, X: Any) -> tuple[Any, Any]:
@@ -26,6 +33,41 @@ def last_step(estimator: Any) -> Any:
     while isinstance(estimator, Pipeline):
         estimator = estimator[-1]
     return estimator
+
+
+def labeled_rows(classifier: Any, X: Any, y: Any) -> tuple[Any, Any]:
+    """Leave out the rows without a label, since a prediction of them cannot be scored.
+
+    The parameter `unlabeled_label` of the classifier says which rows these are. A classifier that
+    lacks it knows no such rows; then -1 is an error, unless it is a class.
+    """
+    classifier = last_step(getattr(classifier, "best_estimator_", classifier))
+    name, classes = type(classifier).__name__, np.asarray(getattr(classifier, "classes_", []))
+    knows = hasattr(classifier, "unlabeled_label")
+    mark = classifier.unlabeled_label if knows else -1
+    if mark is None or mark in classes.tolist():
+        return X, y
+    if not knows:
+        labels = np.asarray(column_or_1d(y))
+        unlabeled = unlabeled_rows(labels, mark, classes.tolist())
+        if unlabeled.any():
+            raise ValueError(
+                f"y holds -1 in {unlabeled.sum()} of {len(labels)} rows, which marks a row without"
+                f" a label and is no class of {name}: leave these rows out, or wrap the classifier"
+                " in sklearn_pulse.evaluation.LabeledSubsetClassifier."
+            )
+        return X, y
+    labeled = labeled_mask(y, mark, name)
+    if labeled.all():
+        return X, y
+    if not labeled.any():
+        raise ValueError(
+            f"All {labeled.size} rows of y are unlabelled (equal to unlabeled_label={mark!r}), so"
+            f" there is nothing to score: keep labelled rows in each test set, by {_SPLIT}."
+        )
+    rows = np.flatnonzero(labeled)
+    X, y = indexable(X, y)
+    return _safe_indexing(X, rows), _safe_indexing(y, rows)
 
 
 class MetricScorer:

@@ -8,6 +8,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from ..sampling import observed_span
 from ._aligned import ProductConv1d
 from ._time import mask_steps, replicate_edges
 
@@ -16,7 +17,8 @@ class InitialConditionEncoder(nn.Module):
     """Encoder of the decoder's state at each step of a window (paper, Section 3.2, f_init).
 
     Two convolutions with replicate padding. A state depends only on the samples near its step:
-    ``(kernel_size - 1) / 2 * (1 + dilation)`` on each side.
+    ``(kernel_size - 1) / 2 * (1 + dilation)`` on each side. A window that misses its first or last
+    steps is read as the window between them.
 
     Parameters
     ----------
@@ -72,8 +74,8 @@ class InitialConditionEncoder(nn.Module):
         Tensor of shape (batch, n_timesteps, state_dim)
             State at each step.
         """
-        hidden = _same_length(self.conv1, mask_steps(x, observed)).relu()
-        return _same_length(self.conv2, mask_steps(hidden, observed))
+        hidden = _same_length(self.conv1, mask_steps(x, observed), observed).relu()
+        return _same_length(self.conv2, mask_steps(hidden, observed), observed)
 
     def at(self, starts: Tensor, x: Tensor, observed: Tensor | None = None) -> Tensor:
         """Compute the states at given steps only, from the samples around these steps.
@@ -94,8 +96,10 @@ class InitialConditionEncoder(nn.Module):
         """
         # Replicate padding repeats the edge of each convolution's own input, so the steps are
         # clamped to the window once per convolution.
-        outer = _around(starts, self.conv2, x.shape[1])  # (n_passes, batch, n_taps)
-        inner = _around(outer, self.conv1, x.shape[1])  # (n_passes, batch, n_taps, n_taps)
+        n_timesteps = x.shape[1]
+        outer = _around(starts, self.conv2, n_timesteps, observed)  # (n_passes, batch, n_taps)
+        # (n_passes, batch, n_taps, n_taps)
+        inner = _around(outer, self.conv1, n_timesteps, observed)
         rows = torch.arange(len(x), device=x.device)
         # (n_passes, batch, n_taps, n_taps, n_channels)
         near = mask_steps(x, observed)[rows.view(-1, 1, 1), inner]
@@ -108,14 +112,23 @@ class InitialConditionEncoder(nn.Module):
         return state.view(*starts.shape, -1)
 
 
-def _around(steps: Tensor, conv: nn.Conv1d, n_timesteps: int) -> Tensor:
-    """Return the steps that the taps read, (..., kernel_size), clamped to the window."""
+def _around(steps: Tensor, conv: nn.Conv1d, n_timesteps: int, observed: Tensor | None) -> Tensor:
+    """Return the steps that the taps read, (..., kernel_size), clamped to the window.
+
+    `steps` is of shape (n_passes, batch, ...). A window runs from its first observed step to its
+    last.
+    """
     (n_taps,), (dilation,) = conv.kernel_size, conv.dilation
     offsets = torch.arange(n_taps, device=steps.device) - n_taps // 2
-    return (steps.unsqueeze(-1) + dilation * offsets).clamp(0, n_timesteps - 1)
+    around = steps.unsqueeze(-1) + dilation * offsets
+    if observed is None:
+        return around.clamp(0, n_timesteps - 1)
+    shape = -1, *[1] * (steps.ndim - 1)
+    first, stop = (step.view(shape) for step in observed_span(observed))
+    return around.clamp(first, stop - 1)
 
 
-def _same_length(conv: nn.Conv1d, x: Tensor) -> Tensor:
+def _same_length(conv: nn.Conv1d, x: Tensor, observed: Tensor | None) -> Tensor:
     """Convolve (batch, n_timesteps, n_channels) with replicate padding, keeping the length."""
     reach = conv.dilation[0] * (conv.kernel_size[0] - 1) // 2
-    return conv(replicate_edges(x, reach).transpose(1, 2)).transpose(1, 2)
+    return conv(replicate_edges(x, reach, observed).transpose(1, 2)).transpose(1, 2)

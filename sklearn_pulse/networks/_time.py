@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
+from ..sampling import observed_span
 from ._exporting import is_exporting
 
 
@@ -141,7 +142,7 @@ class _LargestStep(torch.autograd.Function):
         return hits.mul_((grad / n_hits).to(hits.dtype).unsqueeze(1))
 
 
-def replicate_edges(x: Tensor, n_steps: int) -> Tensor:
+def replicate_edges(x: Tensor, n_steps: int, observed: Tensor | None = None) -> Tensor:
     """Pad by repeating the first and the last step.
 
     PyTorch's own padding is not used, since its gradient adds in no fixed order on CUDA.
@@ -152,6 +153,9 @@ def replicate_edges(x: Tensor, n_steps: int) -> Tensor:
         Windows of at least one step.
     n_steps : int
         Steps to add at each end.
+    observed : Tensor of bool, of shape (batch, n_timesteps), or None, default=None
+        Which steps were observed; None means all. Steps before the first observed one or after the
+        last are padding too.
 
     Returns
     -------
@@ -164,17 +168,25 @@ def replicate_edges(x: Tensor, n_steps: int) -> Tensor:
     >>> replicate_edges(torch.tensor([[[1.0], [2.0]]]), 2).flatten()
     tensor([1., 1., 1., 2., 2., 2.])
     """
+    if observed is not None:
+        first, stop = (step.unsqueeze(1) for step in observed_span(observed))
+        steps = torch.arange(x.shape[1], device=x.device)
+        rows = torch.arange(len(x), device=x.device).unsqueeze(1)
+        x = x[rows, steps.clamp(first, stop - 1)]
     first, last = x[:, :1], x[:, -1:]
     return torch.cat([first.expand(-1, n_steps, -1), x, last.expand(-1, n_steps, -1)], dim=1)
 
 
-def reflect_edges(x: Tensor) -> Tensor:
+def reflect_edges(x: Tensor, observed: Tensor | None = None) -> Tensor:
     """Pad by one step at each end, the neighbour of the edge; a single step is its own neighbour.
 
     Parameters
     ----------
     x : Tensor of shape (batch, n_timesteps, n_channels)
         Windows of at least one step.
+    observed : Tensor of bool, of shape (batch, n_timesteps), or None, default=None
+        Which steps were observed; None means all. The step before the first observed one and that
+        after the last are padding too.
 
     Returns
     -------
@@ -187,6 +199,14 @@ def reflect_edges(x: Tensor) -> Tensor:
     >>> reflect_edges(torch.tensor([[[1.0], [2.0], [3.0]]])).flatten()
     tensor([2., 1., 2., 3., 2.])
     """
+    if observed is not None:
+        first, stop = (step.unsqueeze(1) for step in observed_span(observed))
+        steps = torch.arange(x.shape[1], device=x.device).expand(len(x), -1)
+        rows = torch.arange(len(x), device=x.device).unsqueeze(1)
+        before = torch.minimum(first + 1, stop - 1)
+        after = torch.maximum(stop - 2, first)
+        steps = torch.where(steps == first - 1, before, steps)
+        x = x[rows, torch.where(steps == stop, after, steps)]
     if x.shape[1] == 1:
         return replicate_edges(x, 1)
     return torch.cat([x[:, 1:2], x, x[:, -2:-1]], dim=1)

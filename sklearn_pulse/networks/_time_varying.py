@@ -6,6 +6,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from ..sampling import observed_span
 from ._time import mask_steps, reflect_edges
 
 
@@ -13,7 +14,8 @@ class TimeVaryingBranch(nn.Module):
     """Narrow latent that may change within a window (paper, Section 3.2).
 
     Two three-tap convolutions with reflect padding read the encoded steps. A maximum over each of
-    ``n_timesteps // pool`` bins follows, and nearest-neighbour expansion back to every step.
+    ``n_timesteps // pool`` bins follows, and nearest-neighbour expansion back to every step. A
+    window that misses its first or last steps is read as the window between them.
 
     Parameters
     ----------
@@ -52,32 +54,57 @@ class TimeVaryingBranch(nn.Module):
         Tensor of shape (batch, n_timesteps, time_varying_dim)
             Latent of each step.
         """
-        hidden = self._narrow(mask_steps(steps, observed)).relu()
-        latent = _same_length(self.conv2, mask_steps(hidden, observed))
-        return self._share(latent, observed)
+        hidden = self._narrow(mask_steps(steps, observed), observed).relu()
+        latent = _same_length(self.conv2, mask_steps(hidden, observed), observed)
+        return self._share(latent) if observed is None else self._share_observed(latent, observed)
 
-    def _narrow(self, steps: Tensor) -> Tensor:
+    def _narrow(self, steps: Tensor, observed: Tensor | None) -> Tensor:
         """Apply the first convolution: project every step for each tap, then sum over the taps."""
         # (batch, n_timesteps, 3 * time_varying_dim)
         read = F.linear(steps, self.conv1.weight.permute(2, 0, 1).flatten(0, 1))
         past, centre, future = read.chunk(3, dim=-1)
-        past, future = reflect_edges(past)[:, :-2], reflect_edges(future)[:, 2:]
+        past, future = reflect_edges(past, observed)[:, :-2], reflect_edges(future, observed)[:, 2:]
         return past + centre + future + self.conv1.get_parameter("bias")
 
-    def _share(self, latent: Tensor, observed: Tensor | None) -> Tensor:
-        """Give the steps of each bin one value, the maximum over the observed steps of the bin."""
+    def _share(self, latent: Tensor) -> Tensor:
+        """Give the steps of each bin one value, their maximum."""
         n_timesteps = latent.shape[1]
         n_bins = max(1, n_timesteps // self.n_pooled_steps)
         if n_bins == n_timesteps:
-            return mask_steps(latent, observed)
-        if observed is not None:
-            latent = latent.masked_fill(~observed.unsqueeze(-1), -torch.inf)
+            return latent
         bins = F.adaptive_max_pool1d(latent.transpose(1, 2), n_bins)  # (batch, dim, n_bins)
-        # A bin without an observed step has no maximum; like padding, it becomes zero.
-        bins = bins.masked_fill(bins.isneginf(), 0.0)
         return F.interpolate(bins, size=n_timesteps, mode="nearest").transpose(1, 2)
 
+    def _share_observed(self, latent: Tensor, observed: Tensor) -> Tensor:
+        """Do the same in each window from its first observed step to its last.
 
-def _same_length(conv: nn.Conv1d, x: Tensor) -> Tensor:
+        The bins are those of PyTorch's pooling and interpolation, which take no mask.
+        """
+        if self.n_pooled_steps == 1:
+            return mask_steps(latent, observed)
+        batch, n_timesteps, dim = latent.shape
+        rows = torch.arange(batch, device=latent.device).unsqueeze(1)
+        first, stop = (step.unsqueeze(1) for step in observed_span(observed))
+        length = stop - first  # (batch, 1)
+        n_bins = (length // self.n_pooled_steps).clamp(min=1)
+        step = torch.arange(n_timesteps, device=latent.device) - first  # (batch, n_timesteps)
+        inside = (step >= 0) & (step < length)
+        step = step.masked_fill(~inside, 0)
+        seen = latent.masked_fill(~observed.unsqueeze(-1), -torch.inf)
+        # Bin b pools the steps from floor(b * length / n_bins) on; where this is no whole number,
+        # the bin before pools its first step too.
+        bins = seen.new_full((batch, max(1, n_timesteps // self.n_pooled_steps), dim), -torch.inf)
+        own = (step * n_bins // length).unsqueeze(-1).expand(-1, -1, dim)
+        bins = bins.scatter_reduce(1, own, seen, "amax")
+        begin = torch.arange(bins.shape[1], device=latent.device) * length // n_bins
+        bins = torch.maximum(bins, seen[rows, torch.minimum(first + begin, stop - 1)])
+        # A bin without an observed step has no maximum; like padding, it becomes zero.
+        bins = bins.masked_fill(bins.isneginf(), 0.0)
+        # The product is rounded as in PyTorch's interpolation.
+        read = (step * (n_bins.float() / length.float())).long().minimum(n_bins - 1)
+        return mask_steps(bins[rows, read], inside)
+
+
+def _same_length(conv: nn.Conv1d, x: Tensor, observed: Tensor | None) -> Tensor:
     """Convolve (batch, n_timesteps, n_channels) with reflect padding, keeping the length."""
-    return conv(reflect_edges(x).transpose(1, 2)).transpose(1, 2)
+    return conv(reflect_edges(x, observed).transpose(1, 2)).transpose(1, 2)

@@ -465,6 +465,17 @@ def test_the_module_is_a_command(tmp_path):
     assert (result.returncode, result.stderr.count("\n")) == (2, 1)
 
 
+def test_a_report_ends_quietly_where_nobody_reads_on(tmp_path):
+    arguments = {"datasets": ["lorenz-0"], "methods": ["majority"], "budget": "smoke"}
+    run(plan(["synthetic"], **arguments), Execution(tmp_path))
+    report = [sys.executable, "-m", "sklearn_pulse.benchmark", "report", "--out", tmp_path]
+    with subprocess.Popen(report, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        process.stdout.close()  # as head does
+        assert process.stderr.read() == b""
+    assert process.returncode == 1
+    assert (tmp_path / "tables" / "tables.md").exists()
+
+
 def test_a_cell_file_is_readable_json(tmp_path):
     command("linear-probe", "--dataset", "toy", "--method", "majority", out=tmp_path)
     cell = Cell("linear-probe", "toy", "majority", 0, "val", "smoke")

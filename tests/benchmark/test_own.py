@@ -83,6 +83,18 @@ def test_labelled_people_and_their_curve(own):
     assert "accuracy 8 people" not in shown
 
 
+@pytest.mark.parametrize("protocol", ["linear-probe", "comparison"])
+def test_the_frame_has_the_notes_of_the_report(own, tmp_path, protocol, capsys):
+    y = np.where(own["groups"] == own["groups"][0], "rare", own["y"])  # one part alone holds it
+    frame, _ = quick(own | {"y": y}, protocols=[protocol], n_seeds=1, out=tmp_path)
+    assert main(["report", "--out", str(tmp_path)]) == 0
+    shown = re.findall(r"^- Note: (.*)\.$", capsys.readouterr().out, re.MULTILINE)
+    notes = frame.attrs["notes"][protocol]
+    assert list(frame.attrs["notes"]) == [protocol] and set(notes) == set(shown)
+    assert any("lacks" in note for note in notes)
+    assert frame.query("metric == metric").attrs == frame.attrs
+
+
 def test_shares_of_the_labels_are_the_default(own):
     frame, display = quick(own)
     np.testing.assert_array_equal(display.fractions, [0.01, 0.05, 1.0])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import subprocess
 import sys
 import zlib
 from pathlib import Path
@@ -458,6 +459,16 @@ def test_command_without_tqdm_prints_lines(tmp_path, short, capsys, monkeypatch)
     out = capsys.readouterr().out
     shares = [int(share) for share in re.findall(r"lorenz: (\d+) %", out)]
     assert shares == sorted(set(shares)) and shares[-1] == 100 and len(shares) > 1
+
+
+def test_command_ends_quietly_where_nobody_reads_on(tmp_path, short):
+    arguments = ["--systems", "lorenz", "--levels", "0", "--data-home", str(tmp_path)]
+    __main__.main(arguments)  # so that no bar is shown below
+    command = [sys.executable, "-m", "sklearn_pulse.datasets", *arguments]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        process.stdout.close()  # as head does
+        assert process.stderr.read() == b""
+    assert process.returncode == 1
 
 
 def test_command_measures(capsys):

@@ -70,6 +70,22 @@ def literal_scores(Z, clusters, y):
     }
 
 
+def test_unlabelled_rows_are_clustered_and_not_compared(blobs):
+    X, truth = blobs
+    probe = make_cluster_probe(3).fit(X)
+    labeled = np.arange(90) % 4 > 0
+    y = np.where(labeled, truth, -1)
+    scores, all_known = clustering_scores(probe, X, y), clustering_scores(probe, X, truth)
+    clusters = make_cluster_probe(3).fit_predict(X)
+    assert scores["ari"] == adjusted_rand_score(truth[labeled], clusters[labeled])
+    assert scores["nmi"] != all_known["nmi"]
+    assert scores["silhouette"] == all_known["silhouette"]
+    signs = np.where(truth > 0, 1, -1)  # usual names of two classes
+    assert clustering_scores(probe, X, signs) == clustering_scores(probe, X, truth > 0)
+    with pytest.raises(ValueError, match="All 90 rows of y are -1.*pass y=None"):
+        clustering_scores(probe, X, np.full(90, -1))
+
+
 def test_scores_are_those_of_clusters_of_the_scored_data(blobs):
     X, y = blobs
     train, test = np.arange(60), np.arange(60, 90)

@@ -20,6 +20,7 @@ from sklearn.svm import SVC
 
 from sklearn_pulse.evaluation import (
     PROBE_SCORERS,
+    LabeledSubsetClassifier,
     macro_auprc,
     macro_auroc,
     make_linear_probe,
@@ -205,6 +206,51 @@ def test_scoring_of_cross_validation_and_search(routing):
         search.set_params(scoring=PROBE_SCORERS["auprc"], refit=True)
         assert search.fit(X, y).best_score_ > 0.5
     assert probe_scores(search, X, y) == probe_scores(search.best_estimator_, X, y)
+
+
+@pytest.mark.parametrize("mark", [-1, "?"])
+@pytest.mark.parametrize("convert", [np.asarray, pd.Series, list])
+def test_unlabelled_rows_are_not_scored(mark, convert):
+    X, truth = blobs(3)
+    truth = truth if mark == -1 else np.array(["a", "b", "c"])[truth]
+    labeled = np.random.default_rng(0).random(90) < 0.5
+    y = np.where(labeled, truth, mark)
+    probe = LabeledSubsetClassifier(make_linear_probe(), unlabeled_label=mark)
+    fitted = make_pipeline(Counter(), probe).fit(X, y)
+    expected = probe_scores(fitted, X[labeled], truth[labeled])
+    assert expected["accuracy"] == fitted.score(X, y)
+    assert probe_scores(fitted, X, convert(y)) == expected
+    for name, scorer in PROBE_SCORERS.items():
+        assert scorer(fitted, X, convert(y)) == expected[name]
+    cv = KFold(3, shuffle=True, random_state=0)
+    found = cross_validate(fitted, X, y, cv=cv, scoring=probe_scores)
+    default = cross_validate(fitted, X, y, cv=cv)  # scored by LabeledSubsetClassifier
+    np.testing.assert_array_equal(found["test_accuracy"], default["test_score"])
+    search = GridSearchCV(fitted, {"labeledsubsetclassifier__estimator__probe__C": [1.0]}, cv=cv)
+    assert probe_scores(search.fit(X, y), X, y) == expected
+    with pytest.raises(ValueError, match="All 90 rows of y are unlabelled.*LabeledTestSplit"):
+        probe_scores(fitted, X, np.full(90, mark))
+
+
+def test_a_mark_that_is_a_class_is_scored():
+    X, y = blobs(3)
+    expected = probe_scores(make_linear_probe().fit(X, y), X, y)
+    named = LabeledSubsetClassifier(make_linear_probe(), unlabeled_label=None)
+    for probe in (make_linear_probe(), named):  # a classifier of scikit-learn takes -1 for a class
+        assert probe_scores(probe.fit(X, y - 1), X, y - 1) == pytest.approx(expected)
+    X, y = blobs(2)
+    signs = 2 * y - 1
+    ones = DummyClassifier().fit(X[y == 1], signs[y == 1])
+    assert probe_scores(ones, X, signs)["accuracy"] == 0.5  # -1 and 1 are usual names
+
+
+def test_unlabelled_rows_that_the_probe_does_not_know_are_an_error():
+    X, y = blobs(3)
+    probe = make_linear_probe().fit(X, y)
+    for few in (np.where(y == 2, -1, y), [-1 if label == 2 else str(label) for label in y]):
+        for score in (probe_scores, *PROBE_SCORERS.values()):
+            with pytest.raises(ValueError, match="-1 in 30 of 90 rows.*LabeledSubsetClassifier"):
+                score(probe, X, few)
 
 
 def test_scorers_print_and_pickle():

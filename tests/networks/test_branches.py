@@ -41,3 +41,37 @@ def test_time_varying_part_is_two_reflecting_convolutions(dim, n_timesteps):
         hidden = F.conv1d(edges, conv.weight, conv.bias, groups=groups)
         hidden = hidden if activation is None else activation(hidden)
     torch.testing.assert_close(branch(steps), hidden.transpose(1, 2))
+
+
+@pytest.mark.parametrize("part", [*((TimeVaryingBranch, pool) for pool in (1, 2, 3, 5, 20)), None])
+@pytest.mark.parametrize(("first", "stop"), [(0, 9), (4, 20), (3, 16), (7, 8), (5, 7), (0, 20)])
+def test_missing_steps_at_the_ends_are_as_if_they_were_not_there(part, first, stop):
+    """The same for all rows of a batch, whether they miss steps or not."""
+    torch.manual_seed(0)
+    network = InitialConditionEncoder(6, 4) if part is None else part[0](6, 2, part[1])
+    x, observed = torch.randn(3, 20, 6), torch.zeros(3, 20, dtype=torch.bool)
+    observed[0, first:stop] = observed[1] = observed[2, first:stop] = True
+    observed[2, first + 2 : stop - 1] = False  # a gap
+    padded = network(x, observed)
+    for row, steps in ((0, slice(first, stop)), (1, slice(None)), (2, slice(first, stop))):
+        gap = None if row < 2 else observed[row : row + 1, steps]
+        alone = network(x[row : row + 1, steps], gap)
+        torch.testing.assert_close(padded[row : row + 1, steps], alone)
+        ours, theirs = (
+            torch.autograd.grad(result.sum(), list(network.parameters()), retain_graph=True)
+            for result in (padded[row, steps], alone)
+        )
+        for a, b in zip(ours, theirs, strict=True):
+            torch.testing.assert_close(a, b)
+    if part is not None:
+        assert not padded[0, stop:].any() and not padded[0, :first].any()
+
+
+@pytest.mark.parametrize("n_timesteps", range(1, 120, 7))
+@pytest.mark.parametrize("pool", [2, 3, 10, 50])
+def test_a_mask_of_observed_steps_changes_no_bins(n_timesteps, pool):
+    """PyTorch rounds where it expands bins to steps."""
+    torch.manual_seed(0)
+    branch, steps = TimeVaryingBranch(4, 1, pool), torch.randn(2, n_timesteps, 4)
+    everywhere = torch.ones(2, n_timesteps, dtype=torch.bool)
+    torch.testing.assert_close(branch(steps, everywhere), branch(steps), rtol=0, atol=0)
