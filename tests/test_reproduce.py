@@ -3,16 +3,18 @@
 import importlib.util
 import json
 import sys
+from functools import partial
 from pathlib import Path
 from types import ModuleType
 
 import numpy as np
 import pytest
 import torch
+from sklearn.base import clone
 from sklearn.utils import Bunch
 
 from perf import costs
-from sklearn_pulse import PulseTransformer
+from sklearn_pulse import CrossPredictionTransformer, PulseTransformer
 from sklearn_pulse.benchmark import Outcome
 from sklearn_pulse.benchmark import __main__ as benchmark
 from sklearn_pulse.benchmark._methods import all_methods
@@ -302,3 +304,54 @@ def test_archives_run_on_the_files_of_their_windows(tmp_path, monkeypatch, capsy
 
 def failed(cells):
     return [Outcome(cell, "failed", "no luck") for cell in cells]
+
+
+def test_the_closed_form_of_the_script_is_that_of_the_transformer(tmp_path, monkeypatch):
+    """Scalar products of embeddings, which no rotation changes, of windows seen and not."""
+    blocks = script("blocks")
+    rng = np.random.default_rng(0)
+    recording, start = np.repeat(np.arange(6), 10), np.tile(np.arange(10), 6) * 32
+    X = (rng.normal(size=(72, 64, 2)) * rng.uniform(0.5, 2, size=(72, 1, 1))).astype(np.float32)
+    X[:60] += np.sin(np.arange(64) * (0.2 + 0.1 * recording[:, None]))[..., None]
+    cross = CrossPredictionTransformer(random_state=0)
+    cross.fit(X[:60], groups=recording, start=start)
+    for name, block in cross.blocks_.items():
+        monkeypatch.setitem(
+            blocks.BLOCKS, name, blocks.BLOCKS[name]._replace(make=partial(clone, block))
+        )
+    part = blocks.Part("simulated-0", X, np.zeros(72), np.zeros(72), recording, start, 60)
+    gram = sum(share * part.gram(name, tmp_path) for name, share in blocks.USUAL.items())
+    Z = blocks.embedding(blocks.components(gram), 60, recording, start)
+    known = cross.transform(X)
+    np.testing.assert_allclose(Z @ Z.T, known @ known.T, rtol=1e-3, atol=1e-3 * known.var() * 4096)
+    moments = blocks.second_moments(blocks.components(gram)[:60], recording, start)
+    assert blocks.share_removed(*moments[1:]) == pytest.approx(cross.alpha_, abs=1e-4)
+
+
+def test_the_script_never_reads_a_part_and_resumes(tmp_path, monkeypatch, capsys):
+    blocks = script("blocks")
+    rng = np.random.default_rng(0)
+    person = np.repeat(np.arange(10), 12)
+    source = blocks.Source(
+        rng.normal(size=(120, 32, 1)).astype(np.float32),
+        np.tile(np.arange(2), 60),
+        person,
+        person,
+        np.tile(np.arange(12), 10),
+    )
+    for division in range(5):
+        train, scored = source.parts(division)
+        assert len({*person[train]} | {*person[scored]}) == 8
+        assert not {*person[train]} & {*person[scored]}
+    monkeypatch.setattr(blocks, "load", lambda name, home: source)
+    alone = blocks.Choice({"statistics": 0.5, "quantiles, alone": 0.5}, kernel=2.0)
+    few = {"default": blocks.Choice({"statistics": 1.0}), "alone": alone}
+    monkeypatch.setattr(blocks, "CHOICES", few)
+    arguments = ["blocks", "--output", str(tmp_path), "--sources", "wesad", "--divisions", "2"]
+    monkeypatch.setattr(sys, "argv", arguments)
+    blocks.main()
+    printed = capsys.readouterr().out
+    assert "| alone | 2 |" in printed
+    monkeypatch.setattr(blocks.Part, "score", None)  # nothing is computed again
+    blocks.main()
+    assert capsys.readouterr().out == printed

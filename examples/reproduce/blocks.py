@@ -1,0 +1,426 @@
+"""
+Which features the closed form needs: one choice at a time
+==========================================================
+
+`CrossPredictionTransformer` stacks blocks of features, each with a share of the variance. This
+script asks what other blocks, other shares and other maps would give. It states the closed form of
+docs/cross_prediction.md literally, on products of windows: those of a stack are the sum of those of
+its blocks, so that once a block is computed, a choice of shares costs seconds.
+
+    python examples/reproduce/blocks.py --output output/blocks
+    python examples/reproduce/blocks.py --sources wesad --choices "default" "standardised, 0.1"
+
+For each source and choice it prints what a linear probe (C = 1) on windows of other people gains
+over the default, in points: with all labels, with 5 % and 1 % of them, and with those of two people
+and one. People are divided into five parts; part k is never read in division k, the next part is
+scored, and the other three train. The chaotic system has its published training and validation
+trials; half of the training trials are used, and a trial stands for a person.
+
+Products and scores that are in the output folder are not computed again, so an interrupted run
+resumes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from scipy.linalg import eigh, qr
+from sklearn.model_selection import StratifiedGroupKFold
+
+from sklearn_pulse.datasets import (
+    fetch_har,
+    fetch_mitbih_af,
+    fetch_wesad,
+    make_system_classification,
+)
+from sklearn_pulse.evaluation import make_linear_probe
+from sklearn_pulse.features import (
+    AutocorrelationTransformer,
+    HydraTransformer,
+    IntervalQuantileTransformer,
+    RandomConvolutionTransformer,
+    RhythmTransformer,
+    StatisticsTransformer,
+)
+from sklearn_pulse.model_selection import mask_labels
+
+N_DIVISIONS = 5
+N_DRAWS = 5
+N_COMPONENTS, WIDTH, RHO = 1200, 4096, 1.5e-4  # the defaults of CrossPredictionTransformer
+LABELS = {
+    "all labels": {},
+    "5 %": {"fraction": 0.05},
+    "1 %": {"fraction": 0.01},
+    "2 people": {"n_groups": 2},
+    "1 person": {"n_groups": 1},
+}
+
+
+# %%
+# Sources
+# -------
+
+
+class Source(NamedTuple):
+    """Windows of several people, of shape (n_windows, n_timesteps, n_channels)."""
+
+    X: np.ndarray
+    y: np.ndarray
+    person: np.ndarray
+    recording: np.ndarray
+    start: np.ndarray
+    split: np.ndarray | None = None  # the published one, where it is kept
+
+    def parts(self, division):
+        """Return the numbers of the training and the scored windows, ordered by time."""
+        if self.split is None:
+            folds = StratifiedGroupKFold(N_DIVISIONS, shuffle=True, random_state=0)
+            held_out = [part for _, part in folds.split(self.X, self.y, self.person)]
+            scored = held_out[(division + 1) % N_DIVISIONS]
+            left_out = np.concatenate([held_out[division], scored])
+            train = np.setdiff1d(np.arange(len(self.y)), left_out)
+        else:
+            train, scored = (np.flatnonzero(self.split == part) for part in ("train", "val"))
+            train = train[self.recording[train] % 2 == 0]
+        return train[np.lexsort((self.start[train], self.recording[train]))], scored
+
+
+def load(name, home):
+    """Return a source, with windows in float32."""
+    if name == "hindmarsh-rose":
+        data = make_system_classification("hindmarsh_rose", 3, random_state=0, cache=True)
+        fields = data.groups, data.recording, data.start, data.split
+    else:
+        data = FETCH[name](home)
+        fields = data.groups, data.recording, data.start
+    return Source(np.asarray(data.X, dtype=np.float32), data.y, *fields)
+
+
+FETCH = {"wesad": fetch_wesad, "har": fetch_har, "mitbih": fetch_mitbih_af}
+SOURCES = {**dict.fromkeys(FETCH, N_DIVISIONS), "hindmarsh-rose": 1}  # and their divisions
+
+
+# %%
+# Blocks
+# ------
+
+
+class Block(NamedTuple):
+    """Features of windows, which are standardised one by one where `alone` says so.
+
+    `floor` is added to the spread of each column, in squares.
+    """
+
+    make: Callable
+    floor: float = 0.0
+    alone: bool = False
+
+
+minirocket = partial(RandomConvolutionTransformer, 10_000, random_state=0)
+hydra = partial(HydraTransformer, random_state=0)
+quantiles = partial(IntervalQuantileTransformer, 3)
+POOLINGS = "ppv", "mean", "position", "stretch"
+
+
+def multirocket(num_kernels=1250):
+    """Return MultiRocket's features of windows and of their differences."""
+    return RandomConvolutionTransformer(
+        num_kernels, poolings=POOLINGS, difference=True, random_state=0
+    )
+
+
+BLOCKS = {
+    "statistics": Block(StatisticsTransformer),
+    "autocorrelation": Block(AutocorrelationTransformer),
+    "minirocket": Block(minirocket, 0.05),
+    "multirocket": Block(multirocket),
+    "quantiles": Block(quantiles),
+    "hydra": Block(hydra),
+    "rhythm": Block(RhythmTransformer),
+    "half of multirocket": Block(partial(multirocket, 625)),
+    "five times multirocket": Block(partial(multirocket, 6250)),
+    "half of multirocket, alone": Block(partial(multirocket, 625), alone=True),
+    "minirocket, alone": Block(minirocket, 0.05, alone=True),
+    "multirocket, alone": Block(multirocket, alone=True),
+    "quantiles, alone": Block(quantiles, alone=True),
+    "hydra, alone": Block(hydra, alone=True),
+}
+
+
+def standardised(X):
+    """Return windows each channel of which has mean 0 and spread 1."""
+    spread = X.std(1, keepdims=True)
+    return (X - X.mean(1, keepdims=True)) / np.where(spread > 0, spread, 1)
+
+
+def products(block, X, n_train):
+    """Return the products of all windows with the training windows, which come first.
+
+    The features of the training windows have mean 0, and their variances add up to 1. A nearly
+    constant column would explode on other windows, so that scales have a lower bound.
+    """
+    X = standardised(X) if block.alone else X
+    features = block.make().fit(X[:n_train])
+    f = np.asarray(features.transform(X), dtype=np.float32)
+    f -= f[:n_train].mean(0, dtype=np.float64).astype(np.float32)
+    variance = f[:n_train].astype(np.float64).var(0)
+    scale = np.sqrt(variance + block.floor**2)
+    scale = np.maximum(scale, 0.01 * np.median(scale[variance > 0]))
+    f /= (scale * np.sqrt(np.sum(variance / scale**2))).astype(np.float32)
+    return f @ f[:n_train].T
+
+
+# %%
+# Closed form
+# -----------
+
+
+def components(gram, n_components=N_COMPONENTS):
+    """Return the principal components of all windows from their products with those that train."""
+    n_train = gram.shape[1]
+    first = max(0, n_train - n_components)
+    own = gram[:n_train].astype(np.float64)
+    values, vectors = eigh(own, subset_by_index=(first, n_train - 1))
+    real = values > 1e-6 * values.max()
+    return gram.astype(np.float64) @ (vectors[:, real] / np.sqrt(values[real]))
+
+
+def second_moments(f, recording, start):
+    """Return V, C and B of docs/cross_prediction.md of windows in order of recording and time."""
+    same = np.diff(recording) == 0
+    step = np.diff(start).astype(float)
+    usual = {r: np.median(step[same & (recording[1:] == r)]) for r in set(recording[1:][same])}
+    near = same & (step <= 1.5 * np.array([usual.get(r, 0) for r in recording[1:]]))
+    adjacent = f[:-1][near].T @ f[1:][near] / near.sum()
+    constant, n_with_others = 0.0, 0
+    for r in np.unique(recording):
+        own = f[recording == r]
+        if len(own) > 1:
+            total = own.sum(0)
+            constant = constant + (np.outer(total, total) - own.T @ own) / (len(own) - 1)
+            n_with_others += len(own)
+    return f.T @ f / len(f), (adjacent + adjacent.T) / 2, constant / n_with_others
+
+
+def share_removed(C, B):
+    """Return alpha="auto"."""
+    kappa = 1 - np.trace(B) / np.trace(C) if np.trace(C) > 0 else 0.0
+    return float(np.clip(max(min(0.5, max(kappa, 0) ** 0.5), kappa), 0, 1))
+
+
+def embedding(f, n_train, recording, start):
+    """Return ``f R Q``, of the width of the default."""
+    V, C, B = second_moments(f[:n_train], recording, start)
+    alpha = share_removed(C, B)
+    ridge = V + RHO * np.trace(V) * np.eye(len(V))
+    gram = 0.0
+    shared = (1 - alpha) * (C + B) / 2 + alpha * (C - B)
+    for share, target in ((0.9, shared), (0.1, V - alpha * B)):
+        M = np.linalg.solve(ridge, target)
+        gram = gram + share * M @ M.T / np.sum(M * (V @ M))
+    values, vectors = eigh(gram)
+    R = vectors * np.sqrt(np.maximum(values, 0))
+    Q = qr(np.random.default_rng(0).normal(size=(WIDTH, len(R))), mode="economic")[0].T
+    return np.sqrt(WIDTH) * f @ R @ Q
+
+
+# %%
+# Choices
+# -------
+
+USUAL = {
+    "statistics": 0.06,
+    "autocorrelation": 0.03,
+    "minirocket": 0.36,
+    "multirocket": 0.15,
+    "quantiles": 0.15,
+    "hydra": 0.25,
+}
+HALVED = {**USUAL, "half of multirocket": 0.15, "multirocket": 0.0}  # as many kernels in all
+ALONE = {  # of windows that are standardised one by one
+    "minirocket, alone": 0.4,
+    "multirocket, alone": 0.17,
+    "quantiles, alone": 0.15,
+    "hydra, alone": 0.28,
+}
+
+
+def beside(shares, share, others):
+    """Give `share` of the variance to others, and the rest to the former blocks."""
+    mixed = {name: (1 - share) * value for name, value in shares.items()}
+    for name, value in others.items():
+        mixed[name] = mixed.get(name, 0.0) + share * value
+    return mixed
+
+
+@dataclass(frozen=True)
+class Choice:
+    """Shares of blocks, and what happens between the components and the map.
+
+    Parameters
+    ----------
+    shares : dict
+        Share of each block; on MIT-BIH the rhythm takes 0.15 of it.
+    n_components : int
+        Largest number of principal components.
+    kernel : float or None
+        Width of a Gaussian kernel, in squared distances of the training windows.
+    one_length : bool
+        Whether components are scaled to one length.
+    """
+
+    shares: dict = field(default_factory=lambda: USUAL)
+    n_components: int = N_COMPONENTS
+    kernel: float | None = None
+    one_length: bool = False
+
+    def bend(self, f, n_train):
+        """Return components of a kernel of the components, or the components."""
+        if self.one_length:
+            f = f / np.linalg.norm(f, axis=1, keepdims=True)
+        if self.kernel is None and not self.one_length:
+            return f
+        gram = f @ f[:n_train].T
+        if self.kernel is not None:
+            squares = np.square(f).sum(1)
+            distances = np.maximum(squares[:, None] + squares[:n_train] - 2 * gram, 0)
+            gram = np.exp(-distances / (self.kernel * distances[:n_train].mean()))
+        mean = gram[:n_train].mean(0)
+        gram = gram - gram.mean(1, keepdims=True) - mean + mean.mean()
+        return components(gram, self.n_components)
+
+
+HALF_ALONE = {"half of multirocket, alone": 1.0}
+CHOICES = {
+    "default": Choice(),
+    "standardised, 0.1": Choice(beside(HALVED, 0.1, HALF_ALONE)),
+    "standardised, 0.1, statistics 0.15": Choice(
+        beside(HALVED, 0.2, {"half of multirocket, alone": 0.5, "statistics": 0.5})
+    ),
+    "all standardised, 0.54, statistics 0.12": Choice(
+        beside(beside(USUAL, 0.6, ALONE), 0.1, {"statistics": 1.0})
+    ),
+    "statistics 0.3": Choice(beside(USUAL, 0.25, {"statistics": 1.0})),
+    "five times the kernels of MultiRocket": Choice(
+        {**USUAL, "five times multirocket": 0.15, "multirocket": 0.0}
+    ),
+    "Gaussian kernel, width 2": Choice(kernel=2.0),
+    "components of one length": Choice(one_length=True),
+}
+
+
+# %%
+# Scores
+# ------
+
+
+class Part(NamedTuple):
+    """A division of a source: its training windows first, then those that are scored."""
+
+    name: str
+    X: np.ndarray
+    y: np.ndarray
+    person: np.ndarray
+    recording: np.ndarray
+    start: np.ndarray
+    n_train: int
+
+    @classmethod
+    def of(cls, name, source, division):
+        """Return a division of a source."""
+        train, scored = source.parts(division)
+        rows = np.concatenate([train, scored])
+        recording, start = source.recording[train], source.start[train]
+        name = f"{name}-{division}"
+        return cls(
+            name, source.X[rows], source.y[rows], source.person[rows], recording, start, len(train)
+        )
+
+    def shares(self, choice):
+        """Return the shares of a choice, with the rhythm where the transformer would take it."""
+        if self.name.startswith("mitbih"):
+            return beside(choice.shares, 0.15, {"rhythm": 1.0})
+        return choice.shares
+
+    def gram(self, block, folder):
+        """Return the products of a block, from the folder where it holds them."""
+        file = folder / f"{self.name}-{block}.npy"
+        if not file.exists():
+            partial = file.with_name(f"{file.stem}.partial.npy")  # which a killed run leaves
+            np.save(partial, products(BLOCKS[block], self.X, self.n_train))
+            partial.replace(file)
+        return np.load(file)
+
+    def score(self, choice, folder):
+        """Return the accuracy in percent for each amount of labels."""
+        shares = {name: share for name, share in self.shares(choice).items() if share}
+        gram = sum(np.float32(share) * self.gram(b, folder) for b, share in shares.items())
+        f = choice.bend(components(gram, choice.n_components), self.n_train)
+        Z = embedding(f, self.n_train, self.recording, self.start).astype(np.float32)
+        return {labels: self.probed(Z, amount) for labels, amount in LABELS.items()}
+
+    def probed(self, Z, amount):
+        """Return the mean accuracy of the probe over draws of some labels."""
+        y, person = self.y[: self.n_train], self.person[: self.n_train]
+        scores = []
+        for seed in range(N_DRAWS if amount else 1):
+            groups = {"groups": person} if "n_groups" in amount else {}
+            known = mask_labels(y, **amount, **groups, random_state=seed) if amount else y
+            labelled = np.flatnonzero(known != -1)
+            probe = make_linear_probe().fit(Z[labelled], y[labelled])
+            scores.append(probe.score(Z[self.n_train :], self.y[self.n_train :]))
+        return 100 * float(np.mean(scores))
+
+
+def table(name, scores):
+    """Return the lines of a source: the default, and what each choice gains."""
+    lines = [f"| {name} | divisions | " + " | ".join(LABELS) + " |", "|---|---|" + "---|" * 5]
+    for choice, of_division in scores.items():
+        both = sorted(of_division.keys() & scores["default"].keys())
+        if not both:
+            continue
+        values = np.array([list(of_division[k].values()) for k in both])
+        if choice != "default":
+            values -= [list(scores["default"][k].values()) for k in both]
+        sign = "" if choice == "default" else "+"
+        cells = " | ".join(f"{value:{sign}.1f}" for value in values.mean(0))
+        lines.append(f"| {choice} | {len(both)} | {cells} |")
+    return "\n".join(lines)
+
+
+def main():
+    """Score the choices on the sources, and print what they gain."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[1])
+    parser.add_argument("--output", type=Path, default=Path("output/blocks"))
+    parser.add_argument("--sources", nargs="+", choices=SOURCES, default=list(SOURCES))
+    parser.add_argument("--choices", nargs="+", choices=CHOICES, default=list(CHOICES))
+    parser.add_argument("--divisions", type=int, default=N_DIVISIONS, help="the first of five")
+    parser.add_argument("--data-home", type=Path, help="folder of the data sets")
+    args = parser.parse_args()
+    args.output.mkdir(parents=True, exist_ok=True)
+    path = args.output / "scores.json"
+    known = json.loads(path.read_text()) if path.exists() else {}
+    for name in args.sources:
+        source, scores = load(name, args.data_home), {}
+        for division in range(min(args.divisions, SOURCES[name])):
+            part = Part.of(name, source, division)
+            for choice in dict.fromkeys(["default", *args.choices]):
+                key = f"{part.name}, {choice}"
+                if key not in known:
+                    known[key] = part.score(CHOICES[choice], args.output)
+                    partial = path.with_name(f"{path.name}.partial")
+                    partial.write_text(json.dumps(known, indent=1))
+                    partial.replace(path)
+                scores.setdefault(choice, {})[division] = known[key]
+        print(table(name, scores), end="\n\n", flush=True)
+
+
+if __name__ == "__main__":
+    main()
