@@ -16,6 +16,7 @@ from sklearn_pulse.base import TrainedEmbedder, WindowEmbedder
 from sklearn_pulse.baselines import REBARTransformer, SupervisedClassifier
 from sklearn_pulse.features import StatisticsTransformer
 from tests.helpers import SMALL, make_windows, small
+from tests.toy_method import DenoisedMean, DenoisedMeanTransformer
 
 X, y = make_windows()
 
@@ -162,3 +163,24 @@ def test_a_validation_part_that_leaves_nothing_is_named():
     pulse = small(PulseTransformer, validation_fraction=0.9)
     with pytest.raises(ValueError, match=r"validation_fraction=0.9 leaves nothing .*pass X_val"):
         pulse.fit(X, groups=np.arange(len(X)) % 2)
+
+
+class WritesToItsBatch(DenoisedMean):
+    def forward(self, x, observed=None):
+        return super().forward(x.mul_(2), observed)
+
+    def encode(self, x, observed=None):
+        return super().encode(x.clamp_(min=0), observed)
+
+
+class WritesToItsBatchTransformer(DenoisedMeanTransformer):
+    _objective_class = WritesToItsBatch
+
+
+def test_what_a_method_writes_to_its_batch_is_not_written_to_X():
+    windows, held_out = X.astype(np.float32), X[:8].astype(np.float32)  # as networks read them
+    before = windows.copy()
+    method = WritesToItsBatchTransformer(max_epochs=1, batch_size=len(X), random_state=0)
+    method.fit(windows, X_val=held_out).transform(windows)
+    np.testing.assert_array_equal(windows, before)
+    np.testing.assert_array_equal(held_out, before[:8])

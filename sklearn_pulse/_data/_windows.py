@@ -137,7 +137,8 @@ class CheckedWindows:
     def take(self, index: NDArray[np.intp]) -> Block:
         """Gather windows by their number, ``sample * n_windows + window`` for a bag.
 
-        A window with no observed step comes back with an all-False row in `observed`.
+        They are copies, which a method may write to. A window with no observed step comes back with
+        an all-False row in `observed`.
 
         Parameters
         ----------
@@ -160,7 +161,7 @@ class CheckedWindows:
             x = x.copy()
         finite = np.isfinite(x)
         if finite.all():
-            return Block(x if x.flags.writeable else x.copy(), None)  # torch wants it writable
+            return Block(x.copy() if self._holds(x) else x, None)
         if np.isinf(x).any():
             sample = int(index[np.isinf(x).any((1, 2)).argmax()]) // self.n_windows
             raise ValueError(
@@ -335,6 +336,10 @@ class CheckedWindows:
             " magnitude. Scale X, or replace outliers by NaN, which masks their time"
             f" steps.{remedy}"
         )
+
+    def _holds(self, x: NDArray[np.float32]) -> bool:
+        """Tell whether the values are those of X itself, which no method may write to."""
+        return self.lazy is None and np.may_share_memory(x, self.data)
 
     def _gather(self, index: NDArray[np.intp]) -> Any:
         if self.lazy is not None:
