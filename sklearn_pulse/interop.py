@@ -57,7 +57,7 @@ def from_reference_checkpoint(
     Raises
     ------
     TypeError
-        If a parameter is unknown or of the wrong type.
+        If an argument is unknown or of the wrong type.
     OSError
         If the file cannot be read.
     ValueError
@@ -86,20 +86,26 @@ def from_reference_checkpoint(
     if isinstance(state_or_path, Mapping):
         source, state = "the state dictionary", state_or_path
     else:
-        source = os.fspath(state_or_path)
+        source = _file(state_or_path)
         state = read_tensors(source)
     try:
         weights = _our_weights(_unwrapped(state))
         sizes = _sizes(weights)
     except ValueError as error:
         raise _no_checkpoint(source, error) from error
+    stated = PulseTransformer(**params)
+    stated._check_params()  # what is wrong here is not blamed on the file
+    stated._net_params()  # nor is a device
+    if stated.encoder is not None:
+        raise ValueError(
+            "encoder is given, but a checkpoint holds an encoder of its own: leave encoder out."
+        )
     for name in set(params) & set(sizes):
         if params[name] != sizes[name]:
             raise ValueError(
                 f"{name}={params[name]!r} disagrees with the shapes in {source}, from which it is"
                 f" {sizes[name]!r}: leave {name} out."
             )
-    PulseTransformer(**params)._check_params()  # what is wrong here is not blamed on the file
     estimator = PulseTransformer(**{**params, **sizes})
     n_channels = weights["encoder.input.weight"].shape[1]
     estimator.n_timesteps_in_ = None  # type: ignore[assignment]  # not in a checkpoint
@@ -112,6 +118,18 @@ def from_reference_checkpoint(
     except (ArithmeticError, RuntimeError, TypeError, ValueError) as error:
         raise _no_checkpoint(source, error) from error
     return estimator
+
+
+def _file(path: Any) -> str:
+    """Return the path of a file, in which a leading ``~`` is the user's home."""
+    if not isinstance(path, str | os.PathLike):
+        raise TypeError(
+            "state_or_path must be a state dictionary or the path of a file with it, got"
+            f" {type(path).__name__}: of a module pass its state_dict()."
+        )
+    if not os.fspath(path):
+        raise ValueError("state_or_path is '': pass the path of a file.")
+    return os.fsdecode(os.path.expanduser(path))
 
 
 def _no_checkpoint(source: str, error: Exception) -> ValueError:
@@ -135,7 +153,7 @@ def to_reference_state(estimator: PulseTransformer) -> dict[str, Tensor]:
     Returns
     -------
     dict of str to Tensor
-        State dictionary that :func:`from_reference_checkpoint` reads.
+        State dictionary that :func:`from_reference_checkpoint` reads. Its tensors are copies.
 
     Raises
     ------
@@ -172,7 +190,7 @@ def to_reference_state(estimator: PulseTransformer) -> dict[str, Tensor]:
         )
     _check_published(module)
     return {
-        _published_name(name): value.unsqueeze(-1) if name.endswith("skip.weight") else value
+        _published_name(name): _published_shape(name, value).clone()
         for name, value in module.state_dict().items()
     }
 
@@ -259,6 +277,11 @@ def _published_name(name: str) -> str:
 def _our_shape(name: str, value: Tensor) -> Tensor:
     """Drop the last axis of a convolution of width 1, which is a linear map here."""
     return value.squeeze(-1) if name.endswith("skip.weight") else value
+
+
+def _published_shape(name: str, value: Tensor) -> Tensor:
+    """Undo :func:`_our_shape`."""
+    return value.unsqueeze(-1) if name.endswith("skip.weight") else value
 
 
 def _sizes(state: Mapping[str, Tensor]) -> dict[str, Any]:

@@ -2,11 +2,14 @@
 
 import contextlib
 import os
+import shutil
+import sys
 import threading
 from functools import partial
 
 import joblib
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.exceptions import NotFittedError
@@ -19,7 +22,7 @@ from sklearn_pulse.corpus import dask_workers, embed_dataset, fit_dataset
 from sklearn_pulse.corpus._spread import spread
 from sklearn_pulse.features import StatisticsTransformer
 from sklearn_pulse.preprocessing import WindowScaler
-from sklearn_pulse.windows import LazyWindows, sliding_windows
+from sklearn_pulse.windows import LazyWindows, open_recordings, sliding_windows
 from tests.helpers import SMALL_ENCODER, make_windows, small
 
 zarr = pytest.importorskip("zarr")
@@ -201,6 +204,46 @@ def test_a_transformer_is_known_by_every_feature(tmp_path):
     embed_dataset(rounded, counts, tmp_path / "z")
 
 
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_a_transformer_is_known_where_a_feature_is_not_finite(tmp_path, value):
+    def embedding(factor):
+        def features(windows):
+            rows = factor * STATISTICS.transform(windows)
+            return np.hstack([rows, np.full((len(rows), 1), value, rows.dtype)])
+
+        return FunctionOf(features)
+
+    for _ in range(2):
+        embed_dataset(embedding(1), X, tmp_path / "z")
+    with pytest.raises(ValueError, match="begun with another transformer"):
+        embed_dataset(embedding(1.1), X, tmp_path / "z")
+
+
+def test_embeddings_of_another_precision_are_refused(tmp_path):
+    """Half of the rows would be rounded."""
+    embed_dataset(STATISTICS, X, tmp_path / "z")
+    with pytest.raises(ValueError, match="begun with another transformer"):
+        embed_dataset(make_pipeline(STATISTICS, FunctionTransformer(np.float64)), X, tmp_path / "z")
+
+
+def test_numbers_held_as_objects_are_known_again(tmp_path):
+    for _ in range(2):
+        group = embed_dataset(STATISTICS, np.array(X.tolist(), dtype=object), tmp_path / "z")
+    np.testing.assert_array_equal(group["embedding"][:], STATISTICS.transform(X))
+
+
+@pytest.mark.filterwarnings("ignore:Object at done is not recognized")
+def test_marks_that_a_deletion_left_behind_do_not_count(tmp_path):
+    embed_dataset(STATISTICS, X, tmp_path / "z")
+    for path in (tmp_path / "z").rglob("*"):  # as when deleting the folder was broken off
+        if path.is_file() and path.name == "zarr.json":
+            path.unlink()
+    shutil.rmtree(tmp_path / "z" / "embedding")
+    shutil.rmtree(tmp_path / "z" / "sample")
+    group = embed_dataset(STATISTICS, X + 1, tmp_path / "z")
+    np.testing.assert_array_equal(group["embedding"][:], STATISTICS.transform(X + 1))
+
+
 def smooth(windows):
     return (windows + np.roll(windows, 1, axis=1)) / 2
 
@@ -254,6 +297,41 @@ def test_windows_of_an_own_class_are_preprocessed_and_embedded(tmp_path):
     np.testing.assert_array_equal(group["embedding"][:], STATISTICS.transform(expected))
 
 
+def test_each_recording_has_its_own_name(tmp_path, folder):
+    path, recordings = folder
+    w = sliding_windows([recordings[2], *open_recordings(path)], 16, lazy=True)
+    group = embed_dataset(STATISTICS, w.X, tmp_path / "mixed")
+    names = np.array(group.attrs["recordings"], dtype=object)
+    assert names.tolist() == [None, "a.npy", "b/0.npy", "b/1.npy"]
+    assert set(names[group["recording"][:4]]) == {None}
+    scaled = WindowScaler(per="recording").fit_transform(w.X)
+    group = embed_dataset(STATISTICS, scaled, tmp_path / "scaled")
+    assert group.attrs["recordings"] == names.tolist()
+    numbered = WindowScaler(per="window").fit_transform(w.X)
+    numbered.recording = 7 + w.X.recording
+    group = embed_dataset(STATISTICS, numbered, tmp_path / "numbered")
+    assert group.attrs["recordings"] == []
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="names of files are text elsewhere")
+def test_names_of_files_need_not_be_text(tmp_path, folder):
+    path = folder[0]
+    os.rename(path / "a.npy", os.fsencode(path) + b"/a\xff.npy")
+    for _ in range(2):
+        group = embed_dataset(STATISTICS, path, tmp_path / "z", length=16)
+    assert os.fsencode(group.attrs["recordings"][0]) == b"a\xff.npy"
+
+
+def test_preprocessed_windows_keep_the_rate_of_their_time_index(tmp_path):
+    index = pd.date_range("2020", periods=64, freq="10ms")
+    w = sliding_windows([pd.DataFrame({"a": np.sin(np.arange(64.0))}, index=index)], 16, lazy=True)
+    scaled = WindowScaler(per="window").fit_transform(w.X)
+    statistics = StatisticsTransformer(sampling_rate=64).fit(X[:, :, :1])
+    for name, source in {"plain": w.X, "scaled": scaled}.items():
+        with pytest.raises(ValueError, match="sampling_rate=64, but the time index of X has 100"):
+            embed_dataset(statistics, source, tmp_path / name)
+
+
 def test_refusals(tmp_path, folder):
     sink = tmp_path / "z"
     for empty in ({"sink": ""}, {"source": "", "length": 16}):
@@ -263,12 +341,26 @@ def test_refusals(tmp_path, folder):
         embed_dataset(STATISTICS, folder[0], sink)
     with pytest.raises(ValueError, match="length=16 is for a folder"):
         embed_dataset(STATISTICS, X, sink, length=16)
+    for function, transformer in ((embed_dataset, STATISTICS), (fit_dataset, closed_form())):
+        further = (sink,) if function is embed_dataset else ()
+        with pytest.raises(ValueError, match="input_layout='nct' is for a folder.* leave it out"):
+            function(transformer, X, *further, input_layout="nct")
+        for n_jobs, error in (
+            ("2", TypeError),
+            (1.5, TypeError),
+            (True, TypeError),
+            (0, ValueError),
+        ):
+            with pytest.raises(error, match="n_jobs must be None, a number of processes, or -1"):
+                function(transformer, X, *further, n_jobs=n_jobs)
     with pytest.raises(TypeError, match=r"which Pipeline has not: .*pass pipeline\[:-1\]"):
         embed_dataset(make_pipeline(STATISTICS, Ridge()), X, tmp_path / "sink")
     with pytest.raises(
         TypeError, match="source must be a folder, a Dask array.*lazy=True.*.X, got"
     ):
         embed_dataset(STATISTICS, X.tolist(), sink)
+    with pytest.raises(TypeError, match="source must be a folder.*, got list"):
+        embed_dataset(STATISTICS, open_recordings(folder[0]), sink, length=16)
     with pytest.raises(TypeError, match="sink must be a path or a zarr.Group, got int"):
         embed_dataset(STATISTICS, X, 3)
     with pytest.raises(ValueError, match="source holds no window"):
@@ -279,6 +371,9 @@ def test_refusals(tmp_path, folder):
         embed_dataset(StatisticsTransformer(), X, sink)
     with pytest.raises(ValueError, match="in the memory of this process"):
         embed_dataset(STATISTICS, X, zarr.open_group(zarr.storage.MemoryStore()), n_jobs=2)
+    with zarr.storage.ZipStore(tmp_path / "z.zip", mode="w") as store:
+        with pytest.raises(ValueError, match="sink is a zip file, where other processes cannot"):
+            embed_dataset(STATISTICS, X, zarr.open_group(store), n_jobs=2)
     zarr.open_group(tmp_path / "kept")
     with pytest.raises(ValueError, match="sink is read-only: open it with mode='a'"):
         embed_dataset(STATISTICS, X, zarr.open_group(tmp_path / "kept", mode="r"))
@@ -291,6 +386,9 @@ def test_refusals(tmp_path, folder):
         pass
     with pytest.raises(ValueError, match="needs a row of features per window"):
         embed_dataset(FunctionOf(np.ravel), X, sink)
+    for kind in (object, str):
+        with pytest.raises(ValueError, match="gives values of type .*needs a row of numbers"):
+            embed_dataset(FunctionOf(lambda rows, as_=kind: rows[:, 0].astype(as_)), X, sink)
     with pytest.raises(
         TypeError, match="fit_dataset takes a CrossPredictionTransformer, got Ridge"
     ):
@@ -346,6 +444,16 @@ def test_processes_of_another_working_folder_find_the_sink(tmp_path, monkeypatch
     monkeypatch.chdir(tmp_path)
     sink = zarr.open_group("z") if opened else "z"
     group = embed_dataset(STATISTICS, X, sink, chunk_size=4, n_jobs=2)
+    np.testing.assert_array_equal(group["embedding"][:], STATISTICS.transform(X))
+
+
+@pytest.mark.xdist_group("workers")
+def test_a_sink_that_a_process_does_not_find_is_refused():
+    """As a disk of this machine alone; its chunks would be marked, and stay zero."""
+    pytest.importorskip("fsspec")
+    with pytest.raises(ValueError, match="sink is not found by a process .*: pass a path that all"):
+        embed_dataset(STATISTICS, X, "memory://of_one_process", chunk_size=4, n_jobs=2)
+    group = embed_dataset(STATISTICS, X, "memory://of_one_process", chunk_size=4)
     np.testing.assert_array_equal(group["embedding"][:], STATISTICS.transform(X))
 
 

@@ -7,8 +7,10 @@ import warnings
 import numpy as np
 import pytest
 import torch
+from sklearn.calibration import CalibratedClassifierCV
 from sklearn.decomposition import PCA
 from sklearn.exceptions import NotFittedError
+from sklearn.feature_selection import RFE
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import (
     LinearRegression,
@@ -17,6 +19,7 @@ from sklearn.linear_model import (
     RidgeClassifier,
     SGDClassifier,
 )
+from sklearn.model_selection import FixedThresholdClassifier, GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler, RobustScaler, StandardScaler
 from sklearn.svm import LinearSVC
@@ -26,6 +29,7 @@ from sklearn_pulse import (
     FineTuneClassifier,
     RandomEncoderTransformer,
     export,
+    save_pretrained,
 )
 from sklearn_pulse._chain._layers import last_layer
 from sklearn_pulse._export import EncoderGraph
@@ -268,6 +272,33 @@ def test_steps_without_a_graph_are_refused_by_name(tmp_path):
     )
     with pytest.raises(TypeError, match="FineTuneClassifier: exactly one step must be"):
         export(tuned, tmp_path / "chain.onnx")
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    "step",
+    [
+        FixedThresholdClassifier(LogisticRegression(), threshold=0.9),  # its classes are others
+        CalibratedClassifierCV(LogisticRegression(), cv=2),
+        RFE(LogisticRegression()),
+    ],
+    ids=lambda step: type(step).__name__,
+)
+def test_a_step_with_an_estimator_in_it_is_no_linear_step(step, tmp_path):
+    chain = make_pipeline(encoder(), step).fit(X, y == "calm")
+    with pytest.raises(TypeError, match=type(step).__name__):
+        export(chain, tmp_path / "chain.pt2", format="torch")
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("write", [export, save_pretrained])
+def test_a_search_is_asked_for_the_model_that_it_found(write, tmp_path):
+    grid = {"logisticregression__C": [0.1, 1]}
+    search = GridSearchCV(make_pipeline(encoder(), LogisticRegression()), grid, cv=2).fit(X, y)
+    probe = GridSearchCV(LogisticRegression(), {"C": [0.1, 1]}, cv=2)
+    for model in (search, make_pipeline(encoder(), probe).fit(X, y)):
+        with pytest.raises(TypeError, match="GridSearchCV is a search: put .* best_estimator_"):
+            write(model, tmp_path / "model")
     assert not list(tmp_path.iterdir())
 
 

@@ -162,6 +162,43 @@ def test_arrays_of_every_byte_order_and_size(fitted, kind):
     assert all(torch.equal(restored[name], value) for name, value in state.items())
 
 
-def test_a_wrong_parameter_is_not_blamed_on_the_file(fitted):
-    with pytest.raises(ValueError, match="^pooling must be one of"):
-        from_reference_checkpoint(to_reference_state(fitted), pooling="median")
+@pytest.mark.parametrize(
+    ("params", "message"),
+    [
+        ({"pooling": "median"}, "^pooling must be one of"),
+        ({"device": "gpu"}, "^device must be 'auto'"),
+        ({"embedding_dim": np.array([8, 8])}, "^embedding_dim must be an integer"),
+    ],
+)
+def test_a_wrong_parameter_is_not_blamed_on_the_file(fitted, params, message):
+    with pytest.raises((TypeError, ValueError), match=message):
+        from_reference_checkpoint(to_reference_state(fitted), **params)
+
+
+def test_a_checkpoint_has_an_encoder_of_its_own(fitted):
+    with pytest.raises(ValueError, match="^encoder is given, but .*: leave encoder out"):
+        from_reference_checkpoint(to_reference_state(fitted), encoder=FrozenEstimator(fitted))
+
+
+def test_the_exported_weights_are_copies(fitted):
+    before = fitted.transform(X)
+    for weight in to_reference_state(fitted).values():
+        weight.zero_()
+    np.testing.assert_array_equal(fitted.transform(X), before)
+
+
+@pytest.mark.parametrize("given", [3, None, b"model.pt", "module"])
+def test_what_is_neither_a_state_nor_a_path_is_named(fitted, given):
+    given = fitted.net_.module_ if given == "module" else given
+    with pytest.raises(TypeError, match=r"^state_or_path must be .* pass its state_dict\(\)"):
+        from_reference_checkpoint(given)
+    with pytest.raises(ValueError, match="^state_or_path is ''"):
+        from_reference_checkpoint("")
+
+
+def test_a_file_in_the_home_of_the_user(fitted, tmp_path, monkeypatch):
+    torch.save(to_reference_state(fitted), tmp_path / "model.pt")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("USERPROFILE", str(tmp_path))
+    restored = from_reference_checkpoint("~/model.pt")
+    np.testing.assert_array_equal(restored.transform(X), fitted.transform(X))

@@ -17,6 +17,7 @@ from .._parameters import as_path, check_option
 from .._version import __version__
 from ._layers import last_layer, layer_of
 from ._load import steps_of
+from ._steps import refuse_search
 
 _TOLERANCE = {"float32": 1e-5, "bfloat16": 5e-2}
 _PROBE_STEPS = 64  # time steps of the example where the length at fit is unknown
@@ -64,7 +65,8 @@ def export(
     NotFittedError
         If a step is not fitted.
     TypeError
-        If a step has no graph, such as a filter, a bag, or features that are no network.
+        If a step has no graph, such as a filter, a bag, a search, a threshold, or features that
+        are no network.
     ValueError
         If torch cannot write the network as a graph for every batch, or the graph computes
         something else than the chain.
@@ -112,6 +114,7 @@ def export(
     steps = steps_of(model)
     for step in steps:
         check_is_fitted(step)
+        refuse_search(step)
     place = _place_of_encoder(steps)
     encoder = steps[place]
     layers = [layer_of(step) for step in steps[:place]]

@@ -26,6 +26,7 @@ from ._steps import (
     STEPS,
     check_fitted,
     class_of,
+    name_of,
     set_classes,
 )
 
@@ -326,9 +327,12 @@ def steps_of(model: Any) -> list[Any]:
         return []
     if hasattr(model, "steps"):
         return [part for _, step in model.steps for part in steps_of(step)]
-    for name in ("estimator_", "estimator"):
-        if name in vars(model):
-            return steps_of(vars(model)[name])
+    # Any other step with an estimator in it, such as a threshold, computes something beside it.
+    wrapper = name_of(model)
+    if wrapper == FROZEN:
+        return steps_of(model.estimator)
+    if wrapper == LABELED and hasattr(model, "estimator_"):
+        return steps_of(model.estimator_)
     return [model]
 
 

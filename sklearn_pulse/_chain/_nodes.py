@@ -23,6 +23,7 @@ from ._steps import (
     check_one_label,
     encoded_classes,
     name_of,
+    refuse_search,
 )
 
 
@@ -76,6 +77,7 @@ class Writer:
             return {"folder": folder, "checksum": checksum, **_output(step)}
         name = name_of(step)
         if name is None:
+            refuse_search(step)
             raise TypeError(
                 f"a file cannot hold a {type(step).__module__}.{type(step).__qualname__}: only"
                 " transformers of sklearn_pulse, its preprocessing, and linear steps of"

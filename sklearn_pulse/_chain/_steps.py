@@ -141,6 +141,26 @@ def name_of(step: Any) -> str | None:
     return None
 
 
+def refuse_search(step: Any) -> None:
+    """Raise if a step is a fitted search over models.
+
+    Parameters
+    ----------
+    step : estimator
+        Any step.
+
+    Raises
+    ------
+    TypeError
+        If it is such a search.
+    """
+    if hasattr(step, "best_estimator_"):
+        raise TypeError(
+            f"{type(step).__name__} is a search: put the model that it found, best_estimator_, in"
+            " its place."
+        )
+
+
 def check_fitted(name: str, step: Any) -> None:
     """Raise unless the fitted attributes of a restored step agree with one another.
 

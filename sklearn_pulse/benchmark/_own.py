@@ -213,13 +213,14 @@ def _loader(folder: Path) -> Callable[..., Task]:
 
     def load(**home: Any) -> Task:
         arrays = dict(_stored(folder))
+        is_alone = len(np.unique(arrays["groups"])) == len(arrays["groups"])  # as without groups
         return Task(
             folder.name,
             arrays["X"],
             np.asarray(arrays["y"]),
             np.asarray(arrays["groups"]),
             np.full(len(arrays["y"]), "train", dtype="<U5"),
-            group_unit="groups",
+            group_unit="windows, each a group of its own" if is_alone else "groups",
             recording=arrays.get("recording"),
             start=arrays.get("start"),
         )

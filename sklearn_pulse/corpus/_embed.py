@@ -13,9 +13,18 @@ from sklearn.exceptions import NotFittedError
 from .._parameters import check_integer, check_verbose
 from .._progress import progress_bar
 from ..windows import LazyWindows
-from ._sink import begin, check_same, for_workers, is_begun, is_in_memory, open_sink, undamaged
+from ._sink import (
+    begin,
+    check_same,
+    check_shareable,
+    for_workers,
+    is_begun,
+    open_sink,
+    reopened,
+    undamaged,
+)
 from ._source import as_source, default_chunk, file_names, fingerprint, read, sampled
-from ._spread import spread, stays_here
+from ._spread import check_n_jobs, spread, stays_here
 
 
 def embed_dataset(
@@ -48,14 +57,15 @@ def embed_dataset(
         windows; or a folder with a file ``*.npy`` per recording, of shape (n_timesteps, n_channels)
         or (n_timesteps,), also in folders below it, which are cut into windows.
     sink : path-like or zarr.Group
-        Where the embeddings go. The workers of a cluster must reach it.
+        Where the embeddings go. All processes and machines that compute must reach it.
     length : int or None, default=None
         Number of time steps of a window, for a folder alone.
     stride : int or None, default=None
         Number of time steps between the starts of two windows, for a folder alone. None means
         `length`.
     input_layout : {"ntc", "nct"}, default="ntc"
-        Order of the axes of the files in a folder: "nct" is (n_channels, n_timesteps).
+        Order of the axes of the files, for a folder alone: "nct" is (n_channels, n_timesteps).
+        What arrays hold is said by the transformer.
     chunk_size : int or None, default=None
         Number of windows in a chunk. None means a block of a Dask array, otherwise 16 MiB of
         windows and at most 4096.
@@ -69,9 +79,9 @@ def embed_dataset(
     -------
     zarr.Group
         The group: ``embedding`` of shape (n_windows, n_features); ``recording`` and ``start`` of
-        each window, if they are known, and the names of the files in the attribute
-        ``recordings``; ``done``, which chunks are complete; ``sample``, the embeddings by which
-        the transformer is known again.
+        each window, if they are known, and in the attribute ``recordings`` the file of each
+        recording (None for one without a file; empty if there are no files); ``done``, which chunks
+        are complete; ``sample``, the embeddings by which the transformer is known again.
 
     Raises
     ------
@@ -83,8 +93,8 @@ def embed_dataset(
         If an argument is of a wrong kind.
     ValueError
         If an argument is out of its range; if the sink was begun with another transformer or
-        source, or holds damaged files; or if the transformer refuses windows, for example those
-        without a finite step (Notes).
+        source, holds damaged files, or is not found by a process; or if the transformer refuses
+        windows, for example those without a finite step (Notes).
 
     See Also
     --------
@@ -120,6 +130,7 @@ def embed_dataset(
     True
     """
     check_verbose(verbose)
+    check_n_jobs(n_jobs)
     if chunk_size is not None:
         check_integer("chunk_size", chunk_size, 1)
     if not hasattr(transformer, "transform"):
@@ -129,11 +140,8 @@ def embed_dataset(
         )
     windows = as_source(source, length, stride, input_layout)
     group = open_sink(sink)
-    if is_in_memory(group) and not stays_here(n_jobs):
-        raise ValueError(
-            "sink is in the memory of this process, where other processes cannot write: pass a"
-            " path that they all reach."
-        )
+    if not stays_here(n_jobs):
+        check_shareable(group)
     chunks = _prepare(transformer, windows, group, chunk_size)
     n_left = sum(chunk.stop - chunk.start for chunk in chunks)
     if not chunks:
@@ -190,6 +198,7 @@ def _places(windows: Any) -> dict[str, NDArray[Any]]:
 
 def _embed_chunk(transformer: Any, windows: Any, embedding: Any, chunk: slice) -> tuple[int, int]:
     """Read, embed and write a chunk; return its first window and the window after its last."""
+    embedding = reopened(embedding)
     try:
         rows = _embedded(transformer, read(windows, chunk))
     except ValueError as error:
@@ -208,6 +217,11 @@ def _embedded(transformer: Any, windows: Any) -> NDArray[Any]:
         raise ValueError(
             f"transformer gives shape {rows.shape} for {windows.shape[0]} windows: embed_dataset"
             " needs a row of features per window."
+        )
+    if rows.dtype.kind not in "biufc":
+        raise ValueError(
+            f"transformer gives values of type {rows.dtype}: embed_dataset needs a row of numbers"
+            " per window."
         )
     return rows
 

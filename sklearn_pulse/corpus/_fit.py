@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from .._cross_prediction import CrossPredictionTransformer
 from .._groups import is_dask
 from ._source import DaskWindows, as_source
-from ._spread import spread
+from ._spread import check_n_jobs, spread
 
 
 def fit_dataset(
@@ -48,7 +48,8 @@ def fit_dataset(
         Number of time steps between the starts of two windows, for a folder alone. None means
         `length`.
     input_layout : {"ntc", "nct"}, default="ntc"
-        Order of the axes of the files in a folder: "nct" is (n_channels, n_timesteps).
+        Order of the axes of the files, for a folder alone: "nct" is (n_channels, n_timesteps).
+        What arrays hold is said by the transformer.
     n_jobs : int or None, default=None
         Number of processes, as in joblib, where no Dask client is active. None means 1, or what
         ``joblib.parallel_config`` says.
@@ -89,6 +90,7 @@ def fit_dataset(
             "fit_dataset takes a CrossPredictionTransformer, got"
             f" {type(transformer).__name__}: call its own fit, which reads lazy windows too."
         )
+    check_n_jobs(n_jobs)
     windows = as_source(source, length, stride, input_layout)
     if isinstance(source, str | os.PathLike) and transformer.input_layout == "nct":
         raise ValueError(

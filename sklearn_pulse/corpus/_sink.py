@@ -101,11 +101,48 @@ def for_workers(array: Any) -> Any:
     return zarr.open_array(LocalStore(store.root.absolute()), path=array.path, mode="r+")
 
 
-def is_in_memory(group: Any) -> bool:
-    """Return whether the group lives in the memory of this process."""
-    from zarr.storage import MemoryStore
+def check_shareable(group: Any) -> None:
+    """Raise if no process but this one can write to the group."""
+    from zarr.storage import MemoryStore, ZipStore
 
-    return isinstance(group.store, MemoryStore)
+    for kind, what in ((MemoryStore, "in the memory of this process"), (ZipStore, "a zip file")):
+        if isinstance(group.store, kind):
+            raise ValueError(
+                f"sink is {what}, where other processes cannot write: pass a path that they all"
+                " reach."
+            )
+
+
+def reopened(array: Any) -> Any:
+    """Open an array of a sink in the process that writes to it.
+
+    Parameters
+    ----------
+    array : zarr.Array
+        The array, which a worker has received by pickle.
+
+    Returns
+    -------
+    zarr.Array
+        The same array.
+
+    Raises
+    ------
+    ValueError
+        If it is not there: the disk is that of another machine, or the memory that of another
+        process. Zarr itself would write where nobody reads.
+    """
+    import zarr
+
+    try:
+        return zarr.open_array(array.store, path=array.path, mode="r+")
+    except FileNotFoundError as error:
+        reason = str(error)
+    # Not from zarr's error, which some processes cannot send.
+    raise ValueError(
+        f"sink is not found by a process that should write to it ({reason}): pass a path that all"
+        " processes and machines reach."
+    )
 
 
 def is_begun(group: Any) -> bool:
@@ -120,7 +157,7 @@ def begin(
     n_windows: int,
     chunk_size: int,
     places: dict[str, NDArray[Any]],
-    names: list[str],
+    names: list[str | None],
 ) -> None:
     """Create the arrays of a group; what a killed run left half made is made again.
 
@@ -138,7 +175,7 @@ def begin(
         Number of windows in a chunk.
     places : dict of str to ndarray of shape (n_windows,)
         Recording and start of each window, if they are known.
-    names : list of str
+    names : list of str and None
         Names of the files of the recordings, if there are any.
 
     Raises
@@ -162,10 +199,12 @@ def begin(
         shape=(n_windows, n_features),
         chunks=(chunk_size, n_features),
         dtype=embedded.dtype,
+        overwrite=True,  # else marks that a deletion left behind, when it was broken off, count
     )
-    group.create_array("done", shape=(n_chunks,), chunks=(min(n_chunks, _MARKS),), dtype="bool")
+    marks = (min(n_chunks, _MARKS),)
+    group.create_array("done", shape=(n_chunks,), chunks=marks, dtype="bool", overwrite=True)
     for name, values in ({"sample": embedded} | places).items():
-        group.create_array(name, data=values)
+        group.create_array(name, data=values, overwrite=True)
     # Last, as from now on the arrays are relied on.
     group.attrs.update({"source": fingerprint, "recordings": names, "state": "begun"})
 
@@ -200,9 +239,11 @@ def check_same(group: Any, fingerprint: str, embedded: NDArray[Any], chunk_size:
         )
     before = group["sample"][:]
     # Another processor may round otherwise; another transformer is further away in some column.
-    largest = np.abs(before).max(axis=0, initial=0.0)
+    largest = np.where(np.isfinite(before), np.abs(before), 0.0).max(axis=0, initial=0.0)
     near = np.maximum(1e-3 * largest, 1e-6 * largest.max(initial=0.0))
-    if before.shape != embedded.shape or not np.allclose(before, embedded, rtol=1e-3, atol=near):
+    if (before.shape, before.dtype) != (embedded.shape, embedded.dtype) or not np.allclose(
+        before, embedded, rtol=1e-3, atol=near, equal_nan=True
+    ):
         raise ValueError(
             "sink was begun with another transformer: a sample of the source has other embeddings."
             f" {_REMEDY}"

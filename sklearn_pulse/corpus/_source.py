@@ -95,6 +95,7 @@ class WindowRange(LazyWindows):
         self.overlaps = source.overlaps
         self.sampling_rate = source.sampling_rate
         self.channel_names = source.channel_names
+        self.index_rate = source.index_rate
 
     def take(self, indices: ArrayLike) -> NDArray[np.float32]:
         """Read selected windows of the source."""
@@ -127,7 +128,8 @@ def as_source(
     TypeError
         If the source is of another kind, or holds text.
     ValueError
-        If `length` is missing for a folder, or given with windows, or if a Dask array is complex.
+        If `length` is missing for a folder; if `length`, `stride` or another order of the axes is
+        given with windows; or if a Dask array is complex.
     """
     check_option("input_layout", input_layout, ("ntc", "nct"))
     if isinstance(source, str | os.PathLike):
@@ -138,12 +140,23 @@ def as_source(
             )
         recordings = open_recordings(source, input_layout=input_layout)
         return sliding_windows(recordings, length, stride, lazy=True).X
+    if not is_dask(source) and not isinstance(source, np.ndarray | LazyWindows):
+        raise TypeError(
+            "source must be a folder, a Dask array, an array or lazy windows, such as"
+            " sliding_windows(recordings, length, lazy=True).X, got"
+            f" {type(source).__name__}."
+        )
     for name, value in (("length", length), ("stride", stride)):
         if value is not None:
             raise ValueError(
                 f"{name}={value} is for a folder of recordings, and source holds windows already:"
                 f" leave {name} out."
             )
+    if input_layout != "ntc":
+        raise ValueError(
+            f"input_layout={input_layout!r} is for a folder of recordings, and source holds windows"
+            " already: leave it out, and set the input_layout of the transformer."
+        )
     if is_dask(source):
         if not np.isfinite(source.shape).all():
             raise ValueError(
@@ -151,12 +164,6 @@ def as_source(
             )
         as_real_array(np.empty(0, source.dtype), "source")  # what cannot be read is refused
         source = nan_where_masked(source)
-    elif not isinstance(source, np.ndarray | LazyWindows):
-        raise TypeError(
-            "source must be a folder, a Dask array, an array or lazy windows, such as"
-            " sliding_windows(recordings, length, lazy=True).X, got"
-            f" {type(source).__name__}."
-        )
     if source.ndim < 2:
         raise ValueError(f"source must hold windows, got shape {source.shape}.")
     if not source.shape[0]:
@@ -204,23 +211,34 @@ def fingerprint(source: Any, windows: NDArray[Any]) -> str:
     str
         The digest. A folder may be moved.
     """
+    if windows.dtype == object:  # whose bytes are addresses
+        windows = as_real_array(windows, "source")
     digest = hashlib.blake2b(digest_size=16)
     digest.update(repr((tuple(source.shape), windows.shape, str(windows.dtype))).encode())
     digest.update(np.ascontiguousarray(windows).data)
-    digest.update("\n".join(file_names(source)).encode())
+    names = "\n".join(name or "" for name in file_names(source))
+    digest.update(names.encode(errors="surrogateescape"))  # a name may be no text
     for places in (getattr(source, "recording", None), getattr(source, "start", None)):
         if places is not None:
             digest.update(np.ascontiguousarray(places).data)
     return digest.hexdigest()
 
 
-def file_names(source: Any) -> list[str]:
-    """Return the paths of recordings in files, relative to their common folder."""
-    if not isinstance(source, RecordingWindows):
+def file_names(source: Any) -> list[str | None]:
+    """Return the path of each recording, relative to their common folder; None without a file.
+
+    Without any file the list is empty.
+    """
+    cut = source
+    while isinstance(cut, LazyWindows) and not isinstance(cut, RecordingWindows):
+        cut = getattr(cut, "source", None)  # what a step of preprocessing changes
+    if not isinstance(cut, RecordingWindows):
         return []
-    recordings: list[Any] = list(source.recordings)
-    files = [x.path for x in recordings if isinstance(x, RecordingFile)]
-    if not files:
+    recordings: list[Any] = list(cut.recordings)
+    files = [x.path if isinstance(x, RecordingFile) else None for x in recordings]
+    folders = [path.parent for path in files if path is not None]
+    # A step may number the recordings in its own way.
+    if not folders or not np.array_equal(source.recording, cut.recording):
         return []
-    root = os.path.commonpath([path.parent for path in files])
-    return [path.relative_to(root).as_posix() for path in files]
+    root = os.path.commonpath(folders)
+    return [None if path is None else path.relative_to(root).as_posix() for path in files]

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn import get_config
-from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
+from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone, is_regressor
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import accuracy_score
 from sklearn.utils import Tags, _safe_indexing, get_tags, indexable
@@ -130,9 +130,14 @@ class LabeledSubsetClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator
             If no row is labelled, a label is None or NaN, or the lengths of the inputs differ, that
             of ``sample_weight`` included.
         TypeError
-            If ``estimator`` cannot be fitted.
+            If ``estimator`` cannot be fitted, or is a regressor.
         """
         estimator = clone(self._sub_estimator())
+        if is_regressor(estimator):
+            raise TypeError(
+                f"estimator is a regressor, {type(estimator).__name__}, and predicts no classes:"
+                " pass a classifier, or fit the regressor itself on the rows whose number is known."
+            )
         y = _flat_labels(y)
         if sample_weight is not None:
             _check_weights(sample_weight, _num_samples(y))

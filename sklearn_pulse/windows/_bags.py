@@ -67,7 +67,8 @@ class SlidingWindows(TransformerMixin, BaseEstimator):
     however much windows overlap: a view of `X` itself if `X` is a float32 array, otherwise, as of a
     list, of one float32 copy.
 
-    The output has four axes, so ``set_output`` does not apply and is not available.
+    The output has four axes, so ``set_output`` does not apply and is not available. In a pipeline
+    call it on the steps behind: ``pipeline[1:].set_output(transform="pandas")``.
 
     Examples
     --------

@@ -398,9 +398,13 @@ def test_missing_values_and_one_channel(own):
     assert frame["mean"].notna().all()
 
 
-def test_without_groups_the_user_is_warned(own):
+def test_without_groups_the_user_is_warned_and_the_notes_say_so(own):
+    settings = {"methods": ["majority"], "protocols": ["linear-probe"], "n_seeds": 1}
     with pytest.warns(UserWarning, match="Without groups"):
-        quick(own | {"groups": None}, methods=["majority"], protocols=["linear-probe"])
+        frame, _ = quick(own | {"groups": None}, **settings)
+    notes = frame.attrs["notes"]["linear-probe"]
+    assert "folds hold whole windows, each a group of its own" in notes
+    assert "folds hold whole groups" in quick(own, **settings)[0].attrs["notes"]["linear-probe"]
 
 
 @pytest.mark.skipif(not hasattr(np.dtypes, "StringDType"), reason="needs NumPy 2")

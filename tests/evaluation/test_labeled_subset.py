@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.base import BaseEstimator, ClassifierMixin, TransformerMixin, clone, is_classifier
 from sklearn.exceptions import NotFittedError
-from sklearn.linear_model import LogisticRegression, RidgeClassifier
+from sklearn.linear_model import LogisticRegression, Ridge, RidgeClassifier
 from sklearn.metrics import accuracy_score
 from sklearn.model_selection import GridSearchCV, KFold, cross_val_score
 from sklearn.naive_bayes import GaussianNB
@@ -302,6 +302,12 @@ def test_every_method_needs_a_fit(method, few_labels):
 def test_estimator_of_another_kind(estimator, few_labels):
     with pytest.raises(TypeError, match="estimator must be a classifier instance"):
         LabeledSubsetClassifier(estimator).fit(*few_labels[:2])
+
+
+@pytest.mark.parametrize("regressor", [Ridge(), make_pipeline(StandardScaler(), Ridge())])
+def test_a_regressor_is_refused_since_it_predicts_no_classes(regressor, few_labels):
+    with pytest.raises(TypeError, match="estimator is a regressor.*pass a classifier, or fit"):
+        LabeledSubsetClassifier(regressor).fit(*few_labels[:2])
 
 
 def test_labels_of_another_shape_are_refused(few_labels):
