@@ -151,7 +151,7 @@ class Block(NamedTuple):
     alone: bool = False
 
 
-minirocket = partial(RandomConvolutionTransformer, 10_000, random_state=0)
+minirocket = partial(RandomConvolutionTransformer, random_state=0)
 hydra = partial(HydraTransformer, random_state=0)
 quantiles = partial(IntervalQuantileTransformer, 3)
 POOLINGS = "ppv", "mean", "position", "stretch"
@@ -172,9 +172,13 @@ BLOCKS = {
     "quantiles": Block(quantiles),
     "hydra": Block(hydra),
     "rhythm": Block(RhythmTransformer),
+    "half of minirocket": Block(partial(minirocket, 5000), 0.05),
     "half of multirocket": Block(partial(multirocket, 625)),
+    "half of hydra": Block(partial(hydra, 32)),
     "five times multirocket": Block(partial(multirocket, 6250)),
+    "half of minirocket, alone": Block(partial(minirocket, 5000), 0.05, alone=True),
     "half of multirocket, alone": Block(partial(multirocket, 625), alone=True),
+    "half of hydra, alone": Block(partial(hydra, 32), alone=True),
     "minirocket, alone": Block(minirocket, 0.05, alone=True),
     "multirocket, alone": Block(multirocket, alone=True),
     "quantiles, alone": Block(quantiles, alone=True),
@@ -279,6 +283,14 @@ ALONE = {  # of windows that are standardised one by one
     "hydra, alone": 0.28,
 }
 
+HALVES = {"minirocket", "multirocket", "hydra"}  # blocks of which half can be had
+
+
+def halves(shares):
+    """Return shares in which blocks of kernels have half as many."""
+    names = {name: f"half of {name}" for name in shares if name.split(",")[0] in HALVES}
+    return {names.get(name, name): share for name, share in shares.items()}
+
 
 def beside(shares, share, others):
     """Give `share` of the variance to others, and the rest to the former blocks."""
@@ -337,6 +349,9 @@ CHOICES = {
     ),
     "all standardised, 0.51, statistics 0.17": Choice(
         beside(beside(USUAL, 0.6, ALONE), 0.15, {"statistics": 1.0})
+    ),
+    "half of the kernels standardised, 0.54, statistics 0.12": Choice(
+        beside(beside(halves(USUAL), 0.6, halves(ALONE)), 0.1, {"statistics": 1.0})
     ),
     "statistics 0.3": Choice(beside(USUAL, 0.25, {"statistics": 1.0})),
     "five times the kernels of MultiRocket": Choice(
