@@ -5,7 +5,8 @@ Which features the closed form needs: one choice at a time
 `CrossPredictionTransformer` stacks blocks of features, each with a share of the variance. This
 script asks what other blocks, other shares and other maps would give. It states the closed form of
 docs/cross_prediction.md literally, on products of windows: those of a stack are the sum of those of
-its blocks, so that once a block is computed, a choice of shares costs seconds.
+its blocks, so that once a block is computed, a choice of shares costs seconds, or a minute where
+windows are thousands.
 
     python examples/reproduce/blocks.py --output output/blocks
     python examples/reproduce/blocks.py --sources wesad --choices "default" "standardised, 0.1"
@@ -214,10 +215,10 @@ def products(block, X, n_train):
 # -----------
 
 
-def components(gram, n_components=N_COMPONENTS):
+def components(gram):
     """Return the principal components of all windows from their products with those that train."""
     n_train = gram.shape[1]
-    first = max(0, n_train - n_components)
+    first = max(0, n_train - N_COMPONENTS)
     own = gram[:n_train].astype(np.float64)
     values, vectors = eigh(own, subset_by_index=(first, n_train - 1))
     real = values > 1e-6 * values.max()
@@ -308,8 +309,6 @@ class Choice:
     ----------
     shares : dict
         Share of each block; on MIT-BIH the rhythm takes 0.15 of it.
-    n_components : int
-        Largest number of principal components.
     kernel : float or None
         Width of a Gaussian kernel, in squared distances of the training windows.
     one_length : bool
@@ -317,7 +316,6 @@ class Choice:
     """
 
     shares: dict = field(default_factory=lambda: USUAL)
-    n_components: int = N_COMPONENTS
     kernel: float | None = None
     one_length: bool = False
 
@@ -334,7 +332,7 @@ class Choice:
             gram = np.exp(-distances / (self.kernel * distances[:n_train].mean()))
         mean = gram[:n_train].mean(0)
         gram = gram - gram.mean(1, keepdims=True) - mean + mean.mean()
-        return components(gram, self.n_components)
+        return components(gram)
 
 
 HALF_ALONE = {"half of multirocket, alone": 1.0}
@@ -408,7 +406,7 @@ class Part(NamedTuple):
         """Return the accuracy in percent for each amount of labels."""
         shares = {name: share for name, share in self.shares(choice).items() if share}
         gram = sum(np.float32(share) * self.gram(b, folder) for b, share in shares.items())
-        f = choice.bend(components(gram, choice.n_components), self.n_train)
+        f = choice.bend(components(gram), self.n_train)
         Z = embedding(f, self.n_train, self.recording, self.start).astype(np.float32)
         return {labels: self.probed(Z, amount) for labels, amount in LABELS.items()}
 
