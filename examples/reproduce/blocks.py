@@ -9,13 +9,14 @@ its blocks, so that once a block is computed, a choice of shares costs seconds, 
 windows are thousands.
 
     python examples/reproduce/blocks.py --output output/blocks
-    python examples/reproduce/blocks.py --sources wesad --choices "default" "standardised, 0.1"
+    python examples/reproduce/blocks.py --sources wesad --choices "default" "statistics 0.3"
 
 For each source and choice it prints what a linear probe (C = 1) on windows of other people gains
-over the default, in points: with all labels, with 5 % and 1 % of them, and with those of two people
-and one. People are divided into five parts; part k is never read in division k, the next part is
-scored, and the other three train. A segment of Bonn counts as a person, and so does a trial of a
-chaotic system, which keeps its published training and validation trials.
+over six blocks that read windows as they are, in points: with all labels, with 5 % and 1 % of them,
+and with those of two people and one. People are divided into five parts; part k is never read in
+division k, the next part is scored, and the other three train. A segment of Bonn counts as a
+person, and so does a trial of a chaotic system, which keeps its published training and validation
+trials.
 
 Products and scores that are in the output folder are not computed again, so an interrupted run
 resumes.
@@ -142,14 +143,10 @@ SOURCES = {
 
 
 class Block(NamedTuple):
-    """Features of windows, which are standardised one by one where `alone` says so.
-
-    `floor` is added to the spread of each column, in squares.
-    """
+    """Features of windows; `floor` is added to the spread of each column, in squares."""
 
     make: Callable
     floor: float = 0.0
-    alone: bool = False
 
 
 minirocket = partial(RandomConvolutionTransformer, random_state=0)
@@ -158,39 +155,33 @@ quantiles = partial(IntervalQuantileTransformer, 3)
 POOLINGS = "ppv", "mean", "position", "stretch"
 
 
-def multirocket(num_kernels=1250):
+def multirocket(num_kernels=1250, **settings):
     """Return MultiRocket's features of windows and of their differences."""
     return RandomConvolutionTransformer(
-        num_kernels, poolings=POOLINGS, difference=True, random_state=0
+        num_kernels, poolings=POOLINGS, difference=True, random_state=0, **settings
     )
 
 
-BLOCKS = {
-    "statistics": Block(StatisticsTransformer),
-    "autocorrelation": Block(AutocorrelationTransformer),
+READ_TWICE = {  # windows as they are, and standardized one by one
     "minirocket": Block(minirocket, 0.05),
     "multirocket": Block(multirocket),
     "quantiles": Block(quantiles),
     "hydra": Block(hydra),
-    "rhythm": Block(RhythmTransformer),
     "half of minirocket": Block(partial(minirocket, 5000), 0.05),
     "half of multirocket": Block(partial(multirocket, 625)),
     "half of hydra": Block(partial(hydra, 32)),
-    "five times multirocket": Block(partial(multirocket, 6250)),
-    "half of minirocket, alone": Block(partial(minirocket, 5000), 0.05, alone=True),
-    "half of multirocket, alone": Block(partial(multirocket, 625), alone=True),
-    "half of hydra, alone": Block(partial(hydra, 32), alone=True),
-    "minirocket, alone": Block(minirocket, 0.05, alone=True),
-    "multirocket, alone": Block(multirocket, alone=True),
-    "quantiles, alone": Block(quantiles, alone=True),
-    "hydra, alone": Block(hydra, alone=True),
 }
-
-
-def standardised(X):
-    """Return windows each channel of which has mean 0 and spread 1."""
-    spread = X.std(1, keepdims=True)
-    return (X - X.mean(1, keepdims=True)) / np.where(spread > 0, spread, 1)
+BLOCKS = {
+    "statistics": Block(StatisticsTransformer),
+    "autocorrelation": Block(AutocorrelationTransformer),
+    "rhythm": Block(RhythmTransformer),
+    "five times multirocket": Block(partial(multirocket, 6250)),
+    **READ_TWICE,
+    **{
+        f"{name}_standardized": Block(partial(block.make, standardize=True), block.floor)
+        for name, block in READ_TWICE.items()
+    },
+}
 
 
 def products(block, X, n_train):
@@ -199,7 +190,6 @@ def products(block, X, n_train):
     The features of the training windows have mean 0, and their variances add up to 1. A nearly
     constant column would explode on other windows, so that scales have a lower bound.
     """
-    X = standardised(X) if block.alone else X
     features = block.make().fit(X[:n_train])
     f = np.asarray(features.transform(X), dtype=np.float32)
     f -= f[:n_train].mean(0, dtype=np.float64).astype(np.float32)
@@ -268,7 +258,7 @@ def embedding(f, n_train, recording, start):
 # Choices
 # -------
 
-USUAL = {
+SIX = {
     "statistics": 0.06,
     "autocorrelation": 0.03,
     "minirocket": 0.36,
@@ -276,20 +266,32 @@ USUAL = {
     "quantiles": 0.15,
     "hydra": 0.25,
 }
-HALVED = {**USUAL, "half of multirocket": 0.15, "multirocket": 0.0}  # as many kernels in all
-ALONE = {  # of windows that are standardised one by one
-    "minirocket, alone": 0.4,
-    "multirocket, alone": 0.17,
-    "quantiles, alone": 0.15,
-    "hydra, alone": 0.28,
+STANDARDIZED = {
+    "minirocket_standardized": 0.4,
+    "multirocket_standardized": 0.17,
+    "quantiles_standardized": 0.15,
+    "hydra_standardized": 0.28,
+}
+DEFAULT = {
+    "statistics": 0.18,
+    "autocorrelation": 0.01,
+    "half of minirocket": 0.15,
+    "half of multirocket": 0.065,
+    "quantiles": 0.065,
+    "half of hydra": 0.105,
+    "half of minirocket_standardized": 0.17,
+    "half of multirocket_standardized": 0.07,
+    "quantiles_standardized": 0.065,
+    "half of hydra_standardized": 0.12,
 }
 
-HALVES = {"minirocket", "multirocket", "hydra"}  # blocks of which half can be had
+
+HALVES = ("minirocket", "multirocket", "hydra")  # kinds of which half of the kernels can be had
 
 
-def halves(shares):
-    """Return shares in which blocks of kernels have half as many."""
-    names = {name: f"half of {name}" for name in shares if name.split(",")[0] in HALVES}
+def halves(shares, kinds=HALVES):
+    """Return shares in which blocks of these kinds have half as many kernels."""
+    names = {name: f"half of {name}" for name in shares if name.startswith(kinds)}
     return {names.get(name, name): share for name, share in shares.items()}
 
 
@@ -315,7 +317,7 @@ class Choice:
         Whether components are scaled to one length.
     """
 
-    shares: dict = field(default_factory=lambda: USUAL)
+    shares: dict = field(default_factory=lambda: SIX)
     kernel: float | None = None
     one_length: bool = False
 
@@ -335,25 +337,26 @@ class Choice:
         return components(gram)
 
 
-HALF_ALONE = {"half of multirocket, alone": 1.0}
+MULTIROCKET = ("multirocket",)
+STATISTICS = {"statistics": 1.0}
 CHOICES = {
-    "default": Choice(),
-    "standardised, 0.1": Choice(beside(HALVED, 0.1, HALF_ALONE)),
-    "standardised, 0.1, statistics 0.15": Choice(
-        beside(HALVED, 0.2, {"half of multirocket, alone": 0.5, "statistics": 0.5})
+    "six blocks": Choice(),
+    "default": Choice(DEFAULT),
+    "MultiRocket standardized, 0.1": Choice(
+        beside(halves(SIX, MULTIROCKET), 0.1, {"half of multirocket_standardized": 1.0})
     ),
-    "all standardised, 0.54, statistics 0.12": Choice(
-        beside(beside(USUAL, 0.6, ALONE), 0.1, {"statistics": 1.0})
+    "all standardized, 0.54, statistics 0.12": Choice(
+        beside(beside(SIX, 0.6, STANDARDIZED), 0.1, STATISTICS)
     ),
-    "all standardised, 0.51, statistics 0.17": Choice(
-        beside(beside(USUAL, 0.6, ALONE), 0.15, {"statistics": 1.0})
+    "all standardized, 0.51, statistics 0.17": Choice(
+        beside(beside(SIX, 0.6, STANDARDIZED), 0.15, STATISTICS)
     ),
-    "half of the kernels standardised, 0.54, statistics 0.12": Choice(
-        beside(beside(halves(USUAL), 0.6, halves(ALONE)), 0.1, {"statistics": 1.0})
+    "half of the kernels standardized, 0.54, statistics 0.12": Choice(
+        beside(beside(halves(SIX), 0.6, halves(STANDARDIZED)), 0.1, STATISTICS)
     ),
-    "statistics 0.3": Choice(beside(USUAL, 0.25, {"statistics": 1.0})),
+    "statistics 0.3": Choice(beside(SIX, 0.25, STATISTICS)),
     "five times the kernels of MultiRocket": Choice(
-        {**USUAL, "five times multirocket": 0.15, "multirocket": 0.0}
+        {**SIX, "five times multirocket": 0.15, "multirocket": 0.0}
     ),
     "Gaussian kernel, width 2": Choice(kernel=2.0),
     "components of one length": Choice(one_length=True),
@@ -424,16 +427,17 @@ class Part(NamedTuple):
 
 
 def table(name, scores):
-    """Return the lines of a source: the default, and what each choice gains."""
+    """Return the lines of a source: the first choice, and what each other one gains."""
     lines = [f"| {name} | divisions | " + " | ".join(LABELS) + " |", "|---|---|" + "---|" * 5]
+    first = next(iter(scores))
     for choice, of_division in scores.items():
-        both = sorted(of_division.keys() & scores["default"].keys())
+        both = sorted(of_division.keys() & scores[first].keys())
         if not both:
             continue
         values = np.array([list(of_division[k].values()) for k in both])
-        if choice != "default":
-            values -= [list(scores["default"][k].values()) for k in both]
-        sign = "" if choice == "default" else "+"
+        if choice != first:
+            values -= [list(scores[first][k].values()) for k in both]
+        sign = "" if choice == first else "+"
         cells = " | ".join(f"{value:{sign}.1f}" for value in values.mean(0))
         lines.append(f"| {choice} | {len(both)} | {cells} |")
     return "\n".join(lines)
@@ -455,7 +459,7 @@ def main():
         source, scores = load(name, args.data_home), {}
         for division in range(min(args.divisions, SOURCES[name].n_divisions)):
             part = Part.of(name, source, division)
-            for choice in dict.fromkeys(["default", *args.choices]):
+            for choice in dict.fromkeys([next(iter(CHOICES)), *args.choices]):
                 key = f"{part.name}, {choice}"
                 if key not in known:
                     known[key] = part.score(CHOICES[choice], args.output)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -12,11 +12,12 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from .._data._windows import Block
-from .._parameters import check_seed, check_threads
+from .._parameters import check_boolean, check_seed, check_threads
 from .._threads import threads
 from .._training._device import resolve_device
 from ._base import BaseFeatureTransformer
 from ._convolutions import KERNEL_LENGTH
+from ._standardized import standardized
 
 # Outputs of convolutions computed at a time: few enough for the cache of a processor, and so many
 # that threads, which share the interpreter, seldom wait for one another.
@@ -26,16 +27,20 @@ _BLOCK_OUTPUTS = {"cpu": 2**19, "cuda": 2**26, "mps": 2**24}
 class BaseConvolutionTransformer(BaseFeatureTransformer):
     """Features of convolutions with kernels of nine places.
 
-    A subclass has the parameters `device`, `num_threads` and `random_state`, and computes the
-    features of a few windows in `_convolutions`.
+    A subclass has the parameters `standardize`, `device`, `num_threads` and `random_state`, and
+    computes the features of a few windows in `_convolutions`. `_standardizes` is `standardize` as
+    it was at `fit`.
     """
 
+    standardize: bool
     device: str | torch.device
     num_threads: int | None
     random_state: int | np.random.RandomState | None
+    _standardizes: bool
 
     def _check_params(self) -> None:
         super()._check_params()
+        check_boolean("standardize", self.standardize)
         resolve_device(self.device)
         check_threads(self.num_threads)
         check_seed("random_state", self.random_state)
@@ -61,8 +66,17 @@ class BaseConvolutionTransformer(BaseFeatureTransformer):
                 f" {self._reach}: pass at least {needed} steps, or fit on shorter windows."
             )
 
+    def _restore(self, weights: Mapping[str, Tensor]) -> None:
+        super()._restore(weights)
+        self._standardizes = bool(self.standardize)
+
+    def _read(self, block: Block) -> Block:
+        """Return windows as the kernels read them."""
+        return standardized(block) if self._standardizes else block
+
     def _features(self, block: Block) -> NDArray[np.float32]:
         check_threads(self.num_threads)
+        block = self._read(block)
         device = resolve_device(self.device)
         size = self._block_size(block.x.shape[1], device)
         features = np.empty((len(block.x), self._n_features_out), dtype=np.float32)

@@ -66,6 +66,9 @@ class HydraTransformer(BaseConvolutionTransformer):
         the differences of neighbouring steps.
     kernels_per_group : int, default=8
         Number of kernels that compete, at least 2.
+    standardize : bool, default=False
+        Whether each channel of a window is first scaled to mean 0 and standard deviation 1, so that
+        its level and its gain leave no trace in the features. A constant channel becomes zero.
     device : str or torch.device, default="auto"
         Device of the computation; "auto" is CUDA where PyTorch finds a device.
     num_threads : int or None, default=None
@@ -123,6 +126,7 @@ class HydraTransformer(BaseConvolutionTransformer):
         num_groups: int = 64,
         *,
         kernels_per_group: int = 8,
+        standardize: bool = False,
         bag_pooling: str = "mean",
         device: str | torch.device = "auto",
         num_threads: int | None = None,
@@ -133,6 +137,7 @@ class HydraTransformer(BaseConvolutionTransformer):
     ) -> None:
         self.num_groups = num_groups
         self.kernels_per_group = kernels_per_group
+        self.standardize = standardize
         self.bag_pooling = bag_pooling
         self.device = device
         self.num_threads = num_threads
@@ -149,6 +154,7 @@ class HydraTransformer(BaseConvolutionTransformer):
     def _fit(self, windows: CheckedWindows, usable: NDArray[np.intp]) -> None:
         rng = check_random_state(self.random_state)
         n_kernels = int(self.kernels_per_group)
+        self._standardizes = bool(self.standardize)
         groups = []
         for differenced, n_groups in enumerate(self._numbers_of_groups()):
             dilations = _dilations(windows.n_timesteps - differenced)
@@ -213,7 +219,9 @@ class HydraTransformer(BaseConvolutionTransformer):
         numbers = [
             of_dilation[..., 0].size for groups in self.groups_ for of_dilation in groups.kernels
         ]
-        return np.concatenate([np.repeat([True, False], number) for number in numbers])
+        return np.concatenate(
+            [np.repeat([not self._standardizes, False], number) for number in numbers]
+        )
 
 
 def _dilations(n_timesteps: int) -> NDArray[np.int64]:

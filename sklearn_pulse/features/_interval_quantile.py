@@ -9,8 +9,9 @@ from numpy.typing import NDArray
 
 from .._data._windows import Block
 from .._docstrings import complete_docstring
-from .._parameters import check_integer
+from .._parameters import check_boolean, check_integer
 from ._base import BaseFeatureTransformer
+from ._standardized import standardized
 from ._statistics import without_gaps
 
 _STEPS_PER_QUANTILE = 4
@@ -50,6 +51,9 @@ class IntervalQuantileTransformer(BaseFeatureTransformer):
     ----------
     depth : int, default=6
         Largest number of levels. Short windows have fewer levels.
+    standardize : bool, default=False
+        Whether each channel of a window is first scaled to mean 0 and standard deviation 1, so that
+        its level and its gain leave no trace in the features. A constant channel becomes zero.
 
     Attributes
     ----------
@@ -93,12 +97,14 @@ class IntervalQuantileTransformer(BaseFeatureTransformer):
         self,
         depth: int = 6,
         *,
+        standardize: bool = False,
         bag_pooling: str = "mean",
         input_layout: str = "ntc",
         sampling_rate: float | None = None,
         channel_names: Sequence[str] | None = None,
     ) -> None:
         self.depth = depth
+        self.standardize = standardize
         self.bag_pooling = bag_pooling
         self.input_layout = input_layout
         self.sampling_rate = sampling_rate
@@ -107,8 +113,10 @@ class IntervalQuantileTransformer(BaseFeatureTransformer):
     def _check_params(self) -> None:
         super()._check_params()
         check_integer("depth", self.depth, 1)
+        check_boolean("standardize", self.standardize)
 
     def _fit_shape(self) -> None:
+        self._standardizes = bool(self.standardize)
         shortest = np.zeros((1, 1, self.n_timesteps_in_))
         self.n_quantiles_ = {}
         for name, series in _SERIES.items():
@@ -119,6 +127,7 @@ class IntervalQuantileTransformer(BaseFeatureTransformer):
             ]
 
     def _features(self, block: Block) -> NDArray[np.float64]:
+        block = standardized(block) if self._standardizes else block
         # (n, n_channels, n_timesteps): time last and contiguous, so that a row is computed the same
         # way in every block.
         signal = np.ascontiguousarray(block.x.swapaxes(1, 2), dtype=np.float64)
@@ -159,7 +168,7 @@ class IntervalQuantileTransformer(BaseFeatureTransformer):
 
     @property
     def _spread_has_unit(self) -> NDArray[np.bool_]:
-        return np.ones(self._n_features_out, dtype=bool)
+        return np.full(self._n_features_out, not self._standardizes)
 
 
 def _intervals(level: int, n_steps: int) -> Iterator[tuple[int, int]]:

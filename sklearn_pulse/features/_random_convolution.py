@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -54,6 +54,9 @@ class RandomConvolutionTransformer(BaseConvolutionTransformer):
         stretches are shares of the window; a window without a positive output has the place -1.
     difference : bool, default=False
         Whether the differences of neighbouring steps get as many features as the window itself.
+    standardize : bool, default=False
+        Whether each channel of a window is first scaled to mean 0 and standard deviation 1, so that
+        its level and its gain leave no trace in the features. A constant channel becomes zero.
     device : str or torch.device, default="auto"
         Device of the computation; "auto" is CUDA where PyTorch finds a device.
     num_threads : int or None, default=None
@@ -116,6 +119,7 @@ class RandomConvolutionTransformer(BaseConvolutionTransformer):
         *,
         poolings: Sequence[str] = ("ppv",),
         difference: bool = False,
+        standardize: bool = False,
         bag_pooling: str = "mean",
         device: str | torch.device = "auto",
         num_threads: int | None = None,
@@ -127,6 +131,7 @@ class RandomConvolutionTransformer(BaseConvolutionTransformer):
         self.num_kernels = num_kernels
         self.poolings = poolings
         self.difference = difference
+        self.standardize = standardize
         self.bag_pooling = bag_pooling
         self.device = device
         self.num_threads = num_threads
@@ -145,9 +150,10 @@ class RandomConvolutionTransformer(BaseConvolutionTransformer):
         rng = check_random_state(self.random_state)
         n_per_kernel = int(self.num_kernels) // N_KERNELS
         self._poolings = tuple(self.poolings)
+        self._standardizes = bool(self.standardize)
         with threads(self.num_threads):
             self.banks_ = tuple(
-                _draw_bank(windows, usable, n_per_kernel, bool(differenced), rng)
+                _draw_bank(windows, usable, n_per_kernel, bool(differenced), rng, self._read)
                 for differenced in range(1 + bool(self.difference))
             )
 
@@ -203,6 +209,8 @@ class RandomConvolutionTransformer(BaseConvolutionTransformer):
     @property
     def _spread_has_unit(self) -> NDArray[np.bool_]:
         of_poolings = [pooling == "mean" for pooling in self._poolings]
+        if self._standardizes:
+            of_poolings = [False] * len(of_poolings)
         n_biases = [sum(biases.size for biases in bank.biases) for bank in self.banks_]
         return np.concatenate([np.repeat(of_poolings, number) for number in n_biases])
 
@@ -275,6 +283,7 @@ def _draw_bank(
     n_per_kernel: int,
     differenced: bool,
     rng: np.random.RandomState,
+    read: Callable[[Block], Block],
 ) -> ConvolutionBank:
     """Draw the channels of each kernel, and the windows whose outputs have the biases."""
     n_timesteps = windows.n_timesteps - differenced
@@ -284,7 +293,7 @@ def _draw_bank(
     for dilation, n in zip(dilations.tolist(), n_biases, strict=True):
         channels.append(np.stack([_draw_channels(windows.n_channels, rng) for _ in KERNELS]))
         numbers = rng.choice(usable, N_KERNELS)
-        block = windows.take(numbers)
+        block = read(windows.take(numbers))
         quantiles = shares[first : first + N_KERNELS * n].reshape(N_KERNELS, n)
         biases.append(_quantiles_of_outputs(block, channels[-1], dilation, quantiles, differenced))
         check_features(biases[-1], windows, numbers)

@@ -1,0 +1,46 @@
+"""Windows each channel of which has mean 0 and standard deviation 1."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .._data._windows import Block
+
+_ROUNDING = 1e-12  # a smaller share of the largest value is what rounding leaves of a constant
+
+
+def standardized(block: Block) -> Block:
+    """Return windows whose channels have mean 0 and standard deviation 1 over observed steps.
+
+    A constant channel becomes zero. Missing steps stay zero, and count nowhere.
+
+    Parameters
+    ----------
+    block : Block
+        Windows of shape (n, n_timesteps, n_channels), zero at missing steps.
+
+    Returns
+    -------
+    Block
+        The windows in float32, with the same observed steps.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> x = np.array([[[2.0, 5.0], [4.0, 5.0]]])
+    >>> standardized(Block(x, None)).x.tolist()
+    [[[-1.0, 0.0], [1.0, 0.0]]]
+    """
+    # Time last and contiguous, so that a row is summed the same way in every block.
+    signal = np.ascontiguousarray(block.x.swapaxes(1, 2), dtype=np.float64)
+    seen, number = np.ones((1, 1, 1), dtype=bool), np.float64(signal.shape[-1])
+    if block.observed is not None:
+        seen = block.observed[:, None, :]
+        number = np.maximum(seen.sum(-1, keepdims=True), 1)
+    largest = np.abs(signal).max(-1, keepdims=True)
+    signal -= signal.sum(-1, keepdims=True) / number
+    signal *= seen
+    deviation = np.sqrt(np.square(signal).sum(-1, keepdims=True) / number)
+    varies = deviation > _ROUNDING * largest
+    signal = np.where(varies, signal / np.where(varies, deviation, 1.0), 0.0)
+    return Block(np.ascontiguousarray(signal.swapaxes(1, 2), dtype=np.float32), block.observed)
