@@ -253,7 +253,9 @@ class PulseOracleTransformer(ReconstructingTransformer):
     ) -> CheckedWindows:
         windows = check_windows(self, X, reset=reset, groups=groups)
         name = "y" if reset else "y_val"
-        windows.labels = check_labels(y, windows.n_samples, type(self).__name__, name)
+        owner = type(self).__name__
+        remedy = f", since {owner} takes -1, too, for a class"
+        windows.labels = check_labels(y, windows.n_samples, owner, name, remedy=remedy)
         return windows
 
     def _batches(self, windows: CheckedWindows, index: NDArray[np.intp]) -> PairBatches:

@@ -550,6 +550,24 @@ def test_a_callback_that_follows_a_loss_that_is_not_there(kind):
         pulse(standard.EpochScoring(make_scorer(accuracy_score))).fit(X)
 
 
+def test_a_score_of_windows_to_validate_on_needs_them():
+    def score(net, X, y):
+        return float(len(X))
+
+    def make_score():
+        return standard.EpochScoring(score)
+
+    message = "'{}', an EpochScoring of the windows to validate on, .*X_val.*on_train=True"
+    for callback, name in [(make_score(), "EpochScoring"), (("mine", make_score), "mine")]:
+        with pytest.raises(ValueError, match=message.format(name)):
+            pulse(callback, validation_fraction=0).fit(X)
+        assert pulse(callback).fit(X).history_[-1]["score"] == 2
+    given = pulse(make_score(), validation_fraction=0).fit(X, X_val=X[:3])
+    assert given.history_[-1]["score"] == 3
+    on_train = standard.EpochScoring(score, on_train=True)
+    assert pulse(on_train, validation_fraction=0).fit(X).history_[-1]["score"] == len(X)
+
+
 def test_a_fit_with_callbacks_is_pickled(tmp_path):
     fitted = pulse(Records(), checkpoint_dir=tmp_path, max_epochs=1).fit(X)
     again = pickle.loads(pickle.dumps(fitted))

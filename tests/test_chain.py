@@ -241,15 +241,23 @@ def test_what_is_not_fitted_is_refused(tmp_path):
         (BandpassFilter(4, 20, 64), {"order": 2}),
         (WindowScaler(), {"with_mean": False}),
         (WindowScaler(per="window"), {"robust": True}),
+        (WindowScaler(), {"per": "window"}),
+        (WindowScaler(per="window"), {"per": "channel"}),
     ],
 )
 def test_a_parameter_that_was_changed_after_fit(tmp_path, step, changes):
     chain = make_pipeline(step, encoder(), LinearSVC()).fit(X, y)
     before = step.get_params()
     step.set_params(**changes)
-    message = f"cannot be saved: {type(step).__name__} was fitted with other param"
-    with pytest.raises(ValueError, match=message):
-        save_pretrained(chain, tmp_path / "chain")
+    name, value = next(iter(changes.items()))
+    message = (
+        f"^this {type(step).__name__} cannot be saved: it was fitted with {name}={before[name]!r},"
+        f" and a file would hold {value!r}. Set the parameter back, or fit again.$"
+    )
+    for model in (chain, step):
+        with pytest.raises(ValueError, match=message):
+            save_pretrained(model, tmp_path / "chain")
+    assert not list(tmp_path.iterdir())
     step.set_params(**before)
     save_pretrained(chain, tmp_path / "chain")
     loaded = load_pretrained(tmp_path / "chain")

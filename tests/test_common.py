@@ -708,8 +708,9 @@ def test_windows_that_are_refused(cls, windows):
     estimator = fit(small(cls), windows)
     infinite = windows.copy()
     infinite[3, 4, 1] = np.inf
+    by = "by NaN" if takes_nan(cls) else "for example by interpolation, or drop the sample"
     for X, message in [
-        (infinite, "Input X contains infinity.*sample 3.*replace it"),
+        (infinite, f"Input X contains infinity.*sample 3.*replace it, {by}"),
         (windows[..., :1], "X has 1 channels.* expecting 2 channels"),
         (windows.swapaxes(1, 2), "X looks transposed"),
         (windows[:, :0], "at least one time step and one channel"),

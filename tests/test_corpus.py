@@ -191,6 +191,38 @@ def test_another_run_is_refused(tmp_path):
         embed_dataset(STATISTICS, X, foreign)
 
 
+def test_a_sink_without_a_complete_chunk_is_begun_anew(tmp_path):
+    """What the first run was refused for is mended: another source or chunk."""
+    spoilt = X.copy()
+    spoilt[1] = np.inf  # a window that the sample leaves out
+    with pytest.raises(ValueError, match="windows 0 to 3 of source .*infinity.*sample 1"):
+        embed_dataset(STATISTICS, spoilt, tmp_path / "z", chunk_size=4)
+    mended = np.delete(spoilt, 1, axis=0)
+    group = embed_dataset(STATISTICS, mended, tmp_path / "z", chunk_size=5)
+    np.testing.assert_array_equal(group["embedding"][:], STATISTICS.transform(mended))
+    with pytest.raises(ValueError, match="begun with another source"):
+        embed_dataset(STATISTICS, X, tmp_path / "z")
+
+
+@pytest.mark.parametrize("host", ["", "localhost"])
+def test_a_sink_may_be_the_address_of_a_folder(tmp_path, host):
+    path = tmp_path / "my sink"
+    address = path.as_uri().replace("file://", f"file://{host}")
+    assert "%20" in address
+    for _ in range(2):  # the second run finds the first
+        group = embed_dataset(STATISTICS, X, address, chunk_size=4)
+        np.testing.assert_array_equal(group["embedding"][:], STATISTICS.transform(X))
+    assert (path / "zarr.json").is_file()
+
+
+@pytest.mark.parametrize("address", ["file://server/z", "file://z", "file:///", "file://"])
+def test_the_address_of_another_machine(tmp_path, monkeypatch, address):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ValueError, match=f"^sink='{address}' names no file of this machine: write"):
+        embed_dataset(STATISTICS, X, address)
+    assert not list(tmp_path.iterdir())
+
+
 def test_a_transformer_is_known_by_every_feature(tmp_path):
     """One feature near a million does not hide that another has changed."""
     counts = 1e6 + 100 * X

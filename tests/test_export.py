@@ -33,7 +33,7 @@ from sklearn_pulse import (
 )
 from sklearn_pulse._chain._layers import last_layer
 from sklearn_pulse._export import EncoderGraph
-from sklearn_pulse.baselines import PatchTSTTransformer
+from sklearn_pulse.baselines import PatchTSTTransformer, SimMTMTransformer
 from sklearn_pulse.evaluation import LabeledSubsetClassifier, make_linear_probe
 from sklearn_pulse.preprocessing import Resampler, WindowScaler
 from tests.helpers import SMALL_ENCODER, make_windows
@@ -155,6 +155,16 @@ def test_channels_first_and_one_length(tmp_path):
     unseen = np.full((1, 32, 2), np.nan, dtype=np.float32)
     unseen[:, :2] = 0  # no patch reads these steps
     assert np.isnan(run(unseen)).all()  # though the network has biases
+
+
+@pytest.mark.filterwarnings("ignore:X has (more channels|windows of one time step):UserWarning")
+@pytest.mark.parametrize("n_timesteps", [1, 2, 3, 4, 32])
+def test_the_convolutions_of_simmtm_take_the_shortest_windows(n_timesteps, tmp_path):
+    """Their stride of three leaves one step of a window of up to three."""
+    model = small(SimMTMTransformer).fit(X[:, :n_timesteps])
+    model.export(tmp_path / "model.pt2", format="torch")
+    run, _ = torch_program(tmp_path / "model.pt2")
+    assert_equal(run, model, [*BATCHES, (3, 2), (3, 3), (3, 4)])
 
 
 @pytest.mark.filterwarnings("ignore:.*should not be instantiated:DeprecationWarning")  # torch's

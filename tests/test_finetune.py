@@ -805,6 +805,17 @@ def test_labels_may_be_a_tensor(windows, monkeypatch, dispatch):
     assert fitted.classes_.tolist() == wrapped.classes_.tolist() == [0, 1]
 
 
+@pytest.mark.parametrize("exponent", [1023, -1074])
+def test_weights_at_the_ends_of_float64(windows, exponent):
+    X, y = windows
+    expected = scratch().fit(X, y, X_val=X[:6], y_val=y[:6])
+    weight = np.full(20, np.ldexp(1.0, exponent))
+    fitted = scratch().fit(X, y, X_val=X[:6], y_val=y[:6], sample_weight=weight)
+    np.testing.assert_array_equal(fitted.predict_proba(X), expected.predict_proba(X))
+    assert fitted.history_[-1]["train_loss"] == expected.history_[-1]["train_loss"]
+    assert 0 < fitted.history_[-1]["valid_loss"] < np.inf
+
+
 def test_missing_labels_name_the_remedy(windows):
     X, y = windows
     for labels in (

@@ -162,6 +162,26 @@ def test_refused_targets(y, message):
         scratch().fit(X, y)
 
 
+@pytest.mark.parametrize("weight", [1e-45, 1e-90, 1e-300])
+def test_weights_so_uneven_that_targets_lie_too_far_away(weight):
+    with pytest.raises(ValueError, match="a target to train on lies .*: sample_weight gives its"):
+        scratch().fit(X, Y, sample_weight=np.where(np.arange(20) == 3, 1.0, weight))
+
+
+@pytest.mark.parametrize("y_val", [1e30, -1e300])
+def test_targets_to_validate_on_that_lie_too_far_away(y_val):
+    with pytest.raises(ValueError, match="a target to validate on lies .*: check its unit, or"):
+        scratch().fit(X, Y, X_val=X[:2], y_val=[60.0, y_val])
+
+
+@pytest.mark.parametrize("exponent", [1023, -1074])
+def test_weights_at_the_ends_of_float64(exponent):
+    expected = scratch().fit(X, Y)
+    fitted = scratch().fit(X, Y, sample_weight=np.full(20, np.ldexp(1.0, exponent)))
+    np.testing.assert_array_equal(fitted.predict(X), expected.predict(X))
+    assert fitted.target_scale_ == expected.target_scale_
+
+
 def test_targets_of_every_kind(pulse):
     expected = scratch().fit(X, np.round(Y)).predict(X)
     for y in (np.round(Y).astype(int), pd.Series(np.round(Y)), list(np.round(Y).astype(object))):

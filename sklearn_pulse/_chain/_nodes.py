@@ -10,7 +10,7 @@ import torch
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
-from .._persistence import PretrainedMixin, encode
+from .._persistence import PretrainedMixin, encode, same_when_stored
 from .._warnings import warn_user
 from ._layers import dense
 from ._steps import (
@@ -67,6 +67,8 @@ class Writer:
         ------
         TypeError
             If the step, or a step in it, is not one that a file may hold.
+        ValueError
+            If a parameter of a preprocessing step was changed after `fit`.
         """
         if step is None or isinstance(step, str):
             return "passthrough"
@@ -102,6 +104,7 @@ class Writer:
     def _fitted(self, step: Any, name: str) -> dict[str, Any]:
         """Return the facts that a step learnt, and keep its arrays."""
         check_one_label(step)
+        _check_unchanged(step)
         known, prefix = STEPS[name], str(self._n_steps)
         self._n_steps += 1
         empty, columns_first, plain = [], [], []
@@ -144,6 +147,17 @@ class Writer:
             warn_user(
                 f"A folder cannot hold {', '.join(self.dropped)}: left out, so the loaded steps"
                 " have the defaults. They predict alike; set them again before a new fit."
+            )
+
+
+def _check_unchanged(step: Any) -> None:
+    """Raise if a step of ours, which notes its parameters in `fit`, has others by now."""
+    present = step.get_params(deep=False)
+    for name, fitted in getattr(step, "_fit_params", {}).items():
+        if not same_when_stored(fitted, present[name]):
+            raise ValueError(
+                f"this {type(step).__name__} cannot be saved: it was fitted with {name}={fitted!r},"
+                f" and a file would hold {present[name]!r}. Set the parameter back, or fit again."
             )
 
 

@@ -8,7 +8,6 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import sklearn
 import torch
 from safetensors.torch import save as to_safetensors
@@ -31,9 +30,8 @@ from .._persistence._files import (
 from .._persistence._hub import upload
 from .._version import __version__
 from ._card import chain_card
-from ._load import load_pretrained, steps_of
+from ._load import load_pretrained
 from ._nodes import Writer
-from ._steps import STEPS, Step, name_of
 
 
 def save_pretrained(model: Any, folder: str | os.PathLike[str]) -> None:
@@ -181,22 +179,9 @@ def _saved(step: Any, folder: Path) -> str:
 
 
 def _check_reads_back(model: Any, partial: Path, folder: Path) -> None:
-    """Raise unless the written chain can be read, and its steps are those that were fitted."""
+    """Raise unless the written chain can be read."""
     try:
-        loaded = load_pretrained(partial, device="cpu")
-        for fitted, read in zip(steps_of(model), steps_of(loaded), strict=True):
-            _check_derived(fitted, read)
+        load_pretrained(partial, device="cpu")
     except ValueError as error:
         reason = str(error).replace(str(partial), str(folder))
         raise ValueError(f"this {type(model).__name__} cannot be saved: {reason}") from error
-
-
-def _check_derived(fitted: Any, read: Any) -> None:
-    """Raise if what follows from the parameters of a step is not what was fitted."""
-    known = STEPS.get(name_of(fitted) or "", Step())
-    for name in known.derived:
-        if not np.array_equal(getattr(fitted, name), getattr(read, name)):
-            raise ValueError(
-                f"{type(fitted).__name__} was fitted with other parameters: set them back, or fit"
-                " again."
-            )

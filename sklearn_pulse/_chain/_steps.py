@@ -40,7 +40,6 @@ class Step(NamedTuple):
     facts: tuple[str, ...] = ("n_features_in_",)
     is_classifier: bool = False
     checks: tuple[str, ...] = ("_validate_params",)  # methods that refuse wrong parameters
-    derived: tuple[str, ...] = ()  # attributes that the last check derives from the parameters
 
 
 def _held(*shapes: str, kinds: str = "f", none: bool = False, needed: bool = True) -> Held:
@@ -112,17 +111,10 @@ STEPS: Mapping[str, Step] = {
         {"coef_": _held("n", "t n"), "intercept_": _held("", "t"), **_CHOSEN}
     ),
     "sklearn_pulse.preprocessing.WindowScaler": Step(
-        {"center_": _held("c", none=True), "scale_": _held("c", none=True)},
-        _WINDOWS,
-        checks=_OURS,
-        derived=("_fit_params",),
+        {"center_": _held("c", none=True), "scale_": _held("c", none=True)}, _WINDOWS, checks=_OURS
     ),
-    "sklearn_pulse.preprocessing.BandpassFilter": Step(
-        facts=_WINDOWS, checks=_OURS, derived=("sos_", "_fit_params")
-    ),
-    "sklearn_pulse.preprocessing.Resampler": Step(
-        facts=_WINDOWS, checks=_OURS, derived=("up_", "down_", "_fit_params")
-    ),
+    "sklearn_pulse.preprocessing.BandpassFilter": Step(facts=_WINDOWS, checks=_OURS),
+    "sklearn_pulse.preprocessing.Resampler": Step(facts=_WINDOWS, checks=_OURS),
     "sklearn_pulse.windows.SlidingWindows": Step(facts=_WINDOWS, checks=("_check_params",)),
 }
 

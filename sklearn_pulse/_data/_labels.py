@@ -17,6 +17,9 @@ from .._groups import missing_mask, nan_where_masked
 from .._parameters import check_real
 
 _WRAPPER = "sklearn_pulse.evaluation.LabeledSubsetClassifier"
+_LARGEST_EXPONENT = 64  # of two: such a number and its inverse are far from the ends of float32
+OF_A_CLASSIFIER = f", or mark them by -1 and wrap a classifier in {_WRAPPER}"
+"""What else a classifier can do about missing labels."""
 
 
 def check_labels(
@@ -25,6 +28,7 @@ def check_labels(
     owner: str,
     name: str = "y",
     unlabeled_label: int | str | None = None,
+    remedy: str = "",
 ) -> NDArray[Any]:
     """Return the labels as a flat array.
 
@@ -42,6 +46,8 @@ def check_labels(
         Mark of a sample without a label; None means that every label is a class. The mark -1 is a
         class after all where the labels say so themselves: if they are -1 and 1 and nothing else,
         the usual names of two classes, or if another label is negative too.
+    remedy : str, default=""
+        What the message about missing labels says behind "leave them out".
 
     Returns
     -------
@@ -66,7 +72,6 @@ def check_labels(
     labels: NDArray[Any] = column_or_1d(y, warn=True)
     missing = missing_mask(y)
     if missing.any():
-        remedy = f", or mark them by -1 and wrap a classifier in {_WRAPPER}" if name == "y" else ""
         raise ValueError(
             f"Input {name} contains NaN or None in {missing.sum()} of {len(labels)} samples, which"
             f" have no label: leave them out{remedy}."
@@ -258,7 +263,11 @@ def check_two_classes(classes: NDArray[Any]) -> None:
 
 
 def check_sample_weight(sample_weight: ArrayLike | None, n_samples: int) -> NDArray[np.float64]:
-    """Return the weights as an array, ones for None; raise if all of them are zero."""
+    """Return the weights as an array, ones for None; raise if all of them are zero.
+
+    Weights count relative to each other: if the largest is huge or tiny, all are multiplied by one
+    power of two, so that no sum overflows and no product vanishes.
+    """
     weight = _check_sample_weight(
         _without_torch(sample_weight),
         np.arange(n_samples),
@@ -267,7 +276,8 @@ def check_sample_weight(sample_weight: ArrayLike | None, n_samples: int) -> NDAr
     )
     if not weight.any():  # scikit-learn before 1.9 accepts zeros
         raise ValueError("Sample weights must contain at least one non-zero number.")
-    return weight
+    exponent = int(np.frexp(weight.max())[1])
+    return np.ldexp(weight, -exponent) if abs(exponent) > _LARGEST_EXPONENT else weight
 
 
 def class_weights(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from numpy.typing import ArrayLike
+from sklearn.utils import get_tags
 
 from .._signals import Signals, agreed, check_signals, compare, note, noted
 from ..windows import LazyWindows
@@ -30,9 +31,10 @@ def check_windows(
     Parameters
     ----------
     estimator : estimator
-        Has the parameters `input_layout`, `sampling_rate` and `channel_names`; its fitted
-        attributes ``n_features_in_``, ``n_channels_in_``, ``n_timesteps_in_``,
-        ``sampling_rate_in_`` and ``channel_names_in_`` are set or compared with.
+        Has the parameters `input_layout`, `sampling_rate` and `channel_names`, and the tag
+        ``input_tags.allow_nan``; its fitted attributes ``n_features_in_``, ``n_channels_in_``,
+        ``n_timesteps_in_``, ``sampling_rate_in_`` and ``channel_names_in_`` are set or compared
+        with.
     X : array-like of shape (n_samples, n_timesteps), (n_samples, n_timesteps, n_channels) or \
             (n_samples, n_windows, n_timesteps, n_channels)
         The input.
@@ -72,7 +74,8 @@ def check_windows(
     layout = layout or estimator.input_layout
     data: Any = X if isinstance(X, LazyWindows) else as_windows(X, layout)
     check_axes(data.shape, name)
-    windows = CheckedWindows(data, layout, groups)
+    takes_nan = get_tags(estimator).input_tags.allow_nan
+    windows = CheckedWindows(data, layout, groups, takes_nan=takes_nan)
     shape = Shape(windows.n_timesteps, windows.n_channels, is_table=len(data.shape) == 2)
     table = X if hasattr(X, "columns") else data
     note_or_compare_shape(estimator, shape, table, input_layout=layout, reset=reset)

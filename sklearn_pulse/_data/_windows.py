@@ -35,6 +35,8 @@ class CheckedWindows:
         Recording or subject of each sample.
     labels : array-like of shape (n_samples,) or None, default=None
         Class of each sample, for a method that learns from classes.
+    takes_nan : bool, default=True
+        Whether the method takes missing time steps, for the messages.
 
     Attributes
     ----------
@@ -64,6 +66,8 @@ class CheckedWindows:
         input_layout: str = "ntc",
         groups: ArrayLike | None = None,
         labels: ArrayLike | None = None,
+        *,
+        takes_nan: bool = True,
     ) -> None:
         self.data = data
         self.lazy = data if isinstance(data, LazyWindows) else None
@@ -80,6 +84,7 @@ class CheckedWindows:
         self.n_timesteps, self.n_channels = shape[-2:]
         self.groups = check_groups(groups, self.n_samples)
         self.labels = None if labels is None else np.asarray(labels)
+        self.takes_nan = takes_nan
 
     def __len__(self) -> int:
         return self.n_samples * self.n_windows
@@ -164,10 +169,12 @@ class CheckedWindows:
             return Block(x.copy() if self._holds(x) else x, None)
         if np.isinf(x).any():
             sample = int(index[np.isinf(x).any((1, 2)).argmax()]) // self.n_windows
+            by = "by NaN if the value is missing (missing time steps are masked)"
+            if not self.takes_nan:
+                by = "for example by interpolation, or drop the sample"
             raise ValueError(
                 "Input X contains infinity or a value too large for float32 (first in sample"
-                f" {sample}): replace it, by NaN if the value is missing (missing time steps are"
-                " masked)."
+                f" {sample}): replace it, {by}."
             )
         observed = np.asarray(finite.all(-1))
         return Block(np.where(observed[..., None], x, np.float32(0)), observed)
@@ -330,11 +337,13 @@ class CheckedWindows:
         samples = np.unique(wrong // self.n_windows)
         largest = np.abs(self.take(wrong[:1]).x).max()
         more = ", ..." if len(samples) > 5 else ""
+        outliers = "replace outliers by NaN, which masks their time steps"
+        if not self.takes_nan:
+            outliers = "replace outliers, for example by interpolation"
         raise ValueError(
             f"The values of X lead to results that are not finite in {len(samples)} sample(s)"
             f" ({', '.join(map(str, samples[:5]))}{more}); the first reaches {largest:.3g} in"
-            " magnitude. Scale X, or replace outliers by NaN, which masks their time"
-            f" steps.{remedy}"
+            f" magnitude. Scale X, or {outliers}.{remedy}"
         )
 
     def _holds(self, x: NDArray[np.float32]) -> bool:

@@ -101,7 +101,7 @@ def model_card(cls: type, config: dict[str, Any], width: int, layout: str) -> st
         use=use.format(name=cls.__name__),
         shape=shape,
         training="\n".join(
-            [_training(n_timesteps, n_channels, **config["training"]), *_signals(fitted)]
+            [_training(n_timesteps, n_channels, config["training"]), *_signals(fitted)]
         ),
         parameters="\n".join(
             [*held, *(f"{name}={decode(value)!r}" for name, value in config["parameters"].items())]
@@ -109,13 +109,9 @@ def model_card(cls: type, config: dict[str, Any], width: int, layout: str) -> st
     )
 
 
-def _training(
-    n_timesteps: int | None,
-    n_channels: int,
-    history: list[dict[str, Any]],
-    selected_epoch: int | None,
-) -> str:
+def _training(n_timesteps: int | None, n_channels: int, training: dict[str, Any]) -> str:
     """Return the section on the training: windows, epochs and last losses."""
+    history, selected_epoch = training["history"], training["selected_epoch"]
     length = "an unknown number of" if n_timesteps is None else n_timesteps
     lines = [f"- Windows of {length} time steps, {n_channels} channel(s)."]
     if not history:

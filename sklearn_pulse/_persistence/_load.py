@@ -64,9 +64,9 @@ def _fill(estimator: Any, config: dict[str, Any], tensors: Mapping[str, Tensor])
         held._check_params()
         _fill(held, part, {key.partition("/")[2]: value for key, value in theirs.items()})
         estimator._hold(name, held)
-    history, selected_epoch = _training(_entry(config, "training", dict))
+    training = _training(_entry(config, "training", dict))
     estimator._restore(own)
-    estimator._restore_training(history, selected_epoch)
+    estimator._restore_training(*training)
     check_same(estimator._weights(), own)
     check_embedding(estimator)
 
@@ -188,15 +188,20 @@ def _check_signals(estimator: Any) -> None:
             )
 
 
-def _training(training: dict[str, Any]) -> tuple[list[dict[str, Any]], int | None]:
-    """Return the history, and the index of the selected epoch."""
+def _training(training: dict[str, Any]) -> tuple[list[dict[str, Any]], int | None, int | None]:
+    """Return the history, the index of the selected epoch, and the number of earlier epochs."""
     history = _entry(training, "history", list)
     selected = _entry(training, "selected_epoch", int | None)
     if not all(isinstance(epoch, dict) and "batches" not in epoch for epoch in history):
         raise ValueError("its history must be a list with one dictionary of scalars per epoch.")
     if selected is not None and not 0 <= selected < len(history):
         raise ValueError(f"epoch {selected} is selected out of {len(history)}.")
-    return [{k: decode(v) for k, v in epoch.items()} for epoch in history], selected
+    n_earlier = None  # which earlier versions did not write
+    if "n_earlier" in training:
+        n_earlier = _entry(training, "n_earlier", int)
+        if not 0 <= n_earlier <= len(history):
+            raise ValueError(f"{n_earlier} epochs are of earlier fits, out of {len(history)}.")
+    return [{k: decode(v) for k, v in epoch.items()} for epoch in history], selected, n_earlier
 
 
 def _entry(mapping: dict[str, Any], name: str, kind: Any) -> Any:

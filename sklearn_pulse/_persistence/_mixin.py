@@ -42,13 +42,16 @@ class PretrainedMixin:
         raise NotImplementedError(f"{type(self).__name__} restores no weights.")
 
     def _restore_training(
-        self, history: Sequence[dict[str, Any]], selected_epoch: int | None
+        self,
+        history: Sequence[dict[str, Any]],
+        selected_epoch: int | None,
+        n_earlier: int | None,
     ) -> None:
-        """Take over the record of the training that made the restored weights."""
+        """Take over the record of the training; `n_earlier` is None if the file does not say it."""
 
-    def _training_record(self) -> tuple[list[dict[str, Any]], int | None]:
-        """Return the history of the training, and the index of the selected epoch."""
-        return [], None
+    def _training_record(self) -> tuple[list[dict[str, Any]], int | None, int]:
+        """Return the history, the index of the selected epoch, and the number of earlier epochs."""
+        return [], None, 0
 
     def _held(self) -> dict[str, Any]:
         """Return the fitted transformers that parameters hold, by the name of the parameter."""

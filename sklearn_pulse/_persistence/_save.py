@@ -64,7 +64,7 @@ def _weights(estimator: Any) -> dict[str, Tensor]:
 def _describe(estimator: Any) -> dict[str, Any]:
     """Return the configuration of a transformer: all that is stored beside its weights."""
     held = {name: _describe(part) for name, part in estimator._held().items()}
-    history, selected_epoch = estimator._training_record()
+    history, selected_epoch, n_earlier = estimator._training_record()
     return {
         "format": FORMAT,
         "format_version": FORMAT_VERSION,
@@ -79,6 +79,7 @@ def _describe(estimator: Any) -> dict[str, Any]:
         "fitted": _fitted(estimator),
         "training": {
             "selected_epoch": selected_epoch,
+            "n_earlier": n_earlier,  # epochs of fits before the last one, under warm_start
             "history": [_scalars(epoch) for epoch in history],
         },
         **({"held": held} if held else {}),

@@ -38,8 +38,8 @@ def prepend_history(net: NeuralNet, earlier: NeuralNet) -> None:
     net.n_earlier_ = len(before)
 
 
-def n_earlier(history: Sequence[Mapping[str, Any]]) -> int:
-    """Count the epochs of a history that come before those of its last training."""
+def count_earlier(history: Sequence[Mapping[str, Any]]) -> int:
+    """Count the epochs before those of the last training that ran one, of a history alone."""
     fits = [epoch.get("fit") for epoch in history]
     return len(fits) - fits.count(fits[-1]) if fits else 0
 

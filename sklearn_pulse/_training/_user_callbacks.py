@@ -129,10 +129,18 @@ def check_names(callbacks: Any, taken: Collection[str]) -> None:
 
 
 def check_monitored(callbacks: Any, validated: bool) -> None:
-    """Raise a ValueError if a callback follows the validation loss and nothing is validated."""
+    """Raise a ValueError if a callback needs a validation and nothing is validated."""
+    if validated:
+        return
     for name, callback in named(callbacks):
+        if isinstance(callback, EpochScoring) and not callback.on_train:
+            raise ValueError(
+                f"callbacks holds {name!r}, an EpochScoring of the windows to validate on, and"
+                " there are none: pass X_val, raise validation_fraction, or set its on_train=True,"
+                " which scores the windows to train on."
+            )
         monitor = getattr(callback, "monitor", None)
-        if not validated and monitor in ("valid_loss", "valid_loss_best"):
+        if monitor in ("valid_loss", "valid_loss_best"):
             raise ValueError(
                 f"callbacks holds {name!r}, which follows {monitor!r}, and there is nothing to"
                 " validate on: pass X_val, raise validation_fraction, or let it follow"

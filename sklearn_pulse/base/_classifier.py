@@ -14,6 +14,7 @@ from torch import Tensor
 
 from .._data._labeled import LabeledBatches, LabeledWindows
 from .._data._labels import (
+    OF_A_CLASSIFIER,
     check_labels,
     check_two_classes,
     class_weights,
@@ -98,7 +99,8 @@ class BaseWindowClassifier(ClassifierMixin, LabeledEmbedder):
 
     def _check_y(self, y: ArrayLike | None, n_samples: int) -> NDArray[Any]:
         name = type(self).__name__
-        return check_labels(y, n_samples, name, unlabeled_label=self.unlabeled_label)
+        mark = self.unlabeled_label
+        return check_labels(y, n_samples, name, unlabeled_label=mark, remedy=OF_A_CLASSIFIER)
 
     def _learn_y(self, y: NDArray[Any]) -> NDArray[Any]:
         self.classes_, codes = np.unique(y, return_inverse=True)

@@ -34,7 +34,7 @@ from .._signals import check_signals
 from .._tags import WindowTags, of_windows
 from .._threads import n_workers, threads
 from .._training._device import memory_errors, resolve_device
-from .._training._history import n_earlier
+from .._training._history import count_earlier
 from .._training._iterator import Batch
 from .._training._net import SSLNet
 from .._training._progress import CallbackSupportMixin
@@ -328,8 +328,8 @@ class WindowEmbedder(
             weights[name] = value.detach().cpu().clone(memory_format=torch.contiguous_format)
         return weights
 
-    def _training_record(self) -> tuple[list[dict[str, Any]], int | None]:
-        return list(self.net_.history), self.net_.selected_epoch_
+    def _training_record(self) -> tuple[list[dict[str, Any]], int | None, int]:
+        return list(self.net_.history), self.net_.selected_epoch_, self.net_.n_earlier_
 
     def _probe_length(self) -> int:
         if self._variable_length:
@@ -368,11 +368,14 @@ class WindowEmbedder(
         self.net_ = net
 
     def _restore_training(
-        self, history: Sequence[dict[str, Any]], selected_epoch: int | None
+        self,
+        history: Sequence[dict[str, Any]],
+        selected_epoch: int | None,
+        n_earlier: int | None,
     ) -> None:
         self.net_.history.extend({"batches": [], **epoch} for epoch in history)
         self.net_.selected_epoch_ = selected_epoch
-        self.net_.n_earlier_ = n_earlier(history)
+        self.net_.n_earlier_ = count_earlier(history) if n_earlier is None else n_earlier
 
     def __sklearn_tags__(self) -> WindowTags:
         tags = WindowTags.of(

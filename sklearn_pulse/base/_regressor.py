@@ -18,6 +18,12 @@ from ..objectives import Regression
 from ._fit_data import FitData
 from ._labeled import LabeledEmbedder
 
+_FARTHEST = 1e15  # standard deviations of a target, whose square float32 holds with room to spare
+_ALMOST_NO_WEIGHT = (  # alone, no target can lie that far from the mean
+    "sample_weight gives its sample almost no weight beside others, so set this weight to 0, or"
+    " weight the samples more evenly"
+)
+
 
 class BaseWindowRegressor(RegressorMixin, LabeledEmbedder):
     """A regression head on an encoder, trained together with targets.
@@ -103,16 +109,27 @@ class BaseWindowRegressor(RegressorMixin, LabeledEmbedder):
             raise ValueError(
                 f"y_val has shape {valid.y.shape}, y has {train.y.shape}: pass the same targets."
             )
-        device = self._device
         self.target_mean_, self.target_scale_ = _mean_and_scale(train.y, train.weight)
+        training = self._standardized(train, "train", _ALMOST_NO_WEIGHT)
+        if valid is None:
+            return training, None
+        return training, self._standardized(
+            valid, "validate", "check its unit, or leave its sample out"
+        )
+
+    def _standardized(self, part: LabeledWindows, use: str, remedy: str) -> LabeledBatches:
+        """Return batches of standardised targets; raise if one is too far away for float32."""
         divisor = np.where(self.target_scale_ > 0, self.target_scale_, 1.0)
-
-        def batches(part: LabeledWindows) -> LabeledBatches:
+        with np.errstate(over="ignore"):  # an infinity is too far away, too
             y = ((part.y - self.target_mean_) / divisor).reshape(len(part.y), -1)
-            weight = part.weight / np.mean(part.weight)
-            return LabeledBatches(part._replace(y=y, weight=weight), device)
-
-        return batches(train), None if valid is None else batches(valid)
+        farthest = np.abs(y).max()
+        if not farthest <= _FARTHEST:
+            raise ValueError(
+                f"a target to {use} on lies {farthest:.1e} standard deviations from the mean of"
+                f" those to train on, too far for a loss in float32: {remedy}."
+            )
+        weight = part.weight / np.mean(part.weight)
+        return LabeledBatches(part._replace(y=y, weight=weight), self._device)
 
     def predict(
         self,

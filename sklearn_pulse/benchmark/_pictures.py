@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -36,7 +37,12 @@ def draw(table: Table, path: Path) -> None:
     else:
         curve = learning_curve(table)
         figure = _figures(table) if curve is None else curve.figure_
-    figure.savefig(path, dpi=120)
+    with warnings.catch_warnings():
+        # The user's title may be in a script that no font at hand has. The picture then shows boxes
+        # for it; its file and the heading above it have the title.
+        for message in (r"Glyph \d+ .* missing from", "Matplotlib currently does not support"):
+            warnings.filterwarnings("ignore", message, UserWarning)
+        figure.savefig(path, dpi=120)
     plt.close(figure)
 
 

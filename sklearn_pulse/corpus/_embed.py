@@ -18,7 +18,7 @@ from ._sink import (
     check_same,
     check_shareable,
     for_workers,
-    is_begun,
+    holds_chunks,
     open_sink,
     reopened,
     undamaged,
@@ -57,7 +57,8 @@ def embed_dataset(
         windows; or a folder with a file ``*.npy`` per recording, of shape (n_timesteps, n_channels)
         or (n_timesteps,), also in folders below it, which are cut into windows.
     sink : path-like or zarr.Group
-        Where the embeddings go. All processes and machines that compute must reach it.
+        Where the embeddings go: a path, also as an address (``file:///...``), or a group. All
+        processes and machines that compute must reach it.
     length : int or None, default=None
         Number of time steps of a window, for a folder alone.
     stride : int or None, default=None
@@ -112,7 +113,8 @@ def embed_dataset(
     `recording` and `start` say which windows the rows are.
 
     A chunk counts as complete once it is written and its mark in ``done`` is set. A chunk that a
-    kill has left half written has no mark, and is written again. One process at a time fills a
+    kill has left half written has no mark, and is written again. A sink without a complete chunk
+    is begun anew, by whatever transformer and source. One process at a time fills a
     sink, with workers as many as it likes; a second one may lose marks, and some chunks are then
     embedded twice.
 
@@ -177,10 +179,10 @@ def _prepare(transformer: Any, windows: Any, group: Any, chunk_size: int | None)
             f" {len(numbers) - 1}): {error}"
         ) from error
     digest = fingerprint(windows, sample)
-    if is_begun(group):
-        with undamaged():
-            size = check_same(group, digest, embedded, chunk_size)
-    else:
+    with undamaged():
+        goes_on = holds_chunks(group)
+        size = check_same(group, digest, embedded, chunk_size) if goes_on else 0
+    if not goes_on:  # an earlier run whose first chunk was refused leaves nothing to keep
         size = int(chunk_size or default_chunk(windows))
         begin(group, digest, embedded, n_windows, size, _places(windows), file_names(windows))
     with undamaged():

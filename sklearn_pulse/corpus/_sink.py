@@ -6,7 +6,9 @@ import json
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
+from urllib.request import url2pathname
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,7 +42,7 @@ def open_sink(sink: Any) -> Any:
     TypeError
         If `sink` is neither.
     ValueError
-        If the group is read-only.
+        If the group is read-only, or a file address names no file of this machine.
     """
     with needs("Embedding a corpus needs zarr", "cluster"):
         import zarr
@@ -51,10 +53,23 @@ def open_sink(sink: Any) -> Any:
     if not isinstance(sink, str | os.PathLike):
         raise TypeError(f"sink must be a path or a zarr.Group, got {type(sink).__name__}.")
     path, address = as_path("sink", sink), os.fspath(sink)
-    if "://" not in address:  # else a store elsewhere
+    if address.startswith("file://"):  # through which zarr cannot make a folder
+        address = str(_of_file_address(address))
+    elif "://" not in address:  # else a store elsewhere
         address = os.path.abspath(path)  # the working folder may change, and workers have their own
     with undamaged():
         return zarr.open_group(address, mode="a")
+
+
+def _of_file_address(address: str) -> Path:
+    """Return the path that an address like file:///home/me/sink.zarr names."""
+    host, slash, path = address.removeprefix("file://").partition("/")
+    if host not in ("", "localhost") or not path:
+        raise ValueError(
+            f"sink={address!r} names no file of this machine: write file:/// and a whole path, or"
+            " pass the path itself."
+        )
+    return Path(url2pathname(slash + path))
 
 
 @contextmanager
@@ -145,9 +160,11 @@ def reopened(array: Any) -> Any:
     )
 
 
-def is_begun(group: Any) -> bool:
-    """Return whether the group holds embeddings of an earlier run."""
-    return group.attrs.get("state") == "begun" and group.attrs.get("format") == _FORMAT
+def holds_chunks(group: Any) -> bool:
+    """Return whether the group holds embeddings of an earlier run, at least a whole chunk."""
+    if group.attrs.get("state") != "begun" or group.attrs.get("format") != _FORMAT:
+        return False
+    return bool(group["done"][:].any())
 
 
 def begin(

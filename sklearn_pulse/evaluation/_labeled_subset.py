@@ -29,6 +29,9 @@ from sklearn.utils.validation import (
 
 from .._data._labels import labeled_mask
 
+# Methods of a fitted classifier that are passed on.
+_ANSWERS = ("predict", "predict_proba", "predict_log_proba", "decision_function")
+
 
 def _estimator_has(method: str) -> Callable[[LabeledSubsetClassifier], bool]:
     """Return a check for ``available_if``: the fitted, else the given estimator has this method."""
@@ -164,74 +167,84 @@ class LabeledSubsetClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator
         return self
 
     @available_if(_estimator_has("predict"))
-    def predict(self, X: Any) -> NDArray[Any]:
+    def predict(self, X: Any, **params: Any) -> NDArray[Any]:
         """Predict the class of each row.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, ...)
             Embeddings, or any other input of the estimator.
+        **params : dict
+            Parameters for the method of the estimator, such as the ``sampling_rate`` of `X` for a
+            classifier of windows. With metadata routing enabled they are routed.
 
         Returns
         -------
         ndarray of shape (n_samples,)
             Predicted labels, never ``unlabeled_label``.
         """
-        check_is_fitted(self)
-        return self.estimator_.predict(X)
+        return self._called("predict", X, params)
 
     @available_if(_estimator_has("predict_proba"))
-    def predict_proba(self, X: Any) -> NDArray[Any]:
+    def predict_proba(self, X: Any, **params: Any) -> NDArray[Any]:
         """Predict the probability of each class.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, ...)
             Embeddings, or any other input of the estimator.
+        **params : dict
+            Parameters for the method of the estimator, such as the ``sampling_rate`` of `X` for a
+            classifier of windows. With metadata routing enabled they are routed.
 
         Returns
         -------
         ndarray of shape (n_samples, n_classes)
             Probabilities from 0 to 1, with columns in the order of ``classes_``.
         """
-        check_is_fitted(self)
-        return self.estimator_.predict_proba(X)
+        return self._called("predict_proba", X, params)
 
     @available_if(_estimator_has("predict_log_proba"))
-    def predict_log_proba(self, X: Any) -> NDArray[Any]:
+    def predict_log_proba(self, X: Any, **params: Any) -> NDArray[Any]:
         """Predict the logarithm of the probability of each class.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, ...)
             Embeddings, or any other input of the estimator.
+        **params : dict
+            Parameters for the method of the estimator, such as the ``sampling_rate`` of `X` for a
+            classifier of windows. With metadata routing enabled they are routed.
 
         Returns
         -------
         ndarray of shape (n_samples, n_classes)
             Natural logarithms of the probabilities, with columns in the order of ``classes_``.
         """
-        check_is_fitted(self)
-        return self.estimator_.predict_log_proba(X)
+        return self._called("predict_log_proba", X, params)
 
     @available_if(_estimator_has("decision_function"))
-    def decision_function(self, X: Any) -> NDArray[Any]:
+    def decision_function(self, X: Any, **params: Any) -> NDArray[Any]:
         """Return the estimator's decision values.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, ...)
             Embeddings, or any other input of the estimator.
+        **params : dict
+            Parameters for the method of the estimator, such as the ``sampling_rate`` of `X` for a
+            classifier of windows. With metadata routing enabled they are routed.
 
         Returns
         -------
         ndarray of shape (n_samples,) or (n_samples, n_classes)
             Decision values: one per row for two classes, else one per row and class.
         """
-        check_is_fitted(self)
-        return self.estimator_.decision_function(X)
+        return self._called("decision_function", X, params)
 
-    def score(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
+    def score(
+        self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None, **params: Any
+    ) -> float:
         """Return the accuracy on the labelled rows.
 
         Parameters
@@ -242,6 +255,9 @@ class LabeledSubsetClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator
             True labels; rows marked with ``unlabeled_label`` are ignored.
         sample_weight : array-like of shape (n_samples,), default=None
             Weights of all rows. Weights of unlabelled rows are ignored.
+        **params : dict
+            Parameters for the ``predict`` of the estimator, as in :meth:`predict`. Those with one
+            entry per row are cut to the labelled rows, except ``channel_names``.
 
         Returns
         -------
@@ -258,7 +274,7 @@ class LabeledSubsetClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator
         y = _flat_labels(y)
         if sample_weight is not None:
             _check_weights(sample_weight, _num_samples(y))
-        params = {"sample_weight": sample_weight}
+        params["sample_weight"] = sample_weight
         if self.unlabeled_label is not None:
             labeled = labeled_mask(y, self.unlabeled_label, "LabeledSubsetClassifier")
             if not labeled.any():
@@ -269,23 +285,37 @@ class LabeledSubsetClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator
                     "sklearn_pulse.model_selection.LabeledTestSplit."
                 )
             X, y, params = _take_rows(X, y, labeled, params)
-        return float(accuracy_score(y, self.predict(X), **params))
+        weight = params.pop("sample_weight")
+        predicted = self._called("predict", X, params, caller="score")
+        return float(accuracy_score(y, predicted, sample_weight=weight))
+
+    def _called(
+        self, method: str, X: Any, params: dict[str, Any], *, caller: str | None = None
+    ) -> NDArray[Any]:
+        """Call a method of the fitted estimator, with routed parameters."""
+        check_is_fitted(self)
+        if get_config()["enable_metadata_routing"]:
+            routed = process_routing(self, caller or method, **params)
+            params = routed["estimator"][method]
+        return getattr(self.estimator_, method)(X, **params)
 
     def get_metadata_routing(self) -> MetadataRouter:
-        """Route the parameters of ``fit`` to the ``fit`` of the estimator.
+        """Route the parameters of each method to the same method of the estimator.
+
+        Those of ``score`` go to ``predict``.
 
         Returns
         -------
         :class:`~sklearn.utils.metadata_routing.MetadataRouter`
             The metadata routing of this classifier.
         """
+        mapping = MethodMapping().add(caller="score", callee="predict")
+        for method in ("fit", *_ANSWERS):
+            mapping.add(caller=method, callee=method)
         return (
             MetadataRouter(owner=self)
             .add_self_request(self)  # sample_weight of score
-            .add(
-                estimator=self._sub_estimator(),
-                method_mapping=MethodMapping().add(caller="fit", callee="fit"),
-            )
+            .add(estimator=self._sub_estimator(), method_mapping=mapping)
         )
 
     def __sklearn_tags__(self) -> Tags:
@@ -333,8 +363,12 @@ def _take_rows(
     if mask.all():
         return X, y, params
     rows = np.flatnonzero(mask)
-    # Validation data may happen to have as many rows.
-    per_row = {name: value for name, value in params.items() if not name.endswith("_val")}
+    # Validation data may happen to have as many rows, and windows as many channels.
+    per_row = {
+        name: value
+        for name, value in params.items()
+        if not name.endswith("_val") and name != "channel_names"
+    }
     params = params | _check_method_params(X, per_row, indices=rows)
     return _safe_indexing(X, rows), _safe_indexing(y, rows), params
 

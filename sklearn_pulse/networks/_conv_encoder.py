@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from ._aligned import ProductConv1d
 from ._base import Encoder
 from ._exporting import is_exporting
-from ._time import mask_steps, pool_steps
+from ._time import mask_steps, observed_or_all, pool_steps
 from ._transformer import Drop, TokenBatchNorm
 
 
@@ -240,6 +240,12 @@ class ConvEncoder(Encoder):
         reached : Tensor of bool, of shape (batch, n_steps(n_timesteps)), or None
             Which encoded steps have an observed step; None if `observed` is None.
         """
+        if is_exporting():
+            # Torch takes an axis of one step for an axis that always has one. With steps that
+            # nobody observed behind a window, no block leaves a single one.
+            added = self._blocks[0].stride
+            observed = F.pad(observed_or_all(x, observed), (0, added), value=False)
+            x = F.pad(x, (0, 0, 0, added))
         for i, block in enumerate(self.blocks):
             x, observed = block(x, observed)
             if i == 0 and drop is not None:

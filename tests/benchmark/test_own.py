@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import joblib
+import matplotlib as mpl
 import numpy as np
 import pandas as pd
 import pytest
@@ -336,6 +337,20 @@ def test_the_command_takes_a_folder(own, tmp_path, capsys):
     assert "paper" not in text
     assert "missing" not in text
     assert (out / "tables").is_dir()
+
+
+@pytest.mark.parametrize("protocol", ["labelled-people", "linear-probe"])
+def test_a_title_that_no_font_has(own, tmp_path, capsys, protocol):
+    """Matplotlib's own fonts have no Chinese; its warnings are errors in the tests."""
+    source, out = tmp_path / "心电图", tmp_path / "out"
+    source.mkdir()
+    folder_of_arrays(own, source)
+    arguments = ["--dataset", str(source), "--method", *QUICK, "--budget", "smoke"]
+    assert main([protocol, *arguments, "--out", str(out)]) == 0
+    with mpl.rc_context({"font.family": "DejaVu Sans"}):
+        assert main(["report", "--out", str(out)]) == 0
+    assert ", 心电图, validation part" in capsys.readouterr().out
+    assert len(list((out / "tables").glob("*心电图*.png"))) == 1
 
 
 def test_two_folders_of_one_name_have_headings_of_their_own(own, tmp_path, capsys):

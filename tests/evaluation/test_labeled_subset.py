@@ -22,9 +22,10 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils import get_tags
 
+from sklearn_pulse.baselines import SupervisedClassifier
 from sklearn_pulse.evaluation import LabeledSubsetClassifier
 from sklearn_pulse.model_selection import LabeledTestSplit, LabelFractionSplit, mask_labels
-from tests.helpers import sklearn_suite
+from tests.helpers import make_windows, sklearn_suite, small
 
 # LabeledSubsetClassifier: scikit-learn's own contract
 
@@ -393,6 +394,77 @@ def test_sample_weights_are_routed_under_their_alias(few_labels):
             probe.fit(X, y, sample_weight=weight)
         with pytest.raises(sklearn.exceptions.UnsetMetadataPassedError):
             LabeledSubsetClassifier().fit(X, y, sample_weight=weight)
+
+
+ANSWERS = ("predict", "predict_proba", "predict_log_proba", "decision_function")
+
+
+class ClassifierOfSignals(LogisticRegression):
+    """Classifier of windows of two channels; it takes what its own method is told of them."""
+
+    seen = None
+
+    def told(self, method, X, sampling_rate, channel_names):
+        if sampling_rate == 100:
+            raise ValueError("100 Hz, but it was fitted on 64 Hz")
+        answer = getattr(super(), method)(X)  # which may call another of the methods
+        self.seen = (method, len(X), sampling_rate, channel_names)
+        return answer
+
+    def predict(self, X, *, sampling_rate=None, channel_names=None):
+        return self.told("predict", X, sampling_rate, channel_names)
+
+    def predict_proba(self, X, *, sampling_rate=None, channel_names=None):
+        return self.told("predict_proba", X, sampling_rate, channel_names)
+
+    def predict_log_proba(self, X, *, sampling_rate=None, channel_names=None):
+        return self.told("predict_log_proba", X, sampling_rate, channel_names)
+
+    def decision_function(self, X, *, sampling_rate=None, channel_names=None):
+        return self.told("decision_function", X, sampling_rate, channel_names)
+
+
+def requesting(classifier):
+    """Return a classifier that asks for the signals in each method."""
+    known = {"sampling_rate": True, "channel_names": True}
+    classifier.set_predict_request(**known).set_predict_proba_request(**known)
+    classifier.set_predict_log_proba_request(**known)
+    return classifier.set_decision_function_request(**known)
+
+
+@pytest.mark.parametrize("routed", [False, True])
+def test_what_is_said_of_the_signals_reaches_the_estimator(routed):
+    X, y = np.random.default_rng(0).normal(size=(6, 2)), [0, 1, 0, 1, -1, 0]
+    names = [f"lead {i}" for i in range(6)]  # as many as there are rows
+    with sklearn.config_context(enable_metadata_routing=routed):
+        inner = requesting(ClassifierOfSignals()) if routed else ClassifierOfSignals()
+        probe = LabeledSubsetClassifier(inner).fit(X, y)
+        assert probe.score(X, y, sampling_rate=64, channel_names=names) == probe.score(X, y)
+        probe.score(X, y, sampling_rate=64, channel_names=names)
+        assert probe.estimator_.seen == ("predict", 5, 64, names)
+        for method in ANSWERS:
+            call = getattr(probe, method)
+            np.testing.assert_array_equal(call(X, sampling_rate=64, channel_names=names), call(X))
+            if routed or method != "decision_function":  # to which a pipeline passes on nothing
+                getattr(make_pipeline(probe), method)(X, sampling_rate=64)
+                assert probe.estimator_.seen == (method, 6, 64, None)
+            with pytest.raises(ValueError, match="100 Hz"):
+                call(X, sampling_rate=100)
+        with pytest.raises(ValueError, match="100 Hz"):
+            probe.score(X, y, sampling_rate=100)
+
+
+def test_a_classifier_of_windows_compares_the_signals():
+    X, y = make_windows(20)
+    inner = small(SupervisedClassifier, sampling_rate=64, channel_names=["ecg", "ppg"])
+    probe = LabeledSubsetClassifier(inner).fit(X, np.where(np.arange(20) < 16, y, -1))
+    expected = probe.predict(X)
+    np.testing.assert_array_equal(probe.predict(X, sampling_rate=64), expected)
+    for method in ("predict", "predict_proba"):
+        with pytest.raises(ValueError, match="100 Hz, but SupervisedClassifier was fitted on 64"):
+            getattr(probe, method)(X, sampling_rate=100)
+    with pytest.raises(ValueError, match="take the channels of X in the order"):
+        probe.score(X, y, channel_names=["ppg", "ecg"])
 
 
 # LabeledSubsetClassifier: in pipelines and searches

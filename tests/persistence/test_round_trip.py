@@ -8,6 +8,7 @@ import pytest
 import torch
 from sklearn.base import clone
 from sklearn.pipeline import make_pipeline
+from skorch.callbacks import Callback
 from torch import nn
 
 from sklearn_pulse import PulseTransformer, RandomEncoderTransformer
@@ -17,7 +18,12 @@ from sklearn_pulse.networks import SystemEncoder
 from sklearn_pulse.objectives import Objective
 from sklearn_pulse.plotting import ReconstructionDisplay
 from tests.helpers import SMALL_ENCODER
-from tests.persistence.helpers import FILES, X, pulse, read_config, same_state
+from tests.persistence.helpers import FILES, X, pulse, read_config, same_state, write_config
+
+
+class StopsAtOnce(Callback):
+    def on_train_begin(self, net, **kwargs):
+        net.stop_training_ = True
 
 
 def through(estimator, tmp_path, **options):
@@ -89,6 +95,22 @@ def test_warm_start_continues(tmp_path):
     for model in (restored, through(restored, tmp_path / "again")):
         assert [epoch["fit"] for epoch in model.history_] == [1, 1, 2, 2]
         assert model.n_iter_ == 2
+
+
+def test_a_last_fit_that_ran_no_epoch(tmp_path):
+    fitted = pulse(warm_start=True).fit(X).set_params(callbacks=[StopsAtOnce]).fit(X)
+    fitted.set_params(callbacks=None)
+    restored = through(fitted, tmp_path)
+    assert len(restored.history_) == 2
+    assert restored.n_iter_ == fitted.n_iter_ == 0
+
+
+def test_a_file_that_does_not_say_which_epochs_are_earlier(tmp_path):
+    pulse(warm_start=True).fit(X).fit(X[:12]).save_pretrained(tmp_path)
+    config = read_config(tmp_path)
+    del config["training"]["n_earlier"]
+    write_config(tmp_path, config)
+    assert PulseTransformer.from_pretrained(tmp_path).n_iter_ == 2
 
 
 def test_saved_again_it_is_the_same_folder(fitted, loaded, tmp_path):

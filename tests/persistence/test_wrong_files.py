@@ -206,6 +206,9 @@ def at(path, value):
         (at("training.selected_epoch", 2), "epoch 2 is selected out of 2"),
         (at("training.selected_epoch", -1), "epoch -1 is selected"),
         (at("training.selected_epoch", True), "wrong type"),
+        (at("training.n_earlier", 3), "3 epochs are of earlier fits, out of 2"),
+        (at("training.n_earlier", -1), "-1 epochs are of earlier fits"),
+        (at("training.n_earlier", None), "wrong type"),
         (at("weights", None), "'weights'"),
     ],
 )
