@@ -31,12 +31,12 @@ from ._training._device import resolve_device
 from ._warnings import warn_user
 from .features._base import BaseFeatureTransformer, overflow_is_found
 from .features._block_weights import (
-    ADJACENT_WEIGHTS,
-    HALVES_WEIGHTS,
+    BLOCKS,
     RHYTHM_ALONE,
+    RHYTHM_WEIGHTS,
+    USUAL_WEIGHTS,
     all_weights,
     check_weights,
-    with_rhythm,
 )
 from .features._closed_form import ClosedFormFit
 from .features._convolution_base import BaseConvolutionTransformer
@@ -59,9 +59,7 @@ class CrossPredictionTransformer(BaseFeatureTransformer):
 
     Blocks of fixed features (statistics, autocorrelation, MiniRocket, MultiRocket, quantiles,
     Hydra and, where it lasts, the rhythm of events) are stacked and reduced to their principal
-    components. Where neighbouring windows of recordings are known, four of the blocks also read
-    each window standardized, so that the gain and the level of a recording count less. A linear
-    map keeps what predicts the next window of the recording, or the other
+    components. A linear map keeps what predicts the next window of the recording, or the other
     half of the window, and removes a share of what stays constant through a recording. No network
     is trained, and no label is used.
 
@@ -84,16 +82,13 @@ class CrossPredictionTransformer(BaseFeatureTransformer):
     num_kernels : int, default=10_000
         Number of pairs of a kernel and a bias of MiniRocket, at least 84. MultiRocket has an
         eighth of it, with four poolings each of the windows and of their differences, and Hydra
-        64 groups of eight kernels for 10,000. A block that reads windows both as they are and
-        standardized has half of its kernels for each.
-    block_weights : "auto" or sequence of four to eleven floats, default="auto"
+        64 groups of eight kernels for 10,000.
+    block_weights : "auto" or sequence of four to seven floats, default="auto"
         Shares of the variance of the blocks: statistics, autocorrelation, MiniRocket, MultiRocket,
-        quantiles on intervals, Hydra, and rhythm; then MiniRocket, MultiRocket, quantiles, and
-        Hydra of standardized windows; each from 0 to 1e6. A block of share 0, or without a share,
-        is left out. "auto" takes ``(0.18, 0.01, 0.15, 0.065, 0.065, 0.105, 0, 0.17, 0.07, 0.065,
-        0.12)`` for adjacent windows and ``(0.06, 0.03, 0.36, 0.15, 0.15, 0.25)`` for halves of
-        windows, and gives 0.15 of it to the rhythm where the halves of windows predict more than
-        0.3 of the variance of its features.
+        quantiles on intervals, Hydra, and rhythm, each from 0 to 1e6. A block of share 0, or
+        without a share, is left out. "auto" takes ``(0.06, 0.03, 0.36, 0.15, 0.15, 0.25)``, and
+        gives 0.15 of it to the rhythm where the halves of windows predict more than 0.3 of the
+        variance of its features.
     rho : float, default=1.5e-4
         Ridge of the regressions, as a share of the total variance; above 0 and at most 1e6.
     device : str or torch.device, default="auto"
@@ -111,7 +106,7 @@ class CrossPredictionTransformer(BaseFeatureTransformer):
     ----------
     alpha_ : float
         Share of the constant part that was removed.
-    block_weights_ : ndarray of float64, of shape (11,)
+    block_weights_ : ndarray of float64, of shape (7,)
         Shares of the blocks that were used.
     blocks_ : dict of str to transformer
         The fitted blocks, which read X in the layout, and pool bags, as the transformer did at
@@ -345,17 +340,15 @@ class CrossPredictionTransformer(BaseFeatureTransformer):
         """Return the shares of the blocks, with that of the rhythm if a fit shows that it lasts."""
         if not isinstance(self.block_weights, str):
             return all_weights(self.block_weights)
-        adjacent = self.views_ == "adjacent"
-        usual = all_weights(ADJACENT_WEIGHTS if adjacent else HALVES_WEIGHTS)
         fit = self._closed_form(all_weights(RHYTHM_ALONE))
         drawn = np.isin(index, fit.sample(index))  # so that no further pass is needed
         index, recording = index[drawn], recording[drawn]
         halves = halves_with_steps(windows, index)
         if not halves.parts:
-            return usual
+            return all_weights(USUAL_WEIGHTS)
         found = fit.halves(in_turn, windows, halves, index, recording)
         lasts = found.predictability["blocks"]["rhythm"] > _RHYTHM_LASTS
-        return with_rhythm(usual) if lasts else usual
+        return all_weights(RHYTHM_WEIGHTS if lasts else USUAL_WEIGHTS)
 
     def _closed_form(self, block_weights: NDArray[np.float64]) -> ClosedFormFit:
         """Return the settings of a fit with some shares of the blocks."""
@@ -401,7 +394,7 @@ class CrossPredictionTransformer(BaseFeatureTransformer):
         self._seed = int(stored_array(weights, "seed", np.int64, ()))
         used: Any = self.block_weights
         if isinstance(used, str):
-            used = stored_array(weights, "block_weights", np.float64, (None,))
+            used = stored_array(weights, "block_weights", np.float64, (len(BLOCKS),))
             check_weights(used)
         self.block_weights_ = all_weights(used)
         self._stack = self._closed_form(self.block_weights_).new_stack()

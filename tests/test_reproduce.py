@@ -315,13 +315,12 @@ def test_the_closed_form_of_the_script_is_that_of_the_transformer(tmp_path, monk
     X[:60] += np.sin(np.arange(64) * (0.2 + 0.1 * recording[:, None]))[..., None]
     cross = CrossPredictionTransformer(random_state=0)
     cross.fit(X[:60], groups=recording, start=start)
-    for used, block in cross.blocks_.items():
-        name = f"half of {used}" if used.startswith(blocks.HALVES) else used
+    for name, block in cross.blocks_.items():
         monkeypatch.setitem(
             blocks.BLOCKS, name, blocks.BLOCKS[name]._replace(make=partial(clone, block))
         )
     part = blocks.Part("simulated-0", X, np.zeros(72), np.zeros(72), recording, start, 60)
-    gram = sum(share * part.gram(name, tmp_path) for name, share in blocks.DEFAULT.items())
+    gram = sum(share * part.gram(name, tmp_path) for name, share in blocks.USUAL.items())
     Z = blocks.embedding(blocks.components(gram), 60, recording, start)
     known = cross.transform(X)
     np.testing.assert_allclose(Z @ Z.T, known @ known.T, rtol=1e-3, atol=1e-3 * known.var() * 4096)
@@ -345,14 +344,14 @@ def test_the_script_never_reads_a_part_and_resumes(tmp_path, monkeypatch, capsys
         assert len({*person[train]} | {*person[scored]}) == 8
         assert not {*person[train]} & {*person[scored]}
     monkeypatch.setattr(blocks, "load", lambda name, home: source)
-    both = blocks.Choice({"statistics": 0.5, "quantiles_standardized": 0.5}, kernel=2.0)
-    few = {"statistics": blocks.Choice({"statistics": 1.0}), "both": both}
+    alone = blocks.Choice({"statistics": 0.5, "quantiles_standardized": 0.5}, kernel=2.0)
+    few = {"default": blocks.Choice({"statistics": 1.0}), "alone": alone}
     monkeypatch.setattr(blocks, "CHOICES", few)
     arguments = ["blocks", "--output", str(tmp_path), "--sources", "wesad", "--divisions", "2"]
     monkeypatch.setattr(sys, "argv", arguments)
     blocks.main()
     printed = capsys.readouterr().out
-    assert "| both | 2 |" in printed
+    assert "| alone | 2 |" in printed
     monkeypatch.setattr(blocks.Part, "score", None)  # nothing is computed again
     blocks.main()
     assert capsys.readouterr().out == printed

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import closing, nullcontext
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -15,7 +15,7 @@ from .._data._windows import CheckedWindows
 from .._progress import progress_bar
 from ._autocorrelation import AutocorrelationTransformer
 from ._base import BaseFeatureTransformer
-from ._block_weights import BLOCKS, standardized
+from ._block_weights import BLOCKS
 from ._convolutions import N_KERNELS, POOLINGS
 from ._folds import Fold, Matrix
 from ._half_moments import half_moments
@@ -173,42 +173,28 @@ class ClosedFormFit:
             "bag_pooling": self.bag_pooling,
             "input_layout": self.input_layout,
         }
-        shares = dict(zip(BLOCKS, self.block_weights.tolist(), strict=True))
+        convolutions = {**reading, "device": self.device, "random_state": self.seed}
+        further = max(N_KERNELS, self.num_kernels // 8)
         blocks: list[tuple[BaseFeatureTransformer, float]] = [
             (StatisticsTransformer(**reading), 0.0),
             (AutocorrelationTransformer(**reading), 0.0),
-            *self._read_twice(shares, standardize=False, **reading),
+            (RandomConvolutionTransformer(self.num_kernels, **convolutions), 0.05),
+            (
+                RandomConvolutionTransformer(
+                    further, poolings=POOLINGS, difference=True, **convolutions
+                ),
+                0.0,
+            ),
+            (IntervalQuantileTransformer(_QUANTILE_DEPTH, **reading), 0.0),
+            (HydraTransformer(_groups_of(self.num_kernels), **convolutions), 0.0),
             (RhythmTransformer(**reading), 0.0),
-            *self._read_twice(shares, standardize=True, **reading),
         ]
         stacked = [
-            StackedBlock(name, *block, share)
-            for (name, share), block in zip(shares.items(), blocks, strict=True)
+            StackedBlock(name, *block, float(share))
+            for name, block, share in zip(BLOCKS, blocks, self.block_weights, strict=True)
             if share > 0
         ]
         return FeatureStack(stacked, n_components or self.n_components)
-
-    def _read_twice(
-        self, shares: Mapping[str, float], **settings: Any
-    ) -> list[tuple[BaseFeatureTransformer, float]]:
-        """Return the blocks that read windows as they are or standardized, and their floors.
-
-        Where one reads both, each has half of the kernels, so that it takes no more time.
-        """
-        kernels = {**settings, "device": self.device, "random_state": self.seed}
-        of_minirocket, of_multirocket, of_hydra = (
-            self.num_kernels // (2 if min(shares[name], shares[standardized(name)]) > 0 else 1)
-            for name in ("minirocket", "multirocket", "hydra")
-        )
-        multirocket = RandomConvolutionTransformer(
-            max(N_KERNELS, of_multirocket // 8), poolings=POOLINGS, difference=True, **kernels
-        )
-        return [
-            (RandomConvolutionTransformer(max(N_KERNELS, of_minirocket), **kernels), 0.05),
-            (multirocket, 0.0),
-            (IntervalQuantileTransformer(_QUANTILE_DEPTH, **settings), 0.0),
-            (HydraTransformer(_groups_of(of_hydra), **kernels), 0.0),
-        ]
 
     def _begin(
         self,

@@ -124,8 +124,7 @@ class PredictabilityDisplay:
             self.ax_.bar(places, directions, **{"color": colors[1]} | bar_kw),
         ]
         ends = sorted({1, len(directions)})
-        of_blocks = [name.replace("_", " ") for name in self.blocks]
-        named = [*of_blocks, *(f"direction {i}" for i in ends)]
+        named = [*self.blocks, *(f"direction {i}" for i in ends)]
         ticks = [*range(len(self.blocks)), *(places[i - 1] for i in ends)]
         self.ax_.set_xticks(ticks, named, rotation=90)
         self.ax_.axhline(0.0, color="black", linewidth=0.8)
