@@ -5,13 +5,20 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV, KFold
 from sklearn.pipeline import Pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.pipeline import make_pipeline as make_sklearn_pipeline
+from sklearn.preprocessing import FunctionTransformer, StandardScaler
+from sklearn.utils import get_tags
+from sklearn.utils.validation import check_is_fitted
 
 from sklearn_pulse import PulseTransformer, RandomEncoderTransformer
 from sklearn_pulse.datasets import fetch_gesture, fetch_har
+from sklearn_pulse.evaluation import make_linear_probe, probe_scores
+from sklearn_pulse.features import StatisticsTransformer
+from sklearn_pulse.inspection import channel_importance
 from sklearn_pulse.windows import sliding_windows
 from tests.helpers import SMALL_ENCODER, SMALL_PULSE, FitLog, make_windows
 
@@ -27,6 +34,7 @@ from sktime.transformations.compose import FitInTransform  # noqa: E402
 from sktime.transformations.detrend import Detrender  # noqa: E402
 from sktime.transformations.difference import Differencer  # noqa: E402
 from sktime.transformations.savitzky_golay import SavitzkyGolayTransformer  # noqa: E402
+from sktime.transformations.summarize import SummaryTransformer  # noqa: E402
 
 from sklearn_pulse.panel import PulsePanelTransformer, as_panel_transformer
 
@@ -223,6 +231,54 @@ def test_names_and_frames_in_a_sklearn_pipeline():
     assert list(pipeline[:-1].get_feature_names_out()) == names
     assert list(pipeline[:-1].transform(X).columns) == names
     assert list(pipeline["probe"].feature_names_in_) == names
+
+
+def test_the_last_step_of_a_sklearn_pipeline_is_known_to_be_fitted():
+    X, y = make_panel()
+    ours = as_panel_transformer(StatisticsTransformer())
+    expected = ours.clone().fit(X).transform(X)
+    with pytest.raises(NotFittedError):
+        check_is_fitted(ours)
+    assert get_tags(ours).input_tags.allow_nan and not get_tags(ours).target_tags.required
+    pipeline = make_sklearn_pipeline(ours, make_linear_probe()).fit(X, y)
+    for fitted in (pipeline[:-1], make_sklearn_pipeline(FunctionTransformer(), ours).fit(X)):
+        pd.testing.assert_frame_equal(fitted.transform(X), expected)
+    plain = make_linear_probe().fit(expected, y)
+    assert probe_scores(pipeline, X, y) == probe_scores(plain, expected, y)
+
+
+@pytest.mark.parametrize("layout", ["ntc", "nct"])
+@pytest.mark.parametrize("joined", ["sktime", "scikit-learn"])
+def test_the_channels_of_a_panel_are_what_matters(joined, layout):
+    """The layout of the wrapped transformer is not that of sktime's arrays."""
+    X = np.random.default_rng(0).normal(size=(30, 3, 16))
+    y = np.arange(30) % 2
+    X[:, 1] *= 1 + 3 * y[:, None]
+    ours = as_panel_transformer(StatisticsTransformer(input_layout=layout))
+    model = ours * make_linear_probe()
+    if joined == "scikit-learn":
+        model = make_sklearn_pipeline(ours, make_linear_probe())
+    got = channel_importance(model.fit(X, y), X, y, random_state=0).importances
+    plain = make_sklearn_pipeline(StatisticsTransformer(), make_linear_probe())
+    windows = X.swapaxes(1, 2)
+    expected = channel_importance(plain.fit(windows, y), windows, y, random_state=0).importances
+    assert got.shape == (3, 5) and got.mean(1).argmax() == 1
+    np.testing.assert_array_equal(got, expected)
+    for mtype in ("pd-multiindex", "nested_univ", "df-list"):
+        if joined == "sktime" or mtype == "nested_univ":  # others have rows that are no samples
+            frames = convert_to(X, mtype)
+            again = channel_importance(model, frames, y, random_state=0).importances
+            np.testing.assert_array_equal(again, expected)
+
+
+def test_models_of_sktime_alone_name_their_channels_by_frames():
+    X = np.random.default_rng(0).normal(size=(30, 3, 16))
+    y = np.arange(30) % 2
+    X[:, 1] *= 1 + 3 * y[:, None]
+    frame = convert_to(X, "nested_univ")
+    model = (SummaryTransformer() * make_linear_probe()).fit(frame, y)
+    got = channel_importance(model, frame, y, random_state=0).importances_mean
+    assert got.shape == (3,) and got.argmax() == 1
 
 
 # sktime before us

@@ -14,10 +14,10 @@ from sklearn.metrics import (
     normalized_mutual_info_score,
     silhouette_score,
 )
-from sklearn.utils.validation import column_or_1d
+from sklearn.utils import check_consistent_length
 
 from .._data._labels import unlabeled_rows
-from ._scoring import MetricScorer, before_last_step
+from ._scoring import MetricScorer, before_last_step, check_scored
 
 
 def make_cluster_probe(
@@ -84,7 +84,8 @@ def clustering_scores(estimator: Any, X: Any, y: ArrayLike | None = None) -> dic
     TypeError
         If the last step of `estimator` has no method `fit_predict`.
     ValueError
-        If no row of `y` has a label.
+        If no row of `y` has a label, a label is missing otherwise (NaN or None), or `y` has another
+        length than `X`.
 
     Notes
     -----
@@ -111,7 +112,8 @@ def clustering_scores(estimator: Any, X: Any, y: ArrayLike | None = None) -> dic
         "davies_bouldin": float(davies_bouldin_score(embedding, clusters)),
     }
     if y is not None:
-        labels = np.asarray(column_or_1d(y))
+        labels = check_scored(y)
+        check_consistent_length(embedding, labels)
         labeled = ~unlabeled_rows(labels, -1)
         if not labeled.any():
             raise ValueError(

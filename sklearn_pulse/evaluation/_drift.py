@@ -353,6 +353,8 @@ def _energy_distances(
     `points` is of shape (n, dim), `group` (n,), and `divisions` (n_divisions, n_groups) is True
     where a group is in the second set.
     """
+    # Powers of two change no digit, and no square of a huge or tiny value leaves float64.
+    points = np.ldexp(points, -np.frexp(np.abs(points).max(0))[1])
     points = StandardScaler().fit_transform(points)
     n_groups = divisions.shape[1]
     member = sp.csr_array(

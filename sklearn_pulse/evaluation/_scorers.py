@@ -8,9 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.metrics import accuracy_score, average_precision_score, roc_auc_score
-from sklearn.utils.validation import column_or_1d
 
-from ._scoring import MetricScorer, before_last_step, labeled_rows
+from ._scoring import MetricScorer, before_last_step, check_scored, labeled_rows
 
 
 def macro_auroc(y_true: ArrayLike, y_score: ArrayLike, *, classes: ArrayLike) -> float:
@@ -38,7 +37,8 @@ def macro_auroc(y_true: ArrayLike, y_score: ArrayLike, *, classes: ArrayLike) ->
     Raises
     ------
     ValueError
-        If `y_score` does not have one row per label and one column per class.
+        If `y_score` does not have one row per label and one column per class, or a label is missing
+        (NaN, None or masked).
 
     Notes
     -----
@@ -78,7 +78,8 @@ def macro_auprc(y_true: ArrayLike, y_score: ArrayLike, *, classes: ArrayLike) ->
     Raises
     ------
     ValueError
-        If `y_score` does not have one row per label and one column per class.
+        If `y_score` does not have one row per label and one column per class, or a label is missing
+        (NaN, None or masked).
 
     Notes
     -----
@@ -201,7 +202,8 @@ def _macro_average(
     metric: Callable[..., float], y_true: ArrayLike, y_score: ArrayLike, classes: ArrayLike
 ) -> float:
     """Average a binary metric over the classes that occur in `y_true`."""
-    labels, scores, columns = column_or_1d(y_true), np.asarray(y_score), np.asarray(classes)
+    labels = check_scored(y_true, "y_true")
+    scores, columns = np.asarray(y_score), np.asarray(classes)
     if scores.shape != (len(labels), len(columns)):
         raise ValueError(
             f"y_score has shape {scores.shape}, expected one row for each of {len(labels)} labels"

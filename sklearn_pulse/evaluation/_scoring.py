@@ -6,11 +6,14 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
+from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline
 from sklearn.utils import _safe_indexing, indexable
 from sklearn.utils.validation import column_or_1d
 
 from .._data._labels import labeled_mask, unlabeled_rows
+from .._groups import missing_mask
 
 _SPLIT = "sklearn_pulse.model_selection.LabeledTestSplit"
 
@@ -21,18 +24,48 @@ def before_last_step(estimator: Any, X: Any) -> tuple[Any, Any]:
     So several scores need only one pass through the encoder. An estimator that is not a pipeline
     is returned unchanged, together with `X`.
     """
-    while isinstance(estimator, Pipeline):
-        if len(estimator) > 1:
-            X = estimator[:-1].transform(X)
-        estimator = estimator[-1]
-    return X, estimator
+    while isinstance(pipeline := _working_steps(estimator), Pipeline):
+        if len(pipeline) > 1:
+            X = pipeline[:-1].transform(X)
+        estimator = pipeline[-1]
+    return X, pipeline
 
 
 def last_step(estimator: Any) -> Any:
     """Return the last step of a pipeline, or the estimator itself; nothing is run."""
-    while isinstance(estimator, Pipeline):
-        estimator = estimator[-1]
-    return estimator
+    while isinstance(pipeline := _working_steps(estimator), Pipeline):
+        estimator = pipeline[-1]
+    return pipeline
+
+
+def _working_steps(estimator: Any) -> Any:
+    """Return a pipeline, frozen or not, without the steps at its end that do nothing.
+
+    An estimator that is not a pipeline is returned as it is.
+    """
+    inner = estimator.estimator if isinstance(estimator, FrozenEstimator) else estimator
+    if not isinstance(inner, Pipeline):
+        return estimator
+    n_steps = len(inner)
+    while n_steps > 1 and inner.steps[n_steps - 1][1] in ("passthrough", None):
+        n_steps -= 1
+    return inner[:n_steps]
+
+
+def check_scored(y: Any, name: str = "y") -> NDArray[Any]:
+    """Return labels to compare with as a flat array; raise unless there are some, and all known."""
+    if getattr(getattr(y, "dtype", None), "kind", "") == "T":
+        y = y.astype(object)  # NumPy's StringDType, which scikit-learn does not know
+    labels = np.asarray(column_or_1d(y))
+    missing = missing_mask(y)
+    if missing.any():
+        raise ValueError(
+            f"Input {name} contains NaN or None in {missing.sum()} of {len(labels)} rows, which"
+            " have no label to compare with: leave these rows out."
+        )
+    if not labels.size:
+        raise ValueError(f"{name} holds no label: pass the label of one row or more.")
+    return labels
 
 
 def labeled_rows(classifier: Any, X: Any, y: Any) -> tuple[Any, Any]:

@@ -13,9 +13,10 @@ from sklearn.utils.validation import _num_samples
 
 from .._groups import check_groups
 from .._parameters import check_integer, check_seed
-from ..windows._numbers import is_object_list
+from ..windows._numbers import as_real_array, is_object_list
+from ..windows._panel import read_frame
 from ..windows._recordings import as_windows
-from ..windows._tables import has_columns
+from ..windows._tables import has_columns, is_panel_frame
 from ._exchanged import exchanger
 
 
@@ -45,7 +46,8 @@ def channel_importance(
         which whole bags exchange a channel. An array is copied once. Lazy windows and 3-D memory
         maps are never copied: they are exchanged when the model reads them, which therefore must
         take lazy windows, as those of this package do. A time step that either of two windows lacks
-        is missing after the exchange.
+        is missing after the exchange. A model of sktime takes its panels, arrays (n_samples,
+        n_channels, n_timesteps) or frames, of series of one length.
     y : array-like of shape (n_samples,) or None
         Labels, or None for a scorer that needs none.
     scoring : str, callable or None, default=None
@@ -103,7 +105,8 @@ def channel_importance(
     if isinstance(scoring, list | tuple | set | dict):
         raise _several_scores(scoring)
     scorer = check_scoring(estimator, scoring)
-    layout = _layout(estimator)
+    # Only models of sktime take a panel in a frame, and their arrays have channels first.
+    layout = "nct" if is_panel_frame(X) else _layout(estimator)
     windows = _with_shape(X, layout)
     n_samples = windows.shape[0]
     if y is not None and _num_samples(y) != n_samples:
@@ -146,6 +149,9 @@ def _several_scores(scoring: Any) -> TypeError:
 
 def _with_shape(X: Any, input_layout: str) -> Any:
     """Return X as it is where it has a shape, else as an array; raise unless it holds windows."""
+    if is_panel_frame(X):  # of which a row is a time step, or a cell a series
+        panel = as_real_array(list(read_frame(X, "X", hierarchical=True).arrays))
+        return panel.swapaxes(1, 2) if input_layout == "nct" else panel
     if not hasattr(X, "shape") or is_object_list(X):
         X = as_windows(X, input_layout).astype(np.float32, copy=False)
     if len(X.shape) not in (2, 3, 4):
@@ -157,7 +163,9 @@ def _with_shape(X: Any, input_layout: str) -> Any:
 
 
 def _holds_frames(X: Any) -> bool:
-    """Return whether X is a list, or a 1-D array of objects, that holds a frame."""
+    """Return whether X is a panel in a frame, or a list or 1-D array that holds a frame."""
+    if is_panel_frame(X):
+        return True
     is_list = isinstance(X, list | tuple) or is_object_list(X)
     return is_list and any(map(has_columns, X))
 
@@ -181,7 +189,7 @@ def _donors(codes: NDArray[np.intp], rng: np.random.RandomState) -> NDArray[np.i
 
 def _layout(estimator: Any) -> str:
     """Return the layout of the windows that a fitted estimator expects."""
-    layouts = list(_layouts(estimator))
+    layouts = list(_layouts(estimator, {}))
     if layouts and not any(layouts):
         raise ValueError(
             "estimator does not say whether its windows have channels last: set its input_layout to"
@@ -190,17 +198,21 @@ def _layout(estimator: Any) -> str:
     return next(filter(None, layouts), "ntc")
 
 
-def _layouts(estimator: Any) -> Iterator[str | None]:
+def _layouts(estimator: Any, seen: dict[int, Any]) -> Iterator[str | None]:
     """Yield the layouts that an estimator and its parts expect, the first step first.
 
-    None stands for a layout that the estimator takes from a file when it is fitted.
+    None stands for a layout that the estimator takes from a file when it is fitted. `seen` holds,
+    by id, those that have been looked at, since a part may refer to the whole, as a callback.
     """
+    if id(estimator) in seen:
+        return
+    seen[id(estimator)] = estimator
     for name in ("input_layout_", "input_layout"):
         layout = getattr(estimator, name, "")
         if layout is None or (isinstance(layout, str) and layout):
             yield layout
     for part in _parts(estimator):
-        yield from _layouts(part)
+        yield from _layouts(part, seen)
 
 
 def _parts(estimator: Any) -> Iterator[Any]:
@@ -214,8 +226,17 @@ def _parts(estimator: Any) -> Iterator[Any]:
     given = estimator.get_params().values() if hasattr(estimator, "get_params") else ()
     hidden = getattr(estimator, "estimator", None)  # of a frozen or a calibrated one
     for value in (*fitted, hidden, *given):
-        for part in value if isinstance(value, list | tuple) else (value,):
+        for part in _flat(value):
             if not isinstance(part, type) and (
                 hasattr(part, "get_params") or hasattr(part, "estimator")
             ):
                 yield part
+
+
+def _flat(value: Any) -> Iterator[Any]:
+    """Yield the entries of lists in lists, such as the named steps of a pipeline, or the value."""
+    if not isinstance(value, list | tuple):
+        yield value
+        return
+    for entry in value:
+        yield from _flat(entry)

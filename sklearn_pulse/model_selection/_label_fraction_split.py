@@ -24,6 +24,7 @@ from ._draw import (
     own_permutation,
     rows_of_groups,
 )
+from ._labeled_test_split import LabeledTestSplit
 
 
 class LabelFractionSplit(BaseCrossValidator):
@@ -178,11 +179,9 @@ class LabelFractionSplit(BaseCrossValidator):
 
     def _passed_on(self, groups: ArrayLike | None) -> ArrayLike | None:
         """Return the groups for the wrapped splitter, if they are not for this one alone."""
-        cv = check_cv(self.cv, classifier=True)
-        if self.n_groups is None or not hasattr(cv, "get_metadata_routing"):
+        if self.n_groups is None or _may_use_groups(check_cv(self.cv, classifier=True)):
             return groups
-        request = get_routing_for_object(cv)
-        return groups if request.split.requests.get("groups") is True else None
+        return None
 
     def _draw(
         self, labels: NDArray[Any], groups: NDArray[Any] | None, seed: int
@@ -232,9 +231,26 @@ class LabelFractionSplit(BaseCrossValidator):
             The request of the wrapped splitter, with the groups that `n_groups` needs.
         """
         request = copy.deepcopy(get_routing_for_object(check_cv(self.cv, classifier=True)))
-        if self.n_groups is not None:
+        asked = request.split.requests.get("groups")
+        if self.n_groups is not None and not isinstance(asked, str):  # which is another name
             request.split.add_request(param="groups", alias=True)
         return request
+
+
+def _may_use_groups(cv: Any) -> bool:
+    """Return whether a splitter uses groups, as far as it can be told.
+
+    Splitters of scikit-learn that use none warn of them. Their requests tell those from the others.
+    A splitter of another origin, which makes no request, may use them all the same.
+    """
+    if isinstance(cv, LabeledTestSplit):
+        return _may_use_groups(check_cv(cv.cv, classifier=True))
+    makers = (kind for kind in type(cv).__mro__ if "split" in vars(kind))
+    is_foreign = not next(makers, type(cv)).__module__.startswith("sklearn.")
+    if is_foreign or not hasattr(cv, "get_metadata_routing"):
+        return True
+    request = get_routing_for_object(cv).split.requests.get("groups")
+    return request is not None and request is not False
 
 
 def _published_draw(labels: NDArray[Any], n_drawn: int, seed: int) -> NDArray[np.intp]:

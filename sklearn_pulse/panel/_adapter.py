@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.frozen import FrozenEstimator
+from sklearn.utils import InputTags, Tags, TargetTags, TransformerTags
 from sktime.transformations.base import BaseTransformer
 
 from .._commit import unchanged_on_failure
@@ -68,6 +69,15 @@ class PanelAdapter(CallbackSupportMixin, BaseTransformer):
         """Return the unfitted transformer to wrap."""
         # Reached only if a subclass forgets to override this.
         raise NotImplementedError(f"{type(self).__name__} must define _build_estimator")
+
+    def __sklearn_tags__(self) -> Tags:
+        """Return tags, by which scikit-learn's pipelines know a transformer that is fitted."""
+        return Tags(
+            estimator_type=None,
+            target_tags=TargetTags(required=False),
+            transformer_tags=TransformerTags(preserves_dtype=["float32"]),
+            input_tags=InputTags(three_d_array=True, allow_nan=True),
+        )
 
     @with_callbacks
     def fit(self, X: Any, y: Any = None) -> PanelAdapter:
@@ -164,6 +174,7 @@ class PanelAdapter(CallbackSupportMixin, BaseTransformer):
         self.estimator_ = estimator
         self.channel_names_in_ = panel.channels
         self.unequal_length_ = _is_unequal(panel)
+        self.input_layout_ = "nct"
         return self
 
     def _transform(self, X: Any, y: None = None) -> Any:

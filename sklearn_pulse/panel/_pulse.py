@@ -40,6 +40,8 @@ class PulsePanelTransformer(PanelAdapter):
         Names of the channels in `fit`; None if they had no names.
     unequal_length_ : bool
         Whether the instances of `fit` differed in length.
+    input_layout_ : "nct"
+        Layout of arrays, whatever that of `estimator_`: "numpy3D" has channels first.
 
     See Also
     --------

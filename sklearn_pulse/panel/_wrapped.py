@@ -33,6 +33,8 @@ class PanelTransformer(PanelAdapter):
         Names of the channels in `fit`; None if they had no names.
     unequal_length_ : bool
         Whether the instances of `fit` differed in length.
+    input_layout_ : "nct"
+        Layout of arrays, whatever that of `estimator_`: "numpy3D" has channels first.
 
     See Also
     --------

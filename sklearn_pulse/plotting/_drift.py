@@ -216,7 +216,10 @@ class DriftDisplay:
             names = name_channels(len(self.scores.share_outside), self.channel_names)
         # A single panel has the size of a scikit-learn display.
         single = len(panels) == 1
-        axes = np.ravel(axes_or_new(ax)) if single else new_axes(ax, 1, 2, "panels")
+        if ax is None and single:
+            axes = np.ravel(axes_or_new(None))
+        else:
+            axes = new_axes(ax, 1, len(panels), "panels")
         for draw, panel in zip(panels, axes, strict=True):
             draw(panel, names)
         title = self.name if name is None else name
@@ -240,6 +243,7 @@ class DriftDisplay:
         assert self.embedding is not None
         null, new = distinct_colors(2)
         values = self.embedding.null_distances
+        ax.autoscale(axis="y")  # which the room for a legend on top has ended
         ax.hist(values, bins="sqrt", color=null, alpha=0.6, label=f"{len(values)} random divisions")
         ax.axvline(
             self.embedding.distance,

@@ -22,6 +22,7 @@ from ._style import (
     class_names,
     distinct_colors,
     distinct_markers,
+    with_style,
 )
 
 _MANY_VALUES = 20  # above this number, whole numbers of a floating-point type are no classes
@@ -177,7 +178,8 @@ class EmbeddingDisplay:
         ------
         ValueError
             If `method` is unknown, if the embedding is too small or not finite, if the number of
-            labels or of names does not fit, or if a continuous value is infinite or all are NaN.
+            labels or of names does not fit, if a continuous value is infinite or all are NaN, or
+            if continuous values and `scatter_kw` both colour the points.
 
         Notes
         -----
@@ -225,16 +227,29 @@ class EmbeddingDisplay:
         -------
         EmbeddingDisplay
             The display itself, with `ax_`, `figure_`, `collections_` and `colorbar_`.
+
+        Raises
+        ------
+        ValueError
+            If `y` or `target_names` cannot be drawn, as in :meth:`from_embedding`, or if continuous
+            values and `scatter_kw` both colour the points.
         """
         continuous = self.y is not None and _is_continuous(self.y)
+        crowded = len(self.coordinates) > _MANY_POINTS
+        own = {"s": 18, "alpha": 0.3 if crowded else 0.8, "linewidth": 0}
         # May raise, so it comes before a figure is made.
+        style = with_style("points", own, scatter_kw)
+        if continuous and {"c", "color"} & style.keys():
+            raise ValueError(
+                "The continuous values of y colour the points: leave out c and color, or y."
+            )
         groups = self._values() if continuous else self._groups()
+        if "c" in style:  # which matplotlib takes instead of a color
+            groups = [(rows, {**drawn, "color": None}) for rows, drawn in groups]
         has_legend = self.y is not None and not continuous
         # Points fill the plane, so on a new figure the legend stands beside them.
         beside = ax is None
         ax = axes_or_new(ax, n_beside=len(groups) if has_legend else 0)
-        crowded = len(self.coordinates) > _MANY_POINTS
-        style = {"s": 18, "alpha": 0.3 if crowded else 0.8, "linewidths": 0} | scatter_kw
         self.collections_ = [
             ax.scatter(*self.coordinates[rows].T, **(drawn | style)) for rows, drawn in groups
         ]
@@ -326,10 +341,13 @@ def _pca(embedding: NDArray[Any], random_state: Any) -> tuple[NDArray[Any], tupl
 def _tsne(embedding: NDArray[Any], random_state: Any) -> tuple[NDArray[Any], tuple[str, str]]:
     """Return the coordinates of t-SNE, and their names."""
     n_samples = len(embedding)
+    names = ("t-SNE 1", "t-SNE 2")
+    if (embedding == embedding[0]).all():  # t-SNE divides by their spread
+        return np.zeros((n_samples, 2)), names
     tsne = TSNE(
         perplexity=min(50, (n_samples - 1) / 3),
         learning_rate=max(n_samples / 48, 50),
         init="pca",
         random_state=random_state,
     )
-    return tsne.fit_transform(embedding), ("t-SNE 1", "t-SNE 2")
+    return tsne.fit_transform(embedding), names

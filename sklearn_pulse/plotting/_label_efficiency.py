@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from .._groups import nan_where_masked
 from .._parameters import check_boolean, check_mapping, check_option
 from ..evaluation._label_scores import check_amounts, label_efficiency_scores
-from ._style import CROWDED, MARKERS, add_legend, axes_or_new, distinct_colors
+from ._style import CROWDED, MARKERS, add_legend, axes_or_new, distinct_colors, with_style
 
 _FRACTIONS = (0.01, 0.05, 0.1, 0.5, 1.0)
 _BANDS = {"std": " ±1 std", "quantiles": ", 10 to 90 %", "none": ""}
@@ -323,6 +323,7 @@ class LabelEfficiencyDisplay:
         """
         check_option("band", band, _BANDS)
         check_boolean("points", points)
+        line_kw = with_style("line", {"markersize": 5}, line_kw)
         n_entries = len(self.scores) + (self.majority_score is not None)
         ax = axes_or_new(ax, n_beside=n_entries if n_entries > CROWDED else 0)
         amounts = self._amounts
@@ -331,7 +332,7 @@ class LabelEfficiencyDisplay:
         for (name, scores), (color, marker) in zip(self.scores.items(), looks, strict=True):
             style = {"color": color, "marker": marker, "label": name}
             mean = _by_amount(np.mean, scores)
-            self.lines_ += ax.plot(amounts, mean, **({"ms": 5} | style | line_kw))
+            self.lines_ += ax.plot(amounts, mean, **(style | line_kw))
             drawn = self.lines_[-1].get_color()
             if band != "none":
                 low, high = _spread(scores, mean, band)

@@ -106,13 +106,17 @@ class ReconstructionDisplay:
             If the estimator does not reconstruct, as a pipeline, `sample` is no integer, or
             `starts` is no sequence of integers.
         ValueError
-            If windows have one time step only, if `X` holds bags, if `sample` is no position in
-            `X`, or if a start lies outside the window or behind its observed steps.
+            If there is no window, if windows have one time step only, if `X` holds bags, if
+            `sample` is no position in `X`, or if a start lies outside the window or behind its
+            observed steps.
         """
         check_is_fitted(estimator)
         what = "a fitted PulseTransformer; of a pipeline, this step and the windows that reach it"
         check_offers(estimator, "reconstruct", what)
-        sample = check_integer("sample", sample, 0, _num_samples(X) - 1)
+        n_samples = _num_samples(X)
+        if not n_samples:
+            raise ValueError("X holds no window: pass at least one window to draw.")
+        sample = check_integer("sample", sample, 0, n_samples - 1)
         window = _safe_indexing(X, [sample])
         windows = check_windows(estimator, window, reset=False)
         n_timesteps = windows.n_timesteps

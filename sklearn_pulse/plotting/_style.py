@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -60,8 +61,15 @@ def axes_or_new(ax: Any, n_beside: int = 0) -> Any:
     ------
     ImportError
         If matplotlib is not installed.
+    TypeError
+        If `ax` holds several axes.
     """
     if ax is not None:
+        if not hasattr(ax, "get_figure"):
+            raise TypeError(
+                f"ax must be one Axes of matplotlib, got {type(ax).__name__}: pass one of them,"
+                " such as axes[0]."
+            )
         return ax
     plt = _pyplot()
     width, height = plt.rcParams["figure.figsize"]
@@ -71,11 +79,55 @@ def axes_or_new(ax: Any, n_beside: int = 0) -> Any:
     return ax
 
 
+def _needs_matplotlib() -> AbstractContextManager[None]:
+    """Raise with directions where an import of matplotlib fails."""
+    return needs("sklearn_pulse.plotting needs matplotlib", "plot")
+
+
 def _pyplot() -> Any:
     """Return matplotlib.pyplot; raise with directions if it is not installed."""
-    with needs("sklearn_pulse.plotting needs matplotlib", "plot"):
+    with _needs_matplotlib():
         import matplotlib.pyplot as plt
     return plt
+
+
+def with_style(
+    kind: Literal["line", "points"], own: Mapping[str, Any], given: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Return keywords of an artist, of which those of the caller replace those of a display.
+
+    Parameters
+    ----------
+    kind : {"line", "points"}
+        What is drawn: a line of `plot`, or the points of `scatter`.
+    own : mapping
+        Keywords of the display.
+    given : mapping
+        Keywords of the caller, which may be aliases, such as `lw` for `linewidth`.
+
+    Returns
+    -------
+    dict
+        The keywords, by their long names.
+
+    Raises
+    ------
+    ImportError
+        If matplotlib is not installed.
+    TypeError
+        If the caller gives a keyword under two names.
+
+    Examples
+    --------
+    >>> with_style("line", {"markersize": 5}, {"ms": 3})
+    {'markersize': 3}
+    """
+    with _needs_matplotlib():
+        from matplotlib.cbook import normalize_kwargs
+        from matplotlib.collections import Collection
+        from matplotlib.lines import Line2D
+    artist = Line2D if kind == "line" else Collection
+    return {**own} | normalize_kwargs(dict(given), artist)
 
 
 def new_axes(axes: Any, n_rows: int, n_columns: int, unit: str) -> NDArray[Any]:
@@ -156,12 +208,13 @@ def name_channels(n_channels: int, names: Sequence[str] | None) -> list[str]:
         return [f"channel {i}" for i in range(n_channels)]
     if isinstance(names, str):
         raise TypeError(f"channel_names must be a list of names, got {names!r}: pass [{names!r}].")
+    names = [str(name) for name in names]
     if len(names) != n_channels:
         raise ValueError(
             f"channel_names has {len(names)} names for {n_channels} channels: pass one name per"
             " channel."
         )
-    return [str(name) for name in names]
+    return names
 
 
 def distinct_colors(n_colors: int) -> list[tuple[float, ...]]:
@@ -179,8 +232,9 @@ def distinct_colors(n_colors: int) -> list[tuple[float, ...]]:
     list of tuple of float
         RGBA values from 0 to 1, all different.
     """
-    from matplotlib import colormaps
-    from matplotlib.colors import to_rgba
+    with _needs_matplotlib():
+        from matplotlib import colormaps
+        from matplotlib.colors import to_rgba
 
     if n_colors <= len(_COLORS):
         return [to_rgba(color) for color in _COLORS[:n_colors]]

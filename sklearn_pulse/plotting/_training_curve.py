@@ -14,7 +14,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from .._parameters import check_boolean, check_integer
-from ._style import add_legend, axes_or_new
+from ._style import add_legend, axes_or_new, with_style
 
 
 class TrainingCurveDisplay:
@@ -189,6 +189,8 @@ class TrainingCurveDisplay:
 
         Raises
         ------
+        TypeError
+            If an epoch is no dictionary.
         ValueError
             If the history is empty, an epoch has no "train_loss", `selected_epoch` lies outside the
             history, or a loss is zero or negative with `log_scale`.
@@ -196,6 +198,10 @@ class TrainingCurveDisplay:
         rows = list(history)
         if not rows:
             raise ValueError("history holds no epoch: fit the estimator for at least one")
+        if not all(isinstance(row, Mapping) for row in rows):
+            raise TypeError(
+                "history must hold a dictionary for every epoch, such as {'train_loss': 0.5}"
+            )
         if not all(isinstance(row.get("train_loss"), Real) for row in rows):
             raise ValueError("history must hold a number 'train_loss' for every epoch")
         if selected_epoch is not None:
@@ -257,16 +263,16 @@ class TrainingCurveDisplay:
             raise ValueError("log_scale=True needs positive losses: set log_scale=False")
         name = self.name if name is None else name
         prefix = "" if name is None else f"{name}, "
+        # A single epoch makes no line, so few epochs are drawn with markers.
+        markers = {"marker": "o", "markersize": 3} if len(self.epochs) < 30 else {}
+        style = with_style("line", {**markers, "label": f"{prefix}training"}, line_kw)
         ax = axes_or_new(ax)
         from matplotlib.ticker import AutoLocator, LogLocator, MaxNLocator
 
-        # A single epoch makes no line, so few epochs are drawn with markers.
-        style = {"marker": "o", "ms": 3} if len(self.epochs) < 30 else {}
-        style |= {"label": f"{prefix}training"} | line_kw
         self.lines_ = ax.plot(self.epochs, self.train_loss, **style)
         color = self.lines_[0].get_color()
         if len(self.valid_loss):
-            style |= {"label": f"{prefix}validation", "color": color, "ls": "--"}
+            style |= {"label": f"{prefix}validation", "color": color, "linestyle": "--"}
             self.lines_ += ax.plot(self.valid_epochs, self.valid_loss, **style)
         self.selected_line_ = None
         if self.selected_epoch is not None:

@@ -130,13 +130,14 @@ class BandpassFilter(BasePreprocessor):
         )
 
     def _function(self, windows: WindowSource) -> Mapping:
-        return partial(_filter, sos=self.sos_)
+        return partial(_filter, sos=self.sos_, keeps_level=self._fitted("low") is None)
 
     def _check_windows(self, windows: WindowSource) -> None:
         """Raise if a window is shorter than one period of `low`."""
         super()._check_windows(windows)
         low, rate = self._fitted("low"), self._fitted("sampling_rate")
-        period = float(rate) / float(low or np.inf)
+        # A quotient that misses an integer by rounding is the integer: 2.1 / 0.3 is above 7.
+        period = np.ceil((1 - 1e-9) * float(rate) / float(low or np.inf))
         n_timesteps, name = windows.shortest
         if n_timesteps < period:
             raise ValueError(
@@ -147,21 +148,29 @@ class BandpassFilter(BasePreprocessor):
 
 
 def _filter(
-    x: NDArray[np.float64], recording: Any, *, sos: NDArray[np.float64]
+    x: NDArray[np.float64], recording: Any, *, sos: NDArray[np.float64], keeps_level: bool
 ) -> NDArray[np.float64]:
     """Filter windows (n, n_channels, n_timesteps), each run of observed steps by itself."""
     result = np.full_like(x, np.nan)
     complete = ~np.isnan(x).any(-1)
-    result[complete] = _both_ways(sos, x[complete])
+    result[complete] = _both_ways(sos, x[complete], keeps_level)
     for window, channel in np.argwhere(~complete):
         for first, end in observed_runs(x[window, channel]):
             run = window, channel, slice(first, end)
-            result[run] = _both_ways(sos, x[run])
+            result[run] = _both_ways(sos, x[run], keeps_level)
     return result
 
 
-def _both_ways(sos: NDArray[np.float64], x: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Filter along the last axis; short signals are continued over fewer steps."""
+def _both_ways(
+    sos: NDArray[np.float64], x: NDArray[np.float64], keeps_level: bool
+) -> NDArray[np.float64]:
+    """Filter along the last axis; short signals are continued over fewer steps.
+
+    The mean passes by the filter, or is dropped: a filter far below the sampling rate would leave a
+    part of a large one.
+    """
     sos = np.array(sos)  # scipy wants it writable, which joblib's memory maps are not
     taps = 2 * len(sos) + 1 - min((sos[:, 2] == 0).sum(), (sos[:, 5] == 0).sum())
-    return np.asarray(sosfiltfilt(sos, x, padlen=min(3 * int(taps), x.shape[-1] - 1)))
+    mean = x.mean(-1, keepdims=True)
+    filtered = sosfiltfilt(sos, x - mean, padlen=min(3 * int(taps), x.shape[-1] - 1))
+    return np.asarray(filtered + mean if keeps_level else filtered)

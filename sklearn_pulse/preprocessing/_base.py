@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import wraps
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -14,6 +16,7 @@ from .._commit import unchanged_on_failure
 from .._parameters import check_option
 from .._signals import same_rate
 from .._tags import of_windows
+from ..windows._recordings import is_series_list, number_of_axes
 from ._input import check_input
 from ._source import WindowSource
 from ._values import Mapping
@@ -24,7 +27,31 @@ def _gives_tables(estimator: Any) -> bool:
     return bool(estimator._fitted_on_table)
 
 
-class BasePreprocessor(TransformerMixin, BaseEstimator):
+def _contained_if_table(transform: Callable[..., Any]) -> Callable[..., Any]:
+    """Return `transform`, which scikit-learn has wrapped, without its containers for other X.
+
+    scikit-learn would make a frame of a list or of an array of three axes, too.
+    """
+    plain = vars(transform)["__wrapped__"]
+
+    @wraps(transform)
+    def transformed(self: Any, X: Any, *args: Any, **kwargs: Any) -> Any:
+        is_table = not is_series_list(X) and number_of_axes(X) == 2
+        return (transform if is_table else plain)(self, X, *args, **kwargs)
+
+    return transformed
+
+
+class _TableOutput(TransformerMixin):
+    """``set_output`` for 2-D input alone, also if a step takes other input besides."""
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if "transform" in vars(cls):
+            setattr(cls, "transform", _contained_if_table(vars(cls)["transform"]))  # noqa: B010
+
+
+class BasePreprocessor(_TableOutput, BaseEstimator):
     """A step from windows to windows.
 
     A subclass stores its parameters, among them `input_layout`, checks them in `_check_params` and

@@ -30,7 +30,7 @@ def like_source(
     Returns
     -------
     ndarray, DataFrame or Series
-        A frame of pandas or polars with the columns of the source, or a Series with its name. The
+        A frame of pandas or polars with the columns of the source, or a Series with its name. An
         index of pandas stays if `ratio` is 1; otherwise, times go on at the new rate, and numbers
         in their own unit.
     """
@@ -45,6 +45,8 @@ def like_source(
         return pd.DataFrame(values, index, source.columns)
     if has_columns(source):
         return type(source)(values, schema=list(source.columns))
+    if hasattr(source, "to_arrow"):  # a Series of polars
+        return type(source)(source.name, values)
     return values
 
 
@@ -61,11 +63,21 @@ def _resampled(index: Any, n_timesteps: int, rate: float, ratio: float) -> Any:
     if kind in ("M", "m"):
         # A period would be rounded to nanoseconds, an error that grows with every step.
         passed = pd.TimedeltaIndex((steps / rate * 1e9).round().astype("timedelta64[ns]"))
-        return (_first_time(index, times) + passed).rename(index.name)
+        first = _first_time(index, times)
+        try:
+            result = first + passed
+        except (pd.errors.OutOfBoundsDatetime, OverflowError):  # nanoseconds end in 2262
+            result = first + passed.as_unit("us")
+        return result.rename(index.name)
     if kind in ("i", "u", "f") and len(index) > 1:  # seconds, for example, or milliseconds
-        step = (float(index[-1]) - float(index[0])) / (len(index) - 1)
+        # Not all integers are floats: nanoseconds since 1970 would be rounded to 256 of them.
+        number = float if kind == "f" else int
+        first, step = number(index[0]), (number(index[-1]) - number(index[0])) / (len(index) - 1)
         if kind == "f" or step != 1:
-            return pd.Index(float(index[0]) + steps * (step / ratio), name=index.name)
+            step /= ratio
+            return pd.Index(
+                first + steps * (int(step) if step.is_integer() else step), name=index.name
+            )
     return pd.RangeIndex(n_timesteps, name=index.name)
 
 

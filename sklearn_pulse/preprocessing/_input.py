@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from .._signals import note_or_compare_names
+from .._signals import check_signals, note_or_compare_names
 from ..windows import LazyWindows
 from ..windows._names import carried_names
 from ..windows._numbers import as_real_array, is_object_list
@@ -55,9 +55,22 @@ def _read(X: Any, name: str, input_layout: str) -> tuple[WindowSource, Any]:
     """Return the input as it is read, and, of a table, the frame or array that it came in."""
     X = list(X) if is_object_list(X) else X
     if isinstance(X, LazyWindows):
-        return LazySource(X, input_layout), X
+        _check_lazy(X.shape, name)
+        source = LazySource(X, input_layout)
+        check_signals(X.sampling_rate, X.channel_names, source.n_channels, owner="X.")
+        return source, X
     if is_series_list(X):
         return RecordingList(as_series(X, input_layout), X, input_layout), X
     data = as_real_array(X)
     check_axes(data.shape, name)
     return ArrayWindows(data, input_layout), X if hasattr(X, "columns") else data
+
+
+def _check_lazy(shape: tuple[int, ...], name: str) -> None:
+    """Raise unless lazy windows have three axes, none of them empty."""
+    if len(shape) != 3:
+        raise ValueError(
+            f"X.shape is {shape}, but lazy windows have three axes, (n_windows, n_timesteps,"
+            " n_channels): give each window the last two of them in `take`."
+        )
+    check_axes(shape, name)

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.signal import resample_poly
+from scipy.signal import firwin, resample_poly
 from sklearn.base import ClassNamePrefixFeaturesOutMixin
 
 from .._parameters import check_real
@@ -142,24 +142,38 @@ class Resampler(BasePreprocessor):
         self.up_, self.down_ = self._ratio().as_integer_ratio()
 
     def _function(self, windows: WindowSource) -> Mapping:
-        return partial(_resample, up=self.up_, down=self.down_)
+        return partial(
+            _resample, up=self.up_, down=self.down_, lowpass=_lowpass(self.up_, self.down_)
+        )
 
 
-def _resample(x: NDArray[np.float64], recording: Any, *, up: int, down: int) -> NDArray[np.float64]:
+def _lowpass(up: int, down: int) -> NDArray[np.float64]:
+    """Return the filter that `resample_poly` designs by default, at each call anew."""
+    longest = max(up, down)
+    if longest == 1:  # nothing is filtered
+        return np.ones(1)
+    return np.asarray(firwin(20 * longest + 1, 1 / longest, window=("kaiser", 5.0)))
+
+
+def _resample(
+    x: NDArray[np.float64], recording: Any, *, up: int, down: int, lowpass: NDArray[np.float64]
+) -> NDArray[np.float64]:
     """Resample windows (n, n_channels, n_timesteps), each run of observed steps by itself."""
     result = np.full((*x.shape[:2], -(-x.shape[2] * up // down)), np.nan)
     complete = ~np.isnan(x).any(-1)
-    result[complete] = _resample_run(x[complete], 0, up, down)
+    result[complete] = _resample_run(x[complete], 0, up, down, lowpass)
     for window, channel in np.argwhere(~complete):
         for first, end in observed_runs(x[window, channel]):
             # The first output step at or after an input step.
             steps = slice(-(-first * up // down), -(-end * up // down))
             run = x[window, channel, first:end]
-            result[window, channel, steps] = _resample_run(run, first, up, down)
+            result[window, channel, steps] = _resample_run(run, first, up, down, lowpass)
     return result
 
 
-def _resample_run(x: NDArray[np.float64], first: int, up: int, down: int) -> NDArray[np.float64]:
+def _resample_run(
+    x: NDArray[np.float64], first: int, up: int, down: int, lowpass: NDArray[np.float64]
+) -> NDArray[np.float64]:
     """Resample signals (..., n_timesteps) that begin at input step `first`.
 
     Output steps fall on input steps that are multiples of `down`, so the signal is continued to
@@ -168,6 +182,6 @@ def _resample_run(x: NDArray[np.float64], first: int, up: int, down: int) -> NDA
     lead = first % down
     mean = x.mean(-1, keepdims=True)
     padded = np.concatenate([np.repeat(x[..., :1], lead, axis=-1), x], axis=-1) - mean
-    resampled = resample_poly(padded, up, down, axis=-1, padtype="edge")
+    resampled = resample_poly(padded, up, down, axis=-1, window=lowpass, padtype="edge")
     skipped = -(-lead * up // down)
     return np.asarray(resampled[..., skipped:] + mean)

@@ -160,9 +160,9 @@ class WindowScaler(BasePreprocessor):
 
         Returns
         -------
-        ndarray, list of ndarray, or LazyWindows
-            The windows, float32, in the shape of the input; a list for a list, and lazy windows
-            for lazy windows.
+        ndarray, list of ndarray or of frames, or LazyWindows
+            The windows, float32, in the shape of the input; a list for a list, in it frames for
+            frames and Series for Series, and lazy windows for lazy windows.
 
         Raises
         ------

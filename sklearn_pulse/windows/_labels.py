@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from .._groups import nan_where_masked
 from .._parameters import check_option, check_real
+from ._tables import table_values
 
 UNLABELED = -1
 """Label of an unlabelled step or window, as in scikit-learn's semi-supervised estimators."""
@@ -44,7 +45,7 @@ def as_label_array(values: ArrayLike, name: str) -> NDArray[Any]:
     ----------
     values : array-like of shape (n_labels,)
         Integers, booleans, strings, or floats that are whole numbers or NaN. NaN becomes -1, and
-        so do masked entries.
+        so do masked entries, and NA in a Series of pandas' numbers or booleans.
     name : str
         Name of the values in error messages.
 
@@ -67,7 +68,7 @@ def as_label_array(values: ArrayLike, name: str) -> NDArray[Any]:
         values = values.astype(object)  # so that NaN fits in
     if isinstance(values, list | tuple) and any(isinstance(value, str) for value in values):
         values = np.array(values, dtype=object)  # else numbers and NaN beside text become text
-    array = np.asarray(nan_where_masked(values))
+    array = np.asarray(nan_where_masked(table_values(values)))
     if array.dtype.kind in ("O", "T"):  # T is NumPy's StringDType
         array = _unbox(array, name)
     if array.dtype.kind == "U":
@@ -170,15 +171,17 @@ def parse_labels(y: Any, n_timesteps: Sequence[int]) -> NDArray[Any] | list[NDAr
     if axes[0] == 0:
         return as_label_array(_column(y, entries), "y")
     labels = [as_label_array(entry, f"y[{i}]") for i, entry in enumerate(entries)]
+    first = next((i for i, steps in enumerate(labels) if len(steps)), 0)
     for i, (steps, expected) in enumerate(zip(labels, n_timesteps, strict=True)):
         if len(steps) != expected:
             raise ValueError(
                 f"y[{i}] has {len(steps)} labels but recordings[{i}] has {expected} steps; give "
                 "one label per step of the recording as passed, before any down-sampling."
             )
-        if steps.dtype.kind != labels[0].dtype.kind:
+        # The labels of a recording without a step are of no kind.
+        if len(steps) and steps.dtype.kind != labels[first].dtype.kind:
             raise ValueError(
-                f"y[{i}] and y[0] mix strings with integers; encode the classes in one way."
+                f"y[{i}] and y[{first}] mix strings with integers; encode the classes in one way."
             )
     return labels
 

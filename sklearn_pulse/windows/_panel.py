@@ -168,7 +168,7 @@ def align(values: Any, panel: Any, name: str) -> Any:
     _check_aligned(values, panel, name)
     if not (is_table(values) and is_panel_frame(panel)):
         return values
-    column = np.ravel(values.to_numpy())
+    column = np.ravel(table_values(values))
     if len(column) != len(values):
         raise ValueError(f"{name} has {values.shape[1]} columns: pass one column, {name}[column].")
     if has_multiindex(values):

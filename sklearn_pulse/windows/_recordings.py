@@ -42,7 +42,7 @@ def is_series_list(X: Any) -> bool:
     axes = {number_of_axes(x) for x in X}
     if axes == {1}:
         return all(hasattr(x, "__array__") for x in X) or len({len(x) for x in X}) > 1
-    return axes == {2}
+    return axes in ({2}, {1, 2})
 
 
 def has_own_layout(recording: Any) -> bool:
@@ -106,6 +106,8 @@ def _as_recording(values: Any, name: str, input_layout: str) -> NDArray[Any]:
     """Return one recording as an array of shape (n_timesteps, n_channels)."""
     is_file = isinstance(values, RecordingFile)  # which is read later
     array: Any = values if is_file else as_real_array(values, name)
+    if array.ndim == 0 and values is None:  # as a reader may return for a damaged file
+        raise ValueError(f"{name} is None: leave it out, or pass an array of its values.")
     if array.ndim == 0:
         raise ValueError(f"recordings is a plain sequence of numbers (1-D); {_READINGS}.")
     if array.ndim > 2:

@@ -15,6 +15,7 @@ from ._checks import check_grid, recording_groups
 from ._grid import as_bunch, join_starts
 from ._labels import UNLABELED, as_label_array
 from ._recordings import as_recordings
+from ._tables import table_values
 
 _COLUMNS = ("recording", "start", "end", "label")
 _COUNTED = "count time steps, for example by recording.index.searchsorted(times)"
@@ -170,7 +171,7 @@ def _segment_rows(segments: Any) -> list[Sequence[Any]]:
     names = _column_names(segments)
     if names is not None:
         # Column by column, since a frame of several types has one type as an array.
-        columns = (np.asarray(segments[name], dtype=object) for name in _in_order(names))
+        columns = (_entries(segments[name]) for name in _in_order(names))
         rows = [list(row) for row in zip(*columns, strict=True)]
     elif isinstance(segments, (list, tuple)):
         rows = list(segments)
@@ -191,6 +192,13 @@ def _segment_rows(segments: Any) -> list[Sequence[Any]]:
                 "(recording, start, end, label)."
             )
     return rows
+
+
+def _entries(column: Any) -> NDArray[Any]:
+    """Return the entries of a column as objects; NA among pandas' numbers becomes NaN."""
+    values = table_values(column)
+    is_number = getattr(values, "dtype", np.dtype(object)).kind in "biuf"
+    return np.asarray(values if is_number else column, dtype=object)  # times stay times
 
 
 def _column_names(segments: Any) -> list[Any] | None:

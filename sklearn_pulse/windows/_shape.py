@@ -44,17 +44,17 @@ def check_axes(shape: tuple[int, ...], name: str, *, bags: bool = True) -> None:
     ValueError
         If the array has a wrong number of axes, or an empty axis.
     """
+    if shape and shape[0] == 0:
+        raise ValueError(
+            f"Found array with 0 sample(s) (shape={shape}) while a minimum of 1 is required by"
+            f" {name}."
+        )
     if len(shape) not in (2, 3, 4) or (len(shape) == 4 and not bags):
         last = " or 4 (a bag of windows)" if bags else ""
         raise ValueError(
             f"X has {len(shape)} dimensions, {name} takes 2 (n_samples, n_timesteps), 3 (n_samples,"
             f" n_timesteps, n_channels){last}. Reshape your data: one univariate window is"
             " X.reshape(1, -1)."
-        )
-    if shape[0] == 0:
-        raise ValueError(
-            f"Found array with 0 sample(s) (shape={shape}) while a minimum of 1 is required by"
-            f" {name}."
         )
     if 0 in shape:
         axis = "feature(s)" if len(shape) == 2 else f"entries on axis {shape.index(0)}"

@@ -53,8 +53,9 @@ def sliding_windows(
     y : array-like of shape (n_recordings,) or (n_recordings, n_timesteps) or list, default=None
         Labels, integers or strings: one scalar per recording, or one 1-D sequence per recording
         with one label per time step. The integer -1 means unlabelled; so does NaN in a float `y`
-        whose other values are whole numbers. Strings have no unlabelled marker. If `recordings`
-        is a panel frame, a Series has the index of its instances or the index of the frame.
+        whose other values are whole numbers, and NA in a Series of pandas' integers or booleans.
+        Strings have no unlabelled marker. If `recordings` is a panel frame, a Series has the index
+        of its instances or the index of the frame.
     groups : array-like of shape (n_recordings,), default=None
         Group of each recording, for example its subject, for splitters such as
         :class:`~sklearn.model_selection.GroupKFold`. None makes each recording its own group; the

@@ -18,6 +18,9 @@ _JITTER = 0.1  # largest distance of a time from a regular grid, in steps
 _CLOCKS = 0.02  # largest difference of two rates that are meant to be the same, relative
 _GAP = 1.5  # smallest distance of two times that is a gap, in steps
 
+# What pandas calls indexes of objects that are differences of times, or numbers.
+_OBJECTS = ("timedelta", "timedelta64", "integer", "floating", "mixed-integer-float")
+
 _CLOCK = r"\d{1,2}:\d\d(:\d\d)?([.,]\d+)?( ?[AP]M|Z| [A-Z]+| ?[+-]\d\d:?\d\d)?"
 _DAY = r"\d{1,4}[./-]\d{1,2}[./-]\d{1,4}|\d{1,2}[ ./-][A-Z]{3,9}[ ./-]\d{2,4}|\d+ days?"
 _DATE = r"\d{4}[./-]\d{1,2}[./-]\d{1,2}|\d{1,2}[./-]\d{1,2}[./-]\d{4}"
@@ -163,6 +166,8 @@ def _time_grid(index: Any, times: Any, problem: str) -> _Grid | None:
     numbers = _as_numbers(times)
     if numbers is None:
         return None
+    if not np.isfinite(numbers).all():
+        raise ValueError(f"{problem}: {_remedy(index, numbers)}.")
     grid = _as_grid(numbers)
     deviation = numbers - numbers[0] - grid.step * np.arange(len(numbers))
     deviation -= (deviation.max() + deviation.min()) / 2
@@ -201,13 +206,15 @@ def _rounding(times: NDArray[Any], step: float) -> float:
 
 def _remedy(index: Any, times: NDArray[Any]) -> str:
     """Return what is wrong with an irregular time index, at its first wrong row, and the remedy."""
-    steps = np.diff(times)
     wrong = "the steps are regular and the times in the index are wrong"
-    if np.isnan(times).any():
-        row = int(np.isnan(times).argmax())
+    if not np.isfinite(times).all():
+        row = int(np.isfinite(times).argmin())
         return f"row {row} has no time; drop it, or reset the index if {wrong}"
+    steps = np.diff(times)
     usual = np.median(steps[steps > 0]) if (steps > 0).any() else math.inf
-    rows = np.flatnonzero((steps <= 0) | (steps > _GAP * usual)) + 1
+    # The remedy of a gap needs sorted times, and none of them twice.
+    kinds = steps < 0, steps == 0, steps > _GAP * usual
+    rows = np.flatnonzero(next((kind for kind in kinds if kind.any()), [])) + 1
     if not len(rows):
         return (
             "reset it if the steps are regular and the times in the index are rounded (they are"
@@ -253,6 +260,8 @@ def as_times(index: Any) -> Any:
         return pd.TimedeltaIndex(index)
     if isinstance(index, pd.PeriodIndex) and isinstance(index.freq, pd.offsets.Tick):
         return index.to_timestamp()
+    if kind == "O" and index.inferred_type in _OBJECTS:
+        return as_times(index.infer_objects())
     if kind in "OUT" or isinstance(index.dtype, pd.StringDtype):
         is_text = len(index) and isinstance(index[0], str)
         if is_text and not {*index[0]} & {*"-:T"} and not _TIME.fullmatch(index[0].strip()):
@@ -274,4 +283,9 @@ def _as_numbers(index: Any) -> NDArray[Any] | None:
         return np.asarray((index - index[0]).total_seconds())
     if hasattr(index, "asi8"):  # a PeriodIndex
         return np.asarray(index.asi8, dtype=np.float64)
-    return np.asarray(index, dtype=np.float64) if kind in "iuf" else None
+    if kind not in "iuf":
+        return None
+    numbers = np.asarray(index)
+    if numbers.dtype.kind in "iu":  # not all of them are floats, but their differences are
+        numbers = numbers.astype(np.int64) - numbers[:1].astype(np.int64)
+    return numbers.astype(np.float64) if numbers.dtype != object else np.asarray(index, np.float64)

@@ -147,3 +147,21 @@ def test_a_classifier_is_no_clusterer(blobs):
     probe = make_linear_probe().fit(*blobs)
     with pytest.raises(TypeError, match="LogisticRegression has no fit_predict: pass make_cluster"):
         clustering_scores(probe, *blobs)
+
+
+def test_missing_labels_and_other_lengths_are_named(blobs):
+    X, y = blobs[:2]
+    probe = make_cluster_probe(3)
+    for few in (np.where(y == 0, np.nan, y), [None if label == 0 else "a" for label in y]):
+        with pytest.raises(ValueError, match=r"Input y contains NaN or None in \d+ of .*leave"):
+            clustering_scores(probe, X, few)
+    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+        clustering_scores(probe, X, y[:-1])
+
+
+@pytest.mark.skipif(not hasattr(np.dtypes, "StringDType"), reason="NumPy before 2.0")
+def test_labels_of_string_dtype_are_text(blobs):
+    X, y = blobs[0], blobs[1].astype(str)
+    probe = make_cluster_probe(3)
+    of_string_dtype = y.astype(np.dtypes.StringDType())
+    assert clustering_scores(probe, X, of_string_dtype) == clustering_scores(probe, X, y)

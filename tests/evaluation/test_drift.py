@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy.spatial.distance import cdist
 from sklearn.decomposition import PCA
+from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 
@@ -219,3 +220,27 @@ def test_bad_groups():
         embedding_drift(NEAR, FAR, groups_reference=old, groups_new=new - 8)
     with pytest.raises(ValueError, match=r"groups_new has shape \(3,\), but there are 20 windows"):
         embedding_drift(NEAR, FAR, groups_reference=old, groups_new=[7, 8, 9])
+
+
+def test_steps_that_do_nothing_and_frozen_pipelines(pulse):
+    new = X[24:] * np.float32([1.0, 5.0])
+    plain = drift_scores(pulse, X[12:24], new, random_state=0)
+    pipelines = [
+        make_pipeline(pulse, "passthrough", None),
+        FrozenEstimator(make_pipeline("passthrough", pulse)),
+        make_pipeline("passthrough", FrozenEstimator(make_pipeline(pulse, None))),
+    ]
+    for pipeline in pipelines:
+        drift = drift_scores(pipeline, X[12:24], new, random_state=0)
+        assert drift.embedding.distance == plain.embedding.distance
+        np.testing.assert_array_equal(drift.scores.share_outside, plain.scores.share_outside)
+
+
+@pytest.mark.parametrize("unit", [2.0**-600, 2.0**600])
+def test_the_unit_of_embeddings_does_not_matter(unit):
+    points = np.random.default_rng(0).normal(size=(40, 3))
+    points[20:] += 1
+    plain, scaled = (
+        embedding_drift(Z[:20], Z[20:], random_state=0) for Z in (points, points * unit)
+    )
+    assert (scaled.distance, scaled.p_value) == (plain.distance, plain.p_value)

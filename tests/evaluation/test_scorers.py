@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.dummy import DummyClassifier
 from sklearn.exceptions import UndefinedMetricWarning
+from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LinearRegression, LogisticRegression, RidgeClassifier
 from sklearn.metrics import average_precision_score, get_scorer, roc_auc_score
 from sklearn.model_selection import GridSearchCV, KFold, cross_validate
@@ -219,6 +220,7 @@ def test_unlabelled_rows_are_not_scored(mark, convert):
     fitted = make_pipeline(Counter(), probe).fit(X, y)
     expected = probe_scores(fitted, X[labeled], truth[labeled])
     assert expected["accuracy"] == fitted.score(X, y)
+    assert probe_scores(FrozenEstimator(fitted), X, y) == expected
     assert probe_scores(fitted, X, convert(y)) == expected
     for name, scorer in PROBE_SCORERS.items():
         assert scorer(fitted, X, convert(y)) == expected[name]
@@ -288,3 +290,21 @@ def test_no_score_passes_one():
     scores = 2 * np.eye(3)[y] + rng.random((12, 3))
     assert max(average_precision_score(y == label, scores[:, label]) for label in range(3)) > 1
     assert macro_auprc(y, scores, classes=[0, 1, 2]) <= 1.0
+
+
+@pytest.mark.parametrize("metric", [macro_auroc, macro_auprc])
+@pytest.mark.parametrize(
+    "labels",
+    [
+        np.array([0, np.nan, 1, 1]),
+        ["a", None, "b", "b"],
+        ["a", float("nan"), "b", "b"],
+        np.ma.masked_array([0, 1, 1, 1], [0, 1, 0, 0]),
+    ],
+)
+def test_a_missing_label_is_not_scored(metric, labels):
+    y_score = [[0.9, 0.1], [0.8, 0.2], [0.1, 0.9], [0.4, 0.6]]
+    with pytest.raises(ValueError, match="Input y_true contains NaN or None in 1 of 4 rows"):
+        metric(labels, y_score, classes=[0, 1])
+    with pytest.raises(ValueError, match="y_true holds no label"):
+        metric([], np.empty((0, 2)), classes=[0, 1])

@@ -13,6 +13,7 @@ from sklearn.metrics import accuracy_score
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
+from skorch.callbacks import Callback
 
 from sklearn_pulse import FineTuneClassifier, PulseTransformer, RandomEncoderTransformer
 from sklearn_pulse.evaluation import RECONSTRUCTION_SCORERS, LabeledSubsetClassifier, probe_scores
@@ -319,3 +320,16 @@ def test_bad_input(fitted):
         channel_importance(fitted, np.ones(60), y)
     with pytest.raises(NotFittedError):
         channel_importance(model(), X, y)
+
+
+class Keeping(Callback):
+    """A callback that keeps the network that it is a part of."""
+
+    def on_train_begin(self, net, **kwargs):
+        self.net_ = net
+
+
+def test_a_part_may_refer_to_the_whole():
+    pulse = PulseTransformer(**SMALL_PULSE, callbacks=[Keeping()])
+    fitted = make_pipeline(pulse, LogisticRegression()).fit(X[:12], y[:12])
+    assert channel_importance(fitted, X[:12], y[:12], n_repeats=1).importances.shape == (3, 1)

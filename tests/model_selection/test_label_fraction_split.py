@@ -12,6 +12,7 @@ from sklearn.dummy import DummyClassifier
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import (
+    BaseCrossValidator,
     GridSearchCV,
     GroupKFold,
     KFold,
@@ -368,3 +369,48 @@ def test_whole_groups_need_groups():
         next(LabelFractionSplit(None, n_groups=1).split(y, y))
     with pytest.raises(ValueError, match=r"fraction=0\.01 and n_groups=1: set one of them"):
         next(LabelFractionSplit(n_groups=1).split(y, y, y))
+
+
+class OwnSplitter(BaseCrossValidator):
+    """A splitter of a user, which uses groups and makes no request for them."""
+
+    def split(self, X, y=None, groups=None):
+        return GroupKFold(3).split(X, y, groups)
+
+    def get_n_splits(self, X=None, y=None, groups=None):
+        return 3
+
+
+class OwnKFold(KFold):
+    """A splitter of a user that takes its way to split, without groups, from scikit-learn."""
+
+
+@pytest.mark.parametrize(
+    "cv",
+    [
+        OwnSplitter(),
+        LabeledTestSplit(OwnSplitter()),
+        LabeledTestSplit(KFold(3)),
+        OwnKFold(3),
+    ],
+)
+def test_groups_reach_splitters_that_may_use_them_and_no_others(cv):
+    y, people = np.arange(60) % 2, np.repeat(np.arange(6), 10)
+    # An unused group would make scikit-learn warn, which is an error here.
+    splits = list(LabelFractionSplit(None, n_groups=1, cv=cv, n_draws=1).split(y, y, people))
+    assert len(splits) == 3
+    for train, test in splits:
+        assert not set(people[train]) & set(people[test])
+
+
+def test_groups_reach_a_splitter_that_asks_for_them_by_another_name():
+    y, people = np.arange(60) % 2, np.repeat(np.arange(6), 10)
+    with sklearn.config_context(enable_metadata_routing=True):
+        cv = GroupKFold(3).set_split_request(groups="subject")
+        for wrapped in (cv, LabeledTestSplit(cv)):
+            split = LabelFractionSplit(None, n_groups=1, cv=wrapped, n_draws=1)
+            for train, test in split.split(y, y, people):
+                assert not set(people[train]) & set(people[test])
+            X, routed = np.eye(60), {"subject": people}
+            probe = LogisticRegression()
+            assert len(cross_val_score(probe, X, y, cv=split, params=routed)) == 3

@@ -169,6 +169,11 @@ def test_the_sample_is_a_position_in_the_windows(fitted, sample, kind):
         ReconstructionDisplay.from_estimator(fitted, X, sample=sample)
 
 
+def test_no_window_is_no_sample(fitted):
+    with pytest.raises(ValueError, match="X holds no window"):
+        ReconstructionDisplay.from_estimator(fitted, X[:0])
+
+
 def test_no_crop_starts_behind_the_observed_steps(fitted):
     brief = X[:2].copy()
     brief[:, 3:] = np.nan

@@ -115,3 +115,21 @@ def test_bad_input(pulse, headless):
         with pytest.raises(kind, match="channel_names"):
             DriftDisplay.from_scores(X[:4, 0], X[4:, 0], channel_names=names)
     assert len(headless.get_fignums()) == n_figures
+
+    _, axes = headless.subplots(1, 2)
+    with pytest.raises(ValueError, match="2 axes for 1 panels"):
+        DriftDisplay.from_embeddings(X[:18, :, 0], X[18:, :, 0], random_state=0, ax=axes)
+
+
+def test_names_of_channels_may_come_from_a_generator():
+    names = (name for name in "xy")
+    display = DriftDisplay.from_scores(X[:4, 0], X[4:, 0], channel_names=names)
+    assert [text.get_text() for text in display.axes_[0].get_xticklabels()] == ["x", "y"]
+
+
+def test_bars_drawn_over_others_are_not_cut_off():
+    points = np.random.default_rng(0).normal(size=(20, 3))
+    few, many = ({"n_permutations": n, "random_state": 0} for n in (9, 999))
+    first = DriftDisplay.from_embeddings(points[:10], points[10:], **few)
+    (ax,) = DriftDisplay.from_embeddings(points[:10], points[10:], ax=first.axes_, **many).axes_
+    assert ax.get_ylim()[1] > max(bar.get_height() for bar in ax.patches)

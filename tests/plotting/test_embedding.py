@@ -148,3 +148,8 @@ def test_bad_input_leaves_no_figure(headless, embedding, y, names, message):
     with pytest.raises(ValueError, match=message):
         from_embedding(embedding, y, target_names=names)
     assert headless.get_fignums() == []
+
+
+def test_the_tsne_of_equal_embeddings_is_one_point():
+    display = from_embedding(np.ones((10, 3)), method="tsne", random_state=0)
+    assert not display.coordinates.any() and display.ax_.get_xlabel() == "t-SNE 1"

@@ -1,5 +1,7 @@
 """Colours that everybody tells apart, colour bars, and panels that name their channel."""
 
+import sys
+
 import numpy as np
 import pytest
 from matplotlib.colors import to_rgb
@@ -7,6 +9,7 @@ from matplotlib.colors import to_rgb
 from sklearn_pulse import PulseTransformer
 from sklearn_pulse.plotting import (
     EmbeddingDisplay,
+    LabelEfficiencyDisplay,
     ReconstructionDisplay,
     TrainingCurveDisplay,
 )
@@ -126,3 +129,60 @@ def test_every_panel_names_its_channel(headless):
     with pytest.raises(ValueError, match="channel_names has 1 names for 2 channels"):
         ReconstructionDisplay.from_estimator(pulse, X, channel_names=["I"])
     assert len(headless.get_fignums()) == n_figures
+
+
+HISTORY = [{"train_loss": 1.0, "valid_loss": 1.0}, {"train_loss": 0.5, "valid_loss": 0.6}]
+LINES = {
+    TrainingCurveDisplay: lambda **kw: TrainingCurveDisplay.from_history(HISTORY, **kw),
+    LabelEfficiencyDisplay: lambda **kw: LabelEfficiencyDisplay.from_scores(
+        {"a": [0.5, 0.7], "b": [0.6, 0.8]}, (0.1, 1.0), **kw
+    ),
+}
+
+
+@pytest.mark.parametrize("display", LINES)
+@pytest.mark.parametrize(
+    "style",
+    [{"c": "red", "markersize": 7}, {"color": "red", "ms": 7, "linestyle": ":"}],
+)
+def test_lines_take_every_name_of_a_keyword(display, style):
+    lines = LINES[display](**style).lines_
+    assert all(line.get_color() == "red" and line.get_markersize() == 7 for line in lines)
+    assert lines[0].get_linestyle() == style.get("linestyle", "-")
+
+
+@pytest.mark.parametrize("width", ["lw", "linewidth", "linewidths"])
+@pytest.mark.parametrize("color", ["c", "color"])
+@pytest.mark.parametrize("y", [None, np.arange(60) % 3])
+def test_points_take_every_name_of_a_keyword(width, color, y):
+    display = EmbeddingDisplay.from_embedding(Z, y, **{width: 2, color: "red"})
+    for points in display.collections_:
+        assert points.get_linewidth() == [2]
+        assert to_rgb(points.get_facecolor()[0]) == (1, 0, 0)
+
+
+@pytest.mark.parametrize("color", ["c", "color"])
+def test_continuous_values_colour_the_points_alone(headless, color):
+    with pytest.raises(ValueError, match="continuous values of y colour the points: leave out c"):
+        EmbeddingDisplay.from_embedding(Z, np.arange(60.0), **{color: "red"})
+    assert headless.get_fignums() == []
+
+
+def test_one_axes_is_no_list_of_axes(headless):
+    _, axes = headless.subplots(1, 2)
+    for draw in (*LINES.values(), lambda **kw: EmbeddingDisplay.from_embedding(Z, **kw)):
+        for several in (axes, list(axes)):
+            with pytest.raises(TypeError, match=r"ax must be one Axes .* such as axes\[0\]"):
+                draw(ax=several)
+
+
+def test_without_matplotlib_the_extra_is_named(monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    drawings = [
+        *LINES.values(),
+        lambda: EmbeddingDisplay.from_embedding(Z),
+        lambda: EmbeddingDisplay.from_embedding(Z, np.arange(60) % 2),
+    ]
+    for draw in drawings:
+        with pytest.raises(ImportError, match=r"needs matplotlib.*sklearn-pulse\[plot\]"):
+            draw()

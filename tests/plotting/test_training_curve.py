@@ -174,3 +174,8 @@ def test_bad_histories(headless, history, selected, message):
     with pytest.raises(ValueError, match=message):
         from_history(history, selected_epoch=selected)
     assert headless.get_fignums() == []
+
+
+def test_a_history_is_made_of_dictionaries():
+    with pytest.raises(TypeError, match="a dictionary for every epoch"):
+        from_history([1.0, 0.5])

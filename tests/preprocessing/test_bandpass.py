@@ -81,6 +81,31 @@ def test_windows_shorter_than_a_period_are_refused():
 
 
 @pytest.mark.parametrize(
+    ("low", "rate", "steps"),
+    [(0.3, 2.1, 7), (0.7, 4.9, 7), (1.0, 12.4, 13), (1.0, 12.0, 12)],
+)
+def test_a_period_is_whole_steps(low, rate, steps):
+    step = BandpassFilter(low, None, rate)
+    step.fit(np.zeros((2, steps, 1)))
+    with pytest.raises(ValueError, match=f"{steps - 1} time steps, .* \\({steps} steps\\)"):
+        step.fit(np.zeros((2, steps - 1, 1)))
+
+
+@pytest.mark.parametrize(("low", "high"), [(0.05, None), (0.05, 40.0), (None, 0.05)])
+def test_a_large_offset_leaves_nothing_behind(low, high):
+    time = np.arange(300_000) / 1e4
+    x = np.sin(2 * np.pi * time)[:, np.newaxis]
+    gapped = x.copy()
+    gapped[1000:1200] = np.nan
+    step = BandpassFilter(low, high, 1e4)
+    plain = step.fit_transform([x, gapped])
+    raised = step.fit_transform([x + 2.0**22, gapped + 2.0**22])  # counts of a converter of 24 bits
+    level = 2.0**22 if low is None else 0.0
+    for before, after in zip(plain, raised, strict=True):
+        np.testing.assert_allclose(after, before + np.float32(level), rtol=1e-6, atol=1e-5)
+
+
+@pytest.mark.parametrize(
     ("options", "error", "message"),
     [
         ({"sampling_rate": None}, TypeError, "sampling_rate must be .*in Hz.*sampling_rate=64"),

@@ -150,6 +150,83 @@ def test_pandas_holds_tables_and_arrays_hold_windows(step):
     assert isinstance(refitted.transform(frame), pd.DataFrame)
 
 
+@every_step
+def test_only_tables_become_frames_after_a_fit_on_a_table(step):
+    X = make_gaps(n_timesteps=60, n_channels=1)
+    plain = clone(step).fit(X[:, :, 0])
+    table = clone(step).set_output(transform="pandas").fit(X[:, :, 0])
+    others = {
+        "windows": X,
+        "bags": X.reshape(3, 2, 60, 1),
+        "list": list(X),
+        "unequal list": [X[0, :, 0], X[1, :50, 0]],
+        "lazy": as_lazy(X),
+        "objects": np.array([*X, None], dtype=object)[:-1],
+    }
+    for name, other in others.items():
+        expected, result = plain.transform(other), table.transform(other)
+        assert type(result) is type(expected), name
+        for x, y in zip(result, expected, strict=True):
+            np.testing.assert_array_equal(x, y)
+    assert isinstance(table.transform(X[:, :, 0].tolist()), pd.DataFrame)
+    assert isinstance(table.transform(pd.DataFrame(X[:, :, 0])), pd.DataFrame)
+
+
+@every_step
+@pytest.mark.parametrize("make", [np.asarray, pd.DataFrame])
+def test_one_channel_may_have_an_axis_beside_recordings_without(step, make):
+    one, two = make(np.arange(60.0)[:, np.newaxis]), np.arange(50.0)
+    mixed = clone(step).fit_transform([one, two])
+    expected = clone(step).fit_transform([one, two[:, np.newaxis]])
+    assert type(mixed[0]) is type(one)
+    np.testing.assert_array_equal(mixed[0], expected[0])
+    np.testing.assert_array_equal(mixed[1], expected[1][:, 0])
+
+
+class _Lazy(LazyWindows):
+    """Lazy windows of ones, of any shape."""
+
+    def __init__(self, *shape):
+        self.shape = shape
+
+    def take(self, indices):
+        return np.ones((len(indices), *self.shape[1:]), np.float32)
+
+
+@pytest.mark.parametrize(
+    ("shape", "message"),
+    [
+        ((0, 40, 2), "Found array with 0 sample"),
+        ((6, 0, 2), "0 entries on axis 1"),
+        ((6, 40), r"X.shape is \(6, 40\), but lazy windows have three axes"),
+        ((6, 3, 40, 2), "lazy windows have three axes"),
+    ],
+)
+@every_step
+def test_lazy_windows_have_three_axes_and_none_is_empty(step, shape, message):
+    fitted = clone(step).fit(make_gaps())
+    for call in (clone(step).fit, fitted.transform):
+        with pytest.raises(ValueError, match=message):
+            call(_Lazy(*shape))
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "error", "message"),
+    [
+        ("sampling_rate", "64", TypeError, "X.sampling_rate must be"),
+        ("sampling_rate", 0, ValueError, "X.sampling_rate must be"),
+        ("channel_names", ("a",), ValueError, "X.channel_names has 1 names, but X has 2 channels"),
+        ("channel_names", "ab", TypeError, "X.channel_names must be a list of strings"),
+    ],
+)
+@every_step
+def test_what_lazy_windows_carry_is_checked(step, name, value, error, message):
+    X = _Lazy(6, 40, 2)
+    setattr(X, name, value)
+    with pytest.raises(error, match=message):
+        clone(step).fit(X)
+
+
 def test_a_chain_of_steps_in_front_of_an_encoder():
     X = make_gaps(n_timesteps=80)[[0, 1, 3, 5]]
     chain = make_pipeline(
@@ -204,6 +281,7 @@ def test_infinity_is_refused(step, value):
         (np.zeros((2, 0, 3)), "0 entries on axis 1"),
         (np.zeros((0, 5, 2)), "0 sample"),
         (np.zeros(5), "Reshape your data"),
+        ([], "0 sample"),
         ([np.zeros((5, 2)), np.zeros((4, 3))], r"X\[1\] has 4 steps and 3 channels; .* the 2"),
         ([np.zeros((5, 2)), np.full((4, 2), "a")], r"X\[1\] has dtype <U1: convert it"),
         ([pd.DataFrame({"a": [1]}, pd.MultiIndex.from_tuples([(0, 0)]))], r"X\[0\] is a frame"),

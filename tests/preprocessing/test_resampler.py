@@ -203,6 +203,25 @@ def test_numbers_go_on_in_their_unit():
     assert list(result.index) == list(range(30))
 
 
+def test_nanoseconds_since_1970_are_not_rounded():
+    index = 1_700_000_000_123_456_789 + 500 * np.arange(60)  # 2 MHz; a float is rounded to 256
+    (result,) = Resampler(2e6, 1e6).fit_transform([pd.Series(np.zeros(60), index)])
+    assert list(result.index) == list(index[::2])
+    (again,) = Resampler(1e6, 2e6).fit_transform([result])
+    assert list(again.index) == list(index)
+
+
+@pytest.mark.parametrize("unit", ["s", "us"])
+@pytest.mark.parametrize("zone", [None, "Europe/Berlin"])
+def test_times_beyond_nanoseconds_go_on(unit, zone):
+    """Dates that were moved far away, so that nobody is known by them."""
+    seconds = np.datetime64("2300-01-01", unit) + np.arange(40) * np.timedelta64(1, "s")
+    index = pd.DatetimeIndex(seconds).tz_localize(zone)
+    (result,) = Resampler(1, 2).fit_transform([pd.Series(np.zeros(40), index)])
+    half = pd.TimedeltaIndex(np.arange(80) * np.timedelta64(500, "ms"))
+    assert (result.index == index[0].as_unit("us") + half).all()
+
+
 def test_times_do_not_drift():
     (result,) = Resampler(100, 300).fit_transform([timed(100, 50_000)])
     expected = result.index[0] + pd.Timedelta(149_999 * 10**9 // 300, unit="ns")

@@ -28,6 +28,9 @@ _KINDS = {
     "objects": lambda index: index.astype(object),
     "arrow": lambda index: index.astype("timestamp[ns, UTC][pyarrow]"),
     "differences": lambda index: index - index[0],
+    "objects of differences": lambda index: (index - index[0]).astype(object),
+    "numbers": lambda index: np.arange(len(index)),
+    "objects of numbers": lambda index: pd.Index([*range(len(index))], dtype=object),
     "arrow differences": lambda index: (index - index[0]).astype("duration[ns][pyarrow]"),
 }
 
@@ -128,6 +131,11 @@ def test_the_first_wrong_row_of_an_index_is_named():
         ),
         r"0: row 6 \(2026-01-01 00:00:05\) repeats .*duplicated": times.insert(5, times[5]),
         r"0: row 10 \(2026-01-01 00:00:04\) goes back in time; sort": times.insert(10, times[4]),
+        r"0: row 3 \(2026-01-01 00:00:02\) goes back in time; sort": times[
+            [0, 1, 3, 2, *range(4, 20)]
+        ],
+        r"0: row 9 \(2026-01-01 00:00:10\) repeats": times.delete([3, 4]).insert(9, times[10]),
+        "0: row 4 has no time; drop it": pd.Index([0.0, 1.0, 2.0, 3.0, np.inf]),
         "0: row 3 has no time; drop it": times[:3].append(pd.DatetimeIndex([pd.NaT, times[4]])),
         r"0: reset it if .* rounded \(they are 0.7 to 1.3 apart\), or resample": uneven,
     }
@@ -340,6 +348,10 @@ def test_frames_of_polars_go_through_a_step_as_frames():
     for after in WindowScaler().fit_transform(frames):
         assert isinstance(after, polars.DataFrame)
         assert after.columns == ["a", "b"]
+    for step in (WindowScaler(), Resampler(2, 1), BandpassFilter(None, 0.4, 1)):
+        for after in step.fit_transform([frames[0]["a"], frames[0]["b"][:15]]):
+            assert isinstance(after, polars.Series)
+        assert after.name == "b"
 
 
 STATED = {"num_kernels": 84, "n_components": 4, "embedding_dim": 8, "random_state": 0}

@@ -72,6 +72,19 @@ def test_segments_of_which_some_columns_are_known_by_name(columns, lacking):
         segment_windows([ramp(9), ramp(9)], frame, 2)
 
 
+@pytest.mark.parametrize("dtype", ["Int64", "boolean", "int8[pyarrow]"])
+def test_na_of_pandas_is_an_unlabelled_segment(dtype):
+    if "pyarrow" in dtype:
+        pytest.importorskip("pyarrow")
+    frame = pd.DataFrame({"recording": [0, 0], "start": [0, 4], "end": [4, 8], "label": [1, pd.NA]})
+    frame = frame.astype({"start": "Int64", "label": "Int64"}).astype({"label": dtype})
+    assert segment_windows([ramp(9)], frame, 4).y.tolist() == [1, -1]
+    with pytest.raises(ValueError, match="row 1: start must be an integer, got nan"):
+        segment_windows([ramp(9)], frame.assign(start=frame["label"].astype("Int64")), 2)
+    with pytest.raises(ValueError, match="start must be an integer, got Timestamp.*searchsorted"):
+        segment_windows([ramp(9)], frame.assign(start=pd.Timestamp("2026")), 4)
+
+
 def test_segments_with_names():
     frame = pd.DataFrame({"r": [0, 0], "a": [0, 4], "b": [4, 8], "c": ["walk", "sit"]})
     assert segment_windows([ramp(9)], frame, 4).y.tolist() == ["walk", "sit"]

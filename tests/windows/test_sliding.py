@@ -131,6 +131,7 @@ def test_bare_arrays_are_refused_with_both_readings(bare):
         (np.full((2, 5, 1), "a", object), "recordings has dtype object and does not hold numbers"),
         ([[[1, 2], [3]]], r"recordings\[0\] is ragged"),
         (None, "got 0 axes"),
+        ([np.zeros((5, 2)), None], r"recordings\[1\] is None: leave it out"),
     ],
 )
 def test_unusable_recordings(recordings, message):

@@ -76,6 +76,17 @@ def test_nan_is_unlabelled_among_integral_floats():
     assert sliding_windows([ramp(3), ramp(3)], 3, y=[np.nan, 2]).y.tolist() == [-1, 2]
 
 
+@pytest.mark.parametrize("dtype", ["Int64", "Float64", "boolean", "int8[pyarrow]", "bool[pyarrow]"])
+def test_na_of_pandas_is_unlabelled(dtype):
+    if "pyarrow" in dtype:
+        pytest.importorskip("pyarrow")
+    values = pd.Series([1, 0, pd.NA, pd.NA], dtype="Int64").astype(dtype)
+    assert sliding_windows(np.zeros((4, 3, 1)), 3, y=values).y.tolist() == [1, 0, -1, -1]
+    assert sliding_windows([ramp(4)], 1, y=[values]).y.tolist() == [1, 0, -1, -1]
+    panel = pd.concat({name: pd.DataFrame({"x": np.zeros(3)}) for name in range(4)})
+    assert sliding_windows(panel, 3, y=values).y.tolist() == [1, 0, -1, -1]
+
+
 def test_axes_of_the_entries_decide_not_sizes():
     # three recordings of three steps: sizes alone could not tell
     X = np.zeros((3, 3, 1))
@@ -90,6 +101,14 @@ def test_string_labels_per_step():
         sliding_windows([np.zeros(6)], 2, y=[steps], label="pure")
     w = sliding_windows([np.zeros(4)], 2, y=[["a", "a", "b", "b"]], label="pure")
     assert w.y.tolist() == ["a", "b"]
+
+
+@pytest.mark.parametrize("lengths", [(4, 0, 4), (0, 4, 4)])
+def test_a_recording_without_a_step_has_no_labels_of_any_kind(lengths):
+    recordings = [np.zeros(n) for n in lengths]
+    with pytest.warns(UserWarning, match="1 of 3 recordings are shorter"):
+        w = sliding_windows(recordings, 2, y=[["a"] * n for n in lengths])
+    assert w.y.tolist() == ["a"] * 4
 
 
 @pytest.mark.parametrize(
