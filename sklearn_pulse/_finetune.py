@@ -16,6 +16,7 @@ from ._data._labeled import LabeledWindows
 from ._data._labels import class_weights
 from ._persistence import stored_array, tensor_of
 from .base import BaseWindowClassifier, Parts, check_option
+from .base._classifier import moderate
 from .base._finetuning import FineTuner
 from .base._typing import (
     BagPooling,
@@ -162,12 +163,14 @@ class FineTuneClassifier(FineTuner, BaseWindowClassifier):
         # "balanced" ignores sample weights in older versions of scikit-learn.
         class_weight = "balanced" if self.class_weight is None else self.class_weight
         by_class = class_weights(class_weight, self.classes_, labeled.y, labeled.weight)
-        self.probe_ = _fit_probe(
-            embedding,
-            self.classes_[labeled.y],
-            labeled.weight,
-            dict(zip(self.classes_, by_class, strict=True)),
-        )
+        by_class = moderate(by_class)
+        with self._threads():  # their number decides how linear algebra rounds
+            self.probe_ = _fit_probe(
+                embedding,
+                self.classes_[labeled.y],
+                labeled.weight,
+                dict(zip(self.classes_, by_class, strict=True)),
+            )
 
     def _probabilities(self, embedding: NDArray[np.float32]) -> NDArray[np.float64]:
         check_option("score_with", self.score_with, ("head", "probe"))
@@ -204,7 +207,7 @@ class FineTuneClassifier(FineTuner, BaseWindowClassifier):
             name: stored_array(weights, f"probe.{name}", np.float64, shape)
             for name, shape in shapes.items()
         }
-        self.probe_ = restore_probe(arrays, self.classes_)
+        self.probe_ = _on_arrays(restore_probe(arrays, self.classes_))
 
 
 def _fit_probe(
@@ -214,7 +217,7 @@ def _fit_probe(
     class_weight: dict[Any, float],
 ) -> Pipeline:
     """Fit the linear probe on weighted samples of weighted classes."""
-    probe = make_linear_probe().set_params(probe__class_weight=class_weight)
+    probe = _on_arrays(make_linear_probe().set_params(probe__class_weight=class_weight))
     if (weight == 1).all():
         return probe.fit(embedding, y)
     # The steps are fitted one by one: whether a pipeline passes weights on depends on metadata
@@ -223,3 +226,11 @@ def _fit_probe(
     scaled = scale.fit(embedding, sample_weight=weight).transform(embedding)
     classifier.fit(scaled, y, sample_weight=weight)
     return probe
+
+
+def _on_arrays(probe: Pipeline) -> Pipeline:
+    """Let the steps of a probe exchange arrays, whatever output scikit-learn is configured for.
+
+    Between tables the classifier would warn if the configurations of fit and prediction differ.
+    """
+    return probe.set_output(transform="default")

@@ -2,6 +2,7 @@ import copy
 import inspect
 import pickle
 import shutil
+import warnings
 
 import joblib
 import numpy as np
@@ -26,6 +27,7 @@ from sklearn.model_selection import (
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 from skorch.callbacks import Callback, Freezer
+from threadpoolctl import threadpool_limits
 
 from sklearn_pulse import (
     CrossPredictionTransformer,
@@ -367,6 +369,17 @@ def test_encoder_parameters_belong_to_a_new_encoder(pulse, windows):
     tuned(pulse, **STILL, **SMALL_ENCODER).fit(*windows)  # the same values are no contradiction
 
 
+def test_encoder_parameters_are_those_that_the_encoder_was_built_with(pulse, windows, fitted):
+    # The fine-tuned estimator's own parameters stayed at their defaults.
+    tuned(tuned(fitted).fit(*windows), **STILL, **SMALL_ENCODER).fit(*windows)
+    with pytest.raises(ValueError, match="encoder_depth=2, but the pretrained encoder has 3"):
+        tuned(fitted, encoder_depth=2).fit(*windows)
+    changed = copy.deepcopy(pulse).set_params(encoder_depth=2)
+    with pytest.raises(ValueError, match="encoder_depth=2, but the pretrained encoder has 3"):
+        tuned(changed, encoder_depth=2).fit(*windows)
+    tuned(changed, **STILL, **SMALL_ENCODER).fit(*windows)
+
+
 def test_from_scratch_starts_where_the_untrained_encoder_is(windows):
     control = RandomEncoderTransformer(**SMALL_ENCODER, random_state=0).fit(windows[0])
     classifier = scratch(callbacks=[BatchSpy()]).fit(*windows)
@@ -596,8 +609,16 @@ def test_refused_validation(pulse, windows):
         classifier.fit(X[:3], y[:3])
     with pytest.raises(ValueError, match=r"groups has shape \(3,\)"):
         classifier.fit(X, y, groups=[0, 1, 2])
-    with pytest.raises(ValueError, match=r"hold every sample of \[.\]: pass X_val"):
+    with pytest.raises(
+        ValueError, match=r"the groups held out .* every sample of \[.\]: pass X_val"
+    ):
         classifier.fit(X, y, groups=y)
+    classifier.set_params(validation_fraction=0.9)
+    rare = np.arange(20) < 2
+    with pytest.raises(
+        ValueError, match=r"the samples .* \[ True\]: .* a lower validation_fraction"
+    ):
+        classifier.fit(X, rare)
 
 
 @pytest.mark.parametrize("n_timesteps", [9, 24])
@@ -672,8 +693,10 @@ def test_refused_labels(pulse, windows):
         tuned(pulse).fit(X, np.where(y, "a", y.astype(object)))
     with pytest.raises(ValueError, match=r"only one class: 1\. Add .* to X and y \(.* weight 0"):
         tuned(pulse).fit(X, y, sample_weight=y)
-    with pytest.raises(ValueError, match="no sample a weight above zero"):
+    with pytest.raises(ValueError, match="no sample to train on a weight above zero"):
         tuned(pulse, class_weight={0: 0, 1: 0}).fit(X, y)
+    with pytest.raises(ValueError, match="no sample to validate on a weight above zero"):
+        tuned(pulse, class_weight={0: 0, 1: 1}).fit(X, y, X_val=X[y == 0], y_val=y[y == 0])
     for value in (-1, np.nan, np.inf):
         with pytest.raises(ValueError, match=r"class_weight\[0\] must be a number in \[0, inf\)"):
             tuned(pulse, class_weight={0: value, 1: 2}).fit(X, y)
@@ -695,6 +718,20 @@ def test_the_loss_is_weighted(pulse, windows, class_weight, weighted):
     losses = -np.log(classifier.predict_proba(X)[np.arange(14), y])
     expected = (weight * losses).sum() / weight.sum()
     np.testing.assert_allclose(classifier.history_[0]["train_loss"], expected, rtol=1e-5)
+
+
+@pytest.mark.parametrize("class_weight", [None, {0: 3.0, 1: 0.5}])
+def test_the_validation_loss_is_weighted_whatever_the_unit_of_the_weights(windows, class_weight):
+    """The weighted mean of the cross-entropy of the validation part."""
+    X, y = windows
+    classifier = scratch(class_weight=class_weight)
+    by_class = {0: 1.0, 1: 1.0} if class_weight is None else class_weight
+    weight = np.array([by_class[label] for label in y[:7]])
+    for own in (None, np.full(20, 4.0), 1.0 + y):
+        classifier.fit(X, y, X_val=X[:7] + 0.5, y_val=y[:7], sample_weight=own)
+        losses = -np.log(classifier.predict_proba(X[:7] + 0.5)[np.arange(7), y[:7]])
+        expected = (weight * losses).sum() / weight.sum()
+        np.testing.assert_allclose(classifier.history_[-1]["valid_loss"], expected, rtol=1e-5)
 
 
 @pytest.mark.parametrize("params", [{}, {"score_with": "probe"}, {"validation_fraction": 0.3}])
@@ -724,6 +761,19 @@ def test_equal_windows_with_other_labels_or_masks_stay_apart(windows):
     batch = callback_of(classifier, BatchSpy).batches_[0]
     assert sorted(batch["weight"].tolist()) == pytest.approx([2 / 3, 2 / 3, 4 / 3, 4 / 3])
     assert batch["observed"].sum() == 4 * 16 - 1
+
+
+def test_the_order_of_equal_windows_in_several_groups_is_nothing(windows):
+    X, y = np.repeat(windows[0][:4], 5, axis=0), np.repeat([0, 1, 0, 1], 5)
+    groups = np.tile(["a", "b", "c", "d", "e"], 4)
+    order = np.random.default_rng(1).permutation(20)
+    found = []
+    for rows in (np.arange(20), order, order[::-1]):
+        classifier = scratch(validation_fraction=0.4)
+        classifier.fit(X[rows], y[rows], groups=groups[rows])
+        found.append(classifier.predict_proba(windows[0]))
+    np.testing.assert_array_equal(found[1], found[0])
+    np.testing.assert_array_equal(found[2], found[0])
 
 
 MARKED = [0, 1, 0, 1, 0, 1, 0, 1, -1, -1] * 2
@@ -816,6 +866,17 @@ def test_weights_at_the_ends_of_float64(windows, exponent):
     assert 0 < fitted.history_[-1]["valid_loss"] < np.inf
 
 
+@pytest.mark.parametrize("exponent", [1023, -1074])
+@pytest.mark.parametrize("score_with", ["head", "probe"])
+def test_class_weights_at_the_ends_of_float64(windows, score_with, exponent):
+    X, y = windows
+    expected = scratch(score_with=score_with, class_weight={0: 0.5, 1: 0.5}).fit(X, y)
+    class_weight = dict.fromkeys((0, 1), np.ldexp(1.0, exponent))
+    fitted = scratch(score_with=score_with, class_weight=class_weight).fit(X, y)
+    np.testing.assert_array_equal(fitted.predict_proba(X), expected.predict_proba(X))
+    assert fitted.history_[-1]["train_loss"] == expected.history_[-1]["train_loss"] > 0
+
+
 def test_missing_labels_name_the_remedy(windows):
     X, y = windows
     for labels in (
@@ -848,6 +909,32 @@ def test_few_labels(windows):
 
 
 # --- the probe ---
+
+
+def test_the_probe_repeats_to_the_bit_for_a_number_of_threads():
+    X, y = make_windows(1500, 8, 1)[0], np.arange(1500) % 3
+    wide = {"embedding_dim": 320, "encoder_hidden_dim": 4, "encoder_depth": 1, "max_epochs": 1}
+    classifier = FineTuneClassifier(**(TINY | wide | {"batch_size": 500}), score_with="probe")
+    coefs = []
+    for number in (1, 2):
+        with threadpool_limits(number, "blas"):
+            coefs.append(clone(classifier).fit(X, y).probe_[-1].coef_)
+    np.testing.assert_array_equal(*coefs)
+
+
+@pytest.mark.parametrize("configured", ["fit", "predict"])
+def test_the_probe_predicts_without_a_warning_under_any_output(windows, configured, tmp_path):
+    X, y = windows
+    contexts = {"fit": sklearn.config_context(), "predict": sklearn.config_context()}
+    contexts[configured] = sklearn.config_context(transform_output="pandas")
+    with contexts["fit"]:
+        classifier = scratch(score_with="probe").fit(X, y)
+        classifier.save_pretrained(tmp_path / "saved")
+    with contexts["predict"], warnings.catch_warnings():
+        warnings.simplefilter("error")
+        expected = classifier.predict_proba(X)
+        loaded = FineTuneClassifier.from_pretrained(tmp_path / "saved").predict_proba(X)
+    np.testing.assert_array_equal(loaded, expected)
 
 
 @pytest.mark.parametrize("class_weight", [None, {0: 5.0, 1: 1.0}])

@@ -114,6 +114,14 @@ def test_the_loss_is_the_weighted_squared_error(y):
     np.testing.assert_allclose(fitted.history_[0]["train_loss"], expected, rtol=1e-5)
 
 
+@pytest.mark.parametrize("offset", [0.0, 1e12, 1e15])
+def test_mean_and_scale_of_targets_far_from_zero(offset):
+    y = np.repeat([0.0, 1.0], 10)
+    regressor = scratch(**STILL).fit(X, offset + y)
+    assert regressor.target_mean_ == offset + 0.5
+    assert regressor.target_scale_ == 0.5
+
+
 def test_the_objective_is_the_mean_over_targets_and_windows():
     objective = Regression(3, n_targets=2, **SMALL_ENCODER)
     x, y, weight = torch.from_numpy(X), torch.randn(20, 2), torch.rand(20)

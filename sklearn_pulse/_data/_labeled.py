@@ -27,7 +27,7 @@ class LabeledWindows(NamedTuple):
         return LabeledWindows(self.windows, self.samples[rows], self.y[rows], self.weight[rows])
 
     def distinct(self) -> LabeledWindows:
-        """Merge samples of the same values and the same label or targets; their weights add up.
+        """Merge samples of the same values, label or targets, and group; their weights add up.
 
         A sample of weight two then makes the same training set, to the bit, as the sample given
         twice. The distinct samples are ordered by a hash, so their order in the input does not
@@ -43,6 +43,9 @@ class LabeledWindows(NamedTuple):
         """
         y = self.y.reshape(len(self.y), -1).astype(np.float64) + 0.0  # -0.0 becomes 0.0
         keys = np.column_stack([_digests(self.windows)[self.samples], y.view(np.int64)])
+        if self.windows.groups is not None:  # which decide what is held out
+            group = np.unique(self.windows.groups[self.samples], return_inverse=True)[1]
+            keys = np.column_stack([keys, group])
         _, first, kind = np.unique(keys, axis=0, return_index=True, return_inverse=True)
         weight = np.bincount(kind.ravel(), weights=self.weight)
         return self.take(first)._replace(weight=weight.astype(np.float64))

@@ -26,6 +26,8 @@ from ..objectives import Classification
 from ._fit_data import FitData
 from ._labeled import LabeledEmbedder
 
+_LARGEST_EXPONENT = 64  # of two: such a number and its inverse are far from the ends of float32
+
 
 class BaseWindowClassifier(ClassifierMixin, LabeledEmbedder):
     """A classification head on an encoder, trained together with labels.
@@ -117,9 +119,12 @@ class BaseWindowClassifier(ClassifierMixin, LabeledEmbedder):
         train, valid = super()._hold_out(y, groups, seed)
         lost = np.setdiff1d(y, y[train])
         if len(lost):
+            what, remedy = ("samples", "a lower validation_fraction")
+            if groups is not None:
+                what, remedy = ("groups", "another random_state")
             raise ValueError(
-                f"the groups held out to validate on hold every sample of {self.classes_[lost]}:"
-                " pass X_val and y_val, another random_state, or validation_fraction=0."
+                f"the {what} held out to validate on hold every sample of {self.classes_[lost]}:"
+                f" pass X_val and y_val, {remedy}, or validation_fraction=0."
             )
         return train, valid
 
@@ -128,17 +133,19 @@ class BaseWindowClassifier(ClassifierMixin, LabeledEmbedder):
     ) -> tuple[LabeledBatches, LabeledBatches | None]:
         device = self._device
         by_class = class_weights(self.class_weight, self.classes_, train.y, train.weight)
-        scale = np.mean(train.weight * by_class[train.y])
-        if scale == 0:
-            raise ValueError(
-                "class_weight and sample_weight leave no sample a weight above zero: raise one."
-            )
+        by_class = moderate(by_class)
 
-        def batches(part: LabeledWindows) -> LabeledBatches:
-            weight = part.weight * by_class[part.y] / scale
-            return LabeledBatches(part._replace(weight=weight), device)
+        def batches(part: LabeledWindows, use: str) -> LabeledBatches:
+            weight = part.weight * by_class[part.y]
+            mean = weight.mean()
+            if mean == 0:
+                raise ValueError(
+                    f"class_weight and sample_weight leave no sample to {use} on a weight above"
+                    " zero: raise one."
+                )
+            return LabeledBatches(part._replace(weight=weight / mean), device)
 
-        return batches(train), None if valid is None else batches(valid)
+        return batches(train, "train"), None if valid is None else batches(valid, "validate")
 
     def predict_proba(
         self,
@@ -188,3 +195,17 @@ class BaseWindowClassifier(ClassifierMixin, LabeledEmbedder):
         if not np.array_equal(classes, np.unique(classes)):
             raise ValueError("classes_ must be in order, each label once: save the model again.")
         super()._restore(weights)
+
+
+def moderate(by_class: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Multiply the weights of the classes by one power of two if the largest is huge or tiny.
+
+    No sum of weights overflows then, and no product vanishes.
+
+    Examples
+    --------
+    >>> moderate(np.array([1e308, 5e307])).round(2)
+    array([0.56, 0.28])
+    """
+    exponent = int(np.frexp(by_class.max())[1])
+    return np.ldexp(by_class, -exponent) if abs(exponent) > _LARGEST_EXPONENT else by_class

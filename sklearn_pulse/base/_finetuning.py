@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import os
 from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from typing import Any
 
 import torch
@@ -17,6 +18,7 @@ from .._data._batches import WindowBatches
 from .._parameters import check_integer, check_option, check_real, default_of
 from .._persistence import PretrainedMixin
 from .._signals import agreed, compare, note, noted
+from .._threads import limited_threads
 from ..objectives import Source
 from ._encoder import WindowEmbedder
 from ._labeled import LabeledEmbedder
@@ -121,12 +123,11 @@ class FineTuner(LabeledEmbedder):
     def _check_encoder_params(self, transformer: WindowEmbedder) -> None:
         """Raise if a parameter asks for another encoder than the pretrained one."""
         for name in _ENCODER_PARAMS:
-            asked = getattr(self, name)
-            if asked not in (default_of(self, name), getattr(transformer, name)):
+            asked, fitted = getattr(self, name), _fitted_with(transformer, name)
+            if asked not in (default_of(self, name), fitted):
                 raise ValueError(
-                    f"{name}={asked!r}, but the pretrained encoder has"
-                    f" {getattr(transformer, name)!r}: leave {name} at its default, or set"
-                    " pretrained=None to train a new encoder."
+                    f"{name}={asked!r}, but the pretrained encoder has {fitted!r}: leave {name} at"
+                    " its default, or set pretrained=None to train a new encoder."
                 )
 
     def _check_signals(self, transformer: WindowEmbedder) -> None:
@@ -172,12 +173,24 @@ class FineTuner(LabeledEmbedder):
         decay = LRScheduler(ExponentialLR, step_every="batch", gamma=self.lr_decay)
         return [("lr_scheduler", decay)]
 
+    def _threads(self) -> AbstractContextManager[None]:
+        """Compute on `num_threads` threads, in torch and in the linear algebra of numpy."""
+        return limited_threads(None if self.num_threads is None else int(self.num_threads))
+
     def _held(self) -> dict[str, Any]:
         return {} if self._pretrained is None else {"pretrained": self._pretrained}
 
     def _hold(self, name: str, transformer: Any) -> None:
         self.pretrained = FrozenEstimator(transformer)
         self._pretrained = transformer
+
+
+def _fitted_with(transformer: WindowEmbedder, name: str) -> Any:
+    """Return the parameter with which the encoder of a transformer was built."""
+    while isinstance(transformer, FineTuner) and transformer._pretrained is not None:
+        transformer = transformer._pretrained  # whose encoder it has, whatever its own parameter
+    # The net counts: the parameter may have changed since the fit.
+    return vars(transformer.net_).get(f"module__{name}", getattr(transformer, name))
 
 
 def _fitted_transformer(pretrained: Any) -> WindowEmbedder:

@@ -170,10 +170,13 @@ class BaseWindowRegressor(RegressorMixin, LabeledEmbedder):
 
 def _mean_and_scale(y: NDArray[np.float64], weight: NDArray[np.float64]) -> tuple[Any, Any]:
     """Return the weighted mean and standard deviation of each target; 0 for a constant."""
-    largest = np.abs(y).max(axis=0)
-    unit = np.where(largest > 0, largest, 1.0)  # no square overflows, and none vanishes
-    relative = y / unit
+    # In a unit near the largest no square overflows, and none vanishes; a power of two is exact.
+    exponent = np.frexp(np.abs(y).max(axis=0))[1]
+    relative = np.ldexp(y, -exponent)
     mean = np.average(relative, axis=0, weights=weight)
-    scale = np.sqrt(np.average((relative - mean) ** 2, axis=0, weights=weight))
+    deviation = relative - mean
+    error = np.average(deviation, axis=0, weights=weight)  # of the mean, for an offset is rounded
+    scale = np.sqrt(np.average((deviation - error) ** 2, axis=0, weights=weight))
     constant = y.min(axis=0) == y.max(axis=0)
-    return mean * unit, np.where(constant, 0.0, scale) * unit
+    mean = np.where(constant, relative[0], mean + error)
+    return np.ldexp(mean, exponent)[()], np.ldexp(np.where(constant, 0.0, scale), exponent)[()]

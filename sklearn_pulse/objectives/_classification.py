@@ -47,7 +47,7 @@ class Classification(HeadOnEncoder):
         y : Tensor of int, of shape (batch,)
             Index of the class of each sample.
         weight : Tensor of shape (batch,)
-            Weight of each sample, with mean one over the training part.
+            Weight of each sample, with mean one over the training or the validation part.
         observed : Tensor of bool, of the shape of `x` without its last axis, or None, default=None
             Which steps were observed; None means all.
 

@@ -45,7 +45,7 @@ class Regression(HeadOnEncoder):
         y : Tensor of shape (batch, n_targets)
             Standardised targets of each sample.
         weight : Tensor of shape (batch,)
-            Weight of each sample, with mean one over the training part.
+            Weight of each sample, with mean one over the training or the validation part.
         observed : Tensor of bool, of the shape of `x` without its last axis, or None, default=None
             Which steps were observed; None means all.
 
