@@ -16,7 +16,6 @@ from ._data._labeled import LabeledWindows
 from ._data._labels import class_weights
 from ._persistence import stored_array, tensor_of
 from .base import BaseWindowClassifier, Parts, check_option
-from .base._classifier import moderate
 from .base._finetuning import FineTuner
 from .base._typing import (
     BagPooling,
@@ -163,7 +162,6 @@ class FineTuneClassifier(FineTuner, BaseWindowClassifier):
         # "balanced" ignores sample weights in older versions of scikit-learn.
         class_weight = "balanced" if self.class_weight is None else self.class_weight
         by_class = class_weights(class_weight, self.classes_, labeled.y, labeled.weight)
-        by_class = moderate(by_class)
         with self._threads():  # their number decides how linear algebra rounds
             self.probe_ = _fit_probe(
                 embedding,

@@ -263,11 +263,7 @@ def check_two_classes(classes: NDArray[Any]) -> None:
 
 
 def check_sample_weight(sample_weight: ArrayLike | None, n_samples: int) -> NDArray[np.float64]:
-    """Return the weights as an array, ones for None; raise if all of them are zero.
-
-    Weights count relative to each other: if the largest is huge or tiny, all are multiplied by one
-    power of two, so that no sum overflows and no product vanishes.
-    """
+    """Return moderate weights, ones for None; raise if all of them are zero."""
     weight = _check_sample_weight(
         _without_torch(sample_weight),
         np.arange(n_samples),
@@ -276,6 +272,14 @@ def check_sample_weight(sample_weight: ArrayLike | None, n_samples: int) -> NDAr
     )
     if not weight.any():  # scikit-learn before 1.9 accepts zeros
         raise ValueError("Sample weights must contain at least one non-zero number.")
+    return _moderate(weight)
+
+
+def _moderate(weight: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Multiply weights by one power of two if the largest is huge or tiny.
+
+    They count relative to each other. No sum overflows then, and no product vanishes.
+    """
     exponent = int(np.frexp(weight.max())[1])
     return np.ldexp(weight, -exponent) if abs(exponent) > _LARGEST_EXPONENT else weight
 
@@ -283,7 +287,7 @@ def check_sample_weight(sample_weight: ArrayLike | None, n_samples: int) -> NDAr
 def class_weights(
     class_weight: Any, classes: NDArray[Any], y: NDArray[np.intp], weight: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """Return a weight for each class.
+    """Return a moderate weight for each class.
 
     Parameters
     ----------
@@ -308,7 +312,7 @@ def class_weights(
     if isinstance(class_weight, Mapping):
         for label, value in class_weight.items():
             check_real(f"class_weight[{label!r}]", value, example=1.0)
-    return compute_class_weight(class_weight, classes=classes, y=classes[y])
+    return _moderate(compute_class_weight(class_weight, classes=classes, y=classes[y]))
 
 
 def labeled_mask(

@@ -26,8 +26,6 @@ from ..objectives import Classification
 from ._fit_data import FitData
 from ._labeled import LabeledEmbedder
 
-_LARGEST_EXPONENT = 64  # of two: such a number and its inverse are far from the ends of float32
-
 
 class BaseWindowClassifier(ClassifierMixin, LabeledEmbedder):
     """A classification head on an encoder, trained together with labels.
@@ -133,7 +131,6 @@ class BaseWindowClassifier(ClassifierMixin, LabeledEmbedder):
     ) -> tuple[LabeledBatches, LabeledBatches | None]:
         device = self._device
         by_class = class_weights(self.class_weight, self.classes_, train.y, train.weight)
-        by_class = moderate(by_class)
 
         def batches(part: LabeledWindows, use: str) -> LabeledBatches:
             weight = part.weight * by_class[part.y]
@@ -195,17 +192,3 @@ class BaseWindowClassifier(ClassifierMixin, LabeledEmbedder):
         if not np.array_equal(classes, np.unique(classes)):
             raise ValueError("classes_ must be in order, each label once: save the model again.")
         super()._restore(weights)
-
-
-def moderate(by_class: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Multiply the weights of the classes by one power of two if the largest is huge or tiny.
-
-    No sum of weights overflows then, and no product vanishes.
-
-    Examples
-    --------
-    >>> moderate(np.array([1e308, 5e307])).round(2)
-    array([0.56, 0.28])
-    """
-    exponent = int(np.frexp(by_class.max())[1])
-    return np.ldexp(by_class, -exponent) if abs(exponent) > _LARGEST_EXPONENT else by_class

@@ -358,8 +358,9 @@ class RecordingWindows(LazyWindows):
         views = {r: np.asarray(self.recordings[r]) for r in np.unique(recording).tolist()}
         windows = np.empty((len(indices), *self.shape[1:]), dtype=np.float32)
         # One slice per window is one block copy, faster than gathering steps by index.
-        for row, (r, s) in enumerate(zip(recording.tolist(), start.tolist(), strict=True)):
-            windows[row] = views[r][s : s + span : self.downsample]
+        with np.errstate(over="ignore"):  # a value beyond float32 is an infinity, which fits refuse
+            for row, (r, s) in enumerate(zip(recording.tolist(), start.tolist(), strict=True)):
+                windows[row] = views[r][s : s + span : self.downsample]
         return windows
 
 

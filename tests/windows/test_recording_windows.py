@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import pickle
 import tracemalloc
+import warnings
 from unittest import mock
 
 import numpy as np
@@ -351,3 +352,14 @@ def test_lazy_windows_of_a_user_are_an_array():
     np.testing.assert_array_equal(np.asarray(X), np.ones((3, 4, 2), np.float32), strict=True)
     with pytest.raises(ValueError, match="Ones cannot become an array without a copy"):
         X.__array__(copy=False)
+
+
+def test_a_value_beyond_float32_is_an_infinity_that_fits_refuse():
+    recording = np.ones((8, 2))
+    recording[3, 0] = 1e300
+    X = RecordingWindows([recording], recording=[0, 0], start=[0, 4], length=4)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # NumPy's cast would warn
+        assert np.isinf(X.take([0])).sum() == 1
+        with pytest.raises(ValueError, match="value too large for float32 .first in sample 0"):
+            StatisticsTransformer().fit(X)
