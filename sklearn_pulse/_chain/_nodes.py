@@ -10,7 +10,7 @@ import torch
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
-from .._persistence import PretrainedMixin, encode, same_when_stored
+from .._persistence import PretrainedMixin, check_params_unchanged, encode
 from .._warnings import warn_user
 from ._layers import dense
 from ._steps import (
@@ -152,13 +152,10 @@ class Writer:
 
 def _check_unchanged(step: Any) -> None:
     """Raise if a step of ours, which notes its parameters in `fit`, has others by now."""
-    present = step.get_params(deep=False)
-    for name, fitted in getattr(step, "_fit_params", {}).items():
-        if not same_when_stored(fitted, present[name]):
-            raise ValueError(
-                f"this {type(step).__name__} cannot be saved: it was fitted with {name}={fitted!r},"
-                f" and a file would hold {present[name]!r}. Set the parameter back, or fit again."
-            )
+    try:
+        check_params_unchanged(getattr(step, "_fit_params", {}), step.get_params(deep=False))
+    except ValueError as error:
+        raise ValueError(f"this {type(step).__name__} cannot be saved: {error}") from error
 
 
 def _output(step: Any) -> dict[str, str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Mapping
 from numbers import Integral, Real
 from typing import Any
 
@@ -155,3 +156,25 @@ def same_when_stored(first: Any, second: Any) -> bool:
         return bool(encode(first) == encode(second))
     except TypeError:
         return False
+
+
+def check_params_unchanged(fitted: Mapping[str, Any], present: Mapping[str, Any]) -> None:
+    """Raise a ValueError if a parameter is no longer what it was in `fit`.
+
+    Parameters
+    ----------
+    fitted : mapping of str to object
+        The parameters that the fitted state depends on, as they were in `fit`.
+    present : mapping of str to object
+        All parameters, as a file would hold them.
+
+    Examples
+    --------
+    >>> check_params_unchanged({"depth": 3}, {"depth": 3, "n_jobs": 2})
+    """
+    for name, value in fitted.items():
+        if not same_when_stored(value, present[name]):
+            raise ValueError(
+                f"it was fitted with {name}={value!r}, and a file would hold {present[name]!r}."
+                " Set the parameter back, or fit again."
+            )

@@ -256,8 +256,8 @@ class LabeledSubsetClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator
         sample_weight : array-like of shape (n_samples,), default=None
             Weights of all rows. Weights of unlabelled rows are ignored.
         **params : dict
-            Parameters for the ``predict`` of the estimator, as in ``predict``. Those with one
-            entry per row are cut to the labelled rows, except ``channel_names``.
+            Parameters for the ``predict`` of the estimator. Those with one entry per row are cut
+            to the labelled rows, except ``channel_names``.
 
         Returns
         -------

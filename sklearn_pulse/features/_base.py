@@ -18,7 +18,7 @@ from .._data._pooling import collect, pooled
 from .._data._validation import check_windows
 from .._data._windows import Block, CheckedWindows
 from .._parameters import check_option
-from .._persistence import PretrainedMixin, same_when_stored
+from .._persistence import PretrainedMixin, check_params_unchanged
 from .._signals import Signals, check_signals, note
 from .._tags import WindowTags, of_windows
 from ..windows._shape import note_channels
@@ -137,13 +137,7 @@ class BaseFeatureTransformer(
         self._note_params()
 
     def _check_unchanged(self, twin: Any) -> None:
-        present = twin.get_params(deep=False)
-        for name, fitted in self._fit_params.items():
-            if not same_when_stored(fitted, present[name]):
-                raise ValueError(
-                    f"it was fitted with {name}={fitted!r}, and a file would hold"
-                    f" {present[name]!r}. Set the parameter back, or fit again."
-                )
+        check_params_unchanged(self._fit_params, twin.get_params(deep=False))
 
     @abstractmethod
     def _features(self, block: Block) -> NDArray[np.floating[Any]]:
