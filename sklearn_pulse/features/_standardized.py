@@ -6,8 +6,6 @@ import numpy as np
 
 from .._data._windows import Block
 
-_ROUNDING = 1e-12  # a smaller share of the largest value is what rounding leaves of a constant
-
 
 def standardized(block: Block) -> Block:
     """Return windows whose channels have mean 0 and standard deviation 1 over observed steps.
@@ -37,10 +35,9 @@ def standardized(block: Block) -> Block:
     if block.observed is not None:
         seen = block.observed[:, None, :]
         number = np.maximum(seen.sum(-1, keepdims=True), 1)
-    largest = np.abs(signal).max(-1, keepdims=True)
     signal -= signal.sum(-1, keepdims=True) / number
     signal *= seen
     deviation = np.sqrt(np.square(signal).sum(-1, keepdims=True) / number)
-    varies = deviation > _ROUNDING * largest
+    varies = deviation > 0  # exactly 0 for a constant: float64 adds up equal float32 exactly
     signal = np.where(varies, signal / np.where(varies, deviation, 1.0), 0.0)
     return Block(np.ascontiguousarray(signal.swapaxes(1, 2), dtype=np.float32), block.observed)

@@ -71,7 +71,7 @@ def test_gain_and_level_of_a_window_leave_no_trace(kind):
     assert not np.isclose(raw.transform(gain * X), raw.transform(X), atol=1e-3).all()
 
 
-@pytest.mark.parametrize("value", [0.0, 0.1, -1e6])
+@pytest.mark.parametrize("value", [0.0, 0.1, -1e6, 1 / 3])
 def test_a_constant_channel_is_zero(kind, value):
     X = make_windows(12, 40, 2)[0].astype(np.float32)
     X[3, :, 1], X[5, 4:, 0] = value, np.nan
