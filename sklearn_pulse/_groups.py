@@ -32,8 +32,8 @@ def check_groups(
     Raises
     ------
     ValueError
-        If `groups` has another shape, mixes text with numbers, or a group is missing (None, NaN,
-        NaT or masked).
+        If `groups` has another shape, holds values that cannot be sorted (text beside numbers), or
+        a group is missing (None, NaN, NaT or masked).
 
     Examples
     --------
@@ -65,13 +65,20 @@ def check_groups(
 
 
 def _check_one_kind(groups: Any, name: str) -> None:
-    """Raise if groups mix text with numbers, which have no order."""
+    """Raise if groups have no order, as text has none with numbers, nor dates with numbers."""
     kinds = {isinstance(group, str) for group in groups if not _is_missing(group)}
     if len(kinds) > 1:
         raise ValueError(
             f"{name} mixes text with numbers: make all of them text, for example by"
             f" [str(group) for group in {name}]"
         )
+    try:
+        sorted({group for group in groups if not _is_missing(group)})
+    except TypeError as error:
+        raise ValueError(
+            f"{name} holds values without an order or a hash ({error}): make all of them text, for"
+            f" example by [str(group) for group in {name}]"
+        ) from error
 
 
 def missing_mask(values: Any) -> NDArray[np.bool_]:

@@ -10,7 +10,6 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 
 from ._data._labels import check_labels, check_together
-from ._data._validation import check_windows
 from ._data._windows import CheckedWindows
 from ._training._progress import with_callbacks
 from ._warnings import warn_user
@@ -248,15 +247,10 @@ class PulseOracleTransformer(ReconstructingTransformer):
         check_together(X_val, y_val)
         return self._fit(FitData(X, y, groups, X_val, y_val))
 
-    def _check_samples(
-        self, X: ArrayLike, y: ArrayLike | None, groups: ArrayLike | None, *, reset: bool
-    ) -> CheckedWindows:
-        windows = check_windows(self, X, reset=reset, groups=groups)
-        name = "y" if reset else "y_val"
+    def _take_labels(self, windows: CheckedWindows, y: ArrayLike | None, name: str) -> None:
         owner = type(self).__name__
         remedy = f", since {owner} takes -1, too, for a class"
         windows.labels = check_labels(y, windows.n_samples, owner, name, remedy=remedy)
-        return windows
 
     def _batches(self, windows: CheckedWindows, index: NDArray[np.intp]) -> PairBatches:
         return PairBatches(windows, index, self._device)

@@ -358,9 +358,9 @@ class PulseTransformer(ReconstructingTransformer):
         return super()._as_graph()
 
     def _check_samples(
-        self, X: ArrayLike, y: ArrayLike | None, groups: ArrayLike | None, *, reset: bool
+        self, X: ArrayLike, groups: ArrayLike | None, *, reset: bool
     ) -> CheckedWindows:
-        windows = super()._check_samples(X, y, groups, reset=reset)
+        windows = super()._check_samples(X, groups, reset=reset)
         if reset and self.encoder is not None:
             adopt_signals(self, self.encoder)
         return windows

@@ -700,6 +700,14 @@ def test_refused_labels(pulse, windows):
     for value in (-1, np.nan, np.inf):
         with pytest.raises(ValueError, match=r"class_weight\[0\] must be a number in \[0, inf\)"):
             tuned(pulse, class_weight={0: value, 1: 2}).fit(X, y)
+    for value, kind in (("even", ValueError), (2, TypeError), ([1, 2], TypeError)):
+        with pytest.raises(kind, match="class_weight must be None, 'balanced' or a dict"):
+            tuned(pulse, class_weight=value).fit(X, y)
+    for weight in (["a"] * 20, [1j] * 20, [None] * 20, np.ones(3), -np.ones(20)):
+        with pytest.raises(ValueError, match="^sample_weight must hold one number of at least 0"):
+            tuned(pulse).fit(X, y, sample_weight=weight)
+    with pytest.raises(ValueError, match="^pretrained must be a path"):
+        FineTuneClassifier("").fit(X, y)
 
 
 @pytest.mark.parametrize("class_weight", [None, "balanced", {0: 3.0, 1: 0.5}])

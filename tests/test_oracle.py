@@ -430,7 +430,7 @@ def test_validation_windows_are_paired_with_each_other(batches):
         assert bool((numbers >= 20).all()) is not training
     with pytest.raises(ValueError, match="X_val and y_val come together"):
         oracle.fit(windows, labels, X_val=windows)
-    with pytest.raises(ValueError, match="y_val has 3. Pass one label per sample"):
+    with pytest.raises(ValueError, match="^Found input .* y_val has 3. Pass one label per sample"):
         oracle.fit(windows, labels, X_val=windows[:4], y_val=labels[:3])
 
 

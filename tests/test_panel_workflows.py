@@ -271,14 +271,15 @@ def test_the_channels_of_a_panel_are_what_matters(joined, layout):
             np.testing.assert_array_equal(again, expected)
 
 
-def test_models_of_sktime_alone_name_their_channels_by_frames():
+def test_models_of_sktime_alone_have_channels_first():
     X = np.random.default_rng(0).normal(size=(30, 3, 16))
     y = np.arange(30) % 2
     X[:, 1] *= 1 + 3 * y[:, None]
     frame = convert_to(X, "nested_univ")
-    model = (SummaryTransformer() * make_linear_probe()).fit(frame, y)
-    got = channel_importance(model, frame, y, random_state=0).importances_mean
-    assert got.shape == (3,) and got.argmax() == 1
+    model = SummaryTransformer() * make_linear_probe()
+    for panel in (X, frame):
+        got = channel_importance(model.fit(panel, y), panel, y, random_state=0).importances_mean
+        assert got.shape == (3,) and got.argmax() == 1
 
 
 # sktime before us

@@ -264,12 +264,17 @@ def check_two_classes(classes: NDArray[Any]) -> None:
 
 def check_sample_weight(sample_weight: ArrayLike | None, n_samples: int) -> NDArray[np.float64]:
     """Return moderate weights, ones for None; raise if all of them are zero."""
-    weight = _check_sample_weight(
-        _without_torch(sample_weight),
-        np.arange(n_samples),
-        dtype=np.float64,
-        ensure_non_negative=True,
-    )
+    try:
+        weight = _check_sample_weight(
+            _without_torch(sample_weight),
+            np.arange(n_samples),
+            dtype=np.float64,
+            ensure_non_negative=True,
+        )
+    except (TypeError, ValueError) as error:
+        raise ValueError(
+            f"sample_weight must hold one number of at least 0 per sample: {error}"
+        ) from error
     if not weight.any():  # scikit-learn before 1.9 accepts zeros
         raise ValueError("Sample weights must contain at least one non-zero number.")
     return _moderate(weight)
@@ -312,6 +317,13 @@ def class_weights(
     if isinstance(class_weight, Mapping):
         for label, value in class_weight.items():
             check_real(f"class_weight[{label!r}]", value, example=1.0)
+        class_weight = dict(class_weight)
+    elif class_weight is not None:
+        kind = ValueError if isinstance(class_weight, str) else TypeError
+        raise kind(
+            "class_weight must be None, 'balanced' or a dict of a weight for each label, got"
+            f" {class_weight!r}; pass for example class_weight='balanced'"
+        )
     return _moderate(compute_class_weight(class_weight, classes=classes, y=classes[y]))
 
 

@@ -15,7 +15,7 @@ from skorch.callbacks import LRScheduler
 from torch.optim.lr_scheduler import ExponentialLR
 
 from .._data._batches import WindowBatches
-from .._parameters import check_integer, check_option, check_real, default_of
+from .._parameters import as_path, check_integer, check_option, check_real, default_of
 from .._persistence import PretrainedMixin
 from .._signals import agreed, compare, note, noted
 from .._threads import limited_threads
@@ -196,6 +196,7 @@ def _fitted_with(transformer: WindowEmbedder, name: str) -> Any:
 def _fitted_transformer(pretrained: Any) -> WindowEmbedder:
     """Return the fitted transformer that the parameter `pretrained` stands for."""
     if isinstance(pretrained, str | os.PathLike):
+        as_path("pretrained", pretrained)  # whose message names the parameter
         return WindowEmbedder.from_pretrained(pretrained, device="cpu")
     if isinstance(pretrained, WindowEmbedder):
         raise TypeError(

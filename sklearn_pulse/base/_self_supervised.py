@@ -72,7 +72,8 @@ class BaseSSLTransformer(TrainedEmbedder, BaseEncoderTransformer):
         return self._fit(FitData(X, y, groups, X_val))
 
     def _prepare(self, data: FitData, seed: int) -> Parts:
-        windows = self._check_samples(data.X, data.y, data.groups, reset=True)
+        windows = self._check_samples(data.X, data.groups, reset=True)
+        self._take_labels(windows, data.y, "y")
         self._check_window_length(windows.n_timesteps)
         usable = windows.scan()
         if data.X_val is None:
@@ -95,8 +96,9 @@ class BaseSSLTransformer(TrainedEmbedder, BaseEncoderTransformer):
     def _validation_batches(self, X_val: ArrayLike, y_val: ArrayLike | None) -> WindowBatches:
         """Check `X_val`."""
         with errors_of("X_val"):
-            windows = self._check_samples(X_val, y_val, None, reset=False)
+            windows = self._check_samples(X_val, None, reset=False)
             usable = windows.scan()
+        self._take_labels(windows, y_val, "y_val")
         self._check_validation_length(windows.n_timesteps)
         batches = self._batches(windows, windows.numbers(np.arange(windows.n_samples), usable))
         self._check_enough(len(batches), "validation", " of X_val")
@@ -111,10 +113,13 @@ class BaseSSLTransformer(TrainedEmbedder, BaseEncoderTransformer):
             )
 
     def _check_samples(
-        self, X: ArrayLike, y: ArrayLike | None, groups: ArrayLike | None, *, reset: bool
+        self, X: ArrayLike, groups: ArrayLike | None, *, reset: bool
     ) -> CheckedWindows:
         """Check windows to train on or, without `reset`, to validate on."""
         return check_windows(self, X, reset=reset, groups=groups)
+
+    def _take_labels(self, windows: CheckedWindows, y: ArrayLike | None, name: str) -> None:
+        """Check labels and keep them with the windows, where the method learns from labels."""
 
     def _check_window_length(self, n_timesteps: int) -> None:
         """Raise, or warn, where the parameters do not suit the length of the windows."""

@@ -327,9 +327,9 @@ default="trailing_mean"
         return CandidateBatches(windows, index, device, self.n_candidates, by_recording)
 
     def _check_samples(
-        self, X: ArrayLike, y: ArrayLike | None, groups: ArrayLike | None, *, reset: bool
+        self, X: ArrayLike, groups: ArrayLike | None, *, reset: bool
     ) -> CheckedWindows:
-        windows = super()._check_samples(X, y, groups, reset=reset)
+        windows = super()._check_samples(X, groups, reset=reset)
         if reset and self.anchors == "recordings" and not windows.recording.any():
             raise ValueError(
                 "anchors='recordings' takes one window of each recording, and X is one recording:"

@@ -195,7 +195,12 @@ def _layout(estimator: Any) -> str:
             "estimator does not say whether its windows have channels last: set its input_layout to"
             ' "ntc" or "nct", and fit it again.'
         )
-    return next(filter(None, layouts), "ntc")
+    return next(filter(None, layouts), "nct" if _is_of_sktime(estimator) else "ntc")
+
+
+def _is_of_sktime(estimator: Any) -> bool:
+    """Return whether a model is one of sktime, whose arrays have channels first."""
+    return any(cls.__module__.startswith("sktime.") for cls in type(estimator).__mro__)
 
 
 def _layouts(estimator: Any, seen: dict[int, Any]) -> Iterator[str | None]:

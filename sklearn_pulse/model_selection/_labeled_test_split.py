@@ -84,7 +84,7 @@ class LabeledTestSplit(BaseCrossValidator):
         y = for_splitters(y, self.unlabeled_label)
         cv = check_cv(self.cv, y, classifier=True)
         for fold, (train, test) in enumerate(cv.split(X, y, groups)):
-            test = np.asarray(test)
+            train, test = _indices(train), _indices(test)
             labeled_test = test[labeled[test]]
             if labeled_test.size == 0:
                 raise ValueError(
@@ -125,3 +125,9 @@ class LabeledTestSplit(BaseCrossValidator):
             The request of the wrapped splitter.
         """
         return get_routing_for_object(check_cv(self.cv, classifier=True))
+
+
+def _indices(part: ArrayLike) -> NDArray[np.intp]:
+    """Return the indices of a part, which a list of folds may give as a boolean mask."""
+    part = np.asarray(part)
+    return np.flatnonzero(part) if part.dtype == bool else part

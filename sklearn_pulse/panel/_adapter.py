@@ -181,7 +181,9 @@ class PanelAdapter(CallbackSupportMixin, BaseTransformer):
         from pandas import DataFrame
 
         panel = _read(X)
-        _check_names(panel.channels, self.channel_names_in_, type(self).__name__)
+        name = type(self).__name__
+        _check_names(panel.channels, self.channel_names_in_, name)
+        _check_number(panel.arrays[0].shape[1], self.estimator_.n_channels_in_, name)
         _compare_rate(self.estimator_, X)
         windows = _as_windows(panel, self._padded_length(panel))
         embedding = np.asarray(self.estimator_.transform(_in_layout(windows, self.estimator_)))
@@ -306,6 +308,15 @@ def _check_names(channels: list[str] | None, known: list[str] | None, owner: str
         raise ValueError(
             f"X has the channels {channels}, but {owner} has {known}: select and order them,"
             f" X[{known}], or rename them if they mean the same."
+        )
+
+
+def _check_number(n_channels: int, fitted: int, owner: str) -> None:
+    """Raise, in the terms of a panel, unless there are as many channels as at `fit`."""
+    if n_channels != fitted:
+        raise ValueError(
+            f"X has {n_channels} channels, but {owner} was fitted on {fitted}: pass the channels of"
+            " fit (an array has the shape (n_instances, n_channels, n_timesteps))."
         )
 
 

@@ -314,10 +314,13 @@ def _history_of(estimator: Any) -> list[dict[str, Any]]:
     try:
         history = estimator.history_
     except AttributeError as error:
-        raise TypeError(
-            f"{kind} keeps no history_ of losses by epoch: pass an estimator that was trained in"
-            " epochs, for example a PulseTransformer"
-        ) from error
+        held = hasattr(getattr(estimator, "estimator_", None), "history_")
+        remedy = (
+            "pass its estimator_, which does"
+            if held
+            else "pass an estimator that was trained in epochs, for example a PulseTransformer"
+        )
+        raise TypeError(f"{kind} keeps no history_ of losses by epoch: {remedy}") from error
     if not history:
         raise NotFittedError(f"the history_ of this {kind} is empty: fit it for one epoch or more")
     return history

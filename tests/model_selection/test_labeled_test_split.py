@@ -48,6 +48,13 @@ def test_split_is_the_wrapped_one_without_unlabelled_test_rows(y, n_splits, seed
         assert got_test.tolist() == expected
 
 
+def test_a_list_of_folds_may_hold_masks():
+    y = np.array([0, -1, 1, 0, -1, 1])
+    first = np.arange(6) < 3
+    ((train, test),) = LabeledTestSplit([(first, ~first)]).split(np.zeros((6, 1)), y)
+    assert (train.tolist(), test.tolist()) == ([0, 1, 2], [3, 5])
+
+
 def test_split_keeps_groups_apart():
     rng = np.random.default_rng(0)
     y = rng.integers(-1, 3, 90)

@@ -179,3 +179,11 @@ def test_bad_histories(headless, history, selected, message):
 def test_a_history_is_made_of_dictionaries():
     with pytest.raises(TypeError, match="a dictionary for every epoch"):
         from_history([1.0, 0.5])
+
+
+def test_the_remedy_for_a_panel_transformer(headless):
+    panel = pytest.importorskip("sklearn_pulse.panel")
+    fitted = panel.PanelTransformer(PulseTransformer(**SMALL_PULSE)).fit(X.swapaxes(1, 2))
+    with pytest.raises(TypeError, match="PanelTransformer keeps no history_ .* its estimator_"):
+        TrainingCurveDisplay.from_estimator(fitted)
+    assert TrainingCurveDisplay.from_estimator(fitted.estimator_).train_loss.size

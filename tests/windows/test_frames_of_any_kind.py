@@ -1,5 +1,6 @@
 """Frames and Series whose times or values pandas stores in another way."""
 
+import datetime
 import io
 
 import numpy as np
@@ -298,6 +299,14 @@ def test_groups_of_text_and_numbers_are_refused(as_list):
     groups = ["P1", 2] if as_list else pd.Series(["P1", 2])
     with pytest.raises(ValueError, match="groups mixes text with numbers: make all of them text"):
         sliding_windows([np.ones(20)] * 2, 20, groups=groups)
+
+
+def test_groups_without_an_order_are_refused():
+    groups = [datetime.date(2026, 1, 1), 2]
+    with pytest.raises(ValueError, match="groups holds values without an order .* make all of"):
+        sliding_windows([np.ones(20)] * 2, 20, groups=groups)
+    with pytest.raises(ValueError, match="groups holds values without an order"):
+        WindowScaler(per="recording").fit_transform(np.ones((2, 20)), groups=groups)
 
 
 def timed(columns, rate=64.0, n_recordings=6, n_timesteps=128):
