@@ -272,8 +272,9 @@ class CrossPredictionTransformer(BaseFeatureTransformer):
         Warns
         -----
         UserWarning
-            If no window has two observed halves under ``views="halves"``, if `start` is given and
-            not used, or repeats within `groups`, or if all windows have the same features.
+            If no window has two observed halves where these are the views, if `start` is given
+            under ``views="auto"`` and no recording of the windows is known, if `start` repeats
+            within `groups`, or if all windows have the same features.
         """
         return self._fit_in_pieces(in_turn, X, groups, start)
 

@@ -31,10 +31,14 @@ def default_of(estimator: Any, name: str) -> Any:
 
 
 def plain(value: Any) -> Any:
-    """Return a number as Python's own: a scalar of numpy, as its grids hold them, or a Fraction."""
+    """Return a number as Python's own: a scalar of numpy, as its grids hold them, or a Fraction.
+
+    An integer beyond 64 bits, which torch refuses as a factor, becomes a float.
+    """
     value = value.item() if isinstance(value, np.generic) else value
-    is_other = isinstance(value, Real) and not isinstance(value, int | float)
-    return float(value) if is_other else value
+    if isinstance(value, int):
+        return value if value.bit_length() < 64 else float(value)
+    return float(value) if isinstance(value, Real) else value
 
 
 def is_auto(value: Any) -> bool:

@@ -1,8 +1,9 @@
 """Bounds on a pickle from a stranger, found by reading its operations without running them.
 
 A pickle is a program for a machine with a stack and a memo. A few bytes of it can ask for
-gigabytes (an entry of the memo with a high number), nest tuples so deeply that Python overflows
-its stack when it hashes them, or name any function. All of this can be told from the operations.
+gigabytes (an entry of the memo with a high number), hash a tuple whose tuples share others, which
+takes time that doubles with every level, or name any function. All of this can be told from the
+operations.
 """
 
 from __future__ import annotations
@@ -106,6 +107,8 @@ def _apply(operation: Any, stack: list[int]) -> None:
         stack.pop()
         kinds = kinds[: kinds.index(pickletools.markobject)]
     below = [stack.pop() for _ in kinds]
+    if max(_keys(operation.name, taken, below), default=0) > 1:
+        raise ValueError("a key or a member of a set holds other values")
     if operation.name in _FILL:  # what is filled keeps its depth, unless the content is deeper
         container = below.pop()
         stack.append(max(container, 1 + max([*taken, *below], default=0)))
@@ -115,3 +118,12 @@ def _apply(operation: Any, stack: list[int]) -> None:
         return
     depth = 1 + max([*taken, *below], default=0)
     stack += [_MARK if kind is pickletools.markobject else depth for kind in after]
+
+
+def _keys(name: str, taken: list[int], below: list[int]) -> list[int]:
+    """Return the depths of what an operation hashes; the values above a mark come last first."""
+    if name in ("SETITEMS", "DICT"):
+        return taken[1::2]
+    if name == "SETITEM":
+        return below[1:2]
+    return taken if name in ("ADDITEMS", "FROZENSET") else []

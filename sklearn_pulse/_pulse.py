@@ -275,8 +275,8 @@ class PulseTransformer(ReconstructingTransformer):
         Raises
         ------
         TypeError, ValueError
-            For bags, fewer than two windows, windows without a step to predict, and inputs that
-            :meth:`transform` refuses.
+            For bags, fewer than two windows, windows without a step to predict, values that lead to
+            a loss that is not finite, and inputs that :meth:`transform` refuses.
 
         See Also
         --------
@@ -315,6 +315,11 @@ class PulseTransformer(ReconstructingTransformer):
                         batch = as_batch(windows.take(index), torch.device(net.device))
                         for name, loss in objective.exchanged_losses(**batch).items():
                             totals[name] += len(index) * loss.item()
+        if not np.isfinite(list(totals.values())).all():
+            raise ValueError(
+                "The values of X lead to a loss that is not finite: scale X as at fit, or replace"
+                " outliers by NaN, which masks their time steps."
+            )
         own = totals.pop("own")
         if own == 0.0:
             raise ValueError(
@@ -335,6 +340,11 @@ class PulseTransformer(ReconstructingTransformer):
         check_option("theta_dropout", self.theta_dropout, ("step", "sequence"))
         if self.encoder is not None:
             check_frozen(self, _OF_TRAINED_ENCODER)
+            if not hasattr(self.encoder, "transform"):
+                raise TypeError(
+                    f"encoder={self.encoder!r} has no transform, so it embeds no windows: freeze a"
+                    " transformer of windows, such as a pipeline without its classifier."
+                )
 
     def _objective_params(self) -> dict[str, Any]:
         params = super()._objective_params()

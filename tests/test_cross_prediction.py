@@ -315,6 +315,13 @@ def test_parameters(params, message):
         CrossPredictionTransformer(**params).fit(X)
 
 
+@pytest.mark.parametrize("weights", [1.0, np.array(1.0), {"hydra": 1.0}])
+def test_block_weights_are_a_sequence(weights):
+    X, _ = make_windows(6, 16, 2)
+    with pytest.raises(TypeError, match="block_weights must be 'auto' or four to seven numbers"):
+        CrossPredictionTransformer(block_weights=weights).fit(X)
+
+
 @pytest.mark.parametrize("groups", [None, np.arange(40) // 10])
 @pytest.mark.parametrize("rho", [1e-16, 1e-17])
 def test_a_rho_near_rounding_is_an_error(groups, rho):
@@ -333,6 +340,7 @@ def test_a_rho_near_rounding_is_an_error(groups, rho):
         ([0, 1, 2, np.nan, 4, np.inf], "start is unknown or infinite for 2 windows"),
         (np.array(["2026-01-01"] * 5 + ["NaT"], "datetime64[s]"), "unknown or infinite for 1 win"),
         (list(pd.date_range("2026", periods=6, tz="UTC")), "pass numbers, or datetime64 \\(of"),
+        ([[0], [1, 2]] * 3, "start must hold one number .* lists of different lengths: pass num"),
     ],
 )
 def test_starts_that_do_not_fit(start, message):
@@ -598,6 +606,18 @@ def test_the_unit_does_not_matter(unit):
     embedding = cross.fit(X, groups=groups).transform(X)
     in_unit = clone(cross).fit(X * unit, groups=groups).transform(X * unit)
     np.testing.assert_allclose(in_unit, embedding, atol=1e-3)
+
+
+def test_the_unit_does_not_matter_on_the_grid_of_a_recorder():
+    """Many features are ties there, about which the rounding of a unit must not decide."""
+    counts = (5 * np.random.default_rng(0).normal(size=(60, 64, 2)).cumsum(1)).round()
+    cross = CrossPredictionTransformer(**SMALL, block_weights=(1, 1, 1, 1, 1, 1, 1))
+    groups = np.arange(60) // 20
+    embedding = cross.fit(counts, groups=groups).transform(counts)
+    volts = counts * 1e-3
+    in_volts = clone(cross).fit(volts, groups=groups).transform(volts)
+    products = [rows @ rows.T for rows in (in_volts, embedding)]
+    assert np.linalg.norm(products[0] - products[1]) < 0.01 * np.linalg.norm(products[1])
 
 
 @pytest.mark.parametrize("scale", [4e-41, 1e-30, 1e30])

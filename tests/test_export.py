@@ -324,6 +324,17 @@ def test_wrong_arguments(fitted, tmp_path):
         export(make_pipeline(encoder(), LinearSVC()), path)
 
 
+@pytest.mark.parametrize("format", ["onnx", "torch"])
+def test_the_autocast_of_a_caller_is_no_part_of_the_graph(format, fitted, tmp_path):
+    if format == "onnx":
+        pytest.importorskip("onnxscript")
+    path = tmp_path / "encoder.pt2"
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        fitted.export(path, format=format)
+    run, _ = (onnx_program if format == "onnx" else torch_program)(path)
+    assert_equal(run, fitted)
+
+
 def test_without_the_packages_of_onnx(fitted, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "onnx", None)
     (tmp_path / "encoder.onnx").write_text("earlier")

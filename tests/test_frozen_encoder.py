@@ -10,6 +10,7 @@ from sklearn.base import clone
 from sklearn.decomposition import PCA
 from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
+from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline, make_union
 from sklearn.preprocessing import StandardScaler
 
@@ -218,6 +219,9 @@ def test_bad_encoders(tmp_path, fitted):
         PulseTransformer(encoder=StatisticsTransformer().fit(X)).fit(X)
     with pytest.raises(NotFittedError, match="StatisticsTransformer that is not fitted: fit it"):
         PulseTransformer(encoder=FrozenEstimator(StatisticsTransformer())).fit(X)
+    probe = make_pipeline(StatisticsTransformer(), LogisticRegression())
+    with pytest.raises(TypeError, match="(?s)^encoder=.* has no transform, .*its classifier"):
+        PulseTransformer(encoder=FrozenEstimator(probe.fit(X, np.arange(len(X)) % 2))).fit(X)
     with pytest.raises(ValueError, match="embedding_dim=8 belongs to an encoder that is trained"):
         PulseTransformer(encoder=STATISTICS, embedding_dim=8).fit(X)
     with pytest.raises(ValueError, match="a file cannot hold encoder=.*pickle"):

@@ -353,3 +353,9 @@ def test_a_missing_group_is_no_group(groups):
 def test_plain_values_are_no_numbers_of_numpy(value):
     assert plain(value) == value
     assert not isinstance(plain(value), np.generic)
+
+
+@pytest.mark.parametrize(("value", "kind"), [(2**63 - 1, int), (2**63, float), (-(10**30), float)])
+def test_plain_integers_have_64_bits(value, kind):
+    assert plain(value) == kind(value)
+    assert type(plain(value)) is kind

@@ -85,6 +85,17 @@ def test_unknown_names(function):
         function("pulse", "hare")
 
 
+@pytest.mark.parametrize("value", ["false", 0, None])
+def test_flags_are_booleans(value):
+    for function, name in [
+        (presets.get, "published"),
+        (presets.get, "official"),
+        (presets.windows, "published"),
+    ]:
+        with pytest.raises(TypeError, match=f"{name} must be True or False, got {value!r}"):
+            function("ts2vec", "har", **{name: value})
+
+
 def test_every_method_has_whole_tables():
     for method in presets.methods():
         for dataset in DATASETS:
@@ -110,6 +121,8 @@ def test_search_space_of_the_paper():
     assert 1.0 not in presets.search_space("pulse")["lr"]
     with pytest.raises(ValueError, match="method must be one of"):
         presets.search_space("pulze")
+    with pytest.raises(TypeError, match="prefix must be text, got None; pass for example prefix="):
+        presets.search_space("pulse", prefix=None)
 
 
 def test_random_search_draws_from_it():
@@ -137,6 +150,7 @@ def test_a_decoder_of_a_frozen_encoder():
     params = presets.get("pulse", "strong") | {"max_epochs": 1, "random_state": 0}
     pulse = PulseTransformer(encoder=FrozenEstimator(cross), **params).fit(X)
     assert pulse.reconstruct(X).shape == X.shape
-    for function in (presets.windows, lambda *names: presets.get(*names, published=True)):
-        with pytest.raises(ValueError, match="dataset must be one of"):
-            function("pulse", "strong")
+    with pytest.raises(ValueError, match="dataset must be one of"):
+        presets.windows("pulse", "strong")
+    with pytest.raises(ValueError, match="'strong' was not published, so set published=False"):
+        presets.get("pulse", "strong", published=True)

@@ -92,6 +92,9 @@ def test_bad_input():
         pulse.decoder_reliance(X, n_repeats=0)
     with pytest.raises((TypeError, ValueError), match="random_state"):
         pulse.decoder_reliance(X, random_state="seed")
+    outlier = np.where(np.arange(len(X))[:, None, None] == 3, 1e25 * X, X)
+    with pytest.raises(ValueError, match="loss that is not finite: scale X as at fit"):
+        pulse.decoder_reliance(outlier)
     lonely = np.where(np.arange(X.shape[1])[:, None] == 3, X, np.nan)
     with pytest.raises(ValueError, match="nothing to predict.*two time steps"):
         pulse.decoder_reliance(lonely)

@@ -269,6 +269,15 @@ def test_har_notes_each_look_at_the_test_recordings(tmp_path, monkeypatch, capsy
     assert json.loads(looks[0])["seed"] == 3
 
 
+def test_har_refuses_to_probe_every_zero_epochs(monkeypatch, capsys):
+    har = script("har")
+    monkeypatch.setattr("sys.argv", ["har.py", "--every", "0"])
+    monkeypatch.setattr(har, "load_har", lambda data_home: pytest.fail("data were read"))
+    with pytest.raises(SystemExit):
+        har.main()
+    assert "--every: must be at least 1, got 0" in capsys.readouterr().err
+
+
 def test_archives_run_on_the_files_of_their_windows(tmp_path, monkeypatch, capsys):
     """aeon's loader, which gives channels first, is stood in for."""
     rng = np.random.default_rng(0)

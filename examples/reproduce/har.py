@@ -170,6 +170,8 @@ def main():
     if args.budget == "full":
         parser.set_defaults(**FULL)
         args = parser.parse_args()
+    if args.every < 1:  # else the first epoch ends in a division by zero
+        parser.error(f"argument --every: must be at least 1, got {args.every}")
     settings = f"{args.fraction:g}-{args.epochs}-{args.precision}-{args.theta_dropout}"
     curve = Path(args.checkpoints, f"curve-{args.seed}-{settings}.json")
     curve.parent.mkdir(parents=True, exist_ok=True)

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-_LARGEST = 2**18  # values of a batch that both compute as a test
+_LARGEST = 2**18  # values of a batch that both compute as a test, beside one window as of fit
 
 
 def check_equal(
@@ -48,14 +48,14 @@ def check_equal(
     for length in sorted(lengths if any_length else {n_timesteps}):
         for n_windows in (1, 3):
             x = draw((n_windows, length))
-            if x.size > _LARGEST:
+            if x.size > _LARGEST and (n_windows, length) != (1, n_timesteps):
                 continue
             x[-1, length // 2 + 1 :: 3, 0] = np.nan
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # of windows longer than those of fit
                 expected = np.asarray(reference(x), dtype=np.float64)
             try:
-                with torch.no_grad():
+                with torch.no_grad(), torch.autocast("cpu", enabled=False):
                     found = run(torch.from_numpy(x)).numpy()
             except (AssertionError, RuntimeError) as error:
                 raise ValueError(

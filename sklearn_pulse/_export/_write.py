@@ -52,7 +52,7 @@ def program_of(graph: nn.Module, example: Tensor, any_length: bool) -> Any:
     dynamic = torch.export.Dim.DYNAMIC
     axes: dict[int, Any] = {0: dynamic, 1: dynamic} if any_length else {0: dynamic}
     try:
-        with torch.no_grad(), _quiet():
+        with torch.no_grad(), _in_float32(), _quiet():
             return torch.export.export(
                 graph.eval(), (example,), dynamic_shapes={"windows": axes}, strict=False
             )
@@ -91,7 +91,7 @@ def write(
     text = json.dumps(signature, indent=2)
     partial = path.with_name(f".{uuid.uuid4().hex}{path.suffix}")
     try:
-        with _quiet():
+        with _in_float32(), _quiet():
             if format == "onnx":
                 _write_onnx(program, partial, signature, text)
             else:
@@ -138,6 +138,11 @@ def _name_axes(model: Any, dims: list[Any]) -> None:
         for axis, size in enumerate(value.shape or ()):
             if str(size) in names:
                 value.shape[axis] = names[str(size)]
+
+
+def _in_float32() -> torch.autocast:
+    """Return a context without autocast, whose casts would become a part of the graph."""
+    return torch.autocast("cpu", enabled=False)
 
 
 @contextmanager

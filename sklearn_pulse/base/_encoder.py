@@ -244,7 +244,8 @@ class WindowEmbedder(
         nan_allowed: bool = False,
     ) -> tuple[NDArray[np.floating[Any]], NDArray[np.bool_]]:
         """Compute something of `shape` for each window, and find those with a finite step."""
-        remedy = " If X has the scale of fit, fit again with a smaller lr."
+        trained = hasattr(self, "lr")
+        remedy = " If X has the scale of fit, fit again with a smaller lr." if trained else ""
         with threads(self.num_threads), memory_errors(_TOO_MUCH):
             blocks = self._blocks(windows, compute)
             read = self.net_.module_.steps_read

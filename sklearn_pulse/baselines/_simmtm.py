@@ -446,7 +446,8 @@ class SimMTMTransformer(BaseSSLTransformer):
         check_real("dropout", self.dropout, 0.0, 1.0)
         check_real("mask_ratio", self.mask_ratio, 0.0, 1.0, open_minimum=True)
         check_real("mean_mask_length", self.mean_mask_length, 1.0)
-        if self.mask_ratio / (1.0 - self.mask_ratio) > self.mean_mask_length:
+        # Divided in this way, the largest ratio, such as 0.9 for 9 steps, is not lost to rounding.
+        if self.mask_ratio > self.mean_mask_length / (1.0 + self.mean_mask_length):
             raise ValueError(
                 f"mask_ratio={self.mask_ratio} leaves less than one step between two masked runs of"
                 f" mean_mask_length={self.mean_mask_length}: lower mask_ratio, or raise"

@@ -116,8 +116,9 @@ def _report(options: argparse.Namespace) -> int:
     results = Results(options.out)
     folder = results.folder / "tables"
     text = report(results, folder)
+    encoding = sys.stdout.encoding or "utf-8"  # which may lack letters; the files have them
     with closable_output():
-        print(text)
+        print(text.encode(encoding, "replace").decode(encoding))
     print(f"files: {folder}", file=sys.stderr)
     return 0
 
@@ -191,7 +192,7 @@ def _budgets() -> str:
 
 def _positive(text: str) -> int:
     """Return a positive integer; raise in argparse's way for any other text."""
-    if not text.isdigit() or int(text) < 1:
+    if not text.isdecimal() or int(text) < 1:
         raise argparse.ArgumentTypeError(f"must be an integer of at least 1, got {text!r}")
     return int(text)
 

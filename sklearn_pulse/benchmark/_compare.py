@@ -141,9 +141,9 @@ def compare(
     -------
     frame : pandas.DataFrame
         One row per protocol, method and metric: mean and population standard deviation over the
-        runs, and over the draws of a comparison. ``frame.attrs["notes"]`` holds a list of notes
-        for each protocol: how the windows are divided, which classes a part lacks, and how long
-        methods are trained.
+        runs, and over the draws of a comparison. ``n_seeds`` is the number of these scores.
+        ``frame.attrs["notes"]`` holds a list of notes for each protocol: how the windows are
+        divided, which classes a part lacks, and how long methods are trained.
     display : LabelEfficiencyDisplay or None
         Accuracy against the amount of labels, of the first of `protocols` that varies it; None
         without such a protocol.

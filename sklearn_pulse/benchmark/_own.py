@@ -189,6 +189,12 @@ def _add(
 def on_own_fold(condition: Condition) -> Trial:
     """Return a trial on the fold of a data set of the user whose number is the seed."""
     task = own_task(condition.dataset, condition.seed, condition.execution)
+    learnt = np.unique(task.y[task.rows("train")]).tolist()
+    if len(learnt) < 2:  # said before a training of hours, after which no probe could learn
+        raise ValueError(
+            f"y and groups: the training part of run {condition.seed} holds the class {learnt[0]!r}"
+            " alone: pass windows of more groups that show the other classes."
+        )
     return Trial(condition, task, PRESET, division=f"fold {condition.seed}")
 
 

@@ -15,7 +15,8 @@ from ._methods import Method
 from ._protocols import ALL_LABELS, FEW_LABELS, FEW_PEOPLE, FRACTIONS, N_PEOPLE, PROTOCOLS
 from ._tables import Table, Value
 
-_GAINS = (-0.5, -0.2, -0.1, -0.05, -0.02, -0.01, 0.0, 0.01, 0.02, 0.05, 0.1)
+_GAINS = (-0.5, -0.2, -0.1, -0.05, -0.02, -0.01, 0.0, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5)
+_MARKERS = "osD^v"  # one for each turn of the colours
 _LABELS = dict(zip((*FEW_LABELS, ALL_LABELS), (*FRACTIONS, 1.0), strict=True))
 _PEOPLE = dict(zip(FEW_PEOPLE, N_PEOPLE, strict=True))
 
@@ -49,6 +50,9 @@ def draw(table: Table, path: Path) -> None:
 def learning_curve(table: Table) -> LabelEfficiencyDisplay | None:
     """Draw accuracy against the amount of labels, with one point per seed.
 
+    An amount that only some seeds have is left out, such as that of more people than some training
+    parts hold.
+
     Parameters
     ----------
     table : Table
@@ -61,7 +65,7 @@ def learning_curve(table: Table) -> LabelEfficiencyDisplay | None:
     """
     of_people = table.protocol == "labelled-people"
     known = _PEOPLE if of_people else _LABELS
-    amounts = {metric: amount for metric, amount in known.items() if metric in table.metrics}
+    amounts = _whole(table, known)
     if len(amounts) < 2:
         return None
     scores = {
@@ -85,10 +89,18 @@ def learning_curve(table: Table) -> LabelEfficiencyDisplay | None:
     return display
 
 
+def _whole(table: Table, amounts: dict[str, Any]) -> dict[str, Any]:
+    """Return the amounts that have values, each of as many seeds as its method has elsewhere."""
+    n_of = {key: len(value.of_seed) for key, value in table.values.items() if key[1] in amounts}
+    most = {method: max(n for (m, _), n in n_of.items() if m == method) for method, _ in n_of}
+    short = {metric for (method, metric), n in n_of.items() if n < most[method]}
+    there = {metric for _, metric in n_of} - short
+    return {metric: amount for metric, amount in amounts.items() if metric in there}
+
+
 def _has_all(table: Table, method: Method, metrics: Iterable[str]) -> bool:
-    """Return whether a method has a value of each metric, all of the same seeds."""
-    values = [table.values.get((method.name, metric)) for metric in metrics]
-    return None not in values and len({len(value.of_seed) for value in values if value}) == 1
+    """Return whether a method has a value of each metric."""
+    return all((method.name, metric) in table.values for metric in metrics)
 
 
 def _across_columns(table: Table) -> Any:
@@ -100,7 +112,7 @@ def _across_columns(table: Table) -> Any:
     for number, method in enumerate(table.methods):
         style = {
             "color": colors[number % len(colors)],
-            "marker": "osD^v"[number // len(colors)],
+            "marker": _MARKERS[number // len(colors) % len(_MARKERS)],
             "markerfacecolor": "white" if method.is_control else None,
             "capsize": 2,
         }

@@ -133,7 +133,7 @@ def linear_probe(trial: Trial) -> Scores:
     if differ and n_clusters < len(scored):
         clusterer = make_cluster_probe(n_clusters)
         scores |= clustering_scores(clusterer, Z[scored], y[scored])
-    if trial.method.reconstructs:
+    if trial.method.reconstructs and trial.task.X.shape[1] > 1:  # the first step is given
         scores |= reconstruction_scores(trial.encoder, trial.task.X[trial.rows[scored]])
     return scores
 

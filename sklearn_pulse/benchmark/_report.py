@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import csv
 import os
+from collections import defaultdict
 from collections.abc import Iterator
 from typing import Any
 
 from .._parameters import as_path
 from . import _paper as paper
 from ._budgets import BUDGETS
-from ._cells import Results
+from ._cells import Cell, Results
 from ._markdown import figure, grid, percent
+from ._own import OwnSource, is_own
 from ._pictures import draw
 from ._protocols import PROTOCOLS
-from ._tables import Table, Value, tables
+from ._tables import PARTS, Table, Value, tables
 from ._wide import measure_markdown, summaries
 
 
@@ -58,6 +60,7 @@ def report(results: Results, folder: str | os.PathLike[str]) -> str:
     folder.mkdir(parents=True, exist_ok=True)
     wide = [table for table in found if PROTOCOLS[table.protocol].is_wide]
     text = "\n".join([*summaries(wide), *(markdown(table) for table in found)])
+    text += "".join(f"\nMissing altogether: {what}.\n" for what in _unfinished(results))
     ran_with = sorted({_versions(record) for record in results} - {""})
     text += "".join(f"\nRun with {versions}.\n" for versions in ran_with)
     looks = results.looks()
@@ -72,6 +75,23 @@ def report(results: Results, folder: str | os.PathLike[str]) -> str:
     for table in found:
         draw(table, folder / f"{table.name}.png")
     return text
+
+
+def _unfinished(results: Results) -> list[str]:
+    """List the data sets that were asked for and have no finished cell, by protocol and part."""
+    finished = {_part(Cell(**record["cell"])) for record in results}
+    names: dict[str, dict[str, None]] = defaultdict(dict)
+    for cell in results.asked():
+        if cell.protocol in PROTOCOLS and cell.split in PARTS and _part(cell) not in finished:
+            title, part = PROTOCOLS[cell.protocol].title, PARTS[cell.split]
+            name = OwnSource(cell.dataset).title if is_own(cell.dataset) else cell.dataset
+            names[f"{title}, {part}, budget {cell.budget}"][name] = None
+    return [f"{what}: {', '.join(datasets)}" for what, datasets in names.items()]
+
+
+def _part(cell: Cell) -> tuple[str, ...]:
+    """Return what the cells of one table share."""
+    return cell.protocol, cell.dataset, cell.split, cell.budget
 
 
 def _versions(record: dict[str, Any]) -> str:

@@ -102,7 +102,7 @@ def plan(
     Raises
     ------
     TypeError
-        If `datasets` or `methods` is a single name.
+        If `protocols`, `datasets` or `methods` is a single name.
     ValueError
         If a name or the part or the budget is unknown, `n_seeds` is below 1, or `published` is
         asked for of a data set of the user, of which nothing was published.
@@ -128,7 +128,7 @@ def plan(
             f"published=True, but nothing was published for {own[0]!r}: leave published out, or"
             " name data sets of the paper."
         )
-    for name in protocols:
+    for name in _names("protocols", protocols) or []:
         protocol = PROTOCOLS[check_option("each of protocols", name, PROTOCOLS)]
         scored = "test" if protocol.has_folds else split
         rows = [
@@ -144,7 +144,8 @@ def plan(
             if wanted is None or dataset in wanted
         ]
     # Nothing is known of the cost of an estimator of the user.
-    return sorted(cells, key=lambda cell: is_outside(cell.method) or known[cell.method].is_trained)
+    once = dict.fromkeys(cells)  # a name may be given twice
+    return sorted(once, key=lambda cell: is_outside(cell.method) or known[cell.method].is_trained)
 
 
 def _names(parameter: str, values: Iterable[str] | None) -> list[str] | None:

@@ -18,7 +18,8 @@ def on_transfer(condition: Condition) -> Trial:
     # Load the target first: if it is missing, pre-training would be wasted.
     task = _target(scenario, condition.scored, execution)
     if condition.method.is_encoder:
-        task = execution.load(scenario.source)
+        # The table is of the target, and so is its note.
+        task = dataclasses.replace(execution.load(scenario.source), note=task.note)
     else:
         task = dataclasses.replace(task, X=task.X[:, : scenario.n_timesteps])
     return Trial(condition, task, scenario.preset)

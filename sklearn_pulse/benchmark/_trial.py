@@ -9,6 +9,7 @@ import json
 import os
 import shutil
 import time
+import warnings
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -20,6 +21,7 @@ from filelock import FileLock
 from numpy.typing import NDArray
 from sklearn import get_config
 from sklearn.base import BaseEstimator
+from sklearn.exceptions import UndefinedMetricWarning
 from sklearn.model_selection import cross_validate
 from sklearn.utils.metadata_routing import get_routing_for_object
 from threadpoolctl import threadpool_limits
@@ -352,15 +354,17 @@ def cross_validated(trial: Trial, Z: NDArray[Any], y: NDArray[Any], cv: Any) -> 
 
     Undefined scores are left out, such as AUROC if only one class is scored.
     """
-    result = cross_validate(
-        trial.probe,
-        Z,
-        y,
-        cv=cv,
-        scoring=probe_scores,
-        params={},  # scikit-learn 1.6 routes no None
-        error_score="raise",
-    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UndefinedMetricWarning)  # such scores are left out below
+        result = cross_validate(
+            trial.probe,
+            Z,
+            y,
+            cv=cv,
+            scoring=probe_scores,
+            params={},  # scikit-learn 1.6 routes no None
+            error_score="raise",
+        )
     values = {
         name.removeprefix("test_"): value.tolist()
         for name, value in result.items()

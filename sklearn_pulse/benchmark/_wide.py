@@ -76,8 +76,8 @@ def _won_and_lost(of_measure: dict[str, Table], where: str) -> str:
         lost = [metric for metric in there if table.better(_HERO, metric)]
         lines.append([measure, f"{len(there) - len(lost)} of {len(there)}", "; ".join(lost)])
     lines = [[measure, won, lost or "none"] for measure, won, lost in lines]
-    title = f"### Cells that {_HERO} wins against every other finished row, {where}"
-    return "\n".join([title, "", *grid(["measure", "won", "lost"], lines), ""])
+    title = f"### Cells in which no other finished row is above {_HERO}, {where}"
+    return "\n".join([title, "", *grid(["measure", "won or shared", "lost"], lines), ""])
 
 
 def _everything(of_labels: dict[str, Table], title: str) -> str:

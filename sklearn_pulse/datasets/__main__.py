@@ -9,6 +9,7 @@ with both backends.
 from __future__ import annotations
 
 import argparse
+import sys
 import time
 from collections.abc import Sequence
 from typing import Literal
@@ -33,13 +34,18 @@ PAPER_SYSTEMS = ("lorenz", "thomas", "hindmarsh_rose")
 PAPER_LEVELS = (0.0, 1.0, 3.0, 5.0)
 
 
-def main(argv: Sequence[str] | None = None) -> None:
+def main(argv: Sequence[str] | None = None) -> int:
     """Run the command.
 
     Parameters
     ----------
     argv : sequence of str, default=None
         Arguments. None takes the arguments of the command line.
+
+    Returns
+    -------
+    int
+        Exit status: 0 for success, 2 if the work cannot be done as asked.
     """
     parser = argparse.ArgumentParser(
         prog="python -m sklearn_pulse.datasets", description=__doc__.split("\n\n", 1)[1]
@@ -67,11 +73,16 @@ def main(argv: Sequence[str] | None = None) -> None:
     args = parser.parse_args(argv)
     systems = [SYSTEMS[name] for name in args.systems]
     levels = sorted(set(args.levels))
-    with closable_output():
-        if args.measure:
-            measure(systems, levels, args.sample)
-        else:
-            generate(systems, levels, args.data_home, args.backend)
+    try:
+        with closable_output():
+            if args.measure:
+                measure(systems, levels, args.sample)
+            else:
+                generate(systems, levels, args.data_home, args.backend)
+    except (ValueError, ImportError, OSError) as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    return 0
 
 
 def generate(
@@ -155,4 +166,4 @@ def _sample(text: str) -> float:
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
+import lzma
 import re
 import shutil
 import zipfile
 import zlib
 from pathlib import Path, PurePosixPath
+
+_DAMAGE = (
+    zipfile.BadZipFile,
+    zlib.error,
+    lzma.LZMAError,
+    EOFError,
+    RuntimeError,
+    UnicodeDecodeError,
+)
 
 
 class DamagedArchiveError(OSError):
@@ -53,8 +63,8 @@ def _extract_one(archive: Path, folder: Path, members: str | None) -> None:
             _check_space(archive, folder, sum(info.file_size for info in wanted))
             opened.extractall(folder, wanted)
     # zipfile raises RuntimeError for an encrypted member and its subclass NotImplementedError
-    # for an unknown compression.
-    except (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError) as error:
+    # for an unknown compression, UnicodeDecodeError for a damaged name.
+    except _DAMAGE as error:
         raise DamagedArchiveError(
             f"{archive} is no intact zip archive ({error}). Delete the file if it still exists "
             "and try again."

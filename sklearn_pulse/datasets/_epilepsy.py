@@ -17,7 +17,7 @@ from sklearn.utils import Bunch
 from .._parameters import check_option
 from . import _tfc
 from ._groups import check_group, window_groups
-from ._remote import ensure, locate, resolve_data_home
+from ._remote import check_flags, ensure, locate, resolve_data_home
 
 SAMPLING_RATE = 173.61
 WINDOW_LENGTH = 178
@@ -203,7 +203,7 @@ def fetch_epilepsy(
         If a parameter is invalid, if a file is damaged, or if ``split="segment"`` or
         ``group="subject"`` is passed and only the ``.pt`` files exist.
     TypeError
-        If ``data_home`` is no path.
+        If a parameter has a wrong type.
 
     Examples
     --------
@@ -214,6 +214,7 @@ def fetch_epilepsy(
     """
     check_group(group)
     check_option("split", split, ("published", "segment"))
+    check_flags(download_if_missing, return_X_y=return_X_y)
     home = resolve_data_home(data_home)
     folders = (home, home / "epilepsy", home / "bonn_epilepsy")
     bonn = locate(folders, _BONN_LANDMARKS)
@@ -244,7 +245,7 @@ def read_segments(folder: Path) -> Segments:
     OSError
         If a file is missing.
     ValueError
-        If a file does not hold 4,097 numbers.
+        If a file does not hold 4,097 finite numbers.
     """
     names = [f"{name}{i:03d}" for name in _SETS for i in range(1, _FILES_PER_SET + 1)]
     paths = {
@@ -347,6 +348,8 @@ def _read_segment(path: Path) -> NDArray[np.float64]:
         values = np.array(path.read_text(encoding="ascii").split(), dtype=np.float64)
     except ValueError as error:  # UnicodeDecodeError is a ValueError
         raise ValueError(f"{path} is no list of numbers; unpack the data set again.") from error
+    if not np.isfinite(values).all():  # which would spread to a time step of all windows
+        raise ValueError(f"{path} holds a value that is not finite; unpack the data set again.")
     if values.shape != (SEGMENT_LENGTH,):
         raise ValueError(
             f"{path} has {len(values)} values instead of {SEGMENT_LENGTH}; unpack the data set "

@@ -16,7 +16,7 @@ from sklearn.utils import Bunch
 from .._parameters import check_integer, check_option
 from . import _tfc
 from ._groups import check_group
-from ._remote import ensure, locate, resolve_data_home
+from ._remote import check_flags, ensure, locate, resolve_data_home
 
 N_TIMESTEPS = 315
 SAMPLING_RATE = 100.0
@@ -177,7 +177,7 @@ def fetch_gesture(
         If a parameter is invalid, if a file is damaged, or if ``split="archive"`` is passed and
         the ``.ts`` files are missing.
     TypeError
-        If ``data_home`` is no path.
+        If a parameter has a wrong type.
 
     Examples
     --------
@@ -188,13 +188,12 @@ def fetch_gesture(
     """
     _check_group(group)
     check_option("split", split, tuple(_PART_OF_FILE))
+    check_flags(download_if_missing, return_X_y=return_X_y)
+    _check_n_timesteps(n_timesteps)  # before a download
     parts = _read(data_home, download_if_missing, split)
     X = parts.X.astype(np.float32)
-    if n_timesteps is not None:
-        n_timesteps = check_integer(
-            "n_timesteps", n_timesteps, 1, X.shape[1], meaning="None keeps all steps of a gesture"
-        )
-    windows = X[:, :n_timesteps]
+    _check_n_timesteps(n_timesteps, X.shape[1])
+    windows = X[:, :n_timesteps].copy()  # the recordings stay as they are if the windows change
     if return_X_y:
         return windows, parts.y
     index = np.arange(len(X))
@@ -280,7 +279,7 @@ def first_equal(X: NDArray[np.float64]) -> NDArray[np.intp]:
     Returns
     -------
     first : ndarray of shape (n_series,)
-        Index of the first series with the same values.
+        Index of the first series with the same values; a missing value (NaN) equals another.
 
     Examples
     --------
@@ -288,10 +287,10 @@ def first_equal(X: NDArray[np.float64]) -> NDArray[np.intp]:
     >>> first_equal(np.array([[5.0, 1.0], [2.0, 2.0], [5.0, 1.0]]))
     array([0, 1, 0])
     """
-    _, first, place = np.unique(
-        X.reshape(len(X), -1), axis=0, return_index=True, return_inverse=True
-    )
-    return first[place.reshape(-1)]
+    seen: dict[bytes, int] = {}
+    # Bytes are equal where both are NaN, too. Adding 0.0 makes 0.0 of -0.0.
+    first = [seen.setdefault(series.tobytes(), index) for index, series in enumerate(X + 0.0)]
+    return np.array(first, dtype=np.intp)
 
 
 def _values(channel: str) -> list[float]:
@@ -346,6 +345,13 @@ def _class_index(name: str, path: Path) -> int:
             "set again."
         )
     return names.index(name)
+
+
+def _check_n_timesteps(n_timesteps: int | None, n_stored: int | None = None) -> None:
+    """Raise unless `n_timesteps` is None or a number of steps that a gesture can have."""
+    if n_timesteps is not None:
+        meaning = "None keeps all steps of a gesture"
+        check_integer("n_timesteps", n_timesteps, 1, n_stored, meaning=meaning)
 
 
 def _repeated(first: NDArray[np.intp], split: NDArray[np.str_]) -> str:

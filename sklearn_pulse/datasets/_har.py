@@ -17,7 +17,7 @@ from sklearn.utils import Bunch
 
 from ..windows import segment_windows
 from ._groups import check_group, window_groups
-from ._remote import ensure, locate, resolve_data_home
+from ._remote import check_flags, ensure, locate, resolve_data_home
 from ._split import shuffled_split
 
 WINDOW_LENGTH = 128
@@ -35,6 +35,7 @@ TARGET_NAMES = [
 
 _ACC_NAME = re.compile(r"acc_exp(\d+)_user(\d+)\.txt")
 _AXES_PER_SENSOR = 3
+_N_ACTIVITIES = 12
 _LABEL_COLUMNS = 5  # experiment, user, activity, start, end
 
 _DESCR = """\
@@ -177,7 +178,7 @@ def fetch_har(
     ValueError
         If ``group`` is unknown or a file is damaged.
     TypeError
-        If ``data_home`` is no path.
+        If a parameter has a wrong type.
 
     Examples
     --------
@@ -187,6 +188,7 @@ def fetch_har(
     (3178, 128, 6)
     """
     check_group(group)
+    check_flags(download_if_missing, return_X_y=return_X_y)
     folder = _find_folder(resolve_data_home(data_home), download_if_missing)
     data = _load(folder / "RawData", group)
     return (data.X, data.y) if return_X_y else data
@@ -249,9 +251,16 @@ def read_labels(path: Path) -> NDArray[np.int64]:
     Raises
     ------
     ValueError
-        If the file does not hold rows of five integers.
+        If the file does not hold rows of five integers, or an activity or a start does not exist.
     """
-    return _load_table(path, _LABEL_COLUMNS, np.int64)
+    rows = _load_table(path, _LABEL_COLUMNS, np.int64)
+    is_wrong = (rows[:, 2] < 1) | (rows[:, 2] > _N_ACTIVITIES) | (rows[:, 3] < 0)
+    if is_wrong.any():
+        raise ValueError(
+            f"{path} has a row {rows[is_wrong][0].tolist()}, but activities are 1 to "
+            f"{_N_ACTIVITIES} and no start is negative; unpack the data set again."
+        )
+    return rows
 
 
 def activity_segments(rows: NDArray[np.int64], length: int) -> list[tuple[int, int, int]]:

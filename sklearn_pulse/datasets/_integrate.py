@@ -187,7 +187,7 @@ def integrate_midpoint(
     halves = (steps.dtype.type(0.5) * steps).tolist()
     lengths = steps.tolist()
     y = y0
-    out = torch.empty((len(t_out) - n_discard, *y0.shape), dtype=y0.dtype)
+    out = torch.empty((len(t_out) - n_discard, *y0.shape), dtype=y0.dtype, device=y0.device)
     if n_discard == 0:
         out[0] = y0
     j = 1
@@ -265,7 +265,8 @@ def integrate_torchsde(
             return torch.full_like(y, diffusion)
 
     y0 = y0.T.contiguous()
-    brownian = torchsde.BrownianInterval(0.0, float(t_out[-1]), size=y0.shape, entropy=seed)
+    like = {"size": y0.shape, "dtype": y0.dtype, "device": y0.device}
+    brownian = torchsde.BrownianInterval(0.0, float(t_out[-1]), entropy=seed, **like)
     with torch.inference_mode(), _recursion_limit(_TORCHSDE_RECURSION):
         y = torchsde.sdeint(Equation(), y0, t_out, bm=brownian, method="midpoint", dt=DT)
     return y[n_discard:].transpose(1, 2)

@@ -7,7 +7,7 @@ period of the powerline, both zero-phase, followed by a z-score per record and l
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -21,7 +21,7 @@ from .._warnings import warn_user
 from ..windows import RecordingWindows, sliding_windows
 from ._ecg import SAMPLING_RATE, clean_ecg, fill_missing, resample, resampling_ratio
 from ._groups import check_group, window_groups
-from ._remote import ensure, locate, resolve_data_home
+from ._remote import check_flags, ensure, locate, resolve_data_home
 from ._split import shuffled_split
 from ._standardize import standardize
 
@@ -46,6 +46,7 @@ _WFDB_DAMAGE = (
     TypeError,
     ValueError,
 )
+_END_OF_ANNOTATIONS = b"\0\0"
 _LANDMARKS = ("*.dat", "*.hea", "*.atr")
 # Two records of the MIT-BIH Arrhythmia Database come from the same man.
 _SUBJECT_OF_RECORD = {"202": "201"}
@@ -230,7 +231,7 @@ def fetch_mitbih_af(
     ValueError
         If a parameter is invalid, a file is damaged, or a record is shorter than a window.
     TypeError
-        If ``data_home`` is no path.
+        If a parameter has a wrong type.
 
     Warns
     -----
@@ -245,6 +246,7 @@ def fetch_mitbih_af(
     (500, 2)
     """
     check_group(group)
+    check_flags(download_if_missing, return_X_y=return_X_y)
     check_option("label", label, ("majority", "pure"))
     downsample = check_integer(
         "downsample", downsample, 1, WINDOW_LENGTH, meaning="1 keeps every step"
@@ -294,13 +296,14 @@ def ordered_names(names: list[str], record_order: Sequence[str] | None) -> list[
     """Return the names in the order `record_order`; raise unless it holds each name once."""
     if record_order is None:
         return names
-    is_text = isinstance(record_order, str)
-    if is_text or sorted(map(str, record_order)) != names:
-        raise (TypeError if is_text else ValueError)(
+    is_list = isinstance(record_order, Iterable) and not isinstance(record_order, str)
+    ordered = [str(name) for name in record_order] if is_list else []
+    if sorted(ordered) != names:
+        raise (ValueError if is_list else TypeError)(
             f"record_order must hold each of the {len(names)} records once, got "
             f"{record_order!r}; the records are {', '.join(names)}."
         )
-    return [str(name) for name in record_order]
+    return ordered
 
 
 def read_rhythms(wfdb: Any, folder: Path, name: str) -> Rhythms:
@@ -336,6 +339,8 @@ def read_rhythms(wfdb: Any, folder: Path, name: str) -> Rhythms:
             )
     header = _read_header(wfdb, folder, name)
     annotations = folder / f"{name}.atr"
+    if annotations.read_bytes()[-2:] != _END_OF_ANNOTATIONS:
+        raise ValueError(f"{annotations} is cut off; unpack the data set again.")
     annotation = _read_wfdb(annotations, wfdb.rdann, str(folder / name), "atr")
     marks = [
         (int(sample), text.strip("\x00 ")[1:])
@@ -438,15 +443,23 @@ def read_signals(wfdb: Any, folder: Path, rhythms: Rhythms, length: int) -> NDAr
     stop = rhythms.stop if (up, down) != (1, 1) else rhythms.first + length
     span = {"sampfrom": rhythms.first, "sampto": stop}
     path = folder / f"{rhythms.name}.dat"
-    record = _read_wfdb(path, wfdb.rdrecord, str(folder / rhythms.name), **span)
+    with np.errstate(all="ignore"):
+        record = _read_wfdb(path, wfdb.rdrecord, str(folder / rhythms.name), **span)
     signals = np.array(record.p_signal, dtype=np.float64)
     for lead in range(signals.shape[1]):
         if not np.isfinite(signals[:, lead]).any():
             raise ValueError(
                 f"record {rhythms.name} has no sample in lead {lead}; unpack the data set again."
             )
-    signals = resample(fill_missing(signals), up, down)[:length]
-    return standardize(clean_ecg(signals)).astype(np.float32)
+    with np.errstate(all="ignore"):  # of numbers beyond a float, which are an error below
+        signals = resample(fill_missing(signals), up, down)[:length]
+        scores = standardize(clean_ecg(signals)).astype(np.float32)
+    if not np.isfinite(scores).all():
+        raise ValueError(
+            f"the gains in {path.with_suffix('.hea')} make the signals infinite; unpack the data"
+            " set again."
+        )
+    return scores
 
 
 def rhythm_steps(rhythms: Rhythms, length: int) -> NDArray[np.int64]:

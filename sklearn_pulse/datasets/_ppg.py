@@ -42,8 +42,12 @@ def denoise(signal: NDArray[np.float64], *, aligned: bool = False) -> NDArray[np
     Raises
     ------
     ValueError
-        If the recording has no pulse from which cut-offs can be estimated.
+        If a value is not finite, or no pulse is there from which cut-offs can be estimated.
     """
+    if not np.isfinite(signal).all():  # which the filter would spread over all later steps
+        raise ValueError(
+            "the recording holds a value that is not finite; unpack the data set again."
+        )
     filtered = bandpass(signal)
     low, high = cutoffs(filtered)
     return smooth(brick_wall(filtered, low, high, aligned=aligned), aligned=aligned)

@@ -12,6 +12,7 @@ import tempfile
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from .._parameters import as_path, check_boolean
 from ._archive import DamagedArchiveError, extract
@@ -127,6 +128,14 @@ REMOTES: dict[str, Remote] = {
 }
 
 
+def check_flags(download_if_missing: bool | None, **flags: bool) -> None:
+    """Raise a TypeError unless all are booleans; `download_if_missing` may be None, too."""
+    if download_if_missing is not None:
+        check_boolean("download_if_missing", download_if_missing)
+    for name, flag in flags.items():
+        check_boolean(name, flag)
+
+
 def get_data_home(data_home: str | os.PathLike[str] | None = None) -> str:
     """Return the folder of the data sets, and create it if it does not exist.
 
@@ -145,6 +154,8 @@ def get_data_home(data_home: str | os.PathLike[str] | None = None) -> str:
     ------
     TypeError
         If ``data_home`` is no path.
+    OSError
+        If ``data_home`` is a file, or the folder cannot be created.
 
     Examples
     --------
@@ -164,7 +175,12 @@ def resolve_data_home(data_home: str | os.PathLike[str] | None) -> Path:
     """Return the path of the data folder without creating it."""
     if data_home is None:
         data_home = os.environ.get("SKLEARN_PULSE_DATA") or "~/sklearn_pulse_data"
-    return as_path("data_home", data_home, optional=True)
+    home = as_path("data_home", data_home, optional=True)
+    if home.is_file():
+        raise NotADirectoryError(
+            f"data_home={str(home)!r} is a file: name the folder that holds the data sets."
+        )
+    return home
 
 
 def locate(folders: Iterable[Path], landmarks: tuple[str, ...]) -> Path | None:
@@ -211,9 +227,10 @@ def ensure(
         If the data set has to be downloaded and pooch is not installed, or if it has to be put in
         place and filelock is not installed.
     TypeError
-        If ``data_home`` is no path.
+        If ``data_home`` is no path, or ``download_if_missing`` is no boolean.
     """
     remote = REMOTES[name]
+    check_flags(download_if_missing)
     home = resolve_data_home(data_home)
     found = _find_root(home / name, remote.landmarks)
     if found is not None:
@@ -235,14 +252,12 @@ def _archive_to_unpack(home: Path, remote: Remote, download_if_missing: bool | N
     archive = _archive_by_hand(home, remote)
     if archive is not None:
         return archive
-    if download_if_missing is not None:
-        check_boolean("download_if_missing", download_if_missing)
-    elif (remote.size or 0) > _ASKS_ABOVE:
+    if download_if_missing is None and (remote.size or 0) > _ASKS_ABOVE:
         raise OSError(
             f"{remote.title} is not in {home}, and its download is large{_size(remote)}: pass"
             f" download_if_missing=True to start it. Or: {_by_hand(home, remote)}"
         )
-    if download_if_missing is False:
+    if download_if_missing is not None and not download_if_missing:  # also numpy's False
         raise OSError(
             f"{remote.title} is not in {home}, and download_if_missing is False. "
             f"{_by_hand(home, remote)}"
@@ -323,7 +338,7 @@ def _download_archive(home: Path, remote: Remote) -> Path:
 
 def _download_files(home: Path, remote: Remote) -> Path:
     """Download the plain files of a figshare article; their folder appears when it is complete."""
-    entries = {entry["name"]: entry for entry in read_json(remote.url).get("files", [])}
+    entries = _files_of_article(read_json(remote.url))
     missing = [name for name in remote.landmarks if name not in entries]
     if missing:
         raise OSError(
@@ -336,6 +351,13 @@ def _download_files(home: Path, remote: Remote) -> Path:
         _check(partial / name, md5 and f"md5:{md5}", home, remote, delete=True)
     _move_into_place(partial, home, remote)
     return home / remote.name
+
+
+def _files_of_article(article: Any) -> dict[str, dict[str, Any]]:
+    """Return the files with an address that figshare's answer lists, by name."""
+    files = article.get("files") if isinstance(article, dict) else None
+    entries = [entry for entry in files or [] if isinstance(entry, dict)]
+    return {entry["name"]: entry for entry in entries if {"name", "download_url"} <= set(entry)}
 
 
 def _check(

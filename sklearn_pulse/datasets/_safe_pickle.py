@@ -25,6 +25,9 @@ from numpy.typing import NDArray
 from .._pickles import check_pickle
 
 _MAX_DEPTH = 30  # of nested containers
+# Of all whole numbers. Long ones take time to hash and to multiply, and those that differ by a
+# multiple of 2**61 - 1 have the same hash, so that a dict of them takes the square of its length.
+_MAX_SUM = 2**70
 _MAX_VALUES = 10**6  # where a value that is held twice counts twice, as it does to who reads it
 _PLAIN_DTYPE = re.compile(r"[<>|=]?[?biufcSU]\d*")
 _DAMAGE = (  # errors that a damaged or hostile stream can raise in the unpickler
@@ -59,8 +62,8 @@ def read_pickle(path: Path) -> Any:
         If the file cannot be read.
     ValueError
         If the file is not a pickle, is damaged, asks for anything but plain containers and numeric
-        arrays, is nested more than 30 deep, or holds more than 200,000 operations or a million
-        values.
+        arrays, is nested more than 30 deep, or holds more than 200,000 operations, a million
+        values or whole numbers that add up to more than 2**70.
 
     Notes
     -----
@@ -83,7 +86,8 @@ def read_pickle(path: Path) -> Any:
         try:
             # A mapped file is read from the disk as needed, and never beyond its end.
             with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as stream:
-                check_pickle(stream, len(stream))
+                if check_pickle(stream, len(stream)) > _MAX_SUM:
+                    raise ValueError(f"its whole numbers add up to more than {_MAX_SUM}")
                 stream.seek(0)
                 return _Finisher().finish(_PlainUnpickler(stream).load()).value
         except _DAMAGE as error:

@@ -102,7 +102,8 @@ def simulate(
 def initial_states(seed: int, n_trials: int, n_dims: int) -> Tensor:
     """Draw standard normal states of shape (n_dims, n_trials) from torch's generator.
 
-    The states are those that ``torch.randn`` draws after ``torch.manual_seed(seed)``.
+    The states are those that ``torch.randn`` draws after ``torch.manual_seed(seed)``. They lie on
+    the CPU and are float32, whatever torch's defaults are.
 
     Examples
     --------
@@ -111,8 +112,11 @@ def initial_states(seed: int, n_trials: int, n_dims: int) -> Tensor:
     """
     import torch
 
-    generator = torch.Generator().manual_seed(seed)
-    return torch.randn(n_trials, n_dims, generator=generator).T.contiguous()
+    generator = torch.Generator("cpu").manual_seed(seed)
+    states = torch.randn(
+        n_trials, n_dims, generator=generator, dtype=torch.float32, device=generator.device
+    )
+    return states.T.contiguous()
 
 
 def output_times(system: System, n_timesteps: int = N_TIMESTEPS) -> Tensor:
@@ -122,7 +126,7 @@ def output_times(system: System, n_timesteps: int = N_TIMESTEPS) -> Tensor:
     n_out = n_timesteps + BURN_IN
     t_end = system.t_end * (n_out - 1) / (N_TIMESTEPS + BURN_IN - 1)
     # Use torch's own grid: another rounding moves noise-free Lorenz states by 0.03.
-    return torch.linspace(0.0, t_end, n_out)
+    return torch.linspace(0.0, t_end, n_out, dtype=torch.float32, device="cpu")
 
 
 def n_steps(system: System, n_timesteps: int = N_TIMESTEPS) -> int:
@@ -214,7 +218,9 @@ def _per_column(numbers: ArrayLike, n_trials: int) -> Tensor:
     """Repeat the number of each set for the columns of its trials."""
     import torch
 
-    return torch.tensor(np.repeat(np.asarray(numbers, dtype=np.float32), n_trials))
+    repeated = np.repeat(np.asarray(numbers, dtype=np.float64), n_trials)
+    # torch makes a number beyond float32 infinite without the warning of numpy.
+    return torch.from_numpy(repeated).to(torch.float32)
 
 
 def drift_of(system: System, values: Sequence[float], n_trials: int) -> Callable[[Tensor], Tensor]:

@@ -17,7 +17,7 @@ from sklearn.utils import Bunch
 from .._extras import needs
 from .._parameters import check_integer, check_option
 from ._groups import check_group, window_groups
-from ._remote import ensure, locate, resolve_data_home
+from ._remote import check_flags, ensure, locate, resolve_data_home
 from ._split import shuffled_split
 from ._standardize import standardize
 
@@ -41,6 +41,13 @@ _STAGES = {
         {"W": 0, "1": 1, "2": 2, "3": 3, "4": 4},
     ),
 }
+# Bytes of an EDF file's header: before the signals' fields, of a number, of the fields with the
+# length of the header, the number of records and the number of signals, and of one signal's fields
+# before its number of samples in a record.
+_EDF_HEADER = 256
+_EDF_NUMBER = 8
+_EDF_FIELDS = ((184, 192), (236, 244), (252, 256))
+_EDF_BEFORE_LENGTHS = 216
 _LANDMARKS = ("SC4*-PSG.edf", "SC4*-Hypnogram.edf")
 # Study, subject (0 to 19 of 83), night, recorder, version.
 _PSG_NAME = re.compile(r"(SC4([01]\d)([12])\w)\w-PSG\.edf")
@@ -248,7 +255,7 @@ def fetch_sleep_edf(
     ValueError
         If a parameter is invalid or a file is damaged.
     TypeError
-        If ``data_home`` is no path.
+        If a parameter has a wrong type.
 
     Examples
     --------
@@ -258,6 +265,7 @@ def fetch_sleep_edf(
     ['W', 'N1', 'N2', 'N3', 'REM']
     """
     check_group(group)
+    check_flags(download_if_missing, truncate=truncate, return_X_y=return_X_y)
     check_option("stages", stages, tuple(_STAGES))
     downsample = check_integer(
         "downsample", downsample, 1, EPOCH_LENGTH, meaning="1 keeps every step"
@@ -359,7 +367,7 @@ def read_signals(mne: Any, path: Path) -> NDArray[np.float64]:
     Raises
     ------
     ValueError
-        If a channel is missing or not sampled at 100 Hz.
+        If the file is cut off, or a channel is missing, not sampled at 100 Hz or without a range.
     """
     raw = _read_edf(path, mne.io.read_raw_edf, include=CHANNEL_NAMES)
     missing = [name for name in CHANNEL_NAMES if name not in raw.ch_names]
@@ -370,7 +378,10 @@ def read_signals(mne: Any, path: Path) -> NDArray[np.float64]:
             f"{path} is sampled at {raw.info['sfreq']:g} Hz instead of {SAMPLING_RATE:g} Hz; "
             "unpack the data set again."
         )
-    return raw.get_data(picks=CHANNEL_NAMES, verbose="ERROR").T
+    signals: NDArray[np.float64] = raw.get_data(picks=CHANNEL_NAMES, verbose="ERROR").T
+    if not np.isfinite(signals).all():
+        raise ValueError(f"{path} has a channel without a range; unpack the data set again.")
+    return signals
 
 
 def read_hypnogram(mne: Any, path: Path) -> Hypnogram:
@@ -468,8 +479,9 @@ def stage_epochs(
 def _read_epochs(mne: Any, night: Night, codes: dict[str, int]) -> _Epochs:
     """Read one night; its series begins with its first epoch."""
     signals = standardize(read_signals(mne, night.psg)).astype(np.float32)
+    hypnogram = read_hypnogram(mne, night.hypnogram)
     try:
-        start, y = stage_epochs(crop_hypnogram(read_hypnogram(mne, night.hypnogram)), codes)
+        start, y = stage_epochs(crop_hypnogram(hypnogram), codes)
     except ValueError as error:
         raise ValueError(f"{night.hypnogram}: {error}") from error
     inside = (start >= 0) & (start + EPOCH_LENGTH <= len(signals))
@@ -504,11 +516,30 @@ def _segments(epochs: list[_Epochs], lengths: list[int]) -> NDArray[np.int64]:
 
 def _read_edf(path: Path, read: Any, **options: Any) -> Any:
     """Call a reader of mne; raise a ValueError that names the file if mne cannot read it."""
+    _refuse_cut_off(path)
     try:
         # mne reports the headers' filter settings as warnings, which do not matter here.
         return read(str(path), verbose="ERROR", **options) if options else read(str(path))
     except (ValueError, RuntimeError, IndexError, AssertionError) as error:
         raise ValueError(f"{path} is not a readable EDF file; unpack it again.") from error
+
+
+def _refuse_cut_off(path: Path) -> None:
+    """Raise if an EDF file is shorter than its header says: mne reads what is there, silently."""
+    with open(path, "rb") as file:
+        header = file.read(_EDF_HEADER)
+        try:
+            n_header, n_records, n_signals = (int(header[begin:end]) for begin, end in _EDF_FIELDS)
+            file.seek(_EDF_HEADER + _EDF_BEFORE_LENGTHS * n_signals)
+            lengths = [int(file.read(_EDF_NUMBER)) for _ in range(n_signals)]
+        except ValueError as error:
+            raise ValueError(f"{path} is not a readable EDF file; unpack it again.") from error
+    stated = n_header + n_records * 2 * sum(lengths)  # -1 records: their number is not known
+    n_bytes = path.stat().st_size
+    if n_bytes < stated:
+        raise ValueError(
+            f"{path} is cut off: it has {n_bytes} of {stated} bytes; unpack the data set again."
+        )
 
 
 def _find_folder(

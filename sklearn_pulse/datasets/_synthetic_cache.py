@@ -53,7 +53,7 @@ class TrialStore:
         """Return the path of the file of a set of trials."""
         index, noise = key
         value = f"{self._system.parameter}={self._system.sweep[index]:g}"
-        return self.folder / f"{value}_noise={float(noise)!r}.npy"
+        return self.folder / f"{value}_noise={float(noise) + 0.0!r}.npy"  # -0.0 becomes 0.0
 
     def __contains__(self, key: Key) -> bool:
         """Return whether the file of a set of trials exists."""

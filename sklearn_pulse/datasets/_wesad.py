@@ -19,7 +19,7 @@ from .._parameters import check_integer, check_option
 from ..windows import RecordingWindows
 from ._groups import check_group, window_groups
 from ._ppg import SAMPLING_RATE, denoise
-from ._remote import REMOTES, ensure, locate, resolve_data_home
+from ._remote import REMOTES, check_flags, ensure, locate, resolve_data_home
 from ._safe_pickle import read_pickle
 
 WINDOW_LENGTH = 60 * SAMPLING_RATE
@@ -218,7 +218,7 @@ def fetch_wesad(
     ValueError
         If a parameter is invalid, or a file is damaged or hostile.
     TypeError
-        If ``data_home`` is no path.
+        If a parameter has a wrong type.
 
     Examples
     --------
@@ -228,6 +228,7 @@ def fetch_wesad(
     (714, 960, 1)
     """
     check_group(group)
+    check_flags(download_if_missing, return_X_y=return_X_y)
     check_option("windows", windows, ("published", "onset"))
     downsample = check_integer(
         "downsample", downsample, 1, WINDOW_LENGTH, meaning="1 keeps every step"
@@ -382,7 +383,7 @@ def read_subject_e4(folder: Path, name: str, rows: list[dict[str, str]]) -> Subj
     OSError
         If the wristband's file is missing.
     ValueError
-        If the file or a row is damaged.
+        If the file or a row is damaged, or a stretch lies outside the recording.
     """
     path = folder / name / f"{name}_E4_Data" / "BVP.csv"
     if not path.is_file():
@@ -395,12 +396,28 @@ def read_subject_e4(folder: Path, name: str, rows: list[dict[str, str]]) -> Subj
             for row in rows
         )
         runs = [Run(int(label) - 1, start, end, SAMPLING_RATE) for start, end, label in intervals]
-    except (ValueError, KeyError, TypeError) as error:
+        _refuse_outside(runs, begin, len(pulse) - begin)
+    except (ValueError, KeyError, OverflowError, TypeError) as error:
         raise ValueError(
             f"{path} or the rows of {name} in {folder / _INTERVALS} are damaged ({error}); unpack "
             "the data set again."
         ) from error
     return Subject(name, pulse[begin:], runs)
+
+
+def _refuse_outside(runs: list[Run], begin: int, n_samples: int) -> None:
+    """Raise unless stretches have a class and lie in the `n_samples` from sample `begin` on."""
+    if begin < 0:
+        raise ValueError(f"the labels begin {-begin} samples before the wristband")
+    for run in runs:
+        # Labels may outlast the pulse by seconds; more is missing from a file that is cut off.
+        if not 0 <= run.start <= run.end <= n_samples + WINDOW_LENGTH:
+            raise ValueError(
+                f"a stretch is from {run.start} to {run.end}, and the file has {n_samples} samples"
+                " since the labels begin"
+            )
+        if not 0 <= run.label < len(TARGET_NAMES):
+            raise ValueError(f"a label is {run.label + 1}, not 1 to {len(TARGET_NAMES)}")
 
 
 def _minutes(
@@ -447,8 +464,13 @@ def _read_subjects(home: Path, download_if_missing: bool | None) -> list[Subject
 
 def _read_e4_subjects(folder: Path) -> list[Subject]:
     """Read all subjects from the wristband's own files."""
-    with open(folder / _INTERVALS, newline="", encoding="utf-8") as stream:
-        rows = list(csv.DictReader(stream))
+    try:
+        with open(folder / _INTERVALS, newline="", encoding="utf-8") as stream:
+            rows = list(csv.DictReader(stream))
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise ValueError(
+            f"{folder / _INTERVALS} is no table; unpack the data set again."
+        ) from error
     by_name = {name: [r for r in rows if r.get("subject") == name] for name in sorted(SPLIT)}
     missing = [name for name, own in by_name.items() if not own]
     if missing:

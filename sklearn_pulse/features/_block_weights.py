@@ -32,7 +32,8 @@ def check_weights(weights: Any) -> None:
     if is_auto(weights):
         return
     kind = "block_weights must be 'auto' or four to seven numbers"
-    if not isinstance(weights, Sequence | np.ndarray):
+    is_single = isinstance(weights, np.ndarray) and weights.ndim == 0
+    if is_single or not isinstance(weights, Sequence | np.ndarray):
         raise TypeError(f"{kind}, got {weights!r}; {example}")
     if isinstance(weights, str) or not _FEWEST <= len(weights) <= len(BLOCKS):
         raise ValueError(f"{kind}, got {weights!r}; {example}")

@@ -200,7 +200,8 @@ class HydraTransformer(BaseConvolutionTransformer):
         return torch.cat(features, dim=1).sqrt_()
 
     def _n_outputs(self, n_timesteps: int) -> int:
-        return self._numbers_of_groups()[0] * int(self.kernels_per_group) * n_timesteps
+        n_groups, n_kernels = self.groups_[0].kernels.shape[1:3]
+        return n_groups * n_kernels * n_timesteps
 
     @property
     def _reach(self) -> int:

@@ -121,9 +121,9 @@ class IntervalQuantileTransformer(BaseFeatureTransformer):
         self.n_quantiles_ = {}
         for name, series in _SERIES.items():
             n_steps = series(shortest).shape[-1]
-            lengths = (n_steps >> level for level in range(int(self.depth)))
+            n_levels = min(int(self.depth), n_steps.bit_length())  # those with a step per interval
             self.n_quantiles_[name] = [
-                1 + (length - 1) // _STEPS_PER_QUANTILE for length in lengths if length
+                1 + ((n_steps >> level) - 1) // _STEPS_PER_QUANTILE for level in range(n_levels)
             ]
 
     def _features(self, block: Block) -> NDArray[np.float64]:

@@ -39,14 +39,15 @@ def check_start(start: ArrayLike | None, windows: CheckedWindows) -> NDArray[Any
         return windows.start
     if getattr(getattr(start, "dtype", None), "tz", None) is not None:
         start = np.asarray(start, dtype="datetime64[ns]")
-    times = np.asarray(start)
     shape = (windows.n_samples, windows.n_windows)[: 1 + windows.is_bag]
+    must = f"start must hold one number or time per window, shape {shape}, got"
+    remedy = "pass numbers, or datetime64 (of pandas.to_datetime(start, utc=True))."
+    try:
+        times = np.asarray(start)
+    except ValueError as error:
+        raise ValueError(f"{must} lists of different lengths: {remedy}") from error
     if times.shape != shape or times.dtype.kind not in "iufmM":
-        raise ValueError(
-            f"start must hold one number or time per window, shape {shape}, got shape"
-            f" {times.shape} and dtype {times.dtype}: pass numbers, or datetime64 (of"
-            " pandas.to_datetime(start, utc=True))."
-        )
+        raise ValueError(f"{must} shape {times.shape} and dtype {times.dtype}: {remedy}")
     unknown = missing_mask(start)
     if times.dtype.kind == "f":
         unknown |= np.isinf(times)

@@ -31,6 +31,7 @@ from ._convolutions import (
 )
 
 _MAX_CHANNELS = 9  # channels that a kernel adds up
+_ROUNDING = 16 * float(np.finfo(np.float32).eps)  # of an output, as a share of the values
 _GOLDEN = (np.sqrt(5.0) + 1.0) / 2.0
 
 
@@ -77,7 +78,9 @@ class RandomConvolutionTransformer(BaseConvolutionTransformer):
     Notes
     -----
     On complete windows, MiniRocket's features are those of sktime for the same dilations,
-    channels and biases.
+    channels and biases. The biases of `fit` lie above the quantiles by about 2e-6 of the signal,
+    so that rounding does not decide about outputs that equal their quantile, as many do where the
+    signal is constant or holds integers in another unit.
 
     A time step counts as missing if any of its channels is NaN. No output is centred on a missing
     step, and the kernels without padding skip every output that reads one. Those with padding read
@@ -222,13 +225,13 @@ def _check_poolings(poolings: Any) -> None:
             f"poolings must be a sequence of names, got {poolings!r}; pass for example"
             ' poolings=("ppv",)'
         )
+    for pooling in poolings:
+        check_option("each of poolings", pooling, POOLINGS)
     if not poolings or len(set(poolings)) < len(poolings):
         raise ValueError(
             f"poolings must name one pooling or more, and each only once, got {poolings!r}; pass"
             ' for example poolings=("ppv",)'
         )
-    for pooling in poolings:
-        check_option("each of poolings", pooling, POOLINGS)
 
 
 def _weights(channels: NDArray[np.bool_]) -> NDArray[np.float32]:
@@ -317,7 +320,11 @@ def _quantiles_of_outputs(
     quantiles: NDArray[np.float64],
     differenced: bool,
 ) -> NDArray[np.float32]:
-    """Quantiles of the output of each kernel for its own window; `block` has one per kernel."""
+    """Quantiles of the output of each kernel for its own window; `block` has one per kernel.
+
+    On the grid of a recorder, and where a signal is constant, many outputs equal their quantile.
+    The biases lie above it by more than rounding, which would decide whether those are positive.
+    """
     x = torch.from_numpy(block.x)
     seen = None if block.observed is None else torch.from_numpy(block.observed)
     signal, seen = represent(x, seen, differenced)
@@ -331,4 +338,7 @@ def _quantiles_of_outputs(
             outputs = outputs[seen[kernel].numpy()]
         if len(outputs):
             own[:] = np.quantile(outputs, quantiles[kernel])
-    return biases
+    largest = np.abs(block.x).max(1).astype(np.float64)  # (n_kernels, n_channels)
+    largest = np.maximum(largest, np.median(largest, axis=0))  # a window may be zero
+    noise = _ROUNDING * np.sum(largest, axis=1, where=channels)
+    return biases + noise[:, None].astype(np.float32)

@@ -107,8 +107,9 @@ class RhythmTransformer(BaseFeatureTransformer):
         check_integer("n_scales", self.n_scales, 1)
 
     def _fit_shape(self) -> None:
-        shares = (self.n_timesteps_in_ // _WIDEST >> scale for scale in range(int(self.n_scales)))
-        self.radii_ = np.array(sorted({max(1, radius) for radius in shares}, reverse=True))
+        widest = self.n_timesteps_in_ // _WIDEST
+        n_scales = min(int(self.n_scales), max(1, widest.bit_length()))  # the last radius is 1
+        self.radii_ = np.array([max(1, widest >> scale) for scale in range(n_scales)])
 
     def _features(self, block: Block) -> NDArray[np.float64]:
         # (n, n_channels, n_timesteps): time last and contiguous, so that a row is computed the same
@@ -182,9 +183,10 @@ def _events(
     last = speed.shape[1] - 1
     ranks = last // 2, int(_NEARLY_LARGEST * last)
     usual, largest = np.partition(smooth, ranks, axis=1)[:, ranks, None].swapaxes(0, 1)
-    height = np.maximum(_HEIGHT * (largest - usual), noise)
-    events = smooth == maximum_filter1d(smooth, 2 * radius + 1, mode="nearest")
-    events &= smooth > usual + height
+    # Recorders round to a grid, on which steps are often as fast as one another, and as fast as the
+    # threshold. A tolerance keeps the rounding of another unit from deciding between them.
+    events = smooth >= maximum_filter1d(smooth, 2 * radius + 1, mode="nearest") - noise
+    events &= smooth > usual + _HEIGHT * (largest - usual) + noise
     # Of steps that are as fast as one another, the first within the radius.
     so_far = np.pad(np.cumsum(events, axis=1), ((0, 0), (radius + 1, 0)))
     events &= so_far[:, radius:-1] == so_far[:, : -radius - 1]

@@ -19,6 +19,9 @@ _EPS_SCALE = 1e-10  # added to the learnt scale before dividing by it
 # Time steps of a part of a batch that passes through all layers before the next part does: few
 # enough on a CPU to stay in the cache, and on a GPU to fit into its memory.
 _PART_STEPS = {"cpu": 2**11, "cuda": 2**16}
+# Number of the block from which on the dilation doubles no more. No window is as long as it is
+# there, and torch knows no padding beyond 62 bits.
+_LAST_DOUBLING = 30
 _MAX_WEIGHTS = 2**22  # attention weights of a part above which they are never in memory at once
 
 
@@ -293,8 +296,10 @@ class PartialConvNet(nn.Module):
     ) -> None:
         super().__init__()
         self.conv = PartialConv(n_channels, hidden_dim, kernel_size)
+        dilations = (2 ** min(i, _LAST_DOUBLING) for i in range(depth))
         self.blocks = nn.ModuleList(
-            BottleneckBlock(hidden_dim, bottleneck_dim, kernel_size, 2**i) for i in range(depth)
+            BottleneckBlock(hidden_dim, bottleneck_dim, kernel_size, dilation)
+            for dilation in dilations
         )
 
     def tiled(self, x: Tensor) -> list[TiledConv | None]:

@@ -13,7 +13,7 @@ import pkgutil
 from types import ModuleType
 from typing import Any
 
-from .._parameters import check_option
+from .._parameters import check_boolean, check_option
 
 __all__ = ["ablations", "get", "methods", "search_space", "windows"]
 
@@ -69,6 +69,8 @@ def get(
 
     Raises
     ------
+    TypeError
+        If a name is no text, or `published` or `official` is no boolean.
     ValueError
         If a name is unknown, if the method does not have the preset, or if both `published` and
         `official` are set.
@@ -80,8 +82,12 @@ def get(
     PulseTransformer(gru_num_layers=4, init_dilation=2, init_kernel_size=5,
                      lr=0.0001, min_crop_length=64, random_state=0)
     """
+    check_boolean("published", published)
+    check_boolean("official", official)
     tables = _tables(method)
     params = dict(_row(tables.PARAMS, dataset))
+    if published and dataset not in tables.PUBLISHED:
+        raise ValueError(f"{dataset!r} was not published, so set published=False")
     if published and official:
         raise ValueError("published and official are different presets: set one of them to False")
     if official and not hasattr(tables, "OFFICIAL"):
@@ -117,6 +123,8 @@ def windows(method: str, dataset: str, *, published: bool = False) -> dict[str, 
 
     Raises
     ------
+    TypeError
+        If a name is no text, or `published` is no boolean.
     ValueError
         If a name is unknown.
 
@@ -126,6 +134,7 @@ def windows(method: str, dataset: str, *, published: bool = False) -> dict[str, 
     >>> presets.windows("pulse", "har")["stride"]
     32
     """
+    check_boolean("published", published)
     tables = _tables(method)
     row = dict(_row(tables.WINDOWS, dataset))
     return row | getattr(tables, "PUBLISHED_WINDOWS", {}).get(dataset, {}) if published else row
@@ -150,6 +159,8 @@ def search_space(method: str, *, prefix: str = "") -> dict[str, list[Any]]:
 
     Raises
     ------
+    TypeError
+        If `method` or `prefix` is no text.
     ValueError
         If `method` is unknown.
 
@@ -159,6 +170,8 @@ def search_space(method: str, *, prefix: str = "") -> dict[str, list[Any]]:
     >>> presets.search_space("pulse", prefix="pulse__")["pulse__n_crops"]
     [1, 2, 3]
     """
+    if not isinstance(prefix, str):
+        raise TypeError(f"prefix must be text, got {prefix!r}; pass for example prefix='pulse__'")
     space = _COMMON_SEARCH_SPACE | _tables(method).SEARCH_SPACE
     return {prefix + name: list(values) for name, values in space.items()}
 

@@ -787,6 +787,11 @@ def test_bad_parameters(params, message):
         rebar(**params).fit(X)
 
 
+def test_blocks_of_attention_beyond_every_window():
+    fitted = rebar(attention_depth=64, attention_epochs=1, max_epochs=1).fit(X)
+    assert np.isfinite(fitted.history_[0]["train_loss"])
+
+
 def test_groups_must_name_every_sample():
     with pytest.raises(ValueError, match=r"groups has shape \(3,\), but there are 20 samples"):
         rebar().fit(X, groups=[0, 1, 2], X_val=X)

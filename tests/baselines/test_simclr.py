@@ -346,6 +346,12 @@ def test_bad_parameters(params, error, message):
         simclr_of(**params).fit(make_windows()[0])
 
 
+def test_an_integer_beyond_64_bits_is_a_number_as_any_other():
+    X, _ = make_windows(8)
+    losses = {simclr_of(temperature=t).fit(X).history_[0]["train_loss"] for t in (10**30, 1e30)}
+    assert len(losses) == 1
+
+
 def test_a_constant_schedule():
     X, _ = make_windows()
     simclr = simclr_of(schedule="constant", lr=3e-4, betas=(0.95, 0.99)).fit(X)

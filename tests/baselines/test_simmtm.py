@@ -305,6 +305,15 @@ def test_bad_parameters(params, message):
         simmtm(**params).fit(X)
 
 
+@pytest.mark.parametrize("mean_mask_length", [4, 9, 19.0])
+def test_the_largest_ratio_leaves_one_step_between_two_runs(mean_mask_length):
+    largest = mean_mask_length / (1 + mean_mask_length)
+    params = {"mask_ratio": largest, "mean_mask_length": mean_mask_length}
+    assert np.isfinite(simmtm(**params).fit(X).history_[-1]["train_loss"])
+    with pytest.raises(ValueError, match="leaves less than one step between"):
+        simmtm(**params | {"mask_ratio": largest + 1e-9}).fit(X)
+
+
 def test_the_cosine_falls_by_the_epoch():
     fitted = simmtm(
         schedule="cosine", lr=0.01, betas=(0.9, 0.99), max_epochs=4, callbacks=[BatchSpy()]

@@ -2,6 +2,7 @@
 
 import dataclasses
 import importlib
+import io
 import json
 import os
 import re
@@ -269,6 +270,17 @@ def test_fine_tuning_sees_part_of_the_target_and_what_is_not_scored(tmp_path, mo
     assert seen == [30, 30 + 20]  # half of 60 windows, and the 20 that validate
 
 
+def test_the_note_of_a_transfer_is_that_of_its_target(tmp_path, monkeypatch):
+    def target(**home):
+        return dataclasses.replace(load_toy(), note="of the target")
+
+    scenario = dataclasses.replace(SCENARIOS["toy-toy"], target=target)
+    monkeypatch.setitem(SCENARIOS, "toy-toy", scenario)
+    methods = ("untrained", "majority")
+    assert command("transfer", "--dataset", "toy-toy", "--method", *methods, out=tmp_path) == 0
+    assert {r["note"] for r in records(tmp_path).values()} == {"of the target"}
+
+
 def test_cross_validation_has_a_seed_a_fold_and_test_folds(tmp_path):
     command("cross-validation", "--dataset", "toy", "--method", "untrained", out=tmp_path)
     found = records(tmp_path)
@@ -418,6 +430,7 @@ def test_a_plan_of_what_is_not_there_is_refused(changes, error, message):
         ("linear-probe --method pulze", "--method: .*'pulze'"),
         ("linear-probe --seeds 0", "--seeds: must be an integer of at least 1, got '0'"),
         ("linear-probe --seeds x", "--seeds: must be an integer of at least 1, got 'x'"),
+        ("linear-probe --seeds ²", "--seeds: must be an integer of at least 1, got '²'"),
         ("linear-probe --n-jobs -1", "--n-jobs: must be an integer of at least 1, got '-1'"),
         ("linear-probe --budget huge", "--budget: .*'huge'"),
         ("linear-probe --split train", "--split: .*'train'"),
@@ -474,6 +487,17 @@ def test_a_report_ends_quietly_where_nobody_reads_on(tmp_path):
         assert process.stderr.read() == b""
     assert process.returncode == 1
     assert (tmp_path / "tables" / "tables.md").exists()
+
+
+def test_a_report_is_printed_where_the_output_lacks_letters(tmp_path, monkeypatch):
+    arguments = {"datasets": ["lorenz-0"], "methods": ["majority"], "budget": "smoke"}
+    run(plan(["synthetic"], **arguments, n_seeds=2), Execution(tmp_path))
+    output = io.TextIOWrapper(io.BytesIO(), encoding="ascii")  # as of some consoles
+    with monkeypatch.context() as patched:
+        patched.setattr(sys, "stdout", output)
+        assert main(["report", "--out", str(tmp_path)]) == 0
+    assert b"20.0 ? 0.0" in output.buffer.getvalue()
+    assert "20.0 ± 0.0" in (tmp_path / "tables" / "tables.md").read_text(encoding="utf-8")
 
 
 def test_a_cell_file_is_readable_json(tmp_path):

@@ -189,6 +189,23 @@ def test_a_wide_table_names_the_cells_that_are_lost(tmp_path):
     assert len(list((tmp_path / "tables").glob("comparison-accuracy-5-*.png"))) == 1
 
 
+def test_a_shared_cell_is_not_called_won(tmp_path):
+    for method in ("cross-prediction", "minirocket"):
+        finish(tmp_path, "wesad", method, 0, accuracy_5=[0.6])
+    text = report(Results(tmp_path), tmp_path / "tables")
+    heading = "### Cells in which no other finished row is above cross-prediction, validation parts"
+    assert heading in text
+    assert "| measure | won or shared | lost |" in text
+    assert "| accuracy 5 % | 1 of 1 | none |" in text
+
+
+def test_a_picture_of_more_rows_than_colours_and_marks(tmp_path):
+    for number in range(45):  # settings of an estimator of the user, each a row of its own
+        finish(tmp_path, "wesad", f"outside-mine-{number:012x}", 0, accuracy_5=[0.6])
+    report(Results(tmp_path), tmp_path / "tables")
+    assert len(list((tmp_path / "tables").glob("*.png"))) == 1
+
+
 def test_one_table_has_a_row_per_source_and_amount_of_labels_and_a_column_per_method(tmp_path):
     for seed in range(2):
         finish(tmp_path, "wesad", "cross-prediction", seed, accuracy_5=[0.6, 0.8])

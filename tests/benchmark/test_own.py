@@ -14,6 +14,7 @@ import pandas as pd
 import pytest
 from sklearn.model_selection import cross_val_score
 
+from sklearn_pulse import PulseTransformer
 from sklearn_pulse.benchmark import BUDGETS, Execution, Results, add_files, compare, plan, run
 from sklearn_pulse.benchmark.__main__ import main
 from sklearn_pulse.benchmark._compare import announce
@@ -82,6 +83,48 @@ def test_labelled_people_and_their_curve(own):
     np.testing.assert_allclose(display.scores["channel statistics"].mean(1), of_amount)
     assert shown["accuracy all people"] == 1.0
     assert "accuracy 8 people" not in shown
+
+
+def test_an_amount_that_some_runs_lack_is_left_out_of_the_curve_alone(own):
+    """Three people show one of two classes, so that four of each are all people of three runs."""
+    y = (own["groups"] >= 7).astype(int)
+    frame, display = quick(own, y=y, protocols=["labelled-people"], n_seeds=5)
+    shown = frame[frame["method"] == "channel statistics"].set_index("metric")["n_seeds"]
+    assert (shown["accuracy 2 people"], shown["accuracy 4 people"]) == (5, 2)
+    np.testing.assert_array_equal(display.n_groups, [1, 2])
+    assert display.scores["channel statistics"].shape == (2, 5)
+
+
+def test_a_scored_part_of_one_class_has_no_auroc_and_no_warning(own):
+    y = (own["groups"] >= 7).astype(int)  # warnings are errors in the tests
+    frame, _ = quick(own, y=y, methods=["majority"], protocols=["linear-probe"], n_seeds=5)
+    n_seeds = frame.set_index("metric")["n_seeds"]
+    assert n_seeds["auroc"] < n_seeds["accuracy"] == 5
+
+
+def test_a_training_part_of_one_class_is_named_before_the_training(own, monkeypatch):
+    monkeypatch.setattr(PulseTransformer, "fit", lambda *args, **kwargs: pytest.fail("trained"))
+    few = {name: values[:30] for name, values in own.items()} | {"y": own["groups"][:30]}
+    message = r"No run succeeded.*run 0 holds the class \d alone: pass windows of more groups"
+    with pytest.raises(RuntimeError, match=message):
+        quick(few, methods=["pulse", "majority"], protocols=["linear-probe"])
+
+
+def test_names_that_are_given_twice_are_run_once(own, tmp_path, capsys):
+    folder_of_arrays(own, tmp_path)
+    twice = ["--dataset", str(tmp_path), str(tmp_path), "--method", "majority", "majority"]
+    assert main(["linear-probe", *twice, "--seeds", "1", "--out", str(tmp_path / "out")]) == 0
+    assert "1 finished, 0 there" in capsys.readouterr().err
+    cells = plan(["synthetic", "synthetic"], methods=["majority"], n_seeds=1)
+    assert len(cells) == len({*cells})
+
+
+def test_windows_of_one_step_are_scored_without_a_reconstruction(own):
+    """The first step is given to the decoder, so that there is nothing to reconstruct."""
+    steps = own | {"X": own["X"][:, :1, :1]}
+    with pytest.warns(UserWarning, match="windows of one time step"):
+        frame, _ = quick(steps, methods=["pulse"], protocols=["linear-probe"])
+    assert {"accuracy"} <= {*frame["metric"]} and "mse" not in {*frame["metric"]}
 
 
 @pytest.mark.parametrize("protocol", ["linear-probe", "comparison"])
@@ -194,10 +237,10 @@ def test_nothing_was_published_for_own_windows(own, tmp_path):
         plan(["linear-probe"], datasets=[dataset], published=True)
 
 
-@pytest.mark.parametrize("name", ["datasets", "methods"])
+@pytest.mark.parametrize("name", ["protocols", "datasets", "methods"])
 def test_names_are_listed(name):
     with pytest.raises(TypeError, match=rf"{name} must be a list of names, got 'har': pass"):
-        plan(["linear-probe"], **{name: "har"})
+        plan(**({"protocols": ["linear-probe"]} | {name: "har"}))
     listed = {"datasets": ["har"], "methods": ["majority", "statistics"]}
     cells = plan(["linear-probe"], **listed, n_seeds=1)
     assert len(plan(["linear-probe"], **{k: iter(v) for k, v in listed.items()}, n_seeds=1)) == 2

@@ -186,6 +186,14 @@ def test_the_picture_has_accuracies_and_gains_over_no_training(tmp_path, monkeyp
     assert pulse.lines[0].get_xdata() == pytest.approx([0, 1], abs=0.35)  # two columns
     assert gain.get_yscale() == "symlog"
 
+    for dataset in DATASETS:
+        finish(tmp_path, dataset, "minirocket", 2, 0.45)  # 35 points above
+    report(Results(tmp_path), tmp_path / "tables")
+    _, gain = seen["synthetic-all-val-small.png"].axes
+    low, high = gain.get_ylim()
+    ticks = {t.get_text() for t in gain.get_yticklabels() if low < t.get_position()[1] < high}
+    assert high > 0.35 and {"-10", "0", "+10", "+20"} <= ticks
+
 
 def test_every_method_is_told_beside_the_untrained_encoder_on_the_same_seeds(tmp_path):
     for dataset in SYNTHETIC:

@@ -105,6 +105,19 @@ def test_a_cell_that_was_asked_for_is_printed_as_missing(results, tmp_path):
     assert [row["n_seeds"] for row in empty] == ["0", "0", "0"]
 
 
+def test_a_data_set_without_a_finished_cell_is_told(results, tmp_path):
+    text = report(results, tmp_path / "tables")
+    assert "Missing altogether" not in text
+    for protocol, datasets in (("linear-probe", ["har", "ppg", "ecg"]), ("comparison", ["wesad"])):
+        results.note_asked(plan([protocol], datasets=datasets, methods=["majority"]))
+    text = report(results, tmp_path / "tables")
+    lines = [line for line in text.splitlines() if line.startswith("Missing altogether")]
+    assert lines == [
+        "Missing altogether: Linear probe, validation part, budget small: ecg, ppg.",
+        "Missing altogether: Comparison, validation part, budget small: wesad.",
+    ]
+
+
 REPORT = """
 import sys, warnings
 from pathlib import Path

@@ -231,7 +231,9 @@ def test_missing_data_set(tmp_path):
         ("1 2 3", r"Z002\.txt has 3 values instead of 4097"),
         ("1 x", r"Z002\.txt is no list of numbers"),
         ("1 ä", r"Z002\.txt is no list of numbers"),
+        ("nan " + "1 " * 4096, r"Z002\.txt holds a value that is not finite"),
     ],
+    ids=["missing", "short", "text", "bytes", "nan"],
 )
 def test_damaged_text_file(folder, tmp_path, text, message):
     for name in SETS:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+import warnings
 import zlib
 from pathlib import Path
 
@@ -239,6 +240,34 @@ def test_noise_that_blows_up():
         make_hindmarsh_rose(noise=1e4, n_trials=2, n_timesteps=500, random_state=0)
 
 
+def test_parameter_beyond_float32():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(ValueError, match="left the range of float32"):
+            make_lorenz(rho=1e300, n_trials=1, n_timesteps=5, random_state=0)
+
+
+@pytest.mark.parametrize("backend", ["midpoint", "torchsde"])
+@pytest.mark.parametrize("default", ["dtype", "device"])
+def test_defaults_of_torch_do_not_matter(default, backend):
+    """A notebook may have set them; the trajectories, and the files of the cache, are the same."""
+    if backend == "torchsde":
+        pytest.importorskip("torchsde")
+    size = {"noise": 1.0, "n_trials": 3, "n_timesteps": 20, "random_state": 0, "backend": backend}
+    expected = make_thomas(**size)
+    try:
+        if default == "dtype":
+            torch.set_default_dtype(torch.float64)
+        else:
+            torch.set_default_device("meta")
+        X = make_thomas(**size)
+    finally:
+        torch.set_default_dtype(torch.float32)
+        torch.set_default_device(None)
+    assert X.dtype == np.float32
+    np.testing.assert_array_equal(X, expected)
+
+
 def test_torchsde_that_is_not_installed(monkeypatch):
     monkeypatch.setitem(sys.modules, "torchsde", None)
     for make in (make_lorenz, make_system_classification):
@@ -368,6 +397,13 @@ def test_cache_is_written_and_read(tmp_path, short, monkeypatch):
         np.testing.assert_array_equal(data.y, y)
 
 
+def test_minus_zero_is_no_noise(tmp_path, short):
+    options = {"n_classes": 2, "random_state": 0, "cache": True, "data_home": tmp_path}
+    X, _ = make_system_classification(noise=-0.0, return_X_y=True, **options)
+    assert len(list(tmp_path.rglob("*_noise=0.0.npy"))) == len(list(tmp_path.rglob("*.npy"))) == 2
+    np.testing.assert_array_equal(X, make_system_classification(noise=0.0, **options).X)
+
+
 def test_nothing_is_written_unless_asked(tmp_path, short, monkeypatch):
     monkeypatch.setenv("SKLEARN_PULSE_DATA", str(tmp_path / "home"))
     make_system_classification(n_classes=2, random_state=0, data_home=tmp_path)
@@ -439,7 +475,7 @@ def test_backends_do_not_share_files(tmp_path):
 
 def test_command_makes_all_sets_and_resumes(tmp_path, short, capsys):
     arguments = ["--data-home", str(tmp_path)]
-    __main__.main(["--systems", "lorenz", "--levels", "0", "3", *arguments])
+    assert __main__.main(["--systems", "lorenz", "--levels", "0", "3", *arguments]) == 0
     assert "lorenz: 20 sets made, 0 were there" in capsys.readouterr().out
     __main__.main(arguments)
     out = capsys.readouterr().out
@@ -490,6 +526,25 @@ def test_command_refuses(arguments, capsys):
     with pytest.raises(SystemExit):
         __main__.main(arguments)
     assert "error: argument" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("home", "message"),
+    [
+        ("", "data_home must be a path"),
+        ("file", "is a file: name the folder"),
+        ("bad", "delete it"),
+    ],
+)
+def test_command_says_what_is_wrong(tmp_path, short, capsys, home, message):
+    (tmp_path / "file").touch()
+    path = TrialStore(tmp_path / "bad", SYSTEMS["lorenz"], "midpoint").path((0, 0.0))
+    path.parent.mkdir(parents=True)
+    path.write_bytes(b"hello")
+    arguments = ["--systems", "lorenz", "--levels", "1"]
+    assert __main__.main([*arguments, "--data-home", home and str(tmp_path / home)]) == 2
+    err = capsys.readouterr().err
+    assert "error: " in err and message in err
 
 
 def test_command_runs_as_a_module(monkeypatch, capsys):

@@ -68,6 +68,19 @@ def test_archive_files(folder, split, files):
     assert data.split.tolist() == data.recording_split.tolist() == expected
 
 
+@pytest.mark.parametrize("n_timesteps", [None, 206])
+def test_recordings_stay_as_they_are_if_windows_change(folder, n_timesteps):
+    data = fetch_gesture(folder[0], n_timesteps=n_timesteps)
+    before = np.array(data.recordings)
+    data.X *= 2
+    np.testing.assert_array_equal(data.recordings, before)
+
+
+def test_length_is_checked_before_a_download(tmp_path):
+    with pytest.raises(TypeError, match="n_timesteps must be an integer of at least 1"):
+        fetch_gesture(tmp_path, n_timesteps="206")
+
+
 def test_bunch_is_complete(folder):
     data = fetch_gesture(folder[0], n_timesteps=206)
     assert data.X.shape == (25, 206, 3)
@@ -131,6 +144,14 @@ def test_benchmark_files_come_first(benchmark, folder, tmp_path):
 def test_archive_split_of_benchmark_files(benchmark):
     with pytest.raises(ValueError, match=r"needs UWaveGestureLibrary_TRAIN\.ts"):
         fetch_gesture(benchmark[0], split="archive")
+
+
+def test_a_repeated_gesture_with_missing_values_shares_its_group(tmp_path):
+    X = np.random.default_rng(0).normal(size=(3, 315, 3))
+    X[0, 7] = np.nan
+    write_ts(tmp_path / "UWaveGestureLibrary_TEST.ts", X, [1, 2, 3])
+    write_ts(tmp_path / "UWaveGestureLibrary_TRAIN.ts", X[[1, 0]], [2, 1])
+    assert fetch_gesture(tmp_path).groups.tolist() == [0, 1, 2, 1, 0]
 
 
 def test_subjects_are_not_known(folder):

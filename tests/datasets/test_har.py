@@ -236,6 +236,14 @@ def test_get_data_home(tmp_path, monkeypatch):
     assert get_data_home("~/d") == str(tmp_path / "d")
 
 
+def test_data_home_that_is_a_file(tmp_path):
+    path = tmp_path / "x"
+    path.touch()
+    for use in (get_data_home, fetch_har):
+        with pytest.raises(NotADirectoryError, match="x' is a file: name the folder"):
+            use(path)
+
+
 @pytest.mark.parametrize("data_home", [3, b"data", ["data"]])
 def test_data_home_of_another_type(data_home):
     with pytest.raises(TypeError, match="data_home must be a path"):
@@ -249,6 +257,13 @@ def damaged(folder, tmp_path):
     """Copy the small data set to damage it; return its RawData folder."""
     shutil.copytree(folder[0] / "hapt" / "RawData", tmp_path / "RawData")
     return tmp_path / "RawData"
+
+
+@pytest.mark.parametrize("row", ["1 1 0 10 400", "1 1 13 10 400", "1 1 1 -300 400"])
+def test_label_row_that_cannot_be(damaged, row):
+    (damaged / "labels.txt").write_text(f"{row}\n")
+    with pytest.raises(ValueError, match=r"labels\.txt has a row \[1, 1, .*; unpack"):
+        fetch_har(damaged.parent)
 
 
 def test_other_files_are_ignored(folder, damaged):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import shutil
 import sys
+import warnings
 from collections import Counter
 
 import numpy as np
@@ -288,11 +289,40 @@ def test_another_order_of_records_is_another_shuffle(folder):
     other = fetch_mitbih_af(home, record_order=names)
     assert other.recording_name.tolist() == shuffled(names) != data.recording_name.tolist()
     assert_windows(other, shuffled(names), "majority", 5)
+    again = fetch_mitbih_af(home, record_order=iter(names))
+    assert again.recording_name.tolist() == other.recording_name.tolist()
+
+
+def test_annotations_that_are_cut_off(tmp_path):
+    """What is missing would have the rhythm before it."""
+    write_record(tmp_path, "a", 20_000, [(0, "N"), (9000, "AFIB")])
+    assert fetch_mitbih_af(tmp_path).y.tolist() == [1, 1, 1, 1, 0, 0, 0, 0]
+    path = tmp_path / "a.atr"
+    path.write_bytes(path.read_bytes()[:26])
+    with pytest.raises(ValueError, match=r"a\.atr is cut off"):
+        fetch_mitbih_af(tmp_path)
+
+
+@pytest.mark.parametrize("gain", ["1e-306", "1e300"])
+def test_gain_that_makes_signals_infinite(tmp_path, gain):
+    write_record(tmp_path, "a", 3000, [(0, "N")])
+    header = tmp_path / "a.hea"
+    header.write_text(header.read_text().replace("200(0)/mV", f"{gain}(0)/mV"))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(ValueError, match=r"the gains in .*a\.hea make the signals infinite"):
+            fetch_mitbih_af(tmp_path)
 
 
 @pytest.mark.parametrize(
     ("record_order", "error"),
-    [(["04015"], ValueError), ("04015", TypeError), ([*RECORDS, "04015"], ValueError)],
+    [
+        (["04015"], ValueError),
+        ("04015", TypeError),
+        ([*RECORDS, "04015"], ValueError),
+        (4015, TypeError),
+        (iter(["04015"]), ValueError),
+    ],
 )
 def test_record_order_of_other_names(folder, record_order, error):
     with pytest.raises(error, match="record_order must hold each of the 7 records once"):

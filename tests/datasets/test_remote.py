@@ -21,7 +21,10 @@ from sklearn_pulse.datasets import (
     _download,
     _remote,
     _sleep_edf,
+    fetch_epilepsy,
+    fetch_gesture,
     fetch_har,
+    fetch_mitbih_af,
     fetch_sleep_edf,
     fetch_wesad,
 )
@@ -313,9 +316,10 @@ def test_no_connection(remote, server, tmp_path):
 
 def test_download_if_missing_false(remote, server, tmp_path):
     home = tmp_path / "nothing"
-    with pytest.raises(OSError, match=r"download_if_missing is False.*by hand") as caught:
-        _remote.ensure("toy", home, download_if_missing=False)
-    assert remote.url in str(caught.value) and server.log == []
+    for flag in (False, np.False_):
+        with pytest.raises(OSError, match=r"download_if_missing is False.*by hand") as caught:
+            _remote.ensure("toy", home, download_if_missing=flag)
+        assert remote.url in str(caught.value) and server.log == []
     assert not home.exists()
 
 
@@ -447,9 +451,11 @@ def flip(content):
         zip_bytes(MEMBERS)[:1_000_000],
         flip(zip_bytes(MEMBERS)),
         flip(zip_bytes(MEMBERS, zipfile.ZIP_STORED)),
+        flip(zip_bytes(MEMBERS, zipfile.ZIP_LZMA)),
+        zip_bytes(MEMBERS | {"é": b""}).replace("é".encode(), b"\xff\xff"),
         zip_bytes({"other": b"1"}),
     ],
-    ids=["html", "cut", "flipped", "flipped stored", "another archive"],
+    ids=["html", "cut", "flipped", "flipped stored", "flipped lzma", "name", "another archive"],
 )
 def test_damaged_archive(server, monkeypatch, tmp_path, content):
     server.files["/toy.zip"] = content
@@ -541,9 +547,10 @@ def test_article_with_another_checksum_or_list(server, monkeypatch, tmp_path):
     with pytest.raises(OSError, match="md5 checksum"):
         _remote.ensure("toy", tmp_path)
     assert not (tmp_path / "toy").exists()
-    server.files["/article/1"] = json.dumps({"files": []}).encode()
-    with pytest.raises(OSError, match=r"lists no train\.pt, test\.pt"):
-        _remote.ensure("toy", tmp_path)
+    for answer in ({"files": []}, [], {"files": None}, {"files": [{"name": "train.pt"}, "x"]}):
+        server.files["/article/1"] = json.dumps(answer).encode()
+        with pytest.raises(OSError, match=r"lists no train\.pt, test\.pt"):
+            _remote.ensure("toy", tmp_path)
     server.files["/article/1"] = b"<html>"
     with pytest.raises(OSError, match="could not be downloaded"):
         _remote.ensure("toy", tmp_path)
@@ -572,3 +579,23 @@ def test_fetchers_say_what_is_missing(fetch, tmp_path):
     with pytest.raises(OSError, match="by hand") as caught:
         fetch(tmp_path, download_if_missing=False)
     assert _remote.REMOTES[name].url in str(caught.value)
+
+
+FETCHERS = [
+    fetch_epilepsy,
+    fetch_gesture,
+    fetch_har,
+    fetch_mitbih_af,
+    fetch_sleep_edf,
+    fetch_wesad,
+]
+
+
+@pytest.mark.parametrize("fetch", FETCHERS)
+def test_flags_are_booleans(fetch, tmp_path):
+    flags = [("return_X_y", "no"), ("download_if_missing", "no"), ("return_X_y", None)]
+    if fetch is fetch_sleep_edf:
+        flags.append(("truncate", 1))
+    for name, value in flags:
+        with pytest.raises(TypeError, match=f"{name} must be True or False"):
+            fetch(tmp_path, **({"download_if_missing": False} | {name: value}))

@@ -99,10 +99,11 @@ def test_any_numeric_array(path, dtype, shape, protocol, is_fortran):
 
 
 def plain():
+    whole = st.integers(-(2**64), 2**64)
     leaves = st.one_of(
-        st.none(), st.booleans(), st.integers(), st.floats(allow_nan=False), st.text(), st.binary()
+        st.none(), st.booleans(), whole, st.floats(allow_nan=False), st.text(), st.binary()
     )
-    keys = st.one_of(st.text(), st.integers())
+    keys = st.one_of(st.text(), whole)
     return st.recursive(
         leaves,
         lambda inner: st.one_of(
@@ -259,6 +260,12 @@ def test_a_value_that_is_held_twice_stays_one_object(path):
     assert_same(data, [[np.arange(3)], [np.arange(3)]])
 
 
+def long_number(value):
+    """Return the operation that puts a whole number of any length on the stack."""
+    digits = pickle.encode_long(value)
+    return b"\x8b" + len(digits).to_bytes(4, "little") + digits
+
+
 def nested(n):
     value = []
     for _ in range(n):
@@ -276,7 +283,21 @@ def nested(n):
         (pickle.dumps([None] * 300_000), "more than 200000 operations"),
         (b"\x80\x04\x8e" + b"\xff" * 7 + b"\x00ab.", "remain"),
         (ARRAY + b"(K\x01](K\x01eK\x02\x86" + F8 + b"\x89C\x00tb.", "tuple of whole numbers"),
+        # Numbers of one hash, which a set compares one by one.
+        (
+            b"\x8f(" + b"".join(long_number(k * (2**61 - 1)) for k in range(999)) + b"\x90.",
+            "add up",
+        ),
+        # A number that takes long to hash, and a shape that takes long to multiply.
+        (long_number(256**9999) + b"q\x000\x8f(" + b"h\x00" * 99 + b"\x90.", "add up"),
+        (
+            ARRAY + b"(K\x01(" + long_number(256**9999) * 99 + b"t" + F8 + b"\x89C\x00tb.",
+            "add up",
+        ),
+        # Without a bound, the time of a hash doubles with every level.
+        (b"}" + b"N" + b"2\x86" * 60 + b"Ns.", "holds other values"),
     ],
+    ids="twice tuples memo lists operations bytes shape hash number product key".split(),
 )
 def test_what_a_pickle_asks_for_is_bounded(path, content, message):
     with pytest.raises(ValueError, match=f"is refused: .*{message}"):

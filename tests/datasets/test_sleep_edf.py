@@ -315,6 +315,21 @@ def damaged(folder, tmp_path):
     return tmp_path
 
 
+@pytest.mark.parametrize("name", ["SC4001E0-PSG.edf", "SC4001EC-Hypnogram.edf"])
+def test_file_that_is_cut_off(damaged, name):
+    content = (damaged / name).read_bytes()
+    (damaged / name).write_bytes(content[: 3 * len(content) // 4])
+    with pytest.raises(ValueError, match=rf"{name} is cut off: it has \d+ of {len(content)} bytes"):
+        fetch_sleep_edf(damaged)
+
+
+def test_channel_without_a_range(damaged):
+    path = damaged / "SC4001E0-PSG.edf"
+    path.write_bytes(path.read_bytes().replace(b"-192.0  ", b"nan     ", 1))
+    with pytest.raises(ValueError, match=r"PSG\.edf has a channel without a range"):
+        fetch_sleep_edf(damaged)
+
+
 def test_where_the_folder_is_looked_for(damaged, tmp_path_factory):
     expected = fetch_sleep_edf(damaged).X
     for name in ("sleep-cassette", "physionet-sleep-data", "sleep_edf"):

@@ -445,6 +445,15 @@ def test_flat_pulse_names_the_subject(damaged):
         fetch_wesad(damaged)
 
 
+def test_missing_value_names_the_subject(damaged):
+    path = damaged / "wesad" / "S5" / "S5.pkl"
+    content = pickle.loads(path.read_bytes())
+    content["signal"]["wrist"]["BVP"][100] = np.nan
+    path.write_bytes(pickle.dumps(content))
+    with pytest.raises(ValueError, match="subject S5: the recording holds a value that is not fin"):
+        fetch_wesad(damaged)
+
+
 def test_missing_subject(damaged):
     (damaged / "wesad" / "S5" / "S5.pkl").unlink()
     with pytest.raises(OSError, match=r"S5\.pkl missing"):
@@ -506,6 +515,21 @@ def test_damaged_e4(e4, tmp_path):
         fetch_wesad(tmp_path / "a")
     table.write_text(text.replace("bvp_end_index", "end"))
     with pytest.raises(ValueError, match="damaged"):
+        fetch_wesad(tmp_path / "a")
+    first = text.split("\n")[1]  # of S10: name, condition, label, begin, start, end
+    name, any_, label, begin, start, end = first.split(",")
+    for row in (
+        [name, any_, "5", begin, start, end],
+        [name, any_, label, "-3", start, end],
+        [name, any_, label, "inf", start, end],
+        [name, any_, label, begin, "1", end],
+        [name, any_, label, begin, start, "99999999"],
+    ):
+        table.write_text(text.replace(first, ",".join(row)))
+        with pytest.raises(ValueError, match=rf"the rows of {name} .* are damaged"):
+            fetch_wesad(tmp_path / "a")
+    table.write_bytes(text.encode() + b"\xff")
+    with pytest.raises(ValueError, match=r"label_intervals_E4time\.csv is no table"):
         fetch_wesad(tmp_path / "a")
     table.write_text(text)
     signal = tmp_path / "a" / "wesad" / "S5" / "S5_E4_Data" / "BVP.csv"

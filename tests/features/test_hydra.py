@@ -129,6 +129,14 @@ def test_names_and_file(tmp_path):
     np.testing.assert_array_equal(loaded.transform(X), first.transform(X))
 
 
+@pytest.mark.parametrize("params", [{"num_groups": 0}, {"kernels_per_group": "two"}])
+def test_parameters_that_are_set_after_fit_do_not_matter(params):
+    X, _ = make_windows(6, 20, 2)
+    hydra = HydraTransformer(3, random_state=0).fit(X)
+    features = hydra.transform(X)
+    np.testing.assert_array_equal(hydra.set_params(**params).transform(X), features)
+
+
 def test_probe_on_counts():
     X, y = make_windows(60, 64)
     pipeline = make_pipeline(HydraTransformer(16, random_state=0), make_linear_probe())

@@ -89,3 +89,8 @@ def test_features_of_a_few_steps_are_finite(length):
 def test_depth_must_count_levels(depth, error):
     with pytest.raises(error, match="depth must be an integer"):
         IntervalQuantileTransformer(depth).fit(X)
+
+
+def test_a_large_depth_means_all_levels():
+    quantiles = IntervalQuantileTransformer(2**31 - 1).fit(X[:, :9])
+    assert quantiles.n_quantiles_["signal"] == [3, 1, 1, 1]  # intervals of 9, 4, 2 and 1 steps

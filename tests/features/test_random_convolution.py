@@ -5,6 +5,7 @@ import math
 import numpy as np
 import pytest
 import torch
+from sklearn.base import clone
 from sklearn.model_selection import cross_val_score
 from sklearn.pipeline import make_pipeline
 
@@ -145,6 +146,21 @@ def test_biases_are_quantiles_of_outputs():
     np.testing.assert_allclose(shares[padded], 1 - quantiles[padded], atol=2e-3)
 
 
+@pytest.mark.parametrize("unit", [0.1, 1e-3, 1 / 7])
+def test_rounding_does_not_decide_whether_outputs_are_positive(unit):
+    """On the grid of a recorder many outputs equal a quantile of outputs."""
+    counts = np.random.default_rng(0).normal(size=(60, 64, 2)).cumsum(1).round()
+    counts[::7] = 0.0
+    counts[3::7] = 4.0
+    rocket = RandomConvolutionTransformer(
+        336, poolings=("ppv", "position", "stretch"), difference=True, random_state=0
+    )
+    features = rocket.fit_transform(counts)
+    in_unit = clone(rocket).fit_transform(counts * unit)
+    # Rounding still decides about a few outputs that lie a little above their quantile.
+    assert np.mean(np.abs(in_unit - features) > 1e-5) < 1e-3
+
+
 def test_windows_shorter_than_the_kernels_are_refused():
     X, _ = make_windows(6, 40, 2)
     rocket = RandomConvolutionTransformer(840, random_state=0).fit(X)
@@ -188,3 +204,9 @@ def test_parameters(params, message):
     X, _ = make_windows(6, 16, 2)
     with pytest.raises(ValueError, match=message):
         RandomConvolutionTransformer(**params).fit(X)
+
+
+def test_a_list_is_no_name_of_a_pooling():
+    X, _ = make_windows(6, 16, 2)
+    with pytest.raises(TypeError, match="each of poolings must be one of"):
+        RandomConvolutionTransformer(poolings=[["ppv"]]).fit(X)

@@ -156,6 +156,18 @@ def test_of_steps_that_are_as_fast_the_first_within_the_radius_is_an_event(scale
     assert abs(spread) < 1e-6
 
 
+@pytest.mark.parametrize("unit", [0.1, 1e-3, 1 / 7])
+def test_rounding_does_not_decide_between_steps_that_are_as_fast(unit):
+    """On the grid of a recorder steps are often as fast as others, or as the threshold."""
+    rng = np.random.default_rng(0)
+    shape = [1, 5, 9, 5, 1, -2, -2, -1]
+    grid = np.stack([np.convolve(rng.random(400) < 0.04, shape)[:400] for _ in range(20)])
+    grid[10:] = np.round(rng.normal(size=(10, 400)).cumsum(1) / 3)
+    rhythm = RhythmTransformer()
+    counts = rhythm.fit_transform(grid)
+    np.testing.assert_allclose(rhythm.transform(grid * unit), counts, rtol=1e-3, atol=1e-4)
+
+
 def test_irregular_beats_are_told_from_regular_ones():
     rng = np.random.default_rng(3)
     kinds = [rng.uniform(18, 60, size=30), rng.uniform(18, 60) + rng.normal(size=30)]
@@ -175,3 +187,8 @@ def test_irregular_beats_are_told_from_regular_ones():
 def test_scales_are_counted(n_scales, error):
     with pytest.raises(error, match="n_scales must be an integer"):
         RhythmTransformer(n_scales).fit(X)
+
+
+@pytest.mark.parametrize(("n_scales", "radii"), [(2, [25, 12]), (2**31 - 1, [25, 12, 6, 3, 1])])
+def test_a_large_number_of_scales_means_all(n_scales, radii):
+    assert RhythmTransformer(n_scales).fit(X).radii_.tolist() == radii
