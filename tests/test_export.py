@@ -348,6 +348,9 @@ def test_a_graph_that_computes_something_else_is_not_written(fitted, tmp_path, m
     monkeypatch.setattr(EncoderGraph, "forward", lambda self, windows: forward(self, windows) + 1)
     with pytest.raises(ValueError, match="RandomEncoderTransformer is not exported: .*else for 1"):
         fitted.export(tmp_path / "encoder.pt2", format="torch")
+    monkeypatch.setattr("sklearn_pulse._export._check._LARGEST", 1)  # a window beyond it counts too
+    with pytest.raises(ValueError, match="RandomEncoderTransformer is not exported: .*else for 1"):
+        fitted.export(tmp_path / "encoder.pt2", format="torch")
     chain = make_pipeline(fitted, StandardScaler().fit(fitted.transform(X)))
     message = "The chain of RandomEncoderTransformer, StandardScaler is not exported: .*else for 1"
     with pytest.raises(ValueError, match=message):
