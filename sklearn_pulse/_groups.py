@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import numpy as np
@@ -72,12 +73,14 @@ def _check_one_kind(groups: Any, name: str) -> None:
             f"{name} mixes text with numbers: make all of them text, for example by"
             f" [str(group) for group in {name}]"
         )
+    of_type = {type(group): group for group in groups if not _is_missing(group)}
     try:
-        sorted({group for group in groups if not _is_missing(group)})
+        for first, second in itertools.product(of_type.values(), repeat=2):
+            first < second  # noqa: B015 - raises if there is no order
     except TypeError as error:
         raise ValueError(
-            f"{name} holds values without an order or a hash ({error}): make all of them text, for"
-            f" example by [str(group) for group in {name}]"
+            f"{name} holds values without an order ({error}): make all of them text, for example by"
+            f" [str(group) for group in {name}]"
         ) from error
 
 
