@@ -17,14 +17,12 @@ import zipfile
 import numpy as np
 import pytest
 
+from sklearn_pulse import datasets
 from sklearn_pulse.datasets import (
     _download,
     _remote,
     _sleep_edf,
-    fetch_epilepsy,
-    fetch_gesture,
     fetch_har,
-    fetch_mitbih_af,
     fetch_sleep_edf,
     fetch_wesad,
 )
@@ -581,14 +579,7 @@ def test_fetchers_say_what_is_missing(fetch, tmp_path):
     assert _remote.REMOTES[name].url in str(caught.value)
 
 
-FETCHERS = [
-    fetch_epilepsy,
-    fetch_gesture,
-    fetch_har,
-    fetch_mitbih_af,
-    fetch_sleep_edf,
-    fetch_wesad,
-]
+FETCHERS = [getattr(datasets, name) for name in datasets.__all__ if name.startswith("fetch_")]
 
 
 @pytest.mark.parametrize("fetch", FETCHERS)
