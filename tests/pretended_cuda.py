@@ -13,6 +13,8 @@ from torch.multiprocessing.reductions import StorageWeakRef
 from torch.overrides import TorchFunctionMode
 from torch.utils._pytree import tree_leaves, tree_map
 
+from sklearn_pulse._training import _captured
+
 DEVICE = torch.device("cuda", 0)
 
 # Functions that take tensors of both sides: copies, indices, sizes of packed sequences.
@@ -125,6 +127,20 @@ class _Stream:
         assert event is not None
 
 
+def capture(compute, generator):
+    """Replay by computing again, into the tensors of the first result; the first draws nothing."""
+    state = generator.get_state()
+    results = compute()
+    generator.set_state(state)
+
+    def replay():
+        for tensor, value in zip(tree_leaves(results), tree_leaves(compute()), strict=True):
+            if tensor is not None:
+                tensor.data.copy_(value)
+
+    return replay, results
+
+
 @contextlib.contextmanager
 def pretended_cuda(monkeypatch, room=2**30):
     """Let torch find a CUDA device with some bytes of free memory; yield its mode."""
@@ -153,5 +169,6 @@ def pretended_cuda(monkeypatch, room=2**30):
     monkeypatch.setattr(torch, "autocast", on_cpu(autocast))
     monkeypatch.setattr(torch, "is_autocast_enabled", on_cpu(is_enabled))
     monkeypatch.setattr(torch, "get_autocast_dtype", on_cpu(dtype))
+    monkeypatch.setattr(_captured, "_capture", capture)
     with PretendedCuda() as device:
         yield device

@@ -14,12 +14,14 @@ from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
+from skorch.callbacks import Callback
 
-from sklearn_pulse import PulseTransformer
+from sklearn_pulse import PulseOracleTransformer, PulseTransformer, baselines
 from sklearn_pulse._share import Share
 from sklearn_pulse.base import _encoder as _embedding
 from sklearn_pulse.objectives import CrossReconstruction
-from tests.helpers import make_windows, small
+from tests.helpers import accepted, make_windows, small
+from tests.kills import killed
 
 pytestmark = [
     pytest.mark.gpu,
@@ -27,10 +29,11 @@ pytestmark = [
     pytest.mark.usefixtures("whole_float32"),
 ]
 ROOT = Path(__file__).parents[1]
-X = make_windows(60)[0]
+X, y = make_windows(60)
 HOLES = X.copy()
 HOLES[::2, 9:] = np.nan
 pulse = partial(small, PulseTransformer)
+REPLAYED = [PulseTransformer, PulseOracleTransformer, baselines.LFADSTransformer]
 
 
 def test_auto_is_cuda():
@@ -51,6 +54,49 @@ def test_embedding_equals_that_of_the_cpu(windows):
 def test_same_seed_same_bits(precision):
     first, second = (pulse(precision=precision).fit_transform(X) for _ in range(2))
     np.testing.assert_array_equal(first, second)
+
+
+class Launched(Callback):
+    """Keeps every step from being replayed, by a hook that does nothing."""
+
+    def on_train_begin(self, net, **kwargs):
+        net.module_.register_forward_hook(lambda *_: None)
+
+
+@pytest.fixture
+def replays(monkeypatch):
+    """Steps that were replayed."""
+    done = []
+    replay = torch.cuda.CUDAGraph.replay
+    monkeypatch.setattr(torch.cuda.CUDAGraph, "replay", lambda self: done.append(1) or replay(self))
+    return done
+
+
+LONG = {"max_epochs": 5, "device": "cuda", "ramp_epochs": 1, "validation_fraction": 0}
+
+
+@pytest.mark.parametrize("precision", ["float32", "bfloat16"])
+@pytest.mark.parametrize("windows", [X, HOLES], ids=["whole", "missing steps"])
+@pytest.mark.parametrize("cls", REPLAYED)
+def test_a_replayed_step_trains_as_one_that_is_launched(cls, windows, precision, replays):
+    """60 windows make seven whole batches of an epoch, and a smaller one."""
+    estimator = small(cls, **accepted(cls, LONG | {"precision": precision}))
+    replayed = clone(estimator).fit(windows, y)
+    n_replayed = len(replays)
+    launched = clone(estimator).set_params(callbacks=[Launched()]).fit(windows, y)
+    assert n_replayed == len(replays) > 0
+    results = [(f.history_[-1]["train_loss"], f.transform(windows)) for f in (replayed, launched)]
+    np.testing.assert_equal(*results)
+
+
+def test_a_fit_that_was_killed_in_replays_goes_on_to_the_same_bits(tmp_path, replays):
+    pulse_ = pulse(max_epochs=6, device="cuda", checkpoint_dir=tmp_path)
+    expected = clone(pulse_).set_params(checkpoint_dir=None).fit_transform(X)
+    with killed(epoch=4):
+        pulse_.fit(X)
+    n_replayed = len(replays)
+    np.testing.assert_array_equal(pulse_.fit_transform(X), expected)
+    assert n_replayed
 
 
 def test_data_larger_than_the_device_is_gathered(monkeypatch):

@@ -5,8 +5,16 @@ import pytest
 import torch
 from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
+from skorch.callbacks import Callback
 
-from sklearn_pulse import FineTuneClassifier, FineTuneRegressor, PulseTransformer, baselines
+from sklearn_pulse import (
+    FineTuneClassifier,
+    FineTuneRegressor,
+    PulseOracleTransformer,
+    PulseTransformer,
+    baselines,
+)
+from sklearn_pulse._training import _captured
 from sklearn_pulse.features import _convolution_base
 from tests.helpers import accepted, make_windows, small
 from tests.kills import killed
@@ -68,6 +76,88 @@ def test_windows_that_the_device_has_no_room_for_are_copied_batch_by_batch(monke
         with monkeypatch.context() as patches, pretended_cuda(patches, room):
             results.append(small(PulseTransformer).set_params(device="cuda").fit_transform(HOLES))
     np.testing.assert_array_equal(*results)
+
+
+class Launched(Callback):
+    """Keeps every step from being replayed, by a hook that does nothing."""
+
+    def on_train_begin(self, net, **kwargs):
+        net.module_.register_forward_hook(lambda *_: None)
+
+
+@pytest.fixture
+def replays(monkeypatch):
+    """Steps that were replayed."""
+    done = []
+    replay = _captured._Recording.replay
+    monkeypatch.setattr(
+        _captured._Recording, "replay", lambda *args: done.append(1) or replay(*args)
+    )
+    return done
+
+
+def train(cls, **params):
+    """Fit on 20 windows: two whole batches an epoch, and a smaller one."""
+    settings = {"device": "cuda", "max_epochs": 9, "ramp_epochs": 2, "validation_fraction": 0}
+    estimator = small(cls, **accepted(cls, settings | params))
+    fitted = estimator.fit(HOLES, y)
+    return fitted, fitted.transform(HOLES), [row["train_loss"] for row in fitted.history_]
+
+
+@pytest.mark.parametrize(
+    "cls", [PulseTransformer, PulseOracleTransformer, baselines.LFADSTransformer]
+)
+def test_a_replayed_step_trains_as_one_that_is_launched(cls, monkeypatch, replays):
+    with pretended_cuda(monkeypatch):
+        _, *replayed = train(cls)
+        n_replayed = len(replays)
+        _, *launched = train(cls, callbacks=[Launched()])
+    assert len(replays) == n_replayed > 0
+    np.testing.assert_equal(replayed, launched)
+
+
+class Changing(Callback):
+    """Changes what a step computes, in Python alone: first a number, then what is trained."""
+
+    def on_epoch_begin(self, net, **kwargs):
+        if len(net.history) == 8:
+            net.module_.dropout = 0.5
+        if len(net.history) == 15:
+            net.module_.decoder.requires_grad_(False)
+
+
+def test_a_step_that_differs_is_not_replayed(monkeypatch, replays):
+    with pretended_cuda(monkeypatch):
+        _, *replayed = train(PulseTransformer, max_epochs=22, callbacks=[Changing()])
+        n_replayed = len(replays)
+        _, *launched = train(PulseTransformer, max_epochs=22, callbacks=[Changing(), Launched()])
+    assert n_replayed == 44 - 30
+    np.testing.assert_equal(replayed, launched)
+
+
+def test_a_step_that_cannot_be_captured_is_launched(monkeypatch, replays):
+    def refuse(compute, generator):
+        compute()
+        raise RuntimeError("operation not permitted")
+
+    with pretended_cuda(monkeypatch):
+        _, *launched = train(PulseTransformer, callbacks=[Launched()])
+        monkeypatch.setattr(_captured, "_capture", refuse)
+        with pytest.warns(UserWarning, match=r"slower. CUDA says: operation not permitted"):
+            _, *refused = train(PulseTransformer)
+    assert not replays
+    np.testing.assert_equal(refused, launched)
+
+
+def test_a_fit_that_was_killed_in_replays_goes_on_to_the_same_bits(monkeypatch, tmp_path, replays):
+    pulse = small(PulseTransformer, max_epochs=9, device="cuda", checkpoint_dir=tmp_path)
+    with pretended_cuda(monkeypatch):
+        expected = clone(pulse).set_params(checkpoint_dir=None).fit_transform(HOLES)
+        with killed(epoch=8):
+            pulse.fit(HOLES)
+        n_replayed = len(replays)
+        np.testing.assert_array_equal(pulse.fit_transform(HOLES), expected)
+    assert n_replayed
 
 
 @pytest.mark.parametrize("cls", [FineTuneClassifier, FineTuneRegressor])

@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from .._share import Share
 from .._threads import workers_only
 from ._callbacks import ClipGradientValue
+from ._captured import CapturedStep
 from ._draws import OwnDraws
 from ._gradients import SharedGradients
 from ._history import selected_epoch
@@ -23,7 +24,7 @@ from ._monitors import check_recorded, counts_validations, skip_validation
 from ._processes import end_alike
 from ._torch_state import own_torch_state
 
-_OF_A_TRAINING = ("share", "_gradients")
+_OF_A_TRAINING = ("share", "_gradients", "_captured")
 
 
 class SSLNet(NeuralNet):
@@ -65,6 +66,7 @@ class SSLNet(NeuralNet):
     history: Any  # a property of skorch
     share: Share | None = None  # place among the processes of a training, while it lasts
     _gradients: SharedGradients | None = None
+    _captured: CapturedStep | None = None  # on a GPU, in a training
     selected_epoch_: int | None = None  # whose weights it holds, from 0; None for the last one
     n_earlier_: int = 0  # epochs of its history that trainings before its own have run
 
@@ -117,7 +119,7 @@ class SSLNet(NeuralNet):
         self.losses_ = torch.empty(0)  # of the batches that the current epoch has done
         train, _ = self.get_split_datasets(X)
         self.notify("on_train_begin", X=train, y=y)
-        with self._dividing():
+        with self._dividing(), self._capturing():
             self.fit_loop(X)
         history = self.history
         self.notify("on_train_end", X=train, y=y)
@@ -184,6 +186,14 @@ class SSLNet(NeuralNet):
     def train_step_single(self, batch: Batch, **kwargs: Any) -> dict[str, Any]:
         """Compute the loss and its gradient."""
         self._set_training(True)
+        step = self._compute_gradient if self._captured is None else self._captured
+        loss = step(batch)
+        if self.share is not None:
+            loss = self.share.total(loss) / self.share.size
+        return {"loss": loss, "y_pred": None}
+
+    def _compute_gradient(self, batch: Batch) -> Tensor:
+        """Add the gradient of a batch's loss to the weights; return the loss without a gradient."""
         loss = self._loss(batch, self._gradients or self.module_)
         if not loss.requires_grad:
             raise ValueError(
@@ -192,10 +202,7 @@ class SSLNet(NeuralNet):
                 " skorch's Freezer, leave some weights free"
             )
         loss.backward()
-        loss = loss.detach()
-        if self.share is not None:
-            loss = self.share.total(loss) / self.share.size
-        return {"loss": loss, "y_pred": None}
+        return loss.detach()
 
     def validation_step(self, batch: Batch, **kwargs: Any) -> dict[str, Any]:
         """Compute the loss without a gradient."""
@@ -234,6 +241,17 @@ class SSLNet(NeuralNet):
         finally:
             del self.module_.share
             self._gradients = None
+
+    @contextlib.contextmanager
+    def _capturing(self) -> Iterator[None]:
+        """Let a GPU replay the steps that are alike, unless several processes share them."""
+        is_cuda = torch.device(self.device).type == "cuda"
+        if is_cuda and self.share is None and not self.compile:
+            self._captured = CapturedStep(self.module_, self._compute_gradient)
+        try:
+            yield
+        finally:
+            self._captured = None  # and the memory that it keeps
 
     def __getstate__(self) -> dict[str, Any]:
         # A copy that is made in a training is no part of it.

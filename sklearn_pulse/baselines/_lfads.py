@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
 import torch
@@ -107,6 +107,7 @@ class LatentFactorAnalysis(Objective):
     """
 
     encoder: SystemEncoder
+    keeps = ("last_error",)
     last_error: Tensor | None = None  # negative log likelihood of the last batch, unscaled
 
     def __init__(
@@ -142,6 +143,26 @@ class LatentFactorAnalysis(Objective):
         self.prior_mean = nn.Parameter(torch.zeros(initial_condition_dim))
         self.prior_log_tau = nn.Parameter(torch.full((inferred_input_dim,), _PRIOR_LOG_TAU))
         self.prior_logvar = nn.Parameter(torch.full((inferred_input_dim,), _PRIOR_LOGVAR))
+
+    @property
+    def reads_epoch(self) -> bool:
+        """Whether the loss depends on `epoch`."""
+        return self.epoch < self.ramp_epochs
+
+    def replays(self, batch: Mapping[str, Tensor]) -> bool:
+        """Tell whether a GPU can replay a step: always.
+
+        Parameters
+        ----------
+        batch : mapping of str to Tensor
+            Arguments of the loss.
+
+        Returns
+        -------
+        bool
+            True.
+        """
+        return True
 
     def forward(
         self, x: Tensor, observed: Tensor | None = None, noise: Noise | None = None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from typing import Any
@@ -38,6 +38,10 @@ class Objective(nn.Module):
     computes_in_parts : bool
         Whether nearly all of a step runs in :func:`sklearn_pulse.networks.run_parts`. What is left
         then has one thread.
+    reads_epoch : bool
+        Whether `forward` reads `epoch`, in the current epoch.
+    keeps : tuple of str
+        Names of the attributes that `forward` sets to a tensor, such as a part of the loss.
     share : Share
         Rows of each batch that this process computes, set by the training loop; all by default.
     indivisible : str or None
@@ -65,6 +69,7 @@ class Objective(nn.Module):
     epoch = 0
     evaluates_in_validation = False
     computes_in_parts = False
+    keeps: tuple[str, ...] = ()
     share = Share()
     indivisible: str | None = "its loss of a batch is not written as a sum of parts"
 
@@ -72,6 +77,11 @@ class Objective(nn.Module):
         super().__init__()
         self.seed = seed
         self._generator: torch.Generator | None = None
+
+    @property
+    def reads_epoch(self) -> bool:
+        """Whether `forward` reads `epoch`, in the current epoch."""
+        return False
 
     @property
     def tokens_per_step(self) -> int:
@@ -104,6 +114,22 @@ class Objective(nn.Module):
         if self._generator is None or self._generator.device.type != device.type:
             self._generator = torch.Generator(device).manual_seed(self.seed)
         return self._generator
+
+    def replays(self, batch: Mapping[str, Tensor]) -> bool:
+        """Tell whether a GPU can replay the kernels of a step on batches of the same shapes.
+
+        Parameters
+        ----------
+        batch : mapping of str to Tensor
+            Arguments of the loss.
+
+        Returns
+        -------
+        bool
+            True if `forward` neither reads the values of a tensor back from the device nor copies
+            numbers to it, so that its kernels depend on the shapes alone. False unless overridden.
+        """
+        return False
 
     def generator_state(self) -> Tensor | None:
         """Return the state of the objective's generator.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import partial
 from typing import Literal, NamedTuple
 
@@ -234,6 +235,21 @@ class TrajectoryReconstruction(Objective):
             gru_num_layers,
             observation,
         )
+
+    def replays(self, batch: Mapping[str, Tensor]) -> bool:
+        """Tell whether a GPU can replay a step; it cannot where a fixed encoder computes in numpy.
+
+        Parameters
+        ----------
+        batch : mapping of str to Tensor
+            Arguments of the loss.
+
+        Returns
+        -------
+        bool
+            Whether the encoder is a network.
+        """
+        return not isinstance(self.encoder, FixedEncoder)
 
     def pass_losses(self, reconstruction: Reconstruction) -> Tensor:
         """Compute the mean squared error of each pass.

@@ -1,0 +1,149 @@
+"""Training steps that a GPU replays as one graph, instead of taking a launch per kernel."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import torch
+from torch import Tensor
+
+from .._warnings import warn_user
+from ._iterator import Batch
+
+Results = TypeVar("Results")
+
+# Steps of one kind that run as usual before a step is captured. They set up what kernels need, and
+# find errors of the loss. A capture takes about as long as they do.
+_EAGER_STEPS = 10
+
+# What holds for all of a process: captures of several threads would meet in the allocator.
+_CAPTURING = threading.Lock()
+
+_HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
+_PLAIN = (bool, int, float, str)
+
+
+class CapturedStep:
+    """Loss and gradient of a batch, replayed as one CUDA graph once enough batches were alike.
+
+    A training step consists of hundreds of kernels, most of which end before the process has
+    launched the next. A graph launches them all at once. It computes the same numbers: the kernels
+    are those of the step that it was captured from, and the objective's generator moves on as it
+    would in that step.
+
+    A graph repeats kernels, not Python. So a step runs as usual, kernel by kernel, where anything
+    differs that Python may have read: the shapes of the batch, the weights' places in memory, which
+    of them are trained, and every number that a module holds. It does so always where a module or
+    a weight has hooks.
+
+    Parameters
+    ----------
+    module : torch.nn.Module
+        The objective, on a CUDA device.
+    step : callable
+        Function that takes a batch, adds the gradient of its loss to the weights, and returns the
+        loss without a gradient.
+    """
+
+    def __init__(self, module: Any, step: Callable[[Batch], Tensor]) -> None:
+        self.module = module
+        self.step = step
+        self._kind: Any = None
+        self._n_alike = 0
+        self._recording: _Recording | None = None
+        self._fails = False
+
+    def __call__(self, batch: Batch) -> Tensor:
+        """Compute the gradient of a batch, which replaces the weights' own; return the loss."""
+        kind = None if self._fails else self._kind_of(batch)
+        if kind is None or (self._kind is not None and kind[0] != self._kind[0]):
+            return self.step(batch)  # such as the last, smaller batch of an epoch
+        if kind != self._kind:
+            self._kind, self._n_alike, self._recording = kind, 0, None
+        self._n_alike += 1
+        if self._recording is None and self._n_alike > _EAGER_STEPS:
+            self._recording = self._record(batch)
+        return self.step(batch) if self._recording is None else self._recording.replay(batch)
+
+    def _kind_of(self, batch: Batch) -> Any:
+        """Return all that Python may read in a step; None if a graph cannot repeat the step."""
+        module = self.module
+        if not module.replays(batch):
+            return None
+        numbers: list[Any] = []
+        for part in module.modules():
+            values = vars(part)
+            if any(values[hooks] for hooks in _HOOKS):
+                return None
+            numbers += [item for item in values.items() if isinstance(item[1], _PLAIN)]
+        if not module.reads_epoch:
+            numbers = [(name, value) for name, value in numbers if name != "epoch"]
+        tensors = [*module.parameters(), *module.buffers()]
+        if any(tensor._backward_hooks or tensor._post_accumulate_grad_hooks for tensor in tensors):
+            return None
+        shapes = [(name, value.shape, value.dtype) for name, value in batch.items()]
+        places = [(tensor.data_ptr(), tensor.requires_grad) for tensor in tensors]
+        return shapes, places, numbers, id(module.generator(next(iter(batch.values())).device))
+
+    def _record(self, batch: Batch) -> _Recording | None:
+        """Capture a step; None, with a warning, if CUDA cannot."""
+        generator = self.module.generator(next(iter(batch.values())).device)
+        state = generator.get_state()
+        try:
+            return _Recording(self.module, self.step, batch)
+        except RuntimeError as error:
+            self._fails = True
+            generator.set_state(state)
+            self.module.zero_grad()
+            warn_user(
+                "CUDA could not capture a training step, so the rest of this training launches"
+                f" every kernel by itself, which is slower. CUDA says: {error}"
+            )
+            return None
+
+
+class _Recording:
+    """A captured step, with the tensors that it reads and writes."""
+
+    def __init__(self, module: Any, step: Callable[[Batch], Tensor], batch: Batch) -> None:
+        self.module = module
+        self.batch = {name: value.clone() for name, value in batch.items()}
+        generator = module.generator(next(iter(batch.values())).device)
+        self.run, results = _capture(lambda: self._compute(step), generator)
+        self.loss, self.gradients, self.kept = results
+
+    def _compute(self, step: Callable[[Batch], Tensor]) -> tuple[Tensor, list[Any], list[Any]]:
+        """Return the loss of the batch that is kept, the gradient, and what else is kept of it."""
+        self.module.zero_grad()  # so that kernels write a gradient, and do not add to one
+        loss = step(self.batch)
+        gradients = [weight.grad for weight in self.module.parameters()]
+        return loss, gradients, [getattr(self.module, name) for name in self.module.keeps]
+
+    def replay(self, batch: Batch) -> Tensor:
+        """Compute the gradient of a batch of the same kind; return the loss."""
+        for name, value in batch.items():
+            self.batch[name].copy_(value)
+        self.run()
+        for weight, gradient in zip(self.module.parameters(), self.gradients, strict=True):
+            weight.grad = gradient
+        for name, value in zip(self.module.keeps, self.kept, strict=True):
+            setattr(self.module, name, value)
+        return self.loss.clone()
+
+
+def _capture(
+    compute: Callable[[], Results], generator: torch.Generator
+) -> tuple[Callable[[], None], Results]:
+    """Capture the kernels of a function, which do not run; return what runs them, and its result.
+
+    Whatever runs them later writes into the tensors of the result.
+    """
+    graph = torch.cuda.CUDAGraph()
+    graph.register_generator_state(generator)
+    stream = torch.cuda.Stream(generator.device)
+    # Other threads of the program may use the device meanwhile.
+    with _CAPTURING, torch.cuda.graph(graph, stream=stream, capture_error_mode="thread_local"):
+        results = compute()
+    return graph.replay, results
