@@ -70,7 +70,7 @@ class CapturedStep:
     def _kind_of(self, batch: Batch) -> Any:
         """Return all that Python may read in a step; None if a graph cannot repeat the step."""
         module = self.module
-        if not module.replays(batch):
+        if module.replayed == "never" or (module.replayed == "whole" and "observed" in batch):
             return None
         numbers: list[Any] = []
         for part in module.modules():
@@ -89,13 +89,13 @@ class CapturedStep:
 
     def _record(self, batch: Batch) -> _Recording | None:
         """Capture a step; None, with a warning, if CUDA cannot."""
-        generator = self.module.generator(next(iter(batch.values())).device)
-        state = generator.get_state()
+        device = next(iter(batch.values())).device
+        state = self.module.generator(device).get_state()
         try:
             return _Recording(self.module, self.step, batch)
         except RuntimeError as error:
             self._fails = True
-            generator.set_state(state)
+            self.module.set_generator_state(state, device)  # in a new generator
             self.module.zero_grad()
             warn_user(
                 "CUDA could not capture a training step, so the rest of this training launches"
@@ -140,10 +140,18 @@ def _capture(
 
     Whatever runs them later writes into the tensors of the result.
     """
-    graph = torch.cuda.CUDAGraph()
-    graph.register_generator_state(generator)
-    stream = torch.cuda.Stream(generator.device)
-    # Other threads of the program may use the device meanwhile.
-    with _CAPTURING, torch.cuda.graph(graph, stream=stream, capture_error_mode="thread_local"):
-        results = compute()
+    graph, device = torch.cuda.CUDAGraph(), generator.device
+    if hasattr(graph, "register_generator_state"):  # later versions of torch find it themselves
+        graph.register_generator_state(generator)
+    usual, stream = torch.cuda.current_stream(device), torch.cuda.Stream(device)
+    try:
+        # Other threads of the program may use the device meanwhile.
+        with _CAPTURING, torch.cuda.graph(graph, stream=stream, capture_error_mode="thread_local"):
+            results = compute()
+    except RuntimeError:
+        # Torch leaves its stream, and a state in which its own generator refuses to draw.
+        torch.cuda.set_stream(usual)
+        default = torch.cuda.default_generators[usual.device.index]
+        default.graphsafe_set_state(default.clone_state())
+        raise
     return graph.replay, results

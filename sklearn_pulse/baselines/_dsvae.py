@@ -82,6 +82,7 @@ class DisentangledSequence(Objective):
     """
 
     encoder: SystemEncoder
+    replayed = "whole"
 
     def __init__(
         self,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, Literal, NamedTuple
 
 import torch
@@ -107,6 +107,7 @@ class LatentFactorAnalysis(Objective):
     """
 
     encoder: SystemEncoder
+    replayed = "always"
     keeps = ("last_error",)
     last_error: Tensor | None = None  # negative log likelihood of the last batch, unscaled
 
@@ -148,21 +149,6 @@ class LatentFactorAnalysis(Objective):
     def reads_epoch(self) -> bool:
         """Whether the loss depends on `epoch`."""
         return self.epoch < self.ramp_epochs
-
-    def replays(self, batch: Mapping[str, Tensor]) -> bool:
-        """Tell whether a GPU can replay a step: always.
-
-        Parameters
-        ----------
-        batch : mapping of str to Tensor
-            Arguments of the loss.
-
-        Returns
-        -------
-        bool
-            True.
-        """
-        return True
 
     def forward(
         self, x: Tensor, observed: Tensor | None = None, noise: Noise | None = None

@@ -69,13 +69,36 @@ def draw_hidden(
     >>> hidden.sum(-1).unique()
     tensor([8])
     """
-    if visible is None:
-        visible = torch.ones(shape[0], shape[2], dtype=torch.bool, device=generator.device)
-    kept = [whole_steps(n * (1.0 - mask_ratio)) for n in range(shape[2] + 1)]
-    n_kept = torch.tensor(kept, device=generator.device)[visible.sum(-1)].view(-1, 1, 1)
     draws = torch.rand(shape, generator=generator, device=generator.device)
+    if visible is None:
+        return draws.argsort(-1).argsort(-1) >= n_shown(shape[2], mask_ratio)
+    shown = [n_shown(n, mask_ratio) for n in range(shape[2] + 1)]
+    n_kept = torch.tensor(shown, device=generator.device)[visible.sum(-1)].view(-1, 1, 1)
     rank = draws.masked_fill(~visible.unsqueeze(1), 2.0).argsort(-1).argsort(-1)
     return (rank >= n_kept) & visible.unsqueeze(1)
+
+
+def n_shown(n_patches: int, mask_ratio: float) -> int:
+    """Return the number of patches that are not hidden.
+
+    Parameters
+    ----------
+    n_patches : int
+        Number of patches.
+    mask_ratio : float
+        Fraction of the patches to hide.
+
+    Returns
+    -------
+    int
+        ``n_patches * (1 - mask_ratio)``, rounded down.
+
+    Examples
+    --------
+    >>> n_shown(20, 0.4)
+    12
+    """
+    return whole_steps(n_patches * (1.0 - mask_ratio))
 
 
 @complete_docstring
@@ -107,6 +130,7 @@ class PatchReconstruction(Objective):
     """
 
     indivisible = "its batch normalisation needs the statistics of the whole batch"
+    replayed = "whole"
     encoder: PatchEncoder
 
     def __init__(
@@ -151,14 +175,19 @@ class PatchReconstruction(Objective):
         encoder = self.encoder
         target = encoder.cut(standardize(x, observed))
         visible = None if observed is None else encoder.visible(observed)
+        n_most = None
         if hidden is None:
             batch, n_channels, n_patches = target.shape[:3]
             shape = batch, n_channels, n_patches
             hidden = draw_hidden(shape, self.mask_ratio, self.generator(x.device), visible)
+            if visible is None:  # known without a look at the device
+                n_most = n_patches - n_shown(n_patches, self.mask_ratio)
+        if n_most is None:
+            n_most = int(hidden.sum(-1).max())
         shown = target.masked_fill(hidden.unsqueeze(-1), 0.0)
         # Hidden patches first: only these are reconstructed.
-        n_most = max(1, int(hidden.sum(-1).max()))
-        needed = hidden.byte().sort(dim=-1, descending=True, stable=True).indices[..., :n_most]
+        order = hidden.byte().sort(dim=-1, descending=True, stable=True).indices
+        needed = order[..., : max(1, n_most)]
         drop = self._drop(self.dropout, x.device)
         tokens = encoder.encode_patches(shown, visible, drop, needed)
         hidden, steps = hidden.gather(2, needed), needed.unsqueeze(-1)

@@ -95,6 +95,7 @@ class AugmentationContrast(ContrastiveObjective):
     """
 
     indivisible: str | None = None
+    replayed = "always"
 
     def __init__(
         self,

@@ -113,6 +113,7 @@ class MaskedNeighbors(Objective):
 
     indivisible = "its batch normalisation needs the statistics of the whole batch"
     evaluates_in_validation = True
+    replayed = "whole"
     encoder: ConvEncoder | SystemEncoder
 
     def __init__(

@@ -93,6 +93,7 @@ class MaskedSegments(Objective):
 
     encoder: SegmentEncoder
     evaluates_in_validation = True
+    replayed = "whole"
 
     def __init__(
         self,

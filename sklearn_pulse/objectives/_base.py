@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
@@ -38,6 +38,10 @@ class Objective(nn.Module):
     computes_in_parts : bool
         Whether nearly all of a step runs in :func:`sklearn_pulse.networks.run_parts`. What is left
         then has one thread.
+    replayed : {"never", "whole", "always"}
+        For which batches a GPU may replay the kernels of an earlier step: those without missing
+        steps ("whole") or all ("always"). For these, `forward` must neither read values back from
+        the device nor copy numbers to it, and its kernels must depend on shapes alone.
     reads_epoch : bool
         Whether `forward` reads `epoch`, in the current epoch.
     keeps : tuple of str
@@ -69,6 +73,7 @@ class Objective(nn.Module):
     epoch = 0
     evaluates_in_validation = False
     computes_in_parts = False
+    replayed: Literal["never", "whole", "always"] = "never"
     keeps: tuple[str, ...] = ()
     share = Share()
     indivisible: str | None = "its loss of a batch is not written as a sum of parts"
@@ -114,22 +119,6 @@ class Objective(nn.Module):
         if self._generator is None or self._generator.device.type != device.type:
             self._generator = torch.Generator(device).manual_seed(self.seed)
         return self._generator
-
-    def replays(self, batch: Mapping[str, Tensor]) -> bool:
-        """Tell whether a GPU can replay the kernels of a step on batches of the same shapes.
-
-        Parameters
-        ----------
-        batch : mapping of str to Tensor
-            Arguments of the loss.
-
-        Returns
-        -------
-        bool
-            True if `forward` neither reads the values of a tensor back from the device nor copies
-            numbers to it, so that its kernels depend on the shapes alone. False unless overridden.
-        """
-        return False
 
     def generator_state(self) -> Tensor | None:
         """Return the state of the objective's generator.

@@ -121,6 +121,7 @@ class HeadOnEncoder(Objective):
         self.embedding_dim = source.embedding_dim
         self.freeze_epochs = freeze_epochs
         self.bag_pooling = bag_pooling
+        self.replayed = "whole" if isinstance(self.encoder, SystemEncoder) else "never"
         self._trained = {name for name, p in self.source.named_parameters() if p.requires_grad}
 
     @property

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from functools import partial
 from typing import Literal, NamedTuple
 
@@ -209,6 +208,7 @@ class TrajectoryReconstruction(Objective):
         self.loss_reduction = loss_reduction
         self.dropout = dropout
         self.theta_dropout = theta_dropout
+        self.replayed = "always" if fixed_encoder is None else "never"  # it computes in numpy
         if fixed_encoder is not None:  # without encoded steps
             shared_encoder, time_varying_dim = False, 0
             embedding_dim = fixed_encoder.embedding_dim
@@ -235,21 +235,6 @@ class TrajectoryReconstruction(Objective):
             gru_num_layers,
             observation,
         )
-
-    def replays(self, batch: Mapping[str, Tensor]) -> bool:
-        """Tell whether a GPU can replay a step; it cannot where a fixed encoder computes in numpy.
-
-        Parameters
-        ----------
-        batch : mapping of str to Tensor
-            Arguments of the loss.
-
-        Returns
-        -------
-        bool
-            Whether the encoder is a network.
-        """
-        return not isinstance(self.encoder, FixedEncoder)
 
     def pass_losses(self, reconstruction: Reconstruction) -> Tensor:
         """Compute the mean squared error of each pass.
