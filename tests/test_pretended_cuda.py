@@ -1,5 +1,8 @@
 """The CUDA paths of every method, on a pretended device; `test_gpu` runs on a real one."""
 
+import io
+import pickle
+
 import numpy as np
 import pytest
 import torch
@@ -57,6 +60,25 @@ def test_every_method_computes_on_one_device(cls, precision, monkeypatch, tmp_pa
     here = compute(cls.from_pretrained(tmp_path / "model"))
     if precision == "float32":  # oneDNN computes some convolutions of bfloat16 wrongly
         np.testing.assert_allclose(there, here, atol=1e-5)
+
+
+@pytest.mark.parametrize("cls", [*ON_A_DEVICE, FineTuneClassifier])
+def test_a_pickle_needs_no_device(cls, monkeypatch):
+    """skorch pickles some attributes so that they load on any machine; no tensor is elsewhere."""
+    found = []
+
+    class Pickler(pickle.Pickler):
+        def reducer_override(self, value):
+            if isinstance(value, torch.Tensor) and device.holds(value):
+                found.append(value)
+            return NotImplemented
+
+    monkeypatch.setitem(_convolution_base._BLOCK_OUTPUTS, "cuda", 2**16)  # to save time
+    with pretended_cuda(monkeypatch) as device:
+        Pickler(io.BytesIO()).dump(small(cls, **accepted(cls, {"device": "cuda"})).fit(X, y))
+        assert not found
+        Pickler(io.BytesIO()).dump(torch.ones(1, device="cuda"))
+        assert found
 
 
 @pytest.mark.parametrize("cls", [PulseTransformer, baselines.REBARTransformer])

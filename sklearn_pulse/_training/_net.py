@@ -24,6 +24,9 @@ from ._monitors import check_recorded, counts_validations, skip_validation
 from ._processes import end_alike
 from ._torch_state import own_torch_state
 
+# Prefix of the attributes that skorch is to pickle like the weights, so that they load without the
+# device they are on: schedules hold the optimizer, and its state.
+_WITH_OPTIMIZER = "callbacks"
 _OF_A_TRAINING = ("share", "_gradients", "_captured")
 
 
@@ -103,7 +106,10 @@ class SSLNet(NeuralNet):
     def initialize(self) -> SSLNet:
         """Build every component; weights depend on the seed alone, whatever ran before."""
         with own_torch_state(), OwnDraws(self.seed):
-            return super().initialize()
+            super().initialize()
+        if _WITH_OPTIMIZER not in self.cuda_dependent_attributes_:
+            self.cuda_dependent_attributes_ = [*self.cuda_dependent_attributes_, _WITH_OPTIMIZER]
+        return self
 
     def torch_compile(self, module: nn.Module, name: str) -> nn.Module:
         """Compile the encoder in place, so that names of weights and pickling stay as they are."""
