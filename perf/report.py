@@ -67,10 +67,11 @@ def changes(rows: list[Row]) -> str:
 
 
 def others(rows: list[Row]) -> str:
-    """Return the table of the estimator's overhead, of its scaling and of the search."""
+    """Return the table of the estimator's overhead, its scaling, the search and replays."""
     names = {
         "overhead": "`fit` against a bare loop of the same steps",
         "linear": "`{size}` of few windows against four times as many",
+        "replay": "`fit` of 50 batches, steps replayed against launched: {size}",
         "search": "12 settings x 3 folds in {size} against one process",
     }
     lines = [

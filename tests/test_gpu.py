@@ -14,8 +14,8 @@ from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
-from skorch.callbacks import Callback
 
+from perf.step import Launched
 from sklearn_pulse import PulseOracleTransformer, PulseTransformer, baselines
 from sklearn_pulse._share import Share
 from sklearn_pulse.base import _encoder as _embedding
@@ -54,13 +54,6 @@ def test_embedding_equals_that_of_the_cpu(windows):
 def test_same_seed_same_bits(precision):
     first, second = (pulse(precision=precision).fit_transform(X) for _ in range(2))
     np.testing.assert_array_equal(first, second)
-
-
-class Launched(Callback):
-    """Keeps every step from being replayed, by a hook that does nothing."""
-
-    def on_train_begin(self, net, **kwargs):
-        net.module_.register_forward_hook(lambda *_: None)
 
 
 @pytest.fixture

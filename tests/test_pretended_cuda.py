@@ -10,6 +10,7 @@ from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
 from skorch.callbacks import Callback
 
+from perf.step import Launched
 from sklearn_pulse import (
     FineTuneClassifier,
     FineTuneRegressor,
@@ -98,13 +99,6 @@ def test_windows_that_the_device_has_no_room_for_are_copied_batch_by_batch(monke
         with monkeypatch.context() as patches, pretended_cuda(patches, room):
             results.append(small(PulseTransformer).set_params(device="cuda").fit_transform(HOLES))
     np.testing.assert_array_equal(*results)
-
-
-class Launched(Callback):
-    """Keeps every step from being replayed, by a hook that does nothing."""
-
-    def on_train_begin(self, net, **kwargs):
-        net.module_.register_forward_hook(lambda *_: None)
 
 
 @pytest.fixture

@@ -76,6 +76,7 @@ def stages(out: Path, n_seeds: int, n_jobs: int) -> list[Stage]:
         table("linear-probe", 1),
         table("label-efficiency", 1),
         timing("overhead"),
+        timing("replay"),
         timing("linear"),
         timing("search"),
         Stage("performance", ["-m", "perf.report", str(timings), *page]),

@@ -50,6 +50,8 @@ class CapturedStep:
     def __init__(self, module: Any, step: Callable[[Batch], Tensor]) -> None:
         self.module = module
         self.step = step
+        self._shapes: Any = None  # of the batches that may be replayed: those of the first
+        self._parts: list[dict[str, Any]] = []
         self._kind: Any = None
         self._n_alike = 0
         self._recording: _Recording | None = None
@@ -57,35 +59,43 @@ class CapturedStep:
 
     def __call__(self, batch: Batch) -> Tensor:
         """Compute the gradient of a batch, which replaces the weights' own; return the loss."""
-        kind = None if self._fails else self._kind_of(batch)
-        if kind is None or (self._kind is not None and kind[0] != self._kind[0]):
-            return self.step(batch)  # such as the last, smaller batch of an epoch
+        shapes = [(name, value.shape, value.dtype) for name, value in batch.items()]
+        if self._shapes is None:
+            self._shapes = shapes
+        # The last batch of an epoch may be smaller.
+        is_usual = shapes == self._shapes and not self._fails
+        kind = self._kind_now(batch) if is_usual else None
+        if kind is None:
+            return self.step(batch)
         if kind != self._kind:
-            self._kind, self._n_alike, self._recording = kind, 0, None
+            self._parts = [vars(part) for part in self.module.modules()]
+            self._kind, self._n_alike, self._recording = self._kind_now(batch), 0, None
         self._n_alike += 1
         if self._recording is None and self._n_alike > _EAGER_STEPS:
             self._recording = self._record(batch)
         return self.step(batch) if self._recording is None else self._recording.replay(batch)
 
-    def _kind_of(self, batch: Batch) -> Any:
+    def _kind_now(self, batch: Batch) -> list[Any] | None:
         """Return all that Python may read in a step; None if a graph cannot repeat the step."""
         module = self.module
         if module.replayed == "never" or (module.replayed == "whole" and "observed" in batch):
             return None
-        numbers: list[Any] = []
-        for part in module.modules():
-            values = vars(part)
-            if any(values[hooks] for hooks in _HOOKS):
+        own = vars(module)
+        kind: list[Any] = [id(module.generator(next(iter(batch.values())).device))]
+        for part in self._parts:
+            if any(part[hooks] for hooks in _HOOKS):
                 return None
-            numbers += [item for item in values.items() if isinstance(item[1], _PLAIN)]
-        if not module.reads_epoch:
-            numbers = [(name, value) for name, value in numbers if name != "epoch"]
-        tensors = [*module.parameters(), *module.buffers()]
-        if any(tensor._backward_hooks or tensor._post_accumulate_grad_hooks for tensor in tensors):
-            return None
-        shapes = [(name, value.shape, value.dtype) for name, value in batch.items()]
-        places = [(tensor.data_ptr(), tensor.requires_grad) for tensor in tensors]
-        return shapes, places, numbers, id(module.generator(next(iter(batch.values())).device))
+            if part is own and not module.reads_epoch:
+                part = {name: value for name, value in part.items() if name != "epoch"}
+            kind += [value for value in part.values() if type(value) in _PLAIN]
+            kind += part["_modules"].values()
+            for tensor in (*part["_parameters"].values(), *part["_buffers"].values()):
+                if tensor is None:
+                    continue
+                if tensor._backward_hooks or tensor._post_accumulate_grad_hooks:
+                    return None
+                kind += [tensor.data_ptr(), tensor.requires_grad]
+        return kind
 
     def _record(self, batch: Batch) -> _Recording | None:
         """Capture a step; None, with a warning, if CUDA cannot."""

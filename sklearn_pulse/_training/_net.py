@@ -67,6 +67,7 @@ class SSLNet(NeuralNet):
     """
 
     history: Any  # a property of skorch
+    cuda_dependent_attributes_: list[str]
     share: Share | None = None  # place among the processes of a training, while it lasts
     _gradients: SharedGradients | None = None
     _captured: CapturedStep | None = None  # on a GPU, in a training
