@@ -9,8 +9,8 @@ from types import FrameType
 
 _PACKAGE = str(Path(__file__).parent / "_")[:-1]  # ends with the separator of folders
 # Libraries whose frames lie between the user's line and the package: pipelines, searches, panels,
-# callbacks.
-_BETWEEN = {"joblib", "skbase", "sklearn", "skorch", "sktime"}
+# callbacks, optimizers.
+_BETWEEN = {"joblib", "skbase", "sklearn", "skorch", "sktime", "torch"}
 
 
 def warn_user(message: str, category: type[Warning] = UserWarning) -> None:

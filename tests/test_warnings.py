@@ -24,6 +24,7 @@ from sklearn_pulse import (
     RandomEncoderTransformer,
     save_pretrained,
 )
+from sklearn_pulse._training import _captured
 from sklearn_pulse.baselines import REBARTransformer
 from sklearn_pulse.benchmark import add_files, compare
 from sklearn_pulse.datasets import fetch_mitbih_af
@@ -36,6 +37,7 @@ from sklearn_pulse.windows import (
     sliding_windows,
 )
 from tests.helpers import SMALL_PULSE, make_windows, small
+from tests.pretended_cuda import pretended_cuda
 from tests.toy_method import DenoisedMeanTransformer
 
 ROOT = Path(sklearn_pulse.__file__).parent
@@ -270,6 +272,12 @@ def a_damaged_checkpoint(tmp_path):
     stored.fit(X)
 
 
+def a_step_that_cuda_cannot_capture(tmp_path):
+    refused = patch.object(_captured, "_capture", side_effect=RuntimeError("not permitted"))
+    with pytest.MonkeyPatch.context() as patches, pretended_cuda(patches), refused:
+        pulse(device="cuda", max_epochs=12).fit(X)
+
+
 def own(**settings):
     shared = {"protocols": ["linear-probe"], "budget": "smoke", "verbose": False}
     return {"X": NOISE.reshape(40, 4, 1), "y": np.arange(40) % 2} | shared | settings
@@ -325,6 +333,7 @@ TEXTS = {
     "own_windows_without_groups": "Without groups, neighbouring windows",
     "files_that_are_not_read": "holds starts.npy, which are not read",
     "runs_that_failed": "1 of 2 runs failed",
+    "a_step_that_cuda_cannot_capture": "CUDA could not capture a training step",
     "a_damaged_checkpoint": "fit resumes from the one before",
 }
 CASES = [
