@@ -40,12 +40,16 @@ class Writer(Callback):
     """Write the losses of each epoch into a file that is open during the training."""
 
     def __init__(self, file):
-        self.file = csv.writer(file)
+        self.file, self.lines = file, csv.writer(file)
 
     def on_epoch_end(self, net, **kwargs):
         """Write a line."""
         last = net.history[-1]
-        self.file.writerow([last["epoch"], last["train_loss"], last.get("valid_loss")])
+        self.lines.writerow([last["epoch"], last["train_loss"], last.get("valid_loss")])
+
+    def on_train_end(self, net, **kwargs):
+        """Close the file."""
+        self.file.close()
 
 
 def make_writer():
@@ -94,7 +98,7 @@ best = search.best_estimator_[0]
 files = sorted(OUTPUT.glob("losses*.csv"))
 print(f"accuracy in cross-validation: {search.best_score_:.3f}")
 n_epochs = [len(file.read_text().splitlines()) for file in files]
-print(f"{len(files)} fits stopped after {n_epochs} of {best.max_epochs} epochs")
+print(f"{len(files)} fits ended after {n_epochs} of {best.max_epochs} epochs")
 
 display = TrainingCurveDisplay.from_estimator(best)
 display.figure_.savefig(OUTPUT / "training_curve.png", dpi=120)

@@ -89,8 +89,9 @@ def main():
         embedding = group["embedding"][:]
         print(f"{len(embedding)} windows embedded in {group['done'].shape[0]} chunks")
 
-    fig, ax = plt.subplots(figsize=(5, 4))
-    EmbeddingDisplay.from_embedding(embedding, w.y, ax=ax)
+    fig, ax = plt.subplots(figsize=(5, 4), layout="constrained")
+    EmbeddingDisplay.from_embedding(embedding, w.y, target_names=("slow", "fast"), ax=ax)
+    ax.set_title("PULSE embeddings of two oscillations")
     fig.savefig(OUTPUT / "embedding.png", dpi=120)
     print(f"picture: {OUTPUT}/embedding.png")
 

@@ -48,6 +48,8 @@ for label, axis in enumerate(axes.flat):
     axis.set_title(f"{gesture.target_names[label]}\nrecording {gesture.recording[i]}", fontsize=9)
 for axis in axes[-1]:
     axis.set_xlabel("time step")
+for axis in axes[:, 0]:
+    axis.set_ylabel("z-score")
 figure.legend(lines, gesture.channel_names, loc="outside right upper")
 figure.savefig(output / "gestures.png", dpi=120)
 

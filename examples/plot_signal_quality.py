@@ -143,7 +143,7 @@ for ax, one in zip(axes, ("", *KINDS), strict=True):
     ax.set_title(f"{one or 'clean'}, score {score[i]:.3f}", fontsize="medium")
     ax.set_xlabel("seconds")
 axes[0].set_ylabel("PPG (scaled)")
-axes[0].legend(fontsize="small", frameon=False, loc="upper left")
+axes[0].legend(fontsize="small", frameon=False, loc="lower left")
 figure.savefig(output / "windows.png", dpi=120)
 
 # %%

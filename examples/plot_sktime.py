@@ -81,7 +81,8 @@ for panel, (X, y, X_test, y_test) in loaded.items():
 # The training history and the embedding
 # --------------------------------------
 # ``estimator_`` is the fitted PULSE transformer, with its history and all other attributes. The
-# pipeline passes a DataFrame with named columns to the classifier.
+# pipeline passes a DataFrame with named columns to the classifier. Look at the losses: that of
+# JapaneseVowels falls, that of the 40 recordings of BasicMotions does not within 25 epochs.
 
 figure, axes = plt.subplots(1, 2, figsize=(11, 4.5), layout="constrained")
 for ax, (panel, (_, _, X_test, y_test)) in zip(axes, loaded.items(), strict=True):
@@ -93,7 +94,8 @@ for ax, (panel, (_, _, X_test, y_test)) in zip(axes, loaded.items(), strict=True
         f" loss {losses[0]:.3f} in the first epoch and {losses[-1]:.3f} in the last"
     )
     EmbeddingDisplay.from_embedding(embedding.to_numpy(), y_test, ax=ax)
-    ax.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0), frameon=False)
+    title = {"BasicMotions": "activity", "JapaneseVowels": "speaker"}[panel]
+    ax.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0), frameon=False, title=title)
     ax.set_title(f"{panel}: PULSE embeddings of the test part")
 output = Path("output/sktime")
 output.mkdir(parents=True, exist_ok=True)

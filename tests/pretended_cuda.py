@@ -6,6 +6,7 @@ nor their speed.
 """
 
 import contextlib
+import weakref
 
 import torch
 import torch._dynamo  # reads CUDA's classes while it is loaded, so before they are replaced
@@ -128,12 +129,16 @@ class _Stream:
 
 
 def capture(compute, generator):
-    """Replay by computing again, into the tensors of the first result; the first draws nothing."""
-    state = generator.get_state()
+    """Replay by computing again, into the tensors of the first result; the first draws nothing.
+
+    A graph of CUDA draws from its own generator, whichever the objective has by now.
+    """
+    state, own = generator.get_state(), weakref.ref(generator)
     results = compute()
     generator.set_state(state)
 
     def replay():
+        assert own() is not None
         for tensor, value in zip(tree_leaves(results), tree_leaves(compute()), strict=True):
             if tensor is not None:
                 tensor.data.copy_(value)

@@ -1,6 +1,7 @@
 """Callbacks that users pass: what they learn is resumed, what they are tells runs apart."""
 
 import collections
+import copy
 import os
 import pickle
 import random
@@ -13,6 +14,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import torch
+from joblib.externals.loky.backend import reduction
 from sklearn.linear_model import SGDClassifier
 from skorch import callbacks as standard
 from skorch.callbacks import Callback
@@ -84,6 +86,41 @@ def test_what_a_callback_learns_is_resumed_exactly(tmp_path, monkeypatch, at, in
         resumed.average_.parameters(), whole.average_.parameters(), strict=True
     ):
         assert torch.equal(mine, theirs)
+
+
+class LearnsInPlace(Callback):
+    """Changes what it holds at the start of an epoch."""
+
+    def __init__(self):
+        self.listed, self.tensor, self.array = [], torch.zeros(2), np.zeros(2)
+        self.view = self.tensor[1:]
+        self.generator = np.random.default_rng(0)
+
+    def on_epoch_begin(self, net, **kwargs):
+        self.listed.append(self.generator.random())
+        self.tensor += 1
+        self.array += 1
+
+
+@pytest.mark.parametrize("at", [(2, 2), (3, 1)])
+def test_what_is_changed_in_place_is_resumed_in_the_middle_of_an_epoch(tmp_path, monkeypatch, at):
+    monkeypatch.setattr(Checkpoint, "interval", 0.0)
+
+    def callbacks():
+        # Its load_state_dict takes what it reads out of the state.
+        cycle = {"base_lr": 1e-4, "max_lr": 1e-3, "step_size_up": 2, "step_every": "batch"}
+        schedule = standard.LRScheduler("CyclicLR", cycle_momentum=False, **cycle)
+        return LearnsInPlace(), schedule
+
+    whole = pulse(*callbacks()).fit(X)
+    with killed(*at):
+        pulse(*callbacks(), checkpoint_dir=tmp_path).fit(X)
+    resumed = pulse(*callbacks(), checkpoint_dir=tmp_path).fit(X)
+    mine, theirs = (callback_of(fitted, LearnsInPlace) for fitted in (resumed, whole))
+    assert mine.listed == theirs.listed
+    assert mine.tensor.tolist() == mine.array.tolist() == [4.0, 4.0]
+    assert mine.view.tolist() == [4.0]
+    np.testing.assert_array_equal(resumed.transform(X), whole.transform(X))
 
 
 class Trained(standard.Callback):
@@ -572,6 +609,25 @@ def test_a_fit_with_callbacks_is_pickled(tmp_path):
     fitted = pulse(Records(), checkpoint_dir=tmp_path, max_epochs=1).fit(X)
     again = pickle.loads(pickle.dumps(fitted))
     np.testing.assert_array_equal(again.transform(X), fitted.transform(X))
+
+
+def test_a_fit_with_the_classes_of_a_notebook_is_sent_and_copied():
+    class Watches(standard.Callback):
+        """A class that plain pickle cannot find, with a function without a name and the net."""
+
+        def on_train_begin(self, net, **kwargs):
+            self.net, self.optimizer, self.look = net, net.optimizer_, lambda: None
+
+    fitted = pulse(Watches(), max_epochs=1).fit(X)
+    # By the second, joblib's processes hand it back.
+    for again in (copy.deepcopy(fitted), pickle.loads(reduction.dumps(fitted))):
+        np.testing.assert_array_equal(again.transform(X), fitted.transform(X))
+        (watcher,) = [c for name, c in again.net_.callbacks_ if name == "Watches"]
+        assert watcher.net is again.net_ is not fitted.net_
+        assert watcher.optimizer is again.net_.optimizer_
+        schedule = dict(again.net_.callbacks_)["lr_scheduler"].lr_scheduler_
+        assert schedule.optimizer is again.net_.optimizer_ is not fitted.net_.optimizer_
+    assert dict(fitted.net_.callbacks_)["Watches"].optimizer is fitted.net_.optimizer_
 
 
 @pytest.mark.parametrize("value", [1e300, 1e-300, 4e38])

@@ -201,6 +201,26 @@ def test_an_unknown_step_is_refused_by_name(step, tmp_path):
     assert not list(tmp_path.iterdir())
 
 
+def test_parameters_that_scikit_learn_gave_up(tmp_path):
+    """A parameter that nobody set says "deprecated", which other versions refuse."""
+    chain = make_pipeline(encoder(), LogisticRegression(C=0.5)).fit(X, y)
+    with_penalty = chain[-1].get_params().get("penalty") == "deprecated"
+    save_pretrained(chain, tmp_path / "chain")
+    config = read_config(tmp_path / "chain")
+    stored = config["chain"]["steps"][1][1]["parameters"]
+    assert "deprecated" not in stored.values()
+    stored |= {"multi_class": "deprecated"} | ({"penalty": "deprecated"} if with_penalty else {})
+    write_config(tmp_path / "chain", config)  # as earlier versions wrote it
+    loaded = load_pretrained(tmp_path / "chain")
+    assert loaded[-1].get_params() == chain[-1].get_params()
+    np.testing.assert_array_equal(loaded.predict_proba(X), chain.predict_proba(X))
+    stored["multi_class"] = "ovr"
+    write_config(tmp_path / "chain", config)
+    if "multi_class" not in chain[-1].get_params():
+        with pytest.raises(ValueError, match="'multi_class'.* install the version of scikit-learn"):
+            load_pretrained(tmp_path / "chain")
+
+
 def test_sparse_coefficients(tmp_path):
     chain = make_pipeline(encoder(), LogisticRegression()).fit(X, y)
     chain[-1].coef_[:, ::2] = 0.0

@@ -5,6 +5,7 @@ import re
 import runpy
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -103,6 +104,30 @@ def test_extras_exist():
     for extra in re.findall(r"\[([a-z,]+)\](?!\()", README.read_text(encoding="utf-8")):
         for part in extra.split(","):
             assert re.search(rf"^{part} = ", EXTRAS, re.MULTILINE), part
+
+
+def test_the_extra_of_the_site_brings_what_examples_need():
+    """Those that download nothing run in every build of the site, and stop it if they fail."""
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"][
+        "optional-dependencies"
+    ]
+
+    def needs(extra):
+        """Return what an extra asks for, with that of the extras that it names."""
+        found = set()
+        for requirement in extras[extra]:
+            name, _, inner = requirement.partition("[")
+            if name == "sklearn-pulse":
+                found |= set().union(*map(needs, inner.rstrip("]").split(",")))
+            else:
+                found.add(requirement)
+        return found
+
+    rooms = {"benchmark": "benchmark", "corpus": "cluster", "panel": "sktime", "theory": "theory"}
+    for example in (ROOT / "examples").glob("plot_*.py"):
+        for room in re.findall(r"sklearn_pulse\.(\w+)", example.read_text(encoding="utf-8")):
+            if room in rooms:
+                assert needs(rooms[room]) <= needs("docs"), f"{example.name}: {room}"
 
 
 @pytest.mark.parametrize("code", ["maek test", "make test && cd nowhere", "python -m x $undefined"])

@@ -267,6 +267,25 @@ def test_large_scores_near_zero_are_rounded_as_large_ones(tmp_path):
     assert signature["output"]["name"] == "scores"
 
 
+def test_probabilities_of_far_scores_under_onnxruntime(tmp_path):
+    """Its sigmoid is never below 1e-8, which the share of a class must not depend on."""
+    for name in ("onnx", "onnxscript", "onnxruntime"):
+        pytest.importorskip(name)
+    chain = make_pipeline(encoder(), SGDClassifier(loss="log_loss", random_state=0)).fit(X, y)
+    chain[-1].coef_ *= 10 / np.abs(chain.decision_function(X)).max()
+    chain[-1].intercept_ = np.array([-40.0, -41.0, -42.0])
+    export(chain, tmp_path / "chain")
+    found = onnx_program(tmp_path / "chain")[0](X.astype(np.float32))
+    np.testing.assert_allclose(found, chain.predict_proba(X), rtol=1e-4)
+
+
+def test_several_labels_per_sample_are_refused(tmp_path):
+    several = np.column_stack([np.arange(24) % 2, np.arange(24) % 3 == 0]).astype(int)
+    chain = make_pipeline(encoder(), RidgeClassifier()).fit(X, several)
+    with pytest.raises(TypeError, match="RidgeClassifier of several labels per sample"):
+        export(chain, tmp_path / "chain.pt2", format="torch")
+
+
 def test_steps_without_a_graph_are_refused_by_name(tmp_path):
     chain = make_pipeline(Resampler(64, 32), encoder(), LinearSVC()).fit(X, y)
     with pytest.raises(TypeError, match="Resampler has no graph.*before the graph, or serve"):

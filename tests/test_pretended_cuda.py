@@ -9,6 +9,7 @@ import torch
 from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
 from skorch.callbacks import Callback
+from torch.nn.modules.module import register_module_forward_hook
 
 from perf.step import Launched
 from sklearn_pulse import (
@@ -20,7 +21,7 @@ from sklearn_pulse import (
 )
 from sklearn_pulse._training import _captured
 from sklearn_pulse.features import _convolution_base
-from tests.helpers import accepted, make_windows, small
+from tests.helpers import accepted, callback_of, make_windows, small
 from tests.kills import killed
 from tests.pretended_cuda import pretended_cuda
 from tests.test_device import ON_A_DEVICE
@@ -63,6 +64,14 @@ def test_every_method_computes_on_one_device(cls, precision, monkeypatch, tmp_pa
         np.testing.assert_allclose(there, here, atol=1e-5)
 
 
+class KeepingWeights(Callback):
+    """Keeps a weight, and the optimizer with its state, on the device."""
+
+    def on_train_end(self, net, **kwargs):
+        self.kept = {"weights": [net.module_.encoder.input.weight.detach().clone()]}
+        self.optimizer = net.optimizer_
+
+
 @pytest.mark.parametrize("cls", [*ON_A_DEVICE, FineTuneClassifier])
 def test_a_pickle_needs_no_device(cls, monkeypatch):
     """skorch pickles some attributes so that they load on any machine; no tensor is elsewhere."""
@@ -78,6 +87,10 @@ def test_a_pickle_needs_no_device(cls, monkeypatch):
     with pretended_cuda(monkeypatch) as device:
         Pickler(io.BytesIO()).dump(small(cls, **accepted(cls, {"device": "cuda"})).fit(X, y))
         assert not found
+        if cls is PulseTransformer:
+            kept = [KeepingWeights()]
+            Pickler(io.BytesIO()).dump(small(cls, device="cuda", callbacks=kept).fit(X))
+            assert not found
         Pickler(io.BytesIO()).dump(torch.ones(1, device="cuda"))
         assert found
 
@@ -148,6 +161,88 @@ def test_a_step_that_differs_is_not_replayed(monkeypatch, replays):
         n_replayed = len(replays)
         _, *launched = train(PulseTransformer, max_epochs=22, callbacks=[Changing(), Launched()])
     assert n_replayed == 44 - 30
+    np.testing.assert_equal(replayed, launched)
+
+
+class Smoothing(Callback):
+    """Adds the gradient of the step before, without a copy of it."""
+
+    def on_train_begin(self, net, **kwargs):
+        self.before = {}
+
+    def on_grad_computed(self, net, named_parameters, **kwargs):
+        present = {name: weight.grad for name, weight in named_parameters}
+        for name, weight in net.module_.named_parameters():
+            if name in self.before and weight.grad is not None:
+                weight.grad = weight.grad + self.before[name]
+        self.before = present
+
+
+class KeepingErrors(Callback):
+    """Keeps what the objective of LFADS says of each step."""
+
+    def on_train_begin(self, net, **kwargs):
+        self.kept = []
+
+    def on_batch_end(self, net, **kwargs):
+        self.kept.append(net.module_.last_error)
+
+
+@pytest.mark.parametrize(
+    ("cls", "kind"),
+    [(PulseTransformer, Smoothing), (baselines.LFADSTransformer, KeepingErrors)],
+)
+def test_a_callback_keeps_what_a_replayed_step_computed(cls, kind, monkeypatch, replays):
+    with pretended_cuda(monkeypatch):
+        fitted, *replayed = train(cls, callbacks=[kind()])
+        n_replayed = len(replays)
+        other, *launched = train(cls, callbacks=[kind(), Launched()])
+    assert len(replays) == n_replayed > 0
+    np.testing.assert_equal(replayed, launched)
+    kept = [vars(callback_of(each, kind)).get("kept") for each in (fitted, other)]
+    assert kept[0] == kept[1]
+
+
+class Rewinding(Callback):
+    """Gives the objective a new generator, once steps are replayed."""
+
+    def on_epoch_begin(self, net, **kwargs):
+        if len(net.history) == 8:
+            net.module_.set_generator_state(None, torch.device(net.device))
+
+
+class AskingForGradients(Callback):
+    """Keeps the gradient of each batch."""
+
+    def on_train_begin(self, net, **kwargs):
+        self.kept = []
+
+    def on_batch_begin(self, net, batch, **kwargs):
+        batch["x"].requires_grad_()
+
+    def on_batch_end(self, net, batch, **kwargs):
+        self.kept.append(batch["x"].grad.sum().item())
+
+
+class Watching(Callback):
+    """Has a hook on all modules of the program."""
+
+    def on_train_begin(self, net, **kwargs):
+        self.hook = register_module_forward_hook(lambda *args: None)
+
+    def on_train_end(self, net, **kwargs):
+        self.hook.remove()
+
+
+@pytest.mark.parametrize(
+    ("kind", "expected"), [(Rewinding, 4), (AskingForGradients, 0), (Watching, 0)]
+)
+def test_a_step_that_a_graph_cannot_repeat_is_not_replayed(kind, expected, monkeypatch, replays):
+    with pretended_cuda(monkeypatch):
+        _, *replayed = train(PulseTransformer, callbacks=[kind()])
+        n_replayed = len(replays)
+        _, *launched = train(PulseTransformer, callbacks=[kind(), Launched()])
+    assert n_replayed == expected
     np.testing.assert_equal(replayed, launched)
 
 

@@ -153,6 +153,12 @@ def test_examples_run_where_their_data_are(tmp_path):
     (tmp_path / "hapt" / "RawData" / "labels.txt").touch()
     assert examples.runs(folder / "plot_har.py", tmp_path)
     assert not examples.runs(folder / "plot_transfer.py", tmp_path)
+    assert not examples.runs(folder / "plot_wesad.py", tmp_path)
+    wristband = tmp_path / "wesad" / "S2" / "S2_E4_Data"  # which the reader takes too
+    wristband.mkdir(parents=True)
+    (wristband / "BVP.csv").touch()
+    (tmp_path / "wesad" / "label_intervals_E4time.csv").touch()
+    assert examples.runs(folder / "plot_wesad.py", tmp_path)
 
 
 @pytest.mark.parametrize(

@@ -235,6 +235,16 @@ class Follows(Callback):
             {},
             r"EarlyStopping with monitor='valid_accuracy'.*one of \['train_loss', 'valid_loss'\]",
         ),
+        (
+            [Checkpoint("accuracy_best")],
+            {},
+            r"Checkpoint with monitor='accuracy_best'.*of \['train_loss_best', 'valid_loss_best'\]",
+        ),
+        (
+            [LRScheduler("OneCycleLR", max_lr=0.1)],
+            {},
+            r"callbacks\[0\] is an LRScheduler with policy='OneCycleLR'.*Pass the class",
+        ),
         ([Follows()], {}, "a Follows with monitor='f1'"),
         ([Freezer("*")], {}, "every weight .* is frozen in epoch 1.*skorch's Freezer, leave some"),
         ([lambda: 3], {}, r"callbacks\[0\] is a function that must return a skorch callback.*3"),

@@ -9,7 +9,7 @@ import ast
 import re
 from pathlib import Path
 
-from sklearn_pulse.datasets import _epilepsy, _gesture
+from sklearn_pulse.datasets import _epilepsy, _gesture, _wesad
 from sklearn_pulse.datasets._remote import REMOTES, locate, resolve_data_home
 
 # Folders below the data folder, beside the data set's own name, where its files may lie.
@@ -24,6 +24,7 @@ _OTHER_FILES = {
     "har": ("RawData/labels.txt",),
     "epilepsy": _epilepsy._BONN_LANDMARKS,
     "gesture": _gesture._TS_LANDMARKS,
+    "wesad": _wesad._E4_FILES,
 }
 
 

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import issparse
 from torch import Tensor, nn
 
-from ._steps import encoded_classes
+from ._steps import check_one_label, encoded_classes
 
 _ONE_VERSUS_REST = "one versus rest"
 
@@ -93,8 +93,9 @@ class Probabilities(nn.Module):
             return torch.stack([1 - p, p], dim=1)
         if self.kind == "softmax":
             return torch.softmax(scores, dim=1)
-        p = torch.sigmoid(scores)
-        return p / p.sum(1, keepdim=True)
+        # Runtimes round a small sigmoid up, so its logarithm is computed instead.
+        logarithms = scores.clamp(max=0) - torch.log1p(torch.exp(-scores.abs()))
+        return torch.softmax(logarithms, dim=1)
 
 
 def layer_of(step: Any) -> nn.Module:
@@ -154,6 +155,7 @@ def last_layer(step: Any) -> tuple[nn.Module, str, dict[str, Any]]:
     """
     if not hasattr(step, "coef_"):
         return layer_of(step), "transform", {"name": "embedding", "dims": ["batch", "feature"]}
+    check_one_label(step)
     coef = dense(step.coef_)
     if not hasattr(step, "classes_"):
         dims = ["batch"] if coef.ndim == 1 else ["batch", "target"]

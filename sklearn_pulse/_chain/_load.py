@@ -24,6 +24,7 @@ from ._steps import (
     NAMES,
     PIPELINE,
     STEPS,
+    UNSET,
     check_fitted,
     class_of,
     name_of,
@@ -183,10 +184,17 @@ class Reader:
         """Return a step of a listed class."""
         name = _one_of(_entry(node, "class"), (*STEPS, PIPELINE, FROZEN, LABELED))
         cls = class_of(name)
-        params = {key: decode(value) for key, value in _entry(node, "parameters").items()}
+        params = {
+            key: decode(value)
+            for key, value in _entry(node, "parameters").items()
+            if value != UNSET  # which earlier versions wrote
+        }
         allowed = set(cls._get_param_names()) - {*LOCAL, "steps", "estimator"}
         for key in sorted(params.keys() - allowed):
-            raise ValueError(f"{cls.__name__} has no parameter {key!r} that a file may set.")
+            raise ValueError(
+                f"{cls.__name__} has no parameter {key!r} that a file may set: install the version"
+                " of scikit-learn that wrote the file, which it names under 'versions'."
+            )
         if name == PIPELINE:
             parts = [(label, self.step(part, depth + 1)) for label, part in _entry(node, "steps")]
             _check_labels([label for label, _ in parts])

@@ -20,6 +20,7 @@ from ._steps import (
     NAMES,
     PIPELINE,
     STEPS,
+    UNSET,
     check_one_label,
     encoded_classes,
     name_of,
@@ -133,7 +134,7 @@ class Writer:
         """Return the parameters that a file can hold; note the others."""
         kept = {}
         for name, value in step.get_params(deep=False).items():
-            if name in (*LOCAL, "steps", "estimator"):
+            if name in (*LOCAL, "steps", "estimator") or _is_unset(value):
                 continue
             try:
                 kept[name] = encode(value)
@@ -148,6 +149,10 @@ class Writer:
                 f"A folder cannot hold {', '.join(self.dropped)}: left out, so the loaded steps"
                 " have the defaults. They predict alike; set them again before a new fit."
             )
+
+
+def _is_unset(value: Any) -> bool:
+    return isinstance(value, str) and value == UNSET
 
 
 def _check_unchanged(step: Any) -> None:

@@ -63,7 +63,7 @@ def save_pretrained(model: Any, folder: str | os.PathLike[str]) -> None:
         If the folder holds other files than a saved model, or a model card that was edited.
     ValueError
         If a parameter of a transformer or a preprocessing step was changed after `fit`, or what was
-        learnt is NaN or infinite.
+        learnt is NaN or infinite, or, as that of `MiniRocketTransformer`, only for a pickle.
 
     Warns
     -----
@@ -79,7 +79,8 @@ def save_pretrained(model: Any, folder: str | os.PathLike[str]) -> None:
     -----
     ``config.json`` describes the steps, ``model.safetensors`` holds the numbers of the steps that
     are no encoders, and each encoder has a folder of its own. `memory`, `n_jobs` and `verbose`
-    belong to a machine and are not written.
+    belong to a machine and are not written. The settings of `set_output` come back; requests of
+    metadata routing do not.
 
     Examples
     --------

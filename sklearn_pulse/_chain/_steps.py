@@ -23,6 +23,9 @@ LABELED = "sklearn_pulse.evaluation.LabeledSubsetClassifier"
 # Parameters of a machine, not of a model, which no file may set.
 LOCAL = ("memory", "n_jobs", "verbose")
 
+# What scikit-learn gives a parameter that nobody set and that goes. Other versions refuse it.
+UNSET = "deprecated"
+
 
 class Held(NamedTuple):
     """What a fitted attribute holds: kinds of dtype, shapes by the names of their axes."""

@@ -137,24 +137,20 @@ def new_folder(folder: Path) -> Iterator[Path]:
     """Yield a sibling folder to write into, which replaces `folder` unless an error occurs."""
     folder = Path(os.path.abspath(folder))
     folder.parent.mkdir(parents=True, exist_ok=True)
-    stem = f".{folder.name}.{uuid.uuid4().hex}"
+    stem = f".{folder.name[:32]}.{uuid.uuid4().hex}"  # a name may be as long as a disk takes it
     partial, earlier = (folder.with_name(f"{stem}.{part}") for part in ("partial", "earlier"))
     partial.mkdir()
     try:
         yield partial
-        if not folder.exists():
-            os.rename(partial, folder)
-            return
         # No portable call swaps two folders. A kill between these two calls leaves both intact.
-        os.rename(folder, earlier)
-        try:
-            os.rename(partial, folder)
-        except OSError:
+        if folder.exists():
+            os.rename(folder, earlier)
+        os.rename(partial, folder)
+    finally:  # also after Ctrl-C between the two calls
+        if earlier.exists() and not folder.exists():
             os.rename(earlier, folder)
-            raise
-        shutil.rmtree(earlier)
-    finally:
-        shutil.rmtree(partial, ignore_errors=True)
+        for rest in (partial, earlier):
+            shutil.rmtree(rest, ignore_errors=True)
 
 
 def _parse(path: Path) -> dict[str, Any]:

@@ -48,7 +48,7 @@ def local_folder(name: str | os.PathLike[str], revision: str | None = None) -> I
         If the name is neither a folder, nor a model of the package, nor a repository that can be
         read.
     """
-    path = as_path("name", name)
+    path = as_path("folder", name)  # the parameter of those who call
     if os.path.lexists(path) or not isinstance(name, str):
         yield path
         return

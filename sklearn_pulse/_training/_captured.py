@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 import torch
 from torch import Tensor
+from torch.nn.modules.module import _has_any_global_hook
 
 from .._warnings import warn_user
 from ._iterator import Batch
@@ -36,7 +37,7 @@ class CapturedStep:
     A graph repeats kernels, not Python. So a step runs as usual, kernel by kernel, where anything
     differs that Python may have read: the shapes of the batch, the weights' places in memory, which
     of them are trained, and every number that a module holds. It does so always where a module or
-    a weight has hooks.
+    a weight has hooks, or where the batch is to have a gradient.
 
     Parameters
     ----------
@@ -62,8 +63,9 @@ class CapturedStep:
         shapes = [(name, value.shape, value.dtype) for name, value in batch.items()]
         if self._shapes is None:
             self._shapes = shapes
-        # The last batch of an epoch may be smaller.
+        # The last batch of an epoch may be smaller. A callback may ask for the gradient of a batch.
         is_usual = shapes == self._shapes and not self._fails
+        is_usual = is_usual and not any(value.requires_grad for value in batch.values())
         kind = self._kind_now(batch) if is_usual else None
         if kind is None:
             return self.step(batch)
@@ -80,8 +82,11 @@ class CapturedStep:
         module = self.module
         if module.replayed == "never" or (module.replayed == "whole" and "observed" in batch):
             return None
+        if _has_any_global_hook():
+            return None
         own = vars(module)
-        kind: list[Any] = [id(module.generator(next(iter(batch.values())).device))]
+        # The generator itself: a later one may lie where one was that nobody holds.
+        kind: list[Any] = [module.generator(next(iter(batch.values())).device)]
         for part in self._parts:
             if any(part[hooks] for hooks in _HOOKS):
                 return None
@@ -136,11 +141,22 @@ class _Recording:
         for name, value in batch.items():
             self.batch[name].copy_(value)
         self.run()
-        for weight, gradient in zip(self.module.parameters(), self.gradients, strict=True):
+        # Copies, since callbacks may keep them, and the next replay overwrites its own.
+        gradients, kept = _copied(self.gradients), _copied(self.kept)
+        for weight, gradient in zip(self.module.parameters(), gradients, strict=True):
             weight.grad = gradient
-        for name, value in zip(self.module.keeps, self.kept, strict=True):
-            setattr(self.module, name, value)
+        for name, tensor in zip(self.module.keeps, kept, strict=True):
+            setattr(self.module, name, tensor)
         return self.loss.clone()
+
+
+def _copied(tensors: list[Tensor | None]) -> list[Tensor | None]:
+    """Copy tensors, all by one kernel; None stays None."""
+    copies = [None if tensor is None else torch.empty_like(tensor) for tensor in tensors]
+    given = [tensor for tensor in tensors if tensor is not None]
+    if given:
+        torch._foreach_copy_([copy for copy in copies if copy is not None], given)
+    return copies
 
 
 def _capture(

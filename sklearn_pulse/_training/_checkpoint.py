@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import hashlib
 import time
 from collections.abc import Mapping
@@ -130,6 +131,9 @@ class Checkpoint(Callback):
             stored = self.share.of_first(stored)
         if stored is None:
             return
+        if stored["epoch"] is not None:
+            # Nothing is shared with what the callbacks get now, and may change in place.
+            self._unfinished = self._checked(net, copy.deepcopy(stored))
         state = self._checked(net, stored)
         self._restore(net, state)
         net.optimizer_.load_state_dict(state["optimizer"])
@@ -138,8 +142,6 @@ class Checkpoint(Callback):
         for epoch in state["history"]:
             net.history.new_epoch()
             net.history[-1].update(epoch)
-        if state["epoch"] is not None:
-            self._unfinished = state
 
     def on_epoch_begin(self, net: NeuralNet, **kwargs: Any) -> None:
         """Undo what the callbacks have done at the start of an epoch that is resumed midway."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from skorch import NeuralNet
-from skorch.callbacks import Callback, EarlyStopping, LRScheduler
+from skorch.callbacks import Callback, Checkpoint, EarlyStopping, LRScheduler
 from torch.optim.lr_scheduler import ReduceLROnPlateau
 
 
@@ -26,12 +26,14 @@ def skip_validation(net: NeuralNet, callback: Callback) -> None:
         net.history.record(callback.event_name, net.optimizer_.param_groups[0]["lr"])
 
 
-def check_recorded(net: NeuralNet, callback: Callback, error: KeyError) -> None:
+def check_recorded(net: NeuralNet, callback: Callback, error: Exception) -> None:
     """Raise a ValueError if a callback follows something that the epoch does not record."""
     monitor: Any = getattr(callback, "monitor", None)
     epoch = net.history[-1]
     if isinstance(monitor, str) and monitor not in epoch:
-        known = sorted(name for name in epoch if name.endswith("_loss"))
+        # A Checkpoint asks whether the epoch is the best so far.
+        ending = "_best" if isinstance(callback, Checkpoint) else ""
+        known = sorted(name + ending for name in epoch if name.endswith("_loss"))
         raise ValueError(
             f"callbacks holds a {type(callback).__name__} with monitor={monitor!r}, which this"
             f" training does not record: let it follow one of {known}, or put the callback that"

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 import torch
 from skorch import NeuralNet
 from skorch.callbacks import Callback, EarlyStopping, EpochTimer, PrintLog
+from skorch.exceptions import SkorchException
 from torch import Tensor, nn
 
 from .._share import Share
@@ -21,12 +22,13 @@ from ._gradients import SharedGradients
 from ._history import selected_epoch
 from ._iterator import Batch, BatchIterator
 from ._monitors import check_recorded, counts_validations, skip_validation
+from ._portable import portable, restored
 from ._processes import end_alike
 from ._torch_state import own_torch_state
 
-# Prefix of the attributes that skorch is to pickle like the weights, so that they load without the
-# device they are on: schedules hold the optimizer, and its state.
-_WITH_OPTIMIZER = "callbacks"
+_OF_CALLBACKS = ("callbacks", "callbacks_")
+# What skorch pickles so that it loads without the device that it is on.
+_OF_A_DEVICE = ("module_", "optimizer_")
 _OF_A_TRAINING = ("share", "_gradients", "_captured")
 
 
@@ -67,7 +69,6 @@ class SSLNet(NeuralNet):
     """
 
     history: Any  # a property of skorch
-    cuda_dependent_attributes_: list[str]
     share: Share | None = None  # place among the processes of a training, while it lasts
     _gradients: SharedGradients | None = None
     _captured: CapturedStep | None = None  # on a GPU, in a training
@@ -108,8 +109,6 @@ class SSLNet(NeuralNet):
         """Build every component; weights depend on the seed alone, whatever ran before."""
         with own_torch_state(), OwnDraws(self.seed):
             super().initialize()
-        if _WITH_OPTIMIZER not in self.cuda_dependent_attributes_:
-            self.cuda_dependent_attributes_ = [*self.cuda_dependent_attributes_, _WITH_OPTIMIZER]
         return self
 
     def torch_compile(self, module: nn.Module, name: str) -> nn.Module:
@@ -263,7 +262,13 @@ class SSLNet(NeuralNet):
     def __getstate__(self) -> dict[str, Any]:
         # A copy that is made in a training is no part of it.
         state = super().__getstate__()
-        return {name: value for name, value in state.items() if name not in _OF_A_TRAINING}
+        state = {name: value for name, value in state.items() if name not in _OF_A_TRAINING}
+        return state | portable(_those(state, _OF_CALLBACKS), _those(vars(self), _OF_A_DEVICE))
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)
+        own = self.__dict__
+        own.update(restored(_those(own, _OF_CALLBACKS), _those(own, _OF_A_DEVICE)))
 
     def _validate(self, iterator: BatchIterator, validates: bool) -> None:
         if not validates:
@@ -286,8 +291,12 @@ class SSLNet(NeuralNet):
                 if not isinstance(callback, EarlyStopping):
                     raise
                 self.stop_training_ = True
-            except KeyError as error:
+            except (KeyError, SkorchException) as error:
                 check_recorded(self, callback, error)
                 raise
         # An entry per batch would grow with the data; callbacks of skorch read the last one later.
         del self.history[-1]["batches"][:-1]
+
+
+def _those(attributes: Mapping[str, Any], names: Iterable[str]) -> dict[str, Any]:
+    return {name: attributes[name] for name in names if name in attributes}

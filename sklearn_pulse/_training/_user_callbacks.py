@@ -102,6 +102,8 @@ def _check_kind(name: str, callback: Any) -> None:
             raise ValueError(f"{name} is a {_class(callback).__name__}, which {reason}.")
     if isinstance(callback, EpochScoring):
         _check_scoring(name, callback.scoring)
+    if isinstance(callback, LRScheduler):
+        _check_schedule(name, callback)
 
 
 def _check_scoring(name: str, scoring: Any) -> None:
@@ -113,6 +115,17 @@ def _check_scoring(name: str, scoring: Any) -> None:
             " the net computes a loss alone. Pass scoring a function of (net, X, y); X is the data"
             " set and y is None."
         )
+
+
+def _check_schedule(name: str, callback: LRScheduler) -> None:
+    """Raise unless skorch finds the schedule."""
+    try:
+        callback._get_policy_cls()
+    except AttributeError as error:
+        raise ValueError(
+            f"{name} is an LRScheduler with policy={callback.policy!r}, which skorch does not know"
+            " by this name. Pass the class, from torch.optim.lr_scheduler."
+        ) from error
 
 
 def check_names(callbacks: Any, taken: Collection[str]) -> None:

@@ -32,7 +32,12 @@ from ._pieces import (
     sums_of_recordings,
     with_neighbour,
 )
-from ._predictive_map import held_out_prediction, predictive_map, share_explained
+from ._predictive_map import (
+    held_out_prediction,
+    joint_share_explained,
+    predictive_map,
+    share_explained,
+)
 from ._random_convolution import RandomConvolutionTransformer
 from ._recording_moments import PairedWindows, fold_of_pairs, recording_moments, share_of_change
 from ._rhythm import RhythmTransformer
@@ -246,7 +251,7 @@ class ClosedFormFit:
         explained, total = held_out_prediction(predictors, self.rho, len(variance))
         predictability = {
             "blocks": {
-                name: float(share_explained(columns, explained, total, whole=True))
+                name: joint_share_explained(columns, explained, total)
                 for name, columns in stack.columns_of_blocks()
             },
             "directions": share_explained(directions[:, :_N_REPORTED], explained, total),

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..windows import LazyWindows
+from ..windows._files import recording_name
 from ..windows._tables import has_columns
 from ._frames import like_source
 from ._lazy import MappedWindows
@@ -80,9 +81,14 @@ class WindowSource(ABC):
         """Return the number of time steps of windows that are read at a time."""
         return self.n_timesteps
 
+    def _name(self, window: int) -> str:
+        """Return what a window is called in a message."""
+        return f"X[{window}]"
+
     def _take(self, index: Index, steps: slice = slice(None)) -> NDArray[np.float64]:
         """Read windows, of shape (n, n_channels, n_timesteps); raise if a value is infinite."""
-        return as_float64(self._read(index, steps), self.channels_first)
+        x = self._read(index, steps)
+        return as_float64(x, self.channels_first, lambda row: self._name(int(index[row])))
 
     def _mapped_blocks(self, function: Mapping) -> Iterator[tuple[Index, NDArray[np.float32]]]:
         """Yield numbers of windows, and what `function` makes of them, in the input's layout."""
@@ -112,8 +118,9 @@ class WindowSource(ABC):
 class ArrayWindows(WindowSource):
     """An array or memory map of two, three or four axes; a bag is a recording."""
 
-    def __init__(self, data: NDArray[Any], input_layout: str) -> None:
+    def __init__(self, data: NDArray[Any], input_layout: str, numbers: Index | None = None) -> None:
         super().__init__(data, input_layout == "nct" and data.ndim > 2)
+        self.numbers = numbers  # of the windows, where they are a part of others
         self.n_samples = len(data)
         self.is_table, self.is_bag = data.ndim == 2, data.ndim == 4
         self.n_windows = self.n_samples * (data.shape[1] if self.is_bag else 1)
@@ -122,6 +129,11 @@ class ArrayWindows(WindowSource):
         self.shortest = self.n_timesteps, "X has windows"
         if self.is_bag:
             self.recording = np.arange(self.n_windows) // data.shape[1]
+
+    def _name(self, window: int) -> str:
+        if self.numbers is not None:
+            return f"X[{self.numbers[window]}]"
+        return f"X[{window // self.data.shape[1] if self.is_bag else window}]"
 
     def _read(self, index: Index, steps: slice) -> NDArray[Any]:
         if self.is_bag:  # of overlapping windows, perhaps: a reshape would copy them all
@@ -160,13 +172,16 @@ class RecordingList(WindowSource):
         self.lengths = [len(x) for x in data]
         self.n_timesteps, self.n_channels = max(self.lengths), data[0].shape[1]
         shortest = int(np.argmin(self.lengths))
-        self.shortest = self.lengths[shortest], f"X[{shortest}] is a recording"
+        self.shortest = self.lengths[shortest], f"{self._name(shortest)} is a recording"
 
     def _chunks(self, index: Index) -> Iterator[Index]:
         yield from index[:, np.newaxis]
 
     def _length(self, index: Index) -> int:
         return self.lengths[index[0]]
+
+    def _name(self, window: int) -> str:
+        return recording_name("X", window, self.sources[window])
 
     def _read(self, index: Index, steps: slice) -> NDArray[Any]:
         recording: NDArray[Any] = self.data[index[0]]
@@ -205,7 +220,8 @@ class LazySource(WindowSource):
     def pieces(self, index: Index | None = None) -> Iterator[NDArray[np.float64]]:
         """Yield the values in pieces; a window longer than a piece is read once for all of them."""
         for chunk in self._chunks(np.arange(self.n_windows) if index is None else index):
-            yield from ArrayWindows(self._read(chunk, slice(None)), self.input_layout).pieces()
+            x = self._read(chunk, slice(None))
+            yield from ArrayWindows(x, self.input_layout, chunk).pieces()
 
     def mapped(self, function: Mapping, length: Callable[[int], int]) -> MappedWindows:
         """Return lazy windows; nothing is read."""

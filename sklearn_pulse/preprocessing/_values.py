@@ -14,7 +14,9 @@ _LARGEST = float(np.finfo(np.float32).max)
 Mapping = Callable[[NDArray[np.float64], NDArray[np.intp] | None], NDArray[np.float64]]
 
 
-def as_float64(x: NDArray[Any], channels_first: bool) -> NDArray[np.float64]:
+def as_float64(
+    x: NDArray[Any], channels_first: bool, name: Callable[[int], str] = lambda row: "X"
+) -> NDArray[np.float64]:
     """Copy windows into an array of shape (n, n_channels, n_timesteps).
 
     Time is the last axis of contiguous memory, so that sums over time do not depend on the other
@@ -26,6 +28,8 @@ def as_float64(x: NDArray[Any], channels_first: bool) -> NDArray[np.float64]:
         Windows; of shape (n, n_channels, n_timesteps) with `channels_first`.
     channels_first : bool
         Order of the last two axes.
+    name : callable, default=lambda row: "X"
+        From the number of a window to its name in the error message.
 
     Returns
     -------
@@ -38,10 +42,11 @@ def as_float64(x: NDArray[Any], channels_first: bool) -> NDArray[np.float64]:
         If a value is infinite, or too large for float32.
     """
     x = np.array(x if channels_first else x.swapaxes(1, 2), dtype=np.float64, order="C")
-    if (np.abs(x) > _LARGEST).any():
+    is_beyond = (np.abs(x) > _LARGEST).any(axis=(1, 2))
+    if is_beyond.any():
         raise ValueError(
-            "Input X contains infinity or a value too large for float32: replace it, by NaN if the"
-            " value is missing (missing values are kept)."
+            f"Input {name(int(is_beyond.argmax()))} contains infinity or a value too large for"
+            " float32: replace it, by NaN if the value is missing (missing values are kept)."
         )
     return x
 

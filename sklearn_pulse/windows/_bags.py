@@ -16,6 +16,7 @@ from .._parameters import check_option
 from .._signals import note_or_compare_names
 from .._tags import of_windows
 from ._checks import check_grid
+from ._files import recording_name
 from ._names import carried_names
 from ._numbers import as_real_array, is_object_list
 from ._recordings import as_series, is_series_list
@@ -193,7 +194,8 @@ class SlidingWindows(TransformerMixin, BaseEstimator):
         if is_series_list(X):
             series = as_series(X, layout)
             shape = Shape(max(map(len, series)), series[0].shape[1])
-            series = [_as_float32(x, f"X[{i}]") for i, x in enumerate(series)]
+            names = (recording_name("X", i, x) for i, x in enumerate(X))
+            series = [_as_float32(x, name) for x, name in zip(series, names, strict=True)]
         else:
             data = as_real_array(X)
             check_axes(data.shape, type(self).__name__, bags=False)

@@ -143,6 +143,32 @@ class RecordingFile:
         return values.copy() if copy else values
 
 
+def recording_name(values: str, number: int, recording: Any) -> str:
+    """Return what a recording of a list is called in a message.
+
+    Parameters
+    ----------
+    values : str
+        Name of the list.
+    number : int
+        Place of the recording in the list.
+    recording : Any
+        The recording.
+
+    Returns
+    -------
+    str
+        The name, with the path of a file, since nobody counts the files of a folder.
+
+    Examples
+    --------
+    >>> recording_name("X", 3, [1.0, 2.0])
+    'X[3]'
+    """
+    file = f" ({recording.path})" if isinstance(recording, RecordingFile) else ""
+    return f"{values}[{number}]{file}"
+
+
 def open_recordings(
     folder: str | os.PathLike[str], *, input_layout: str = "ntc"
 ) -> list[RecordingFile]:

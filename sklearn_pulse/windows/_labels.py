@@ -163,7 +163,12 @@ def parse_labels(y: Any, n_timesteps: Sequence[int]) -> NDArray[Any] | list[NDAr
                 f"y[{i}] has 2 axes, as a table of one column has: pass the column, {column}, which"
                 " holds one label per step."
             )
-        if n_axes != axes[0] or n_axes > 1:
+        if n_axes > 1:
+            raise ValueError(
+                f"y[{i}] has {n_axes} axes, but a step has one label: pass numpy.argmax(y[{i}],"
+                " axis=1) if each column is 1 in the steps of its class, else one of the columns."
+            )
+        if n_axes != axes[0]:
             raise ValueError(
                 f"y[{i}] has {n_axes} axes and y[0] has {axes[0]}; the entries of y must all be "
                 "scalars (one label per recording) or all be 1-D (one label per step)."

@@ -79,6 +79,13 @@ def _refuse_collection(values: Any, name: str) -> None:
             f"{name} is a {kind} with the keys {list(values)[:8]}: pass one of its values, or, if"
             f" each holds a recording, list({name}.values())."
         )
+    if hasattr(values, "get_data"):  # Raw or Epochs of MNE, of which the latter are an Iterator
+        raise TypeError(
+            f"{name} is a {kind}: pass what its get_data() returns, as an array with channels first"
+            " (input_layout='nct')."
+        )
+    if hasattr(values, "p_signal"):  # a Record of wfdb
+        raise TypeError(f"{name} is a {kind}: pass {name}.p_signal, its values.")
     if isinstance(values, Iterator):
         raise TypeError(f"{name} is a {kind}, which can be read once only: pass list({name}).")
     if isinstance(values, str | os.PathLike):

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from .._parameters import check_option
 from .._warnings import warn_user
-from ._files import RecordingFile
+from ._files import RecordingFile, recording_name
 from ._numbers import as_real_array, is_object_list
 from ._panel import check_frames, read_frame
 from ._tables import is_panel_frame, is_table
@@ -48,6 +48,11 @@ def is_series_list(X: Any) -> bool:
 def has_own_layout(recording: Any) -> bool:
     """Return whether a recording has a row per time step, whatever the layout of arrays is."""
     return isinstance(recording, RecordingFile) or hasattr(recording, "columns")  # a frame
+
+
+def _layout(recording: Any, input_layout: str) -> str:
+    """Return the order of the axes of a recording, which a file knows by itself."""
+    return recording.input_layout if isinstance(recording, RecordingFile) else input_layout
 
 
 def channels_last(recording: NDArray[Any], source: Any, input_layout: str) -> NDArray[Any]:
@@ -168,10 +173,11 @@ def as_series(X: Any, input_layout: str) -> list[NDArray[Any]]:
         x = channels_last(as_real_array(source, f"X[{i}]"), source, input_layout)
         n_channels = (series or [x])[0].shape[1]
         if 0 in x.shape or x.shape[1] != n_channels:
+            name = recording_name("X", i, source)
             raise ValueError(
-                f"X[{i}] has {x.shape[0]} steps and {x.shape[1]} channels; every series needs at"
-                f" least one step and the {n_channels} channels of X[0] (input_layout="
-                f"{input_layout!r})."
+                f"{name} has {x.shape[0]} steps and {x.shape[1]} channels;"
+                f" every series needs at least one step and the {n_channels} channels of X[0]"
+                f" (input_layout={_layout(source, input_layout)!r})."
             )
         series.append(x)
     return series
@@ -234,9 +240,7 @@ def as_recordings(recordings: Any, input_layout: str = "ntc") -> list[NDArray[An
         raise ValueError("recordings has no channel; every recording needs at least one column.")
     for i, array in enumerate(arrays):
         if array.shape[1] != n_channels:
-            name, layout = f"recordings[{i}]", input_layout
-            if isinstance(array, RecordingFile):  # nobody counts the files of a folder
-                name, layout = f"{name} ({array.path})", array.input_layout
+            name, layout = recording_name("recordings", i, array), _layout(array, input_layout)
             axis, other = ("last", "nct") if layout == "ntc" else ("first", "ntc")
             raise ValueError(
                 f"{name} has {array.shape[1]} channels but recordings[0] has "

@@ -16,6 +16,7 @@ from ._tables import has_multiindex, instance_rows, is_panel_frame, is_table
 
 _JITTER = 0.1  # largest distance of a time from a regular grid, in steps
 _CLOCKS = 0.02  # largest difference of two rates that are meant to be the same, relative
+_SET_BACK = 1800, 3600  # by how much clocks are set back, in seconds
 _GAP = 1.5  # smallest distance of two times that is a gap, in steps
 
 # What pandas calls indexes of objects that are differences of times, or numbers.
@@ -222,8 +223,23 @@ def _remedy(index: Any, times: NDArray[Any]) -> str:
         )
     row = int(rows[0])
     step, where = steps[row - 1], f"row {row} ({index[row]})"
+    is_date = getattr(getattr(as_times(index), "dtype", None), "kind", "") == "M"
+    is_local = is_date and getattr(index, "tz", None) is None
+    if is_local and -_SET_BACK[1] <= step <= usual - _SET_BACK[0]:
+        return (
+            f"{where} goes back in time; if the clocks were set back there, name the zone before"
+            " anything is sorted or dropped, as by frame.index.tz_localize('Europe/Berlin',"
+            " ambiguous='infer'); else sort the frame by its index, or reset it if"
+            f" {wrong}"
+        )
     if step < 0:
         return f"{where} goes back in time; sort the frame by its index, or reset it if {wrong}"
+    if step == 0 and (steps == 0).sum() > (steps > 0).sum():
+        return (
+            f"{where} repeats the time of the row before, as most rows do: reset the index if the"
+            " times are rounded to more than a step, or name the instance of each row if several"
+            " recordings share them"
+        )
     if step == 0:
         return (
             f"{where} repeats the time of the row before; drop repeated times, as by"

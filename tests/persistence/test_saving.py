@@ -267,6 +267,38 @@ def test_a_folder_that_cannot_be_put_in_place(fitted, other, tmp_path, monkeypat
     np.testing.assert_array_equal(restored.transform(X), other.transform(X))
 
 
+@pytest.mark.parametrize("call", [1, 2])
+@pytest.mark.parametrize("is_done", [False, True])
+def test_an_interrupt_between_two_folders_leaves_a_model(
+    fitted, other, tmp_path, monkeypatch, call, is_done
+):
+    """Ctrl-C while the earlier model makes room, before or after each renaming."""
+    other.save_pretrained(tmp_path / "model")
+    rename, calls = os.rename, []
+
+    def interrupted(source, target):
+        calls.append(source)
+        if len(calls) == call and not is_done:
+            raise KeyboardInterrupt
+        rename(source, target)
+        if len(calls) == call:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(os, "rename", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        fitted.save_pretrained(tmp_path / "model")
+    assert names(tmp_path) == ["model"]
+    restored = PulseTransformer.from_pretrained(tmp_path / "model")
+    expected = fitted if (call, is_done) == (2, True) else other
+    np.testing.assert_array_equal(restored.transform(X), expected.transform(X))
+
+
+def test_the_longest_name_of_a_folder(fitted, tmp_path):
+    for _ in range(2):
+        fitted.save_pretrained(tmp_path / ("n" * 255))
+    assert names(tmp_path) == ["n" * 255]
+
+
 def test_a_model_of_a_later_format_may_be_replaced(fitted, other, tmp_path):
     other.save_pretrained(tmp_path / "model")
     write_config(tmp_path / "model", read_config(tmp_path / "model") | {"format_version": 99})

@@ -14,7 +14,7 @@ import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from sklearn_pulse import PulseTransformer
+from sklearn_pulse import PulseTransformer, load_pretrained
 from sklearn_pulse.base import BaseEncoderTransformer
 from tests.persistence.helpers import (
     FILES,
@@ -453,3 +453,11 @@ def test_any_value_anywhere_is_a_model_or_a_clean_error(saved, tmp_path, data):
         assert str(folder) in str(error)
     else:
         assert restored.transform(X).shape == (20, 8)
+
+
+@pytest.mark.parametrize("read", [PulseTransformer.from_pretrained, load_pretrained])
+def test_what_is_no_path_is_refused_by_the_name_of_the_parameter(read):
+    with pytest.raises(TypeError, match="folder must be a path .* got 3"):
+        read(3)
+    with pytest.raises(ValueError, match="folder must be a path .* got ''"):
+        read("")

@@ -16,7 +16,12 @@ from sklearn.utils import _safe_indexing
 
 from sklearn_pulse.features import StatisticsTransformer
 from sklearn_pulse.preprocessing import BandpassFilter, Resampler, WindowScaler
-from sklearn_pulse.windows import LazyWindows, SlidingWindows, sliding_windows
+from sklearn_pulse.windows import (
+    LazyWindows,
+    SlidingWindows,
+    open_recordings,
+    sliding_windows,
+)
 from tests.helpers import accepted, sklearn_suite
 from tests.preprocessing.data import IDS, STEPS, as_lazy, hidden, make_gaps, quick, windows
 
@@ -267,11 +272,39 @@ def test_infinity_is_refused(step, value):
     X = make_gaps()
     fitted = clone(step).fit(X)
     X[2, 3, 0] = value
-    for given_as in (X, list(X), X.reshape(2, 3, 40, 2)):
-        with pytest.raises(ValueError, match="infinity or a value too large"):
+    for given_as, name in ((X, "2"), (list(X), "2"), (X.reshape(2, 3, 40, 2), "0")):
+        message = rf"Input X\[{name}\] contains infinity or a value too large"
+        with pytest.raises(ValueError, match=message):
             fitted.transform(given_as)
-        with pytest.raises(ValueError, match="infinity or a value too large"):
+        with pytest.raises(ValueError, match=message):
             clone(step).fit_transform(given_as)
+
+
+@pytest.mark.parametrize("robust", [False, True])
+def test_a_lazy_window_with_an_infinity_is_named(robust, monkeypatch):
+    monkeypatch.setattr("sklearn_pulse.preprocessing._source._BLOCK_VALUES", 160)  # two windows
+    X = make_gaps()
+    X[3, 3, 0] = np.inf
+    with pytest.raises(ValueError, match=r"X\[3\] contains infinity"):
+        WindowScaler(robust=robust).fit(as_lazy(X))
+
+
+@pytest.mark.parametrize(
+    ("damaged", "message"),
+    [
+        (np.full((40, 2), np.inf), "contains infinity"),
+        (np.zeros((40, 3)), "has 40 steps and 3 channels"),
+    ],
+)
+@pytest.mark.parametrize("step", [*STEPS, SlidingWindows(4)], ids=str)
+def test_a_damaged_recording_is_named(step, damaged, message, tmp_path):
+    recordings = [np.zeros((40, 2)), damaged]
+    for name, recording in zip("ab", recordings, strict=True):
+        np.save(tmp_path / f"{name}.npy", recording)
+    with pytest.raises(ValueError, match=rf"X\[1\] {message}"):
+        clone(step).fit_transform(recordings)
+    with pytest.raises(ValueError, match=rf"X\[1\] \(.*b.npy\) {message}"):
+        clone(step).fit_transform(open_recordings(tmp_path))
 
 
 @pytest.mark.parametrize(

@@ -135,6 +135,14 @@ def test_the_first_wrong_row_of_an_index_is_named():
         r"0: row 3 \(2026-01-01 00:00:02\) goes back in time; sort": times[
             [0, 1, 3, 2, *range(4, 20)]
         ],
+        # To sort the rows would mix two hours.
+        r"0: row 3 \(2026-01-01 00:00:00\) .*; if the clocks .* name the zone before .*'infer'": (
+            (times[:3] + pd.Timedelta(hours=1, seconds=-3)).append(times)
+        ),
+        # To drop repeated times would leave one row of 32.
+        r"0: row 1 .* repeats .*, as most rows do: reset the index if the times are rounded": (
+            times.repeat(32)
+        ),
         r"0: row 9 \(2026-01-01 00:00:10\) repeats": times.delete([3, 4]).insert(9, times[10]),
         "0: row 4 has no time; drop it": pd.Index([0.0, 1.0, 2.0, 3.0, np.inf]),
         "0: row 3 has no time; drop it": times[:3].append(pd.DatetimeIndex([pd.NaT, times[4]])),

@@ -107,6 +107,7 @@ def test_segments_with_names():
         ),
         ((0, 0.5, 3, 1), "segments row 1: start must be an integer, got 0.5"),
         ((True, 0, 3, 1), "segments row 1: recording must be an integer"),
+        (("anna", 0, 3, 1), r"recording must be an integer, got 'anna': .*names\.index\(name\)"),
         (
             (0, pd.Timestamp(0), 3, 1),
             r"start must be an integer, got Timestamp.*: count time steps, .*searchsorted\(times\)",

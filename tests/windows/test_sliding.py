@@ -161,6 +161,20 @@ def test_collections_of_recordings_are_refused_with_the_list_to_pass(collection,
             step.fit(collection(frames))
 
 
+def test_recordings_of_readers_are_refused_with_the_values_to_pass():
+    mne, wfdb = pytest.importorskip("mne"), pytest.importorskip("wfdb")
+    raw = mne.io.RawArray(np.ones((2, 400)), mne.create_info(2, 100), verbose="error")
+    epochs = mne.make_fixed_length_epochs(raw, 1.0, preload=True, verbose="error")
+    record = wfdb.Record(p_signal=np.ones((9, 2)))
+    for source, message in (
+        ([raw], r"recordings\[0\] is a RawArray: pass what its get_data\(\) returns, .*'nct'"),
+        (epochs, r"recordings is a Epochs: pass what its get_data\(\) returns, .*'nct'"),
+        ([record], r"recordings\[0\] is a Record: pass recordings\[0\].p_signal"),
+    ):
+        with pytest.raises(TypeError, match=message):
+            sliding_windows(source, 2)
+
+
 def test_files_and_unread_frames_are_no_recordings():
     with pytest.raises(TypeError, match=r"recordings\[0\] is 'anna.csv': .* read it first"):
         sliding_windows(["anna.csv", "ben.csv"], 2)
