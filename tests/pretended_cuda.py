@@ -7,6 +7,7 @@ nor their speed.
 
 import contextlib
 import weakref
+from functools import partial
 
 import torch
 import torch._dynamo  # reads CUDA's classes while it is loaded, so before they are replaced
@@ -18,8 +19,10 @@ from sklearn_pulse._training import _captured
 
 DEVICE = torch.device("cuda", 0)
 
-# Functions that take tensors of both sides: copies, indices, sizes of packed sequences.
+# Functions that take tensors of both sides: copies (and what was copied before), indices, sizes of
+# packed sequences.
 MIXING = {
+    "__deepcopy__",
     "__getitem__",
     "__set__",
     "__setitem__",
@@ -28,6 +31,20 @@ MIXING = {
     "_pad_packed_sequence",
     "copy_",
     "lstm",
+}
+
+# What waits for the device and reads from it, which no graph of kernels can hold.
+READING = {
+    "__bool__",
+    "__float__",
+    "__index__",
+    "__int__",
+    "cpu",
+    "item",
+    "masked_select",
+    "nonzero",
+    "tolist",
+    "unique",
 }
 
 
@@ -45,11 +62,14 @@ class PretendedCuda(TorchFunctionMode):
     ----------
     calls : set of str
         Names of the functions that had tensors of the device.
+    captures : bool
+        Whether a graph is captured, so that nothing may be copied from or to the device.
     """
 
     def __init__(self):
         super().__init__()
         self.calls = set()
+        self.captures = False
         self._storages = {}  # weak references, which keep no values
 
     def holds(self, tensor):
@@ -71,6 +91,8 @@ class PretendedCuda(TorchFunctionMode):
         name = function.__name__
         tensors = [x for x in tree_leaves((args, kwargs)) if isinstance(x, torch.Tensor)]
         inside = any(self.holds(x) for x in tensors)
+        if self.captures:
+            self._check_capture(name, args, inside)
         if inside:
             self._check(name, tensors)
             if function == torch.Tensor.device.__get__:
@@ -85,6 +107,8 @@ class PretendedCuda(TorchFunctionMode):
         args, kwargs = tree_map(lambda x: "cpu" if is_cuda(x) else x, (args, kwargs))
         result = function(*args, **kwargs)
         if moved and not inside and result is not None and name in ("to", "tensor", "as_tensor"):
+            if self.captures:
+                raise RuntimeError(f"{name} copies to CUDA while a graph is captured")
             result = result.clone()  # may be a tensor, or memory, that stays on the CPU
         if name == "_pack_padded_sequence":  # its second result are sizes, on the CPU as lengths
             self.put(result[0])
@@ -99,6 +123,14 @@ class PretendedCuda(TorchFunctionMode):
             raise RuntimeError(f"{name} of a tensor on CUDA and tensors of {shapes} on the CPU")
         if name in ("numpy", "__array__"):
             raise TypeError("can't convert a tensor on CUDA to numpy: copy it to the CPU first")
+
+    def _check_capture(self, name, args, inside):
+        counts = name in ("__getitem__", "__setitem__") and any(
+            isinstance(index, torch.Tensor) and index.dtype == torch.bool
+            for index in tree_leaves(args[1])
+        )
+        if inside and (name in READING or counts):
+            raise RuntimeError(f"{name} reads from CUDA while a graph is captured")
 
 
 class _Generator(torch.Generator):
@@ -128,13 +160,17 @@ class _Stream:
         assert event is not None
 
 
-def capture(compute, generator):
+def capture(device, compute, generator):
     """Replay by computing again, into the tensors of the first result; the first draws nothing.
 
     A graph of CUDA draws from its own generator, whichever the objective has by now.
     """
     state, own = generator.get_state(), weakref.ref(generator)
-    results = compute()
+    device.captures = True
+    try:
+        results = compute()
+    finally:
+        device.captures = False
     generator.set_state(state)
 
     def replay():
@@ -174,6 +210,6 @@ def pretended_cuda(monkeypatch, room=2**30):
     monkeypatch.setattr(torch, "autocast", on_cpu(autocast))
     monkeypatch.setattr(torch, "is_autocast_enabled", on_cpu(is_enabled))
     monkeypatch.setattr(torch, "get_autocast_dtype", on_cpu(dtype))
-    monkeypatch.setattr(_captured, "_capture", capture)
     with PretendedCuda() as device:
+        monkeypatch.setattr(_captured, "_capture", partial(capture, device))
         yield device

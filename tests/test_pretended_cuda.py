@@ -20,6 +20,7 @@ from sklearn_pulse import (
     baselines,
 )
 from sklearn_pulse._training import _captured
+from sklearn_pulse._training._checkpoint import Checkpoint
 from sklearn_pulse.features import _convolution_base
 from tests.helpers import accepted, callback_of, make_windows, small
 from tests.kills import killed
@@ -28,6 +29,7 @@ from tests.test_device import ON_A_DEVICE
 
 X, y = make_windows()
 HOLES = X.copy()
+TRAINED = [cls for cls in ON_A_DEVICE if "max_epochs" in accepted(cls, {"max_epochs": 1})]
 HOLES[3, 10:] = np.nan
 
 
@@ -145,6 +147,32 @@ def test_a_replayed_step_trains_as_one_that_is_launched(cls, monkeypatch, replay
     np.testing.assert_equal(replayed, launched)
 
 
+@pytest.mark.parametrize("windows", [X, HOLES], ids=["whole", "missing steps"])
+@pytest.mark.parametrize("cls", sorted(TRAINED, key=lambda cls: cls.__name__))
+def test_only_steps_that_a_graph_can_repeat_are_captured(cls, windows, monkeypatch, replays):
+    """The pretended device refuses to copy from or to it in a capture; warnings are errors."""
+    settings = {"device": "cuda", "max_epochs": 6, "ramp_epochs": 0, "validation_fraction": 0}
+    with pretended_cuda(monkeypatch):
+        net = small(cls, **accepted(cls, settings)).fit(windows, y).net_
+    always, whole = (net.module_.replayed == kind for kind in ("always", "whole"))
+    assert bool(replays) == (always or (whole and windows is X))
+
+
+def test_the_device_knows_what_a_graph_cannot_repeat(monkeypatch, replays):
+    with pretended_cuda(monkeypatch) as device:
+        there = torch.arange(3.0, device="cuda")
+        device.captures = True
+        for copies in (
+            lambda: there.cpu(),
+            lambda: int(there.sum()),
+            lambda: there[there > 1],
+            lambda: torch.tensor([1.0], device="cuda"),
+            lambda: torch.ones(1).to("cuda"),
+        ):
+            with pytest.raises(RuntimeError, match="while a graph is captured"):
+                copies()
+
+
 class Changing(Callback):
     """Changes what a step computes, in Python alone: first a number, then what is trained."""
 
@@ -260,15 +288,20 @@ def test_a_step_that_cannot_be_captured_is_launched(monkeypatch, replays):
     np.testing.assert_equal(refused, launched)
 
 
-def test_a_fit_that_was_killed_in_replays_goes_on_to_the_same_bits(monkeypatch, tmp_path, replays):
-    pulse = small(PulseTransformer, max_epochs=9, device="cuda", checkpoint_dir=tmp_path)
+@pytest.mark.parametrize(
+    "at", [(8, 1), (2, 3)], ids=["in replays", "before the last, smaller batch of an epoch"]
+)
+def test_a_fit_that_was_killed_goes_on_in_replays(at, monkeypatch, tmp_path, replays):
+    monkeypatch.setattr(Checkpoint, "interval", 0.0)
+    settings = {"max_epochs": 9, "device": "cuda", "validation_fraction": 0}
+    pulse = small(PulseTransformer, checkpoint_dir=tmp_path, **settings)
     with pretended_cuda(monkeypatch):
         expected = clone(pulse).set_params(checkpoint_dir=None).fit_transform(HOLES)
-        with killed(epoch=8):
-            pulse.fit(HOLES)
         n_replayed = len(replays)
+        with killed(*at):
+            pulse.fit(HOLES)
         np.testing.assert_array_equal(pulse.fit_transform(HOLES), expected)
-    assert n_replayed
+    assert len(replays) > n_replayed > 0
 
 
 @pytest.mark.parametrize("cls", [FineTuneClassifier, FineTuneRegressor])

@@ -51,7 +51,7 @@ class CapturedStep:
     def __init__(self, module: Any, step: Callable[[Batch], Tensor]) -> None:
         self.module = module
         self.step = step
-        self._shapes: Any = None  # of the batches that may be replayed: those of the first
+        self._shapes: Any = None  # of the batches that may be replayed: those of the largest
         self._parts: list[dict[str, Any]] = []
         self._kind: Any = None
         self._n_alike = 0
@@ -61,9 +61,10 @@ class CapturedStep:
     def __call__(self, batch: Batch) -> Tensor:
         """Compute the gradient of a batch, which replaces the weights' own; return the loss."""
         shapes = [(name, value.shape, value.dtype) for name, value in batch.items()]
-        if self._shapes is None:
-            self._shapes = shapes
-        # The last batch of an epoch may be smaller. A callback may ask for the gradient of a batch.
+        # The last batch of an epoch may be smaller, and a fit that is resumed may begin with it.
+        if self._shapes is None or shapes[0][1].numel() > self._shapes[0][1].numel():
+            self._shapes, self._kind = shapes, None
+        # A callback may ask for the gradient of a batch.
         is_usual = shapes == self._shapes and not self._fails
         is_usual = is_usual and not any(value.requires_grad for value in batch.values())
         kind = self._kind_now(batch) if is_usual else None
