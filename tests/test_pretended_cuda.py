@@ -118,7 +118,8 @@ def test_windows_that_the_device_has_no_room_for_are_copied_batch_by_batch(monke
 
 @pytest.fixture
 def replays(monkeypatch):
-    """Steps that were replayed."""
+    """Steps that were replayed; a capture comes after two steps, to save time."""
+    monkeypatch.setattr(_captured, "_EAGER_STEPS", 2)
     done = []
     replay = _captured._Recording.replay
     monkeypatch.setattr(
@@ -129,7 +130,7 @@ def replays(monkeypatch):
 
 def train(cls, **params):
     """Fit on 20 windows: two whole batches an epoch, and a smaller one."""
-    settings = {"device": "cuda", "max_epochs": 9, "ramp_epochs": 2, "validation_fraction": 0}
+    settings = {"device": "cuda", "max_epochs": 4, "ramp_epochs": 1, "validation_fraction": 0}
     estimator = small(cls, **accepted(cls, settings | params))
     fitted = estimator.fit(HOLES, y)
     return fitted, fitted.transform(HOLES), [row["train_loss"] for row in fitted.history_]
@@ -151,7 +152,7 @@ def test_a_replayed_step_trains_as_one_that_is_launched(cls, monkeypatch, replay
 @pytest.mark.parametrize("cls", sorted(TRAINED, key=lambda cls: cls.__name__))
 def test_only_steps_that_a_graph_can_repeat_are_captured(cls, windows, monkeypatch, replays):
     """The pretended device refuses to copy from or to it in a capture; warnings are errors."""
-    settings = {"device": "cuda", "max_epochs": 6, "ramp_epochs": 0, "validation_fraction": 0}
+    settings = {"device": "cuda", "max_epochs": 2, "ramp_epochs": 0, "validation_fraction": 0}
     with pretended_cuda(monkeypatch):
         net = small(cls, **accepted(cls, settings)).fit(windows, y).net_
     always, whole = (net.module_.replayed == kind for kind in ("always", "whole"))
@@ -177,18 +178,18 @@ class Changing(Callback):
     """Changes what a step computes, in Python alone: first a number, then what is trained."""
 
     def on_epoch_begin(self, net, **kwargs):
-        if len(net.history) == 8:
+        if len(net.history) == 3:
             net.module_.dropout = 0.5
-        if len(net.history) == 15:
+        if len(net.history) == 5:
             net.module_.decoder.requires_grad_(False)
 
 
 def test_a_step_that_differs_is_not_replayed(monkeypatch, replays):
     with pretended_cuda(monkeypatch):
-        _, *replayed = train(PulseTransformer, max_epochs=22, callbacks=[Changing()])
+        _, *replayed = train(PulseTransformer, max_epochs=6, callbacks=[Changing()])
         n_replayed = len(replays)
-        _, *launched = train(PulseTransformer, max_epochs=22, callbacks=[Changing(), Launched()])
-    assert n_replayed == 44 - 30
+        _, *launched = train(PulseTransformer, max_epochs=6, callbacks=[Changing(), Launched()])
+    assert n_replayed == 12 - 3 * 2
     np.testing.assert_equal(replayed, launched)
 
 
@@ -235,7 +236,7 @@ class Rewinding(Callback):
     """Gives the objective a new generator, once steps are replayed."""
 
     def on_epoch_begin(self, net, **kwargs):
-        if len(net.history) == 8:
+        if len(net.history) == 3:
             net.module_.set_generator_state(None, torch.device(net.device))
 
 
@@ -288,12 +289,25 @@ def test_a_step_that_cannot_be_captured_is_launched(monkeypatch, replays):
     np.testing.assert_equal(refused, launched)
 
 
+def test_an_interrupt_in_a_capture_ends_the_fit(monkeypatch, replays):
+    def interrupted(compute, generator):
+        try:
+            raise KeyboardInterrupt
+        finally:
+            raise RuntimeError("capture is invalid")
+
+    with pretended_cuda(monkeypatch):
+        monkeypatch.setattr(_captured, "_capture", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            train(PulseTransformer)
+
+
 @pytest.mark.parametrize(
-    "at", [(8, 1), (2, 3)], ids=["in replays", "before the last, smaller batch of an epoch"]
+    "at", [(4, 1), (2, 3)], ids=["in replays", "before the last, smaller batch of an epoch"]
 )
 def test_a_fit_that_was_killed_goes_on_in_replays(at, monkeypatch, tmp_path, replays):
     monkeypatch.setattr(Checkpoint, "interval", 0.0)
-    settings = {"max_epochs": 9, "device": "cuda", "validation_fraction": 0}
+    settings = {"max_epochs": 4, "device": "cuda", "validation_fraction": 0}
     pulse = small(PulseTransformer, checkpoint_dir=tmp_path, **settings)
     with pretended_cuda(monkeypatch):
         expected = clone(pulse).set_params(checkpoint_dir=None).fit_transform(HOLES)
@@ -301,7 +315,8 @@ def test_a_fit_that_was_killed_goes_on_in_replays(at, monkeypatch, tmp_path, rep
         with killed(*at):
             pulse.fit(HOLES)
         np.testing.assert_array_equal(pulse.fit_transform(HOLES), expected)
-    assert len(replays) > n_replayed > 0
+    assert n_replayed == 6
+    assert len(replays) - n_replayed == 4  # two steps less before the kill, and two after it
 
 
 @pytest.mark.parametrize("cls", [FineTuneClassifier, FineTuneRegressor])

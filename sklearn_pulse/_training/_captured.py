@@ -110,6 +110,8 @@ class CapturedStep:
         try:
             return _Recording(self.module, self.step, batch)
         except RuntimeError as error:
+            if isinstance(error.__context__, KeyboardInterrupt):  # which spoilt the capture
+                raise error.__context__ from None
             self._fails = True
             self.module.set_generator_state(state, device)  # in a new generator
             self.module.zero_grad()
@@ -171,6 +173,7 @@ def _capture(
     if hasattr(graph, "register_generator_state"):  # later versions of torch find it themselves
         graph.register_generator_state(generator)
     usual, stream = torch.cuda.current_stream(device), torch.cuda.Stream(device)
+    current = torch.cuda.current_device()
     try:
         # Other threads of the program may use the device meanwhile.
         with _CAPTURING, torch.cuda.graph(graph, stream=stream, capture_error_mode="thread_local"):
@@ -178,6 +181,7 @@ def _capture(
     except RuntimeError:
         # Torch leaves its stream, and a state in which its own generator refuses to draw.
         torch.cuda.set_stream(usual)
+        torch.cuda.set_device(current)
         default = torch.cuda.default_generators[usual.device.index]
         default.graphsafe_set_state(default.clone_state())
         raise
