@@ -108,8 +108,7 @@ class SSLNet(NeuralNet):
     def initialize(self) -> SSLNet:
         """Build every component; weights depend on the seed alone, whatever ran before."""
         with own_torch_state(), OwnDraws(self.seed):
-            super().initialize()
-        return self
+            return super().initialize()
 
     def torch_compile(self, module: nn.Module, name: str) -> nn.Module:
         """Compile the encoder in place, so that names of weights and pickling stay as they are."""

@@ -69,17 +69,7 @@ def share_explained(directions: Matrix, explained: Matrix, total: Matrix) -> Mat
 def joint_share_explained(directions: Matrix, explained: Matrix, total: Matrix) -> float:
     """Return the share of the variance of all directions together that is predicted (R2).
 
-    Parameters
-    ----------
-    directions : ndarray of shape (r, k)
-        The directions.
-    explained, total : ndarray of shape (r, r)
-        Second moments, as :func:`held_out_prediction` returns them.
-
-    Returns
-    -------
-    float
-        The share; NaN where nothing varies.
+    The arguments are those of :func:`share_explained`. The share is NaN where nothing varies.
     """
     gram = directions @ directions.T  # sum of d' m d = sum of m * gram, at a quarter of the work
     above, below = (float(np.sum(m * gram)) for m in (explained, total))
