@@ -480,9 +480,22 @@ def as_path(name: str, value: Any, *, optional: bool = False) -> Path:
     message = _message(name, what, value, "", "'folder'")
     if not isinstance(value, str | os.PathLike) or isinstance(os.fspath(value), bytes):
         raise TypeError(message)
-    if not os.fspath(value):  # which would be the working folder
+    # An empty path would be the working folder, and no file has a null character in its name.
+    if not os.fspath(value) or "\0" in os.fspath(value):
         raise ValueError(message)
     return Path(os.path.expanduser(value))
+
+
+def check_n_jobs(n_jobs: Any) -> None:
+    """Raise unless `n_jobs` is None or a number of processes as joblib counts them."""
+    message = (
+        f"n_jobs must be None, a number of processes, or -1 for one per processor, got {n_jobs!r};"
+        " pass for example n_jobs=2"
+    )
+    if n_jobs is not None and (isinstance(n_jobs, bool) or not isinstance(n_jobs, Integral)):
+        raise TypeError(message)
+    if n_jobs == 0:
+        raise ValueError(message)
 
 
 def check_heads(embedding_dim: int, n_heads: Any) -> None:

@@ -320,6 +320,8 @@ def test_a_path_is_text_or_a_path_and_not_empty():
         with pytest.raises(ValueError, match=r"folder must be a path .*got ''") as raised:
             as_path("folder", "", optional=optional)
         assert ("or None" in str(raised.value)) == optional
+    with pytest.raises(ValueError, match=r"folder must be a path .*got 'a\\x00b'"):
+        as_path("folder", "a\0b")
 
 
 def test_groups_are_one_per_sample():

@@ -15,7 +15,7 @@ import joblib
 from numpy.typing import ArrayLike
 
 from .._extras import needs
-from .._parameters import as_path, check_boolean, check_option
+from .._parameters import as_path, check_boolean, check_n_jobs, check_option
 from .._warnings import warn_user
 from ._bar import progress
 from ._cells import Cell, Results
@@ -210,6 +210,7 @@ def compare(
         import matplotlib  # noqa: F401
         import pandas  # noqa: F401
     _check(methods, protocols, verbose)
+    check_n_jobs(n_jobs)
     outside = as_outside(method for method in methods if not isinstance(method, str))
     if out is not None:
         _warn_of_lost(outside)
@@ -260,7 +261,8 @@ def announce(cells: Iterable[Cell], execution: Execution, n_jobs: int) -> None:
     print(f"{len(cells)} runs; measuring how long they take ...", file=sys.stderr)
     n_processes = joblib.effective_n_jobs(n_jobs)
     seconds = estimate(cells, execution) / n_processes
-    print(f"about {_duration(seconds)} in {n_processes} processes", file=sys.stderr)
+    processes = "one process" if n_processes == 1 else f"{n_processes} processes"
+    print(f"about {_duration(seconds)} in {processes}", file=sys.stderr)
 
 
 def _duration(seconds: float) -> str:

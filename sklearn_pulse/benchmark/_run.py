@@ -16,7 +16,7 @@ import torch
 from filelock import FileLock, Timeout
 from sklearn.utils.parallel import Parallel, delayed
 
-from .._parameters import check_integer, check_option
+from .._parameters import check_integer, check_n_jobs, check_option
 from .._version import __version__
 from ._budgets import BUDGETS
 from ._cells import Cell, Results
@@ -222,6 +222,7 @@ def run(
     >>> [outcome.state for outcome in outcomes]
     ['finished']
     """
+    check_n_jobs(n_jobs)
     cells = list(cells)
     Results(execution.folder).note_asked(cells)
     waiting = _groups(cells)

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import NotFittedError
 
-from .._parameters import check_integer, check_verbose
+from .._parameters import check_integer, check_n_jobs, check_verbose
 from .._progress import progress_bar
 from ..windows import LazyWindows
 from ._sink import (
@@ -24,7 +24,7 @@ from ._sink import (
     undamaged,
 )
 from ._source import as_source, default_chunk, file_names, fingerprint, read, sampled
-from ._spread import check_n_jobs, spread, stays_here
+from ._spread import spread, stays_here
 
 
 def embed_dataset(

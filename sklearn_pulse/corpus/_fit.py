@@ -10,8 +10,9 @@ from numpy.typing import ArrayLike
 
 from .._cross_prediction import CrossPredictionTransformer
 from .._groups import is_dask
+from .._parameters import check_n_jobs
 from ._source import DaskWindows, as_source
-from ._spread import check_n_jobs, spread
+from ._spread import spread
 
 
 def fit_dataset(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
-from numbers import Integral
 from typing import Any
 
 from joblib import Parallel, delayed, effective_n_jobs, parallel_config
@@ -94,18 +93,6 @@ def _flat(data: Any) -> Iterator[Any]:
             yield from _flat(value)
         else:
             yield value
-
-
-def check_n_jobs(n_jobs: Any) -> None:
-    """Raise unless `n_jobs` is None or a number of processes as joblib counts them."""
-    message = (
-        f"n_jobs must be None, a number of processes, or -1 for one per processor, got {n_jobs!r};"
-        " pass for example n_jobs=2"
-    )
-    if n_jobs is not None and (isinstance(n_jobs, bool) or not isinstance(n_jobs, Integral)):
-        raise TypeError(message)
-    if n_jobs == 0:
-        raise ValueError(message)
 
 
 def stays_here(n_jobs: int | None) -> bool:

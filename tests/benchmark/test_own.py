@@ -371,7 +371,7 @@ def test_the_command_takes_a_folder(own, tmp_path, capsys):
     assert main(["labelled-people", *arguments, "--out", str(out)]) == 0
     told = capsys.readouterr().err
     assert "2 runs; measuring how long they take" in told
-    assert re.search(r"about \d+ (s|min) in 1 processes", told)
+    assert re.search(r"about \d+ (s|min) in one process", told)
     assert "2 finished" in told
     assert main(["report", "--out", str(out)]) == 0
     text = capsys.readouterr().out
@@ -440,7 +440,7 @@ def test_the_time_of_a_training_is_estimated(own, tmp_path):
 
 def test_the_processes_are_counted(tmp_path, capsys):
     announce([], Execution(tmp_path), n_jobs=-1)
-    assert re.search(r"in [1-9]\d* processes", capsys.readouterr().err)
+    assert re.search(r"in ([2-9]\d* processes|one process)", capsys.readouterr().err)
 
 
 def test_nothing_is_kept_without_a_folder(own, tmp_path, monkeypatch):
@@ -517,7 +517,8 @@ def test_a_method_that_fails_is_named(own, monkeypatch):
         ({"split": "train"}, ValueError, "split must be one of"),
         ({"n_seeds": 0}, ValueError, "n_seeds must be an integer of at least 1"),
         ({"n_seeds": 1.5}, TypeError, "n_seeds must be an integer of at least 1"),
-        ({"n_jobs": 0, "verbose": True}, ValueError, "n_jobs"),
+        ({"n_jobs": 0, "verbose": True}, ValueError, "n_jobs must be None"),
+        ({"n_jobs": 1.5}, TypeError, "n_jobs must be None"),
         ({"verbose": 2}, TypeError, "verbose must be True or False"),
     ],
 )
