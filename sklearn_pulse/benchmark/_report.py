@@ -110,6 +110,7 @@ def rows(table: Table) -> Iterator[dict[str, Any]]:
             value = table.values.get((method.name, metric))
             if value is None and metric not in table.metrics:
                 continue
+            n_seeds = 0 if value is None else len(value.per_seed)
             yield {
                 "protocol": table.protocol,
                 "dataset": table.dataset,
@@ -118,9 +119,9 @@ def rows(table: Table) -> Iterator[dict[str, Any]]:
                 "method": method.title,
                 "control": method.is_control,
                 "metric": metric,
-                "n_seeds": 0 if value is None else len(value.per_seed),
+                "n_seeds": n_seeds,
                 "mean": None if value is None else value.mean,
-                "spread": None if value is None else value.spread,
+                "spread": value.spread if value is not None and n_seeds > 1 else None,
                 "paper": table.paper(method.name, metric),
             }
 

@@ -136,6 +136,7 @@ def test_the_frame_has_the_notes_of_the_report(own, tmp_path, protocol, capsys):
     notes = frame.attrs["notes"][protocol]
     assert list(frame.attrs["notes"]) == [protocol] and set(notes) == set(shown)
     assert any("lacks" in note for note in notes)
+    assert frame.loc[frame["n_seeds"] == 1, "spread"].isna().all()  # one score has none
     assert frame.query("metric == metric").attrs == frame.attrs
 
 
