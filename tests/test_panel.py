@@ -408,6 +408,26 @@ def test_an_estimator_has_the_names_of_the_panel(tmp_path):
         loaded.transform(ba)
 
 
+@pytest.mark.parametrize("is_frozen", [True, False])
+def test_stated_names_hold_after_a_fit_on_an_array_without_names(is_frozen):
+    named = StatisticsTransformer(channel_names=["a", "b"], input_layout="nct")
+    X = make_panel(4)
+    estimator = FrozenEstimator(named.fit(X)) if is_frozen else named
+    panel = as_panel_transformer(estimator).fit(X)
+    assert panel.channel_names_in_ == ["a", "b"]
+    frames = [pd.DataFrame(x.T, columns=["a", "b"]) for x in X]
+    np.testing.assert_array_equal(panel.transform(frames), panel.transform(X))
+    with pytest.raises(ValueError, match=r"X has the channels \['b', 'a'\], but PanelTransformer"):
+        panel.transform([frame[["b", "a"]] for frame in frames])
+
+
+@pytest.mark.parametrize("names", ["ab", 3])
+def test_names_of_another_kind_are_refused_beside_a_panel_with_names(names):
+    frames = [pd.DataFrame(x.T, columns=["a", "b"]) for x in make_panel(2)]
+    with pytest.raises(TypeError, match="channel_names must be a list of strings"):
+        as_panel_transformer(StatisticsTransformer(channel_names=names)).fit(frames)
+
+
 def test_aggregates_would_count_twice(encoder):
     from sktime.transformations.hierarchical.aggregate import Aggregator
 

@@ -148,7 +148,8 @@ def _parser() -> argparse.ArgumentParser:
 
 def _add_arguments(command: argparse.ArgumentParser, names: list[str]) -> None:
     """Add the arguments of a command that runs the named protocols."""
-    methods = [name for name in all_methods() if name in method_names(names)]
+    of_protocols = method_names(names)
+    methods = [name for name in all_methods() if name in of_protocols]
     taking = f"one of {', '.join(dataset_names(names))}"
     if set(names) & set(own_protocols()):
         taking += (

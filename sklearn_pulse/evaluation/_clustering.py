@@ -14,7 +14,7 @@ from sklearn.metrics import (
     normalized_mutual_info_score,
     silhouette_score,
 )
-from sklearn.utils import check_consistent_length
+from sklearn.utils import check_array, check_consistent_length
 
 from .._data._labels import unlabeled_rows
 from ._scoring import MetricScorer, before_last_step, check_scored
@@ -107,9 +107,12 @@ def clustering_scores(estimator: Any, X: Any, y: ArrayLike | None = None) -> dic
             " pass make_cluster_probe(n_clusters), or a pipeline that ends with it."
         )
     clusters = clone(clusterer).fit_predict(embedding)
+    # A power of two changes no digit. scikit-learn takes distances below 1e-8 for zero.
+    points = check_array(embedding, input_name="embedding")
+    points = np.ldexp(points, -np.frexp(np.abs(points).max())[1])
     scores = {
-        "silhouette": float(silhouette_score(embedding, clusters)),
-        "davies_bouldin": float(davies_bouldin_score(embedding, clusters)),
+        "silhouette": float(silhouette_score(points, clusters)),
+        "davies_bouldin": float(davies_bouldin_score(points, clusters)),
     }
     if y is not None:
         labels = check_scored(y)

@@ -16,7 +16,7 @@ from .._groups import check_groups, nan_where_masked
 from .._parameters import check_integer, check_real, check_seed
 from ._scoring import before_last_step, last_step
 
-_ROUNDING = 1e-9  # share of a distance by which two that are equal may differ
+_ROUNDING = 1e-7  # by which two relative distances that are equal may differ
 
 
 def drift_scores(
@@ -97,6 +97,10 @@ def drift_scores(
     if groups_reference is not None or groups_new is not None:
         _codes(groups_reference, groups_new, _num_samples(X_reference), _num_samples(X_new))
     transformer = last_step(estimator)
+    if isinstance(transformer, type):
+        raise TypeError(
+            f"estimator is the class {transformer.__name__}: pass a fitted instance of it."
+        )
     if not hasattr(transformer, "transform"):
         raise TypeError(
             f"{type(transformer).__name__} embeds nothing: pass a fitted transformer of"
@@ -215,8 +219,9 @@ def embedding_drift(
     divisions = np.array([is_new, *(rng.permutation(is_new) for _ in range(n_permutations))])
     distances = _energy_distances(points, group, divisions)
     distance, null = distances[0], distances[1:]
-    # A division and its complement have one distance, but for rounding.
-    at_least = null >= distance - _ROUNDING * abs(distance)
+    # A division and its complement have one distance, but for rounding. So have divisions that
+    # exchange equal embeddings. The distance may be 0, so no share of it can be the tolerance.
+    at_least = null >= distance - _ROUNDING
     return Bunch(
         distance=float(distance),
         null_distances=null,
@@ -293,12 +298,15 @@ def _check_settings(n_permutations: Any, max_windows: Any, random_state: Any) ->
 
 def _table(values: Any, name: str, ensure_min_samples: int = 2) -> NDArray[np.float64]:
     """Return a table of finite numbers of one row per window."""
-    return check_array(
-        nan_where_masked(values),
-        dtype=np.float64,
-        ensure_min_samples=ensure_min_samples,
-        input_name=name,
+    table = check_array(
+        nan_where_masked(values), dtype=np.float64, ensure_min_samples=0, input_name=name
     )
+    if len(table) < ensure_min_samples:
+        raise ValueError(
+            f"{name} holds {len(table)} window(s), while a minimum of {ensure_min_samples} is"
+            " required: pass more windows."
+        )
+    return table
 
 
 def _codes(

@@ -110,6 +110,11 @@ def label_efficiency_scores(
     check_integer("n_draws", n_draws, 1)
     check_seed("random_state", random_state)
     labeled = labeled_mask(y, -1, "LabelEfficiencyDisplay")
+    if not labeled.any():
+        raise ValueError(
+            f"All {labeled.size} rows of y are -1, which marks a row without a label: label some"
+            " rows of each class."
+        )
     X, labeled, _ = indexable(X, labeled, groups)
     groups = check_groups(groups, len(labeled), unit="row")
     probe = make_linear_probe() if probe is None else probe

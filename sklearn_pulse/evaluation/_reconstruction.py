@@ -45,6 +45,8 @@ def reconstruction_scores(
     ------
     TypeError
         If `estimator` has no method `reconstruct`.
+    ValueError
+        If no step of `X` is predicted.
 
     Notes
     -----
@@ -73,6 +75,11 @@ def reconstruction_scores(
         # A sum depends on the order of its terms: every layout is summed in the same order.
         prediction, target = prediction.swapaxes(-1, -2), target.swapaxes(-1, -2)
     known = np.isfinite(target) & np.isfinite(prediction)
+    if not known.any():
+        raise ValueError(
+            "X has no step to score: a window needs two time steps that are not missing. Pass other"
+            " windows."
+        )
     target, prediction = target[known], prediction[known]
     return {
         "mse": float(mean_squared_error(target, prediction)),

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.metrics import accuracy_score, average_precision_score, roc_auc_score
 
-from ._scoring import MetricScorer, before_last_step, check_scored, labeled_rows
+from ._scoring import MetricScorer, before_last_step, check_scored, labeled_rows, last_step
 
 
 def macro_auroc(y_true: ArrayLike, y_score: ArrayLike, *, classes: ArrayLike) -> float:
@@ -184,18 +184,31 @@ def _class_scores(classifier: Any, X: Any) -> tuple[NDArray[np.floating], NDArra
             " decision_function, by which AUROC and AUPRC rank the rows: use a classifier with"
             " these, such as make_linear_probe(), or score by accuracy."
         )
+    inner = _innermost(classifier)
     if (
         method == "decision_function"
         and len(classifier.classes_) > 2
-        and getattr(classifier, "decision_function_shape", "ovr") == "ovo"
+        and getattr(inner, "decision_function_shape", "ovr") == "ovo"
     ):  # three classes have as many pairs, so the shape does not tell
         raise ValueError(
-            f"{type(classifier).__name__} scores pairs of classes, by which no class ranks the"
+            f"{type(inner).__name__} scores pairs of classes, by which no class ranks the"
             " rows: set decision_function_shape='ovr'."
         )
     if y_score.ndim == 1:  # two classes have one decision value, which is high for the second class
         y_score = np.column_stack([-y_score, y_score])
     return y_score, np.asarray(classifier.classes_)
+
+
+def _innermost(classifier: Any) -> Any:
+    """Return the fitted classifier inside searches, wrappers and pipelines, which answers."""
+    while True:
+        classifier = last_step(classifier)
+        for name in ("best_estimator_", "estimator_"):
+            if hasattr(classifier, name):
+                classifier = getattr(classifier, name)
+                break
+        else:
+            return classifier
 
 
 def _macro_average(

@@ -109,6 +109,8 @@ def channel_importance(
     layout = "nct" if is_panel_frame(X) else _layout(estimator)
     windows = _with_shape(X, layout)
     n_samples = windows.shape[0]
+    if not n_samples:
+        raise ValueError("X holds no window: pass at least two, which exchange their channels.")
     if y is not None and _num_samples(y) != n_samples:
         raise ValueError(
             f"y has {_num_samples(y)} labels for {n_samples} windows: pass one for each."

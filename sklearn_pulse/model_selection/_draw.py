@@ -35,6 +35,35 @@ def as_labels(y: Any) -> NDArray[Any]:
     return np.asarray(y, dtype=object if isinstance(y, (list, tuple)) else None).ravel()
 
 
+def check_one_kind(labels: NDArray[Any]) -> None:
+    """Raise if labels mix text with numbers, which have no order."""
+    if labels.dtype == object and len({isinstance(label, str) for label in labels}) > 1:
+        other = next(label for label in labels if not isinstance(label, str))
+        raise TypeError(
+            f"y mixes text with other labels, such as {other!r}: make all of them text, or set"
+            f" unlabeled_label={other!r} if it marks unlabelled rows."
+        )
+
+
+def as_indices(part: ArrayLike, n_rows: int) -> NDArray[np.intp]:
+    """Return the indices of a part, which a list of folds may give as a boolean mask or a list."""
+    rows = np.asarray(part)
+    if rows.size == 0:
+        return np.empty(0, np.intp)
+    if rows.dtype == bool and rows.shape == (n_rows,):
+        return np.flatnonzero(rows)
+    if (
+        rows.dtype.kind not in "iu"
+        or rows.ndim != 1
+        or not -n_rows <= rows.min() <= rows.max() < n_rows
+    ):
+        raise ValueError(
+            f"cv has a part that does not name some of {n_rows} rows: pass pairs of arrays of"
+            f" indices below {n_rows}, or of boolean masks of this length, got {part!r}."
+        )
+    return rows
+
+
 def for_splitters(y: Any, unlabeled_label: Any) -> Any:
     """Return labels that scikit-learn's splitters know, for splitters that look at them.
 

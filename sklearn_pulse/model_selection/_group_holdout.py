@@ -91,7 +91,7 @@ class GroupHoldout(BaseCrossValidator):
             If a share is not between 0 and 1, if the shares leave no group for the test part, if
             a group is missing, or if there are too few groups for one of the parts.
         TypeError
-            If a share is not a number.
+            If a share is not a number, or `groups` is no array-like.
         """
         for name in ("train_size", "val_size"):
             check_share(name, getattr(self, name))
@@ -100,6 +100,11 @@ class GroupHoldout(BaseCrossValidator):
             raise ValueError(
                 f"train_size={self.train_size!r} and val_size={self.val_size!r} must be positive "
                 "and leave a part for the test."
+            )
+        if np.ndim(groups) == 0:  # an iterator, too, which could not be gone through twice
+            raise TypeError(
+                f"groups must be an array-like of one group per row, got {groups!r}: pass an array"
+                " or a list."
             )
         checked = np.asarray(check_groups(groups, _num_samples(groups), unit="row"))
         names, index = np.unique(checked, return_inverse=True)

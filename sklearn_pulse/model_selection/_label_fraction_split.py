@@ -12,11 +12,13 @@ from sklearn.model_selection import BaseCrossValidator, check_cv
 from sklearn.utils.metadata_routing import MetadataRequest, get_routing_for_object
 
 from .._data._labels import labeled_mask
-from .._parameters import check_integer, check_option, check_seed
+from .._parameters import check_integer, check_label, check_option, check_seed
 from .._seeds import as_seed
 from ._draw import (
+    as_indices,
     as_labels,
     check_labeled_groups,
+    check_one_kind,
     check_one_of,
     check_share,
     for_splitters,
@@ -138,10 +140,11 @@ class LabelFractionSplit(BaseCrossValidator):
         Raises
         ------
         TypeError
-            If a parameter is of the wrong type.
+            If a parameter is of the wrong type, or labels mix text with numbers.
         ValueError
             If a parameter is out of its range, ``y`` or one of its labels is missing, ``y`` is not
-            one-dimensional, groups are missing, or no row is left to learn from.
+            one-dimensional, groups are missing, a part names no rows, or no row is left to learn
+            from.
         """
         check_one_of(self.fraction, self.n_groups)
         if self.n_groups is None:
@@ -150,7 +153,9 @@ class LabelFractionSplit(BaseCrossValidator):
         check_integer("n_draws", self.n_draws, 1)
         check_seed("random_state", self.random_state)
         labeled = labeled_mask(y, self.unlabeled_label, "LabelFractionSplit")
+        check_label("unlabeled_label", self.unlabeled_label)
         labels = as_labels(y)
+        check_one_kind(labels[labeled])
         seed = as_seed(self.random_state)
         who = None
         if self.n_groups is not None:
@@ -158,7 +163,7 @@ class LabelFractionSplit(BaseCrossValidator):
         y = for_splitters(y, self.unlabeled_label)
         cv = check_cv(self.cv, y, classifier=True)
         for fold, (train, test) in enumerate(cv.split(X, y, self._passed_on(groups))):
-            train = np.asarray(train)
+            train, test = as_indices(train, len(labels)), as_indices(test, len(labels))
             train = train[labeled[train]]
             if train.size == 0:
                 raise ValueError(

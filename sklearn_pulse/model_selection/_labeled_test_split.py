@@ -11,7 +11,8 @@ from sklearn.model_selection import BaseCrossValidator, check_cv
 from sklearn.utils.metadata_routing import MetadataRequest, get_routing_for_object
 
 from .._data._labels import labeled_mask
-from ._draw import for_splitters
+from .._parameters import check_label
+from ._draw import as_indices, for_splitters
 
 
 class LabeledTestSplit(BaseCrossValidator):
@@ -76,15 +77,18 @@ class LabeledTestSplit(BaseCrossValidator):
 
         Raises
         ------
+        TypeError
+            If ``unlabeled_label`` is no label.
         ValueError
-            If ``y`` or one of its labels is missing, ``y`` is not one-dimensional, or a test fold
-            holds no labelled row.
+            If ``y`` or one of its labels is missing, ``y`` is not one-dimensional, a part names no
+            rows, or a test fold holds no labelled row.
         """
         labeled = labeled_mask(y, self.unlabeled_label, "LabeledTestSplit")
+        check_label("unlabeled_label", self.unlabeled_label)
         y = for_splitters(y, self.unlabeled_label)
         cv = check_cv(self.cv, y, classifier=True)
         for fold, (train, test) in enumerate(cv.split(X, y, groups)):
-            train, test = _indices(train), _indices(test)
+            train, test = as_indices(train, len(labeled)), as_indices(test, len(labeled))
             labeled_test = test[labeled[test]]
             if labeled_test.size == 0:
                 raise ValueError(
@@ -125,9 +129,3 @@ class LabeledTestSplit(BaseCrossValidator):
             The request of the wrapped splitter.
         """
         return get_routing_for_object(check_cv(self.cv, classifier=True))
-
-
-def _indices(part: ArrayLike) -> NDArray[np.intp]:
-    """Return the indices of a part, which a list of folds may give as a boolean mask."""
-    part = np.asarray(part)
-    return np.flatnonzero(part) if part.dtype == bool else part

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from .._data._labels import labeled_mask
 from .._parameters import check_seed
 from ._draw import (
+    as_labels,
     check_labeled_groups,
     check_one_of,
     check_share,
@@ -97,6 +98,9 @@ def mask_labels(
         raise ValueError(
             f"y must hold one label per row, shape (n_samples,); got shape {labels.shape}."
         )
+    given = as_labels(y)  # where NumPy makes no text of numbers beside text
+    if labels.dtype.kind == "U" and not all(isinstance(label, str) for label in given):
+        labels = given
     candidates = np.flatnonzero(labeled_mask(y, unlabeled_label, "mask_labels"))
     masked = np.array(labels, dtype=_masked_dtype(labels, unlabeled_label))
     if candidates.size == 0:
@@ -139,6 +143,6 @@ def _masked_dtype(labels: NDArray[Any], unlabeled_label: Any) -> np.dtype[Any]:
             return labels.dtype
         raise TypeError(
             f"y must hold text beside unlabeled_label={unlabeled_label!r}, got {labels.dtype} "
-            "labels; pass an integer unlabeled_label."
+            "labels; make all of them text, or pass an integer unlabeled_label."
         )
     raise TypeError(f"unlabeled_label must be an integer or a text, got {unlabeled_label!r}.")

@@ -172,7 +172,8 @@ class PanelAdapter(CallbackSupportMixin, BaseTransformer):
                 subcontext.call_on_fit_task_end(estimator=self, **data)
             context.call_on_fit_task_end(estimator=self, **data)
         self.estimator_ = estimator
-        self.channel_names_in_ = panel.channels
+        known = estimator.channel_names_in_
+        self.channel_names_in_ = panel.channels if known is None else list(known)
         self.unequal_length_ = _is_unequal(panel)
         self.input_layout_ = "nct"
         return self
@@ -296,9 +297,11 @@ def _hand_on_names(estimator: Any, channels: list[str] | None) -> None:
     if not channels or len({*channels}) < len(channels):
         return
     is_fitted = isinstance(estimator, FrozenEstimator)
-    known = estimator.channel_names_in_ if is_fitted else estimator.channel_names
-    _check_names(channels, None if known is None else list(known), "the estimator")
-    if not is_fitted:
+    stated = estimator.channel_names_in_ if is_fitted else estimator.channel_names
+    known = stated.tolist() if hasattr(stated, "tolist") else stated  # of an array or an index
+    if isinstance(known, list | tuple):  # anything else is refused in the estimator's fit
+        _check_names(channels, list(known), "the estimator")
+    elif known is None and not is_fitted:
         estimator.set_params(channel_names=channels)
 
 

@@ -37,7 +37,8 @@ class PulsePanelTransformer(PanelAdapter):
         The fitted transformer, with ``input_layout="nct"``. It takes "numpy3D" arrays, and has
         ``history_``, ``reconstruct`` and ``save_pretrained``.
     channel_names_in_ : list of str or None
-        Names of the channels in `fit`; None if they had no names.
+        Names of the channels in `fit`, those of the panel or, if it has none, those that the
+        transformer was given; None without either.
     unequal_length_ : bool
         Whether the instances of `fit` differed in length.
     input_layout_ : "nct"

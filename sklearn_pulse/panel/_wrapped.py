@@ -30,7 +30,8 @@ class PanelTransformer(PanelAdapter):
     estimator_ : transformer
         The fitted clone, which takes arrays in its `input_layout`.
     channel_names_in_ : list of str or None
-        Names of the channels in `fit`; None if they had no names.
+        Names of the channels in `fit`, those of the panel or, if it has none, those that the
+        transformer was given; None without either.
     unequal_length_ : bool
         Whether the instances of `fit` differed in length.
     input_layout_ : "nct"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from numbers import Real
 from typing import Any, Literal
 
 import numpy as np
@@ -22,11 +23,13 @@ from ._style import (
     class_names,
     distinct_colors,
     distinct_markers,
+    legend_entry,
     with_style,
 )
 
 _MANY_VALUES = 20  # above this number, whole numbers of a floating-point type are no classes
 _MANY_POINTS = 2000  # above this number, points are drawn fainter
+_LARGEST_EXPONENT = 20  # t-SNE finds no neighbours, or crashes, among points of huge or tiny units
 
 
 class EmbeddingDisplay:
@@ -176,6 +179,9 @@ class EmbeddingDisplay:
 
         Raises
         ------
+        TypeError
+            If `y` holds no labels, or labels without an order, or `target_names` is no list of
+            names.
         ValueError
             If `method` is unknown, if the embedding is too small or not finite, if the number of
             labels or of names does not fit, if a continuous value is infinite or all are NaN, or
@@ -273,14 +279,16 @@ class EmbeddingDisplay:
         if self.y is None:
             return [(slice(None), {})]
         labeled = labeled_mask(self.y, -1, "EmbeddingDisplay", allow_missing=True)
-        classes = np.unique(self.y[labeled])
+        classes = _sorted_classes(self.y[labeled])
         names = class_names(classes, self.target_names)
         drawn: list[tuple[Any, dict[str, Any]]] = []
         if not labeled.all():
             drawn.append((~labeled, {"color": "0.7", "label": "unlabelled"}))
         looks = zip(distinct_colors(len(names)), distinct_markers(len(names)), strict=True)
         for label, name, (color, marker) in zip(classes, names, looks, strict=True):
-            drawn.append((self.y == label, {"color": color, "marker": marker, "label": name}))
+            drawn.append(
+                (self.y == label, {"color": color, "marker": marker, "label": legend_entry(name)})
+            )
         return drawn
 
     def _values(self) -> list[tuple[Any, dict[str, Any]]]:
@@ -317,25 +325,56 @@ def _labels(y: ArrayLike) -> NDArray[Any]:
     """
     mixed = isinstance(y, list | tuple) and len({isinstance(label, str) for label in y}) > 1
     labels = np.asarray(y, dtype=object if mixed else None)
-    missing = missing_mask(y).reshape(labels.shape)
-    if missing.any() and labels.dtype.kind not in "mM":
-        others = labels[~missing]
-        kind = (
-            np.asarray(others.tolist()).dtype.kind if labels.dtype == object else others.dtype.kind
+    if labels.ndim == 0:
+        raise TypeError(
+            f"y must hold one label per embedding, got {type(y).__name__}: pass a list or an array."
         )
+    missing = missing_mask(y).reshape(labels.shape)
+    if (missing.any() or labels.dtype == object) and labels.dtype.kind not in "mM":
+        kind = _kind(labels[~missing], y)
         labels = labels.astype(object)
         labels[missing] = None
+        if kind == "i":  # which pandas and polars make floating-point numbers beside a missing one
+            labels[~missing] = [int(label) for label in labels[~missing]]
         labels = labels.astype(float) if kind == "f" else labels
     return labels[:, 0] if labels.ndim == 2 and labels.shape[1] == 1 else labels
+
+
+def _kind(known: NDArray[Any], y: ArrayLike) -> str:
+    """Return "i" or "f" for labels that are integers or floating-point numbers, else "O"."""
+    if str(getattr(y, "dtype", "")).lower().startswith(("int", "uint")):
+        return "i"
+    if known.dtype != object:
+        return known.dtype.kind if known.dtype.kind == "f" else "O"
+    numbers = known.size and all(isinstance(label, Real) for label in known.flat)
+    return "f" if numbers and np.asarray(known.tolist()).dtype.kind == "f" else "O"
+
+
+def _sorted_classes(labels: NDArray[Any]) -> NDArray[Any]:
+    """Return the classes that occur, sorted; raise for labels without an order."""
+    try:
+        return np.unique(labels)
+    except TypeError as error:
+        raise TypeError(
+            f"y holds labels without an order ({error}): make all of them text, for example by"
+            " [str(label) for label in y]."
+        ) from error
 
 
 def _pca(embedding: NDArray[Any], random_state: Any) -> tuple[NDArray[Any], tuple[str, str]]:
     """Return the first two principal components, and names with their share of the variance."""
     pca = PCA(2, random_state=random_state)
+    # Powers of two change no digit, and no square of a huge or tiny value leaves the number range.
+    embedding = np.ldexp(embedding, -_exponent(embedding, axis=0))
     with np.errstate(invalid="ignore"):  # equal embeddings have no variance to share
         coordinates = pca.fit_transform(StandardScaler().fit_transform(embedding))
     first, second = np.nan_to_num(pca.explained_variance_ratio_)
     return coordinates, (f"PC1 ({first:.0%} of variance)", f"PC2 ({second:.0%} of variance)")
+
+
+def _exponent(embedding: NDArray[Any], axis: int | None = None) -> NDArray[np.intc]:
+    """Return the power of two of the largest size."""
+    return np.frexp(np.abs(embedding).max(axis))[1]
 
 
 def _tsne(embedding: NDArray[Any], random_state: Any) -> tuple[NDArray[Any], tuple[str, str]]:
@@ -344,6 +383,9 @@ def _tsne(embedding: NDArray[Any], random_state: Any) -> tuple[NDArray[Any], tup
     names = ("t-SNE 1", "t-SNE 2")
     if (embedding == embedding[0]).all():  # t-SNE divides by their spread
         return np.zeros((n_samples, 2)), names
+    unit = _exponent(embedding)
+    if abs(unit) > _LARGEST_EXPONENT:
+        embedding = np.ldexp(embedding, -unit)
     tsne = TSNE(
         perplexity=min(50, (n_samples - 1) / 3),
         learning_rate=max(n_samples / 48, 50),

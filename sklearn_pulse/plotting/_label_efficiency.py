@@ -12,7 +12,15 @@ from numpy.typing import ArrayLike, NDArray
 from .._groups import nan_where_masked
 from .._parameters import check_boolean, check_mapping, check_option
 from ..evaluation._label_scores import check_amounts, label_efficiency_scores
-from ._style import CROWDED, MARKERS, add_legend, axes_or_new, distinct_colors, with_style
+from ._style import (
+    CROWDED,
+    MARKERS,
+    add_legend,
+    axes_or_new,
+    distinct_colors,
+    legend_entry,
+    with_style,
+)
 
 _FRACTIONS = (0.01, 0.05, 0.1, 0.5, 1.0)
 _BANDS = {"std": " ±1 std", "quantiles": ", 10 to 90 %", "none": ""}
@@ -330,7 +338,7 @@ class LabelEfficiencyDisplay:
         self.lines_, self.bands_, self.points_ = [], [], []
         looks = zip(distinct_colors(len(self.scores)), itertools.cycle(MARKERS), strict=False)
         for (name, scores), (color, marker) in zip(self.scores.items(), looks, strict=True):
-            style = {"color": color, "marker": marker, "label": name}
+            style = {"color": color, "marker": marker, "label": legend_entry(name)}
             mean = _by_amount(np.mean, scores)
             self.lines_ += ax.plot(amounts, mean, **(style | line_kw))
             drawn = self.lines_[-1].get_color()

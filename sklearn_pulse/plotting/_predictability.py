@@ -123,11 +123,12 @@ class PredictabilityDisplay:
             ),
             self.ax_.bar(places, directions, **{"color": colors[1]} | bar_kw),
         ]
-        ends = sorted({1, len(directions)})
+        ends = sorted({1, len(directions)}) if len(directions) else []
         named = [*self.blocks, *(f"direction {i}" for i in ends)]
         ticks = [*range(len(self.blocks)), *(places[i - 1] for i in ends)]
         self.ax_.set_xticks(ticks, named, rotation=90)
-        self.ax_.axhline(0.0, color="black", linewidth=0.8)
+        # Of the colour of the text, which is seen on dark axes too.
+        self.ax_.axhline(0.0, color=self.ax_.yaxis.label.get_color(), linewidth=0.8)
         self.ax_.set_ylabel("share predicted by the other view (R2)")
         lowest = np.nanmin([-0.05, *self.blocks.values(), *directions])
         self.ax_.set_ylim(lowest, 1.0)

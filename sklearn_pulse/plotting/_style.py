@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from contextlib import AbstractContextManager
 from typing import Any, Literal
 
@@ -62,21 +62,27 @@ def axes_or_new(ax: Any, n_beside: int = 0) -> Any:
     ImportError
         If matplotlib is not installed.
     TypeError
-        If `ax` holds several axes.
+        If `ax` is something else, such as several axes or a figure.
     """
     if ax is not None:
-        if not hasattr(ax, "get_figure"):
-            raise TypeError(
-                f"ax must be one Axes of matplotlib, got {type(ax).__name__}: pass one of them,"
-                " such as axes[0]."
-            )
+        _check_axes(ax, "ax must be one Axes")
         return ax
     plt = _pyplot()
     width, height = plt.rcParams["figure.figsize"]
     width *= 1 + 0.3 * _legend_columns(n_beside)
     ax = plt.subplots(layout="constrained", figsize=(width, height))[1]
-    ax.set_prop_cycle(color=_COLORS)
+    ax.set_prop_cycle(color=_palette())
     return ax
+
+
+def _check_axes(ax: Any, what: str) -> None:
+    """Raise a TypeError unless `ax` is one Axes of matplotlib."""
+    with _needs_matplotlib():
+        from matplotlib.axes import Axes
+    if not isinstance(ax, Axes):
+        raise TypeError(
+            f"{what} of matplotlib, got {type(ax).__name__}: pass one of them, such as axes[0]."
+        )
 
 
 def _needs_matplotlib() -> AbstractContextManager[None]:
@@ -153,6 +159,8 @@ def new_axes(axes: Any, n_rows: int, n_columns: int, unit: str) -> NDArray[Any]:
     ------
     ImportError
         If matplotlib is not installed.
+    TypeError
+        If `axes` holds something else.
     ValueError
         If the number of axes is not that of the panels.
     """
@@ -163,6 +171,8 @@ def new_axes(axes: Any, n_rows: int, n_columns: int, unit: str) -> NDArray[Any]:
             raise ValueError(
                 f"{len(axes)} axes for {n_panels} {unit}: pass one of ax or axes for each."
             )
+        for ax in axes:
+            _check_axes(ax, "each of ax or axes must be an Axes")
         return axes
     _, made = _pyplot().subplots(
         n_rows,
@@ -173,7 +183,7 @@ def new_axes(axes: Any, n_rows: int, n_columns: int, unit: str) -> NDArray[Any]:
         figsize=(7, 1 + 1.2 * n_rows) if n_columns == 1 else (4.5 * n_columns, 3.6 * n_rows),
     )
     for ax in np.ravel(made):
-        ax.set_prop_cycle(color=_COLORS)
+        ax.set_prop_cycle(color=_palette())
     return np.ravel(made)
 
 
@@ -195,7 +205,7 @@ def name_channels(n_channels: int, names: Sequence[str] | None) -> list[str]:
     Raises
     ------
     TypeError
-        If `names` is a single string.
+        If `names` is a single string, a mapping or no sequence at all.
     ValueError
         If the number of names is not that of the channels.
 
@@ -206,9 +216,7 @@ def name_channels(n_channels: int, names: Sequence[str] | None) -> list[str]:
     """
     if names is None:
         return [f"channel {i}" for i in range(n_channels)]
-    if isinstance(names, str):
-        raise TypeError(f"channel_names must be a list of names, got {names!r}: pass [{names!r}].")
-    names = [str(name) for name in names]
+    names = _list_of_names("channel_names", names)
     if len(names) != n_channels:
         raise ValueError(
             f"channel_names has {len(names)} names for {n_channels} channels: pass one name per"
@@ -217,15 +225,34 @@ def name_channels(n_channels: int, names: Sequence[str] | None) -> list[str]:
     return names
 
 
+def _list_of_names(parameter: str, names: Any) -> list[str]:
+    """Return names as text; raise a TypeError for anything that holds no names in an order."""
+    # A mapping would give its keys, which are labels rather than names.
+    if isinstance(names, str | Mapping | Set) or not isinstance(names, Iterable):
+        example = [names] if isinstance(names, str) else ["a", "b"]
+        raise TypeError(f"{parameter} must be a list of names, got {names!r}: pass {example!r}.")
+    return [str(name) for name in names]
+
+
+def _palette() -> list[str]:
+    """Return our colours; where the style in force is dark, white takes the place of black."""
+    with _needs_matplotlib():
+        from matplotlib import rcParams
+        from matplotlib.colors import to_rgb
+    # The face of the axes may be transparent, while text is always seen.
+    is_dark = np.mean(to_rgb(rcParams["axes.labelcolor"])) > 0.5
+    return ["#ffffff" if is_dark and color == "#000000" else color for color in _COLORS]
+
+
 def distinct_colors(n_colors: int) -> list[tuple[float, ...]]:
     """Return distinct colours, also for people who do not see red and green apart.
 
     Parameters
     ----------
     n_colors : int
-        Number of colours. Up to eight are those of Okabe and Ito, "Color Universal Design" (2008);
-        more are spread evenly over "viridis", whose lightness rises throughout. So many colours
-        need distinct markers beside them.
+        Number of colours. Up to eight are those of Okabe and Ito, "Color Universal Design" (2008),
+        with white for black under a dark style; more are spread evenly over "viridis", whose
+        lightness rises throughout. So many colours need distinct markers beside them.
 
     Returns
     -------
@@ -237,7 +264,7 @@ def distinct_colors(n_colors: int) -> list[tuple[float, ...]]:
         from matplotlib.colors import to_rgba
 
     if n_colors <= len(_COLORS):
-        return [to_rgba(color) for color in _COLORS[:n_colors]]
+        return [to_rgba(color) for color in _palette()[:n_colors]]
     spread = colormaps["viridis"]
     return [spread(i / (n_colors - 1)) for i in range(n_colors)]
 
@@ -260,7 +287,7 @@ def distinct_markers(n_markers: int) -> list[str]:
 
 
 def add_legend(ax: Any, *, beside: bool = False, **legend_kw: Any) -> Any:
-    """Add a legend of opaque entries, in the axes or beside them.
+    """Add a legend, of which points and lines are opaque, in the axes or beside them.
 
     Parameters
     ----------
@@ -276,6 +303,8 @@ def add_legend(ax: Any, *, beside: bool = False, **legend_kw: Any) -> Any:
     matplotlib.legend.Legend
         The legend.
     """
+    with _needs_matplotlib():
+        from matplotlib.patches import Patch
     entries = len(ax.get_legend_handles_labels()[1])
     style: dict[str, Any] = {"framealpha": 0.85, "edgecolor": "none"}  # readable on top of points
     if beside or entries > CROWDED:
@@ -283,8 +312,32 @@ def add_legend(ax: Any, *, beside: bool = False, **legend_kw: Any) -> Any:
         style |= {"ncols": _legend_columns(entries)}
     legend = ax.legend(**(style | legend_kw))
     for handle in legend.legend_handles:
-        handle.set_alpha(1)  # nearly transparent points would be invisible in the legend
+        if not isinstance(handle, Patch):  # a patch shows the very colour of its bars
+            handle.set_alpha(1)  # nearly transparent points would be invisible in the legend
     return legend
+
+
+def legend_entry(name: Any) -> str:
+    """Return a name as a label that matplotlib shows in a legend.
+
+    Parameters
+    ----------
+    name : object
+        Name of a class, a method or an estimator.
+
+    Returns
+    -------
+    str
+        The name, behind a space if it is empty or begins with "_", since matplotlib leaves such
+        labels out.
+
+    Examples
+    --------
+    >>> legend_entry("rest"), legend_entry("_rest")
+    ('rest', ' _rest')
+    """
+    text = str(name)
+    return f" {text}" if not text or text.startswith("_") else text
 
 
 def _legend_columns(n_entries: int) -> int:
@@ -313,6 +366,8 @@ def class_names(
 
     Raises
     ------
+    TypeError
+        If `target_names` is a single string, a mapping or no sequence at all.
     ValueError
         If some position has no name, and the number of names is not that of the classes.
 
@@ -325,7 +380,7 @@ def class_names(
     """
     if target_names is None:
         return [str(label) for label in classes]
-    names = [str(name) for name in target_names]
+    names = _list_of_names("target_names", target_names)
     if all(hasattr(label, "__index__") and 0 <= label < len(names) for label in classes):
         return [names[label] for label in classes]
     if len(names) != len(classes):

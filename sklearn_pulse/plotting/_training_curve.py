@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 from numbers import Real
 from typing import Any
@@ -14,7 +14,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from .._parameters import check_boolean, check_integer
-from ._style import add_legend, axes_or_new, with_style
+from ._style import add_legend, axes_or_new, legend_entry, with_style
 
 
 class TrainingCurveDisplay:
@@ -190,11 +190,14 @@ class TrainingCurveDisplay:
         Raises
         ------
         TypeError
-            If an epoch is no dictionary.
+            If the history is no list, or an epoch is no dictionary.
         ValueError
-            If the history is empty, an epoch has no "train_loss", `selected_epoch` lies outside the
+            If the history is empty, an epoch has no "train_loss", or something else than a number
+            as a loss, `selected_epoch` lies outside the
             history, or a loss is zero or negative with `log_scale`.
         """
+        if not isinstance(history, Iterable):
+            raise TypeError(f"history must be a list of dictionaries, got {history!r}")
         rows = list(history)
         if not rows:
             raise ValueError("history holds no epoch: fit the estimator for at least one")
@@ -212,6 +215,10 @@ class TrainingCurveDisplay:
                     " history: count epochs from 1"
                 )
         validated = _validated(rows)
+        if not all(isinstance(rows[i]["valid_loss"], Real) for i in validated):
+            raise ValueError(
+                "history holds a 'valid_loss' that is no number: leave it out where it is unknown"
+            )
         display = cls(
             np.arange(1, len(rows) + 1),
             np.array([row["train_loss"] for row in rows], dtype=float),
@@ -259,10 +266,10 @@ class TrainingCurveDisplay:
             With `log_scale`, if a loss is zero or negative.
         """
         check_boolean("log_scale", log_scale)
-        if log_scale and min([*self.train_loss, *self.valid_loss]) <= 0:
+        if log_scale and any(loss <= 0 for loss in (*self.train_loss, *self.valid_loss)):
             raise ValueError("log_scale=True needs positive losses: set log_scale=False")
         name = self.name if name is None else name
-        prefix = "" if name is None else f"{name}, "
+        prefix = "" if name is None else f"{legend_entry(name)}, "
         # A single epoch makes no line, so few epochs are drawn with markers.
         markers = {"marker": "o", "markersize": 3} if len(self.epochs) < 30 else {}
         style = with_style("line", {**markers, "label": f"{prefix}training"}, line_kw)
@@ -330,5 +337,7 @@ def _validated(rows: Sequence[Mapping[str, Any]]) -> list[int]:
     """Return the positions of the epochs in which a validation loss was computed."""
     counted = any("valid_batch_count" in row for row in rows)
     return [
-        i for i, row in enumerate(rows) if ("valid_batch_count" if counted else "valid_loss") in row
+        i
+        for i, row in enumerate(rows)
+        if row.get("valid_loss") is not None and (not counted or "valid_batch_count" in row)
     ]

@@ -10,6 +10,8 @@ from numpy.typing import NDArray
 from ..windows._tables import has_columns, is_table
 from ..windows._times import as_times
 
+_LARGEST_EXACT = 2**53  # of the integers up to here, each is a float
+
 
 def like_source(
     values: NDArray[np.float32], source: Any, rate: float | None, ratio: float
@@ -75,9 +77,10 @@ def _resampled(index: Any, n_timesteps: int, rate: float, ratio: float) -> Any:
         first, step = number(index[0]), (number(index[-1]) - number(index[0])) / (len(index) - 1)
         if kind == "f" or step != 1:
             step /= ratio
-            return pd.Index(
-                first + steps * (int(step) if step.is_integer() else step), name=index.name
-            )
+            passed = steps * (int(step) if step.is_integer() else step)
+            if kind != "f" and abs(first) > _LARGEST_EXACT:
+                passed = passed.round().astype(np.int64)
+            return pd.Index(first + passed, name=index.name)
     return pd.RangeIndex(n_timesteps, name=index.name)
 
 

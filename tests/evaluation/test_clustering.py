@@ -165,3 +165,13 @@ def test_labels_of_string_dtype_are_text(blobs):
     probe = make_cluster_probe(3)
     of_string_dtype = y.astype(np.dtypes.StringDType())
     assert clustering_scores(probe, X, of_string_dtype) == clustering_scores(probe, X, y)
+
+
+@pytest.mark.parametrize("unit", [2.0**-60, 2.0**60])
+def test_the_unit_of_embeddings_does_not_matter(unit):
+    """At tiny units scikit-learn's Davies-Bouldin score is 0, which is the best of all."""
+    rng = np.random.default_rng(0)
+    embeddings, labels = rng.normal(size=(60, 4)), np.arange(60) % 2
+    plain = clustering_scores(make_cluster_probe(2), embeddings, labels)
+    assert clustering_scores(make_cluster_probe(2), embeddings * unit, labels) == plain
+    assert plain["davies_bouldin"] > 1

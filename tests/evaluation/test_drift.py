@@ -244,3 +244,57 @@ def test_the_unit_of_embeddings_does_not_matter(unit):
         embedding_drift(Z[:20], Z[20:], random_state=0) for Z in (points, points * unit)
     )
     assert (scaled.distance, scaled.p_value) == (plain.distance, plain.p_value)
+
+
+def energy_distance(first, second):
+    scale = np.concatenate([first, second]).std(0)
+    first, second = (part / np.where(scale == 0, 1, scale) for part in (first, second))
+    within = sum(
+        np.mean([np.linalg.norm(a - b) for a, b in itertools.combinations(part, 2)])
+        for part in (first, second)
+    )
+    between = cdist(first, second).mean()
+    return 1 - within / (2 * between) if between else 0.0
+
+
+def test_equal_distances_count_for_the_p_value():
+    """Values of few levels make many divisions alike, at the distance 0 too."""
+    rng = np.random.default_rng(0)
+    for _ in range(200):
+        (n, m), dim = rng.integers(2, 9, size=2), rng.integers(1, 4)
+        points = rng.integers(2, size=(n + m, dim)).astype(float)
+        got = embedding_drift(points[:n], points[n:], n_permutations=40, random_state=0)
+        distance = energy_distance(points[:n], points[n:])
+        assert got.distance == pytest.approx(distance, abs=1e-7)
+        shares = [
+            energy_distance(points[~new], points[new]) for new in divisions(n, m, n_permutations=40)
+        ]
+        at_least = np.array(shares) > distance - 1e-6
+        assert got.p_value == pytest.approx((1 + at_least.sum()) / 41)
+
+
+def divisions(n, m, n_permutations):
+    """Divisions of a seed 0, whose first four draws choose windows."""
+    rng = np.random.RandomState(0)
+    for size in (n, n, m, m):
+        rng.permutation(size)
+    for _ in range(n_permutations):
+        yield rng.permutation(np.arange(n + m) >= n)
+
+
+def test_recordings_that_are_copies_are_no_drift():
+    rng = np.random.default_rng(0)
+    for _ in range(200):
+        n_old, n_new, length = rng.integers(2, 6, size=3)
+        points = np.tile(rng.integers(3, size=(length, 3)) * 0.7 - 0.3, (n_old + n_new, 1))
+        group = np.repeat(np.arange(n_old + n_new), length)
+        old = group < n_old
+        groups = {"groups_reference": group[old], "groups_new": group[~old]}
+        assert embedding_drift(points[old], points[~old], **groups).p_value == 1.0
+
+
+def test_messages_name_the_parameter(pulse):
+    with pytest.raises(ValueError, match=r"X_new holds 1 window\(s\), while a minimum of 2"):
+        drift_scores(pulse, X, X[:1])
+    with pytest.raises(TypeError, match="estimator is the class PulseTransformer: pass a fitted"):
+        drift_scores(PulseTransformer, X, X)

@@ -141,6 +141,13 @@ def test_perfect_and_mean():
     assert reconstruction_scores(mean, X)["r2"] == pytest.approx(0.0)
 
 
+def test_windows_of_one_observed_step(fitted):
+    gaps = X[:3].copy()
+    gaps[:, 1:] = np.nan
+    with pytest.raises(ValueError, match="X has no step to score: a window needs two time steps"):
+        reconstruction_scores(fitted, gaps)
+
+
 def test_what_reconstructs_nothing():
     encoder = RandomEncoderTransformer(embedding_dim=8, encoder_depth=2, random_state=0).fit(X)
     with pytest.raises(TypeError, match="RandomEncoderTransformer has no method reconstruct"):

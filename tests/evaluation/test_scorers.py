@@ -8,7 +8,7 @@ import pytest
 import sklearn
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.dummy import DummyClassifier
 from sklearn.exceptions import UndefinedMetricWarning
 from sklearn.frozen import FrozenEstimator
@@ -272,6 +272,14 @@ def test_bad_input():
         pairs = SVC(decision_function_shape="ovo").fit(*blobs(n_classes))
         with pytest.raises(ValueError, match="decision_function_shape='ovr'"):
             probe_scores(pairs, *blobs(n_classes))
+        for wrapped in (
+            LabeledSubsetClassifier(clone(pairs)),
+            GridSearchCV(make_pipeline("passthrough", clone(pairs)), {}, cv=2),
+            LabeledSubsetClassifier(make_pipeline(FrozenEstimator(pairs))),
+        ):
+            wrapped.fit(*blobs(n_classes))
+            with pytest.raises(ValueError, match="scores pairs of classes"):
+                probe_scores(wrapped, *blobs(n_classes))
     with pytest.raises(ValueError, match=r"y_score has shape \(3,\)"):
         macro_auroc([0, 1, 1], [0.1, 0.2, 0.3], classes=[0, 1])
     with pytest.raises(ValueError, match="one row for each of 2 labels"):

@@ -312,6 +312,8 @@ def test_bad_input(fitted):
             channel_importance(fitted, X, y, **params)
     with pytest.raises(ValueError, match="n_samples=1 leaves no other"):
         channel_importance(fitted, X[:1], y[:1])
+    with pytest.raises(ValueError, match="X holds no window: pass at least two"):
+        channel_importance(fitted, X[:0], y[:0])
     with pytest.raises(ValueError, match="y has 59 labels for 60 windows"):
         channel_importance(fitted, X, y[1:])
     with pytest.raises(ValueError, match=r"(?s)X is ragged.*sliding_windows"):

@@ -82,3 +82,6 @@ def test_holdout_type_errors():
         GroupHoldout(val_size="15 %").parts(np.arange(20))
     with pytest.raises(TypeError, match="random_state must be an integer"):
         GroupHoldout(random_state="a").parts(np.arange(20))
+    for groups in (None, 3, "abc", iter(range(20))):
+        with pytest.raises(TypeError, match="groups must be an array-like of one group per row"):
+            GroupHoldout().parts(groups)

@@ -204,6 +204,17 @@ def test_labels_of_every_kind():
     assert all(len(train) == 40 for train in everything)
 
 
+def test_folds_may_be_masks_or_lists():
+    y, first = np.arange(40) % 2, np.arange(40) < 30
+    ((train, _),) = LabelFractionSplit(
+        0.2, n_draws=1, cv=[(np.arange(30), np.arange(30, 40))]
+    ).split(y, y)
+    for fold in [(first, ~first), (list(range(30)), range(30, 40))]:
+        ((got, got_test),) = LabelFractionSplit(0.2, n_draws=1, cv=[fold]).split(y, y)
+        np.testing.assert_array_equal(got, train)
+        np.testing.assert_array_equal(got_test, np.arange(30, 40))
+
+
 def test_prints_and_copies():
     splitter = LabelFractionSplit(0.05, cv=GroupKFold(3), smoothing="none")
     text = repr(splitter)
@@ -237,6 +248,13 @@ def test_labels_of_another_shape_or_none_at_all_are_refused():
     for few in ({"fraction": 0.5}, {"fraction": None, "n_groups": 1}):
         with pytest.raises(ValueError, match="training part of split 0 holds no labelled row"):
             next(LabelFractionSplit(**few, cv=halves).split(np.zeros(10), **nothing))
+
+
+@pytest.mark.parametrize("few", [{"fraction": 0.5}, {"fraction": None, "n_groups": 1}])
+def test_text_beside_numbers_is_refused(few):
+    y = ["walk", 0, -1, "sit"] * 10  # 0 marks unlabelled rows, but is not named as the marker
+    with pytest.raises(TypeError, match="y mixes text with other labels.* set unlabeled_label=0 "):
+        next(LabelFractionSplit(**few, cv=2).split(np.zeros(40), y, groups=np.arange(40)))
 
 
 # In cross-validation and searches.

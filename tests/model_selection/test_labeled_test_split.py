@@ -55,6 +55,24 @@ def test_a_list_of_folds_may_hold_masks():
     assert (train.tolist(), test.tolist()) == ([0, 1, 2], [3, 5])
 
 
+@pytest.mark.parametrize(
+    "part", [np.arange(7), np.arange(3.0), np.array([True, False]), np.zeros((2, 1), int), [-7]]
+)
+def test_parts_that_name_no_rows_are_refused(part):
+    y, rest = np.array([0, -1, 1, 0, -1, 1]), np.arange(3)
+    for cv in ([(part, rest)], [(rest, part)]):
+        for splitter in (LabeledTestSplit(cv), LabelFractionSplit(0.5, cv=cv)):
+            with pytest.raises(ValueError, match="cv has a part that does not name .* 6 rows: pa"):
+                next(splitter.split(np.zeros((6, 1)), y))
+
+
+def test_an_empty_part_may_be_a_list():
+    with pytest.raises(ValueError, match="holds no labelled row in its test part"):
+        next(LabeledTestSplit([([0, 1], [])]).split(np.zeros(4), np.zeros(4)))
+    with pytest.raises(ValueError, match="The training part of split 0 holds no labelled row"):
+        next(LabelFractionSplit(0.5, cv=[([], [0, 1])]).split(np.zeros(4), np.zeros(4)))
+
+
 def test_split_keeps_groups_apart():
     rng = np.random.default_rng(0)
     y = rng.integers(-1, 3, 90)
@@ -140,6 +158,10 @@ def test_split_refuses_bad_y():
         next(LabeledTestSplit().split(np.zeros(4), np.zeros((4, 2))))
     with pytest.raises(ValueError, match="unlabeled_label must not be NaN"):
         next(LabeledTestSplit(KFold(2), np.nan).split(np.zeros(4), np.zeros(4)))
+    for mark in (True, [1], 1.5):
+        for splitter in (LabeledTestSplit(2, mark), LabelFractionSplit(unlabeled_label=mark)):
+            with pytest.raises(TypeError, match="unlabeled_label must be an integer, text or None"):
+                next(splitter.split(np.zeros(4), np.arange(4) % 2))
 
 
 def test_splitter_prints_and_copies():

@@ -132,6 +132,8 @@ def test_mask_labels_names_the_remedy_of_labels_of_string_dtype(marker):
         ([True, False], -1),
         ([0, 1], "unknown"),
         (np.array(["a", 1], dtype=object), "unknown"),
+        (["a", -1, "b"], "unknown"),
+        (("a", 1, "b"), "unknown"),
         ([0, 1], None),
         ([0, 1], True),
         ([0, 1], -1.0),

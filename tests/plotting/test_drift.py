@@ -133,3 +133,24 @@ def test_bars_drawn_over_others_are_not_cut_off():
     first = DriftDisplay.from_embeddings(points[:10], points[10:], **few)
     (ax,) = DriftDisplay.from_embeddings(points[:10], points[10:], ax=first.axes_, **many).axes_
     assert ax.get_ylim()[1] > max(bar.get_height() for bar in ax.patches)
+
+
+def test_the_legend_shows_the_colour_of_the_bars():
+    points = np.random.default_rng(0).normal(size=(20, 3))
+    display = DriftDisplay.from_embeddings(points[:10], points[10:], random_state=0)
+    (ax,) = display.axes_
+    patch, _ = ax.get_legend().legend_handles
+    assert patch.get_facecolor() == ax.patches[0].get_facecolor()
+
+
+@pytest.mark.parametrize("n_recordings", [5, 6, 7])
+@pytest.mark.parametrize("shift", [0.0, 0.1, 1 / 3])
+def test_divisions_of_equal_distance(n_recordings, shift):
+    """Recordings that are all as far apart differ by rounding only, which no bin can show."""
+    group = np.repeat(np.arange(n_recordings), 3)
+    points = np.eye(n_recordings)[group] + shift
+    old = group < n_recordings - 2
+    groups = {"groups_reference": group[old], "groups_new": group[~old]}
+    display = DriftDisplay.from_embeddings(points[old], points[~old], random_state=0, **groups)
+    assert display.embedding.p_value == 1.0
+    assert sum(bar.get_height() for bar in display.axes_[0].patches) == 199

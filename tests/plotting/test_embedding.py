@@ -1,5 +1,6 @@
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
 from sklearn.manifold import TSNE
 
@@ -153,3 +154,42 @@ def test_bad_input_leaves_no_figure(headless, embedding, y, names, message):
 def test_the_tsne_of_equal_embeddings_is_one_point():
     display = from_embedding(np.ones((10, 3)), method="tsne", random_state=0)
     assert not display.coordinates.any() and display.ax_.get_xlabel() == "t-SNE 1"
+
+
+@pytest.mark.parametrize("method", ["pca", "tsne"])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_the_unit_of_embeddings_does_not_matter(method, dtype):
+    points = Z.astype(dtype)
+    units = (2.0**-60, 2.0**70) if dtype == np.float32 else (2.0**-60, 2.0**600)
+    small, large = (
+        from_embedding(points * dtype(unit), method=method, random_state=0).coordinates
+        for unit in units
+    )
+    np.testing.assert_array_equal(small, large)
+    assert small.std() > 0.5
+    if method == "pca":
+        np.testing.assert_array_equal(small, from_embedding(points, random_state=0).coordinates)
+
+
+@pytest.mark.parametrize("make", [lambda y: pd.Series(y, dtype="Int64"), pl.Series])
+def test_integers_beside_a_missing_one_stay_integers(make, legend):
+    y = make([0, 2, None] * 20)
+    assert legend(from_embedding(Z, y).ax_) == ["unlabelled", "0", "2"]
+    display = from_embedding(Z, y, target_names=["rest", "walk", "run"])
+    assert legend(display.ax_) == ["unlabelled", "rest", "run"]
+
+
+def test_objects_that_are_numbers_are_continuous_too():
+    ages = np.linspace(18.5, 80, 60)
+    display = from_embedding(Z, ages.astype(object))
+    assert display.colorbar_ is not None
+    np.testing.assert_array_equal(display.collections_[0].get_array(), ages)
+
+
+def test_labels_of_a_wrong_kind(headless):
+    for y in (7, "rest", (label for label in "ab"), {0: "a"}):
+        with pytest.raises(TypeError, match="y must hold one label per embedding, got"):
+            from_embedding(Z, y)
+    with pytest.raises(TypeError, match="y holds labels without an order .* all of them text"):
+        from_embedding(Z, ["rest", 1, 2] * 20)
+    assert headless.get_fignums() == []

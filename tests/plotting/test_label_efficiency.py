@@ -385,6 +385,7 @@ def test_same_seed_same_scores_and_no_global_generator():
         ({"estimators": {"P": RandomEncoderTransformer()}}, ValueError, "X is None"),
         ({"estimators": {"P": make_linear_probe()}}, TypeError, r"pipeline\[:-1\]"),
         ({"estimators": {"P": RandomEncoderTransformer}}, TypeError, "is a class"),
+        ({"y": np.full(90, -1)}, ValueError, "All 90 rows of y are -1"),
         ({"y": np.zeros(80)}, ValueError, "inconsistent numbers of samples"),
         ({"groups": np.zeros(80)}, ValueError, "inconsistent numbers of samples"),
         ({"groups": [*"a" * 89, np.nan]}, ValueError, r"groups is missing for 1 row\(s\)"),

@@ -58,3 +58,8 @@ def test_a_pipeline_has_no_bars_itself(cross, headless):
     with pytest.raises(TypeError, match=r"Pipeline has no predictability_: .* pipeline\[-1\]"):
         PredictabilityDisplay.from_estimator(make_pipeline(cross))
     assert headless.get_fignums() == []
+
+
+def test_without_directions_the_blocks_are_drawn():
+    display = PredictabilityDisplay({"noise": 0.1}, []).plot()
+    assert [label.get_text() for label in display.ax_.get_xticklabels()] == ["noise"]

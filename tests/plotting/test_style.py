@@ -8,8 +8,10 @@ from matplotlib.colors import to_rgb
 
 from sklearn_pulse import PulseTransformer
 from sklearn_pulse.plotting import (
+    DriftDisplay,
     EmbeddingDisplay,
     LabelEfficiencyDisplay,
+    PredictabilityDisplay,
     ReconstructionDisplay,
     TrainingCurveDisplay,
 )
@@ -186,3 +188,47 @@ def test_without_matplotlib_the_extra_is_named(monkeypatch):
     for draw in drawings:
         with pytest.raises(ImportError, match=r"needs matplotlib.*sklearn-pulse\[plot\]"):
             draw()
+
+
+def test_every_name_stands_in_the_legend(legend):
+    """Matplotlib leaves out empty labels, and those that begin with "_"."""
+    display = EmbeddingDisplay.from_embedding(Z, ["", "_a", "b"] * 20)
+    assert [text.strip() for text in legend(display.ax_)] == ["", "_a", "b"]
+    display = EmbeddingDisplay.from_embedding(Z, np.arange(60) % 2, target_names=["_a", "b"])
+    assert [text.strip() for text in legend(display.ax_)] == ["_a", "b"]
+    display = LabelEfficiencyDisplay.from_scores({"_a": [0.5, 0.7], "b": [0.6, 0.8]}, (0.1, 1.0))
+    assert [text.strip() for text in legend(display.ax_)] == ["_a", "b"]
+    display = TrainingCurveDisplay.from_history(HISTORY, name="_a")
+    assert [text.strip() for text in legend(display.ax_)][0] == "_a, training"
+
+
+def test_everything_is_seen_on_a_dark_ground(headless):
+    with headless.style.context("dark_background"):
+        display = EmbeddingDisplay.from_embedding(Z, np.arange(60) % 8)
+        bars = PredictabilityDisplay({"a": 0.1}, [0.1, 0.2]).plot()
+        curves = [TrainingCurveDisplay.from_history(HISTORY)]
+        curves += [TrainingCurveDisplay.from_history(HISTORY, ax=curves[0].ax_) for _ in range(7)]
+    colors = [to_rgb(points.get_facecolor()[0]) for points in display.collections_]
+    colors += [to_rgb(line.get_color()) for line in bars.ax_.lines]
+    colors += [to_rgb(curve.lines_[0].get_color()) for curve in curves]
+    assert to_rgb(display.ax_.get_facecolor()) == (0, 0, 0) not in colors
+    assert len(set(colors[:8])) == 8
+
+
+def test_a_figure_is_no_axes(headless):
+    figure, _ = headless.subplots()
+    for draw in (*LINES.values(), lambda **kw: EmbeddingDisplay.from_embedding(Z, **kw)):
+        with pytest.raises(TypeError, match="ax must be one Axes of matplotlib, got Figure"):
+            draw(ax=figure)
+    for wrong in (figure, [None]):
+        with pytest.raises(TypeError, match="each of ax or axes must be an Axes"):
+            DriftDisplay.from_scores(Z[:, 0], Z[:, 0], ax=wrong)
+
+
+@pytest.mark.parametrize("names", ["ab", {0: "a", 1: "b"}, {"a", "b"}, 2])
+def test_names_stand_in_an_order(headless, names):
+    with pytest.raises(TypeError, match="target_names must be a list of names"):
+        EmbeddingDisplay.from_embedding(Z, np.arange(60) % 2, target_names=names)
+    with pytest.raises(TypeError, match="channel_names must be a list of names"):
+        DriftDisplay.from_scores(Z[:, :2], Z[:, :2], channel_names=names)
+    assert headless.get_fignums() == []

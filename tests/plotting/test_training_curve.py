@@ -166,6 +166,7 @@ def test_estimators_without_a_history(headless, fitted):
         ([], None, "history holds no epoch"),
         ([{"valid_loss": 1.0}], None, "a number 'train_loss'"),
         ([{"train_loss": "low"}], None, "a number 'train_loss'"),
+        ([{"train_loss": 1.0, "valid_loss": "low"}], None, "a 'valid_loss' that is no number"),
         (HISTORY, 4, "selected_epoch=4 lies behind the 3 epochs"),
         (HISTORY, 0, "selected_epoch must be an integer of at least 1"),
     ],
@@ -179,6 +180,24 @@ def test_bad_histories(headless, history, selected, message):
 def test_a_history_is_made_of_dictionaries():
     with pytest.raises(TypeError, match="a dictionary for every epoch"):
         from_history([1.0, 0.5])
+    with pytest.raises(TypeError, match="history must be a list of dictionaries, got None"):
+        from_history(None)
+
+
+def test_an_epoch_may_lack_its_validation_loss():
+    history = [
+        {"train_loss": 1.0, "valid_batch_count": 1},
+        {"train_loss": 0.5, "valid_batch_count": 1, "valid_loss": 0.6},
+        {"train_loss": 0.4, "valid_batch_count": 1, "valid_loss": None},
+    ]
+    display = from_history(history)
+    assert (display.valid_epochs.tolist(), display.valid_loss.tolist()) == ([2], [0.6])
+
+
+def test_a_missing_loss_hides_no_negative_one(headless):
+    with pytest.raises(ValueError, match="log_scale=True needs positive losses"):
+        from_history([{"train_loss": np.nan}, {"train_loss": -1.0}], log_scale=True)
+    assert headless.get_fignums() == []
 
 
 def test_the_remedy_for_a_panel_transformer(headless):

@@ -211,6 +211,14 @@ def test_nanoseconds_since_1970_are_not_rounded():
     assert list(again.index) == list(index)
 
 
+def test_nanoseconds_are_whole_where_the_new_step_is_not():
+    index = 1_700_000_000_123_456_789 + 500 * np.arange(60)
+    recording = pd.DataFrame({"ecg": np.arange(60.0)}, index)
+    times = Resampler(2e6, 3e5).fit_transform([recording])[0].index
+    expected = [int(index[0]) + round(step * 10_000 / 3) for step in range(len(times))]
+    assert times.tolist() == expected
+
+
 @pytest.mark.parametrize("unit", ["s", "us"])
 @pytest.mark.parametrize("zone", [None, "Europe/Berlin"])
 def test_times_beyond_nanoseconds_go_on(unit, zone):
