@@ -13,13 +13,13 @@ import argparse
 import statistics
 import time
 from collections.abc import Callable
-from pathlib import Path
 
 import torch
 from torch import Tensor, nn
 
 from perf.flops import counted
 from perf.methods import NAMES, NO_DROPOUT, MethodSize
+from perf.options import count, page
 from perf.report import PAGE, replace_section, span, table
 
 
@@ -81,9 +81,9 @@ def main() -> None:
     """Measure the methods, print the table and fill the section of the page."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--method", nargs="+", choices=NAMES, default=NAMES)
-    parser.add_argument("--batch", type=int, default=16)
-    parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--page", type=Path, default=PAGE)
+    parser.add_argument("--batch", type=count, default=16)
+    parser.add_argument("--rounds", type=count, default=3)
+    parser.add_argument("--page", type=page, default=PAGE)
     options = parser.parse_args()
     torch.set_num_threads(1)
     rows = []
@@ -94,8 +94,8 @@ def main() -> None:
         "| method | ms per window | published form | ratio (range) | MFLOP per window |"
         " published form | GFLOP/s |"
     )
-    page = options.page.read_text(encoding="utf-8")
-    options.page.write_text(replace_section(page, "baselines", table(head, rows)), encoding="utf-8")
+    text = options.page.read_text(encoding="utf-8")
+    options.page.write_text(replace_section(text, "baselines", table(head, rows)), encoding="utf-8")
 
 
 if __name__ == "__main__":

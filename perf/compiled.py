@@ -18,6 +18,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor, nn
 
+from perf.options import count
 from perf.sizes import NAMES, Size
 
 TOLERANCE = {"float32": 1e-3, "bfloat16": 0.1}  # of the gradients' norm
@@ -70,7 +71,7 @@ def main() -> None:
     """Print a line per precision."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--size", choices=NAMES, default="har")
-    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--rounds", type=count, default=7)
     options = parser.parse_args()
     torch.set_num_threads(1)
     for precision in TOLERANCE:

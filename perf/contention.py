@@ -19,6 +19,7 @@ from unittest import mock
 
 import torch
 
+from perf import options
 from perf.duel import timed
 from perf.sizes import NAMES, Size
 from perf.step import make_step
@@ -76,7 +77,7 @@ def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--size", choices=NAMES, default="har")
-    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--rounds", type=options.count, default=5)
     arguments = parser.parse_args()
     n_cores = len(os.sched_getaffinity(0))
     settings = {

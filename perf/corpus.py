@@ -12,15 +12,16 @@ The program compares windows of both halves with `transform` in memory.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import os
 import resource
 import shutil
-import signal
 import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -77,13 +78,18 @@ def embed(folder: Path, name: str, limit: float) -> None:
     print(json.dumps({name: peak[name] / 2**20 for name in ("VmPeak", "VmHWM")}))
 
 
-def start(folder: Path, options: argparse.Namespace) -> subprocess.Popen[str]:
-    """Start a process that embeds."""
+@contextlib.contextmanager
+def started(folder: Path, options: argparse.Namespace) -> Iterator[subprocess.Popen[str]]:
+    """Run a process that embeds beside the context, which it does not outlive."""
     command = [sys.executable, "-m", "perf.corpus", "--embed", str(folder)]
     command += ["--limit", str(options.limit), "--transformer", options.transformer]
     # glibc reserves 64 MiB of addresses for each thread of zarr, which RLIMIT_AS would count.
     environment = os.environ | {"MALLOC_ARENA_MAX": "1"}
-    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment)
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
 
 
 def share_done(folder: Path) -> float:
@@ -103,16 +109,14 @@ def run(folder: Path, options: argparse.Namespace) -> None:
     began = time.perf_counter()
     write_recordings(folder / "recordings", int(options.gigabytes * 1e9))
     written = time.perf_counter()
-    process = start(folder, options)
-    while process.poll() is None and share_done(folder) < 0.5:
-        time.sleep(1.0)
-    if process.returncode:
-        raise RuntimeError(f"the process that embeds ended with {process.returncode}")
-    process.send_signal(signal.SIGKILL)
-    process.communicate()
+    with started(folder, options) as process:
+        while process.poll() is None and share_done(folder) < 0.5:
+            time.sleep(1.0)
+        if process.returncode:
+            raise RuntimeError(f"the process that embeds ended with {process.returncode}")
     at_kill, killed = share_done(folder), time.perf_counter()
-    process = start(folder, options)
-    output, _ = process.communicate()
+    with started(folder, options) as process:
+        output, _ = process.communicate()
     if process.returncode:
         raise RuntimeError(f"the process that embeds ended with {process.returncode}")
     done = time.perf_counter()
@@ -160,9 +164,12 @@ def main() -> None:
         embed(options.embed, options.transformer, options.limit)
         return
     folder = Path(tempfile.mkdtemp(dir=options.folder))
-    if shutil.disk_usage(folder).free < 1.5e9 * options.gigabytes:
-        raise OSError(f"{folder} has less space than {1.5 * options.gigabytes:.0f} GB")
     try:
+        if shutil.disk_usage(folder).free < 1.5e9 * options.gigabytes:
+            parser.error(
+                f"argument --gigabytes: {folder.parent} has less space than"
+                f" {1.5 * options.gigabytes:.0f} GB: write less, or name another --folder"
+            )
         run(folder, options)
     finally:
         shutil.rmtree(folder)

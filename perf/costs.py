@@ -23,6 +23,7 @@ import numpy as np
 import torch
 from threadpoolctl import threadpool_limits
 
+from perf.options import count, new_file
 from sklearn_pulse.baselines import SupervisedClassifier
 from sklearn_pulse.benchmark._methods import (
     Method,
@@ -171,11 +172,11 @@ candidates. Cross-prediction has no epochs; what its fit takes is on
 def make_parser() -> argparse.ArgumentParser:
     """Return the parser of the options."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--windows", type=int, default=256)
-    parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--threads", type=int, default=torch.get_num_threads())
+    parser.add_argument("--windows", type=count, default=256)
+    parser.add_argument("--rounds", type=count, default=3)
+    parser.add_argument("--threads", type=count, default=torch.get_num_threads())
     parser.add_argument("--device", default="cpu", help="cpu or cuda")
-    parser.add_argument("--output", type=Path, default=Path("docs/costs.md"))
+    parser.add_argument("--output", type=new_file, default=Path("docs/costs.md"))
     return parser
 
 
@@ -188,7 +189,6 @@ def main() -> None:
     execution = {"num_threads": args.threads, "device": args.device}
     costs = measure(methods, args.windows, args.rounds, execution)
     page = _page(costs, n_windows, args.rounds, execution)
-    args.output.parent.mkdir(parents=True, exist_ok=True)
     args.output.write_text(page, encoding="utf-8")
     print(page)
 

@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from perf.options import at_least
 from perf.stream_memory import MIB, Watch, anonymous_memory
 from sklearn_pulse import CrossPredictionTransformer
 
@@ -53,7 +54,7 @@ def fit(X: Any, n_kernels: int) -> tuple[float, list[int]]:
 def main() -> None:
     """Write windows, fit on them and print time and memory."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--windows", type=int, default=1_000_000)
+    parser.add_argument("--windows", type=at_least(20), default=1_000_000)
     parser.add_argument("--kernels", type=int, default=10_000)
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
@@ -61,7 +62,9 @@ def main() -> None:
         before = anonymous_memory()
         for n_windows in (options.windows // 10, options.windows):
             seconds, samples = fit(X[:n_windows], options.kernels)
-            tenths = [(max(part) - before) / MIB for part in np.array_split(samples, 10)]
+            tenths = [
+                (max(part) - before) / MIB for part in np.array_split(samples, 10) if len(part)
+            ]
             print(
                 f"{n_windows:,} windows, {options.kernels:,} kernels: {seconds:.0f} s,"
                 f" {1e3 * seconds / n_windows:.2f} ms per window; memory beyond"

@@ -12,6 +12,7 @@ import torch
 from torch.utils.flop_counter import FlopCounterMode
 
 from perf.sizes import Size
+from sklearn_pulse._threads import threads
 
 TRAINING = 3  # forward, gradient of the inputs, gradient of the weights
 
@@ -19,7 +20,8 @@ TRAINING = 3  # forward, gradient of the inputs, gradient of the weights
 def counted(call: Callable[[], Any]) -> int:
     """Return the operations of the products and convolutions that a call runs."""
     known = {torch.ops.aten.addmm_: _in_place_product}
-    with FlopCounterMode(display=False, custom_mapping=known) as counter:
+    # The counter sees its own thread alone.
+    with threads(1), FlopCounterMode(display=False, custom_mapping=known) as counter:
         call()
     return counter.get_total_flops()
 

@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from perf.options import new_file, page
 from perf.report import PAGE, replace_section, table
 from sklearn_pulse import CrossPredictionTransformer, PulseTransformer
 from sklearn_pulse.baselines import REBARTransformer
@@ -147,15 +148,14 @@ def draw(points: dict[tuple[str, str], list[Point]], path: Path) -> None:
                 panel.set_ylabel(unit)
         axes[1, column].set_xlabel(axis)
     figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside upper center", ncols=3)
-    path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path, dpi=150)
 
 
 def main() -> None:
     """Measure, print the slopes, draw the figure and fill the section of the page."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--figure", type=Path, default=Path("output/growth.png"))
-    parser.add_argument("--page", type=Path, default=PAGE)
+    parser.add_argument("--figure", type=new_file, default=Path("output/growth.png"))
+    parser.add_argument("--page", type=page, default=PAGE)
     options = parser.parse_args()
     points = measure()
     found = slopes(points)

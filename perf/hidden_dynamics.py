@@ -11,13 +11,13 @@ from __future__ import annotations
 import argparse
 import time
 from functools import cache
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import TransformerMixin
 
+from perf.options import count, new_file
 from sklearn_pulse import PulseTransformer
 from sklearn_pulse.baselines import (
     DSVAETransformer,
@@ -137,9 +137,9 @@ def accuracy(name: str, seed: int) -> float:
 def main() -> None:
     """Train every method with several seeds and print the accuracies."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--seeds", type=count, default=3)
     parser.add_argument("--method", nargs="+", choices=list(METHODS), default=list(METHODS))
-    parser.add_argument("--output", type=Path)
+    parser.add_argument("--output", type=new_file)
     args = parser.parse_args()
     lines = ["| | accuracy, % | by seed | CPU seconds |", "|---|---:|---|---:|"]
     print("\n".join(lines), flush=True)

@@ -7,6 +7,7 @@ Each run is a separate process on the same memory-mapped recording.
 
 from __future__ import annotations
 
+import argparse
 import resource
 import subprocess
 import sys
@@ -42,6 +43,7 @@ def measure(path: str, stride: int) -> None:
 
 def main() -> None:
     """Write a recording and measure both strides."""
+    argparse.ArgumentParser(description=__doc__).parse_args()
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "recording.npy")
         np.save(path, np.random.default_rng(0).normal(size=(N_TIMESTEPS, 3)).astype(np.float32))

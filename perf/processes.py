@@ -7,6 +7,7 @@ not: it says what dividing a batch costs.
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
 import statistics
@@ -71,7 +72,7 @@ def run(n_processes: int, n_threads: int) -> tuple[float, float]:
         launcher += ["--nproc-per-node", str(n_processes)]
     with tempfile.TemporaryDirectory() as folder:
         command = ["-m", "perf.processes", str(n_processes), str(n_threads), folder]
-        subprocess.run([*launcher, *command], check=True, capture_output=True)
+        subprocess.run([*launcher, *command], check=True, stdout=subprocess.DEVNULL)
         results = [json.loads(path.read_text()) for path in sorted(Path(folder).iterdir())]
     clocks, processors = zip(*results, strict=True)
     return statistics.median(clocks[0]), sum(map(statistics.median, processors))
@@ -79,6 +80,7 @@ def run(n_processes: int, n_threads: int) -> tuple[float, float]:
 
 def main() -> None:
     """Take turns and print the table."""
+    argparse.ArgumentParser(description=__doc__).parse_args()
     turns: dict[str, list[tuple[float, float]]] = {name: [] for name in SETTINGS}
     for _ in range(TURNS):
         for name, setting in SETTINGS.items():

@@ -141,6 +141,8 @@ def main() -> None:
     parser.add_argument("benchmarks", type=Path, help="a JSON file, or a folder of them")
     parser.add_argument("--page", type=Path, default=PAGE, help="where the filled page is written")
     options = parser.parse_args()
+    if not options.benchmarks.exists():
+        parser.error(f"there is no {options.benchmarks}: make bench writes output/benchmarks.json")
     rows = read(options.benchmarks)
     if not rows:
         parser.error(f"{options.benchmarks} holds no timings")

@@ -7,6 +7,7 @@ minutes of a core.
 
 from __future__ import annotations
 
+import argparse
 import itertools
 from typing import Any
 
@@ -58,6 +59,7 @@ def accuracies(
 
 def main() -> None:
     """Print a table."""
+    argparse.ArgumentParser(description=__doc__).parse_args()
     data = fetch_har()
     found, train, val = embeddings(data)
     print("| classes, windows of each |", *(f"{name}: few | all |" for name in found))

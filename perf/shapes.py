@@ -21,6 +21,7 @@ import numpy as np
 import torch
 from skorch.callbacks import Callback
 
+from perf.options import at_least, count
 from sklearn_pulse import PulseTransformer, presets
 from sklearn_pulse.networks import _row_pieces
 
@@ -63,9 +64,9 @@ def measure(side: str, theta_dropout: str, epochs: int, threads: int) -> None:
 def main() -> None:
     """Compare both ways for each kind of dropout."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--rounds", type=int, default=2)
-    parser.add_argument("--epochs", type=int, default=8)
-    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--rounds", type=count, default=2)
+    parser.add_argument("--epochs", type=at_least(WARM_UP + 1), default=8)
+    parser.add_argument("--threads", type=count, default=1)
     options = parser.parse_args()
     for theta_dropout in ("step", "sequence"):
         runs: dict[str, list[list[float]]] = {side: [] for side in SIDES}
@@ -73,8 +74,8 @@ def main() -> None:
             for side in SIDES:
                 words = [side, theta_dropout, str(options.epochs), str(options.threads)]
                 command = [sys.executable, "-m", "perf.shapes", *words]
-                printed = subprocess.run(command, check=True, capture_output=True, text=True).stdout
-                runs[side].append(json.loads(printed.splitlines()[-1]))
+                done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
+                runs[side].append(json.loads(done.stdout.splitlines()[-1]))
         pairs = zip(runs["recurring"], runs["new"], strict=True)
         ratios = ", ".join(f"{ours[0] / theirs[0]:.2f}" for ours, theirs in pairs)
         memory = [statistics.median(run[1] for run in runs[side]) for side in SIDES]

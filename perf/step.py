@@ -8,6 +8,12 @@ from skorch.callbacks import Callback
 from sklearn_pulse._threads import workers_only
 
 
+def threads_of(module):
+    """Return the context in which `fit` runs a step of a module, which divides the threads."""
+    in_parts = getattr(module, "computes_in_parts", False)
+    return workers_only() if in_parts else contextlib.nullcontext()
+
+
 def make_step(module, x, starts, precision="float32"):
     """Return a call that runs one training step: loss, gradient, clipping, AdamW."""
     optimizer = torch.optim.AdamW(module.parameters(), lr=1e-3, weight_decay=1e-5, fused=True)
@@ -15,10 +21,8 @@ def make_step(module, x, starts, precision="float32"):
     if precision == "bfloat16":
         autocast = torch.autocast(x.device.type, dtype=torch.bfloat16)
 
-    in_parts = getattr(module, "computes_in_parts", False)
-
     def step():
-        with workers_only() if in_parts else contextlib.nullcontext():
+        with threads_of(module):
             optimizer.zero_grad()
             with autocast:
                 loss = module(x=x, starts=starts)

@@ -17,6 +17,7 @@ from pathlib import Path
 
 import numpy as np
 
+from perf.options import count
 from sklearn_pulse.baselines import RandomEncoderTransformer
 
 N_TIMESTEPS, EMBEDDING_DIM = 8, 2
@@ -31,7 +32,7 @@ def anonymous_memory() -> int:
 
 
 class Watch(threading.Thread):
-    """Thread that reads the memory every second until `done` is set."""
+    """Thread that reads the memory every second until `done` is set, and then once more."""
 
     def __init__(self) -> None:
         super().__init__(daemon=True)
@@ -42,12 +43,13 @@ class Watch(threading.Thread):
         """Collect samples."""
         while not self.done.wait(1.0):
             self.samples.append(anonymous_memory())
+        self.samples.append(anonymous_memory())
 
 
 def main() -> None:
     """Write windows, embed them and print the memory."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--windows", type=int, default=10_000_000)
+    parser.add_argument("--windows", type=count, default=10_000_000)
     n_windows = parser.parse_args().windows
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "windows.npy"

@@ -48,6 +48,7 @@ def padded_gru(objective):
         return decoder._run_padded(constant, drive, condition, lengths, drop)
 
     decoder.roll_out = roll_out
+    objective.computes_in_parts = False  # torch's GRU shares operations among all threads
     return []
 
 

@@ -5,6 +5,7 @@ import torch
 
 from perf.duel import devices, duel
 from perf.sizes import Size
+from perf.step import threads_of
 from sklearn_pulse import PulseTransformer, presets
 
 N_BATCHES = 8
@@ -24,11 +25,12 @@ def test_overhead(benchmark, device):
         optimizer = torch.optim.AdamW(objective.parameters(), weight_decay=1e-5, fused=True)
         schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, 1e-3, total_steps=N_BATCHES)
         for batch in resident.split(size.batch_size):
-            optimizer.zero_grad()
-            objective(x=batch).backward()
-            torch.nn.utils.clip_grad_value_(objective.parameters(), 5.0)
-            optimizer.step()
-            schedule.step()
+            with threads_of(objective):
+                optimizer.zero_grad()
+                objective(x=batch).backward()
+                torch.nn.utils.clip_grad_value_(objective.parameters(), 5.0)
+                optimizer.step()
+                schedule.step()
 
     estimator = PulseTransformer(**params, validation_fraction=0.0, device=device.type)
     duel(

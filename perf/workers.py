@@ -24,6 +24,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV, KFold
 from sklearn.pipeline import make_pipeline
 
+from perf.options import count
 from sklearn_pulse import PulseTransformer, RandomEncoderTransformer
 from sklearn_pulse.corpus import dask_workers, embed_dataset
 
@@ -69,7 +70,7 @@ def timed(call: Callable[[], None], n_workers: int) -> float:
 def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--turns", type=int, default=3)
+    parser.add_argument("--turns", type=count, default=3)
     turns = parser.parse_args().turns
     dask.config.set({f"distributed.nanny.pre-spawn-environ.{k}": v for k, v in MEMORY.items()})
     rng = np.random.default_rng(0)

@@ -184,3 +184,59 @@ def test_what_a_method_writes_to_its_batch_is_not_written_to_X():
     method.fit(windows, X_val=held_out).transform(windows)
     np.testing.assert_array_equal(windows, before)
     np.testing.assert_array_equal(held_out, before[:8])
+
+
+class OwnObjective(DenoisedMean):
+    """An objective of a user whose loss or embedding may have another form."""
+
+    loss = encoded = staticmethod(lambda value: value)
+
+    def forward(self, x, observed=None):
+        return self.loss(super().forward(x, observed))
+
+    def encode(self, x, observed=None):
+        rows = super().encode(x, observed)
+        return rows if self.training else self.encoded(rows)
+
+
+def own_method(**changes):
+    """Return a method of a user's own, with some changes of its objective."""
+    objective = type("OwnObjective", (OwnObjective,), changes)
+    method = type("Own", (DenoisedMeanTransformer,), {"_objective_class": objective})
+    return small(method, max_epochs=1, validation_fraction=0.0)
+
+
+@pytest.mark.parametrize(
+    ("loss", "found"),
+    [
+        (lambda loss: loss.repeat(3), r"shape \(3,\)"),
+        (lambda loss: None, "None"),
+        (lambda loss: 1.0, r"1\.0"),
+    ],
+    ids=["a vector", "nothing", "a number"],
+)
+def test_an_objective_without_a_scalar_loss_is_told_so(loss, found):
+    with pytest.raises(TypeError, match=f"^OwnObjective must return the loss .* got {found}: "):
+        own_method(loss=staticmethod(loss)).fit(X)
+
+
+@pytest.mark.parametrize(
+    ("encoded", "found"),
+    [
+        (lambda rows: (rows, rows), "tuple"),
+        (lambda rows: rows[:, 1:], r"\(\d+, 7\)"),
+        (lambda rows: rows[:, None], r"\(\d+, 1, 8\)"),
+    ],
+    ids=["a pair", "another width", "steps"],
+)
+def test_an_objective_without_a_row_per_window_is_told_so(encoded, found):
+    fitted = own_method(encoded=staticmethod(encoded)).fit(X)
+    with pytest.raises(TypeError, match=rf"^OwnObjective.encode must return .* got {found}: "):
+        fitted.transform(X)
+
+
+def test_an_encoder_without_a_width_is_told_so():
+    fitted = own_method().fit(X)
+    del fitted.encoder_.embedding_dim
+    with pytest.raises(TypeError, match="encoder SystemEncoder has no attribute embedding_dim: "):
+        fitted.transform(X)

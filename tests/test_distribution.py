@@ -1,7 +1,7 @@
 """What is published: requirements said once and repeated rightly, licences, contents."""
 
+import importlib
 import re
-import sys
 import tomllib
 from pathlib import Path
 
@@ -54,15 +54,31 @@ def test_every_extra_for_users_is_checked_before_a_release():
     assert set(line.split()) == set(EXTRAS) - NOT_FOR_USERS - {"controls", "demo"}
 
 
-def test_the_check_notices_what_is_missing_and_what_is_too_much(tmp_path):
+@pytest.fixture
+def check_dist(monkeypatch):
+    monkeypatch.syspath_prepend(ROOT / "tools")
+    return importlib.import_module("check_dist")
+
+
+def test_the_check_does_not_pass_without_something_to_check(check_dist, monkeypatch, capsys):
+    monkeypatch.setattr("sys.argv", ["check_dist.py"])
+    with pytest.raises(SystemExit) as end:
+        check_dist.main()
+    assert end.value.code == 2
+    assert "nothing to check: pass the folder" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("names", [[], ["a.whl"], ["a.whl", "a.tar.gz", "b.tar.gz"]])
+def test_the_check_names_what_the_folder_must_hold(names, check_dist, tmp_path):
+    for name in names:
+        (tmp_path / name).touch()
+    with pytest.raises(SystemExit, match="must hold one sdist and one wheel, got .*: run make"):
+        check_dist.check_contents(tmp_path)
+
+
+def test_the_check_notices_what_is_missing_and_what_is_too_much(check_dist, tmp_path):
     import tarfile
     import zipfile
-
-    sys.path.insert(0, str(ROOT / "tools"))
-    try:
-        import check_dist
-    finally:
-        sys.path.pop(0)
 
     def build(names):
         with zipfile.ZipFile(tmp_path / "a.whl", "w") as wheel:

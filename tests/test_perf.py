@@ -1,19 +1,37 @@
-"""What the timing suite counts and writes."""
+"""What the timing suite counts, writes and refuses."""
 
+import importlib
 import json
+import subprocess
+import sys
 
 import numpy as np
 import pytest
 import torch
 
-from perf import baselines, costs, growth, patchtst, report, scaler
+from perf import (
+    baselines,
+    corpus,
+    costs,
+    cross_prediction,
+    growth,
+    patchtst,
+    processes,
+    report,
+    scaler,
+    shapes,
+    stream_memory,
+)
+from perf import test_overhead as overhead
 from perf.flops import counted, encoder_flops, engine_training, literal_training
 from perf.methods import NAMES, MethodSize
 from perf.sizes import Size
+from perf.step import make_step
 from perf.test_changes import CHANGES
 from sklearn_pulse import presets
 from sklearn_pulse.baselines import PatchTSTTransformer
 from sklearn_pulse.benchmark._methods import all_methods
+from sklearn_pulse.objectives import CrossReconstruction
 
 
 def batch(size, n_windows=16):
@@ -52,6 +70,47 @@ def test_a_step_without_a_change_has_the_same_loss(change, monkeypatch):
     losses = [module.eval()(x=x, starts=starts) for module in (ours, without)]
     torch.testing.assert_close(*losses)
     losses[1].backward()  # and it trains
+
+
+def test_the_gru_of_torch_has_as_many_threads_as_ours():
+    size, threads = Size("har"), []
+    x, starts = batch(size, n_windows=2)
+    objective = size.objective()
+    CHANGES["our GRU on packed crops"](objective)
+    objective.decoder.gru.register_forward_pre_hook(
+        lambda *_: threads.append(torch.get_num_threads())
+    )
+    before = torch.get_num_threads()
+    torch.set_num_threads(2)
+    try:
+        make_step(objective, x, starts)()
+    finally:
+        torch.set_num_threads(before)
+    assert threads == [2]
+
+
+def test_fit_and_the_bare_loop_share_the_threads_in_one_way(monkeypatch):
+    """Else operations wait for busy processors in the loop alone, which made `fit` look fast."""
+    sides, threads = [], []
+
+    def note(*args, **kwargs):
+        threads.append(torch.get_num_threads())
+        return forward(*args, **kwargs)
+
+    forward = CrossReconstruction.forward
+    monkeypatch.setattr(CrossReconstruction, "forward", note)
+    monkeypatch.setattr(Size, "batch_size", 4)
+    monkeypatch.setattr(overhead, "N_BATCHES", 1)
+    monkeypatch.setattr(overhead, "duel", lambda benchmark, *calls, **labels: sides.extend(calls))
+    overhead.test_overhead(None, "cpu")
+    before = torch.get_num_threads()
+    torch.set_num_threads(2)
+    try:
+        for side in sides:
+            side()
+    finally:
+        torch.set_num_threads(before)
+    assert threads == [1, 1]
 
 
 @pytest.mark.parametrize(("dataset", "ratio"), [("har", 2.0), ("ecg", 1.8), ("eeg", 1.7)])
@@ -197,3 +256,118 @@ def test_a_scaler_of_two_windows_makes_most_of_what_hardly_differs():
     Z[1, 1] = Z[0, 1] + 0.01
     few, all_windows = scaler.accuracies(Z, y, np.arange(2), np.arange(60), np.arange(2, 60))
     assert few < 0.6 < 0.9 < all_windows
+
+
+def command(monkeypatch, module, *arguments):
+    """The program of the timings, with the arguments of its command."""
+    monkeypatch.setattr("sys.argv", [module, *map(str, arguments)])
+    return importlib.import_module(f"perf.{module}").main
+
+
+@pytest.mark.parametrize("module", ["lazy_memory", "processes", "scaler"])
+def test_help_measures_nothing(module, monkeypatch, capsys):
+    """These programs have no options, and run for minutes."""
+    main = command(monkeypatch, module, "--help")
+    for target in ("perf.scaler.fetch_har", "subprocess.run", "numpy.save"):
+        monkeypatch.setattr(target, lambda *args, **kwargs: pytest.fail("something was begun"))
+    with pytest.raises(SystemExit) as end:
+        main()
+    assert end.value.code == 0
+    assert f"usage: {module}" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ("baselines --rounds 0", "argument --rounds: must be at least 1, got 0"),
+        ("baselines --batch two", "argument --batch: must be a whole number, got 'two'"),
+        ("baselines --page nowhere.md", "argument --page: nowhere.md is no file: name a copy of"),
+        ("compiled --rounds 0", "argument --rounds: must be at least 1"),
+        ("contention --rounds 0", "argument --rounds: must be at least 1"),
+        ("costs --rounds 0", "argument --rounds: must be at least 1"),
+        ("costs --windows -1", "argument --windows: must be at least 1"),
+        ("costs --threads 0", "argument --threads: must be at least 1"),
+        ("costs --output .", "argument --output: . is a folder: name a file"),
+        ("costs --output setup.cfg/costs.md", "there can be no folder setup.cfg"),
+        ("cross_prediction --windows 19", "argument --windows: must be at least 20, got 19"),
+        ("growth --page nowhere.md", "argument --page: nowhere.md is no file"),
+        ("growth --figure .", "argument --figure: . is a folder: name a file"),
+        ("hidden_dynamics --seeds 0", "argument --seeds: must be at least 1"),
+        ("report nowhere.json", "there is no nowhere.json: make bench writes output/benchmarks"),
+        ("shapes --epochs 2", "argument --epochs: must be at least 3, got 2"),
+        ("stream_memory --windows 0", "argument --windows: must be at least 1"),
+    ],
+)
+def test_arguments_are_checked_before_anything_is_timed(
+    arguments, message, monkeypatch, capsys, request
+):
+    monkeypatch.chdir(request.config.rootpath)
+    with pytest.raises(SystemExit) as end:
+        command(monkeypatch, *arguments.split())()
+    assert end.value.code == 2
+    assert message in capsys.readouterr().err
+
+
+def test_costs_of_no_round_replace_no_page(tmp_path, monkeypatch):
+    page = tmp_path / "costs.md"
+    page.write_text("measured before")
+    with pytest.raises(SystemExit):
+        command(monkeypatch, "costs", "--windows", 32, "--rounds", 0, "--output", page)()
+    assert page.read_text() == "measured before"
+
+
+def test_memory_of_a_short_fit_is_reported(monkeypatch, capsys):
+    """A fit of less than ten seconds has fewer readings than tenths."""
+    watch = stream_memory.Watch()
+    watch.done.set()
+    watch.run()
+    assert len(watch.samples) == 1
+    before = cross_prediction.anonymous_memory()
+    monkeypatch.setattr(cross_prediction, "anonymous_memory", lambda: before)
+    seconds_and_memory = 1.0, [before, before + 3 * stream_memory.MIB]
+    monkeypatch.setattr(cross_prediction, "fit", lambda X, n_kernels: seconds_and_memory)
+    command(monkeypatch, "cross_prediction", "--windows", 20)()
+    assert capsys.readouterr().out.count("of the time, in MiB: 0 3\n") == 2
+
+
+def test_a_corpus_that_finds_no_space_leaves_no_folder(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(corpus, "run", lambda *args: pytest.fail("recordings are written"))
+    with pytest.raises(SystemExit):
+        command(monkeypatch, "corpus", "--gigabytes", 1e9, "--folder", tmp_path)()
+    assert f"argument --gigabytes: {tmp_path} has less space" in capsys.readouterr().err
+    assert not list(tmp_path.iterdir())
+
+
+def test_nothing_embeds_on_after_an_interrupt(tmp_path, monkeypatch):
+    started, start = [], subprocess.Popen
+
+    def sleeper(*args, **kwargs):
+        started.append(start([sys.executable, "-c", "import time; time.sleep(600)"]))
+        return started[0]
+
+    def interrupted(folder):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(subprocess, "Popen", sleeper)
+    monkeypatch.setattr(corpus, "write_recordings", lambda *args: None)
+    monkeypatch.setattr(corpus, "share_done", interrupted)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            command(monkeypatch, "corpus", "--gigabytes", 0, "--folder", tmp_path)()
+        assert started[0].poll() is not None
+    finally:
+        started[0].kill()
+        started[0].wait()
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("module", [processes, shapes])
+def test_what_fails_in_a_process_is_shown(module, tmp_path, monkeypatch, capfd):
+    python = tmp_path / "python"
+    python.write_text("#!/bin/sh\necho the reason >&2\nexit 1\n")
+    python.chmod(0o755)
+    main = command(monkeypatch, module.__name__.removeprefix("perf."))
+    monkeypatch.setattr(sys, "executable", str(python))
+    with pytest.raises(subprocess.CalledProcessError):
+        main()
+    assert "the reason" in capfd.readouterr().err

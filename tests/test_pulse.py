@@ -141,10 +141,31 @@ def test_compiled_is_near_eager():
         )
 
 
+@pytest.mark.parametrize("num_threads", [1, 2])
+def test_without_a_compiler_the_encoder_computes_uncompiled(num_threads, monkeypatch):
+    def refuses(graph, example_inputs):
+        raise RuntimeError("\nNo working C++ compiler found\n")
+
+    monkeypatch.setattr(torch._dynamo, "lookup_backend", lambda name: refuses)
+    torch.compiler.reset()
+    windows = np.random.default_rng(0).normal(size=(600, 32, 2))  # several blocks
+    params = {**SMALL_ENCODER, "num_threads": num_threads, "random_state": 0}
+    for _ in range(2):  # the second has the graph of the first
+        control = RandomEncoderTransformer(compile=True, **params).fit(windows)
+        with pytest.warns(
+            UserWarning, match=r"compile=True has no .* \(No working C\+\+"
+        ) as caught:
+            found = control.transform(windows)
+        assert {warning.filename for warning in caught} == {__file__}
+        expected = RandomEncoderTransformer(**params).fit(windows).transform(windows)
+        np.testing.assert_allclose(found, expected, atol=1e-5)
+        np.testing.assert_array_equal(control.transform(windows), found)  # without a warning
+
+
 @pytest.mark.parametrize("chosen", [False, True])
 def test_the_encoder_is_compiled_if_chosen(chosen, monkeypatch):
     compiled = []
-    monkeypatch.setattr(torch.nn.Module, "compile", lambda module: compiled.append(module))
+    monkeypatch.setattr(torch.nn.Module, "compile", lambda module, **_: compiled.append(module))
     fitted = small(PulseTransformer, compile=chosen, max_epochs=1).fit(X)
     assert compiled == [fitted.encoder_] * chosen
 

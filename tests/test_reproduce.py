@@ -278,6 +278,70 @@ def test_har_refuses_to_probe_every_zero_epochs(monkeypatch, capsys):
     assert "--every: must be at least 1, got 0" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("name", ["har", "ingredients"])
+def test_help_has_no_rule_of_a_heading(name, monkeypatch, capsys):
+    monkeypatch.setattr("sys.argv", [f"{name}.py", "--help"])
+    with pytest.raises(SystemExit):
+        script(name).main()
+    assert "===" not in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "message"),
+    [
+        ("blocks", "--divisions 0", "argument --divisions: invalid choice: 0 (choose from 1, 2"),
+        ("gpu", "--jobs 0", "argument --jobs: must be at least 1, got 0"),
+        ("gpu", "--seeds 0", "argument --seeds: must be at least 1, got 0"),
+        ("gpu", f"--out {__file__}", "test_reproduce.py is a file: name a folder"),
+        ("ingredients", "--folds 0", "argument --folds: invalid choice: 0 (choose from 1, 2"),
+        ("ingredients", "--updates 0", "argument --updates: must be at least 1, got 0"),
+        # Once MIT-BIH was read for it, with the settings of WESAD.
+        ("ingredients", "--sources wrist", "argument --sources: invalid choice: 'wrist'"),
+    ],
+)
+def test_bad_arguments_begin_nothing(name, arguments, message, tmp_path, monkeypatch, capsys):
+    begun = script(name)
+    for work in ("load", "run_all"):
+        if hasattr(begun, work):
+            monkeypatch.setattr(begun, work, lambda *args: pytest.fail("something was begun"))
+    where = {"blocks": "--output", "gpu": "--out", "ingredients": "--output"}[name]
+    monkeypatch.setattr(
+        "sys.argv", [f"{name}.py", where, str(tmp_path / "new"), *arguments.split()]
+    )
+    with pytest.raises(SystemExit) as end:
+        begun.main()
+    assert end.value.code == 2
+    assert message in capsys.readouterr().err
+
+
+def test_stages_run_in_the_checkout_from_any_folder(gpu, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    stage = gpu.Stage("finds the timings", ["-c", "import perf.report"])
+    assert gpu.run(stage, tmp_path / "log", 60.0) == 0
+    began = []
+    monkeypatch.setattr(gpu, "run_all", lambda todo, out, seconds: began.append(out))
+    monkeypatch.setattr("sys.argv", ["gpu.py", "--out", "results"])
+    monkeypatch.setattr(gpu.signal, "signal", lambda *args: None)
+    gpu.main()
+    assert began == [tmp_path / "results"]
+
+
+@pytest.mark.parametrize("taken", ["file", "folder"])
+def test_pretraining_asks_where_the_encoder_goes_before_it_begins(
+    taken, tmp_path, monkeypatch, capsys
+):
+    pretrain, output = script("pretrain"), tmp_path / "encoder"
+    if taken == "folder":
+        output.mkdir()
+    (output if taken == "file" else output / "notes.txt").touch()
+    monkeypatch.setattr(np, "load", lambda *args, **kwargs: pytest.fail("windows were read"))
+    monkeypatch.setattr("sys.argv", ["pretrain.py", "windows.npy", "--output", str(output)])
+    with pytest.raises(SystemExit):
+        pretrain.main()
+    assert "argument --output" in (error := capsys.readouterr().err)
+    assert "name a new folder" in error
+
+
 def test_archives_run_on_the_files_of_their_windows(tmp_path, monkeypatch, capsys):
     """aeon's loader, which gives channels first, is stood in for."""
     rng = np.random.default_rng(0)

@@ -5,11 +5,12 @@ import inspect
 import warnings
 from functools import partial
 from pathlib import Path
-from unittest.mock import patch
+from unittest.mock import Mock, patch
 
 import numpy as np
 import pandas as pd
 import pytest
+import torch
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV, KFold, cross_validate
 from sklearn.pipeline import make_pipeline
@@ -36,7 +37,7 @@ from sklearn_pulse.windows import (
     segment_windows,
     sliding_windows,
 )
-from tests.helpers import SMALL_PULSE, make_windows, small
+from tests.helpers import SMALL_ENCODER, SMALL_PULSE, make_windows, small
 from tests.pretended_cuda import pretended_cuda
 from tests.toy_method import DenoisedMeanTransformer
 
@@ -305,6 +306,14 @@ def runs_that_are_not_reused(tmp_path):
     compare(**settings)
 
 
+def without_a_compiler(_):
+    torch.compiler.reset()
+    fitted = RandomEncoderTransformer(**SMALL_ENCODER, compile=True).fit(X)
+    refuses = Mock(side_effect=RuntimeError("no compiler"))
+    with patch("torch._dynamo.lookup_backend", return_value=refuses):
+        fitted.transform(X)
+
+
 TEXTS = {
     "more_channels": "X has more channels",
     "one_step": "X has windows of one time step",
@@ -335,6 +344,7 @@ TEXTS = {
     "runs_that_failed": "1 of 2 runs failed",
     "a_step_that_cuda_cannot_capture": "CUDA could not capture a training step",
     "a_damaged_checkpoint": "fit resumes from the one before",
+    "without_a_compiler": "torch cannot compile the encoder here",
 }
 CASES = [
     (function, text)

@@ -33,7 +33,11 @@ def package_files() -> set[str]:
 
 def check_contents(folder: Path) -> None:
     """Fail if a file is missing, or if one is there that users do not need."""
-    (sdist,), (wheel,) = folder.glob("*.tar.gz"), folder.glob("*.whl")
+    found = [sorted(folder.glob(kind)) for kind in ("*.tar.gz", "*.whl")]
+    if any(len(files) != 1 for files in found):
+        names = [file.name for files in found for file in files]
+        sys.exit(f"{folder} must hold one sdist and one wheel, got {names}: run make dist")
+    (sdist,), (wheel,) = found
     with tarfile.open(sdist) as archive:
         in_sdist = {name.split("/", 1)[-1] for name in archive.getnames()}
     in_wheel = set(zipfile.ZipFile(wheel).namelist())
@@ -71,6 +75,8 @@ def main() -> None:
     parser.add_argument("folder", nargs="?", type=Path, help="folder of the sdist and the wheel")
     parser.add_argument("--installed", action="store_true")
     arguments = parser.parse_args()
+    if arguments.folder is None and not arguments.installed:
+        parser.error("nothing to check: pass the folder of the sdist and the wheel, or --installed")
     if arguments.folder is not None:
         check_contents(arguments.folder)
     if arguments.installed:

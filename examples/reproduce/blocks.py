@@ -447,7 +447,13 @@ def main():
     parser.add_argument("--output", type=Path, default=Path("output/blocks"))
     parser.add_argument("--sources", nargs="+", choices=SOURCES, default=list(SOURCES))
     parser.add_argument("--choices", nargs="+", choices=CHOICES, default=list(CHOICES))
-    parser.add_argument("--divisions", type=int, default=N_DIVISIONS, help="the first of five")
+    parser.add_argument(
+        "--divisions",
+        type=int,
+        choices=range(1, N_DIVISIONS + 1),
+        default=N_DIVISIONS,
+        help="the first of five",
+    )
     parser.add_argument("--data-home", type=Path, help="folder of the data sets")
     args = parser.parse_args()
     args.output.mkdir(parents=True, exist_ok=True)

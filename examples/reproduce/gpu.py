@@ -38,6 +38,7 @@ from typing import Any, NamedTuple
 GRACE = 10.0  # seconds in which a stopped stage ends by itself
 LEAST = 30.0  # seconds below which no stage is begun
 MAX_TRIES = 2  # of a stage that begins anew, or that is killed
+ROOT = Path(__file__).parents[2]  # where the stages run, whose paths are relative to it
 
 
 class Stage(NamedTuple):
@@ -100,7 +101,7 @@ def run(stage: Stage, log: Path, seconds: float) -> int | None:
     """Run a stage; return its exit status, or None if its time was up."""
     with log.open("ab") as output:
         process = subprocess.Popen(
-            [sys.executable, *stage.arguments], stdout=output, stderr=subprocess.STDOUT
+            [sys.executable, *stage.arguments], stdout=output, stderr=subprocess.STDOUT, cwd=ROOT
         )
         try:
             return process.wait(max(seconds, 0.0))
@@ -162,11 +163,17 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path("output/gpu"))
     parser.add_argument("--list", action="store_true", help="print the commands only")
     arguments = parser.parse_args()
-    todo = stages(arguments.out, arguments.seeds, arguments.jobs)
+    for name in ("seeds", "jobs"):  # else a stage fails, and is not repeated
+        if (value := getattr(arguments, name)) < 1:
+            parser.error(f"argument --{name}: must be at least 1, got {value}")
+    out = arguments.out.resolve()
+    if out.exists() and not out.is_dir():
+        parser.error(f"argument --out: {out} is a file: name a folder")
+    todo = stages(out, arguments.seeds, arguments.jobs)
     if arguments.list:
         for stage in todo:
             print(f"{stage.name}: python {' '.join(stage.arguments)}")
-    elif run_all(todo, arguments.out, 60 * arguments.minutes):
+    elif run_all(todo, out, 60 * arguments.minutes):
         print("nothing is left to do")
 
 

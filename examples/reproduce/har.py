@@ -145,7 +145,7 @@ def log_look(path, record):
 
 def main():
     """Train and print the table."""
-    parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[1])
     parser.add_argument(
         "--budget", choices=("full",), help="number of epochs and windows as published"
     )

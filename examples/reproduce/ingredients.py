@@ -34,6 +34,7 @@ import argparse
 import json
 import time
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -53,6 +54,7 @@ from sklearn_pulse.networks import GRUDecoder
 from sklearn_pulse.objectives import CrossReconstruction
 
 N_DRAWS = 5  # draws of few labels
+N_FOLDS = 4  # group folds of wesad and mitbih
 SHARE = 0.1  # of the variance that the learnt embedding gets beside the closed form
 WIDTH = 1024  # columns of the closed form, a quarter of the default for a faster probe
 N_TARGETS = 256  # principal components of the closed form that are predicted
@@ -89,12 +91,16 @@ class Source(NamedTuple):
         return self.pairs[torch.from_numpy(part)[self.pairs[:, 0]]]
 
 
+SOURCES = {
+    "har": partial(fetch_har, group="recording"),
+    "mitbih": fetch_mitbih_af,
+    "wesad": fetch_wesad,
+}
+
+
 def load(name, home):
     """Return the windows, and the folds: pairs of the fold's name and its training windows."""
-    if name == "har":
-        data = fetch_har(home, group="recording")
-    else:
-        data = (fetch_wesad if name == "wesad" else fetch_mitbih_af)(home)
+    data = SOURCES[name](home)
     kept = np.flatnonzero(data.split != "test")
     X, y = np.asarray(data.X, dtype=np.float32)[kept], data.y[kept]
     recording = np.unique(data.recording[kept], return_inverse=True)[1]
@@ -105,7 +111,7 @@ def load(name, home):
         chosen = np.concatenate([_middle(np.flatnonzero(recording == r)) for r in set(recording)])
         chosen = np.sort(chosen)
         X, y, recording, start = X[chosen], y[chosen], recording[chosen], start[chosen]
-    folds = StratifiedGroupKFold(4, shuffle=True, random_state=0).split(X, y, recording)
+    folds = StratifiedGroupKFold(N_FOLDS, shuffle=True, random_state=0).split(X, y, recording)
     parts = {}
     for k, (train, _) in enumerate(folds):
         parts[f"{name} {k}"] = np.isin(np.arange(len(X)), train)
@@ -535,15 +541,23 @@ def line(name, seed, scores):
 
 def main():
     """Train every row and print the table."""
-    parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
-    parser.add_argument("--sources", nargs="+", default=["har", "mitbih", "wesad"])
-    parser.add_argument("--folds", type=int, default=4, help="group folds of wesad and mitbih")
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[1])
+    parser.add_argument("--sources", nargs="+", choices=SOURCES, default=list(SOURCES))
+    parser.add_argument(
+        "--folds",
+        type=int,
+        choices=range(1, N_FOLDS + 1),
+        default=N_FOLDS,
+        help="group folds of wesad and mitbih",
+    )
     parser.add_argument("--rows", nargs="+", default=list(ROWS), choices=list(ROWS))
     parser.add_argument("--seeds", nargs="+", type=int, default=[0])
     parser.add_argument("--updates", type=int, default=100, help="updates of 8,192 time steps each")
     parser.add_argument("--output", default="output/ingredients.json")
     parser.add_argument("--data-home", default=None)
     args = parser.parse_args()
+    if args.updates < 1:
+        parser.error(f"argument --updates: must be at least 1, got {args.updates}")
     path = Path(args.output)
     path.parent.mkdir(parents=True, exist_ok=True)
     results = json.loads(path.read_text()) if path.exists() else {}

@@ -18,10 +18,19 @@ from __future__ import annotations
 
 import argparse
 import os
+from pathlib import Path
 
 import numpy as np
 
 from sklearn_pulse import PulseTransformer, presets
+
+
+def fault_of(output: Path) -> str | None:
+    """Return why the encoder cannot be saved there, if so."""
+    if output.is_dir():
+        others = any(output.iterdir()) and not (output / "config.json").is_file()
+        return "holds something else than an encoder" if others else None
+    return "is a file" if output.exists() else None
 
 
 def main() -> None:
@@ -36,6 +45,8 @@ def main() -> None:
     parser.add_argument("--threads", type=int, help="threads per process")
     parser.add_argument("--seed", type=int, default=0, help="seed of all that is drawn")
     args = parser.parse_args()
+    if (fault := fault_of(Path(args.output))) is not None:  # before hours of training
+        parser.error(f"argument --output: {args.output} {fault}: name a new folder")
 
     settings = presets.get("pulse", args.preset) | {
         "max_epochs": args.epochs,

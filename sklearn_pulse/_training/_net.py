@@ -17,6 +17,7 @@ from .._share import Share
 from .._threads import workers_only
 from ._callbacks import ClipGradientValue
 from ._captured import CapturedStep
+from ._compilation import inductor_or_plain, take_failure, warn_of_failure
 from ._draws import OwnDraws
 from ._gradients import SharedGradients
 from ._history import selected_epoch
@@ -72,6 +73,7 @@ class SSLNet(NeuralNet):
     share: Share | None = None  # place among the processes of a training, while it lasts
     _gradients: SharedGradients | None = None
     _captured: CapturedStep | None = None  # on a GPU, in a training
+    _is_uncompiled: bool = False  # although it was to be compiled; a warning has said so
     selected_epoch_: int | None = None  # whose weights it holds, from 0; None for the last one
     n_earlier_: int = 0  # epochs of its history that trainings before its own have run
 
@@ -113,8 +115,16 @@ class SSLNet(NeuralNet):
     def torch_compile(self, module: nn.Module, name: str) -> nn.Module:
         """Compile the encoder in place, so that names of weights and pickling stay as they are."""
         if self.compile and name == "module":
-            module.get_submodule("encoder").compile()
+            module.get_submodule("encoder").compile(backend=inductor_or_plain)
         return module
+
+    def report_compilation(self) -> None:
+        """Warn once if the encoder was to be compiled, and torch could not."""
+        # Not in the thread that computed, where the line of the user is unknown.
+        reason = take_failure() if self.compile else None
+        if reason is not None and not self._is_uncompiled:
+            self._is_uncompiled = True
+            warn_of_failure(reason)
 
     def partial_fit(self, X: Any, y: None = None, classes: None = None, **kwargs: Any) -> SSLNet:
         """Train. Unlike in skorch, a KeyboardInterrupt is never swallowed."""
@@ -126,6 +136,7 @@ class SSLNet(NeuralNet):
         self.notify("on_train_begin", X=train, y=y)
         with self._dividing(), self._capturing():
             self.fit_loop(X)
+        self.report_compilation()
         history = self.history
         self.notify("on_train_end", X=train, y=y)
         self.history = history  # skorch's Checkpoint loads that of the best epoch with its weights
@@ -231,7 +242,14 @@ class SSLNet(NeuralNet):
 
     def _loss(self, batch: Batch, compute: Callable[..., Tensor]) -> Tensor:
         with self.autocast():
-            return compute(**batch)
+            loss = compute(**batch)
+        if not isinstance(loss, Tensor) or loss.numel() != 1:
+            found = f"shape {tuple(loss.shape)}" if isinstance(loss, Tensor) else repr(loss)
+            raise TypeError(
+                f"{type(self.module_).__name__} must return the loss of a batch as a scalar tensor,"
+                f" got {found}: return for example the mean over the windows."
+            )
+        return loss
 
     @contextlib.contextmanager
     def _dividing(self) -> Iterator[None]:

@@ -163,7 +163,13 @@ class WindowEmbedder(
 
     @property
     def _n_features_out(self) -> int:
-        return int(self.net_.module_.encoder.embedding_dim)
+        encoder = self.net_.module_.encoder
+        if not hasattr(encoder, "embedding_dim"):
+            raise TypeError(
+                f"the encoder {type(encoder).__name__} has no attribute embedding_dim: set it to"
+                " the width of an embedding."
+            )
+        return int(encoder.embedding_dim)
 
     @property
     def _device(self) -> torch.device:
@@ -232,7 +238,14 @@ class WindowEmbedder(
 
     def _embed(self, windows: CheckedWindows) -> NDArray[np.floating[Any]]:
         """Embed every sample, a bag as one."""
-        rows, usable = self._compute(windows, self.net_.module_.encode, (self._n_features_out,))
+        width = self._n_features_out
+
+        def encode(**batch: Tensor) -> Tensor:
+            rows = self.net_.module_.encode(**batch)
+            _check_embeddings(rows, (len(batch["x"]), width), self.net_.module_)
+            return rows
+
+        rows, usable = self._compute(windows, encode, (width,))
         return pooled(windows, rows, usable, self.bag_pooling)
 
     def _compute(
@@ -249,7 +262,9 @@ class WindowEmbedder(
         with threads(self.num_threads), memory_errors(_TOO_MUCH):
             blocks = self._blocks(windows, compute)
             read = self.net_.module_.steps_read
-            return collect(windows, blocks, shape, read, nan_allowed=nan_allowed, remedy=remedy)
+            found = collect(windows, blocks, shape, read, nan_allowed=nan_allowed, remedy=remedy)
+        self.net_.report_compilation()
+        return found
 
     def _blocks(
         self, windows: CheckedWindows, compute: Callable[..., torch.Tensor]
@@ -416,6 +431,17 @@ def _side_by_side(
             rows = run_parts(rows_of, [(batch,) for _, _, batch in group], ())
         for (index, block, _), (part,) in zip(group, rows, strict=True):
             yield _fetched(index, block, part)
+
+
+def _check_embeddings(rows: Any, shape: tuple[int, int], objective: Objective) -> None:
+    """Raise unless an objective, which may be a user's own, returned a row per window."""
+    found = tuple(rows.shape) if isinstance(rows, Tensor) else type(rows).__name__
+    if found != shape:
+        raise TypeError(
+            f"{type(objective).__name__}.encode must return one tensor of shape (batch,"
+            f" embedding_dim), here {shape}, got {found}: let the encoder, or an encode of the"
+            " objective, return embeddings alone, as wide as the encoder's embedding_dim says."
+        )
 
 
 def _fetched(

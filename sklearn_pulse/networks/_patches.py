@@ -87,7 +87,10 @@ def standardize(x: Tensor, observed: Tensor | None = None) -> Tensor:
     """
     observed = observed_or_all(x, observed)
     count = observed.sum(1).clamp(min=1).view(-1, 1, 1)
-    centred = mask_steps(x - mask_steps(x, observed).sum(1, keepdim=True) / count, observed)
+    centred = mask_steps(x, observed)
+    for _ in range(2):  # of a constant, the first leaves what rounding the mean adds to each step
+        mean = centred.sum(1, keepdim=True) / count
+        centred = mask_steps(centred - mean, observed)
     variance = centred.square().sum(1, keepdim=True) / count
     return centred / (variance + 1e-5).sqrt()
 

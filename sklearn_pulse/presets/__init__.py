@@ -192,6 +192,8 @@ def ablations(method: str) -> dict[str, dict[str, Any]]:
 
     Raises
     ------
+    TypeError
+        If `method` is no text.
     ValueError
         If `method` is unknown.
 

@@ -49,6 +49,8 @@ def card(name: str) -> str:
 
     Raises
     ------
+    TypeError
+        If `name` is no text.
     ValueError
         If no model has this name.
 
@@ -80,6 +82,8 @@ def load(name: str, *, device: Any = "auto") -> Any:
 
     Raises
     ------
+    TypeError
+        If `name` is no text.
     ValueError
         If no model has this name, or its files do not have the checksums that they were written
         with.

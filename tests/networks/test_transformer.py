@@ -20,6 +20,7 @@ from sklearn_pulse.networks._patches import (
     stride_steps,
 )
 from sklearn_pulse.networks._segment_encoder import SegmentEncoder
+from sklearn_pulse.networks._time import mask_steps
 from sklearn_pulse.networks._transformer import (
     FeedForward,
     MultiHeadAttention,
@@ -374,3 +375,13 @@ def test_a_block_returns_the_tokens_that_are_needed(mask):
     expected = torch.stack([row[i] for row, i in zip(whole, needed, strict=True)])
     torch.testing.assert_close(some, expected)
     assert rows == [5, 2]
+
+
+@pytest.mark.parametrize("value", [1 / 3, 1e4 / 3, -1e6 * math.pi, 1e8 / 3])
+@pytest.mark.parametrize("n_timesteps", [30, 37, 200])
+def test_of_a_constant_no_rounding_is_left(value, n_timesteps):
+    x = torch.full((2, n_timesteps, 1), value)
+    observed = torch.ones(2, n_timesteps, dtype=torch.bool)
+    observed[0, 3:9] = False
+    for seen in (None, observed):
+        assert standardize(mask_steps(x, seen), seen).abs().max() < 1e-6
