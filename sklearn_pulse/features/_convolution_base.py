@@ -123,7 +123,7 @@ def represent(
     Returns
     -------
     signal : Tensor of shape (n, n_channels, n_timesteps), one step less if differenced
-        The windows. One step has no difference, and gives a single zero.
+        The windows. One step has no difference, and gives a zero that is not observed.
     observed : Tensor of bool, or None
         Observed steps of `signal`; a difference needs both.
 
@@ -137,7 +137,7 @@ def represent(
     if not differenced:
         return (signal if observed is None else _bridged(signal, observed)), observed
     if x.shape[1] == 1:
-        return torch.zeros_like(signal), observed
+        return torch.zeros_like(signal), x.new_zeros(x.shape[:2], dtype=torch.bool)
     signal = signal.diff()
     if observed is None:
         return signal, None

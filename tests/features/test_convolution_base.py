@@ -41,10 +41,11 @@ def test_rows_do_not_depend_on_one_another(make):
         np.testing.assert_array_equal(fitted.transform(X[rows]), whole[rows])
 
 
-def test_padding_with_missing_steps_changes_nothing(make):
-    X, _ = make_windows(5, 40, 2)
+@pytest.mark.parametrize("n_timesteps", [1, 2, 40])
+def test_padding_with_missing_steps_changes_nothing(make, n_timesteps):
+    X, _ = make_windows(5, n_timesteps, 1)
     fitted = make().fit(X)
-    padded = np.concatenate([X, np.full((5, 23, 2), np.nan, np.float32)], axis=1)
+    padded = np.concatenate([X, np.full((5, 23, 1), np.nan, np.float32)], axis=1)
     np.testing.assert_allclose(fitted.transform(padded), fitted.transform(X), atol=1e-5)
 
 
