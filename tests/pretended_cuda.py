@@ -215,6 +215,8 @@ def pretended_cuda(monkeypatch, room=2**30):
     }
     for name, function in cuda.items():
         monkeypatch.setattr(torch.cuda, name, function)
+    if hasattr(torch, "accelerator"):  # in which the optimizers of later versions look for captures
+        monkeypatch.setattr(torch.accelerator, "current_accelerator", lambda *args, **kwargs: None)
     monkeypatch.setattr(torch.backends.cudnn, "is_acceptable", lambda tensor: False)
     monkeypatch.setattr(torch.Tensor, "record_stream", lambda tensor, stream: None)
     monkeypatch.setattr(torch, "Generator", _Generator)
