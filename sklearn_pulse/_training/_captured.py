@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 import torch
 from torch import Tensor
-from torch.nn.modules.module import _has_any_global_hook
+from torch.nn.modules import module as torch_module
 
 from .._warnings import warn_user
 from ._iterator import Batch
@@ -23,6 +23,7 @@ _EAGER_STEPS = 10
 _CAPTURING = threading.Lock()
 
 _HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
+_GLOBAL_HOOKS = [f"_global{hooks}" for hooks in _HOOKS]  # of all modules of the program
 _PLAIN = (bool, int, float, str)
 
 
@@ -83,7 +84,7 @@ class CapturedStep:
         module = self.module
         if module.replayed == "never" or (module.replayed == "whole" and "observed" in batch):
             return None
-        if _has_any_global_hook():
+        if any(getattr(torch_module, hooks) for hooks in _GLOBAL_HOOKS):
             return None
         own = vars(module)
         # The generator itself: a later one may lie where one was that nobody holds.
