@@ -1,6 +1,7 @@
 """Who may import whom, at module level."""
 
 import ast
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -229,6 +230,20 @@ HEAVY = tuple(
     ).split()
 )
 
+# Names of other packages that are private there.
+PRIVATE = {
+    "sklearn.metrics._scorer._BaseScorer",
+    "sklearn.utils._safe_indexing",
+    "sklearn.utils.validation._check_method_params",
+    "sklearn.utils.validation._check_sample_weight",
+    "sklearn.utils.validation._num_samples",
+    "torch._dynamo.lookup_backend",
+    "torch._foreach_copy_",
+    "torch.ops.mkldnn._convolution_pointwise",
+    "torch.ops.mkldnn._is_mkldnn_bf16_supported",
+    "torch.utils._python_dispatch.TorchDispatchMode",
+}
+
 
 def room(path):
     """Room of a module: its folder, or its file where ALLOWED names it."""
@@ -316,6 +331,23 @@ def test_there_is_no_circle_between_rooms():
         assert free, f"these rooms import each other in a circle: {sorted(left)}"
         for here in free:
             del left[here]
+
+
+def private_names(path):
+    """Dotted names of other packages with a part that begins with an underscore."""
+    names = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ImportFrom) and not node.level:
+            names |= {f"{node.module}.{alias.name}" for alias in node.names}
+        elif isinstance(node, ast.Attribute):
+            names.add(ast.unparse(node))
+    private = {name for name in names if re.match(r"(skorch|sklearn|torch)\b.*\._[A-Za-z]", name)}
+    return {name for name in private if not any(other.startswith(f"{name}.") for other in private)}
+
+
+def test_private_names_of_other_packages_are_few():
+    """A new one must be in the oldest admitted version as well, which `make test-lowest` tells."""
+    assert set().union(*map(private_names, MODULES)) == PRIVATE
 
 
 def test_methods_do_not_import_each_other():
