@@ -50,7 +50,11 @@ def nested():
 BAD_INPUT = {
     "infinity": (poisoned(np.inf), ValueError, "X contains infinity.*sample 3.*replace"),
     "too large": (X.astype(np.float64) * 1e300, ValueError, "too large for float32"),
-    "no finite step": (empty_window(), ValueError, "no finite time step in sample 3.*Drop"),
+    "no finite step": (
+        empty_window(),
+        ValueError,
+        r"no finite time step in sample 3.*Drop.*\(s\) 1 ",
+    ),
     "no samples": (X[:0], ValueError, r"0 sample\(s\).*minimum of 1"),
     "no steps": (X[:, :0], ValueError, "axis 1.*at least one time step"),
     "no channels": (X[:, :, :0], ValueError, "axis 2.*one channel"),
@@ -86,6 +90,27 @@ def test_bad_input_at_transform(name, fitted):
     bad, error, message = BAD_INPUT[name]
     with pytest.raises(error, match=message):
         fitted.transform(bad)
+
+
+@pytest.mark.parametrize("layout", ["ntc", "nct", "bags", "lazy"])
+def test_channels_that_a_recording_lacks_are_named(layout):
+    lacking = np.zeros((4, 8, 5))
+    lacking[2:, :, [1, 3]] = np.nan
+    x = lacking.swapaxes(1, 2) if layout == "nct" else lacking
+    if layout == "bags":
+        x = lacking[:, None].repeat(3, 1)
+    if layout == "lazy":
+        x = sliding_windows(list(lacking), 8, lazy=True).X
+    pulse = small(PulseTransformer).set_params(input_layout="nct" if layout == "nct" else "ntc")
+    with pytest.raises(ValueError, match=r"Sample 2 has no finite value in channel\(s\) 1, 3 "):
+        pulse.fit(x)
+
+
+def test_scattered_gaps_name_no_channel():
+    scattered = X.copy()
+    scattered[3, ::2, 0], scattered[3, 1::2, 1] = np.nan, np.nan
+    with pytest.raises(ValueError, match=r"Drop these samples\.$"):
+        small(PulseTransformer).fit(scattered)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.int64, object])

@@ -310,7 +310,20 @@ class CheckedWindows:
                 f"Input X has no finite time step{where} in sample {empty.argmax()}"
                 f" ({int(empty.sum())} such samples): a time step counts only if all its channels"
                 f" are finite. Drop these samples{select}."
+                f"{self._lacking_channels(int(empty.argmax()), read)}"
             )
+
+    def _lacking_channels(self, sample: int, read: slice) -> str:
+        """Name the channels that a sample lacks, such as those of a sensor that was not worn."""
+        windows = sample * self.n_windows + np.arange(self.n_windows)
+        lacking = ~np.isfinite(self._gather(windows)[:, read]).any((0, 1))
+        if lacking.all() or not lacking.any():
+            return ""
+        numbers = ", ".join(map(str, np.flatnonzero(lacking)))
+        return (
+            f" Sample {sample} has no finite value in channel(s) {numbers} (counted from 0): if"
+            " whole recordings lack a channel, leave it out of all recordings, or fill it in."
+        )
 
     def check_computed(
         self, finite: NDArray[np.bool_], usable: NDArray[np.bool_], remedy: str = ""

@@ -172,11 +172,14 @@ def _for_each(compute: Callable[[int], None], starts: range, parallel: bool) -> 
     """Compute blocks of windows, on a CPU side by side on the present number of threads.
 
     A thread per block uses the cores better than threads within the short operations on a block.
+    A block that is alone has one thread too: where other work shares the cores, threads within
+    its operations wait for each other for seconds.
     """
     number = min(torch.get_num_threads(), len(starts)) if parallel else 1
     if number <= 1:
-        for start in starts:
-            compute(start)
+        with threads(1 if parallel else None):
+            for start in starts:
+                compute(start)
         return
     # A new thread does not inherit the number of threads of PyTorch.
     pool = ThreadPoolExecutor(number, initializer=torch.set_num_threads, initargs=(1,))

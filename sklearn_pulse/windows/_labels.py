@@ -87,7 +87,8 @@ def as_label_array(values: ArrayLike, name: str) -> NDArray[Any]:
     raise ValueError(
         f"{name} must hold class labels, integers or strings (-1 or NaN for unlabelled among "
         f"integers), got dtype {array.dtype}; to repeat a continuous target of each recording, "
-        "use target[windows.recording]."
+        "use target[windows.recording]; cut one of each time step as recordings of one channel, "
+        "and average each window."
     )
 
 

@@ -19,6 +19,7 @@ from ._tables import table_values
 
 _COLUMNS = ("recording", "start", "end", "label")
 _COUNTED = "count time steps, for example by recording.index.searchsorted(times)"
+_ROUNDED = "count time steps, which round(seconds * sampling_rate) makes of seconds"
 _NUMBERED = "give the place of the recording in the list, for example by names.index(name)"
 
 
@@ -231,7 +232,9 @@ def _as_whole(value: Any, row: int, name: str) -> int:
     """Return a whole number as an int, floats such as 3.0 included; raise for anything else."""
     is_number = isinstance(value, numbers.Real) and not isinstance(value, (bool, np.bool_))
     if not is_number or not float(value).is_integer():
-        remedy = "" if is_number else f": {_NUMBERED if name == 'recording' else _COUNTED}"
+        remedy = f": {_NUMBERED if name == 'recording' else _COUNTED}"
+        if is_number:
+            remedy = f": {_ROUNDED}" if name != "recording" and np.isfinite(value) else ""
         raise ValueError(f"segments row {row}: {name} must be an integer, got {value!r}{remedy}.")
     return int(value)
 

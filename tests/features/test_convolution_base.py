@@ -89,6 +89,22 @@ def test_threads_change_no_bit(make, n_timesteps):
     assert torch.get_num_threads() == before
 
 
+@pytest.mark.parametrize("n_windows", [1, 700])
+def test_a_block_has_one_thread_also_where_it_is_alone(make, monkeypatch, n_windows):
+    """Threads within short operations wait for each other where other work shares the cores."""
+    X = np.random.default_rng(0).normal(size=(700, 20, 2)).astype(np.float32)
+    features, seen = make(num_threads=2).fit(X), []
+    convolutions = type(features)._convolutions
+
+    def watched(self, *arguments):
+        seen.append(torch.get_num_threads())
+        return convolutions(self, *arguments)
+
+    monkeypatch.setattr(type(features), "_convolutions", watched)
+    features.transform(X[:n_windows])
+    assert set(seen) == {1}
+
+
 @pytest.mark.parametrize(
     ("changes", "message"),
     [

@@ -105,7 +105,12 @@ def test_segments_with_names():
             {"recording": 0, "start": 0, "end": 3, "label": 1},
             r"segments row 1 is a dict: pass pandas\.DataFrame\(segments\)",
         ),
-        ((0, 0.5, 3, 1), "segments row 1: start must be an integer, got 0.5"),
+        (
+            (0, 0.5, 3, 1),
+            r"row 1: start must be an integer, got 0.5: .*round\(seconds \* sampling_rate\)",
+        ),
+        ((0, np.nan, 3, 1), r"segments row 1: start must be an integer, got nan\.$"),
+        ((0.5, 0, 3, 1), r"segments row 1: recording must be an integer, got 0\.5\.$"),
         ((True, 0, 3, 1), "segments row 1: recording must be an integer"),
         (("anna", 0, 3, 1), r"recording must be an integer, got 'anna': .*names\.index\(name\)"),
         (

@@ -121,7 +121,7 @@ def test_a_recording_without_a_step_has_no_labels_of_any_kind(lengths):
         (np.zeros((2, 6, 2)), r"y\[0\] has 2 axes, but a step has one label: pass numpy.argmax"),
         ([pd.DataFrame({"s": [0] * 6})] * 2, r"y\[0\] has 2 axes.*: pass the column, frame\['s'\]"),
         ([["a"] * 6, [0] * 6], r"y\[1\] and y\[0\] mix strings with integers"),
-        ([[0.5] * 6, [0] * 6], r"y\[0\] must hold class labels"),
+        ([[0.5] * 6, [0] * 6], r"y\[0\] must hold class labels.* average each window"),
         ([["a"] * 5 + [None], ["a"] * 6], r"y\[0\] mixes strings"),
         ([["a"] * 5 + [np.nan], ["a"] * 6], r"y\[0\] mixes strings"),
         ([["a"] * 5 + [-1], ["a"] * 6], r"y\[0\] mixes strings"),
