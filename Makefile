@@ -15,7 +15,7 @@ help:
 	@echo "make demo       install, then pretrain, probe and search on real recordings (minutes)"
 	@echo "make test       install, lint, type-check, test"
 	@echo "make test-slow  the tests that take long"
-	@echo "make test-deep  kills, hostile files, thousands of inputs, fits side by side (an hour)"
+	@echo "make test-deep  kills, hostile files, thousands of inputs, fits side by side (minutes)"
 	@echo "make test-lowest the tests, with the oldest versions that are admitted"
 	@echo "make test-gpu   the tests that need CUDA"
 	@echo "make coverage   the tests, and the share of the package's lines and branches that they run"
@@ -90,7 +90,7 @@ test-lowest:
 		--ignore sklearn_pulse/_chain/_export.py --ignore sklearn_pulse/corpus \
 		--ignore tests/test_site.py --ignore tests/test_distribution.py
 
-# Kills at any moment, hostile files, thousands of inputs, fits side by side: about an hour.
+# Kills at any moment, hostile files, thousands of inputs, fits side by side.
 test-deep: install
 	$(TEST_ENV) $(BIN)/python -m pytest -q -n auto -m slow -s tests/deep tests/hostile
 
