@@ -114,7 +114,7 @@ class Budget:
             return "all windows and epochs of the presets" + suffix
         return (
             f"pre-training on windows of at most {self.max_timesteps:,} time steps together, for"
-            f" at most {self.max_epochs} epochs per stage; {self.finetune_epochs} epochs of"
+            f" at most {_epochs(self.max_epochs)} per stage; {_epochs(self.finetune_epochs)} of"
             f" fine-tuning, {self.supervised_epochs} of the supervised method"
         )
 
@@ -132,6 +132,11 @@ class Budget:
     def _precision(self, settings: dict[str, Any]) -> dict[str, str]:
         """Return the parameter `precision` of a method that has it."""
         return {"precision": self.precision} if "precision" in settings else {}
+
+
+def _epochs(number: int | None) -> str:
+    """Return a number of epochs as text."""
+    return "1 epoch" if number == 1 else f"{number} epochs"
 
 
 def _at_most(value: int, limit: int | None) -> int:
