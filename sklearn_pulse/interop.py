@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -116,8 +117,14 @@ def from_reference_checkpoint(
         estimator._restore(weights)
         check_embedding(estimator)
     except (ArithmeticError, RuntimeError, TypeError, ValueError) as error:
-        raise _no_checkpoint(source, error) from error
+        raise _no_checkpoint(source, _in_published_names(error)) from error
     return estimator
+
+
+def _in_published_names(error: Exception) -> str:
+    """Return the message of an error with the names of weights that the file has."""
+    found = re.sub(r"(?<=')[\w.]+(?=')", lambda name: _published_name(name[0]), str(error))
+    return re.sub(": save (it|the model) again.$", "", found)
 
 
 def _file(path: Any) -> str:
@@ -132,7 +139,7 @@ def _file(path: Any) -> str:
     return os.fsdecode(os.path.expanduser(path))
 
 
-def _no_checkpoint(source: str, error: Exception) -> ValueError:
+def _no_checkpoint(source: str, error: Exception | str) -> ValueError:
     """Return the error for weights of another model, or of a damaged one."""
     return ValueError(
         f"{source} is not a checkpoint of PULSE: {str(error).rstrip('.')}. Pass the whole state"
@@ -231,8 +238,8 @@ def _our_weights(state: Mapping[str, Any]) -> dict[str, Tensor]:
         weight = _our_shape(_our_name(name), _as_float32(name, value))
         if _our_name(name) in weights:
             raise ValueError(f"it holds two weights of the meaning of {name!r}.")
+        check_finite([(name, weight)])
         weights[_our_name(name)] = weight
-    check_finite(weights.items())
     return weights
 
 
@@ -264,14 +271,14 @@ def _our_name(name: str) -> str:
 
 
 def _published_name(name: str) -> str:
-    """Return the name of a weight in the published code."""
+    """Return the name of a weight in the published code; any other name as it is."""
     for theirs, ours in _PREFIXES:
         if name.startswith(ours):
             rest = name.removeprefix(ours).replace("skip.", "projector.")
             if ours == "encoder.blocks.":
                 rest = rest.replace("conv1.", "conv1.conv.").replace("conv2.", "conv2.conv.")
             return theirs + rest
-    raise KeyError(name)
+    return name
 
 
 def _our_shape(name: str, value: Tensor) -> Tensor:

@@ -1,6 +1,8 @@
 """Contracts of the base classes: one signature per hook, and a fit that is whole or absent."""
 
+import copy
 import inspect
+import pickle
 import re
 from fractions import Fraction
 
@@ -10,6 +12,8 @@ from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils.validation import check_is_fitted
 from skorch.callbacks import Callback
+from torch.nn.utils import parametrize
+from torch.nn.utils.parametrizations import spectral_norm, weight_norm
 
 from sklearn_pulse import FineTuneClassifier, FineTuneRegressor, PulseTransformer, baselines
 from sklearn_pulse.base import TrainedEmbedder, WindowEmbedder
@@ -240,3 +244,35 @@ def test_an_encoder_without_a_width_is_told_so():
     del fitted.encoder_.embedding_dim
     with pytest.raises(TypeError, match="encoder SystemEncoder has no attribute embedding_dim: "):
         fitted.transform(X)
+
+
+class Parametrized(DenoisedMean):
+    """An objective whose encoder is a user's module with torch's parametrizations."""
+
+    def __init__(self, n_channels, **params):
+        super().__init__(n_channels, **params)
+        weight_norm(self.encoder.input)
+        for block in self.encoder.blocks:
+            spectral_norm(block.conv1)
+
+
+class ParametrizedTransformer(DenoisedMeanTransformer):
+    _objective_class = Parametrized
+
+
+@pytest.mark.parametrize(
+    "copied",
+    [copy.deepcopy, lambda fitted: pickle.loads(pickle.dumps(fitted))],
+    ids=["deepcopy", "pickle"],
+)
+def test_parametrized_modules_are_copied(copied, tmp_path):
+    fitted = small(ParametrizedTransformer, warm_start=True, select="last").fit(X)
+    twin = copied(copied(fitted))
+    np.testing.assert_array_equal(twin.transform(X), fitted.transform(X))
+    assert list(twin.encoder_.state_dict()) == list(fitted.encoder_.state_dict())
+    twin.save_pretrained(tmp_path / "model")
+    loaded = ParametrizedTransformer.from_pretrained(tmp_path / "model")
+    np.testing.assert_array_equal(loaded.transform(X), fitted.transform(X))
+    np.testing.assert_array_equal(twin.fit(X).transform(X), fitted.fit(X).transform(X))
+    parametrize.remove_parametrizations(twin.encoder_.input, "weight")
+    assert type(twin.encoder_.input).__name__ == "AlignedLinear"

@@ -74,6 +74,7 @@ def check_python(words, monkeypatch, capsys):
         if words[0] == "-m":
             runpy.run_module(module, run_name="__main__")
         else:
+            monkeypatch.syspath_prepend(source.parent)  # as Python does
             runpy.run_path(str(source), run_name="__main__")
     printed = capsys.readouterr()
     assert end.value.code in (0, None), printed.err

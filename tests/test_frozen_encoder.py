@@ -12,7 +12,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline, make_union
-from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 from sklearn_pulse import CrossPredictionTransformer, PulseTransformer
 from sklearn_pulse.features import StatisticsTransformer
@@ -219,6 +219,17 @@ def test_bad_encoders(tmp_path, fitted):
         PulseTransformer(encoder=StatisticsTransformer().fit(X)).fit(X)
     with pytest.raises(NotFittedError, match="StatisticsTransformer that is not fitted: fit it"):
         PulseTransformer(encoder=FrozenEstimator(StatisticsTransformer())).fit(X)
+    for wrong in (StatisticsTransformer, "eeg-174hz", None):
+        with pytest.raises(TypeError, match="^encoder must be a FrozenEstimator around a fitted"):
+            PulseTransformer(encoder=FrozenEstimator(wrong)).fit(X)
+    with pytest.raises(TypeError, match="(?s)^encoder=.* without steps, .*: freeze a fitted"):
+        PulseTransformer(encoder=FrozenEstimator(make_pipeline("passthrough"))).fit(X)
+    scaler = StandardScaler().fit(X[:, 0])
+    with pytest.raises(ValueError, match="^encoder begins with a StandardScaler, .* Freeze a"):
+        PulseTransformer(encoder=FrozenEstimator(scaler), **SMALL).fit(X)
+    nameless = FunctionTransformer(lambda X: X.mean(1)).fit(X)
+    with pytest.raises(TypeError, match="^encoder ends with a FunctionTransformer, .* give it a"):
+        PulseTransformer(encoder=FrozenEstimator(nameless), **SMALL).fit(X)
     probe = make_pipeline(StatisticsTransformer(), LogisticRegression())
     with pytest.raises(TypeError, match="(?s)^encoder=.* has no transform, .*its classifier"):
         PulseTransformer(encoder=FrozenEstimator(probe.fit(X, np.arange(len(X)) % 2))).fit(X)

@@ -1,3 +1,5 @@
+import re
+
 import numpy as np
 import pytest
 import torch
@@ -68,6 +70,23 @@ def test_nothing_in_a_file_is_executed(tmp_path):
 def test_other_checkpoints_are_refused(fitted, change, message):
     with pytest.raises(ValueError, match=f"(?s){message}.*Pass the whole state dictionary"):
         from_reference_checkpoint(change(to_reference_state(fitted)))
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda state, name: state.pop(name), "it lacks {!r}. Pass"),
+        (lambda state, name: state.update({name: torch.zeros(1)}), "{!r} is torch.float32 of"),
+        (lambda state, name: state.update({name: state[name] * torch.nan}), "{!r} holds NaN"),
+        (lambda state, name: state.update({f"{name}_": state[name]}), "weights named '{}_'. Pass"),
+    ],
+)
+def test_weights_are_named_as_in_the_file(fitted, change, message):
+    name = "encoder.ts_encoder.feature_extractor.net.0.conv1.conv.weight"
+    state = to_reference_state(fitted)
+    change(state, name)
+    with pytest.raises(ValueError, match=re.escape(message.format(name))):
+        from_reference_checkpoint(state)
 
 
 def test_a_size_that_disagrees_is_refused(fitted):

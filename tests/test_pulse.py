@@ -162,6 +162,33 @@ def test_without_a_compiler_the_encoder_computes_uncompiled(num_threads, monkeyp
         np.testing.assert_array_equal(control.transform(windows), found)  # without a warning
 
 
+def test_each_encoder_tells_why_itself_was_not_compiled(monkeypatch):
+    """Another one computes after the first has, and before the first reports, as in a thread."""
+    whose = []
+
+    def refuses(graph, example_inputs):
+        raise RuntimeError(f"no compiler for the {whose[-1]}")
+
+    monkeypatch.setattr(torch._dynamo, "lookup_backend", lambda name: refuses)
+    torch.compiler.reset()
+    params = SMALL_ENCODER | {"compile": True, "num_threads": 1, "random_state": 0}
+    first = RandomEncoderTransformer(**params).fit(X)
+    second = RandomEncoderTransformer(**params | {"encoder_hidden_dim": 12}).fit(X)
+    report = type(first.net_).report_compilation
+
+    def late(net):
+        if whose == ["first"]:
+            whose.append("second")
+            with pytest.warns(UserWarning, match="no compiler for the second"):
+                second.transform(X)
+        report(net)
+
+    monkeypatch.setattr(type(first.net_), "report_compilation", late)
+    whose.append("first")
+    with pytest.warns(UserWarning, match="no compiler for the first"):
+        first.transform(X)
+
+
 @pytest.mark.parametrize("chosen", [False, True])
 def test_the_encoder_is_compiled_if_chosen(chosen, monkeypatch):
     compiled = []

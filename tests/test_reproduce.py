@@ -2,6 +2,9 @@
 
 import importlib.util
 import json
+import os
+import re
+import subprocess
 import sys
 from functools import partial
 from pathlib import Path
@@ -312,6 +315,35 @@ def test_bad_arguments_begin_nothing(name, arguments, message, tmp_path, monkeyp
         begun.main()
     assert end.value.code == 2
     assert message in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ("har.py --checkpoints out", "error: data_home='{home}' is a file: name the folder"),
+        ("blocks.py --sources wesad --data-home . --output out", "error: WESAD .* is not in "),
+        ("ingredients.py --sources wesad --output out/x", "error: data_home='{home}' is a file"),
+        ("pretrained.py eeg-174hz --output out", "error: data_home='{home}' is a file"),
+        ("pretrain.py none.npy --output out", "argument windows: none.npy is no file of numpy"),
+        ("archives.py --output out", "error: the data sets are part of aeon .*: make controls"),
+    ],
+)
+def test_missing_data_end_a_script_with_their_message(arguments, message, tmp_path):
+    name, *arguments = arguments.split()
+    home = tmp_path / "home"
+    home.touch()
+    (tmp_path / "aeon.py").touch()  # which holds no data sets
+    environment = {"SKLEARN_PULSE_DATA": str(home), "PYTHONPATH": str(tmp_path)}
+    done = subprocess.run(
+        [sys.executable, FOLDER / name, *arguments],
+        env=os.environ | environment,
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 2
+    assert "Traceback" not in done.stderr
+    assert re.search(message.format(home=home), done.stderr.splitlines()[-1])
 
 
 def test_stages_run_in_the_checkout_from_any_folder(gpu, tmp_path, monkeypatch):

@@ -221,6 +221,15 @@ def what_a_folder_cannot_hold(tmp_path):
     save_pretrained(fitted, tmp_path / "chain")
 
 
+def chunks_read_again(tmp_path):
+    zarr = pytest.importorskip("zarr")
+    stored = zarr.create_array({}, shape=X.shape, chunks=(3, *X.shape[1:]), dtype=X.dtype)
+    stored[:] = X
+    limits = {"_KEPT_BYTES": 0, "_MANY_PASSES": 1}
+    with patch.multiple("sklearn_pulse.windows._stored", **limits):
+        pulse(batch_size=4).fit(stored)
+
+
 def lost_variation(tmp_path):
     StatisticsTransformer().fit(X.astype(np.float64) + 1e8)
 
@@ -336,6 +345,7 @@ TEXTS = {
     "what_a_folder_cannot_hold": "A folder cannot hold LogisticRegression",
     "extreme_scale": "The scale of X is extreme",
     "runs_that_are_not_reused": "are not reused in another call",
+    "chunks_read_again": "in chunks of 3 rows, which have been read",
     "lost_variation": "float32 does not hold the variation of X",
     "recording_as_table": "If it is one recording of 6 channels",
     "a_data_set_in_place_of_another": "is read instead",

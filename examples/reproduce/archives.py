@@ -48,7 +48,10 @@ METHODS = (
 
 def store(name: str, folder: Path) -> Path:
     """Store the windows of a data set and their classes, unless they are there."""
-    from aeon.datasets import load_classification
+    try:
+        from aeon.datasets import load_classification
+    except ImportError as error:
+        raise ImportError(f"the data sets are part of aeon ({error}): make controls") from error
 
     file = folder / f"{name}.npz"
     if not file.exists():
@@ -78,4 +81,6 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    from _command import exit_status
+
+    sys.exit(exit_status(main))

@@ -25,6 +25,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
@@ -475,4 +476,6 @@ def main():
 
 
 if __name__ == "__main__":
-    main()
+    from _command import exit_status
+
+    sys.exit(exit_status(main))

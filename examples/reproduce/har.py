@@ -23,6 +23,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import sys
 import time
 from functools import cache
 from pathlib import Path
@@ -216,4 +217,6 @@ def main():
 
 
 if __name__ == "__main__":
-    main()
+    from _command import exit_status
+
+    sys.exit(exit_status(main))

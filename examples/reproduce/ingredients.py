@@ -32,6 +32,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import sys
 import time
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -584,4 +585,6 @@ def main():
 
 
 if __name__ == "__main__":
-    main()
+    from _command import exit_status
+
+    sys.exit(exit_status(main))

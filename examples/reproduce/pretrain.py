@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -48,6 +49,11 @@ def main() -> None:
     if (fault := fault_of(Path(args.output))) is not None:  # before hours of training
         parser.error(f"argument --output: {args.output} {fault}: name a new folder")
 
+    try:
+        windows = np.load(args.windows, mmap_mode="r")
+    except (EOFError, OSError, ValueError) as error:
+        parser.error(f"argument windows: {args.windows} is no file of numpy.save ({error})")
+
     settings = presets.get("pulse", args.preset) | {
         "max_epochs": args.epochs,
         "batch_size": args.batch_size,
@@ -57,11 +63,13 @@ def main() -> None:
         "random_state": args.seed,
         "verbose": 1,
     }
-    pulse = PulseTransformer(**settings).fit(np.load(args.windows, mmap_mode="r"))
+    pulse = PulseTransformer(**settings).fit(windows)
     if os.environ.get("RANK", "0") == "0":  # all processes hold the same encoder
         pulse.save_pretrained(args.output)
         print(f"{args.output} holds the encoder of epoch {pulse.n_iter_}", flush=True)
 
 
 if __name__ == "__main__":
-    main()
+    from _command import exit_status
+
+    sys.exit(exit_status(main))

@@ -20,6 +20,7 @@ import argparse
 import hashlib
 import json
 import platform
+import sys
 import time
 import warnings
 from collections.abc import Callable, Iterator
@@ -385,4 +386,6 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    from _command import exit_status
+
+    sys.exit(exit_status(main))

@@ -13,7 +13,15 @@ from sklearn.base import clone
 from torch import Tensor
 
 from .._persistence import PretrainedMixin, decode
-from .._persistence._files import CONFIG, STEP, WEIGHTS, blamed, read_config, read_weights
+from .._persistence._files import (
+    CONFIG,
+    STEP,
+    WEIGHTS,
+    blamed,
+    read_config,
+    read_weights,
+    undisturbed,
+)
 from .._persistence._hub import local_folder
 from .._persistence._load import load
 from .._training._device import resolve_device
@@ -90,19 +98,24 @@ def load_pretrained(
     """
     resolve_device(device)
     with local_folder(folder, revision) as path:
-        config = read_config(path)
-        if "chain" not in config:
-            return load(PretrainedMixin, path, device)
-        with blamed(path / CONFIG):
-            weights = config["weights"]
-            n_bytes, checksum = weights["n_bytes"], weights["sha256"]
-        tensors = read_weights(path / WEIGHTS, n_bytes, checksum)
-        with blamed(path):
-            reader = Reader(path, tensors, device)
-            model = reader.step(config["chain"])
-            reader.check_all_used()
-            check_widths(model)
-        return model
+        return undisturbed(path, lambda: _model(path, device))
+
+
+def _model(path: Path, device: Any) -> Any:
+    """Return what a folder holds: a transformer, or a chain of several steps."""
+    config = read_config(path)
+    if "chain" not in config:
+        return load(PretrainedMixin, path, device)
+    with blamed(path / CONFIG):
+        weights = config["weights"]
+        n_bytes, checksum = weights["n_bytes"], weights["sha256"]
+    tensors = read_weights(path / WEIGHTS, n_bytes, checksum)
+    with blamed(path):
+        reader = Reader(path, tensors, device)
+        model = reader.step(config["chain"])
+        reader.check_all_used()
+        check_widths(model)
+    return model
 
 
 class Reader:

@@ -26,6 +26,7 @@ from .._persistence._files import (
     new_folder,
     read_config,
     seal,
+    undisturbed,
 )
 from .._persistence._hub import upload
 from .._version import __version__
@@ -103,7 +104,7 @@ def save_pretrained(model: Any, folder: str | os.PathLike[str]) -> None:
         return
     folder = as_path("folder", folder)
     check_is_fitted(model)
-    check_replaceable(folder)
+    undisturbed(folder, lambda: check_replaceable(folder))
     with new_folder(folder) as partial:
         writer = Writer(lambda step, name: _saved(step, partial / name))
         node = writer.node(model)

@@ -11,6 +11,7 @@ from .._signals import Signals, agreed, check_signals, compare, note, noted
 from ..windows import LazyWindows
 from ..windows._recordings import as_windows
 from ..windows._shape import Shape, check_axes, note_or_compare_shape
+from ..windows._stored import as_stored
 from ..windows._tables import frame_channels
 from ..windows._times import compare_rate
 from ._precision import warn_of_lost_variation
@@ -72,7 +73,8 @@ def check_windows(
     """
     name = type(estimator).__name__
     layout = layout or estimator.input_layout
-    data: Any = X if isinstance(X, LazyWindows) else as_windows(X, layout)
+    data: Any = X if isinstance(X, LazyWindows) else as_stored(X)
+    data = as_windows(X, layout) if data is None else data
     check_axes(data.shape, name)
     takes_nan = get_tags(estimator).input_tags.allow_nan
     windows = CheckedWindows(data, layout, groups, takes_nan=takes_nan)

@@ -27,7 +27,7 @@ class CheckedWindows:
 
     Parameters
     ----------
-    data : ndarray or LazyWindows
+    data : ndarray, LazyWindows or array in chunks on a disk
         Input of 2, 3 or 4 dimensions.
     input_layout : {"ntc", "nct"}, default="ntc"
         Order of the last two axes of 3-D and 4-D data.
@@ -361,7 +361,7 @@ class CheckedWindows:
 
     def _holds(self, x: NDArray[np.float32]) -> bool:
         """Tell whether the values are those of X itself, which no method may write to."""
-        return self.lazy is None and np.may_share_memory(x, self.data)
+        return isinstance(self.data, np.ndarray) and np.may_share_memory(x, self.data)
 
     def _gather(self, index: NDArray[np.intp]) -> Any:
         if self.lazy is not None:

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import contextlib
+import glob
 import hashlib
 import json
 import os
 import re
 import shutil
 import stat
+import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from safetensors import SafetensorError
 from safetensors.torch import load
@@ -24,6 +26,8 @@ CONFIG, WEIGHTS, CARD = "config.json", "model.safetensors", "README.md"
 STEP = re.compile(r"step\d{1,2}", re.ASCII)  # folder of an encoder in the folder of a chain
 FORMAT, FORMAT_VERSION = "sklearn_pulse", 1
 
+_T = TypeVar("_T")
+_TRIES = 50  # to put a folder in place, or to read one, while other processes replace it
 _MAX_CONFIG_BYTES = 2**23  # the history of some 20,000 epochs
 _MAX_HEADER_BYTES = 2**23  # names and shapes of some 80,000 weights
 # Errors, beside ValueError, that meaningless values can raise while a net is built from them.
@@ -142,15 +146,56 @@ def new_folder(folder: Path) -> Iterator[Path]:
     partial.mkdir()
     try:
         yield partial
-        # No portable call swaps two folders. A kill between these two calls leaves both intact.
-        if folder.exists():
-            os.rename(folder, earlier)
-        os.rename(partial, folder)
+        _swap(partial, folder, earlier)
     finally:  # also after Ctrl-C between the two calls
         if earlier.exists() and not folder.exists():
             os.rename(earlier, folder)
         for rest in (partial, earlier):
             shutil.rmtree(rest, ignore_errors=True)
+
+
+def _swap(partial: Path, folder: Path, earlier: Path) -> None:
+    """Put `partial` in the place of `folder`, which becomes `earlier` if it exists."""
+    # No portable call swaps two folders. A kill between these two calls leaves both intact.
+    for tries in range(_TRIES):
+        shutil.rmtree(earlier, ignore_errors=True)  # what another process has just put there
+        with contextlib.suppress(FileNotFoundError):
+            os.rename(folder, earlier)
+        try:
+            os.rename(partial, folder)
+            return
+        except OSError:
+            if tries == _TRIES - 1 or not (folder.is_dir() and any(folder.iterdir())):
+                raise
+
+
+def undisturbed(folder: Path, read: Callable[[], _T]) -> _T:
+    """Return what `read` returns; begin anew if another process replaces `folder` meanwhile."""
+    for _ in range(_TRIES - 1):
+        before = _identity(folder)
+        try:
+            return read()
+        except (OSError, ValueError):
+            if _identity(folder) == before and not _is_between(folder):
+                raise
+            time.sleep(0.01)
+    return read()
+
+
+def _identity(folder: Path) -> tuple[int, int] | None:
+    """Return what differs between a folder and one that replaces it; None if there is none."""
+    try:
+        status = folder.stat()
+    except OSError:
+        return None
+    return status.st_ino, status.st_mtime_ns
+
+
+def _is_between(folder: Path) -> bool:
+    """Return whether a folder is missing while another one takes its place."""
+    folder = Path(os.path.abspath(folder))
+    pattern = f".{glob.escape(folder.name[:32])}.*.earlier"
+    return not folder.exists() and any(folder.parent.glob(pattern))
 
 
 def _parse(path: Path) -> dict[str, Any]:

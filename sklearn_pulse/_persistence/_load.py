@@ -18,7 +18,7 @@ from torch import Tensor
 from .._signals import Signals, check_signals
 from .._training._device import resolve_device
 from .._version import __version__
-from ._files import CONFIG, WEIGHTS, blamed, read_config, read_weights
+from ._files import CONFIG, WEIGHTS, blamed, read_config, read_weights, undisturbed
 from ._probe import check_embedding
 from ._sizes import check_same
 from ._values import decode
@@ -34,6 +34,10 @@ FITTED = re.compile(r"[a-z]\w*[a-z0-9]_", re.ASCII)  # names of fitted attribute
 def load(cls: type, folder: str | os.PathLike[str], device: Any) -> Any:
     """Read a fitted transformer; see :meth:`PretrainedMixin.from_pretrained`."""
     folder = Path(folder)
+    return undisturbed(folder, lambda: _load(cls, folder, device))
+
+
+def _load(cls: type, folder: Path, device: Any) -> Any:
     config = read_config(folder)
     if "chain" in config:
         raise ValueError(

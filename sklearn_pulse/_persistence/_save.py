@@ -27,6 +27,7 @@ from ._files import (
     digest,
     new_folder,
     seal,
+    undisturbed,
 )
 from ._load import FITTED, LOCAL, construct, load, place
 from ._values import encode
@@ -36,7 +37,7 @@ def save(estimator: Any, folder: str | os.PathLike[str]) -> None:
     """Write a fitted transformer; see :meth:`PretrainedMixin.save_pretrained`."""
     check_is_fitted(estimator)
     folder = as_path("folder", folder)
-    check_replaceable(folder)
+    undisturbed(folder, lambda: check_replaceable(folder))
     weights = to_safetensors(_weights(estimator), {"format": "pt"})
     config = {
         **_describe(estimator),

@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from .._warnings import warn_user
 
-# Why a graph was not compiled that was computed since the last report. Graphs run in threads of
-# their own, and one graph may serve several encoders: whose it is, shows when it is computed.
-_failures: list[str] = []
+
+class _Computing(threading.local):
+    """The encoder that computes in a thread: its reasons why a graph was not compiled.
+
+    One graph may serve several encoders: whose it is, shows when it is computed.
+    """
+
+    failures: list[str] | None = None
+
+
+_computing = _Computing()
 
 
 def inductor_or_plain(
@@ -45,15 +54,39 @@ def inductor_or_plain(
         reason = next(filter(None, lines), type(error).__name__)
 
     def plain(*inputs: Any) -> Any:
-        _failures[:] = [reason]
+        if _computing.failures is not None:
+            _computing.failures[:] = [reason]
         return graph.forward(*inputs)
 
     return plain
 
 
-def take_failure() -> str | None:
-    """Return why an encoder was not compiled that was called since the last time, and forget it."""
-    return _failures.pop() if _failures else None
+def compile_noting_failures(encoder: nn.Module) -> list[str]:
+    """Compile an encoder in place; names of its weights and its pickles stay as they are.
+
+    Parameters
+    ----------
+    encoder : nn.Module
+        The encoder.
+
+    Returns
+    -------
+    list of str
+        A list that holds why it was not compiled, once it has been computed without.
+    """
+    failures: list[str] = []
+    encoder.compile(backend=inductor_or_plain)
+    call: Any = encoder._compiled_call_impl or encoder._call_impl
+
+    def noting(*args: Any, **kwargs: Any) -> Any:
+        before, _computing.failures = _computing.failures, failures
+        try:
+            return call(*args, **kwargs)
+        finally:
+            _computing.failures = before
+
+    encoder._compiled_call_impl = noting
+    return failures
 
 
 def warn_of_failure(reason: str) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -17,12 +17,13 @@ from .._share import Share
 from .._threads import workers_only
 from ._callbacks import ClipGradientValue
 from ._captured import CapturedStep
-from ._compilation import inductor_or_plain, take_failure, warn_of_failure
+from ._compilation import compile_noting_failures, warn_of_failure
 from ._draws import OwnDraws
 from ._gradients import SharedGradients
 from ._history import selected_epoch
 from ._iterator import Batch, BatchIterator
 from ._monitors import check_recorded, counts_validations, skip_validation
+from ._parametrized import make_picklable
 from ._portable import portable, restored
 from ._processes import end_alike
 from ._torch_state import own_torch_state
@@ -30,7 +31,7 @@ from ._torch_state import own_torch_state
 _OF_CALLBACKS = ("callbacks", "callbacks_")
 # What skorch pickles so that it loads without the device that it is on.
 _OF_A_DEVICE = ("module_", "optimizer_")
-_OF_A_TRAINING = ("share", "_gradients", "_captured")
+_OF_A_TRAINING = ("share", "_gradients", "_captured", "_failures")
 
 
 class SSLNet(NeuralNet):
@@ -73,6 +74,7 @@ class SSLNet(NeuralNet):
     share: Share | None = None  # place among the processes of a training, while it lasts
     _gradients: SharedGradients | None = None
     _captured: CapturedStep | None = None  # on a GPU, in a training
+    _failures: Sequence[str] = ()  # why its encoder was not compiled
     _is_uncompiled: bool = False  # although it was to be compiled; a warning has said so
     selected_epoch_: int | None = None  # whose weights it holds, from 0; None for the last one
     n_earlier_: int = 0  # epochs of its history that trainings before its own have run
@@ -115,16 +117,15 @@ class SSLNet(NeuralNet):
     def torch_compile(self, module: nn.Module, name: str) -> nn.Module:
         """Compile the encoder in place, so that names of weights and pickling stay as they are."""
         if self.compile and name == "module":
-            module.get_submodule("encoder").compile(backend=inductor_or_plain)
+            self._failures = compile_noting_failures(module.get_submodule("encoder"))
         return module
 
     def report_compilation(self) -> None:
         """Warn once if the encoder was to be compiled, and torch could not."""
         # Not in the thread that computed, where the line of the user is unknown.
-        reason = take_failure() if self.compile else None
-        if reason is not None and not self._is_uncompiled:
+        if self._failures and not self._is_uncompiled:
             self._is_uncompiled = True
-            warn_of_failure(reason)
+            warn_of_failure(self._failures[-1])
 
     def partial_fit(self, X: Any, y: None = None, classes: None = None, **kwargs: Any) -> SSLNet:
         """Train. Unlike in skorch, a KeyboardInterrupt is never swallowed."""
@@ -278,6 +279,8 @@ class SSLNet(NeuralNet):
 
     def __getstate__(self) -> dict[str, Any]:
         # A copy that is made in a training is no part of it.
+        if self.initialized_:
+            make_picklable(self.module_)
         state = super().__getstate__()
         state = {name: value for name, value in state.items() if name not in _OF_A_TRAINING}
         return state | portable(_those(state, _OF_CALLBACKS), _those(vars(self), _OF_A_DEVICE))

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline
+from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
 from .._parameters import default_of
@@ -22,14 +23,18 @@ from ..networks import FixedEncoder
 def check_frozen(estimator: Any, trained: Sequence[str]) -> None:
     """Raise unless `encoder` freezes a fitted transformer, and no `trained` parameter is set."""
     encoder = estimator.encoder
-    if not isinstance(encoder, FrozenEstimator):
+    frozen = encoder.estimator if isinstance(encoder, FrozenEstimator) else None
+    if isinstance(frozen, type) or not hasattr(frozen, "fit"):
         raise TypeError(
             "encoder must be a FrozenEstimator around a fitted transformer of windows, or None, got"
-            f" {encoder!r}: pass sklearn.frozen.FrozenEstimator(transformer)."
+            f" {encoder!r}: pass sklearn.frozen.FrozenEstimator(transformer) of a fitted one."
         )
-    check_is_fitted(
-        encoder.estimator, msg="encoder freezes a %(name)s that is not fitted: fit it first."
-    )
+    if not _steps(frozen):
+        raise TypeError(
+            f"encoder={encoder!r} freezes a pipeline without steps, which embeds no windows: freeze"
+            " a fitted transformer of windows."
+        )
+    check_is_fitted(frozen, msg="encoder freezes a %(name)s that is not fitted: fit it first.")
     for name in trained:
         if getattr(estimator, name) != default_of(estimator, name):
             raise ValueError(
@@ -64,7 +69,14 @@ def kept(value: Any) -> Any:
 
 def as_encoder(transformer: FrozenEstimator) -> FixedEncoder:
     """Return a frozen transformer as an encoder of a network."""
-    width = len(_steps(transformer.estimator)[-1].get_feature_names_out())
+    last = _steps(transformer.estimator)[-1]
+    try:
+        width = len(last.get_feature_names_out())
+    except AttributeError as error:
+        raise TypeError(
+            f"encoder ends with a {type(last).__name__}, which does not tell how many features it"
+            " returns: give it a get_feature_names_out, or freeze another transformer."
+        ) from error
     return FixedEncoder(partial(_frozen_features, transformer), width)
 
 
@@ -74,7 +86,16 @@ def _frozen_features(encoder: FrozenEstimator, X: NDArray[np.float32]) -> Any:
     layouts = (getattr(first, name, None) for name in ("input_layout", "input_layout_"))
     if next(filter(None, layouts), "ntc") == "nct":  # fine-tuned ones may know it from their fit
         X = X.swapaxes(1, 2)
-    return encoder.transform(X)
+    try:
+        return encoder.transform(X)
+    except (TypeError, ValueError) as error:
+        if get_tags(first).input_tags.three_d_array:
+            raise
+        raise type(error)(
+            f"encoder begins with a {type(first).__name__}, which cannot transform windows of shape"
+            f" {X.shape}: {error} Freeze a transformer of windows, or a pipeline that begins with"
+            " one."
+        ) from error
 
 
 def _steps(estimator: Any) -> list[Any]:

@@ -255,11 +255,12 @@ class MaskedNeighbors(Objective):
         if not isinstance(self.encoder, ConvEncoder):
             pooled = pooled.unflatten(1, steps.shape[1:])
         target = views[:n_rows]
-        errors = (self.head(pooled).view_as(target).float() - target).square()
+        errors = self.head(pooled).view_as(target).float() - target
         if seen is None:
-            return errors.mean()
+            return errors.square().mean()
+        # Masked before they are squared: the square of a large value in a missing step overflows.
         n_values = seen[:n_rows].sum() * views.shape[2]
-        return mask_steps(errors, seen[:n_rows]).sum() / n_values
+        return mask_steps(errors, seen[:n_rows]).square().sum() / n_values
 
 
 class SimMTMTransformer(BaseSSLTransformer):

@@ -11,7 +11,7 @@ from typing import NoReturn
 from .._parameters import as_path, check_threads
 from .._progress import closable_output
 from . import BUDGETS, Cell, Execution, Outcome, Results, plan, report, run
-from ._bar import progress
+from ._bar import in_words, progress
 from ._compare import announce, own_protocols
 from ._methods import all_methods
 from ._own import add_files, is_own
@@ -107,7 +107,7 @@ def _summarise(outcomes: list[Outcome]) -> int:
         print(f"no data: {dataset}: {message}", file=sys.stderr)
     for outcome in outcomes:
         if outcome.state == "failed":
-            print(f"failed: {outcome.cell}: {outcome.message}", file=sys.stderr)
+            print(f"failed: {in_words(outcome.cell)}: {outcome.message}", file=sys.stderr)
     return 1 if counts["failed"] else 0
 
 

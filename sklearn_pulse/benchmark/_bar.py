@@ -6,6 +6,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from .._extras import needs
+from ._cells import Cell
+from ._outside import title_of
+from ._own import OwnSource, is_own
 from ._run import Outcome
 
 
@@ -50,6 +53,29 @@ def progress(n_cells: int) -> Iterator[Callable[[Outcome], None]]:
         bar = bars.add_task("cells", total=n_cells)
 
         def advance(outcome: Outcome) -> None:
-            bars.update(bar, advance=1, description=str(outcome.cell))
+            bars.update(bar, advance=1, description=in_words(outcome.cell))
 
         yield advance
+
+
+def in_words(cell: Cell) -> str:
+    """Return a cell in words, with the names that the user gave to data sets and estimators.
+
+    Parameters
+    ----------
+    cell : Cell
+        The cell.
+
+    Returns
+    -------
+    str
+        The words.
+
+    Examples
+    --------
+    >>> from sklearn_pulse.benchmark import Cell
+    >>> in_words(Cell("linear-probe", "own-walks-0123456789ab", "pulse", 0, "val", "small"))
+    'linear-probe walks pulse seed 0'
+    """
+    dataset = OwnSource(cell.dataset).title if is_own(cell.dataset) else cell.dataset
+    return f"{cell.protocol} {dataset} {title_of(cell.method)} seed {cell.seed}"

@@ -77,6 +77,11 @@ class Results:
     folder : path-like
         The folder, which is created when a cell is written.
 
+    Raises
+    ------
+    NotADirectoryError
+        If `folder` is a file.
+
     Examples
     --------
     >>> import tempfile
@@ -91,6 +96,10 @@ class Results:
 
     def __init__(self, folder: str | os.PathLike[str]) -> None:
         self.folder = as_path("folder", folder)
+        if self.folder.is_file():
+            raise NotADirectoryError(
+                f"{self.folder} is a file: name another folder for the results (--out, or out)."
+            )
 
     def read(self, cell: Cell) -> dict[str, Any] | None:
         """Return the record of a cell.

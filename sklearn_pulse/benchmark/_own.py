@@ -302,7 +302,10 @@ def _classes(y: NDArray[Any], given: Any) -> NDArray[Any]:
     if y.dtype == object and all(isinstance(label, str) for label in y):
         y = y.astype(str)
     if y.dtype.kind not in "iubU":
-        raise ValueError(f"y has type {y.dtype}: pass classes, as integers or text.")
+        raise ValueError(
+            f"y has type {y.dtype}, and only classification is compared: pass classes, as integers"
+            " or text; divide the values of a continuous target into ranges first."
+        )
     if unlabeled.any():
         raise ValueError(
             "y marks unlabelled windows by -1, and a score needs labels: pass the labelled windows."

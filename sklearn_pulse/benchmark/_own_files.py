@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import zlib
 from pathlib import Path
 from typing import Any
-from zipfile import BadZipFile
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .._warnings import warn_user
+from ..datasets._archive import is_damage
 from ..windows._files import DAMAGE
 
 PARTS = ("X", "y", "groups", "recording", "start")  # names of arrays and of columns
@@ -110,9 +109,12 @@ def _array_of(file: Path) -> NDArray[Any]:
 def _arrays_of(file: Path) -> dict[str, NDArray[Any]]:
     """Return the arrays of an .npz file by name."""
     try:
-        with np.load(file, allow_pickle=False) as archive:
+        # numpy leaves a file open that it opened and then finds damaged.
+        with file.open("rb") as stream, np.load(stream, allow_pickle=False) as archive:
             return {part: archive[part] for part in PARTS if part in archive}
-    except (BadZipFile, zlib.error, *DAMAGE) as error:
+    except Exception as error:
+        if not is_damage(error) and not isinstance(error, DAMAGE):
+            raise
         raise ValueError(f"{file.name} is no complete file of numpy.savez: {error}") from error
 
 
@@ -126,6 +128,10 @@ def _columns_of(file: Path) -> dict[str, NDArray[Any]]:
         raise ImportError(
             f"{file} needs pandas and pyarrow: pip install pandas pyarrow, or store .npz files."
         ) from error
+    except Exception as error:  # of many kinds: bytes of the file reach several libraries
+        if isinstance(error, OSError) and error.errno is not None:  # the disk, not the content
+            raise
+        raise ValueError(f"{file.name} is no complete Parquet file: {error}") from error
     columns = {part: frame[part].to_numpy() for part in PARTS if part in frame}
     if "X" in columns:
         try:

@@ -249,7 +249,10 @@ def _of_controls(table: Table, metric: str) -> str:
     """Return a remark if no method is better than a control."""
     best = table.best(metric)
     controls = [method.title for method in best if method.is_control]
-    if not controls:
+    has_rival = any(
+        not method.is_control and (method.name, metric) in table.values for method in table.methods
+    )
+    if not controls or not has_rival:
         return ""
     verdict = "wins" if len(controls) == len(best) else "is as good as the best"
     return f"**A control {verdict}: {' and '.join(controls)} ({metric}).**"

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
 
 from ._budgets import BUDGETS
 from ._comparison import LABELS, PROBES
 from ._markdown import figure, grid
 from ._methods import Method
-from ._tables import PARTS, Table
+from ._tables import PARTS, Table, Value
 
 _HERO = "cross-prediction"  # whose lost cells are named
 
@@ -46,9 +50,25 @@ def _remarks(table: Table) -> list[str]:
     for metric in table.metrics:
         better = table.better(_HERO, metric)
         if better:
-            names = ", ".join(f"{titles[name]} {figure(v, sign='+')}" for name, v in better.items())
+            names = ", ".join(f"{titles[name]} {_lead(value)}" for name, value in better.items())
             remarks.append(f"**Lost by {titles[_HERO]}: {metric}**, to {names}.")
     return [*remarks, *(f"Note: {note}." for note in table.notes)]
+
+
+def _lead(difference: Value) -> str:
+    """Return a difference, and in how many divisions it is above zero.
+
+    Draws of labels in a division share the windows that are scored, so that a spread over draws
+    says little about other people.
+    """
+    of_division: dict[Any, list[float]] = defaultdict(list)
+    for (dataset, seed, _), value in difference.of_seed.items():
+        of_division[dataset, seed].append(value)
+    n_ahead = sum(np.mean(values) > 1e-12 for values in of_division.values())
+    text = figure(difference, sign="+")
+    if len(of_division) == 1:
+        return text
+    return f"{text} (in {n_ahead} of {len(of_division)} divisions)"
 
 
 def summaries(wide: list[Table]) -> Iterator[str]:

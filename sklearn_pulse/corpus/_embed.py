@@ -52,10 +52,11 @@ def embed_dataset(
         A fitted transformer or pipeline. Rows must not depend on each other, as those of this
         package do not, but for ``WindowScaler(per="recording")``: apply this step to lazy windows
         first, and embed what it returns. The embeddings have the bits of ``transformer.transform``.
-    source : path-like, dask.array.Array, ndarray or LazyWindows
-        The windows: a Dask array or an array, of the shapes that the transformer takes; lazy
-        windows; or a folder with a file ``*.npy`` per recording, of shape (n_timesteps, n_channels)
-        or (n_timesteps,), also in folders below it, which are cut into windows.
+    source : path-like, dask.array.Array, zarr.Array, ndarray or LazyWindows
+        The windows: a Dask array, an array of Zarr or of NumPy, of the shapes that the transformer
+        takes; lazy windows; or a folder with a file ``*.npy`` per recording, of shape
+        (n_timesteps, n_channels) or (n_timesteps,), also in folders below it, which are cut into
+        windows.
     sink : path-like or zarr.Group
         Where the embeddings go: a path, also as an address (``file:///...``), or a group. All
         processes and machines that compute must reach it.

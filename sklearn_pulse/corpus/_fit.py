@@ -36,7 +36,7 @@ def fit_dataset(
     ----------
     transformer : CrossPredictionTransformer
         The transformer, which is fitted in place.
-    source : path-like, dask.array.Array, ndarray or LazyWindows
+    source : path-like, dask.array.Array, zarr.Array, ndarray or LazyWindows
         The windows, as in :func:`embed_dataset`; a Dask array must be 3-D.
     groups : array-like of shape (n_windows,) or None, default=None
         Recording of each window. Lazy windows and folders know their recordings.

@@ -13,6 +13,7 @@ from .._groups import is_dask, nan_where_masked
 from .._parameters import check_option
 from ..windows import LazyWindows, RecordingFile, RecordingWindows, open_recordings, sliding_windows
 from ..windows._numbers import as_real_array
+from ..windows._stored import StoredArray, as_stored
 
 _CHUNK_BYTES = 2**24  # of float32 windows in a chunk
 _MOST_WINDOWS = 4096  # in a chunk
@@ -57,10 +58,13 @@ class DaskWindows(LazyWindows):
 
     def _block(self, number: int) -> Any:
         """Compute a block, or return the last block again."""
-        if self._last[0] != number:
-            self._last = (-1, None)  # two blocks are never in memory
-            self._last = (number, np.asarray(self.array.blocks[number].compute()))
-        return self._last[1]
+        last, values = self._last  # another thread may compute another block meanwhile
+        if last != number:
+            self._last = (-1, None)
+            del values  # two blocks are never in memory
+            values = np.asarray(self.array.blocks[number].compute())
+            self._last = (number, values)
+        return values
 
     def observed_windows(self) -> NDArray[np.bool_] | None:
         """Find the windows that have a time step whose channels are all finite."""
@@ -109,7 +113,7 @@ def as_source(
 
     Parameters
     ----------
-    source : path-like, dask.array.Array, ndarray or LazyWindows
+    source : path-like, dask.array.Array, zarr.Array, ndarray or LazyWindows
         Folder of recordings, or windows.
     length : int or None, default=None
         Number of time steps of a window, for a folder alone.
@@ -120,7 +124,7 @@ def as_source(
 
     Returns
     -------
-    dask.array.Array, ndarray or LazyWindows
+    dask.array.Array, StoredArray, ndarray or LazyWindows
         The windows.
 
     Raises
@@ -140,10 +144,12 @@ def as_source(
             )
         recordings = open_recordings(source, input_layout=input_layout)
         return sliding_windows(recordings, length, stride, lazy=True).X
-    if not is_dask(source) and not isinstance(source, np.ndarray | LazyWindows):
+    stored = as_stored(source)
+    source = source if stored is None else stored
+    if not is_dask(source) and not isinstance(source, np.ndarray | LazyWindows | StoredArray):
         raise TypeError(
-            "source must be a folder, a Dask array, an array or lazy windows, such as"
-            " sliding_windows(recordings, length, lazy=True).X, got"
+            "source must be a folder, a Dask array, an array, also of Zarr, or lazy windows, such"
+            " as sliding_windows(recordings, length, lazy=True).X, got"
             f" {type(source).__name__}."
         )
     for name, value in (("length", length), ("stride", stride)):
@@ -201,7 +207,7 @@ def fingerprint(source: Any, windows: NDArray[Any]) -> str:
 
     Parameters
     ----------
-    source : dask.array.Array, ndarray or LazyWindows
+    source : dask.array.Array, StoredArray, ndarray or LazyWindows
         The windows.
     windows : ndarray
         Windows of :func:`sampled`.

@@ -2,21 +2,34 @@
 
 from __future__ import annotations
 
+import errno
 import lzma
 import re
 import shutil
 import zipfile
 import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
 
+# Errors of zipfile for a damaged archive: RuntimeError for an encrypted member, its subclass
+# NotImplementedError for an unknown compression, UnicodeDecodeError for a damaged name, IndexError
+# for a member without a name, and errors of the system where one name is a file and a folder.
 _DAMAGE = (
     zipfile.BadZipFile,
     zlib.error,
     lzma.LZMAError,
     EOFError,
+    FileExistsError,
+    IndexError,
+    IsADirectoryError,
+    NotADirectoryError,
     RuntimeError,
     UnicodeDecodeError,
 )
+# The system has a number for every error of a disk. Damaged places of an archive lead before its
+# beginning, which is an invalid argument, and bz2 raises an OSError without a number.
+_ERRNOS_OF_DAMAGE = (None, errno.EINVAL)
 
 
 class DamagedArchiveError(OSError):
@@ -47,24 +60,55 @@ def extract(archive: Path, folder: Path, members: str | None = None) -> None:
         If the disk has too little free space.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    _extract_one(archive, folder, members)
-    for nested in sorted(folder.glob("*.zip")):
-        _extract_one(nested, folder, members)
+    _extract_one(archive, folder, members, archive)
+    for nested in sorted(path for path in folder.glob("*.zip") if path.is_file()):
+        _extract_one(nested, folder, members, archive)
         nested.unlink()
 
 
-def _extract_one(archive: Path, folder: Path, members: str | None) -> None:
-    """Extract one zip archive."""
-    try:
-        with zipfile.ZipFile(archive) as opened:
-            infos = opened.infolist()
-            _refuse_outside(archive, infos)
-            wanted = [info for info in infos if _is_wanted(info.filename, members)]
-            _check_space(archive, folder, sum(info.file_size for info in wanted))
+def is_damage(error: Exception) -> bool:
+    """Return whether an error of zipfile shows a damaged archive, rather than a failing disk.
+
+    Parameters
+    ----------
+    error : Exception
+        The error.
+
+    Returns
+    -------
+    bool
+        True for a damaged archive.
+
+    Examples
+    --------
+    >>> is_damage(zipfile.BadZipFile()), is_damage(PermissionError(13, "Permission denied"))
+    (True, False)
+    """
+    has_errno_of_damage = isinstance(error, OSError) and error.errno in _ERRNOS_OF_DAMAGE
+    return has_errno_of_damage or isinstance(error, _DAMAGE)
+
+
+def _extract_one(archive: Path, folder: Path, members: str | None, published: Path) -> None:
+    """Extract one zip archive, which is the published one or lies in it."""
+    with _naming(published):
+        opened = zipfile.ZipFile(archive)
+    with opened:
+        infos = opened.infolist()
+        _refuse_outside(published, infos)
+        wanted = [info for info in infos if _is_wanted(info.filename, members)]
+        _check_space(archive, folder, sum(info.file_size for info in wanted))
+        with _naming(published):
             opened.extractall(folder, wanted)
-    # zipfile raises RuntimeError for an encrypted member and its subclass NotImplementedError
-    # for an unknown compression, UnicodeDecodeError for a damaged name.
-    except _DAMAGE as error:
+
+
+@contextmanager
+def _naming(archive: Path) -> Iterator[None]:
+    """Raise an error that names the user's archive, where the block shows that it is damaged."""
+    try:
+        yield
+    except Exception as error:
+        if not is_damage(error):
+            raise
         raise DamagedArchiveError(
             f"{archive} is no intact zip archive ({error}). Delete the file if it still exists "
             "and try again."

@@ -307,6 +307,7 @@ def _load(raw_folder: Path, group: str) -> Bunch:
     """Read, shuffle, split and window the recordings."""
     rows = read_labels(raw_folder / "labels.txt")
     by_name = read_recordings(raw_folder)
+    _refuse_incomplete(raw_folder, rows)
     order, recording_split = shuffled_split(len(by_name))
     recordings = [by_name[i] for i in order]
     segments = _all_segments(recordings, rows)
@@ -330,6 +331,20 @@ def _load(raw_folder: Path, group: str) -> Bunch:
         sampling_rate=SAMPLING_RATE,
         DESCR=_DESCR,
     )
+
+
+def _refuse_incomplete(raw_folder: Path, rows: NDArray[np.int64]) -> None:
+    """Raise if a recording that the labels name is missing: the others would be split anew."""
+    there = [match for path in raw_folder.iterdir() if (match := _ACC_NAME.fullmatch(path.name))]
+    named = {(experiment, subject) for experiment, subject, *_ in rows.tolist()}
+    missing = sorted(named - {(int(match[1]), int(match[2])) for match in there})
+    if missing:
+        experiment, subject = missing[0]
+        path = raw_folder / f"acc_exp{experiment:02d}_user{subject:02d}.txt"
+        raise FileNotFoundError(
+            f"{path} is missing, one of {len(missing)} missing recordings that labels.txt names;"
+            " unpack the complete data set again."
+        )
 
 
 def _all_segments(recordings: list[Recording], rows: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -368,6 +383,8 @@ def _load_table(path: Path, n_columns: int, dtype: type) -> NDArray[Any]:
         table: NDArray[Any] = np.loadtxt(path, dtype=dtype, ndmin=2, encoding="utf-8")
     except ValueError as error:
         raise ValueError(f"{path} is not a table of numbers; unpack the data set again.") from error
+    if not np.isfinite(table).all():
+        raise ValueError(f"{path} holds a value that is not finite; unpack the data set again.")
     if table.shape[1] != n_columns:
         raise ValueError(
             f"{path} has {table.shape[1]} columns instead of {n_columns}; "

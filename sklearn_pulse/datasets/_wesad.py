@@ -341,7 +341,8 @@ def read_subject_pickle(path: Path) -> Subject:
     Raises
     ------
     ValueError
-        If the file is damaged or hostile, or does not hold pulse and labels.
+        If the file is damaged or hostile, does not hold pulse and labels, or holds one of them
+        for a minute less than the other.
     """
     data = read_pickle(path)
     try:
@@ -355,6 +356,12 @@ def read_subject_pickle(path: Path) -> Subject:
         raise ValueError(
             f"{path} does not hold signal, wrist, BVP and label as WESAD does; unpack the data "
             "set again."
+        )
+    of_pulse, of_labels = pulse.size / SAMPLING_RATE, labels.size / _LABEL_RATE
+    if abs(of_pulse - of_labels) > 60:  # windows of the rest would be missing in silence
+        raise ValueError(
+            f"{path} holds {of_pulse:.0f} s of pulse and {of_labels:.0f} s of labels, so that a"
+            " part is missing; unpack the data set again."
         )
     return Subject(path.stem, pulse.reshape(-1).astype(np.float64), label_runs(labels))
 
@@ -390,6 +397,8 @@ def read_subject_e4(folder: Path, name: str, rows: list[dict[str, str]]) -> Subj
         raise FileNotFoundError(f"{path} is missing; unpack the complete data set again.")
     try:
         pulse = np.loadtxt(path, skiprows=_E4_HEADER, ndmin=1, encoding="utf-8")
+        if pulse.ndim != 1:
+            raise ValueError(f"a line holds {pulse.shape[1]} numbers instead of one")
         begin = round(float(rows[0]["label_onset_minus_queststart_in_E4_s"]) * SAMPLING_RATE)
         intervals = sorted(
             (int(row["bvp_start_index"]) - begin, int(row["bvp_end_index"]) - begin, row["label"])

@@ -11,6 +11,7 @@ from sklearn.utils import _safe_indexing
 
 from ..windows import LazyWindows
 from ..windows._numbers import as_real_array
+from ..windows._stored import as_stored
 
 # From a channel and the window that lends it to each window, to X with the channel exchanged.
 Exchange = Callable[[int, NDArray[np.intp]], Any]
@@ -62,7 +63,7 @@ def channel_of(x: NDArray[Any], axis: int, channel: int) -> NDArray[Any]:
 def exchanger(X: Any, axis: int) -> tuple[int, Exchange]:
     """Return the number of channels, and how to exchange one of them.
 
-    A table has one channel, and its rows are exchanged. Lazy windows and 3-D memory maps are
+    A table has one channel, and its rows are exchanged. Lazy windows, and 3-D arrays on a disk, are
     exchanged when they are read. Other arrays are copied once; each exchange writes one channel of
     this copy, and undoes the exchange before it.
 
@@ -83,7 +84,10 @@ def exchanger(X: Any, axis: int) -> tuple[int, Exchange]:
     if len(X.shape) == 2:
         return 1, lambda channel, donors: _safe_indexing(X, donors)
     n_channels = X.shape[axis]
-    if isinstance(X, LazyWindows) or (isinstance(X, np.memmap) and X.ndim == 3):
+    on_disk = X if isinstance(X, np.memmap) else as_stored(X)
+    if on_disk is not None and len(X.shape) == 3:
+        return n_channels, lambda channel, donors: ExchangedWindows(on_disk, axis, channel, donors)
+    if isinstance(X, LazyWindows):
         return n_channels, lambda channel, donors: ExchangedWindows(X, axis, channel, donors)
     source = as_real_array(X)
     work = source.copy()

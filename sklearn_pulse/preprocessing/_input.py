@@ -10,6 +10,7 @@ from ..windows._names import carried_names
 from ..windows._numbers import as_real_array, is_object_list
 from ..windows._recordings import as_series, is_series_list
 from ..windows._shape import Shape, check_axes, note_or_compare_shape
+from ..windows._stored import as_stored
 from ..windows._times import compare_rate
 from ._source import ArrayWindows, LazySource, RecordingList, WindowSource
 
@@ -61,7 +62,8 @@ def _read(X: Any, name: str, input_layout: str) -> tuple[WindowSource, Any]:
         return source, X
     if is_series_list(X):
         return RecordingList(as_series(X, input_layout), X, input_layout), X
-    data = as_real_array(X)
+    stored = as_stored(X)
+    data: Any = as_real_array(X) if stored is None else stored
     check_axes(data.shape, name)
     return ArrayWindows(data, input_layout), X if hasattr(X, "columns") else data
 

@@ -116,7 +116,7 @@ class WindowSource(ABC):
 
 
 class ArrayWindows(WindowSource):
-    """An array or memory map of two, three or four axes; a bag is a recording."""
+    """An array of two, three or four axes, also on a disk; a bag is a recording."""
 
     def __init__(self, data: NDArray[Any], input_layout: str, numbers: Index | None = None) -> None:
         super().__init__(data, input_layout == "nct" and data.ndim > 2)

@@ -79,10 +79,25 @@ def _refuse_collection(values: Any, name: str) -> None:
             f"{name} is a {kind} with the keys {list(values)[:8]}: pass one of its values, or, if"
             f" each holds a recording, list({name}.values())."
         )
+    if hasattr(values, "array_keys"):  # a group of Zarr, which numpy takes for an empty array
+        raise TypeError(
+            f"{name} is a {kind} with the arrays {list(values.array_keys())[:8]}: pass one of them,"
+            f" {name}[key], or, if each holds a recording, a list of them."
+        )
     if hasattr(values, "get_data"):  # Raw or Epochs of MNE, of which the latter are an Iterator
         raise TypeError(
             f"{name} is a {kind}: pass what its get_data() returns, as an array with channels first"
             " (input_layout='nct')."
+        )
+    if isinstance(values, tuple) and any(isinstance(part, Mapping) for part in values):
+        raise TypeError(
+            f"{name} is a tuple of values and a dict, as wfdb.rdsamp returns: pass {name}[0], the"
+            " values."
+        )
+    if hasattr(values, "p_signal") and values.p_signal is None:
+        raise TypeError(
+            f"{name} is a {kind} without physical values: read it by wfdb.rdrecord(path,"
+            " physical=True), and pass its p_signal."
         )
     if hasattr(values, "p_signal"):  # a Record of wfdb
         raise TypeError(f"{name} is a {kind}: pass {name}.p_signal, its values.")

@@ -139,7 +139,8 @@ def segment_windows(
         raise ValueError(
             f"no segment is long enough for a window: the longest has "
             f"{(bounds[:, 1] - bounds[:, 0]).max()} steps after down-sampling and "
-            f"length={length}; choose a smaller length."
+            f"length={length}; choose a smaller length, or, if start and end are in seconds,"
+            " multiply them by the sampling rate."
         )
     _report_lost(labels, labels[segment], length)
     return as_bunch(

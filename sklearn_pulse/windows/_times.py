@@ -16,8 +16,9 @@ from ._tables import has_multiindex, instance_rows, is_panel_frame, is_table
 
 _JITTER = 0.1  # largest distance of a time from a regular grid, in steps
 _CLOCKS = 0.02  # largest difference of two rates that are meant to be the same, relative
-_SET_BACK = 1800, 3600  # by how much clocks are set back, in seconds
+_SET_BACK = 1800, 3600  # by how much clocks are set back or forward, in seconds
 _GAP = 1.5  # smallest distance of two times that is a gap, in steps
+_OFTEN = 0.05  # share of rows behind a gap from which on rounding is likelier than missing rows
 
 # What pandas calls indexes of objects that are differences of times, or numbers.
 _OBJECTS = ("timedelta", "timedelta64", "integer", "floating", "mixed-integer-float")
@@ -244,6 +245,19 @@ def _remedy(index: Any, times: NDArray[Any]) -> str:
         return (
             f"{where} repeats the time of the row before; drop repeated times, as by"
             f" frame[~frame.index.duplicated()], or reset the index if {wrong}"
+        )
+    if is_local and any(abs(step - usual - shift) < 1 for shift in _SET_BACK):
+        return (
+            f"{where} comes {step:.6g} seconds after the row before; if the clocks were set forward"
+            " there, name the zone, as by frame.index.tz_localize('Europe/Berlin'); else reindex"
+            f" the frame on a regular grid (missing steps become NaN), or reset it if {wrong}"
+        )
+    n_gaps = int(kinds[2].sum())
+    if n_gaps > max(10, _OFTEN * len(steps)) and steps.max() < (1 + _GAP) * usual:
+        return (
+            f"{where} comes after a gap of {step / usual:.3g} steps, as {n_gaps} rows do:"
+            " reset the index if the steps are regular and the times are rounded to more than half"
+            " a step, as 700 rows per second are in milliseconds; else reindex it on a regular grid"
         )
     return (
         "reindex it on a regular grid, with method='nearest' and a tolerance of half a step so that"

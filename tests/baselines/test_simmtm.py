@@ -192,7 +192,7 @@ def test_missing_steps_leave_no_trace_in_the_loss(backbone, training, reconstruc
     x, observed = torch.randn(4, 16, 2), draw(4, 16, p=0.7)
     batch = {"observed": observed, "masked": draw(12, 16, 2)}
     losses = []
-    for fill in (0.0, 9.0):
+    for fill in (0.0, 1e30 if backbone == "cnn" else 9.0):  # whose square float32 cannot hold
         filled = torch.where(observed.unsqueeze(-1), x, fill)
         losses.append(copy.deepcopy(mine)(x=filled, **batch))
     assert torch.equal(*losses)

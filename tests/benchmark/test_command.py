@@ -291,6 +291,14 @@ def test_cross_validation_has_a_seed_a_fold_and_test_folds(tmp_path):
     assert len(found["untrained", 0]["scores"]["accuracy 1 %"]) == 5
 
 
+@pytest.mark.parametrize("command", ["report", "synthetic --method majority --budget smoke"])
+def test_a_file_in_place_of_the_results_is_named(tmp_path, capsys, command):
+    (tmp_path / "notes").touch()
+    assert main([*command.split(), "--out", str(tmp_path / "notes")]) == 2
+    told = capsys.readouterr().err
+    assert f"error: {tmp_path / 'notes'} is a file: name another folder" in told
+
+
 def test_every_look_at_the_test_part_is_logged(tmp_path, capsys):
     arguments = ("linear-probe", "--dataset", "toy", "--method", "statistics", "--seeds", "1")
     command(*arguments, out=tmp_path)

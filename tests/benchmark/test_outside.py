@@ -175,6 +175,13 @@ def test_finished_runs_are_reused_if_the_estimator_is_the_same(own, tmp_path, ca
     assert len({digest for digest, _ in lines}) == 2
 
 
+def test_the_progress_line_has_the_name_that_the_user_gave(own, capsys):
+    quick(own, ("mine", Means()), n_seeds=1, verbose=True)
+    shown = capsys.readouterr().err
+    assert "linear-probe data mine seed 0" in shown
+    assert "outside-" not in shown and "own-" not in shown
+
+
 def test_the_report_and_its_picture_show_it(own, tmp_path, capsys, monkeypatch):
     _, display = quick(
         own, "majority", ("mine", Means()), protocols=["label-efficiency"], n_seeds=1, out=tmp_path

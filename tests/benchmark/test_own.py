@@ -499,7 +499,7 @@ def test_a_method_that_fails_is_named(own, monkeypatch):
         ({"X": [np.zeros((5 + i % 2, 1)) for i in range(100)]}, ValueError, "X is ragged"),
         ({"X": PANEL}, TypeError, "X is a frame with a MultiIndex"),
         ({"y": np.zeros(99, int)}, ValueError, r"y has shape \(99,\) for 100 windows"),
-        ({"y": np.zeros(100)}, ValueError, "pass classes, as integers or text"),
+        ({"y": np.zeros(100)}, ValueError, "only classification is compared: pass classes"),
         ({"y": np.zeros(100, int)}, ValueError, "at least 2 classes"),
         ({"y": np.arange(100) % 2 - 1}, ValueError, "marks unlabelled windows by -1"),
         ({"groups": np.zeros(99)}, ValueError, "groups"),
@@ -641,6 +641,14 @@ def test_bad_files_are_named(own, tmp_path, capsys):
         with pytest.raises(ValueError, match=r"more\.npz is no complete file of numpy\.savez"):
             add_files(empty, tmp_path / "out")
     (empty / "more.npz").unlink()
+    np.savez(empty / "more.npz", X=own["X"], y=own["y"])
+    content = (empty / "more.npz").read_bytes()
+    place = content.rindex(b"PK\5\6") + 12  # size and place of the directory, four bytes each
+    content = content[:place] + b"\xff\xff\xff\x7f" + content[place + 4 :]
+    (empty / "more.npz").write_bytes(content)  # once an invalid argument
+    with pytest.raises(ValueError, match=r"more\.npz is no complete file of numpy\.savez"):
+        add_files(empty, tmp_path / "out")
+    (empty / "more.npz").unlink()
     (empty / "X.npy").write_bytes(b"")
     with pytest.raises(ValueError, match=r"X\.npy is no complete file of numpy\.save:"):
         add_files(empty, tmp_path / "out")
@@ -652,6 +660,18 @@ def test_bad_files_are_named(own, tmp_path, capsys):
     assert "'nowhere' is neither one of har" in capsys.readouterr().err
     assert main(["synthetic", "--dataset", str(empty), "--out", str(tmp_path)]) == 2
     assert "error" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("damage", ["end", "page"])
+def test_a_damaged_parquet_file_is_named(own, tmp_path, damage):
+    pytest.importorskip("pyarrow")
+    frame = pd.DataFrame({"X": [list(x[:, 0]) for x in own["X"]], "y": own["y"]})
+    frame.to_parquet(tmp_path / "steps.parquet")
+    content = (tmp_path / "steps.parquet").read_bytes()
+    content = content[:-9] if damage == "end" else content[:4] + b"\xff" * 40 + content[44:]
+    (tmp_path / "steps.parquet").write_bytes(content)
+    with pytest.raises(ValueError, match=r"steps\.parquet is no complete Parquet file"):
+        add_files(tmp_path, tmp_path / "out")
 
 
 def test_files_of_several_kinds_or_lengths_are_named(own, tmp_path):

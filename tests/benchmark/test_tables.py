@@ -80,6 +80,15 @@ def test_a_control_that_is_as_good_is_printed_as_good(tmp_path):
     assert "wins" not in text
 
 
+def test_no_control_wins_over_controls_alone(tmp_path):
+    results = Results(tmp_path)
+    finish(results, "linear-probe", "untrained", 0, accuracy=0.5)
+    finish(results, "linear-probe", "statistics", 0, accuracy=0.4)
+    text = report(results, tmp_path / "tables")
+    assert "**50.0**" in text
+    assert "A control" not in text
+
+
 def test_a_lucky_seed_does_not_win(results, tmp_path):
     finish(results, "linear-probe", "ts2vec", 1, accuracy=0.99)
     text = report(results, tmp_path / "tables")

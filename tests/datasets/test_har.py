@@ -138,7 +138,7 @@ def test_recordings_are_cut_to_the_third_smallest_length(folder):
 
 def test_split_of_59_recordings_is_the_published_one(tmp_path):
     numbers = [e for e in range(1, 62) if e not in (20, 21)]
-    rows = [[e, 1, 1, 0, 129] for e in numbers]
+    rows = [[e, SUBJECTS.get(e, 1), 1, 0, 129] for e in numbers]
     write_folder(tmp_path / "RawData", dict.fromkeys(numbers, 130), rows)
     data = fetch_har(tmp_path)
     assert data.recording_split.tolist() == ["train"] * 41 + ["val"] * 9 + ["test"] * 9
@@ -146,7 +146,7 @@ def test_split_of_59_recordings_is_the_published_one(tmp_path):
 
 
 def test_equal_lengths_drop_nothing(tmp_path):
-    rows = [[e, 1, 1, 0, 200] for e in (1, 2, 3, 4)]
+    rows = [[e, SUBJECTS[e], 1, 0, 200] for e in (1, 2, 3, 4)]
     write_folder(tmp_path / "RawData", dict.fromkeys((1, 2, 3, 4), 200), rows)
     assert len(fetch_har(tmp_path).recordings) == 4
 
@@ -278,9 +278,19 @@ def test_missing_gyroscope_file(damaged):
         fetch_har(damaged.parent)
 
 
+def test_recordings_that_were_not_unpacked(damaged):
+    """Once the others were split anew, in silence."""
+    for path in damaged.glob("*_exp0[13]*"):
+        path.unlink()
+    message = r"acc_exp01_user01\.txt is missing, one of 2 missing recordings"
+    with pytest.raises(OSError, match=message):
+        fetch_har(damaged.parent)
+
+
 @pytest.mark.parametrize(
     ("name", "text", "message"),
     [
+        ("acc_exp03_user02.txt", "1 2 nan\n", "holds a value that is not finite"),
         ("acc_exp03_user02.txt", "", "is empty"),
         ("acc_exp03_user02.txt", "1 2 x\n", "not a table of numbers"),
         ("acc_exp03_user02.txt", "1 2 3 4\n", "4 columns instead of 3"),

@@ -442,6 +442,12 @@ def flip(content):
     return content[:middle] + bytes([content[middle] ^ 255]) + content[middle + 1 :]
 
 
+def far_off(content):
+    """Damage the end of an archive, which says where its directory begins."""
+    place = content.rindex(b"PK\5\6") + 12  # size and place of the directory, in four bytes each
+    return content[:place] + b"\xff\xff\xff\x7f" + content[place + 4 :]
+
+
 @pytest.mark.parametrize(
     "content",
     [
@@ -452,13 +458,22 @@ def flip(content):
         flip(zip_bytes(MEMBERS, zipfile.ZIP_LZMA)),
         zip_bytes(MEMBERS | {"é": b""}).replace("é".encode(), b"\xff\xff"),
         zip_bytes({"other": b"1"}),
+        flip(zip_bytes(MEMBERS, zipfile.ZIP_BZIP2)),
+        far_off(zip_bytes(MEMBERS)),
+        zip_bytes({"a.dat": b"1", "a.txt": b"2", "zz": b"3"}).replace(b"zz", b"\0z"),
+        zip_bytes({"a.dat": b"1", "a.dat/b.txt": b"2"}),
+        zip_bytes({"a.dat": b"1", "a.txt": b"2", "a.zip": b"3"}),
     ],
-    ids=["html", "cut", "flipped", "flipped stored", "flipped lzma", "name", "another archive"],
-)
+    ids=[
+        "html", "cut", "flipped", "flipped stored", "flipped lzma", "name", "another archive",
+        "flipped bzip2", "place before the file", "no name", "file and folder", "nested",
+    ],
+)  # fmt: skip
 def test_damaged_archive(server, monkeypatch, tmp_path, content):
     server.files["/toy.zip"] = content
     publish(monkeypatch, server)
-    with pytest.raises(OSError, match="no intact zip archive|not the archive of Toy data"):
+    wrong = "is no intact zip archive|does not hold .* not the archive of Toy data"
+    with pytest.raises(OSError, match=rf"^{tmp_path}/toy-1\.0\.zip ({wrong})"):
         _remote.ensure("toy", tmp_path)
     assert names(tmp_path) == []  # the next call starts afresh
     server.files["/toy.zip"] = zip_bytes(MEMBERS)

@@ -439,9 +439,24 @@ def test_other_content_is_an_error(damaged, content):
 
 
 def test_flat_pulse_names_the_subject(damaged):
-    content = {"signal": {"wrist": {"BVP": np.zeros((90_000, 1))}}, "label": np.zeros(3, int)}
+    signal = {"wrist": {"BVP": np.zeros((90_000, 1))}}
+    content = {"signal": signal, "label": np.zeros(90_000 * 700 // 64, int)}
     (damaged / "wesad" / "S5" / "S5.pkl").write_bytes(pickle.dumps(content))
     with pytest.raises(ValueError, match="subject S5.*no pulse"):
+        fetch_wesad(damaged)
+
+
+@pytest.mark.parametrize("part", ["pulse", "labels"])
+def test_a_part_that_is_cut_off_names_the_file(damaged, part):
+    path = damaged / "wesad" / "S5" / "S5.pkl"
+    content = pickle.loads(path.read_bytes())
+    if part == "pulse":
+        wrist = content["signal"]["wrist"]
+        wrist["BVP"] = wrist["BVP"][: -2 * MINUTE]
+    else:
+        content["label"] = content["label"][: -2 * 42_000]
+    path.write_bytes(pickle.dumps(content))
+    with pytest.raises(ValueError, match=r"S5\.pkl holds \d+ s of pulse and \d+ s of labels"):
         fetch_wesad(damaged)
 
 
@@ -535,6 +550,9 @@ def test_damaged_e4(e4, tmp_path):
     signal = tmp_path / "a" / "wesad" / "S5" / "S5_E4_Data" / "BVP.csv"
     signal.write_text("1\n64\n0.1\nx\n")
     with pytest.raises(ValueError, match=r"S5_E4_Data.*BVP\.csv.*damaged"):
+        fetch_wesad(tmp_path / "a")
+    signal.write_text("1\n64\n0.1 0.2\n0.1 0.2\n")
+    with pytest.raises(ValueError, match="damaged .a line holds 2 numbers instead of one"):
         fetch_wesad(tmp_path / "a")
     signal.unlink()
     with pytest.raises(OSError, match=r"BVP\.csv is missing"):

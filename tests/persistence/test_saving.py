@@ -5,9 +5,18 @@ import numpy as np
 import pytest
 import torch
 from sklearn.exceptions import NotFittedError
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import MinMaxScaler
 from skorch.callbacks import GradientNormClipping
 
-from sklearn_pulse import PulseTransformer, RandomEncoderTransformer
+from sklearn_pulse import (
+    PulseTransformer,
+    RandomEncoderTransformer,
+    load_pretrained,
+    save_pretrained,
+)
+from sklearn_pulse._chain import _load as _chain_load
+from sklearn_pulse._persistence import _files, _load
 from tests.helpers import SMALL_ENCODER
 from tests.persistence.helpers import FILES, X, pulse, read_config, write_config
 
@@ -291,6 +300,67 @@ def test_an_interrupt_between_two_folders_leaves_a_model(
     restored = PulseTransformer.from_pretrained(tmp_path / "model")
     expected = fitted if (call, is_done) == (2, True) else other
     np.testing.assert_array_equal(restored.transform(X), expected.transform(X))
+
+
+def test_another_process_saves_into_the_same_folder(fitted, other, tmp_path, monkeypatch):
+    """It puts its model in place while this one makes room: the last of two whole models stays."""
+    fitted.save_pretrained(tmp_path / "model")
+    rename, done = os.rename, []
+
+    def overtaken(source, target):
+        if str(source).endswith("partial") and not done:
+            done.append(source)
+            other.save_pretrained(target)
+        rename(source, target)
+
+    monkeypatch.setattr(os, "rename", overtaken)
+    fitted.save_pretrained(tmp_path / "model")
+    assert done and names(tmp_path) == ["model"]
+    restored = PulseTransformer.from_pretrained(tmp_path / "model")
+    np.testing.assert_array_equal(restored.transform(X), fitted.transform(X))
+
+
+def test_another_process_saves_while_the_folder_is_read(fitted, other, tmp_path, monkeypatch):
+    """The weights no longer go with the configuration: the new model is read from the start."""
+    fitted.save_pretrained(tmp_path / "model")
+    read, done = _load.read_weights, []
+
+    def overtaken(*args):
+        if not done:
+            done.append(args)
+            other.save_pretrained(tmp_path / "model")
+        return read(*args)
+
+    monkeypatch.setattr(_load, "read_weights", overtaken)
+    restored = PulseTransformer.from_pretrained(tmp_path / "model")
+    np.testing.assert_array_equal(restored.transform(X), other.transform(X))
+
+
+def test_a_folder_is_read_while_another_takes_its_place(fitted, tmp_path, monkeypatch):
+    folder, away = tmp_path / "model", tmp_path / ".model.0.earlier"
+    fitted.save_pretrained(folder)
+    os.rename(folder, away)
+    monkeypatch.setattr(_files.time, "sleep", lambda _: os.rename(away, folder))
+    restored = _load.load(PulseTransformer, folder, "cpu")
+    np.testing.assert_array_equal(restored.transform(X), fitted.transform(X))
+
+
+def test_another_process_saves_a_chain_while_it_is_read(fitted, tmp_path, monkeypatch):
+    chains = [
+        make_pipeline(fitted, MinMaxScaler((0, top)).fit(fitted.transform(X))) for top in (1, 2)
+    ]
+    save_pretrained(chains[0], tmp_path / "model")
+    read, done = _chain_load.read_weights, []
+
+    def overtaken(*args):
+        if not done:
+            done.append(args)
+            save_pretrained(chains[1], tmp_path / "model")
+        return read(*args)
+
+    monkeypatch.setattr(_chain_load, "read_weights", overtaken)
+    restored = load_pretrained(tmp_path / "model", device="cpu")
+    np.testing.assert_array_equal(restored.transform(X), chains[1].transform(X))
 
 
 def test_the_longest_name_of_a_folder(fitted, tmp_path):

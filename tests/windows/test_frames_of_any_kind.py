@@ -111,6 +111,25 @@ def test_times_in_milliseconds_are_regular(rate, n_times, way, kind):
             sliding_windows([pd.DataFrame({"x": np.zeros(len(wrong))}, index=index)], 4)
 
 
+def test_times_rounded_to_more_than_half_a_step_are_not_called_gaps():
+    frame = pd.DataFrame({"x": np.zeros(700)}, index=_rounded(700, 700, "floor"))
+    with pytest.raises(ValueError, match=r"as 299 rows do: reset the index if .* rounded"):
+        sliding_windows([frame], 4)
+    missing = pd.date_range("2026", periods=700, freq="10ms").delete(range(5, 500, 50))
+    with pytest.raises(ValueError, match=r"reindex it on .* after a gap of 2 steps, or reset"):
+        sliding_windows([pd.DataFrame({"x": np.zeros(690)}, index=missing)], 4)
+
+
+def test_clocks_that_were_set_forward_are_no_gap():
+    times = pd.date_range("2026-03-29 00:59:59", periods=100, freq="20ms", tz="UTC")
+    local = times.tz_convert("Europe/Berlin")
+    frame = pd.DataFrame({"x": np.zeros(100)}, index=local.tz_localize(None))
+    with pytest.raises(ValueError, match=r"row 50 .* 3600.02 seconds .* set forward .* the zone"):
+        sliding_windows([frame], 4)
+    frame.index = frame.index.tz_localize("Europe/Berlin")
+    assert len(sliding_windows([frame], 4, sampling_rate=50).X) == 25
+
+
 def test_one_late_time_is_shared_with_the_others():
     """The deviations are taken from their middle, not from the first time."""
     seconds = np.arange(50) / 300

@@ -133,7 +133,7 @@ def test_empty_segments(segments):
 
 
 def test_segments_that_are_all_too_short():
-    with pytest.raises(ValueError, match="longest has 4 steps .* length=5"):
+    with pytest.raises(ValueError, match="longest has 4 steps .* length=5.* in seconds, multiply"):
         segment_windows([ramp(9)], [(0, 0, 4, 1), (0, 4, 6, 1)], 5)
 
 

@@ -166,13 +166,26 @@ def test_recordings_of_readers_are_refused_with_the_values_to_pass():
     raw = mne.io.RawArray(np.ones((2, 400)), mne.create_info(2, 100), verbose="error")
     epochs = mne.make_fixed_length_epochs(raw, 1.0, preload=True, verbose="error")
     record = wfdb.Record(p_signal=np.ones((9, 2)))
+    digital = wfdb.Record(d_signal=np.ones((9, 2), int))
     for source, message in (
         ([raw], r"recordings\[0\] is a RawArray: pass what its get_data\(\) returns, .*'nct'"),
         (epochs, r"recordings is a Epochs: pass what its get_data\(\) returns, .*'nct'"),
         ([record], r"recordings\[0\] is a Record: pass recordings\[0\].p_signal"),
+        ([digital], r"recordings\[0\] is a Record without physical values: .* physical=True"),
+        ([(np.ones((9, 2)), {"fs": 360})], r"wfdb.rdsamp returns: pass recordings\[0\]\[0\]"),
     ):
         with pytest.raises(TypeError, match=message):
             sliding_windows(source, 2)
+
+
+def test_a_group_of_zarr_is_refused_with_its_arrays():
+    group = pytest.importorskip("zarr").group({})
+    group.create_array("anna", shape=(9, 2), dtype="f4")
+    message = r" is a Group with the arrays \['anna'\]: pass one of them, "
+    with pytest.raises(TypeError, match=r"recordings\[0\]" + message + r"recordings\[0\]\[key"):
+        sliding_windows([group], 2)
+    with pytest.raises(TypeError, match="X" + message):
+        StatisticsTransformer().fit(group)
 
 
 def test_files_and_unread_frames_are_no_recordings():

@@ -1,0 +1,145 @@
+"""Arrays in chunks on a disk, such as those of Zarr and HDF5, read a few rows at a time."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+from .._groups import is_dask
+from .._warnings import warn_user
+
+_KEPT_BYTES = 2**28  # of chunks in memory, unless one is larger
+_MANY_PASSES = 10  # as many bytes as the array has are read so often before a warning
+
+
+class StoredArray:
+    """Array in chunks, which is indexed as one in memory is, and read by its chunks.
+
+    A chunk has to be read and decompressed as a whole. So an index reads each chunk once, and the
+    last chunks are kept, up to 256 MiB.
+
+    Parameters
+    ----------
+    array : array of Zarr or HDF5
+        The array, of two axes or more; its chunks are read along the first.
+
+    Attributes
+    ----------
+    shape : tuple of int
+        Shape of the array.
+    dtype : numpy.dtype
+        Data type of the array.
+
+    Examples
+    --------
+    >>> class Chunked:  # as zarr.open_array("windows.zarr") is
+    ...     shape, dtype, chunks = (5, 3), np.dtype(float), (2, 3)
+    ...
+    ...     def __getitem__(self, rows):
+    ...         return np.arange(15.0).reshape(5, 3)[rows]
+    >>> StoredArray(Chunked())[np.array([4, 0]), 1:]
+    array([[13., 14.],
+           [ 1.,  2.]])
+    """
+
+    def __init__(self, array: Any) -> None:
+        self.array = array
+        self.shape: tuple[int, ...] = tuple(array.shape)
+        self.dtype: np.dtype[Any] = np.dtype(array.dtype)
+        self._kept: dict[int, NDArray[Any]] = {}  # rows of chunks by number, the oldest first
+        self._left = _MANY_PASSES * max(self.nbytes, _KEPT_BYTES)  # bytes to read before a warning
+
+    @property
+    def ndim(self) -> int:
+        """Number of axes."""
+        return len(self.shape)
+
+    @property
+    def nbytes(self) -> int:
+        """Number of bytes of the whole array in memory."""
+        return math.prod(self.shape) * self.dtype.itemsize
+
+    def __len__(self) -> int:
+        """Return the number of rows."""
+        return self.shape[0]
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave out the chunks that are in memory."""
+        return self.__dict__ | {"_kept": {}}
+
+    def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> NDArray[Any]:
+        """Read the whole array (numpy's array protocol)."""
+        return np.asarray(self.array[:], dtype=dtype)
+
+    def __getitem__(self, key: Any) -> NDArray[Any]:
+        """Read rows; `key` begins with a slice or a 1-D array of row numbers."""
+        first, *rest = key if isinstance(key, tuple) else (key,)
+        selected = np.arange(len(self))[first]
+        if isinstance(first, slice):
+            rows = self._rows(selected)
+            return rows[(slice(None), *rest)] if rest else rows
+        numbers, place = np.unique(selected, return_inverse=True)
+        return self._rows(numbers)[(place, *rest)]
+
+    def _rows(self, numbers: NDArray[np.intp]) -> NDArray[Any]:
+        """Read whole rows by their numbers, chunk by chunk."""
+        rows = np.empty((len(numbers), *self.shape[1:]), self.dtype)
+        chunk = numbers // self.array.chunks[0]
+        for number in np.unique(chunk).tolist():
+            own = chunk == number
+            rows[own] = self._chunk(number)[numbers[own] - number * self.array.chunks[0]]
+        return rows
+
+    def _chunk(self, number: int) -> NDArray[Any]:
+        """Return the rows of a chunk, read now or kept from before."""
+        kept = self._kept  # never changed, since another thread may read another chunk meanwhile
+        if number in kept:
+            return kept[number]
+        size = self.array.chunks[0]
+        n_others = _KEPT_BYTES // max(1, size * self.nbytes // len(self)) - 1
+        others = list(kept.items())[-n_others:] if n_others > 0 else []
+        self._kept = kept = dict(others)  # a chunk that does not fit beside the new one goes first
+        rows = np.asarray(self.array[number * size : (number + 1) * size])
+        self._kept = kept | {number: rows}
+        self._note_read(rows.nbytes)
+        return rows
+
+    def _note_read(self, n_bytes: int) -> None:
+        """Warn once if the chunks are read again and again, as by batches in a random order."""
+        before, self._left = self._left, self._left - n_bytes
+        if before >= 0 > self._left:
+            warn_user(
+                f"X is an array of {self.nbytes / 1e9:.3g} GB in chunks of"
+                f" {self.array.chunks[0]} rows, which have been read {_MANY_PASSES} times each and"
+                " more, since batches take windows in a random order: store it once by"
+                " numpy.save(path, X), or in parts by numpy.lib.format.open_memmap, and pass"
+                " numpy.load(path, mmap_mode='r')."
+            )
+
+
+def as_stored(X: Any) -> StoredArray | None:
+    """Return an array of real numbers in chunks as one that is read in parts; None for others.
+
+    Parameters
+    ----------
+    X : Any
+        What the user has passed.
+
+    Returns
+    -------
+    StoredArray or None
+        The array. A Dask array is none, and nor is an array of one axis, or without chunks.
+    """
+    if isinstance(X, StoredArray):
+        return X
+    chunks, dtype = getattr(X, "chunks", None), getattr(X, "dtype", None)
+    is_chunked = (
+        isinstance(chunks, tuple)
+        and len(chunks) > 1
+        and all(isinstance(size, int) and size > 0 for size in chunks)
+    )
+    is_real = getattr(dtype, "kind", "") in ("b", "i", "u", "f")
+    return StoredArray(X) if is_chunked and is_real and not is_dask(X) else None
