@@ -310,7 +310,7 @@ class Choice:
     Parameters
     ----------
     shares : dict
-        Share of each block; on MIT-BIH the rhythm takes 0.15 of it.
+        Share of each block; on MIT-BIH the rhythm takes 0.15 of it in any case.
     kernel : float or None
         Width of a Gaussian kernel, in squared distances of the training windows.
     one_length : bool
@@ -339,6 +339,7 @@ class Choice:
 
 MULTIROCKET = ("multirocket",)
 STATISTICS = {"statistics": 1.0}
+RHYTHM = {"rhythm": 1.0}
 CHOICES = {
     "default": Choice(),
     "MultiRocket standardized, 0.1": Choice(
@@ -355,6 +356,8 @@ CHOICES = {
     ),
     "half of the kernels standardized, 0.42, statistics 0.18": Choice(BOTH),
     "statistics 0.3": Choice(beside(USUAL, 0.25, STATISTICS)),
+    "rhythm 0.15": Choice(beside(USUAL, 0.15, RHYTHM)),
+    "rhythm 0.07": Choice(beside(USUAL, 0.07, RHYTHM)),
     "five times the kernels of MultiRocket": Choice(
         {**USUAL, "five times multirocket": 0.15, "multirocket": 0.0}
     ),

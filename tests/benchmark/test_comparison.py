@@ -208,9 +208,9 @@ def test_a_picture_of_more_rows_than_colours_and_marks(tmp_path):
 
 
 def test_one_table_has_a_row_per_source_and_amount_of_labels_and_a_column_per_method(tmp_path):
-    for seed, other in enumerate(([0.8, 0.8], [0.56, 0.8])):
+    for seed in range(2):
         finish(tmp_path, "wesad", "cross-prediction", seed, accuracy_5=[0.6, 0.8])
-        finish(tmp_path, "wesad", "minirocket", seed, accuracy_5=other)
+        finish(tmp_path, "wesad", "minirocket", seed, accuracy_5=[0.7, 0.8])
     finish(tmp_path, "wesad", "quant", 0, accuracy_5=[0.5, 0.9])
     finish(tmp_path, "lorenz-3", "cross-prediction", 0, accuracy_5=[0.9])
     text = report(Results(tmp_path), tmp_path / "tables")
