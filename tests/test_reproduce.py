@@ -2,9 +2,8 @@
 
 import importlib.util
 import json
-import os
 import re
-import subprocess
+import runpy
 import sys
 from functools import partial
 from pathlib import Path
@@ -328,22 +327,21 @@ def test_bad_arguments_begin_nothing(name, arguments, message, tmp_path, monkeyp
         ("archives.py --output out", "error: the data sets are part of aeon .*: make controls"),
     ],
 )
-def test_missing_data_end_a_script_with_their_message(arguments, message, tmp_path):
+def test_missing_data_end_a_script_with_their_message(
+    arguments, message, tmp_path, monkeypatch, capsys
+):
     name, *arguments = arguments.split()
     home = tmp_path / "home"
     home.touch()
-    (tmp_path / "aeon.py").touch()  # which holds no data sets
-    environment = {"SKLEARN_PULSE_DATA": str(home), "PYTHONPATH": str(tmp_path)}
-    done = subprocess.run(
-        [sys.executable, FOLDER / name, *arguments],
-        env=os.environ | environment,
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-    )
-    assert done.returncode == 2
-    assert "Traceback" not in done.stderr
-    assert re.search(message.format(home=home), done.stderr.splitlines()[-1])
+    monkeypatch.setenv("SKLEARN_PULSE_DATA", str(home))
+    monkeypatch.setitem(sys.modules, "aeon", None)  # as if it were not installed
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(FOLDER)  # as Python does
+    monkeypatch.setattr(sys, "argv", [name, *arguments])
+    with pytest.raises(SystemExit) as end:
+        runpy.run_path(str(FOLDER / name), run_name="__main__")
+    assert end.value.code == 2
+    assert re.search(message.format(home=home), capsys.readouterr().err.splitlines()[-1])
 
 
 def test_stages_run_in_the_checkout_from_any_folder(gpu, tmp_path, monkeypatch):

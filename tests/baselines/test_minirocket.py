@@ -16,6 +16,7 @@ from sklearn_pulse.baselines import MiniRocketTransformer
 from sklearn_pulse.evaluation import make_linear_probe
 from tests.helpers import make_windows, sklearn_suite
 
+pytestmark = pytest.mark.xdist_group("minirocket")  # numba compiles once in a process
 INSTALLED = all(importlib.util.find_spec(name) for name in ("numba", "sktime"))
 
 
