@@ -46,8 +46,8 @@ class BaseConvolutionTransformer(BaseFeatureTransformer):
         check_seed("random_state", self.random_state)
 
     @abstractmethod
-    def _convolutions(self, x: Tensor, observed: Tensor | None) -> Tensor:
-        """Return all features of windows of shape (n, n_timesteps, n_channels)."""
+    def _convolutions(self, x: Tensor, observed: Tensor | None, n_pooled: int) -> Tensor:
+        """Return all features of the first `n_pooled` windows, (n, n_timesteps, n_channels)."""
 
     @abstractmethod
     def _n_outputs(self, n_timesteps: int) -> int:
@@ -87,11 +87,14 @@ class BaseConvolutionTransformer(BaseFeatureTransformer):
             observed = None
             if block.observed is not None and not block.observed[rows].all():
                 observed = torch.from_numpy(block.observed[rows]).to(device)
-            # Kernels of PyTorch round differently for different shapes; zeros fill up the
-            # last rows, so that a row does not depend on the number of rows.
+            # Products of PyTorch round differently for different shapes; zeros fill up the last
+            # rows, so that a row does not depend on the number of rows. What is pooled from the
+            # products is computed row by row on a CPU, where the zeros are left out.
+            n_pooled = len(x) if device.type == "cpu" else size
             seen = None if observed is None else _filled(observed, size)
             with torch.inference_mode(), torch.autocast(device.type, enabled=False):
-                features[rows] = self._convolutions(_filled(x, size), seen)[: len(x)].cpu().numpy()
+                pooled = self._convolutions(_filled(x, size), seen, n_pooled)
+            features[rows] = pooled[: len(x)].cpu().numpy()
 
         with threads(self.num_threads):
             _for_each(compute, range(0, len(block.x), size), parallel=device.type == "cpu")

@@ -131,6 +131,30 @@ def convolve(x: Tensor, weight: Tensor, dilation: int, *, padded: bool = True) -
     return (weight @ columns).view(len(weight), len(x), n_outputs)
 
 
+def first_windows(outputs: Tensor, n: int) -> Tensor:
+    """Return the outputs of the first windows, side by side in memory.
+
+    Parameters
+    ----------
+    outputs : Tensor of shape (..., n_windows, n_timesteps)
+        Outputs.
+    n : int
+        Number of windows.
+
+    Returns
+    -------
+    Tensor of shape (..., n, n_timesteps)
+        Outputs, without a copy if they are those of all windows.
+
+    Examples
+    --------
+    >>> import torch
+    >>> first_windows(torch.zeros(84, 97, 128), 1).shape
+    torch.Size([84, 1, 128])
+    """
+    return outputs.narrow(-2, 0, n).contiguous()
+
+
 def pool_outputs(
     outputs: Tensor, biases: Tensor, counted: Tensor, poolings: tuple[str, ...]
 ) -> list[Tensor]:

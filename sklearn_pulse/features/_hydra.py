@@ -17,7 +17,7 @@ from .._docstrings import complete_docstring
 from .._parameters import check_integer
 from .._persistence import stored_array, tensor_of
 from ._convolution_base import BaseConvolutionTransformer, reach_of, represent
-from ._convolutions import KERNEL_LENGTH
+from ._convolutions import KERNEL_LENGTH, first_windows
 
 _MAX_CHANNELS = 8  # channels that a group adds up
 
@@ -188,15 +188,15 @@ class HydraTransformer(BaseConvolutionTransformer):
             restored.append(KernelGroups(dilations, kernels, channels))
         self.groups_ = tuple(restored)
 
-    def _convolutions(self, x: Tensor, observed: Tensor | None) -> Tensor:
-        """Return all features of windows of shape (n, n_timesteps, n_channels)."""
+    def _convolutions(self, x: Tensor, observed: Tensor | None, n_pooled: int) -> Tensor:
+        """Return all features of the first `n_pooled` windows, (n, n_timesteps, n_channels)."""
         features = []
         for differenced, groups in enumerate(self.groups_):
             signal, seen = represent(x, observed, bool(differenced))
             for dilation, *drawn in zip(*groups, strict=True):
                 weights = torch.from_numpy(_weights(*drawn)).to(signal.device)
-                outputs = _compete(signal, weights, int(dilation))
-                features += _counts(outputs, seen)
+                outputs = first_windows(_compete(signal, weights, int(dilation)), n_pooled)
+                features += _counts(outputs, None if seen is None else seen[:n_pooled])
         return torch.cat(features, dim=1).sqrt_()
 
     def _n_outputs(self, n_timesteps: int) -> int:

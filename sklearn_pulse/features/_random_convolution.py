@@ -25,6 +25,7 @@ from ._convolutions import (
     POOLINGS,
     ConvolutionBank,
     convolve,
+    first_windows,
     is_padded,
     pool_outputs,
     spread_dilations,
@@ -187,13 +188,13 @@ class RandomConvolutionTransformer(BaseConvolutionTransformer):
             banks.append(ConvolutionBank(dilations, biases, channels))
         self.banks_ = tuple(banks)
 
-    def _convolutions(self, x: Tensor, observed: Tensor | None) -> Tensor:
-        """Return all features of windows of shape (n, n_timesteps, n_channels)."""
+    def _convolutions(self, x: Tensor, observed: Tensor | None, n_pooled: int) -> Tensor:
+        """Return all features of the first `n_pooled` windows, (n, n_timesteps, n_channels)."""
         features = []
         for differenced, bank in enumerate(self.banks_):
             signal, seen = represent(x, observed, bool(differenced))
             fitted = self.n_timesteps_in_ - differenced
-            features += _pool_bank(signal, seen, bank, self._poolings, fitted)
+            features += _pool_bank(signal, seen, bank, self._poolings, fitted, n_pooled)
         return torch.cat(features, dim=1)
 
     def _n_outputs(self, n_timesteps: int) -> int:
@@ -245,9 +246,9 @@ def _pool_bank(
     bank: ConvolutionBank,
     poolings: tuple[str, ...],
     n_timesteps_fitted: int,
+    n: int,
 ) -> list[Tensor]:
-    """Return the features of each pooling, shape (n, 84 * number of biases)."""
-    n, _, n_timesteps = signal.shape
+    """Return the features of the first `n` windows, (n, 84 * number of biases) per pooling."""
     device = signal.device
     features: list[list[Tensor]] = [[] for _ in poolings]
     for level, dilation in enumerate(bank.dilations.tolist()):
@@ -259,7 +260,8 @@ def _pool_bank(
             if not kernels.any():
                 continue
             outputs = convolve(signal, weight[kernels], dilation, padded=padded)
-            counted = _counted(observed, dilation, padded)
+            outputs = first_windows(outputs, n)
+            counted = _counted(None if observed is None else observed[:n], dilation, padded)
             if counted is None:
                 counted = torch.ones(1, outputs.shape[2], dtype=torch.bool, device=device)
             else:

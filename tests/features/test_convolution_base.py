@@ -1,5 +1,7 @@
 """What MiniRocket, MultiRocket and Hydra have in common."""
 
+import importlib
+
 import numpy as np
 import pytest
 import torch
@@ -18,6 +20,8 @@ KINDS = {
     "hydra": HydraTransformer(16, random_state=0),
 }
 
+POOLS = {RandomConvolutionTransformer: "pool_outputs", HydraTransformer: "_counts"}
+
 
 @pytest.fixture(params=KINDS)
 def params(request):
@@ -33,12 +37,35 @@ def make(params):
     return lambda **changes: cls(**(fixed | changes))
 
 
-def test_rows_do_not_depend_on_one_another(make):
-    X = np.random.default_rng(0).normal(size=(150, 200, 3)).astype(np.float32)  # many blocks
+@pytest.mark.parametrize("missing", [False, True])
+@pytest.mark.parametrize("n_timesteps", [1, 3, 9, 33, 200])
+def test_rows_do_not_depend_on_one_another(make, n_timesteps, missing):
+    rng = np.random.default_rng(0)
+    shape = (150, n_timesteps, min(n_timesteps, 3))  # many blocks of 200 steps
+    X = rng.normal(size=shape).astype(np.float32)
+    if missing and n_timesteps > 1:
+        X[rng.random(X.shape[:2]) < 0.1] = np.nan
+        X[:, 0] = 1.0
     fitted = make().fit(X)
     whole = fitted.transform(X)
-    for rows in (slice(0, 1), slice(149, None), slice(None, None, -40)):
+    for rows in (slice(0, 1), slice(149, None), slice(None, None, -40), slice(17, 40)):
         np.testing.assert_array_equal(fitted.transform(X[rows]), whole[rows])
+
+
+def test_zeros_that_fill_up_a_block_are_not_pooled(make, monkeypatch):
+    """They would cost as much as the windows of a whole block."""
+    X, _ = make_windows(4, 60, 2)
+    fitted = make().fit(X)
+    module = importlib.import_module(type(fitted).__module__)
+    seen, pool = [], getattr(module, POOLS[type(fitted)])
+
+    def watched(outputs, *others):
+        seen.append(outputs.shape[-2])
+        return pool(outputs, *others)
+
+    monkeypatch.setattr(module, pool.__name__, watched)
+    fitted.transform(X[:3])
+    assert set(seen) == {3}
 
 
 @pytest.mark.parametrize("n_timesteps", [1, 2, 40])
