@@ -51,6 +51,9 @@ from .features._stack import CHUNK, fixed_shape_product, halves_with_steps
 # are not asked, since overlapping windows predict each other whatever they hold.
 _RHYTHM_LASTS = 0.3
 _LARGEST_RHO = 1e6  # a larger ridge gives the same map, until it overflows
+# Of the embedding, whose columns have a variance of about one. A column in which two labelled
+# windows hardly differ would outweigh the others once it is scaled by their spread.
+_DECIMALS = 2
 
 
 @complete_docstring
@@ -139,7 +142,10 @@ class CrossPredictionTransformer(BaseFeatureTransformer):
     number of windows. Then ``S = (1 - alpha) (C + B) / 2 + alpha (C - B)``,
     ``M = (V + rho tr V I)^-1 S`` and ``N = (V + rho tr V I)^-1 (V - alpha B)``, each scaled to
     unit variance of f M and f N. The embedding is ``f R Q`` with ``R R' = 0.9 M M' + 0.1 N N'``
-    and a random rotation Q, so that scaling its columns does not whiten it.
+    and a random rotation Q, so that scaling its columns does not whiten it. Its columns have a
+    variance of about one over the windows of `fit`, and are rounded to hundredths. So columns
+    in which two labelled windows hardly differ are equal there, and a probe leaves them out; else
+    a scaler fitted on these two would give most weight to them.
 
     R holds eigenvectors, whose signs are fixed, so that fits on another number of threads or
     another device agree up to rounding. Directions of nearly equal weight may turn among
@@ -419,7 +425,7 @@ class CrossPredictionTransformer(BaseFeatureTransformer):
                 part = slice(first, first + CHUNK)
                 seen = None if block.observed is None else block.observed[part]
                 f = self._stack.project(Block(block.x[part], seen))
-                features[part] = fixed_shape_product(f, self._map)
+                features[part] = np.round(fixed_shape_product(f, self._map), _DECIMALS)
         return features
 
     @property

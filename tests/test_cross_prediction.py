@@ -27,6 +27,12 @@ from tests.helpers import make_windows
 SMALL = {"num_kernels": 84, "n_components": 12, "embedding_dim": 16, "random_state": 0}
 
 
+@pytest.fixture
+def unrounded(monkeypatch):
+    """Keep all digits of the embedding."""
+    monkeypatch.setattr("sklearn_pulse._cross_prediction._DECIMALS", 12)
+
+
 def literal_similarities(phi, recording, follows, alpha, rho, ceiling):
     """Scalar products of embeddings, by loops over windows and pairs."""
     f = phi - phi.mean(0)
@@ -66,6 +72,7 @@ def scaled_statistics(X):
     return phi / np.sqrt(phi.var(0).sum())
 
 
+@pytest.mark.usefixtures("unrounded")
 @pytest.mark.parametrize("alpha", ["auto", 0.0, 0.5, 1.0])
 def test_embedding_literally(alpha):
     """Scalar products of the embedding, which no rotation changes, for one block of features."""
@@ -90,6 +97,36 @@ def test_embedding_literally(alpha):
     shuffled = clone(cross).fit(X[order], groups=recording[order], start=start[order])
     assert shuffled.n_pairs_ == cross.n_pairs_
     assert shuffled.kappa_ == pytest.approx(cross.kappa_, abs=1e-4)
+
+
+def test_the_embedding_is_rounded_to_hundredths(monkeypatch):
+    X, _ = make_windows(60, 32, 2)
+    cross = CrossPredictionTransformer(**SMALL).fit(X, groups=np.arange(60) // 20)
+    embedding = cross.transform(X)
+    np.testing.assert_allclose(embedding.var(0).mean(), 1.0, rtol=0.1)
+    monkeypatch.setattr("sklearn_pulse._cross_prediction._DECIMALS", 12)
+    exact = cross.transform(X)
+    np.testing.assert_array_equal(embedding, np.round(exact.astype(float), 2).astype("float32"))
+    assert not np.array_equal(embedding, exact)
+
+
+def test_rounding_helps_a_probe_of_two_labelled_windows(monkeypatch):
+    """A scaler of two rows divides by their differences, which may be as small as rounding."""
+    rng = np.random.default_rng(0)
+    y = np.arange(200) // 10 % 2
+    X = rng.normal(size=(200, 64, 1)).cumsum(1)
+    X[y == 1] += rng.normal(size=(100, 64, 1))
+    cross = CrossPredictionTransformer(
+        num_kernels=840, n_components=100, embedding_dim=2048, random_state=0
+    ).fit(X, groups=np.arange(200) // 10)
+    labeled = [[rng.choice(np.flatnonzero(y == label)) for label in (0, 1)] for _ in range(60)]
+    accuracy = []
+    for decimals in (2, 12):
+        monkeypatch.setattr("sklearn_pulse._cross_prediction._DECIMALS", decimals)
+        Z = cross.transform(X)
+        probes = [make_linear_probe().fit(Z[rows], y[rows]) for rows in labeled]
+        accuracy.append(np.mean([probe.score(Z, y) for probe in probes]))
+    assert accuracy[0] > accuracy[1] + 0.15, accuracy
 
 
 @pytest.mark.parametrize(
@@ -200,6 +237,7 @@ def r2_literally(f, pairs, folds, rho, directions):
     return 1 - errors / totals, 1 - errors.sum() / totals.sum()
 
 
+@pytest.mark.usefixtures("unrounded")
 @pytest.mark.parametrize("n_recordings", [1, 4])
 def test_predictability_literally(n_recordings):
     """R2 on held-out recordings; a single recording is cut in the middle."""

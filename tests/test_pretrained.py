@@ -146,8 +146,10 @@ def test_numbers_are_those_that_were_scored(name):
     values, spread = REFERENCE[name]
     model = pretrained.load(name, device="cpu")
     embedding = model.transform(whole_numbers(3, model.n_timesteps_in_, 0))
-    # Sums of some 1,400 products in float32 round by at most 1,400 * 2**-24 of their terms.
-    np.testing.assert_allclose(embedding[:, [0, 1, 2, 3, -1]], values, rtol=0, atol=1e-3 * spread)
+    # Sums of some 1,400 products in float32 round by at most 1,400 * 2**-24 of their terms, and the
+    # embedding is rounded to hundredths.
+    atol = 1e-3 * spread + 0.005
+    np.testing.assert_allclose(embedding[:, [0, 1, 2, 3, -1]], values, rtol=0, atol=atol)
 
 
 def test_every_door_opens_the_same_model(eeg):
