@@ -165,10 +165,14 @@ class FineTuneClassifier(FineTuner, BaseWindowClassifier):
         with self._threads():  # their number decides how linear algebra rounds
             self.probe_ = _fit_probe(
                 embedding,
-                self.classes_[labeled.y],
+                labeled.y,
                 labeled.weight,
-                dict(zip(self.classes_, by_class, strict=True)),
+                dict(enumerate(by_class)),
             )
+        # scikit-learn does not weight classes that are dates, so the probe learns from numbers.
+        classifier = self.probe_[-1]
+        classifier.set_params(class_weight=dict(zip(self.classes_, by_class, strict=True)))
+        classifier.classes_ = self.classes_
 
     def _probabilities(self, embedding: NDArray[np.float32]) -> NDArray[np.float64]:
         check_option("score_with", self.score_with, ("head", "probe"))

@@ -610,3 +610,13 @@ def test_pieces_change_only_the_rounding(monkeypatch):
         embedded = (one.transform(windows) for one in (cross, fitted[0]))
         ours, theirs = (rows @ rows.T for rows in embedded)
         np.testing.assert_allclose(ours, theirs, atol=1e-4 * np.abs(theirs).max())
+
+
+def test_a_chunk_of_changed_windows_does_not_sort_all_windows(tmp_path, monkeypatch):
+    pytest.importorskip("zarr")
+    X = sliding_windows([np.random.default_rng(0).normal(size=(80, 2))], 8, 4, lazy=True).X
+    scaled = WindowScaler(per="window").fit_transform(X)
+    transformer = StatisticsTransformer().fit(scaled)
+    monkeypatch.setattr(type(X), "_any_closer", None)
+    group = embed_dataset(transformer, scaled, tmp_path / "sink", chunk_size=5)
+    np.testing.assert_array_equal(group["embedding"][:], transformer.transform(scaled))

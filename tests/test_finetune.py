@@ -660,6 +660,17 @@ def test_the_probe_learns_any_labels(pulse, windows):
     np.testing.assert_array_equal(classifier.predict(X), names[numbered.predict(X)])
 
 
+@pytest.mark.parametrize("unit", ["D", "ns"])
+def test_the_probe_learns_dates(pulse, windows, unit):
+    X, y = windows
+    dates = np.array(["2020-01-01", "2021-02-03"], dtype=f"M8[{unit}]")
+    classifier = tuned(pulse, score_with="probe").fit(X, dates[y])
+    numbered = tuned(pulse, score_with="probe").fit(X, y)
+    np.testing.assert_array_equal(classifier.predict_proba(X), numbered.predict_proba(X))
+    np.testing.assert_array_equal(classifier.predict(X), dates[numbered.predict(X)])
+    np.testing.assert_array_equal(classifier.probe_.classes_, dates)
+
+
 def test_probabilities_are_the_softmax_of_the_head(fitted, windows):
     X, y = windows
     embedding = torch.from_numpy(fitted.transform(X))

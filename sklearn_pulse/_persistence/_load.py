@@ -59,7 +59,9 @@ def _load(cls: type, folder: Path, device: Any) -> Any:
 def _fill(estimator: Any, config: dict[str, Any], tensors: Mapping[str, Tensor]) -> None:
     """Make an estimator fitted by weights, and before it the transformers that it holds."""
     own = dict(tensors)
-    for name, part in (_entry(config, "held", dict) if "held" in config else {}).items():
+    parts = _entry(config, "held", dict) if "held" in config else {}
+    for name in parts:
+        part = _entry(parts, name, dict)
         if name not in estimator._holds:
             raise ValueError(f"{type(estimator).__name__} holds no transformer as {name!r}.")
         theirs = {key: own.pop(key) for key in tensors if key.startswith(f"{name}/")}
@@ -140,7 +142,8 @@ def construct(cls: type[Any], config: dict[str, Any]) -> Any:
             f"{cls.__name__} has no parameter {unknown[0]!r} that a file may set. It was written by"
             f" sklearn_pulse {writer}, this is {__version__}: install that version, or a later one."
         )
-    if values.get("callbacks"):
+    callbacks = values.get("callbacks")
+    if callbacks is not None and (not isinstance(callbacks, list | tuple) or callbacks):
         raise ValueError("callbacks come from no file: pass them after loading.")
     check_random_state(values.get("random_state"))
     estimator = cls(**values)

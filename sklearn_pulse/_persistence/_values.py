@@ -55,7 +55,7 @@ def encode(value: Any) -> Any:
         number = float(value)
         return number if math.isfinite(number) else {"float": repr(number)}
     if isinstance(value, str):
-        return str(value)
+        return str.__str__(value)  # str() of a member of an enumeration of strings is its name
     if isinstance(value, list):
         return [encode(item) for item in value]
     if isinstance(value, dict) and all(type(name) is str for name in value):

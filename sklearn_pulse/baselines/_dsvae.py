@@ -21,6 +21,7 @@ from ..base._typing import (
 )
 from ..functional import gaussian_kl
 from ..networks import SequentialLatents, SequentialVAE, SystemEncoder
+from ..networks._time import mask_steps
 from ..objectives import Objective
 
 _KL_WEIGHT = {"weighted": 1e-5, "elbo": 1.0}
@@ -131,6 +132,7 @@ class DisentangledSequence(Objective):
         Tensor, scalar
             The loss.
         """
+        x = mask_steps(x, observed)  # the square of a huge value is infinite
         noise = self.draw_noise(x) if noise is None else noise
         embedding = self.encode(x, observed)
         lengths = None

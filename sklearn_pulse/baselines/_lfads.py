@@ -32,6 +32,7 @@ from ..base._typing import (
 )
 from ..functional import HALF_LOG_2PI, ar1_log_density, gaussian_kl, gaussian_nll
 from ..networks import LatentFactorModel, LatentFactors, SystemEncoder
+from ..networks._time import mask_steps
 from ..objectives import Objective
 from ..sampling import observed_span
 
@@ -169,6 +170,7 @@ class LatentFactorAnalysis(Objective):
         Tensor, scalar
             The loss.
         """
+        x = mask_steps(x, observed)  # the square of a huge value is infinite
         noise = self.draw_noise(x) if noise is None else noise
         latent = self.model(x, self.encode(x, observed), (noise.initial, noise.inputs), observed)
         divergence = self.initial_kl(latent) + self.input_kl(latent, noise.divergence, observed)

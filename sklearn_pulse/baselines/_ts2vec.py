@@ -31,6 +31,7 @@ from ..base._typing import (
     SelectOrAverage,
 )
 from ..functional import hierarchical_contrast, keep_mask
+from ..networks._time import mask_steps
 from ..objectives import ContrastiveObjective, check_contrastive
 from ..sampling import finest_float, random_integers, take_steps
 
@@ -196,7 +197,7 @@ class HierarchicalContrast(ContrastiveObjective):
         if observed is not None:
             observed = take_steps(observed, offset + start, stop - start)
         generator = self.generator(x.device)
-        hidden = self.encoder.input(x)
+        hidden = self.encoder.input(mask_steps(x, observed))
         batch, n_timesteps = hidden.shape[:2]
         visible = self.draw_visible(batch, n_timesteps, generator)
         return self.represent_steps(hidden * visible.unsqueeze(-1), observed)

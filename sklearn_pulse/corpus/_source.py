@@ -96,10 +96,14 @@ class WindowRange(LazyWindows):
         self.shape = (index.stop - index.start, *source.shape[1:])
         self.recording = None if source.recording is None else source.recording[index]
         self.start = None if source.start is None else source.start[index]
-        self.overlaps = source.overlaps
         self.sampling_rate = source.sampling_rate
         self.channel_names = source.channel_names
         self.index_rate = source.index_rate
+
+    @property
+    def overlaps(self) -> bool:  # type: ignore[override]  # the source sorts all its windows
+        """Whether two windows of the source are known to overlap."""
+        return self.source.overlaps
 
     def take(self, indices: ArrayLike) -> NDArray[np.float32]:
         """Read selected windows of the source."""

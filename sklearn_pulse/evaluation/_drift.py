@@ -110,7 +110,8 @@ def drift_scores(
     for name, X in {"X_reference": X_reference, "X_new": X_new}.items():
         X, transformer = before_last_step(estimator, X)
         embedded[name] = _table(transformer.transform(X), name)
-        if hasattr(transformer, "reconstruct"):
+        # SimMTM has a parameter of this name.
+        if callable(getattr(transformer, "reconstruct", None)):
             scored[name] = transformer.score_samples(X, per_channel=True)
     distances = embedding_drift(
         embedded["X_reference"],

@@ -63,7 +63,7 @@ def reconstruction_scores(
     ['mae', 'mse', 'r2']
     """
     X, transformer = before_last_step(estimator, X)
-    if not hasattr(transformer, "reconstruct"):
+    if not callable(getattr(transformer, "reconstruct", None)):  # a parameter of SimMTM
         raise TypeError(
             f"{type(transformer).__name__} has no method reconstruct: pass a fitted"
             " PulseTransformer, or a pipeline that ends with one."

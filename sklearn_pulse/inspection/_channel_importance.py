@@ -181,11 +181,14 @@ def _donors(codes: NDArray[np.intp], rng: np.random.RandomState) -> NDArray[np.i
     circle = rng.permutation(codes.max() + 1)
     lender = np.empty_like(circle)
     lender[circle] = np.roll(circle, -1)
-    members = np.split(np.argsort(codes, kind="stable"), np.cumsum(np.bincount(codes))[:-1])
+    order = np.argsort(codes, kind="stable")
+    counts = np.bincount(codes)
+    begins = np.cumsum(counts) - counts
+    first = np.array([rng.randint(n) for n in counts[lender].tolist()])
+    group = codes[order]
+    rank = np.arange(len(order)) - begins[group]
     donors = np.empty_like(codes)
-    for own, other in zip(members, lender, strict=True):
-        first = rng.randint(len(members[other]))
-        donors[own] = np.resize(np.roll(members[other], -first), len(own))
+    donors[order] = order[begins[lender[group]] + (first[group] + rank) % counts[lender[group]]]
     return donors
 
 

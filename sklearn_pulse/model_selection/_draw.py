@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import Any
 
 import numpy as np
@@ -123,12 +122,14 @@ def rows_of_groups(
     names, codes = np.unique(groups, return_inverse=True)
     by_group = np.argsort(codes, kind="stable")
     ends = np.cumsum(np.bincount(codes))
-    shown: Counter[Any] = Counter()
+    classes, numbers = np.unique(labels, return_inverse=True)
+    shown = np.zeros(len(classes), dtype=np.intp)
     chosen = np.zeros(len(names), dtype=bool)
     for code in np.searchsorted(names, order):
-        rows = by_group[ends[code - 1] if code else 0 : ends[code]]
-        classes = np.unique(labels[rows]).tolist()
-        if any(shown[label] < n_groups for label in classes):
+        if (shown >= n_groups).all():
+            break
+        own = np.unique(numbers[by_group[ends[code - 1] if code else 0 : ends[code]]])
+        if (shown[own] < n_groups).any():
             chosen[code] = True
-            shown.update(classes)
+            shown[own] += 1
     return np.flatnonzero(chosen[codes])

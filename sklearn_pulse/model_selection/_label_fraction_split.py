@@ -262,8 +262,10 @@ def _published_draw(labels: NDArray[Any], n_drawn: int, seed: int) -> NDArray[np
     """Draw as the released code does, which uses positions in the permutation as row numbers."""
     rng = np.random.RandomState(seed)
     permutation = rng.permutation(labels.size)
-    permuted = labels[permutation]
-    places = [rng.permutation(np.flatnonzero(permuted == c))[0] for c in np.unique(labels)]
+    codes = np.unique(labels[permutation], return_inverse=True)[1]
+    ends = np.cumsum(np.bincount(codes))[:-1]
+    of_class = np.split(np.argsort(codes, kind="stable"), ends)
+    places = [rng.permutation(members)[0] for members in of_class]
     rows = np.concatenate([permutation[:n_drawn], np.asarray(places, dtype=np.intp)])
     # A row that is drawn twice counts once.
     _, first = np.unique(rows, return_index=True)

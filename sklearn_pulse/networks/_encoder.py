@@ -16,7 +16,7 @@ from ._dilated_conv import DilatedConv, activate
 from ._exporting import is_exporting
 from ._fused_conv import convolve, convolves
 from ._parts import run_parts
-from ._time import in_memory_order, pool_steps
+from ._time import in_memory_order, mask_steps, pool_steps
 
 # Largest number of time steps of a chunk of a batch; a longer window is a chunk of its own. On the
 # CPU a thread takes a chunk through all blocks before it takes the next chunk, so that the output
@@ -157,7 +157,8 @@ class SystemEncoder(Encoder):
             Encoded steps, after layer normalisation and before pooling; where a gradient is
             recorded, as a view of a tensor with time first.
         """
-        return in_memory_order(self.norm, self.run_blocks(self.input(x), observed))
+        hidden = self.input(mask_steps(x, observed))  # a skip connection carries huge values on
+        return in_memory_order(self.norm, self.run_blocks(hidden, observed))
 
     def run_blocks(self, hidden: Tensor, observed: Tensor | None = None) -> Tensor:
         """Apply the residual blocks.

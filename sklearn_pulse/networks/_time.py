@@ -68,7 +68,7 @@ def mask_steps(x: Tensor, observed: Tensor | None) -> Tensor:
     Parameters
     ----------
     x : Tensor of shape (batch, n_timesteps, n_channels)
-        Values of each step, finite.
+        Values of each step; those of a step that was not observed may be NaN or infinite.
     observed : Tensor of bool, of shape (batch, n_timesteps), or None
         Which steps were observed; None means all.
 
@@ -83,7 +83,7 @@ def mask_steps(x: Tensor, observed: Tensor | None) -> Tensor:
     >>> mask_steps(torch.ones(1, 3, 1), torch.tensor([[True, False, True]])).flatten()
     tensor([1., 0., 1.])
     """
-    return x if observed is None else x * observed.unsqueeze(-1)
+    return x if observed is None else x.masked_fill(~observed.unsqueeze(-1), 0.0)
 
 
 def pool_steps(x: Tensor, how: Literal["max", "mean"], observed: Tensor | None = None) -> Tensor:

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from .._parameters import check_option, check_real
 from ..functional import dropout
 from ..networks import SystemEncoder
+from ..networks._time import mask_steps
 from ._base import Objective
 
 
@@ -102,7 +103,8 @@ class ContrastiveObjective(Objective):
         """
         if self.layer_norm != "embedding" and not self._drops:
             return self.encoder(x, observed)
-        steps = self.represent_steps(self.encoder.input(x), observed, generator, part)
+        hidden = self.encoder.input(mask_steps(x, observed))
+        steps = self.represent_steps(hidden, observed, generator, part)
         return self.encoder.pool(steps, observed)
 
     def represent_steps(

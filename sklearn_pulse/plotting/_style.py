@@ -38,7 +38,8 @@ def check_offers(estimator: Any, name: str, what: str) -> None:
     what : str
         What to pass instead of an estimator without it.
     """
-    if not hasattr(estimator, name):
+    offered = getattr(estimator, name, None)
+    if offered is None or isinstance(offered, str):  # as the parameter reconstruct of SimMTM
         raise TypeError(f"{type(estimator).__name__} has no {name}: pass {what}.")
 
 

@@ -11,7 +11,7 @@ from scipy.signal import butter, sosfiltfilt
 
 from .._parameters import check_integer, check_real
 from ._base import BasePreprocessor
-from ._runs import observed_runs
+from ._runs import runs_alike
 from ._source import WindowSource
 from ._values import Mapping
 
@@ -154,10 +154,9 @@ def _filter(
     result = np.full_like(x, np.nan)
     complete = ~np.isnan(x).any(-1)
     result[complete] = _both_ways(sos, x[complete], keeps_level)
-    for window, channel in np.argwhere(~complete):
-        for first, end in observed_runs(x[window, channel]):
-            run = window, channel, slice(first, end)
-            result[run] = _both_ways(sos, x[run], keeps_level)
+    for window, channel, first, end in runs_alike(x):
+        run = window, channel, slice(first, end)
+        result[run] = _both_ways(sos, x[run], keeps_level)
     return result
 
 

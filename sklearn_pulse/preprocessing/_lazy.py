@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..windows import LazyWindows
-from ..windows._index import is_simple, keeps_all
+from ..windows._index import is_simple, keeps_all, row_numbers
 from ._values import Mapping, as_float32, as_float64
 
 
@@ -93,7 +93,7 @@ class MappedWindows(LazyWindows):
             The windows.
         """
         indices = np.asarray(indices)
-        rows = np.arange(len(self))[indices if indices.size else indices.astype(np.intp)]
+        rows = row_numbers(indices if indices.size else indices.astype(np.intp), len(self))
         x = as_float64(self.source.take(rows), self.channels_first)
         recording = None if self.recording is None else self.recording[rows]
         return as_float32(self.function(x, recording), self.channels_first)
@@ -139,7 +139,7 @@ class MappedWindows(LazyWindows):
             or not all(is_simple(part) or part is Ellipsis for part in rest)
         ):
             return np.asarray(self)[key]
-        rows = np.arange(len(self))[first]
+        rows = row_numbers(first, len(self))
         selects = np.ndim(rows) == 1 and all(keeps_all(part) for part in rest)
         if selects and hasattr(self.source, "__getitem__"):
             recording = None if self.recording is None else self.recording[rows]

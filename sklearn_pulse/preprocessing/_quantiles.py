@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from itertools import chain, islice
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,17 +12,19 @@ from ._statistics import Statistics, from_quartiles
 
 _DIGITS = ((51, 13), (38, 13), (25, 13), (12, 13), (0, 12))  # shift and width in bits, of 64
 _SIGN = np.uint64(1) << np.uint64(63)
+_SMALL = 2**19  # values of a piece that is joined with others
 _QUARTILES = (0.25, 0.5, 0.75)
 
 
 def robust_of_pieces(
     pieces: Callable[[], Iterable[NDArray[np.float64]]], n_channels: int
 ) -> Statistics:
-    """Return median and scaled interquartile range of each channel, in five passes.
+    """Return median and scaled interquartile range of each channel.
 
-    Floats are ordered as integers. Each pass counts how often the next digit takes each value among
-    the numbers that begin like the ones looked for, and so learns this digit. The memory does not
-    grow with the number of values, and the quartiles are exact.
+    Few values are sorted. More are read in five passes: floats are ordered as integers, and each
+    pass counts how often the next digit takes each value among the numbers that begin like the
+    ones looked for, and so learns this digit. The memory does not grow with the number of values,
+    and the quartiles are exact.
 
     Parameters
     ----------
@@ -36,18 +39,70 @@ def robust_of_pieces(
     Statistics
         Arrays of shape (n_channels,).
     """
+    blocks = _blocks(pieces())
+    first = list(islice(blocks, 2))
+    if len(first) == 1:
+        return _robust_of_few(first[0])
     searches = [_Search() for _ in range(n_channels)]
-    for shift, width in _DIGITS:
+    more = (_blocks(pieces()) for _ in _DIGITS[1:])
+    for (shift, width), values_of_pass in zip(_DIGITS, (chain(first, blocks), *more), strict=True):
         for search in searches:
             search.begin(shift, width)
-        for x in pieces():
-            for channel, search in enumerate(searches):
-                search.count(x[:, channel])
+        for x in values_of_pass:
+            for values, search in zip(x, searches, strict=True):
+                search.count(values)
         for search in searches:
             search.learn_digit()
     quartiles = np.array([search.quartiles() for search in searches]).reshape(-1, 3)
     counts = np.array([search.n_values for search in searches])
     return from_quartiles(counts, *quartiles.T)
+
+
+def _blocks(pieces: Iterable[NDArray[np.float64]]) -> Iterator[NDArray[np.float64]]:
+    """Yield the values in arrays of shape (n_channels, ...), of many small pieces at once."""
+    held: list[NDArray[np.float64]] = []
+    size = 0
+    for x in pieces:
+        if x.size > _SMALL:
+            yield x.swapaxes(0, 1)
+            continue
+        held.append(x.swapaxes(0, 1).reshape(x.shape[1], -1))
+        size += x.size
+        if size > _SMALL:
+            yield np.concatenate(held, axis=1)
+            held, size = [], 0
+    if held:
+        yield np.concatenate(held, axis=1)
+
+
+def _robust_of_few(x: NDArray[np.float64]) -> Statistics:
+    """Return the statistics of values of shape (n_channels, ...), from their order."""
+    counts, quartiles = [], []
+    for values in x:
+        keys = np.sort(_as_keys(values[~np.isnan(values)]))
+        near = keys[_ranks(len(keys))] if len(keys) else keys
+        counts.append(len(keys))
+        quartiles.append(_quartiles(len(keys), near))
+    return from_quartiles(np.array(counts), *np.array(quartiles).reshape(-1, 3).T)
+
+
+def _ranks(n_values: int) -> list[int]:
+    """Return the ranks of the numbers below and above each quartile."""
+    below = [int((n_values - 1) * q) for q in _QUARTILES]
+    last = max(n_values - 1, 0)
+    return [rank for low in below for rank in (low, min(low + 1, last))]
+
+
+def _quartiles(n_values: int, keys: NDArray[np.uint64]) -> list[float]:
+    """Return the quartiles between the numbers below and above them; 0 if there are none."""
+    if not n_values:
+        return [0.0] * 3
+    places = [(n_values - 1) * q for q in _QUARTILES]
+    pairs = _as_values(keys).reshape(3, 2).tolist()
+    return [
+        low + (place - int(place)) * (high - low)
+        for place, (low, high) in zip(places, pairs, strict=True)
+    ]
 
 
 class _Search:
@@ -74,9 +129,7 @@ class _Search:
     def learn_digit(self) -> None:
         if self.n_values < 0:
             self.n_values = int(self.histograms[0].sum())
-            below = [int((self.n_values - 1) * q) for q in _QUARTILES]
-            last = max(self.n_values - 1, 0)
-            self.ranks = [rank for low in below for rank in (low, min(low + 1, last))]
+            self.ranks = _ranks(self.n_values)
         if not self.n_values:
             return
         for i, (prefix, rank) in enumerate(zip(self.prefixes, self.ranks, strict=True)):
@@ -86,14 +139,7 @@ class _Search:
             self.prefixes[i] = (prefix << int(self.width)) | digit
 
     def quartiles(self) -> list[float]:
-        if not self.n_values:
-            return [0.0] * 3
-        places = [(self.n_values - 1) * q for q in _QUARTILES]
-        pairs = _as_values(self.prefixes).reshape(3, 2).tolist()
-        return [
-            low + (place - int(place)) * (high - low)
-            for place, (low, high) in zip(places, pairs, strict=True)
-        ]
+        return _quartiles(self.n_values, np.array(self.prefixes, dtype=np.uint64))
 
 
 def _as_keys(values: NDArray[np.float64]) -> NDArray[np.uint64]:
@@ -102,7 +148,6 @@ def _as_keys(values: NDArray[np.float64]) -> NDArray[np.uint64]:
     return np.where(bits & _SIGN, ~bits, bits | _SIGN)
 
 
-def _as_values(keys: list[int]) -> NDArray[np.float64]:
+def _as_values(keys: NDArray[np.uint64]) -> NDArray[np.float64]:
     """Return the floats of integers."""
-    bits = np.array(keys, dtype=np.uint64)
-    return np.where(bits & _SIGN, bits & ~_SIGN, ~bits).view(np.float64)
+    return np.where(keys & _SIGN, keys & ~_SIGN, ~keys).view(np.float64)

@@ -13,7 +13,7 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin
 
 from .._parameters import check_real
 from ._base import BasePreprocessor
-from ._runs import observed_runs
+from ._runs import runs_alike
 from ._source import WindowSource
 from ._values import Mapping
 
@@ -162,12 +162,11 @@ def _resample(
     result = np.full((*x.shape[:2], -(-x.shape[2] * up // down)), np.nan)
     complete = ~np.isnan(x).any(-1)
     result[complete] = _resample_run(x[complete], 0, up, down, lowpass)
-    for window, channel in np.argwhere(~complete):
-        for first, end in observed_runs(x[window, channel]):
-            # The first output step at or after an input step.
-            steps = slice(-(-first * up // down), -(-end * up // down))
-            run = x[window, channel, first:end]
-            result[window, channel, steps] = _resample_run(run, first, up, down, lowpass)
+    for window, channel, first, end in runs_alike(x):
+        # The first output step at or after an input step.
+        steps = slice(-(-first * up // down), -(-end * up // down))
+        run = x[window, channel, first:end]
+        result[window, channel, steps] = _resample_run(run, first, up, down, lowpass)
     return result
 
 

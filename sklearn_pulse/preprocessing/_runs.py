@@ -30,3 +30,30 @@ def observed_runs(x: NDArray[np.float64]) -> Iterator[tuple[int, int]]:
     observed = np.concatenate([[False], ~np.isnan(x), [False]])
     edges = np.flatnonzero(np.diff(observed))
     yield from zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True)
+
+
+def runs_alike(
+    x: NDArray[np.float64],
+) -> Iterator[tuple[NDArray[np.intp], NDArray[np.intp], int, int]]:
+    """Yield the runs of observed steps of channels with gaps, of all that lack the same steps.
+
+    Parameters
+    ----------
+    x : ndarray of shape (n, n_channels, n_timesteps)
+        Windows. Channels without a gap are left out.
+
+    Yields
+    ------
+    windows, channels : ndarray of int of shape (n_alike,)
+        Where the channels are.
+    first, end : int
+        The steps first, ..., end - 1 are observed in each of these channels.
+    """
+    alike: dict[bytes, list[tuple[int, int]]] = {}
+    for window, channel in np.argwhere(np.isnan(x).any(-1)).tolist():
+        gaps = np.packbits(np.isnan(x[window, channel])).tobytes()
+        alike.setdefault(gaps, []).append((window, channel))
+    for places in alike.values():
+        windows, channels = np.transpose(places)
+        for first, end in observed_runs(x[places[0]]):
+            yield windows, channels, first, end

@@ -89,11 +89,12 @@ class ContextWindows(LazyWindows):
         indices = np.asarray(indices, dtype=np.intp)
         wide = np.zeros((len(indices), *self.shape[1:]), dtype=np.float32)
         recordings, starts = x.recording[indices].tolist(), x.start[indices].tolist()
+        views = x._opened(recordings)
         for row, (before, after) in enumerate(self.room(indices).tolist()):
             first = starts[row] - before * x.downsample
             n_steps = before + x.length + after
             stop = first + (n_steps - 1) * x.downsample + 1
             offset = self.margin - before
-            steps = np.asarray(x.recordings[recordings[row]])[first : stop : x.downsample]
+            steps = views[recordings[row]][first : stop : x.downsample]
             wide[row, offset : offset + n_steps] = steps
         return wide

@@ -188,13 +188,14 @@ class RecordingWindows(LazyWindows):
     def observed_windows(self) -> NDArray[np.bool_] | None:
         """Find the windows that have a time step whose channels are all finite.
 
-        Every recording is read once, block by block, however many windows share its steps.
+        A recording is read once, block by block, however many windows share its steps, and only
+        from the first of its windows to the last.
 
         Returns
         -------
         ndarray of bool of shape (n_windows,), or None
-            True for each window with such a step. None if a recording holds a value that is
-            infinite in float32, since a window may hold this value.
+            True for each window with such a step. None if a value that is read is infinite in
+            float32, since a window may hold this value.
 
         Examples
         --------
@@ -324,6 +325,11 @@ class RecordingWindows(LazyWindows):
             )
         return indices
 
+    def _opened(self, numbers: ArrayLike) -> dict[int, NDArray[Any]]:
+        """Return recordings by their numbers as arrays, each file opened once."""
+        # Slicing a numpy.memmap costs several times more than slicing an ndarray of its memory.
+        return {r: np.asarray(self.recordings[r]) for r in np.unique(numbers).tolist()}
+
     def take(self, indices: ArrayLike) -> NDArray[np.float32]:
         """Read selected windows into a new array; nothing else of a recording is read.
 
@@ -354,8 +360,7 @@ class RecordingWindows(LazyWindows):
         indices = self._as_indices(indices)
         recording, start = self.recording[indices], self.start[indices]
         span = (self.length - 1) * self.downsample + 1
-        # Slicing a numpy.memmap costs several times more than slicing an ndarray of its memory.
-        views = {r: np.asarray(self.recordings[r]) for r in np.unique(recording).tolist()}
+        views = self._opened(recording)
         windows = np.empty((len(indices), *self.shape[1:]), dtype=np.float32)
         # One slice per window is one block copy, faster than gathering steps by index.
         with np.errstate(over="ignore"):  # a value beyond float32 is an infinity, which fits refuse
@@ -374,17 +379,19 @@ def _windows_with_finite_steps(
     span = length * stride
     size = max(span, _SCAN_BLOCK_SIZE // recording.shape[1])
     found = np.empty(len(start), dtype=bool)
-    for begin in range(0, len(recording), size):
+    own = slice(0, 0)
+    while own.stop < len(start):
+        first = start[own.stop]
+        own = slice(own.stop, int(np.searchsorted(start, first + size)))
         with np.errstate(over="ignore"):
-            # Windows that start in the block may end beyond it.
-            block = recording[begin : begin + size + span].astype(np.float32, copy=False)
+            # Not from block to block: windows may be few and far between.
+            block = recording[first : start[own.stop - 1] + span].astype(np.float32, copy=False)
         if np.isinf(block).any():
             return None
         finite = np.asarray(np.isfinite(block).all(1))
-        own = slice(*np.searchsorted(start, [begin, begin + size]))
         found[own] = True
         if not finite.all():
-            found[own] = _any_in_windows(finite, start[own] - begin, length, stride)
+            found[own] = _any_in_windows(finite, start[own] - first, length, stride)
     return found
 
 

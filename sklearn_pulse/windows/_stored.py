@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from typing import Any
 
@@ -10,6 +11,7 @@ from numpy.typing import DTypeLike, NDArray
 
 from .._groups import is_dask
 from .._warnings import warn_user
+from ._index import row_numbers
 
 _KEPT_BYTES = 2**28  # of chunks in memory, unless one is larger
 _MANY_PASSES = 10  # as many bytes as the array has are read so often before a warning
@@ -77,7 +79,7 @@ class StoredArray:
     def __getitem__(self, key: Any) -> NDArray[Any]:
         """Read rows; `key` begins with a slice or a 1-D array of row numbers."""
         first, *rest = key if isinstance(key, tuple) else (key,)
-        selected = np.arange(len(self))[first]
+        selected = row_numbers(first, len(self))
         if isinstance(first, slice):
             rows = self._rows(selected)
             return rows[(slice(None), *rest)] if rest else rows
@@ -85,12 +87,15 @@ class StoredArray:
         return self._rows(numbers)[(place, *rest)]
 
     def _rows(self, numbers: NDArray[np.intp]) -> NDArray[Any]:
-        """Read whole rows by their numbers, chunk by chunk."""
+        """Read whole rows by their numbers, which ascend or descend, chunk by chunk."""
         rows = np.empty((len(numbers), *self.shape[1:]), self.dtype)
-        chunk = numbers // self.array.chunks[0]
-        for number in np.unique(chunk).tolist():
-            own = chunk == number
-            rows[own] = self._chunk(number)[numbers[own] - number * self.array.chunks[0]]
+        size = self.array.chunks[0]
+        chunk = numbers // size
+        # The numbers are in order, so that those of a chunk follow each other.
+        edges = [0, *(np.flatnonzero(np.diff(chunk)) + 1).tolist(), len(numbers)]
+        for own in itertools.starmap(slice, itertools.pairwise(edges if len(numbers) else [])):
+            number = int(chunk[own.start])
+            rows[own] = self._chunk(number)[numbers[own] - number * size]
         return rows
 
     def _chunk(self, number: int) -> NDArray[Any]:

@@ -20,7 +20,12 @@ def has_multiindex(table: Any) -> bool:
 
 def is_nested(frame: Any) -> bool:
     """Return whether the cells of a frame hold series."""
-    return hasattr(frame, "columns") and len(frame) > 0 and any(map(np.ndim, frame.iloc[0]))
+    if not hasattr(frame, "columns") or not len(frame):
+        return False
+    cells = frame.iloc[0]
+    return getattr(getattr(cells, "dtype", None), "kind", "O") not in "biuf" and any(
+        map(np.ndim, cells)
+    )
 
 
 def is_panel_frame(X: Any) -> bool:
@@ -105,20 +110,23 @@ def refuse_panel(X: Any, name: str) -> None:
 
 def refuse_times(values: Any, name: str) -> None:
     """Raise if an array, a Series or a column of a frame holds times, which are no channel."""
-    if has_columns(values):
-        for column, dtype in zip(values.columns, values.dtypes, strict=True):
-            _refuse_times(dtype, f"the column {column!r} of {name}")
-    else:
-        _refuse_times(getattr(values, "dtype", None), name)
+    is_frame = has_columns(values)
+    dtypes = list(values.dtypes) if is_frame else [getattr(values, "dtype", None)]
+    times = {dtype for dtype in {*dtypes} if _is_of_times(dtype)}  # few types, many columns
+    if not times:
+        return
+    if is_frame:
+        column = next(c for c, d in zip(values.columns, dtypes, strict=True) if d in times)
+        name = f"the column {column!r} of {name}"
+    raise ValueError(
+        f"{name} holds times, which are no channel: drop it, or, in a frame of pandas, make it"
+        " the index, whose gaps are then found."
+    )
 
 
-def _refuse_times(dtype: Any, name: str) -> None:
-    """Raise if a type of NumPy, pandas, Arrow or polars is one of times."""
+def _is_of_times(dtype: Any) -> bool:
+    """Return whether a type of NumPy, pandas, Arrow or polars is one of times."""
     is_polars = hasattr(dtype, "is_temporal")
     is_time = dtype.is_temporal() if is_polars else getattr(dtype, "kind", "") in ("m", "M")
     # Periods and Arrow's times of a day are objects to NumPy.
-    if is_time or str(dtype).startswith(("period", "time32", "time64")):
-        raise ValueError(
-            f"{name} holds times, which are no channel: drop it, or, in a frame of pandas, make it"
-            " the index, whose gaps are then found."
-        )
+    return bool(is_time) or str(dtype).startswith(("period", "time32", "time64"))

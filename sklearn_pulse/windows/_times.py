@@ -102,9 +102,11 @@ def _tolerance(*grids: _Grid) -> float:
 
 def _longest_times(frames: Any) -> Any:
     """Return the longest index of frames or Series that holds times; None if there is none."""
-    indexes = (as_times(index) for index in _time_indexes(frames) if len(index) > 1)
-    kinds = ((index, getattr(getattr(index, "dtype", None), "kind", "")) for index in indexes)
-    return max((index for index, kind in kinds if kind in ("m", "M")), key=len, default=None)
+    # The longest comes first, of several the first, so that mostly one index has to be read.
+    indexes = sorted(_time_indexes(frames), key=len, reverse=True)
+    times = (as_times(index) for index in indexes if len(index) > 1)
+    kinds = ((index, getattr(getattr(index, "dtype", None), "kind", "")) for index in times)
+    return next((index for index, kind in kinds if kind in ("m", "M")), None)
 
 
 def _time_indexes(frames: Any) -> Iterator[Any]:

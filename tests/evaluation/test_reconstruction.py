@@ -11,9 +11,10 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
 from sklearn_pulse import PulseTransformer
-from sklearn_pulse.baselines import RandomEncoderTransformer
-from sklearn_pulse.evaluation import RECONSTRUCTION_SCORERS, reconstruction_scores
-from tests.helpers import SMALL_PULSE, make_windows
+from sklearn_pulse.baselines import RandomEncoderTransformer, SimMTMTransformer
+from sklearn_pulse.evaluation import RECONSTRUCTION_SCORERS, drift_scores, reconstruction_scores
+from sklearn_pulse.plotting import ReconstructionDisplay
+from tests.helpers import SMALL_PULSE, make_windows, small
 
 X, y = make_windows(24)
 
@@ -152,3 +153,12 @@ def test_what_reconstructs_nothing():
     encoder = RandomEncoderTransformer(embedding_dim=8, encoder_depth=2, random_state=0).fit(X)
     with pytest.raises(TypeError, match="RandomEncoderTransformer has no method reconstruct"):
         reconstruction_scores(encoder, X)
+
+
+def test_a_parameter_named_reconstruct_is_no_method():
+    simmtm = small(SimMTMTransformer, max_epochs=1).fit(X)
+    with pytest.raises(TypeError, match="SimMTMTransformer has no method reconstruct"):
+        reconstruction_scores(simmtm, X)
+    with pytest.raises(TypeError, match="SimMTMTransformer has no reconstruct: pass a fitted Pulse"):
+        ReconstructionDisplay.from_estimator(simmtm, X)
+    assert drift_scores(simmtm, X, X, n_permutations=10).scores is None

@@ -19,6 +19,7 @@ from sklearn_pulse import FineTuneClassifier, PulseTransformer, RandomEncoderTra
 from sklearn_pulse.evaluation import RECONSTRUCTION_SCORERS, LabeledSubsetClassifier, probe_scores
 from sklearn_pulse.features import StatisticsTransformer
 from sklearn_pulse.inspection import channel_importance
+from sklearn_pulse.inspection._channel_importance import _donors
 from sklearn_pulse.preprocessing import WindowScaler
 from sklearn_pulse.windows import RecordingWindows, SlidingWindows
 from tests.helpers import SMALL_ENCODER, SMALL_PULSE, make_windows
@@ -335,3 +336,17 @@ def test_a_part_may_refer_to_the_whole():
     pulse = PulseTransformer(**SMALL_PULSE, callbacks=[Keeping()])
     fitted = make_pipeline(pulse, LogisticRegression()).fit(X[:12], y[:12])
     assert channel_importance(fitted, X[:12], y[:12], n_repeats=1).importances.shape == (3, 1)
+
+
+def test_donors_are_those_of_a_loop_over_groups():
+    codes = np.random.default_rng(0).integers(0, 9, 50)
+    codes[:9] = np.arange(9)
+    rng = np.random.RandomState(5)
+    circle = rng.permutation(9)
+    lender = dict(zip(circle, np.roll(circle, -1), strict=True))
+    expected = np.empty_like(codes)
+    for group in range(9):
+        own, other = (np.flatnonzero(codes == g) for g in (group, lender[group]))
+        first = rng.randint(len(other))
+        expected[own] = [other[(first + i) % len(other)] for i in range(len(own))]
+    np.testing.assert_array_equal(_donors(codes, np.random.RandomState(5)), expected)

@@ -11,6 +11,7 @@ from hypothesis.extra import numpy as hnp
 from sklearn.model_selection import KFold, ShuffleSplit
 
 from sklearn_pulse.model_selection import LabeledTestSplit, mask_labels
+from sklearn_pulse.model_selection._draw import own_permutation
 
 labels_arrays = hnp.arrays(np.int64, st.integers(1, 60), elements=st.integers(-1, 4)).filter(
     lambda y: (y != -1).any()
@@ -238,3 +239,19 @@ def test_rows_are_not_compared_with_every_group():
 def test_bad_groups_are_named(params, error, message):
     with pytest.raises(error, match=message):
         mask_labels([0, 1, 1], **params)
+
+
+@pytest.mark.parametrize("n_groups", [1, 3, 100])
+def test_labelled_groups_are_those_of_a_loop_over_all_groups(n_groups):
+    rng = np.random.default_rng(0)
+    y, groups = rng.integers(0, 4, 200), rng.integers(0, 40, 200)
+    order = np.unique(groups)[own_permutation(len(np.unique(groups)), 7)]
+    shown, kept = np.zeros(4, int), []
+    for group in order:
+        classes = np.unique(y[groups == group])
+        if (shown[classes] < n_groups).any():
+            shown[classes] += 1
+            kept.append(group)
+    expected = np.where(np.isin(groups, kept), y, -1)
+    masked = mask_labels(y, n_groups=n_groups, groups=groups, random_state=7)
+    np.testing.assert_array_equal(masked, expected)

@@ -166,3 +166,23 @@ def test_block_without_gradient(dilation, widths, dtype, fuses, monkeypatch):
         torch.testing.assert_close(ours.double(), y, rtol=tolerance, atol=tolerance)
         torch.testing.assert_close(turned.double(), y, rtol=tolerance, atol=tolerance)
         assert torch.equal(moved, ours.roll(1, 1))  # the bits of a window in any place
+
+
+@pytest.mark.parametrize("pooling", ["max", "mean"])
+@pytest.mark.parametrize("value", [1e30, 3e38, np.inf, np.nan])
+def test_what_unobserved_steps_hold_changes_no_bit(value, pooling):
+    torch.manual_seed(0)
+    encoder = SystemEncoder(2, 8, 8, 3, pooling)
+    observed = torch.ones(3, 20, dtype=torch.bool)
+    observed[:, 5:8] = observed[1, 15:] = False
+    x = torch.randn(3, 20, 2)
+    filled = [x.masked_fill(~observed.unsqueeze(-1), fill) for fill in (0.0, value)]
+    gradients = []
+    for windows in filled:
+        encoder.zero_grad()
+        encoder(windows, observed).square().sum().backward()
+        gradients.append([weight.grad for weight in encoder.parameters()])
+    for ours, theirs in zip(*gradients, strict=True):
+        assert torch.equal(ours, theirs)
+    with torch.inference_mode():
+        assert torch.equal(*(encoder(windows, observed) for windows in filled))

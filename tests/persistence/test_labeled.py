@@ -143,6 +143,7 @@ def changed(config, path, value):
         ("classifier", "held/encoder", {}, "holds no transformer as 'encoder'"),
         ("classifier", "held", [], "wrong type"),
         ("classifier", "held/pretrained", [], "no model"),
+        ("classifier", "held/pretrained", 1, "'pretrained' is 1, of the wrong type"),
         ("classifier", "held/pretrained/class", "TableOfFeatures", "'TableOfFeatures' is unknown"),
         ("classifier", "held/pretrained/class", "ChannelStatistics", "is unknown"),
         ("classifier", "held/pretrained/parameters/embedding_dim", 10**6, "embedding_dim|shape"),

@@ -1,3 +1,4 @@
+import enum
 import pickle
 import subprocess
 import sys
@@ -29,6 +30,10 @@ class StopsAtOnce(Callback):
 def through(estimator, tmp_path, **options):
     estimator.save_pretrained(tmp_path / "model")
     return type(estimator).from_pretrained(tmp_path / "model", **options)
+
+
+class Pooling(str, enum.Enum):  # noqa: UP042 - a StrEnum turns into its value by itself
+    MEAN = "mean"
 
 
 @pytest.fixture(scope="module")
@@ -300,3 +305,10 @@ def test_a_fresh_process_finds_the_class_of_a_saved_baseline(tmp_path):
         [sys.executable, "-c", code], capture_output=True, text=True, check=True
     )
     assert result.stdout.strip() == "RandomEncoderTransformer"
+
+
+def test_a_member_of_an_enumeration_of_strings_comes_back_as_its_value(tmp_path):
+    fitted = RandomEncoderTransformer(**SMALL_ENCODER, pooling=Pooling.MEAN, random_state=0).fit(X)
+    restored = through(fitted, tmp_path)
+    assert type(restored.pooling) is str and restored.pooling == "mean"
+    np.testing.assert_array_equal(restored.transform(X), fitted.transform(X))

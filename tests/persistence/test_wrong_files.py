@@ -168,6 +168,10 @@ def at(path, value):
         (at("parameters.device", "cuda"), "no parameter 'device' that a file may set"),
         (at("parameters.checkpoint_dir", "/etc"), "no parameter 'checkpoint_dir'"),
         (at("parameters.callbacks", ["print"]), "callbacks come from no file"),
+        (
+            at("parameters.callbacks", {"array": [1, 2], "dtype": "<i8"}),
+            "callbacks come from no file",
+        ),
         (at("parameters.embedding_dim", -1), "embedding_dim must be an integer of at least 1"),
         (at("parameters.embedding_dim", "8"), "embedding_dim must be an integer"),
         (at("parameters.embedding_dim", 9), "is torch.float32 of shape .*, but the model has"),

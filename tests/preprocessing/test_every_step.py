@@ -14,6 +14,7 @@ from sklearn.decomposition import PCA
 from sklearn.pipeline import make_pipeline
 from sklearn.utils import _safe_indexing
 
+from sklearn_pulse import preprocessing
 from sklearn_pulse.features import StatisticsTransformer
 from sklearn_pulse.preprocessing import BandpassFilter, Resampler, WindowScaler
 from sklearn_pulse.windows import (
@@ -446,3 +447,40 @@ def test_lazy_results_are_divided_pickled_and_read_as_arrays(step):
     assert "windows" in repr(lazy).lower()
     with pytest.raises(ValueError, match="without a copy"):
         lazy.__array__(copy=False)
+
+
+@pytest.mark.parametrize(
+    ("step", "call"),
+    [
+        (BandpassFilter(high=20, sampling_rate=64), "_bandpass._both_ways"),
+        (Resampler(64, 48), "_resampler._resample_run"),
+    ],
+)
+def test_channels_with_the_same_gaps_are_computed_together(step, call, monkeypatch):
+    X = np.random.default_rng(0).normal(size=(300, 8)).astype(np.float32)
+    X[::50] = np.nan
+    alone = [step.fit_transform([X[:, [c]]])[0] for c in range(8)]
+    module, _, name = call.partition(".")
+    computed = getattr(getattr(preprocessing, module), name)
+    calls = []
+    monkeypatch.setattr(
+        getattr(preprocessing, module), name, lambda *a, **k: calls.append(a) or computed(*a, **k)
+    )
+    (together,) = step.fit_transform([X])
+    np.testing.assert_array_equal(together, np.hstack(alone))
+    assert len(calls) == 1 + 6  # the channels without gaps, of which there are none, and six runs
+
+
+@pytest.mark.parametrize("step", [WindowScaler(per="window"), Resampler(64, 32)])
+def test_a_few_of_very_many_lazy_windows_need_no_list_of_all(step):
+    class Endless(LazyWindows):
+        shape = (2**50, 6, 1)
+
+        def take(self, indices):
+            return np.multiply.outer(np.asarray(indices) % 7, np.arange(6.0))[..., np.newaxis]
+
+    mapped = step.fit(np.zeros((2, 6, 1))).transform(Endless())
+    expected = step.transform(Endless().take([3, 2**50 - 2, 5]))
+    np.testing.assert_array_equal(mapped.take(np.array([3, -2, 5])), expected)
+    np.testing.assert_array_equal(mapped[3:6:2], expected[::2])
+    np.testing.assert_array_equal(mapped[-2], expected[1])

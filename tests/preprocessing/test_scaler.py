@@ -11,7 +11,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 
 from sklearn_pulse.features import StatisticsTransformer
-from sklearn_pulse.preprocessing import WindowScaler, _source
+from sklearn_pulse.preprocessing import WindowScaler, _quantiles, _source
 from sklearn_pulse.windows import LazyWindows
 from tests.preprocessing.data import as_lazy, make_gaps, quick, windows
 
@@ -223,9 +223,27 @@ def test_a_memory_map_is_not_loaded(tmp_path):
     assert first.size <= 2**20
 
 
-@pytest.mark.parametrize(("robust", "n_passes"), [(False, 1), (True, 5)])
-def test_a_long_lazy_window_is_read_once_per_pass(robust, n_passes, monkeypatch):
+@pytest.mark.parametrize("small", [0, 100])
+def test_quartiles_have_the_same_bits_however_they_are_found(small, monkeypatch):
+    X = make_gaps(30).round(1)
+    X[7, :, 1] = np.where(np.arange(40) % 2, -0.0, 0.0)
+    recordings = [x[: 11 + i] for i, x in enumerate(X)]
+    for per in ("channel", "recording"):
+        scaler = WindowScaler(per=per, robust=True)
+        with monkeypatch.context() as patch:
+            sorted_values = scaler.fit_transform(recordings)
+            patch.setattr(_quantiles, "_SMALL", small)  # so that digits are counted
+            counted = scaler.fit_transform(recordings)
+        for x, expected in zip(counted, sorted_values, strict=True):
+            assert x.tobytes() == expected.tobytes()
+
+
+@pytest.mark.parametrize(
+    ("robust", "small", "n_passes"), [(False, 0, 1), (True, 0, 5), (True, 2**19, 1)]
+)
+def test_a_long_lazy_window_is_read_once_per_pass(robust, small, n_passes, monkeypatch):
     monkeypatch.setattr(_source, "_BLOCK_VALUES", 7)  # less than one window
+    monkeypatch.setattr(_quantiles, "_SMALL", small)
     n_reads = []
 
     class Counting(LazyWindows):

@@ -12,6 +12,7 @@ from sklearn.pipeline import Pipeline
 
 from sklearn_pulse.preprocessing import WindowScaler
 from sklearn_pulse.windows import RecordingFile, open_recordings, sliding_windows
+from sklearn_pulse.windows._context import ContextWindows
 
 RECORDING = np.random.default_rng(0).normal(size=(50, 3)).astype(np.float32)
 
@@ -188,3 +189,14 @@ def test_folders_without_recordings(tmp_path):
         open_recordings(tmp_path)
     with pytest.raises(ValueError, match="input_layout"):
         RecordingFile(tmp_path / "a.npy", input_layout="tnc")
+
+
+def test_windows_with_context_open_each_file_once(tmp_path, monkeypatch):
+    for i in range(2):
+        np.save(tmp_path / f"{i}.npy", np.arange(40.0).reshape(20, 2) + i)
+    X = sliding_windows(open_recordings(tmp_path), 4, 2, lazy=True).X
+    opened, n_opened = RecordingFile._opened, []
+    monkeypatch.setattr(RecordingFile, "_opened", lambda x: n_opened.append(x) or opened(x))
+    wide = ContextWindows(X, 1).take(np.arange(len(X)))
+    assert len(n_opened) == 2
+    np.testing.assert_array_equal(wide[:, 1:-1], X)

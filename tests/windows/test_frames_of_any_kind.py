@@ -12,7 +12,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn_pulse import CrossPredictionTransformer
 from sklearn_pulse.features import StatisticsTransformer
 from sklearn_pulse.preprocessing import BandpassFilter, Resampler, WindowScaler
-from sklearn_pulse.windows import SlidingWindows, segment_windows, sliding_windows
+from sklearn_pulse.windows import SlidingWindows, _times, segment_windows, sliding_windows
 
 _TIMES = pd.date_range("2026-10-25 01:00", periods=240, freq="min", tz="Europe/Berlin")
 _STEPS = [WindowScaler(), BandpassFilter(None, 0.4, 1), SlidingWindows(10)]
@@ -421,3 +421,12 @@ def test_selected_and_down_sampled_windows_keep_the_rate_of_the_index():
     for part in (X, X[:8], X[np.arange(8)]):
         with pytest.raises(ValueError, match="the time index of X has 16 steps a second"):
             encoder.fit(part)
+
+
+def test_the_rate_of_an_index_of_text_needs_one_index(monkeypatch):
+    index = pd.date_range("2024", periods=30, freq="s").astype(str)
+    frames = [pd.DataFrame({"x": np.zeros(n)}, index=index[:n]) for n in (5, 30, 7, 1)]
+    read, n_read = _times.as_times, []
+    monkeypatch.setattr(_times, "as_times", lambda x: n_read.append(len(x)) or read(x))
+    assert _times.index_rate(frames) == pytest.approx((1.0, 0.02))
+    assert n_read == [30]

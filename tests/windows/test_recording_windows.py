@@ -311,12 +311,24 @@ def test_the_memory_of_a_scan_does_not_grow_with_the_recording(monkeypatch):
 def test_infinity_is_refused_only_in_windows_that_hold_it(value):
     recording = ramp(30, 2)[:].astype(np.float64)
     recording[20, 1] = value
+    between = RecordingWindows([recording], [0, 0], [0, 24], 4)
+    assert between.observed_windows() is None
     outside = RecordingWindows([recording], [0], [0], 4)
-    assert outside.observed_windows() is None
+    assert outside.observed_windows().all()
     transformer = RandomEncoderTransformer(embedding_dim=4, encoder_depth=2, random_state=0)
     transformer.fit(outside)  # no window holds the infinite value
+    transformer.fit(between)
     with pytest.raises(ValueError, match="infinity or a value too large for float32"):
         transformer.fit(RecordingWindows([recording], [0, 0], [0, 18], 4))
+
+
+def test_a_scan_reads_no_steps_that_are_far_from_every_window(monkeypatch):
+    monkeypatch.setattr("sklearn_pulse.windows._lazy._SCAN_BLOCK_SIZE", 16)
+    recording = np.full((1000, 1), np.inf, np.float32)  # which would be found if it were read
+    recording[500:505] = [[1.0], [np.nan], [np.nan], [np.nan], [np.nan]]
+    recording[900:904] = 1.0
+    X = RecordingWindows([recording], [0, 0, 0, 0], [900, 501, 500, 900], length=4)
+    assert X.observed_windows().tolist() == [True, False, True, True]
 
 
 def test_lazy_windows_are_scanned_recording_by_recording(monkeypatch):

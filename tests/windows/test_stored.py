@@ -129,3 +129,17 @@ def test_chunks_are_kept_up_to_a_limit(monkeypatch):
     stored = StoredArray(source)
     stored[:]
     assert len(stored._kept) == 2
+
+
+def test_a_few_of_very_many_rows_need_no_list_of_all():
+    class Endless:
+        shape, dtype, chunks = (2**50, 4), np.dtype(np.float32), (10, 4)
+
+        def __getitem__(self, rows):
+            return np.arange(rows.start, rows.stop)[:, np.newaxis] % 101 + np.zeros(4, np.float32)
+
+    stored = StoredArray(Endless())
+    rows = [12, -3, 12, 2**49]
+    expected = np.array([12, (2**50 - 3) % 101, 12, 2**49 % 101])
+    np.testing.assert_array_equal(stored[np.array(rows)][:, 0], expected)
+    np.testing.assert_array_equal(stored[25:3:-7, 0], [25, 18, 11, 4])
