@@ -159,6 +159,6 @@ def test_a_parameter_named_reconstruct_is_no_method():
     simmtm = small(SimMTMTransformer, max_epochs=1).fit(X)
     with pytest.raises(TypeError, match="SimMTMTransformer has no method reconstruct"):
         reconstruction_scores(simmtm, X)
-    with pytest.raises(TypeError, match="SimMTMTransformer has no reconstruct: pass a fitted Pulse"):
+    with pytest.raises(TypeError, match="SimMTMTransformer has no reconstruct: pass a"):
         ReconstructionDisplay.from_estimator(simmtm, X)
     assert drift_scores(simmtm, X, X, n_permutations=10).scores is None
