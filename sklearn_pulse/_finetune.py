@@ -178,12 +178,20 @@ class FineTuneClassifier(FineTuner, BaseWindowClassifier):
         check_option("score_with", self.score_with, ("head", "probe"))
         if self.score_with == "head":
             return super()._probabilities(embedding)
-        if not hasattr(self, "probe_"):
+        self._check_probe()
+        return self.probe_.predict_proba(embedding.astype(np.float64))
+
+    def _check_probe(self) -> None:
+        """Raise if a probe is to predict, and `fit` made none."""
+        if self.score_with == "probe" and not hasattr(self, "probe_"):
             raise ValueError(
                 "score_with='probe' was set after a fit with 'head', which fits no probe: fit"
                 " again."
             )
-        return self.probe_.predict_proba(embedding.astype(np.float64))
+
+    def _check_unchanged(self, twin: Any) -> None:
+        super()._check_unchanged(twin)
+        self._check_probe()
 
     def _weights(self) -> dict[str, Tensor]:
         if not hasattr(self, "probe_"):

@@ -135,6 +135,7 @@ class PulseTransformer(ReconstructingTransformer):
     """
 
     _objective_class = CrossReconstruction
+    _length_may_be_unknown = True  # :func:`sklearn_pulse.interop` converts its weights
     _objective_names = _OBJECTIVE_NAMES
     _one_step = "there is nothing to reconstruct, so the encoder stays as it was initialised"
 
@@ -355,15 +356,16 @@ class PulseTransformer(ReconstructingTransformer):
     def _weights(self) -> dict[str, Tensor]:
         if isinstance(self.encoder_, FixedEncoder):
             raise ValueError(
-                f"a file cannot hold encoder={self.encoder!r}: pickle the transformer instead."
+                "a file cannot hold encoder=FrozenEstimator(...), as it was at fit: pickle the"
+                " transformer instead."
             )
         return super()._weights()
 
     def _as_graph(self) -> EncoderGraph:
         if isinstance(self.encoder_, FixedEncoder):
             raise TypeError(
-                f"encoder={self.encoder!r} is no network and has no graph: pickle the transformer"
-                " instead."
+                "encoder=FrozenEstimator(...), as it was at fit, is no network and has no graph:"
+                " pickle the transformer instead."
             )
         return super()._as_graph()
 

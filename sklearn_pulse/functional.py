@@ -192,7 +192,7 @@ def pass_errors(
     >>> pass_errors(prediction, target, scored, torch.tensor([2]), "valid")
     tensor([1.])
     """
-    errors = (prediction - target).float() * scored.unsqueeze(-1)
+    errors = (prediction - target).float().masked_fill(~scored.unsqueeze(-1), 0.0)
     total = errors.square().sum((0, 2, 3))
     counted = scored if whole is None else whole
     steps = counted.sum((0, 2)) if reduction == "valid" else counted.shape[2] * n_steps

@@ -22,7 +22,7 @@ from sklearn_pulse.corpus import dask_workers, embed_dataset, fit_dataset
 from sklearn_pulse.corpus._spread import spread
 from sklearn_pulse.features import StatisticsTransformer
 from sklearn_pulse.preprocessing import WindowScaler
-from sklearn_pulse.windows import LazyWindows, open_recordings, sliding_windows
+from sklearn_pulse.windows import LazyWindows, RecordingFile, open_recordings, sliding_windows
 from tests.helpers import SMALL_ENCODER, make_windows, small
 
 zarr = pytest.importorskip("zarr")
@@ -466,6 +466,33 @@ def test_processes_give_the_bits_of_one(tmp_path, in_pieces):
     np.testing.assert_array_equal(fitted.transform(X), expected.transform(X))
     for name in ("embed", "fit"):
         assert {str(os.getpid())} < {path.name for path in (tmp_path / name).iterdir()}
+
+
+class Posted(RecordingFile):
+    """A file that notes its name whenever it is pickled."""
+
+    pickled = []
+
+    def __getstate__(self):
+        self.pickled.append(self.path.stem)
+        return super().__getstate__()
+
+
+@pytest.mark.xdist_group("workers")
+@pytest.mark.parametrize("scaled", [False, True])
+def test_processes_are_sent_the_recordings_that_they_need(tmp_path, scaled):
+    values = np.random.default_rng(0).normal(size=(5, 48, 2)).astype(np.float32)
+    for name, recording in zip("abcde", values, strict=True):
+        np.save(tmp_path / f"{name}.npy", recording)
+    files = [Posted(tmp_path / f"{name}.npy") for name in "abcde"]
+    windows = sliding_windows(files, 16, lazy=True).X  # three of each file
+    if scaled:
+        windows = WindowScaler().fit_transform(windows)
+    Posted.pickled.clear()
+    group = embed_dataset(STATISTICS, windows, tmp_path / "z", chunk_size=3, n_jobs=2)
+    assert sorted(Posted.pickled) == list("abcde")
+    np.testing.assert_array_equal(group["embedding"][:], STATISTICS.transform(windows))
+    assert group.attrs["recordings"] == [f"{name}.npy" for name in "abcde"]
 
 
 @pytest.mark.xdist_group("workers")

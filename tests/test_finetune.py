@@ -957,7 +957,7 @@ def test_the_probe_predicts_without_a_warning_under_any_output(windows, configur
 
 
 @pytest.mark.parametrize("class_weight", [None, {0: 5.0, 1: 1.0}])
-def test_the_probe_reads_the_fine_tuned_embedding(pulse, windows, fitted, class_weight):
+def test_the_probe_reads_the_fine_tuned_embedding(pulse, windows, class_weight, tmp_path):
     X, y = windows
     y = np.array(["a", "b"])[y]
     X, y = X[:15], y[:15]
@@ -982,6 +982,8 @@ def test_the_probe_reads_the_fine_tuned_embedding(pulse, windows, fitted, class_
     assert not hasattr(classifier.fit(X, y), "probe_")
     with pytest.raises(ValueError, match="set after a fit with 'head'"):
         head.set_params(score_with="probe").predict(X)
+    with pytest.raises(ValueError, match="cannot be saved: .*set after a fit with 'head'"):
+        head.save_pretrained(tmp_path / "model")
 
 
 # --- parameters ---

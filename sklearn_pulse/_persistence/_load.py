@@ -167,6 +167,10 @@ def _check_fitted(cls: type[Any], fitted: dict[str, Any], on_table: bool) -> Non
     )
     if not _is_count(n_channels) or not (n_timesteps is None or _is_count(n_timesteps)):
         raise ValueError(f"windows have {n_timesteps} time steps and {n_channels} channels.")
+    if n_timesteps is None and not cls._length_may_be_unknown:
+        raise ValueError(
+            f"n_timesteps_in_ is null, but {cls.__name__} needs it: save the model again."
+        )
     if n_features != (n_timesteps if on_table else n_channels) or (on_table and n_channels != 1):
         raise ValueError(f"n_features_in_={n_features} does not go with the shape of its windows.")
     longest = fitted.get("n_timesteps_trained_", 1)  # of weights that were trained

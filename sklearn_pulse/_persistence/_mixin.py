@@ -27,6 +27,8 @@ class PretrainedMixin:
 
     n_timesteps_in_: int
     input_layout: str | None
+    # Whether weights may come from elsewhere, without the number of time steps they were fitted on.
+    _length_may_be_unknown = False
     # Parameters that hold a fitted transformer, which is stored too, and the class of it.
     _holds: Mapping[str, type] = {}
     _unstored: tuple[str, ...] = ()  # fitted attributes that :meth:`_restore` makes from weights

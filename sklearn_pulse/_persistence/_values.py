@@ -15,17 +15,19 @@ _NUMERIC = re.compile(r"[<>|][biuf]\d{1,2}")
 _MAX_CHARACTERS = 2**22  # of an array of text
 _TEXT = ("U", "O")  # kinds of text of any length; feature names are an array of objects
 _KINDS = (*"biuf", *_TEXT)
+_KEYS = (str, Real, np.bool_)  # of dictionaries, such as a weight for each label
 
 
 def encode(value: Any) -> Any:
     """Return a value of JSON that represents a plain value.
 
     Numpy scalars become Python scalars. JSON has no tuples, arrays, or numbers that are not finite:
-    they become dictionaries whose keys name the type, and so do dictionaries.
+    they become dictionaries whose keys name the type, and so do dictionaries, whose own keys may be
+    text, numbers or Booleans.
 
     Parameters
     ----------
-    value : None, bool, number, str, or list, tuple, array or dictionary with names of such
+    value : None, bool, number, str, or list, tuple, array or dictionary of such
         Value to convert.
 
     Returns
@@ -60,6 +62,8 @@ def encode(value: Any) -> Any:
         return [encode(item) for item in value]
     if isinstance(value, dict) and all(type(name) is str for name in value):
         return {"dict": {name: encode(item) for name, item in value.items()}}
+    if isinstance(value, dict) and all(isinstance(name, _KEYS) for name in value):
+        return {"pairs": [[encode(name), encode(item)] for name, item in value.items()]}
     if isinstance(value, tuple):
         return {"tuple": [encode(item) for item in value]}
     if isinstance(value, np.ndarray):
@@ -105,11 +109,26 @@ def decode(value: Any) -> Any:
             return tuple(decode(items))
         case {"dict": dict(items)} if len(value) == 1:
             return {name: decode(item) for name, item in items.items()}
+        case {"pairs": list(pairs)} if len(value) == 1:
+            return _decode_pairs(pairs)
         case {"float": "inf" | "-inf" | "nan" as number} if len(value) == 1:
             return float(number)
         case {"array": items, "dtype": str(dtype)} if len(value) == 2:
             return _decode_array(decode(items), dtype)
     raise ValueError(f"a value has the unknown entries {sorted(value)}")
+
+
+def _decode_pairs(pairs: list[Any]) -> dict[Any, Any]:
+    """Return a dictionary of keys and values; raise ValueError if something else stands there."""
+    found = {}
+    for pair in pairs:
+        if not isinstance(pair, list) or len(pair) != 2:
+            raise ValueError("an entry of a dictionary is no pair of a key and a value")
+        key = decode(pair[0])
+        if not isinstance(key, _KEYS):
+            raise ValueError("a key of a dictionary is neither text nor a number")
+        found[key] = decode(pair[1])
+    return found
 
 
 def _decode_array(items: Any, dtype: str) -> NDArray[Any]:

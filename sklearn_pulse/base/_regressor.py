@@ -179,4 +179,6 @@ def _mean_and_scale(y: NDArray[np.float64], weight: NDArray[np.float64]) -> tupl
     scale = np.sqrt(np.average((deviation - error) ** 2, axis=0, weights=weight))
     constant = y.min(axis=0) == y.max(axis=0)
     mean = np.where(constant, relative[0], mean + error)
-    return np.ldexp(mean, exponent)[()], np.ldexp(np.where(constant, 0.0, scale), exponent)[()]
+    found = np.ldexp(mean, exponent), np.ldexp(np.where(constant, 0.0, scale), exponent)
+    mean, scale = (of_targets if y.ndim > 1 else of_targets.item() for of_targets in found)
+    return mean, scale

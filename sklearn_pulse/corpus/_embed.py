@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from contextlib import closing, nullcontext
 from typing import Any
 
@@ -23,8 +24,16 @@ from ._sink import (
     reopened,
     undamaged,
 )
-from ._source import as_source, default_chunk, file_names, fingerprint, read, sampled
-from ._spread import spread, stays_here
+from ._source import (
+    as_source,
+    default_chunk,
+    file_names,
+    fingerprint,
+    handed_over,
+    read,
+    sampled,
+)
+from ._spread import active_client, spread, stays_here
 
 
 def embed_dataset(
@@ -149,13 +158,13 @@ def embed_dataset(
     n_left = sum(chunk.stop - chunk.start for chunk in chunks)
     if not chunks:
         return group
-    results = spread(
-        _embed_chunk,
-        [transformer, windows, for_workers(group["embedding"])],
-        [(chunk,) for chunk in chunks],
-        n_jobs=n_jobs,
-        ordered=False,
-    )
+    shared: list[Any] = [transformer, for_workers(group["embedding"])]
+    calls: Iterable[tuple[Any, ...]]
+    if active_client() is None:
+        calls = ((*handed_over(windows, chunk), chunk) for chunk in chunks)
+    else:  # which sends each worker what is shared, once
+        shared, calls = [*shared, windows], ((chunk, chunk) for chunk in chunks)
+    results = spread(_embed_chunk, shared, calls, n_jobs=n_jobs, ordered=False)
     size, done = int(group["embedding"].chunks[0]), group["done"]
     shown = progress_bar("embedding", n_left, "window") if verbose else nullcontext(_silent)
     with closing(results), shown as advance:  # joblib and Dask are set back whatever happens
@@ -199,17 +208,22 @@ def _places(windows: Any) -> dict[str, NDArray[Any]]:
     return {name: np.asarray(values) for name, values in known.items() if values is not None}
 
 
-def _embed_chunk(transformer: Any, windows: Any, embedding: Any, chunk: slice) -> tuple[int, int]:
-    """Read, embed and write a chunk; return its first window and the window after its last."""
+def _embed_chunk(
+    transformer: Any, embedding: Any, windows: Any, rows: slice, chunk: slice
+) -> tuple[int, int]:
+    """Read, embed and write a chunk; return its first window and the window after its last.
+
+    In `windows`, which may be a part of the source, these are the windows `rows`.
+    """
     embedding = reopened(embedding)
     try:
-        rows = _embedded(transformer, read(windows, chunk))
+        embedded = _embedded(transformer, read(windows, rows))
     except ValueError as error:
         raise ValueError(
             f"windows {chunk.start} to {chunk.stop - 1} of source (sample 0 is window"
             f" {chunk.start}): {error}"
         ) from error
-    embedding[chunk] = rows
+    embedding[chunk] = embedded
     return chunk.start, chunk.stop
 
 

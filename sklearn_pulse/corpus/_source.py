@@ -198,6 +198,27 @@ def read(source: Any, index: slice) -> Any:
     return source[index]
 
 
+def handed_over(source: Any, index: slice) -> tuple[Any, slice]:
+    """Return what another process is sent of a source, and where the windows are in it.
+
+    Parameters
+    ----------
+    source : dask.array.Array, StoredArray, ndarray or LazyWindows
+        The windows.
+    index : slice
+        Which of them are needed, with a start and a stop.
+
+    Returns
+    -------
+    source : dask.array.Array, StoredArray, ndarray or LazyWindows
+        The source; of many recordings, those that are needed.
+    index : slice
+        Where the windows are.
+    """
+    part = source._alone(index) if isinstance(source, LazyWindows) else None
+    return (source, index) if part is None else (part, slice(0, len(part)))
+
+
 def sampled(source: Any) -> NDArray[Any]:
     """Read a few windows that are spread over the source."""
     n = source.shape[0]

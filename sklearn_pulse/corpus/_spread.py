@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from typing import Any
 
@@ -103,7 +103,7 @@ def stays_here(n_jobs: int | None) -> bool:
 def spread(
     function: Callable[..., Any],
     shared: Sequence[Any],
-    calls: Sequence[tuple[Any, ...]],
+    calls: Iterable[tuple[Any, ...]],
     *,
     n_jobs: int | None = None,
     ordered: bool = True,
@@ -116,7 +116,7 @@ def spread(
         The function.
     shared : sequence
         First arguments of every call. Each worker of a Dask client gets one copy.
-    calls : sequence of tuple
+    calls : iterable of tuple
         Further arguments of each call.
     n_jobs : int or None, default=None
         Number of processes, where no Dask client is active; None means 1, or what

@@ -48,6 +48,7 @@ _WFDB_DAMAGE = (
 )
 _END_OF_ANNOTATIONS = b"\0\0"
 _LANDMARKS = ("*.dat", "*.hea", "*.atr")
+_WITHOUT_SIGNALS = {"00735", "03665"}  # records that are published with annotations alone
 # Two records of the MIT-BIH Arrhythmia Database come from the same man.
 _SUBJECT_OF_RECORD = {"202": "201"}
 
@@ -288,8 +289,24 @@ def fetch_mitbih_af(
 
 
 def record_names(folder: Path) -> list[str]:
-    """Return the sorted names of the records that have signals, that is, a ``.dat`` file."""
-    return sorted(path.stem for path in folder.glob("*.dat") if not path.name.startswith("."))
+    """Return the sorted names of the records that have signals, that is, a ``.dat`` file.
+
+    Raises
+    ------
+    OSError
+        If the signals of a record are missing that the database has.
+    """
+    signals, headers = (
+        {path.stem for path in folder.glob(pattern) if not path.name.startswith(".")}
+        for pattern in ("*.dat", "*.hea")
+    )
+    missing = sorted(headers - signals - _WITHOUT_SIGNALS)
+    if missing:
+        raise FileNotFoundError(
+            f"{folder / missing[0]}.dat is missing, although {missing[0]}.hea is there; unpack the"
+            " complete data set again, or remove this header to leave the record out."
+        )
+    return sorted(signals)
 
 
 def ordered_names(names: list[str], record_order: Sequence[str] | None) -> list[str]:

@@ -51,6 +51,7 @@ _EDF_BEFORE_LENGTHS = 216
 _LANDMARKS = ("SC4*-PSG.edf", "SC4*-Hypnogram.edf")
 # Study, subject (0 to 19 of 83), night, recorder, version.
 _PSG_NAME = re.compile(r"(SC4([01]\d)([12])\w)\w-PSG\.edf")
+_HYPNOGRAM_NAME = re.compile(r"(SC4[01]\d[12]\w)\w-Hypnogram\.edf")
 
 _DESCR = """\
 Sleep stages in two-channel EEG (Sleep-EDF)
@@ -324,7 +325,7 @@ def find_nights(folder: Path) -> list[Night]:
     Raises
     ------
     OSError
-        If a hypnogram is missing.
+        If a polysomnogram or a hypnogram is missing.
     ValueError
         If the folder holds no recording of these subjects.
     """
@@ -341,6 +342,13 @@ def find_nights(folder: Path) -> list[Night]:
                 f"{folder / stem}?-Hypnogram.edf is missing; unpack the complete data set again."
             )
         nights.append(Night(int(subject), int(night), path, hypnogram))
+    for path in sorted(folder.glob("SC4*-Hypnogram.edf")):
+        match = _HYPNOGRAM_NAME.fullmatch(path.name)
+        if match is not None and not any(folder.glob(f"{match[1]}?-PSG.edf")):
+            raise FileNotFoundError(
+                f"{folder / match[1]}?-PSG.edf is missing, although {path.name} is there; unpack"
+                " the complete data set again, or remove this file to leave the night out."
+            )
     if not nights:
         raise ValueError(
             f"{folder} holds no recording of the subjects 0 to 19 (SC400... to SC419...); unpack "

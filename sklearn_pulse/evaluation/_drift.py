@@ -166,7 +166,8 @@ def embedding_drift(
         Number of random divisions.
     max_windows : int, default=2000
         Largest number of embeddings of each set that are compared, chosen at random, from all
-        groups alike.
+        groups alike. Their distances take time, and without groups memory, in proportion to its
+        square.
     random_state : int, RandomState instance or None, default=None
         Seed of the divisions and of the choice.
 

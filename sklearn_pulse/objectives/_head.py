@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from ..networks import Head, SystemEncoder
-from ..networks._time import pool_steps
+from ..networks._time import mask_steps, pool_steps
 from ._base import Objective
 
 
@@ -163,6 +163,7 @@ class HeadOnEncoder(Objective):
         Tensor of shape (batch, embedding_dim)
             One embedding per window or bag.
         """
+        x = mask_steps(x, observed)  # the gradient of `in_head` reads every step
         if x.ndim == 3:
             return self.source.encode(self.in_head(x), observed)
         windows = x.flatten(0, 1)

@@ -9,6 +9,7 @@ from torch import Tensor
 
 from ..functional import dropout
 from ..networks import observed_or_all
+from ..networks._time import mask_steps
 from ..sampling import aligned_steps, observed_span
 from ._trajectory import Reconstruction, TrajectoryReconstruction
 
@@ -285,7 +286,7 @@ class NegativePairs(PairReconstruction):
         if observed is not None or partner_observed is not None:
             masks = observed_or_all(x, observed), observed_or_all(partner, partner_observed)
             seen = torch.stack(masks)
-            pair = pair * seen.unsqueeze(-1)
+            pair = mask_steps(pair, seen)
         either = None if seen is None else seen.any(0)  # (batch, n_timesteps)
         embedding, drive, init_input = self.encode_window(_stacked(self._mask(pair)), either)
         if starts is None:

@@ -13,7 +13,7 @@ from torch.utils.checkpoint import checkpoint
 
 from ..functional import dropout, info_nce
 from ..networks import CrossAttention, observed_or_all
-from ..networks._time import take_rows
+from ..networks._time import mask_steps, take_rows
 from ..sampling import length_in_steps, observed_span, random_integers
 from ._base import Objective
 from ._contrastive import ContrastiveObjective
@@ -176,8 +176,8 @@ def squared_errors(
     n_most = max(1, int(scored.sum(1).max()))
     steps = scored.byte().sort(dim=1, descending=True, stable=True).indices[:, :n_most]
     rebuilt = attention(x, ~hidden, other, observed, other_observed, drop, steps)
-    counts = scored.gather(1, steps).unsqueeze(-1)
-    return ((rebuilt - take_rows(x, steps)).float().square() * counts).sum((1, 2))
+    errors = (rebuilt - take_rows(x, steps)).float()
+    return mask_steps(errors, scored.gather(1, steps)).square().sum((1, 2))
 
 
 def _distinct(numbers: Tensor) -> tuple[Tensor, Tensor]:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..windows import LazyWindows
-from ..windows._index import is_simple, keeps_all, row_numbers
+from ..windows._index import keeps_all, row_numbers, rows_to_read
 from ._values import Mapping, as_float32, as_float64
 
 
@@ -109,6 +109,13 @@ class MappedWindows(LazyWindows):
             return None
         return self._of(pieces, pieces.recording)
 
+    def _alone(self, index: slice) -> MappedWindows | None:
+        """Return consecutive windows without the values of recordings that they need not."""
+        part = self.source._alone(index)
+        if part is None:
+            return None
+        return self._of(part, None if self.recording is None else self.recording[index])
+
     def _of(self, source: LazyWindows, recording: NDArray[np.intp] | None) -> MappedWindows:
         """Return other windows, changed by the same function."""
         n_timesteps = self.shape[2 if self.channels_first else 1]
@@ -133,15 +140,12 @@ class MappedWindows(LazyWindows):
     def __getitem__(self, key: Any) -> MappedWindows | NDArray[np.float32]:
         """Select windows lazily; any other index reads the windows that it needs."""
         first, *rest = (key or (Ellipsis,)) if isinstance(key, tuple) else (key,)
-        if (
-            first is None
-            or first is Ellipsis
-            or not all(is_simple(part) or part is Ellipsis for part in rest)
-        ):
+        if first is None or first is Ellipsis:
             return np.asarray(self)[key]
-        rows = row_numbers(first, len(self))
-        selects = np.ndim(rows) == 1 and all(keeps_all(part) for part in rest)
-        if selects and hasattr(self.source, "__getitem__"):
-            recording = None if self.recording is None else self.recording[rows]
-            return self._of(self.source[rows], recording)
-        return self.take(np.atleast_1d(rows))[(0 if np.ndim(rows) == 0 else slice(None), *rest)]
+        if all(keeps_all(part) for part in rest) and hasattr(self.source, "__getitem__"):
+            rows = row_numbers(first, len(self))
+            if rows.ndim == 1:
+                recording = None if self.recording is None else self.recording[rows]
+                return self._of(self.source[rows], recording)
+        rows, place = rows_to_read(first, len(self))
+        return self.take(rows)[(place, *rest)]

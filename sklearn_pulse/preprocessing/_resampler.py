@@ -160,8 +160,6 @@ def _resample(
 ) -> NDArray[np.float64]:
     """Resample windows (n, n_channels, n_timesteps), each run of observed steps by itself."""
     result = np.full((*x.shape[:2], -(-x.shape[2] * up // down)), np.nan)
-    complete = ~np.isnan(x).any(-1)
-    result[complete] = _resample_run(x[complete], 0, up, down, lowpass)
     for window, channel, first, end in runs_alike(x):
         # The first output step at or after an input step.
         steps = slice(-(-first * up // down), -(-end * up // down))

@@ -7,6 +7,8 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
+_PIECE_VALUES = 2**20  # values of channels that are yielded together
+
 
 def observed_runs(x: NDArray[np.float64]) -> Iterator[tuple[int, int]]:
     """Yield first step and end of each run of steps that are not NaN.
@@ -35,12 +37,14 @@ def observed_runs(x: NDArray[np.float64]) -> Iterator[tuple[int, int]]:
 def runs_alike(
     x: NDArray[np.float64],
 ) -> Iterator[tuple[NDArray[np.intp], NDArray[np.intp], int, int]]:
-    """Yield the runs of observed steps of channels with gaps, of all that lack the same steps.
+    """Yield the runs of observed steps, of several channels that lack the same steps at a time.
+
+    Long channels are yielded one by one, since a computation on one holds several copies of it.
 
     Parameters
     ----------
     x : ndarray of shape (n, n_channels, n_timesteps)
-        Windows. Channels without a gap are left out.
+        Windows.
 
     Yields
     ------
@@ -50,10 +54,13 @@ def runs_alike(
         The steps first, ..., end - 1 are observed in each of these channels.
     """
     alike: dict[bytes, list[tuple[int, int]]] = {}
-    for window, channel in np.argwhere(np.isnan(x).any(-1)).tolist():
+    has_gaps = np.isnan(x).any(-1)
+    for window, channel in np.argwhere(has_gaps).tolist():
         gaps = np.packbits(np.isnan(x[window, channel])).tobytes()
         alike.setdefault(gaps, []).append((window, channel))
-    for places in alike.values():
-        windows, channels = np.transpose(places)
-        for first, end in observed_runs(x[places[0]]):
-            yield windows, channels, first, end
+    size = max(1, _PIECE_VALUES // x.shape[2])
+    for places in (np.argwhere(~has_gaps), *map(np.array, alike.values())):
+        for piece in (places[i : i + size] for i in range(0, len(places), size)):
+            windows, channels = piece.T
+            for first, end in observed_runs(x[windows[0], channels[0]]):
+                yield windows, channels, first, end

@@ -278,17 +278,21 @@ def _select(statistics: Statistics, with_mean: bool, with_std: bool) -> Statisti
 def _scale(
     x: NDArray[np.float64], recording: Any, *, statistics: Statistics
 ) -> NDArray[np.float64]:
-    """Scale windows (n, n_channels, n_timesteps) by statistics of shape (..., n_channels)."""
+    """Scale windows (n, n_channels, n_timesteps), in place; statistics are (..., n_channels)."""
     center, scale = statistics
-    return (x - center[..., np.newaxis]) / scale[..., np.newaxis]
+    x -= center[..., np.newaxis]
+    x /= scale[..., np.newaxis]
+    return x
 
 
 def _unscale(
     x: NDArray[np.float64], recording: Any, *, statistics: tuple[Any, Any]
 ) -> NDArray[np.float64]:
-    """Undo `_scale`."""
+    """Undo `_scale`, in place."""
     center, scale = statistics
-    return x * scale[..., np.newaxis] + center[..., np.newaxis]
+    x *= scale[..., np.newaxis]
+    x += center[..., np.newaxis]
+    return x
 
 
 def _scale_windows(

@@ -10,8 +10,14 @@ from numpy.typing import NDArray
 
 _LARGEST = float(np.finfo(np.float32).max)
 
-# From windows of shape (n, n_channels, n_timesteps), and the recording of each, to such windows.
+# From windows of shape (n, n_channels, n_timesteps), and the recording of each, to such windows,
+# for which it may overwrite what it is given.
 Mapping = Callable[[NDArray[np.float64], NDArray[np.intp] | None], NDArray[np.float64]]
+
+
+def _beyond(x: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """Return which values are too large for float32; no other array of floats is made."""
+    return (x > _LARGEST) | (x < -_LARGEST)
 
 
 def as_float64(
@@ -42,7 +48,7 @@ def as_float64(
         If a value is infinite, or too large for float32.
     """
     x = np.array(x if channels_first else x.swapaxes(1, 2), dtype=np.float64, order="C")
-    is_beyond = (np.abs(x) > _LARGEST).any(axis=(1, 2))
+    is_beyond = _beyond(x).any(axis=(1, 2))
     if is_beyond.any():
         raise ValueError(
             f"Input {name(int(is_beyond.argmax()))} contains infinity or a value too large for"
@@ -71,7 +77,7 @@ def as_float32(x: NDArray[np.float64], channels_first: bool) -> NDArray[np.float
     ValueError
         If a value is too large for float32.
     """
-    if (np.abs(x) > _LARGEST).any():
+    if _beyond(x).any():
         raise ValueError(
             "The values of X lead to results too large for float32: replace outliers by NaN, or fit"
             " on data of this scale."

@@ -113,6 +113,13 @@ class LazyWindows(ABC):
         """
         return None
 
+    def _alone(self, index: slice) -> LazyWindows | None:
+        """Return consecutive windows without the values of recordings that they need not.
+
+        Another process is sent them. None if the windows know no recordings that can be left out.
+        """
+        return None
+
     def __len__(self) -> int:
         """Return the number of windows."""
         return self.shape[0]

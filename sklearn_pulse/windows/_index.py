@@ -20,6 +20,52 @@ def keeps_all(key: Any) -> bool:
     return key is Ellipsis or (isinstance(key, slice) and key == slice(None))
 
 
+def takes_an_axis(key: Any) -> bool:
+    """Return whether an index selects along one axis, as None and dots do not."""
+    return is_simple(key) or np.ndim(key) == 1
+
+
+def rows_to_read(key: Any, n_rows: int) -> tuple[NDArray[np.intp], Any]:
+    """Return the rows that the first index of an array needs, and the index among these rows.
+
+    Parameters
+    ----------
+    key : any index
+        The index of the first axis.
+    n_rows : int
+        Number of rows.
+
+    Returns
+    -------
+    rows : ndarray of int of shape (n_needed,)
+        The rows; all of them if the index is no slice, integer, mask or array of integers.
+    place : any index
+        What selects the same from these rows, whatever indices follow.
+
+    Raises
+    ------
+    IndexError
+        If a number is out of bounds.
+
+    Examples
+    --------
+    >>> rows_to_read([7, 3, 7], 10)
+    (array([3, 7]), array([1, 0, 1]))
+    """
+    if isinstance(key, slice):
+        return row_numbers(key, n_rows), slice(None)
+    array = np.asarray(key)
+    if array.ndim == 0 and array.dtype.kind in "iu":
+        return np.atleast_1d(row_numbers(int(key), n_rows)), 0
+    if array.ndim == 1 and not array.size:
+        array = array.astype(np.intp)
+    if array.dtype.kind in "iu" or (array.dtype.kind == "b" and array.ndim == 1):
+        numbers = row_numbers(array, n_rows)
+        rows, place = np.unique(numbers, return_inverse=True)
+        return rows, place.reshape(numbers.shape)
+    return np.arange(n_rows), key
+
+
 def row_numbers(key: Any, n_rows: int) -> NDArray[np.intp]:
     """Return the numbers of the rows that a key selects, as ``numpy.arange(n_rows)[key]`` does.
 

@@ -17,6 +17,7 @@ UNLABELED = -1
 """Label of an unlabelled step or window, as in scikit-learn's semi-supervised estimators."""
 
 _RULES = ("majority", "pure")
+_BLOCK_SIZE = 2**20  # labels whose classes are found at a time
 
 
 def check_label_rule(label: str, min_labeled: float) -> None:
@@ -79,7 +80,7 @@ def as_label_array(values: ArrayLike, name: str) -> NDArray[Any]:
             f" numpy.unique({name}, return_inverse=True)[1]."
         )
     if array.dtype.kind in "biu":
-        return array.astype(np.int64)
+        return array.astype(np.int64, copy=False)
     if array.dtype.kind == "f":
         missing = np.isnan(array)
         if (missing | (np.isfinite(array) & (array == np.floor(array)))).all():
@@ -199,6 +200,12 @@ def _column(y: Any, entries: list[Any]) -> Any:
     return y
 
 
+def _classes(labels: NDArray[Any]) -> NDArray[Any]:
+    """Return the sorted different labels, found block by block: numpy copies what it sorts."""
+    starts = range(0, max(len(labels), 1), _BLOCK_SIZE)
+    return np.unique(np.concatenate([np.unique(labels[s : s + _BLOCK_SIZE]) for s in starts]))
+
+
 def window_labels(
     labels: NDArray[Any],
     start: NDArray[np.int64],
@@ -244,14 +251,19 @@ def window_labels(
     array([ 0, -1])
     """
     is_text = labels.dtype.kind == "U"
-    classes = np.unique(labels if is_text else labels[labels != UNLABELED])
+    classes = _classes(labels)
+    if not is_text:
+        classes = classes[classes != UNLABELED]
     n_labeled = np.zeros(len(start), dtype=np.int64)
     most = np.zeros(len(start), dtype=np.int64)
     best = np.full(len(start), -1)
-    # cumulative[t] counts the steps before t with the current class
-    cumulative = np.zeros(len(labels) + 1, dtype=np.int64)
+    # cumulative[t] counts the steps before t with the current class. It is summed in place, since
+    # a copy of a long recording's labels fills gigabytes.
+    dtype = np.int32 if len(labels) <= np.iinfo(np.int32).max else np.int64
+    cumulative: NDArray[np.signedinteger[Any]] = np.zeros(len(labels) + 1, dtype=dtype)
     for position, value in enumerate(classes):
-        np.cumsum(labels == value, out=cumulative[1:])
+        cumulative[1:] = labels == value
+        np.cumsum(cumulative, out=cumulative)
         count = cumulative[start + length] - cumulative[start]
         n_labeled += count
         better = count > most  # strict, so that the lower class wins a tie

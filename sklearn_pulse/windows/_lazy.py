@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -13,10 +14,10 @@ from .._parameters import check_integer
 from .._signals import check_signals
 from ._base import LazyWindows
 from ._checks import check_downsample
-from ._index import is_simple, keeps_all
+from ._index import is_simple, keeps_all, rows_to_read, takes_an_axis
 from ._recordings import as_recordings
 
-_SCAN_BLOCK_SIZE = 2**22  # number of values of a recording that are scanned at a time
+_SCAN_BLOCK_SIZE = 2**22  # number of values that are scanned, or read to keep a part, at a time
 
 
 def _as_positions(values: ArrayLike, name: str) -> NDArray[np.intp]:
@@ -270,17 +271,29 @@ class RecordingWindows(LazyWindows):
     def __getitem__(self, key: Any) -> RecordingWindows | NDArray[np.float32]:
         """Select windows lazily, or read one window or a part of the array."""
         first, *rest = (key or (Ellipsis,)) if isinstance(key, tuple) else (key,)
-        if first is None or (first is Ellipsis and rest):
-            return np.asarray(self)[key]
-        if len(rest) <= 2 and all(keeps_all(part) for part in rest):
+        selects = len(rest) <= 2 and all(keeps_all(part) for part in rest)
+        if selects and first is not None and not (first is Ellipsis and rest):
             return self._getitem_first(first)
-        if not all(is_simple(part) or part is Ellipsis for part in rest):
+        takes_axes = all(map(takes_an_axis, rest))
+        if first is Ellipsis and takes_axes:
+            first, *rest = [slice(None)] * (3 - len(rest)) + rest
+        if first is None or first is Ellipsis:
             return np.asarray(self)[key]
-        # Integers and slices on the other axes commute with the selection of windows, so that
-        # only the selected windows have to be read.
-        selected = np.asarray(self._getitem_first(first))
-        leading = () if selected.ndim == 2 else (slice(None),)
-        return selected[(*leading, *rest)]
+        rows, place = rows_to_read(first, len(self))
+        if isinstance(place, slice) and takes_axes:
+            return self._take_part(rows, tuple(rest))
+        return self.take(rows)[(place, *rest)]
+
+    def _take_part(self, rows: NDArray[np.intp], part: tuple[Any, ...]) -> NDArray[np.float32]:
+        """Read some steps or channels of windows; only a block of windows is held as a whole."""
+        _, *axes = self.shape
+        shape = np.broadcast_to(np.float32(0), axes)[part].shape
+        windows = np.empty((len(rows), *shape), dtype=np.float32)
+        size = max(1, _SCAN_BLOCK_SIZE // math.prod(axes))
+        for first in range(0, len(rows), size):
+            block = slice(first, first + size)
+            windows[block] = self.take(rows[block])[(slice(None), *part)]
+        return windows
 
     def _getitem_first(self, key: Any) -> RecordingWindows | NDArray[np.float32]:
         """Index the first axis: an integer reads a window, any other index selects lazily."""
@@ -300,6 +313,16 @@ class RecordingWindows(LazyWindows):
         selected.recording.flags.writeable = False
         selected.start.flags.writeable = False
         return selected
+
+    def _alone(self, index: slice) -> RecordingWindows:
+        """Return consecutive windows, whose recordings keep their numbers, without the others."""
+        part = self._select(index)
+        needed = set(np.unique(part.recording).tolist())
+        nothing = np.empty((0, self.shape[2]), dtype=self.dtype)
+        part.recordings = tuple(
+            x if r in needed else nothing for r, x in enumerate(self.recordings)
+        )
+        return part
 
     def _as_indices(self, key: Any) -> NDArray[np.intp]:
         """Return a mask or a sequence of integers as indices of windows, within bounds."""

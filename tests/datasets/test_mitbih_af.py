@@ -393,7 +393,7 @@ def test_records_without_signals_are_passed_over(tmp_path, folder):
     np.testing.assert_array_equal(fetch_mitbih_af(tmp_path).X, folder[-1].X)
 
 
-@pytest.mark.parametrize("suffix", [".hea", ".atr"])
+@pytest.mark.parametrize("suffix", [".hea", ".atr", ".dat"])
 def test_missing_file(tmp_path, folder, suffix):
     shutil.copytree(folder[0] / "mitbih_af", tmp_path / "afdb")
     (tmp_path / "afdb" / f"04043{suffix}").unlink()

@@ -350,6 +350,12 @@ def test_missing_hypnogram(damaged):
         fetch_sleep_edf(damaged)
 
 
+def test_missing_polysomnogram(damaged):
+    shutil.copy(damaged / "SC4001EC-Hypnogram.edf", damaged / "SC4002EC-Hypnogram.edf")
+    with pytest.raises(FileNotFoundError, match=r"SC4002E\?-PSG.edf is missing, .*unpack"):
+        fetch_sleep_edf(damaged)
+
+
 def test_no_night_of_these_subjects(damaged):
     for path in list(damaged.iterdir()):
         path.rename(damaged / path.name.replace("SC40", "SC45"))

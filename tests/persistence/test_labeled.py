@@ -39,6 +39,10 @@ def outputs(estimator, windows):
             yield getattr(estimator, name)(windows)
 
 
+def types_of_learnt(estimator):
+    return {name: type(value) for name, value in vars(estimator).items() if name.endswith("_")}
+
+
 def round_trip(estimator, windows, folder):
     """Save, load by both doors, and compare what is computed."""
     estimator.save_pretrained(folder)
@@ -46,6 +50,7 @@ def round_trip(estimator, windows, folder):
         restored = cls.from_pretrained(folder, device="cpu")
         assert type(restored) is type(estimator)
         assert same_state(restored, estimator)
+        assert types_of_learnt(restored) == types_of_learnt(estimator)
         for mine, theirs in zip(
             outputs(restored, windows), outputs(estimator, windows), strict=True
         ):
@@ -63,6 +68,16 @@ def test_labels_and_units_come_back(kind, tmp_path):
     card = (tmp_path / "model" / "README.md").read_text(encoding="utf-8")
     assert f"estimator = {cls.__name__}.from_pretrained" in card
     assert "predicted = estimator.predict(X)  # (n_samples, n_timesteps, 3)" in card
+
+
+@pytest.mark.parametrize("kind", ["text", "objects", "booleans", "three"])
+@pytest.mark.parametrize("cls", [FineTuneClassifier, SupervisedClassifier])
+def test_a_weight_for_each_label_comes_back(cls, kind, tmp_path):
+    weights = dict(zip(np.unique(LABELS[kind]), (1.0, 3.0, 2.0), strict=False))
+    fitted = cls(**SMALL_ENCODER | TINY, class_weight=weights).fit(X, LABELS[kind])
+    restored = round_trip(fitted, X, tmp_path / "model")
+    assert restored.class_weight == weights
+    assert same_state(clone(restored).fit(X, LABELS[kind]), fitted)
 
 
 def test_the_supervised_baseline_comes_back(tmp_path):

@@ -14,6 +14,8 @@ VALUES = st.recursive(
         st.lists(inner, max_size=3)
         | st.lists(inner, max_size=3).map(tuple)
         | st.dictionaries(st.text(), inner, max_size=3)
+        | st.dictionaries(st.text() | st.integers() | st.floats(), inner, max_size=3)
+        | st.dictionaries(st.booleans(), inner)
     ),
     max_leaves=8,
 )
@@ -46,7 +48,7 @@ def test_arrays_come_back(value):
 @pytest.mark.parametrize(
     "value",
     [
-        *(object(), {1: 1}, {1}, 1j, b"x", len, np.array([1j]), np.array([object()])),
+        *(object(), {(1,): 1}, {None: 1}, {1}, 1j, b"x", len, np.array([1j]), np.array([object()])),
         *(np.array(["2026-01-01"], dtype=f"M8[{unit}]") for unit in ("D", "ns")),
         np.array([1], dtype="m8[ns]"),
     ],

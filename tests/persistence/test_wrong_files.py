@@ -14,8 +14,11 @@ import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from sklearn_pulse import PulseTransformer, load_pretrained
+from sklearn_pulse import CrossPredictionTransformer, PulseTransformer, load_pretrained
 from sklearn_pulse.base import BaseEncoderTransformer
+from sklearn_pulse.baselines import PatchTSTTransformer, SimMTMTransformer
+from sklearn_pulse.features import RhythmTransformer
+from tests.helpers import small
 from tests.persistence.helpers import (
     FILES,
     X,
@@ -181,6 +184,8 @@ def at(path, value):
         (at("parameters.pooling", {"import": "os"}), r"unknown entries \['import'\]"),
         (at("parameters.lr", {"float": "nan"}), "lr must be a number"),
         (at("parameters.lr", {"float": "1"}), "unknown entries"),
+        (at("parameters.lr", {"pairs": [[1]]}), "no pair of a key and a value"),
+        (at("parameters.lr", {"pairs": [[[1], 2]]}), "a key .* is neither text nor a number"),
         (at("parameters.lr", {"array": [[1], [2, 3]], "dtype": "<f8"}), "loaded: .*sequence"),
         (at("parameters.lr", {"array": ["a"], "dtype": "<f8"}), "loaded: .*string"),
         (at("parameters.lr", {"array": ["a"], "dtype": "<U99999999"}), "no array of dtype"),
@@ -221,6 +226,18 @@ def test_a_configuration_that_makes_no_sense(folder, change, message):
     change(config)
     write_config(folder, config)
     refuses(folder, message)
+
+
+@pytest.mark.parametrize(
+    "cls", [CrossPredictionTransformer, PatchTSTTransformer, SimMTMTransformer, RhythmTransformer]
+)
+def test_only_converted_weights_lack_the_length_of_windows(cls, tmp_path):
+    small(cls).fit(X).save_pretrained(tmp_path / "model")
+    config = read_config(tmp_path / "model")
+    config["fitted"]["n_timesteps_in_"] = None
+    write_config(tmp_path / "model", config)
+    with pytest.raises(ValueError, match=f"n_timesteps_in_ is null, but {cls.__name__} needs it"):
+        cls.from_pretrained(tmp_path / "model")
 
 
 def test_names_of_columns_must_be_those_of_a_table(tmp_path):

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pickle
+import tracemalloc
+from unittest import mock
 
 import numpy as np
 import pandas as pd
@@ -19,6 +21,7 @@ from sklearn_pulse.features import StatisticsTransformer
 from sklearn_pulse.preprocessing import BandpassFilter, Resampler, WindowScaler
 from sklearn_pulse.windows import (
     LazyWindows,
+    RecordingWindows,
     SlidingWindows,
     open_recordings,
     sliding_windows,
@@ -133,6 +136,20 @@ def test_recordings_of_unequal_length(step):
     for x, y in zip(recordings, fitted.transform(recordings), strict=True):
         assert y.dtype == np.float32
         np.testing.assert_array_equal(y, fitted.transform(x[np.newaxis])[0])
+
+
+@pytest.mark.parametrize("step", STEPS[:1] + STEPS[3:], ids=IDS[:1] + IDS[3:])
+def test_a_long_recording_is_not_held_several_times(step, monkeypatch):
+    recording = np.tile(make_gaps(1, 2**12, 8)[0].astype(np.float32), (2**5, 1))
+    fitted = clone(step).fit([recording])
+    whole = fitted.transform([recording])[0]
+    monkeypatch.setattr("sklearn_pulse.preprocessing._runs._PIECE_VALUES", 2**17)  # one channel
+    tracemalloc.start()
+    changed = fitted.transform([recording])[0]
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 2.8 * (recording.nbytes + changed.nbytes)
+    np.testing.assert_array_equal(changed, whole)
 
 
 @every_step
@@ -437,7 +454,8 @@ def test_lazy_results_are_divided_pickled_and_read_as_arrays(step):
         np.testing.assert_array_equal(part, whole[rows])
         np.testing.assert_array_equal(part.recording, lazy.recording[rows])
         np.testing.assert_array_equal(part.start, lazy.start[rows])
-    for key in (3, -1, (), (slice(None), 0), (2, slice(1, 3)), ([1, 2], [0, 1]), (..., 1)):
+    keys = (3, -1, (), (slice(None), 0), (2, slice(1, 3)), ([1, 2], [0, 1]), (..., 1))
+    for key in (*keys, (slice(2), slice(None), [0]), (3, slice(None), [0, 1])):
         np.testing.assert_array_equal(lazy[key], whole[key])
     pieces = lazy.apart(np.arange(3))
     np.testing.assert_array_equal(pieces, whole[:3])
@@ -468,7 +486,17 @@ def test_channels_with_the_same_gaps_are_computed_together(step, call, monkeypat
     )
     (together,) = step.fit_transform([X])
     np.testing.assert_array_equal(together, np.hstack(alone))
-    assert len(calls) == 1 + 6  # the channels without gaps, of which there are none, and six runs
+    assert len(calls) == 6  # runs
+
+
+@every_step
+def test_an_index_reads_no_other_windows(step):
+    lazy = clone(step).fit_transform(as_lazy(make_gaps()))
+    for key in ((slice(1, 3), slice(None), [0]), ([1, 2], [0, 1]), (2, [0, 1])):
+        with mock.patch.object(RecordingWindows, "take", autospec=True) as take:
+            take.side_effect = lambda X, rows: np.ones((len(rows), *X.shape[1:]), np.float32)
+            assert np.shape(lazy[key]) == np.shape(np.empty(lazy.shape)[key])
+        assert set(take.call_args.args[1].tolist()) <= {1, 2}
 
 
 @pytest.mark.parametrize("step", [WindowScaler(per="window"), Resampler(64, 32)])

@@ -104,10 +104,42 @@ def test_selecting_windows_reads_no_window(key):
     assert all(a is b for a, b in zip(selected.recordings, X.recordings, strict=True))
 
 
-@pytest.mark.parametrize("key", [0, (3, 1), (2, Ellipsis, 0)], ids=repr)
-def test_reading_one_window_reads_no_other(key):
+class Noted(RecordingWindows):
+    """Windows that note which of them are read together."""
+
+    reads = ()
+
+    def take(self, indices):
+        """Note the indices."""
+        self.reads = (*self.reads, np.asarray(indices).tolist())
+        return super().take(indices)
+
+
+@pytest.mark.parametrize(
+    ("key", "rows"),
+    [
+        (0, [[0]]),
+        ((3, 1), [[3]]),
+        ((2, Ellipsis, 0), [[2]]),
+        ((2, slice(None), [0, 1]), [[2]]),
+        ((np.array(2), [0, 1]), [[2]]),
+        ((slice(1, 4), slice(None), [0]), [[1, 2], [3]]),
+        ((slice(1, 3), [0, 1], [0, 1]), [[1, 2]]),
+        ((slice(1, 3), None, [0]), [[1, 2]]),
+        (([4, 0, 4], [0, 1, 2]), [[0, 4]]),
+        (([[4, 0], [0, 4]], 1), [[0, 4]]),
+        ((np.array([True, False, False, True, False]), slice(None), [1]), [[0, 3]]),
+        ((Ellipsis, [1, 0]), [[0, 1], [2, 3], [4]]),
+    ],
+    ids=repr,
+)
+def test_an_index_reads_no_other_windows_and_keeps_no_others(key, rows, monkeypatch):
+    monkeypatch.setattr("sklearn_pulse.windows._lazy._SCAN_BLOCK_SIZE", 16)  # two windows
     expected = np.asarray(lazy_windows())[key]
     np.testing.assert_array_equal(lazy_windows(Unreadable)[key], expected)
+    X = lazy_windows(Noted)
+    np.testing.assert_array_equal(X[key], expected)
+    assert list(X.reads) == rows
 
 
 @pytest.mark.parametrize("key", [5, -6, [0, 5], [-6], True, "a", 1.5, [0.5], [[0, 1]], [True]])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tracemalloc
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -172,5 +174,10 @@ def test_a_million_steps_are_labelled_without_a_loop_per_window():
     steps = np.repeat(rng.integers(-1, 6, 10_000), 100)
     w = sliding_windows([np.zeros(len(steps), np.float32)], 128, 1, y=[steps], lazy=True)
     assert len(w.y) == len(steps) - 127
+    tracemalloc.start()
+    sliding_windows([np.zeros(len(steps), np.float32)], 128, y=[steps], lazy=True)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 2 * steps.nbytes  # however many classes
     for row in rng.integers(0, len(w.y), 50):
         assert w.y[row] == slow_label(steps[row : row + 128], "majority", 0.5)
