@@ -19,7 +19,10 @@ TRAINING = 3  # forward, gradient of the inputs, gradient of the weights
 
 def counted(call: Callable[[], Any]) -> int:
     """Return the operations of the products and convolutions that a call runs."""
-    known = {torch.ops.aten.addmm_: _in_place_product}
+    known = {
+        torch.ops.aten.addmm_: _in_place_product,
+        torch.ops.mkldnn._linear_pointwise: _linear_map,
+    }
     # The counter sees its own thread alone.
     with threads(1), FlopCounterMode(display=False, custom_mapping=known) as counter:
         call()
@@ -29,6 +32,11 @@ def counted(call: Callable[[], Any]) -> int:
 def _in_place_product(total: Any, a: Any, b: Any, *, out_shape: Any = None, **scalars: Any) -> int:
     """Return the operations of a product that torch's own counter does not know."""
     return 2 * a[0] * a[1] * b[1]
+
+
+def _linear_map(x: Any, weight: Any, *others: Any, out_shape: Any = None, **options: Any) -> int:
+    """Return the operations of a product by oneDNN, of shapes (m, k) and (n, k)."""
+    return 2 * x[0] * x[1] * weight[0]
 
 
 def encoder_flops(size: Size, *, dead_taps: bool) -> float:

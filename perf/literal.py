@@ -6,6 +6,8 @@ taps, and a Python loop over samples shifts the crops.
 
 from __future__ import annotations
 
+import copy
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -106,6 +108,15 @@ class LiteralTimeVarying(nn.Module):
         return F.interpolate(bins, size=n_timesteps, mode="nearest").transpose(1, 2)
 
 
+def with_plain_products(module: nn.Module) -> nn.Module:
+    """Return a copy of our module whose linear layers leave the choice of library to torch."""
+    module = copy.deepcopy(module)
+    for layer in module.modules():
+        if isinstance(layer, nn.Linear):
+            layer.__class__ = nn.Linear
+    return module
+
+
 def copy_weights(ours: nn.Module, literal: nn.Module) -> None:
     """Copy our weights into a literal module; names agree, shapes of skip connections do not."""
     shapes = {name: value.shape for name, value in literal.state_dict().items()}
@@ -134,7 +145,7 @@ class LiteralPulse(nn.Module):
             batch_first=True,
         )
         self.gru.load_state_dict(objective.decoder.gru.state_dict())
-        self.observation = objective.decoder.observation
+        self.observation = with_plain_products(objective.decoder.observation)
         self.dropout = nn.Dropout(objective.dropout)
 
     def forward(self, x: Tensor, starts: Tensor) -> Tensor:

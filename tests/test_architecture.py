@@ -240,6 +240,7 @@ PRIVATE = {
     "torch._dynamo.lookup_backend",
     "torch._foreach_copy_",
     "torch.ops.mkldnn._convolution_pointwise",
+    "torch.ops.mkldnn._linear_pointwise",
     "torch.ops.mkldnn._is_mkldnn_bf16_supported",
     "torch.utils._python_dispatch.TorchDispatchMode",
 }

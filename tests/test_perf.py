@@ -17,6 +17,7 @@ from perf import (
     growth,
     patchtst,
     processes,
+    products,
     report,
     scaler,
     shapes,
@@ -31,6 +32,8 @@ from perf.test_changes import CHANGES
 from sklearn_pulse import presets
 from sklearn_pulse.baselines import PatchTSTTransformer
 from sklearn_pulse.benchmark._methods import all_methods
+from sklearn_pulse.networks import _products
+from sklearn_pulse.networks._products import Linear
 from sklearn_pulse.objectives import CrossReconstruction
 
 
@@ -42,6 +45,13 @@ def batch(size, n_windows=16):
     return x, starts.expand(size.params["n_crops"], -1)
 
 
+@pytest.fixture
+def by_products(monkeypatch):
+    """Convolve by products on every processor: they leave the padding out."""
+    monkeypatch.setattr("sklearn_pulse.networks._products._IS_FASTER", False)
+
+
+@pytest.mark.usefixtures("by_products")
 @pytest.mark.parametrize("theta_dropout", ["step", "sequence"])
 def test_operations_of_our_step(theta_dropout):
     size = Size("har")
@@ -113,12 +123,13 @@ def test_fit_and_the_bare_loop_share_the_threads_in_one_way(monkeypatch):
     assert threads == [1, 1]
 
 
+@pytest.mark.usefixtures("by_products")
 @pytest.mark.parametrize(("dataset", "ratio"), [("har", 2.0), ("ecg", 1.8), ("eeg", 1.7)])
 def test_operations_of_the_encoder(dataset, ratio):
     size = Size(dataset)
     x, _ = batch(size, n_windows=2)
     encoder = size.objective().encoder
-    total = counted(lambda: encoder(x))  # by products; those of padding are not computed
+    total = counted(lambda: encoder(x))
     pruned = encoder_flops(size, dead_taps=False)
     assert total / len(x) == pytest.approx(pruned, rel=1e-6)
     assert encoder_flops(size, dead_taps=True) / pruned == pytest.approx(ratio, abs=0.05)
@@ -144,6 +155,51 @@ def test_steps_of_the_baselines_are_counted():
     assert own < 0.65 * published
     published, own = counts["TimeMAE"]
     assert own == pytest.approx(published, rel=0.05)
+
+
+def test_libraries_take_turns(monkeypatch):
+    """Ours by oneDNN, ours by torch's choice, the literal step; two turns are not counted."""
+    turns = []
+
+    def note():
+        turns.append(_products._IS_FASTER)
+
+    monkeypatch.setattr(_products, "_IS_FASTER", None)
+    monkeypatch.setattr(baselines, "seconds", lambda call: [call(), 0.01 * len(turns)][1])
+    row = products.measure("PULSE", 10, note, lambda: turns.append("literal"), 1)
+    assert turns == [True, False, "literal"] * 3
+    assert (
+        row
+        == "| PULSE | 10 | 7.0 | 8.0 | 9.0 | **1.14** (1.14 to 1.14) | **1.29** (1.29 to 1.29) |"
+    )
+
+
+@pytest.mark.parametrize("make", [products.pulse_steps, products.method_steps])
+def test_the_published_step_leaves_products_to_torch(make, monkeypatch):
+    """Whatever library ours takes, which are the steps that a row compares."""
+    monkeypatch.setattr(_products, "_IS_FASTER", True)
+    monkeypatch.setattr(Size, "batch_size", 2)
+    monkeypatch.setattr(MethodSize, "_preset_batch_size", lambda size: 2)
+    _, n_windows, ours, literal = make("har" if make is products.pulse_steps else "TimeMAE")
+    assert n_windows == 2
+    called = []
+    pointwise = torch.ops.mkldnn._linear_pointwise
+    monkeypatch.setattr(
+        torch.ops.mkldnn, "_linear_pointwise", lambda *args: [called.append(1), pointwise(*args)][1]
+    )
+    literal()
+    assert not called
+    ours()
+    assert called
+
+
+def test_a_product_of_either_library_is_counted(monkeypatch):
+    layer, x = Linear(3, 5), torch.randn(7, 3, requires_grad=True)
+    counts = []
+    for by_onednn in (True, False):
+        monkeypatch.setattr(_products, "_IS_FASTER", by_onednn)
+        counts.append(counted(lambda: layer(x).sum().backward()))
+    assert counts == [3 * 2 * 7 * 3 * 5] * 2
 
 
 def test_a_method_of_two_stages_has_two_rows_of_costs():
@@ -293,6 +349,8 @@ def test_help_measures_nothing(module, monkeypatch, capsys):
         ("growth --page nowhere.md", "argument --page: nowhere.md is no file"),
         ("growth --figure .", "argument --figure: . is a folder: name a file"),
         ("hidden_dynamics --seeds 0", "argument --seeds: must be at least 1"),
+        ("products --rounds 0", "argument --rounds: must be at least 1, got 0"),
+        ("products --size mars", "argument --size: invalid choice: 'mars'"),
         ("report nowhere.json", "there is no nowhere.json: make bench writes output/benchmarks"),
         ("shapes --epochs 2", "argument --epochs: must be at least 3, got 2"),
         ("stream_memory --windows 0", "argument --windows: must be at least 1"),

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import copy
-
 import torch
 from torch import nn
 
+from perf.literal import with_plain_products
 from sklearn_pulse.objectives import Objective
 
 
@@ -22,7 +21,7 @@ class Published(nn.Module):
     def __init__(self, objective: Objective) -> None:
         super().__init__()
         # In a tuple, so that its unused modules are no parameters of the literal loss.
-        self._held = (copy.deepcopy(objective),)
+        self._held = (with_plain_products(objective),)
 
     @property
     def objective(self) -> Objective:

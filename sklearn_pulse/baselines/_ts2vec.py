@@ -200,7 +200,8 @@ class HierarchicalContrast(ContrastiveObjective):
         hidden = self.encoder.input(mask_steps(x, observed))
         batch, n_timesteps = hidden.shape[:2]
         visible = self.draw_visible(batch, n_timesteps, generator)
-        return self.represent_steps(hidden * visible.unsqueeze(-1), observed)
+        hidden = hidden * visible.unsqueeze(-1)
+        return self.represent_steps(hidden, observed, recurring=False)
 
     def draw_visible(self, batch: int, n_timesteps: int, generator: torch.Generator) -> Tensor:
         """Draw the steps that the blocks of the encoder see.

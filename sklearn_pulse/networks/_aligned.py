@@ -8,6 +8,7 @@ from torch import Tensor, nn
 
 from ._autocast import compute_dtype
 from ._exporting import is_exporting
+from ._products import linear
 
 # The vector registers of all processors hold a divisor of it. Products of other widths compute the
 # rows at the end of a tile in another order, and the last bit of a row then depends on its place.
@@ -110,6 +111,6 @@ class ProductConv1d(nn.Conv1d):
 def _product(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
     """Map the last axis, to the same bits at every place unless gradients are recorded."""
     if torch.is_grad_enabled() or is_exporting() or is_aligned(*weight.shape):
-        return F.linear(x, weight, bias)
+        return linear(x, weight, bias)
     filled = None if bias is None else align(bias, -1)
     return F.linear(align(x, -1), align(weight, -1, -2), filled)[..., : len(weight)]

@@ -6,6 +6,7 @@ import math
 from typing import Literal
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 from .._threads import n_workers
@@ -16,7 +17,9 @@ from ._dilated_conv import DilatedConv, activate
 from ._exporting import is_exporting
 from ._fused_conv import convolve, convolves
 from ._parts import run_parts
-from ._time import in_memory_order, mask_steps, pool_steps
+from ._products import uses_onednn
+from ._row_pieces import recurring_length
+from ._time import in_memory_order, mask_steps, observed_or_all, pool_steps
 
 # Largest number of time steps of a chunk of a batch; a longer window is a chunk of its own. On the
 # CPU a thread takes a chunk through all blocks before it takes the next chunk, so that the output
@@ -154,13 +157,15 @@ class SystemEncoder(Encoder):
         Returns
         -------
         Tensor of shape (batch, n_timesteps, embedding_dim)
-            Encoded steps, after layer normalisation and before pooling; where a gradient is
-            recorded, as a view of a tensor with time first.
+            Encoded steps, after layer normalisation and before pooling; where products convolve,
+            as a view of a tensor with time first.
         """
         hidden = self.input(mask_steps(x, observed))  # a skip connection carries huge values on
         return in_memory_order(self.norm, self.run_blocks(hidden, observed))
 
-    def run_blocks(self, hidden: Tensor, observed: Tensor | None = None) -> Tensor:
+    def run_blocks(
+        self, hidden: Tensor, observed: Tensor | None = None, recurring: bool = True
+    ) -> Tensor:
         """Apply the residual blocks.
 
         Parameters
@@ -169,22 +174,30 @@ class SystemEncoder(Encoder):
             Output of the input layer.
         observed : Tensor of bool, of shape (batch, n_timesteps), or None, default=None
             Which steps were observed; None means all.
+        recurring : bool, default=True
+            Whether most batches have windows of this length. If not, and if kernels are compiled
+            for a length, windows are filled up to one that recurs.
 
         Returns
         -------
         Tensor of shape (batch, n_timesteps, embedding_dim)
-            Features before layer normalisation; where a gradient is recorded, as a view of a tensor
-            with time first.
+            Features before layer normalisation; where products convolve, as a view of a tensor with
+            time first.
         """
+        n_timesteps = hidden.shape[1]
+        if not recurring and uses_onednn(hidden):
+            added = recurring_length(n_timesteps) - n_timesteps
+            observed = F.pad(observed_or_all(hidden, observed), (0, added), value=False)
+            hidden = F.pad(hidden, (0, 0, 0, added))
         seen = None
         if observed is not None:
             seen = observed.t().unsqueeze(-1).to(compute_dtype(hidden))  # (n_timesteps, batch, 1)
         hidden = hidden.transpose(0, 1)  # (n_timesteps, batch, hidden_dim)
-        if not convolves(hidden):
+        if not (convolves(hidden) or uses_onednn(hidden)):
             hidden = hidden.contiguous()
         for block in self.blocks:
             hidden = block(hidden, seen)
-        return hidden.transpose(0, 1)
+        return hidden[:n_timesteps].transpose(0, 1)
 
     def pool(self, steps: Tensor, observed: Tensor | None = None) -> Tensor:
         """Pool encoded steps over time.

@@ -9,6 +9,7 @@ from torch import Tensor
 from ._aligned import align, is_aligned
 from ._autocast import compute_dtype
 from ._exporting import is_exporting
+from ._images import as_images, as_steps, as_taps
 from ._time import in_memory_order
 
 _CPU_CONVOLUTIONS = {torch.float32}  # types that oneDNN convolves on this processor
@@ -97,22 +98,18 @@ def convolve(
     padding = dilation
     if dilation >= len(x):
         weight, padding, dilation = weight[:, :, 1:2], 0, 1
-    image = x.permute(1, 2, 0).unsqueeze(2)  # (batch, in_channels, 1, n_timesteps)
-    taps = weight.unsqueeze(2).to(x.dtype, memory_format=torch.channels_last)
-    bias = bias.to(x.dtype)
+    images, taps, bias = as_images(x), as_taps(weight.to(x.dtype)), bias.to(x.dtype)
     is_fused = _FUSES and torch.backends.mkldnn.enabled and not torch.compiler.is_compiling()
     if is_fused and len(x) > 1:  # oneDNN of PyTorch 2.11 fails with one pixel
-        last = None if add is None else add.to(x.dtype).permute(1, 2, 0).unsqueeze(2)
-        y = _fused(image, taps, bias, padding, dilation, activate, last)
-        return y.squeeze(2).permute(2, 0, 1)
-    y = F.conv2d(image, taps, bias, padding=(0, padding), dilation=(1, dilation))
-    y = y.squeeze(2).permute(2, 0, 1)
+        last = None if add is None else as_images(add.to(x.dtype))
+        return as_steps(_fused(images, taps, bias, padding, dilation, activate, last))
+    y = as_steps(F.conv2d(images, taps, bias, padding=(0, padding), dilation=(1, dilation)))
     y = in_memory_order(F.gelu, y) if activate else y
     return y if add is None else y.add_(add)
 
 
 def _fused(
-    image: Tensor,
+    images: Tensor,
     taps: Tensor,
     bias: Tensor,
     padding: int,
@@ -124,5 +121,5 @@ def _fused(
     shape = ((0, padding), (1, 1), (1, dilation), 1)  # padding, strides, dilations, groups
     pointwise = torch.ops.mkldnn._convolution_pointwise
     if add is not None:
-        return pointwise.binary(image, add, taps, bias, *shape, "add", None, None, [], None)
-    return pointwise(image, taps, bias, *shape, "gelu" if activate else "none", [], "none")
+        return pointwise.binary(images, add, taps, bias, *shape, "add", None, None, [], None)
+    return pointwise(images, taps, bias, *shape, "gelu" if activate else "none", [], "none")

@@ -10,6 +10,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from ._packing import steps_of
+from ._products import multiply
 from ._row_pieces import padded_rows, sum_of_products
 
 _CHUNK_ROWS = 2**12  # rows per operation: few enough to stay in the cache
@@ -69,21 +70,19 @@ class _Recurrence(torch.autograd.Function):
         inputs[:, : 2 * dim].add_(bias[: 2 * dim])
         # Products of a few rows more than run, so that their shapes recur: the rows that follow.
         spare = padded_rows(1, inputs) - 1
-        recurrent = inputs.new_empty(len(inputs) + spare, 3 * dim)
+        recurrent = inputs.new_empty(len(inputs), dim)  # what the reset gate of a candidate scales
         states = inputs.new_empty(len(inputs) + spare, dim)
         before = F.pad(state, (0, 0, 0, spare))
         for step, size in zip(steps_of(sizes), sizes, strict=True):
-            n_rows = padded_rows(size, inputs)
-            products = recurrent[step.start : step.start + n_rows]
-            torch.mm(before[:n_rows], weight.t(), out=products)
+            products = multiply(before[: padded_rows(size, inputs)], weight.t())[:size]
             gates, candidate = inputs[step].split([2 * dim, dim], 1)
-            of_gates, of_candidate = products[:size].split([2 * dim, dim], 1)
-            gates.add_(of_gates).sigmoid_()
+            gates.add_(products[:, : 2 * dim]).sigmoid_()
             reset, update = gates.split(dim, 1)
-            candidate.addcmul_(reset, of_candidate.add_(bias[2 * dim :])).tanh_()
+            of_candidate = torch.add(products[:, 2 * dim :], bias[2 * dim :], out=recurrent[step])
+            candidate.addcmul_(reset, of_candidate).tanh_()
             torch.lerp(candidate, before[:size], update, out=states[step])
             before = states[step.start :]
-        states, recurrent = states[: len(inputs)], recurrent[: len(inputs), 2 * dim :]
+        states = states[: len(inputs)]
         ctx.save_for_backward(inputs, recurrent, state, states, weight)
         ctx.sizes = sizes
         return states
@@ -101,13 +100,11 @@ class _Recurrence(torch.autograd.Function):
         inner = torch.zeros_like(state)
         # (n_rows, dim) and (n_rows + spare, 4 * dim)
         update, flat = gates[:, dim : 2 * dim], slopes.flatten(1)
-        products = inner.new_empty(padded_rows(len(inner), inner), dim)
         for step, size in zip(reversed(steps), reversed(sizes), strict=True):
             now, n_rows = inner[:size].add_(grad[step]), padded_rows(size, inner)
             slopes[step].mul_(now.unsqueeze(1))
             rows = flat[step.start : step.start + n_rows, : 3 * dim]
-            of_gates = torch.mm(rows, weight, out=products[:n_rows])
-            torch.addcmul(of_gates[:size], now, update[step], out=now)
+            torch.addcmul(multiply(rows, weight)[:size], now, update[step], out=now)
         flat = flat[: len(before)]
         outer = flat[:, : 3 * dim]
         weight_grad = sum_of_products(outer, before).roll(-dim, 0)

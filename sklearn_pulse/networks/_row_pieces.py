@@ -1,7 +1,7 @@
 """Products of tables whose number of rows is another at every step of training.
 
-oneDNN compiles the kernel of a product in bfloat16 for its shape, which takes 1 to 15 ms and half a
-MiB, and keeps the last thousand. So such tables are multiplied in pieces whose sizes recur.
+oneDNN compiles the kernel of a product for its shape, which takes 1 to 15 ms and half a MiB, and
+keeps the last thousand. So tables that it multiplies are multiplied in pieces whose sizes recur.
 """
 
 from __future__ import annotations
@@ -9,11 +9,11 @@ from __future__ import annotations
 from typing import Any
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
 from ._autocast import compute_dtype
+from ._products import linear, multiply, multiply_transposed, uses_onednn
 
 _LARGEST, _SMALLEST = 2**12, 2**4  # rows of a piece; what remains of the smallest is one, too
 
@@ -31,19 +31,42 @@ def padded_rows(n_rows: int, like: Tensor) -> int:
     Returns
     -------
     int
-        A multiple of 16 for bfloat16 on a CPU, else `n_rows`.
+        A multiple of 16 where oneDNN multiplies, as it does in bfloat16, else `n_rows`.
 
     Examples
     --------
-    >>> padded_rows(50, torch.zeros(1, dtype=torch.bfloat16)), padded_rows(50, torch.zeros(1))
+    >>> narrow, wide = (torch.zeros(1, dtype=t) for t in (torch.bfloat16, torch.float64))
+    >>> padded_rows(50, narrow), padded_rows(50, wide)
     (64, 50)
     """
     return -(-n_rows // _SMALLEST) * _SMALLEST if _is_compiled(like) else n_rows
 
 
+def recurring_length(n: int) -> int:
+    """Return the next larger of the lengths of which there are eight in each doubling.
+
+    Parameters
+    ----------
+    n : int
+        Length.
+
+    Returns
+    -------
+    int
+        A multiple of 16, and from 256 on at most an eighth more than `n`.
+
+    Examples
+    --------
+    >>> [recurring_length(n) for n in (1, 16, 120, 257, 1000)]
+    [16, 16, 128, 288, 1024]
+    """
+    step = max(_SMALLEST, 2 ** (n.bit_length() - 4))
+    return -(-n // step) * step
+
+
 def _is_compiled(x: Tensor) -> bool:
     """Whether products with this tensor are compiled for their shape."""
-    return x.dtype == torch.bfloat16 and x.device.type == "cpu"
+    return x.device.type == "cpu" and (x.dtype == torch.bfloat16 or uses_onednn(x))
 
 
 def row_pieces(table: Tensor) -> list[slice]:
@@ -57,13 +80,13 @@ def row_pieces(table: Tensor) -> list[slice]:
     Returns
     -------
     list of slice
-        The rows of each piece, in order; a single piece unless the table is of bfloat16 on a CPU.
+        The rows of each piece, in order; a single piece unless oneDNN multiplies the table.
 
     Examples
     --------
     >>> row_pieces(torch.zeros(50, 1, dtype=torch.bfloat16))
     [slice(0, 32, None), slice(32, 48, None), slice(48, 50, None)]
-    >>> row_pieces(torch.zeros(50, 1))
+    >>> row_pieces(torch.zeros(50, 1, dtype=torch.float64))
     [slice(0, 50, None)]
     """
     n_rows = len(table)
@@ -104,10 +127,7 @@ def multiply_rows(rows: Tensor, matrix: Tensor, bias: Tensor | None, out: Tensor
     tensor([2., 2., 2.])
     """
     for piece in row_pieces(rows):
-        if bias is None:
-            torch.mm(rows[piece], matrix, out=out[piece])
-        else:
-            torch.addmm(bias, rows[piece], matrix, out=out[piece])
+        multiply(rows[piece], matrix, bias, out=out[piece])
     return out
 
 
@@ -132,12 +152,12 @@ def sum_of_products(left: Tensor, right: Tensor) -> Tensor:
     tensor([[3., 3.]])
     """
     first, *others = row_pieces(left)
-    total = left[first].t() @ right[first]
+    total = multiply_transposed(left[first], right[first])
     if not others:
         return total
     wide = total.float()
     for piece in others:
-        wide.add_(left[piece].t() @ right[piece])
+        wide.add_(multiply_transposed(left[piece], right[piece]))
     return wide.to(total.dtype)
 
 
@@ -189,7 +209,7 @@ def map_table(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     tensor([4., 4.])
     """
     if x.dim() != 2 or not torch.is_grad_enabled() or len(row_pieces(x)) == 1:
-        return F.linear(x, weight, bias)
+        return linear(x, weight, bias)
     return _TableMap.apply(x, weight.to(x.dtype), None if bias is None else bias.to(x.dtype))
 
 

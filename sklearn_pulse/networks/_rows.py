@@ -9,6 +9,8 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
+from ._products import multiply, multiply_transposed
+
 _PART_ROWS = 2**8  # rows whose hidden values stay in the cache
 
 
@@ -56,8 +58,8 @@ class _RowMap(torch.autograd.Function):
         ctx.save_for_backward(x, first, shift, second)
         y = x.new_empty(len(x), len(second))
         for rows, result in zip(x.split(_PART_ROWS), y.split(_PART_ROWS), strict=True):
-            active = F.gelu(torch.addmm(shift, rows, first.t()))
-            torch.addmm(offset, active, second.t(), out=result)
+            active = F.gelu(multiply(rows, first.t(), shift))
+            multiply(active, second.t(), offset, out=result)
         return y
 
     @staticmethod
@@ -68,11 +70,11 @@ class _RowMap(torch.autograd.Function):
         sums = [torch.zeros_like(weight) for weight in (first, shift, second)]
         parts = (tensor.split(_PART_ROWS) for tensor in (x, grad, outer))
         for rows, slope, result in zip(*parts, strict=True):
-            hidden = torch.addmm(shift, rows, first.t())
-            sums[2].addmm_(slope.t(), F.gelu(hidden))
-            inner = slope @ second
+            hidden = multiply(rows, first.t(), shift)
+            multiply_transposed(slope, F.gelu(hidden), sums[2])
+            inner = multiply(slope, second)
             torch.ops.aten.gelu_backward.grad_input(inner, hidden, grad_input=inner)
-            sums[0].addmm_(inner.t(), rows)
+            multiply_transposed(inner, rows, sums[0])
             sums[1].add_(inner.sum(0))
-            torch.mm(inner, first, out=result)
+            multiply(inner, first, out=result)
         return outer, *sums, grad.sum(0)

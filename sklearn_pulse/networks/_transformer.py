@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
 from ._autocast import compute_dtype
+from ._products import Linear
 from ._rows import map_rows
 from ._time import take_rows
 
@@ -51,10 +52,10 @@ class MultiHeadAttention(nn.Module):
     def __init__(self, dim: int, n_heads: int) -> None:
         super().__init__()
         self.n_heads = n_heads
-        self.query = nn.Linear(dim, dim)
-        self.key = nn.Linear(dim, dim)
-        self.value = nn.Linear(dim, dim)
-        self.output = nn.Linear(dim, dim)
+        self.query = Linear(dim, dim)
+        self.key = Linear(dim, dim)
+        self.value = Linear(dim, dim)
+        self.output = Linear(dim, dim)
 
     def forward(
         self,
@@ -126,8 +127,8 @@ class FeedForward(nn.Module):
         self, dim: int, hidden_dim: int, activation: Literal["gelu", "relu"] = "gelu"
     ) -> None:
         super().__init__()
-        self.input = nn.Linear(dim, hidden_dim)
-        self.output = nn.Linear(hidden_dim, dim)
+        self.input = Linear(dim, hidden_dim)
+        self.output = Linear(hidden_dim, dim)
         self.activation = activation
 
     def forward(self, x: Tensor) -> Tensor:

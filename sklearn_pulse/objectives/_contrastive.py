@@ -113,6 +113,7 @@ class ContrastiveObjective(Objective):
         observed: Tensor | None,
         generator: torch.Generator | None = None,
         part: tuple[int, Tensor] | None = None,
+        recurring: bool = True,
     ) -> Tensor:
         """Encode the output of the input layer for a loss that reads every step.
 
@@ -127,13 +128,15 @@ class ContrastiveObjective(Objective):
         part : (int, Tensor of int) or None, default=None
             Number of windows of a larger batch, and the numbers that these windows have in it: the
             dropout is then that of the larger batch. None means that the batch is whole.
+        recurring : bool, default=True
+            Whether most batches have windows of this length; only the speed depends on it.
 
         Returns
         -------
         Tensor of shape (batch, n_timesteps, embedding_dim)
             Encoded steps, before pooling, with the layer normalisation and the dropout of the loss.
         """
-        hidden = self.encoder.run_blocks(hidden, observed)
+        hidden = self.encoder.run_blocks(hidden, observed, recurring)
         if self.layer_norm != "embedding":  # with "none", `norm` is the identity
             hidden = self.encoder.norm(hidden)
         if self._drops:

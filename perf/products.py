@@ -1,0 +1,84 @@
+"""Training steps in float32 whose products go to oneDNN, to MKL, and the literal published steps.
+
+    python -m perf.products [--size har ecg ...] [--method SimCLR ...] [--rounds 7]
+
+It is for processors of AMD with AVX-512, where `fit` calls oneDNN; torch's own choice is MKL. The
+three take turns on one thread, with the same weights, and batches of the preset. The time is that
+of the processor, so that other processes hardly disturb it. The first two turns, which compile
+kernels, are not counted.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+from collections.abc import Callable
+
+import torch
+
+from perf import baselines
+from perf.methods import NAMES as METHODS
+from perf.methods import MethodSize
+from perf.options import count
+from perf.report import span
+from perf.sizes import NAMES as SIZES
+from perf.sizes import Size
+from perf.step import make_step
+from sklearn_pulse.networks import _products
+
+WARM_UP = 2  # turns
+Step = Callable[[], None]
+
+
+def pulse_steps(dataset: str) -> tuple[str, int, Step, Step]:
+    """Return the name of a size, the windows of a batch, our step and the literal one."""
+    size = Size(dataset)
+    x, starts = size.batch(torch.device("cpu"))
+    steps = (make_step(make(), x, starts) for make in (size.objective, size.literal))
+    return f"PULSE, {SIZES[dataset]}", len(x), *steps
+
+
+def method_steps(name: str) -> tuple[str, int, Step, Step]:
+    """Return the name of a method, the windows of a batch, our step and the literal one."""
+    size = MethodSize(name)
+    batch, ours = size.batch(), size.objective()
+    steps = (baselines.make_step(loss.train(), batch) for loss in (ours, size.literal(ours)))
+    return name, len(batch["x"]), *steps
+
+
+def measure(name: str, n_windows: int, ours: Step, literal: Step, rounds: int) -> str:
+    """Time the three in turns and return a row of the table."""
+    turns = []
+    for _ in range(WARM_UP + rounds):
+        turn = []
+        for by_onednn in (True, False):
+            _products._IS_FASTER = by_onednn
+            turn.append(baselines.seconds(ours))
+        turns.append([*turn, baselines.seconds(literal)])
+    columns = list(zip(*turns[WARM_UP:], strict=True))
+    times = [f"{1e3 * statistics.median(column) / n_windows:.1f}" for column in columns]
+    ratios = []
+    for slower in columns[1:]:
+        of_turns = [other / own for other, own in zip(slower, columns[0], strict=True)]
+        ratio = {"ratio": statistics.median(of_turns)}
+        ratios.append(span(ratio | {"ratio_range": (min(of_turns), max(of_turns))}))
+    return f"| {' | '.join([name, str(n_windows), *times, *ratios])} |"
+
+
+def main() -> None:
+    """Measure and print the table."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--size", nargs="*", choices=SIZES, default=list(SIZES))
+    parser.add_argument("--method", nargs="*", choices=METHODS, default=METHODS)
+    parser.add_argument("--rounds", type=count, default=7)
+    options = parser.parse_args()
+    torch.set_num_threads(1)
+    print("| step | windows | ms per window, oneDNN | MKL | literal | MKL / oneDNN | literal |")
+    print("|---|---:|---:|---:|---:|---:|---:|")
+    for make, names in ((pulse_steps, options.size), (method_steps, options.method)):
+        for name in names:
+            print(measure(*make(name), options.rounds), flush=True)
+
+
+if __name__ == "__main__":
+    main()
