@@ -216,7 +216,7 @@ def test_a_search_over_lazy_windows_never_reads_them_whole(tmp_path):
 def test_memory_does_not_grow_with_the_number_of_windows(tmp_path, monkeypatch):
     """Peak of what numpy and Python allocate, beside the windows' own size."""
     monkeypatch.setattr("sklearn_pulse._data._windows._BLOCK_ELEMENTS", 2**12)
-    np.save(tmp_path / "long.npy", np.random.default_rng(0).normal(size=(3_000, 2)))
+    np.save(tmp_path / "long.npy", np.random.default_rng(0).normal(size=(3_000, 8)))
     recording = np.load(tmp_path / "long.npy", mmap_mode="r")
     peaks, sizes = [], []
     for stride in (200, 200, 10):  # the first fit also loads modules
