@@ -15,6 +15,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
+from ._exporting import is_exporting
+
 _CPU_INFO = Path("/proc/cpuinfo")  # of Linux; elsewhere Python knows who made the processor
 
 
@@ -35,7 +37,7 @@ _IS_FASTER = (
 
 
 def uses_onednn(x: Tensor) -> bool:
-    """Whether products, and convolutions that are trained, go to oneDNN.
+    """Whether products, and convolutions of training, go to oneDNN.
 
     Parameters
     ----------
@@ -54,7 +56,8 @@ def uses_onednn(x: Tensor) -> bool:
     """
     if not _IS_FASTER or x.dtype != torch.float32 or x.device.type != "cpu":
         return False
-    return bool(torch.backends.mkldnn.enabled) and not torch.compiler.is_compiling()
+    is_graph = torch.compiler.is_compiling() or is_exporting()
+    return bool(torch.backends.mkldnn.enabled) and not is_graph
 
 
 def multiply(
@@ -128,7 +131,7 @@ def multiply_transposed(left: Tensor, right: Tensor, total: Tensor | None = None
 
 
 class Linear(nn.Linear):
-    """Linear map whose products go to oneDNN where that is faster and a gradient is recorded.
+    """Linear map whose products go to oneDNN where that is faster.
 
     Examples
     --------
@@ -153,9 +156,7 @@ class Linear(nn.Linear):
 
 
 def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
-    """Compute ``x @ weight.T + bias``.
-
-    The bits of a row may depend on its place where a gradient is recorded.
+    """Compute ``x @ weight.T + bias``, by oneDNN where that is faster.
 
     Parameters
     ----------
@@ -176,11 +177,16 @@ def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     >>> linear(torch.ones(2, 3), torch.ones(1, 3), torch.ones(1)).flatten()
     tensor([4., 4.])
     """
-    is_cast = torch.is_autocast_enabled(x.device.type)
-    if is_cast or not torch.is_grad_enabled() or not uses_onednn(x):
+    if torch.is_autocast_enabled(x.device.type) or not uses_onednn(x):
         return F.linear(x, weight, bias)
-    rows = x.reshape(x.shape[:-1].numel(), x.shape[-1])
-    mapped = _Linear.apply(rows, weight, bias)
+    n_rows = x.shape[:-1].numel()
+    rows = x.reshape(n_rows, x.shape[-1])
+    if torch.is_grad_enabled():
+        mapped = _Linear.apply(rows, weight, bias)
+    else:
+        # A single row has other bits than among others, and must not depend on its batch.
+        rows = rows.expand(2, -1) if n_rows == 1 else rows
+        mapped = multiply(rows, weight.t(), bias)[:n_rows]
     return mapped.view(*x.shape[:-1], len(weight))
 
 
