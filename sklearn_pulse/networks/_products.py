@@ -17,6 +17,8 @@ from torch.autograd.function import once_differentiable
 
 from ._exporting import is_exporting
 
+# Fewer rows than these have other bits than among others, and must not depend on their batch.
+_FEWEST_ROWS = 16
 _CPU_INFO = Path("/proc/cpuinfo")  # of Linux; elsewhere Python knows who made the processor
 
 
@@ -184,8 +186,7 @@ def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     if torch.is_grad_enabled():
         mapped = _Linear.apply(rows, weight, bias)
     else:
-        # A single row has other bits than among others, and must not depend on its batch.
-        rows = rows.expand(2, -1) if n_rows == 1 else rows
+        rows = F.pad(rows, (0, 0, 0, max(0, _FEWEST_ROWS - n_rows)))
         mapped = multiply(rows, weight.t(), bias)[:n_rows]
     return mapped.view(*x.shape[:-1], len(weight))
 
