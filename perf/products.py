@@ -1,20 +1,22 @@
-"""Training steps in float32 whose products go to oneDNN, to MKL, and the literal published steps.
+"""Steps in float32 whose products go to oneDNN, to MKL, and the literal published steps.
 
     python -m perf.products [--size har ecg ...] [--method SimCLR ...] [--rounds 7]
 
 It is for processors of AMD with AVX-512, where `fit` calls oneDNN; torch's own choice is MKL. The
 three take turns on one thread, with the same weights, and batches of the preset. The time is that
 of the processor, so that other processes hardly disturb it. The first two turns, which compile
-kernels, are not counted.
+kernels, are not counted. The second table has the embedding of 256 windows, or of a batch.
 """
 
 from __future__ import annotations
 
 import argparse
 import statistics
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from functools import partial
 
 import torch
+from torch import Tensor
 
 from perf import baselines
 from perf.methods import NAMES as METHODS
@@ -25,6 +27,7 @@ from perf.sizes import NAMES as SIZES
 from perf.sizes import Size
 from perf.step import make_step
 from sklearn_pulse.networks import _products
+from sklearn_pulse.objectives import Objective
 
 WARM_UP = 2  # turns
 Step = Callable[[], None]
@@ -46,15 +49,32 @@ def method_steps(name: str) -> tuple[str, int, Step, Step]:
     return name, len(batch["x"]), *steps
 
 
-def measure(name: str, n_windows: int, ours: Step, literal: Step, rounds: int) -> str:
-    """Time the three in turns and return a row of the table."""
+def embeddings() -> Iterator[tuple[str, int, Step]]:
+    """Yield the names of encoders, the windows of a batch and a call that embeds it."""
+    for dataset in ("har", "ecg"):
+        size = Size(dataset)
+        x, _ = size.batch(torch.device("cpu"))
+        yield f"PULSE, {SIZES[dataset]}", len(x), partial(embed, size.objective(), x)
+    for name in ("PatchTST", "TimeMAE"):
+        size = MethodSize(name, 256)
+        yield name, 256, partial(embed, size.objective(), size.batch()["x"])
+
+
+@torch.inference_mode()
+def embed(objective: Objective, x: Tensor) -> None:
+    """Embed windows."""
+    objective.eval().encode(x)
+
+
+def measure(name: str, n_windows: int, ours: Step, literal: Step | None, rounds: int) -> str:
+    """Time both libraries, and the literal step if any, in turns; return a row of the table."""
     turns = []
     for _ in range(WARM_UP + rounds):
-        turn = []
+        turn: list[float] = []
         for by_onednn in (True, False):
             _products._IS_FASTER = by_onednn
             turn.append(baselines.seconds(ours))
-        turns.append([*turn, baselines.seconds(literal)])
+        turns.append(turn if literal is None else [*turn, baselines.seconds(literal)])
     columns = list(zip(*turns[WARM_UP:], strict=True))
     times = [f"{1e3 * statistics.median(column) / n_windows:.1f}" for column in columns]
     ratios = []
@@ -78,6 +98,10 @@ def main() -> None:
     for make, names in ((pulse_steps, options.size), (method_steps, options.method)):
         for name in names:
             print(measure(*make(name), options.rounds), flush=True)
+    print("\n| embedding | windows | ms per window, oneDNN | MKL | MKL / oneDNN |")
+    print("|---|---:|---:|---:|---:|")
+    for name, n_windows, call in embeddings():
+        print(measure(name, n_windows, call, None, options.rounds), flush=True)
 
 
 if __name__ == "__main__":

@@ -1,10 +1,11 @@
-"""Training in bfloat16 with products of recurring shapes, and with a new shape for every batch.
+"""Training by oneDNN with products of recurring shapes, and with a new shape for every batch.
 
-    python -m perf.shapes [--rounds 2] [--epochs 8] [--threads 1]
+    python -m perf.shapes [--precision bfloat16] [--rounds 2] [--epochs 8] [--threads 1]
 
-Each run is a separate process on the same windows of HAR's size, and draws its crops anew in every
-batch. The runs take turns. The time is that of the processor, a median over epochs without the
-first two; the memory is what the process holds at the end.
+In float32 some processors alone give products to oneDNN; on others both sides are alike. Each run
+is a separate process on the same windows of HAR's size, and draws its crops anew in every batch.
+The runs take turns. The time is that of the processor, a median over epochs without the first two;
+the memory is what the process holds at the end.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ class Clock(Callback):
         ENDS.append(time.process_time())
 
 
-def measure(side: str, theta_dropout: str, epochs: int, threads: int) -> None:
+def measure(side: str, precision: str, theta_dropout: str, epochs: int, threads: int) -> None:
     """Train, and print the seconds per epoch and the memory in MiB."""
     torch.set_num_threads(threads)
     if side == "new":
@@ -48,7 +49,7 @@ def measure(side: str, theta_dropout: str, epochs: int, threads: int) -> None:
     settings = presets.get("pulse", "har", published=True) | {"max_epochs": epochs}
     pulse = PulseTransformer(
         **settings,
-        precision="bfloat16",
+        precision=precision,
         theta_dropout=theta_dropout,
         num_threads=threads,
         callbacks=[("clock", Clock())],
@@ -64,6 +65,7 @@ def measure(side: str, theta_dropout: str, epochs: int, threads: int) -> None:
 def main() -> None:
     """Compare both ways for each kind of dropout."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--precision", choices=("bfloat16", "float32"), default="bfloat16")
     parser.add_argument("--rounds", type=count, default=2)
     parser.add_argument("--epochs", type=at_least(WARM_UP + 1), default=8)
     parser.add_argument("--threads", type=count, default=1)
@@ -72,7 +74,8 @@ def main() -> None:
         runs: dict[str, list[list[float]]] = {side: [] for side in SIDES}
         for _ in range(options.rounds):
             for side in SIDES:
-                words = [side, theta_dropout, str(options.epochs), str(options.threads)]
+                words = [side, options.precision, theta_dropout]
+                words += [str(options.epochs), str(options.threads)]
                 command = [sys.executable, "-m", "perf.shapes", *words]
                 done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
                 runs[side].append(json.loads(done.stdout.splitlines()[-1]))
@@ -87,7 +90,7 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    if len(sys.argv) == 5 and sys.argv[1] in SIDES:
-        measure(sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4]))
+    if len(sys.argv) == 6 and sys.argv[1] in SIDES:
+        measure(*sys.argv[1:4], int(sys.argv[4]), int(sys.argv[5]))
     else:
         main()
