@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from ._autocast import compute_dtype
 from ._exporting import is_exporting
-from ._products import linear
+from ._products import Linear, linear
 
 # The vector registers of all processors hold a divisor of it. Products of other widths compute the
 # rows at the end of a tile in another order, and the last bit of a row then depends on its place.
@@ -47,7 +47,7 @@ def align(x: Tensor, *axes: int) -> Tensor:
     return F.pad(x, padding)
 
 
-class AlignedLinear(nn.Linear):
+class AlignedLinear(Linear):
     """Linear map that gives a row the same bits wherever it stands, unless gradients are recorded.
 
     Examples
@@ -57,19 +57,7 @@ class AlignedLinear(nn.Linear):
     torch.Size([2, 5])
     """
 
-    def forward(self, x: Tensor) -> Tensor:
-        """Map the last axis.
-
-        Parameters
-        ----------
-        x : Tensor of shape (..., in_features)
-            Rows.
-
-        Returns
-        -------
-        Tensor of shape (..., out_features)
-            Mapped rows.
-        """
+    def _map(self, x: Tensor) -> Tensor:
         return _product(x, self.weight, self.bias)
 
 

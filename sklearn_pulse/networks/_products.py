@@ -154,6 +154,9 @@ class Linear(nn.Linear):
         Tensor of shape (..., out_features)
             Mapped rows.
         """
+        return self._map(x)
+
+    def _map(self, x: Tensor) -> Tensor:
         return linear(x, self.weight, self.bias)
 
 

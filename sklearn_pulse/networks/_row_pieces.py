@@ -9,11 +9,11 @@ from __future__ import annotations
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from ._autocast import compute_dtype
-from ._products import linear, multiply, multiply_transposed, uses_onednn
+from ._products import Linear, linear, multiply, multiply_transposed, uses_onednn
 
 _LARGEST, _SMALLEST = 2**12, 2**4  # rows of a piece; what remains of the smallest is one, too
 
@@ -161,7 +161,7 @@ def sum_of_products(left: Tensor, right: Tensor) -> Tensor:
     return wide.to(total.dtype)
 
 
-class RowLinear(nn.Linear):
+class RowLinear(Linear):
     """Linear map of a table's rows, which multiplies in pieces where a gradient is recorded.
 
     Examples
@@ -170,19 +170,7 @@ class RowLinear(nn.Linear):
     torch.Size([2, 5])
     """
 
-    def forward(self, x: Tensor) -> Tensor:
-        """Map the last axis.
-
-        Parameters
-        ----------
-        x : Tensor of shape (..., in_features)
-            Rows.
-
-        Returns
-        -------
-        Tensor of shape (..., out_features)
-            Mapped rows.
-        """
+    def _map(self, x: Tensor) -> Tensor:
         return map_table(x.to(compute_dtype(x)), self.weight, self.bias)
 
 
