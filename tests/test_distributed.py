@@ -237,7 +237,8 @@ def windows(tmp_path):
 
 
 LONG = make_windows(n_timesteps=70)[0]
-SETTINGS = ("--epochs", "2", "--batch-size", "5", "--threads", "1")
+# With seed 0 two steps of a window are nearly the largest, and rounding says which of them is.
+SETTINGS = ("--epochs", "2", "--batch-size", "5", "--threads", "1", "--seed", "1")
 
 
 @pytest.mark.slow
