@@ -15,8 +15,6 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
-from ._exporting import is_exporting
-
 # Fewer rows than these have other bits than among others, and must not depend on their batch.
 _FEWEST_ROWS = 16
 _CPU_INFO = Path("/proc/cpuinfo")  # of Linux; elsewhere Python knows who made the processor
@@ -58,7 +56,7 @@ def uses_onednn(x: Tensor) -> bool:
     """
     if not _IS_FASTER or x.dtype != torch.float32 or x.device.type != "cpu":
         return False
-    is_graph = torch.compiler.is_compiling() or is_exporting()
+    is_graph = torch.compiler.is_compiling()  # or exporting
     return bool(torch.backends.mkldnn.enabled) and not is_graph
 
 
