@@ -43,8 +43,9 @@ from .features._convolution_base import BaseConvolutionTransformer
 from .features._convolutions import N_KERNELS
 from .features._neighbours import check_start, first_repeat, in_order
 from .features._pieces import Run, in_turn
+from .features._products import CHUNK, FixedShapeProduct
 from .features._recording_moments import paired_windows
-from .features._stack import CHUNK, fixed_shape_product, halves_with_steps
+from .features._stack import halves_with_steps
 
 # Share of the variance of the rhythm's features that the halves of windows predict, above which the
 # rhythm is taken. ECGs have at least 0.40; the other sources, and noise, at most 0.21. Neighbours
@@ -95,7 +96,8 @@ class CrossPredictionTransformer(BaseFeatureTransformer):
     rho : float, default=1.5e-4
         Ridge of the regressions, as a share of the total variance; above 0 and at most 1e6.
     device : str or torch.device, default="auto"
-        Device of the convolutions; "auto" is CUDA where PyTorch finds a device.
+        Device of the convolutions, and of the products with their features; "auto" is CUDA where
+        PyTorch finds a device.
     num_threads : int or None, default=None
         Number of threads of PyTorch and of the linear algebra, at most 1024. None keeps the
         present number.
@@ -419,13 +421,16 @@ class CrossPredictionTransformer(BaseFeatureTransformer):
         for transformer in self.blocks_.values():
             if isinstance(transformer, BaseConvolutionTransformer):
                 transformer.device = self.device  # which may have been set since `fit`
+        self._stack.device = self.device
+        project = self._stack.projection()
+        embed = FixedShapeProduct(self._map, resolve_device(self.device))
         features = np.empty((len(block.x), self._n_features_out), dtype=np.float32)
         with self._threads():
             for first in range(0, len(features), CHUNK):
                 part = slice(first, first + CHUNK)
                 seen = None if block.observed is None else block.observed[part]
-                f = self._stack.project(Block(block.x[part], seen))
-                features[part] = np.round(fixed_shape_product(f, self._map), _DECIMALS)
+                f = project(Block(block.x[part], seen))
+                features[part] = np.round(embed(f), _DECIMALS)
         return features
 
     @property

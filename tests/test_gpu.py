@@ -16,10 +16,17 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 
 from perf.step import Launched
-from sklearn_pulse import PulseOracleTransformer, PulseTransformer, baselines
+from sklearn_pulse import (
+    CrossPredictionTransformer,
+    PulseOracleTransformer,
+    PulseTransformer,
+    baselines,
+)
 from sklearn_pulse._share import Share
 from sklearn_pulse.base import _encoder as _embedding
 from sklearn_pulse.baselines import _timemae
+from sklearn_pulse.features import HydraTransformer, RandomConvolutionTransformer
+from sklearn_pulse.features._convolutions import POOLINGS
 from sklearn_pulse.objectives import CrossReconstruction
 from tests.helpers import accepted, make_windows, small
 from tests.kills import killed
@@ -54,6 +61,39 @@ def test_embedding_equals_that_of_the_cpu(windows):
 def test_same_seed_same_bits(precision):
     first, second = (pulse(precision=precision).fit_transform(X) for _ in range(2))
     np.testing.assert_array_equal(first, second)
+
+
+@pytest.mark.parametrize("windows", [X, HOLES], ids=["whole", "missing steps"])
+@pytest.mark.parametrize(
+    "transformer",
+    [
+        RandomConvolutionTransformer(840, poolings=POOLINGS, difference=True, random_state=0),
+        HydraTransformer(8, random_state=0),
+    ],
+    ids=["random convolutions", "Hydra"],
+)
+def test_convolution_features_are_those_of_the_cpu(transformer, windows):
+    here, there = (
+        clone(transformer).set_params(device=device).fit_transform(windows)
+        for device in ("cpu", "cuda")
+    )
+    # An output may lie above its threshold on one device alone.
+    assert np.mean(np.abs(here - there) > 1e-4 * (1 + np.abs(here))) < 1e-3
+
+
+@pytest.mark.parametrize("windows", [X, HOLES], ids=["whole", "missing steps"])
+def test_cross_prediction_is_that_of_the_cpu(windows):
+    """Directions may turn among themselves, which products of embeddings do not see."""
+    cross = CrossPredictionTransformer(num_kernels=840, random_state=0, device="cuda")
+    groups = np.arange(len(windows)) // 10
+    first, second = (clone(cross).fit(windows, groups=groups).transform(windows) for _ in range(2))
+    np.testing.assert_array_equal(first, second)
+    fitted = clone(cross).set_params(device="cpu").fit(windows, groups=groups)
+    expected = fitted.transform(windows)
+    there, here = (Z @ Z.T for Z in (first, expected))
+    assert np.abs(there - here).max() < 0.02 * np.abs(here).max()
+    moved = fitted.set_params(device="cuda").transform(windows)  # rounded to hundredths
+    assert np.abs(moved - expected).mean() < 0.01
 
 
 @pytest.fixture

@@ -100,7 +100,7 @@ class ClosedFormFit:
     seed : int
         Seed of the kernels, of the sample and of the rotation.
     device : str or torch.device
-        Device of the convolutions.
+        Device of the convolutions, and of products with all columns.
     num_threads : int or None
         Number of threads to compute on.
     verbose : int
@@ -199,7 +199,7 @@ class ClosedFormFit:
             for name, block, share in zip(BLOCKS, blocks, self.block_weights, strict=True)
             if share > 0
         ]
-        return FeatureStack(stacked, n_components or self.n_components)
+        return FeatureStack(stacked, n_components or self.n_components, self.device)
 
     def _begin(
         self,

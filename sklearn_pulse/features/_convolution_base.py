@@ -17,6 +17,7 @@ from .._threads import threads
 from .._training._device import resolve_device
 from ._base import BaseFeatureTransformer
 from ._convolutions import KERNEL_LENGTH
+from ._products import CHUNK
 from ._standardized import standardized
 
 # Outputs of convolutions computed at a time: few enough for the cache of a processor, and so many
@@ -101,8 +102,13 @@ class BaseConvolutionTransformer(BaseFeatureTransformer):
         return features
 
     def _block_size(self, n_timesteps: int, device: torch.device) -> int:
-        """Return the number of windows that are convolved at a time."""
-        return max(1, _BLOCK_OUTPUTS[device.type] // self._n_outputs(n_timesteps))
+        """Return the number of windows that are convolved at a time.
+
+        The last ones are filled up, so it is at most that of the windows which a closed form reads
+        at a time.
+        """
+        fitting = _BLOCK_OUTPUTS[device.type] // self._n_outputs(n_timesteps)
+        return min(max(1, fitting), CHUNK)
 
 
 def represent(

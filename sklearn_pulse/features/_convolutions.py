@@ -20,6 +20,7 @@ for _row, _places in zip(KERNELS, combinations(range(KERNEL_LENGTH), 3), strict=
     _row[list(_places)] = 2.0
 N_KERNELS = len(KERNELS)
 _MAX_DILATIONS = 32
+_MOST_COMPARED = 2**24  # outputs that a GPU compares with biases at once, 64 MiB
 POOLINGS = ("ppv", "mean", "position", "stretch")
 
 
@@ -195,20 +196,25 @@ def pool_outputs(
     pooled = {pooling: torch.empty_like(counts) for pooling in further}
     place = (counted.cumsum(-1) - 1).to(outputs.dtype)
     # A comparison that writes floats into memory at hand, and a sum of floats, are several times
-    # faster than a count of Booleans.
-    positive, work = torch.empty_like(outputs), torch.empty_like(outputs)
-    for i, threshold in enumerate(biases[..., None, None].unbind(1)):
-        torch.gt(outputs, threshold, out=positive)
-        torch.sum(positive, -1, out=counts[i])
+    # faster than a count of Booleans. A GPU compares with many biases at once.
+    at_once = 1 if outputs.device.type == "cpu" else max(1, _MOST_COMPARED // outputs.numel())
+    at_once = min(at_once, len(counts))
+    memory = outputs.new_empty(2, at_once, *outputs.shape)
+    for first in range(0, len(counts), at_once):
+        rows = slice(first, first + at_once)
+        thresholds = biases.T[rows, :, None, None]
+        positive, work = memory[:, : len(thresholds)]
+        torch.gt(outputs, thresholds, out=positive)
+        torch.sum(positive, -1, out=counts[rows])
         for pooling in further:
             if pooling == "mean":
-                torch.sub(outputs, threshold, out=work).relu_()
+                torch.sub(outputs, thresholds, out=work).relu_()
             elif pooling == "position":
                 torch.mul(positive, place, out=work)
             if pooling == "stretch":
-                pooled[pooling][i] = longest_stretch(positive)
+                pooled[pooling][rows] = longest_stretch(positive)
             else:
-                torch.sum(work, -1, out=pooled[pooling][i])
+                torch.sum(work, -1, out=pooled[pooling][rows])
     some, all_counted = counts.clamp(min=1.0), n_counted.clamp(min=1.0)
     for pooling, values in pooled.items():
         if pooling != "stretch":

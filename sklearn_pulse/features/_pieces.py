@@ -12,8 +12,9 @@ from .._data._windows import CheckedWindows
 from .._threads import limited_threads
 from ._base import check_features, overflow_is_found
 from ._half_moments import HalfSums, half_sums
+from ._products import CHUNK
 from ._recording_moments import PairedWindows, RecordingSums, recording_sums
-from ._stack import CHUNK, FeatureStack, PartOfWindows
+from ._stack import FeatureStack, PartOfWindows
 
 _PIECE = 16 * CHUNK  # least number of windows in a piece
 _MOST_PIECES = 1024  # the sums of a piece are larger than the windows of a small piece
@@ -100,13 +101,14 @@ class FeaturesOfViews:
 
     def of(self, index: NDArray[np.intp]) -> Iterator[Views]:
         """Yield the features of windows, chunk by chunk."""
+        projections = [stack.projection() for stack in self.stacks]
         for first in range(0, len(index), CHUNK):
             rows = index[first : first + CHUNK]
             whole = self.parts[0].take(rows)  # read once, and cut into its halves
             features = []
-            for stack, part in zip(self.stacks, self.parts, strict=True):
+            for project, part in zip(projections, self.parts, strict=True):
                 block = part.cut(whole) if isinstance(part, PartOfWindows) else whole
-                features.append(stack.project(block))
+                features.append(project(block))
                 check_features(features[-1], part, rows)
             yield tuple(part.astype(np.float64) for part in features)
 

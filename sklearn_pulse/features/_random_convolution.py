@@ -255,10 +255,12 @@ def _pool_bank(
         weight = torch.from_numpy(_weights(bank.channels[level])).to(device)
         biases = tensor_of(bank.biases[level]).to(device)
         pooled = [weight.new_empty(n, *biases.shape) for _ in poolings]
-        in_padded = torch.from_numpy(is_padded(level, n_timesteps_fitted)).to(device)
-        for padded, kernels in ((True, in_padded), (False, ~in_padded)):
-            if not kernels.any():
+        in_padded = is_padded(level, n_timesteps_fitted)
+        for padded, chosen in ((True, in_padded), (False, ~in_padded)):
+            if not chosen.any():
                 continue
+            # Numbers, since a device is waited for until Booleans have been counted.
+            kernels = torch.from_numpy(np.flatnonzero(chosen)).to(device)
             outputs = convolve(signal, weight[kernels], dilation, padded=padded)
             outputs = first_windows(outputs, n)
             counted = _counted(None if observed is None else observed[:n], dilation, padded)

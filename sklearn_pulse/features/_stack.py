@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -13,12 +13,12 @@ from scipy.linalg import eigh
 from torch import Tensor
 
 from .._data._windows import Block, CheckedWindows
-from .._persistence import stored_array, tensor_of
+from .._persistence import stored_array
+from .._training._device import resolve_device
 from ._base import BaseFeatureTransformer, check_features
+from ._products import CHUNK, FixedShapeProduct, held, product
 from ._signs import oriented, reference
 
-CHUNK = 256  # windows whose features are in memory at once
-_SPARE_ROWS = 32  # zeros behind them in a product, more than a library takes at a time
 _FLOOR = 0.01  # smallest scale of a column, as a share of the median of its block and unit
 _NO_VARIANCE = 1e-60  # the factor of a column that varies less may overflow float32
 
@@ -115,14 +115,21 @@ class FeatureStack:
         The blocks, whose transformers are not fitted yet.
     n_components : int
         Largest number of principal components.
+    device : str or torch.device
+        Device of the products with all columns.
     """
 
     mean: NDArray[np.float32]
     scale: NDArray[np.float32]
     components: NDArray[np.float32]
 
-    def __init__(self, blocks: Sequence[StackedBlock], n_components: int) -> None:
-        self.blocks, self.n_components = blocks, n_components
+    def __init__(
+        self,
+        blocks: Sequence[StackedBlock],
+        n_components: int,
+        device: str | torch.device,
+    ) -> None:
+        self.blocks, self.n_components, self.device = blocks, n_components, device
 
     def by_name(self) -> dict[str, BaseFeatureTransformer]:
         """Return the transformer of each block."""
@@ -199,31 +206,21 @@ class FeatureStack:
         for part, block in zip(self.parts, self.blocks, strict=True):
             self.scale[part] = _scales(columns[:, part], block)
         columns *= self.scale
+        columns = held(columns, resolve_device(self.device))
         self.components = _components(columns, self.n_components)
-        return columns @ self.components
+        return product(columns, self.components)
 
-    def project(self, block: Block) -> NDArray[np.float32]:
-        """Return the principal components of at most 256 windows, shape (n, n_components)."""
-        columns = (self._stack(block) - self.mean) * self.scale
-        return fixed_shape_product(columns, self.components)
+    def projection(self) -> Callable[[Block], NDArray[np.float32]]:
+        """Return a function from at most 256 windows to their principal components.
+
+        The function holds the components on the device, which takes memory there.
+        """
+        multiply = FixedShapeProduct(self.components, resolve_device(self.device))
+        return lambda block: multiply((self._stack(block) - self.mean) * self.scale)
 
     def _stack(self, block: Block) -> NDArray[np.float32]:
         features = [stacked.transformer._features(block) for stacked in self.blocks]
         return np.concatenate([part.astype(np.float32) for part in features], axis=1)
-
-
-def fixed_shape_product(
-    rows: NDArray[np.float32], matrix: NDArray[np.float32]
-) -> NDArray[np.float32]:
-    """Multiply at most 256 rows, filled up with zeros: the shape decides how sums are rounded.
-
-    So does the place of a row, where a library takes the last few rows apart, which are zeros here.
-    PyTorch multiplies, since OpenBLAS rounds the rows of a dozen in two ways.
-    """
-    filled = np.zeros((CHUNK + _SPARE_ROWS, rows.shape[1]), dtype=np.float32)
-    filled[: len(rows)] = rows
-    with torch.inference_mode(), torch.autocast("cpu", enabled=False):
-        return (torch.from_numpy(filled) @ tensor_of(matrix)).numpy()[: len(rows)]
 
 
 def _scales(columns: NDArray[np.float32], block: StackedBlock) -> NDArray[np.float32]:
@@ -244,11 +241,11 @@ def _scales(columns: NDArray[np.float32], block: StackedBlock) -> NDArray[np.flo
     return (np.sqrt(block.share / total) / deviation).astype(np.float32)
 
 
-def _components(columns: NDArray[np.float32], n_components: int) -> NDArray[np.float32]:
-    """Leading principal directions of centred columns, shape (n_columns, n_components)."""
+def _components(columns: Any, n_components: int) -> NDArray[np.float32]:
+    """Leading principal directions of held, centred columns, shape (n_columns, n_components)."""
     n, n_columns = columns.shape
     wide = n_columns > n
-    gram = columns @ columns.T if wide else columns.T @ columns
+    gram = product(columns, columns.T) if wide else product(columns.T, columns)
     size = len(gram)
     number = min(n_components, size)
     values, vectors = eigh(gram.astype(np.float64), subset_by_index=(size - number, size - 1))
@@ -259,5 +256,5 @@ def _components(columns: NDArray[np.float32], n_components: int) -> NDArray[np.f
     if wide and values[0] <= 0:
         return np.zeros((n_columns, 1), dtype=np.float32)
     if wide:
-        vectors = columns.T @ vectors / np.sqrt(values[real]).astype(np.float32)
+        vectors = product(columns.T, vectors) / np.sqrt(values[real]).astype(np.float32)
     return np.ascontiguousarray(oriented(vectors, reference(n_columns)))
