@@ -2,6 +2,7 @@
 
     python -m perf.costs [--windows 256] [--rounds 3] [--threads 2] [--output docs/costs.md]
     python -m perf.costs --device cuda --windows 4096 --output output/costs.md
+    python -m perf.costs --method rebar cross-prediction --output output/costs.md
 
 The methods take turns, so that changes in the machine's speed affect all of them.
 """
@@ -169,6 +170,12 @@ candidates. Cross-prediction has no epochs; what its fit takes is on
 """
 
 
+def all_methods() -> list[Method]:
+    """Return the methods in the order of the table."""
+    fixed = [m for m in controls() if m.make is not None]
+    return [*trained(), supervised(), cross_prediction(), *fixed]
+
+
 def make_parser() -> argparse.ArgumentParser:
     """Return the parser of the options."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -176,6 +183,13 @@ def make_parser() -> argparse.ArgumentParser:
     parser.add_argument("--rounds", type=count, default=3)
     parser.add_argument("--threads", type=count, default=torch.get_num_threads())
     parser.add_argument("--device", default="cpu", help="cpu or cuda")
+    parser.add_argument(
+        "--method",
+        nargs="+",
+        choices=[method.name for method in all_methods()],
+        metavar="NAME",
+        help="methods beside PULSE, to which each is related; default: all",
+    )
     parser.add_argument("--output", type=new_file, default=Path("docs/costs.md"))
     return parser
 
@@ -183,8 +197,8 @@ def make_parser() -> argparse.ArgumentParser:
 def main() -> None:
     """Measure, print the table and write the page."""
     args = make_parser().parse_args()
-    fixed = [m for m in controls() if m.make is not None]
-    methods = [*trained(), supervised(), cross_prediction(), *fixed]
+    wanted = args.method and {"pulse", *args.method}
+    methods = [method for method in all_methods() if wanted is None or method.name in wanted]
     n_windows = len(make_windows(args.windows))
     execution = {"num_threads": args.threads, "device": args.device}
     costs = measure(methods, args.windows, args.rounds, execution)
