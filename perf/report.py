@@ -72,6 +72,7 @@ def others(rows: list[Row]) -> str:
         "overhead": "`fit` against a bare loop of the same steps",
         "linear": "`{size}` of few windows against four times as many",
         "replay": "`fit` of 50 batches, steps replayed against launched: {size}",
+        "closed form": "{size}, against all threads of the CPU beside it",
         "search": "12 settings x 3 folds in {size} against one process",
     }
     lines = [

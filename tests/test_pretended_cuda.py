@@ -10,6 +10,7 @@ from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
 from skorch.callbacks import Callback
 from torch.nn.modules.module import register_module_forward_hook
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from perf.step import Launched
 from sklearn_pulse import (
@@ -21,10 +22,11 @@ from sklearn_pulse import (
 )
 from sklearn_pulse._training import _captured
 from sklearn_pulse._training._checkpoint import Checkpoint
-from sklearn_pulse.features import _convolution_base
+from sklearn_pulse.features import HydraTransformer, RandomConvolutionTransformer
+from sklearn_pulse.objectives import REBARContrast
 from tests.helpers import accepted, callback_of, make_windows, small
 from tests.kills import killed
-from tests.pretended_cuda import pretended_cuda
+from tests.pretended_cuda import leaves, pretended_cuda
 from tests.test_device import ON_A_DEVICE
 
 X, y = make_windows()
@@ -47,7 +49,6 @@ def test_the_device_refuses_tensors_of_the_cpu(monkeypatch):
 @pytest.mark.parametrize("precision", ["float32", "bfloat16"])
 @pytest.mark.parametrize("cls", ON_A_DEVICE)
 def test_every_method_computes_on_one_device(cls, precision, monkeypatch, tmp_path):
-    monkeypatch.setitem(_convolution_base._BLOCK_OUTPUTS, "cuda", 2**16)  # to save time
     settings = {"max_epochs": 1, "precision": precision, "device": "auto"}
     estimator = small(cls).set_params(**accepted(cls, settings))
 
@@ -64,6 +65,49 @@ def test_every_method_computes_on_one_device(cls, precision, monkeypatch, tmp_pa
     here = compute(cls.from_pretrained(tmp_path / "model"))
     if precision == "float32":  # oneDNN computes some convolutions of bfloat16 wrongly
         np.testing.assert_allclose(there, here, atol=1e-5)
+
+
+class Sizes(TorchDispatchMode):
+    """Notes how many values the results of operations hold."""
+
+    def __init__(self):
+        super().__init__()
+        self.found = []
+
+    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+        result = function(*args, **(kwargs or {}))
+        self.found += [part.numel() for part in leaves(result) if isinstance(part, torch.Tensor)]
+        return result
+
+
+@pytest.mark.parametrize("cls", [RandomConvolutionTransformer, HydraTransformer])
+def test_few_windows_are_not_filled_up_to_what_a_device_has_room_for(cls, monkeypatch):
+    with pretended_cuda(monkeypatch), Sizes() as sizes:
+        cls(random_state=0, device="cuda").fit(X).transform(X[:3])
+    assert max(sizes.found) <= 2**25  # of 2**26, twice
+
+
+def test_rebar_embeds_a_batch_in_few_operations_on_a_device(monkeypatch):
+    """Of windows of HAR; on a CPU it embeds a few anchors at a time."""
+    sizes = {"hidden_dim": 256, "kernel_size": 15, "bottleneck_dim": 32, "depth": 1}
+    windows = torch.randn(16, 11, 128, 6, generator=torch.Generator().manual_seed(0))
+
+    def step(device):
+        objective = REBARContrast(6, attention=sizes, seed=0).to(device)
+        anchors, candidates = windows[:, 0].to(device), windows[:, 1:].to(device)
+        with Sizes() as found:
+            loss = objective(x=anchors, candidates=candidates)
+            loss.backward()
+        return loss.item(), len(found.found)
+
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        expected, n_on_a_cpu = step("cpu")
+        torch.manual_seed(0)
+        with pretended_cuda(monkeypatch):
+            loss, n_on_a_device = step("cuda")
+    assert loss == pytest.approx(expected, rel=1e-5)
+    assert n_on_a_device < n_on_a_cpu / 4
 
 
 class KeepingWeights(Callback):
@@ -85,7 +129,6 @@ def test_a_pickle_needs_no_device(cls, monkeypatch):
                 found.append(value)
             return NotImplemented
 
-    monkeypatch.setitem(_convolution_base._BLOCK_OUTPUTS, "cuda", 2**16)  # to save time
     with pretended_cuda(monkeypatch) as device:
         Pickler(io.BytesIO()).dump(small(cls, **accepted(cls, {"device": "cuda"})).fit(X, y))
         assert not found

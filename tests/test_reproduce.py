@@ -116,7 +116,7 @@ def test_the_page_is_written_from_the_timings_of_the_stages(gpu, tmp_path):
     every = {stage.name: stage for stage in gpu.stages(tmp_path, 3, 2)}
     timed = [stage for stage in every.values() if "perf/pytest.ini" in stage.arguments]
     folder = every["performance"].arguments[2]
-    assert len(timed) == 6
+    assert len(timed) == 7
     for stage in timed:
         assert f"--benchmark-json={folder}/{stage.name}.json" in stage.arguments
     names = list(every)

@@ -79,6 +79,7 @@ def stages(out: Path, n_seeds: int, n_jobs: int) -> list[Stage]:
         timing("overhead"),
         timing("replay"),
         timing("linear"),
+        timing("closed_form"),
         timing("search"),
         Stage("performance", ["-m", "perf.report", str(timings), *page]),
         table("linear-probe", n_seeds),

@@ -66,7 +66,8 @@ class TiledConv(NamedTuple):
         weight, dilation = conv.weight, conv.dilation[0]
         n_taps, n_outputs = weight.shape[2], _tile_length(n_timesteps, dilation)
         analysis, synthesis = (
-            table.to(weight) for table in _transforms(n_outputs + n_taps - 1, n_outputs)
+            table.to(weight.device, weight.dtype)
+            for table in _transforms(n_outputs + n_taps - 1, n_outputs)
         )
         taps = weight.flatten(0, 1) @ analysis[:, :n_taps].t()
         # A convolution of torch is a correlation, so its response is the conjugate of the taps'.

@@ -20,8 +20,9 @@ from ._contrastive import ContrastiveObjective
 from ._loss_parts import sum_losses
 
 # Time steps of all windows of a batch above which the windows are embedded part by part, and the
-# time steps of a part.
-_MAX_JOINT_STEPS, _PART_STEPS = 2**15, 2**13
+# time steps of a part. A part of a GPU takes about 3 GB: more parts launch more kernels.
+_MAX_JOINT_STEPS = {"cpu": 2**15, "cuda": 2**18, "mps": 2**16}
+_PART_STEPS = {"cpu": 2**13, "cuda": 2**18, "mps": 2**16}
 # Windows that parts embed, per distinct window, up to which parts are worth their copies.
 _MOST_TWICE = 1.1
 
@@ -341,7 +342,8 @@ class REBARContrast(ContrastiveObjective):
         """
         batch, n_candidates, n_timesteps = anchors.candidates.shape[:3]
         numbers = anchors.numbers
-        size = max(1, _PART_STEPS // ((1 + n_candidates) * n_timesteps))
+        size = _PART_STEPS[anchors.x.device.type] // ((1 + n_candidates) * n_timesteps)
+        size = max(1, size)
         if self.alpha > 0.0 or size >= batch or not torch.is_grad_enabled():
             return batch
         if numbers is not None:
@@ -384,10 +386,10 @@ class REBARContrast(ContrastiveObjective):
 
     def _represent_parts(self, windows: Tensor, observed: Tensor | None) -> Tensor:
         """Embed windows; many windows part by part, whose activations are recomputed."""
-        n_timesteps = windows.shape[1]
-        if len(windows) * n_timesteps <= _MAX_JOINT_STEPS:
+        n_timesteps, kind = windows.shape[1], windows.device.type
+        if len(windows) * n_timesteps <= _MAX_JOINT_STEPS[kind]:
             return self.represent(windows, observed)
-        size = max(1, _PART_STEPS // n_timesteps)
+        size = max(1, _PART_STEPS[kind] // n_timesteps)
         parts = windows.split(size)
         masks = [None] * len(parts) if observed is None else observed.split(size)
         return torch.cat(
@@ -405,7 +407,8 @@ class REBARContrast(ContrastiveObjective):
     def _embed_with_dropout(self, anchors: _Anchors) -> tuple[Tensor, Tensor]:
         """Embed anchors and candidates, each with its own dropout; candidates one at a time."""
         candidates, candidates_observed = anchors.candidates, anchors.candidates_observed
-        is_large = candidates.shape[:3].numel() > _MAX_JOINT_STEPS
+        most = _MAX_JOINT_STEPS[candidates.device.type]
+        is_large = candidates.shape[:3].numel() > most
         columns = []  # n_candidates tensors of shape (batch, embedding_dim)
         for k in range(candidates.shape[1]):
             mask = None if candidates_observed is None else candidates_observed[:, k]

@@ -17,7 +17,7 @@ from sklearn_pulse._training._iterator import ResidentBatches
 from sklearn_pulse.base import CandidateBatches, WindowBatches
 from sklearn_pulse.baselines import RandomEncoderTransformer, REBARTransformer
 from sklearn_pulse.evaluation import make_linear_probe
-from sklearn_pulse.objectives import REBARContrast, REBARReconstruction
+from sklearn_pulse.objectives import REBARContrast, REBARReconstruction, _rebar
 from sklearn_pulse.objectives._rebar import squared_errors
 from sklearn_pulse.windows import RecordingWindows, sliding_windows
 from tests.baselines.task import N_EACH, chaotic_task
@@ -283,8 +283,8 @@ def test_candidates_are_embedded_one_after_the_other_where_they_are_many(monkeyp
             Kept.present -= self.tensor.numel()
 
     for most, part in ((2**15, 2**13), (4 * 6 * 32 - 1, 7 * 32)):
-        monkeypatch.setattr("sklearn_pulse.objectives._rebar._MAX_JOINT_STEPS", most)
-        monkeypatch.setattr("sklearn_pulse.objectives._rebar._PART_STEPS", part)
+        monkeypatch.setitem(_rebar._MAX_JOINT_STEPS, "cpu", most)
+        monkeypatch.setitem(_rebar._PART_STEPS, "cpu", part)
         most_kept.append(0)
         hooks = torch.autograd.graph.saved_tensors_hooks(Kept, lambda kept: kept.tensor)
         with objective.seeded(3), hooks:
@@ -304,7 +304,7 @@ def test_anchors_that_share_few_windows_have_their_gradient_apart(monkeypatch, l
     weights, rows, results = tuple(objective.encoder.parameters()), [], []
     objective.encoder.register_forward_pre_hook(lambda _, args: rows.append(len(args[0])))
     for steps in (2**13, 2 * 4 * 16):
-        monkeypatch.setattr("sklearn_pulse.objectives._rebar._PART_STEPS", steps)
+        monkeypatch.setitem(_rebar._PART_STEPS, "cpu", steps)
         for batch in ({}, {"numbers": numbers}, {"observed": observed}, {"observed": observed}):
             rows.clear()
             masks = {"candidates_observed": seen} if batch else {}
@@ -338,8 +338,8 @@ def test_a_window_in_several_places_is_embedded_once(monkeypatch, alpha):
     objective.encoder.register_forward_pre_hook(lambda _, args: rows.append(len(args[0])))
     weights = tuple(objective.encoder.parameters())
     for most in (2**15, 16):
-        monkeypatch.setattr("sklearn_pulse.objectives._rebar._MAX_JOINT_STEPS", most)
-        monkeypatch.setattr("sklearn_pulse.objectives._rebar._PART_STEPS", most)
+        monkeypatch.setitem(_rebar._MAX_JOINT_STEPS, "cpu", most)
+        monkeypatch.setitem(_rebar._PART_STEPS, "cpu", most)
         for batch in batches:
             results = []
             for which in (None, numbers):
