@@ -41,9 +41,9 @@ from .features._block_weights import (
 from .features._closed_form import ClosedFormFit
 from .features._convolution_base import BaseConvolutionTransformer
 from .features._convolutions import N_KERNELS
+from .features._device_products import CHUNK, FixedShapeProduct
 from .features._neighbours import check_start, first_repeat, in_order
 from .features._pieces import Run, in_turn
-from .features._products import CHUNK, FixedShapeProduct
 from .features._recording_moments import paired_windows
 from .features._stack import halves_with_steps
 

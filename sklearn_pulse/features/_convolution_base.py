@@ -17,7 +17,7 @@ from .._threads import threads
 from .._training._device import resolve_device
 from ._base import BaseFeatureTransformer
 from ._convolutions import KERNEL_LENGTH
-from ._products import CHUNK
+from ._device_products import CHUNK
 from ._standardized import standardized
 
 # Outputs of convolutions computed at a time: few enough for the cache of a processor, and so many

@@ -16,7 +16,7 @@ from .._data._windows import Block, CheckedWindows
 from .._persistence import stored_array
 from .._training._device import resolve_device
 from ._base import BaseFeatureTransformer, check_features
-from ._products import CHUNK, FixedShapeProduct, held, product
+from ._device_products import CHUNK, FixedShapeProduct, held, product
 from ._signs import oriented, reference
 
 _FLOOR = 0.01  # smallest scale of a column, as a share of the median of its block and unit
