@@ -219,6 +219,35 @@ def test_the_smallest_batch_is_known_beforehand(n, least, drop_last):
     assert batches.smallest == min(len(batch["x"]) for batch in batches)
 
 
+LEAVES = """
+import atexit, weakref
+import torch.distributed as dist
+
+groups = []
+atexit.register(lambda: print("group", "stays" if groups[0]() else "is gone"))
+
+from sklearn_pulse import PulseTransformer
+from tests.helpers import make_windows, small
+
+small(PulseTransformer, distributed=True).fit(make_windows()[0])
+groups.append(weakref.ref(dist.group.WORLD))
+"""
+
+
+def test_the_group_is_gone_before_the_process_ends():
+    """Its threads would run on while the interpreter ends, which is sometimes a SIGABRT."""
+    place = {"RANK": "0", "WORLD_SIZE": "1", "MASTER_ADDR": "localhost", "MASTER_PORT": "0"}
+    run = subprocess.run(
+        [sys.executable, "-c", LEAVES],
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd=ROOT,
+        env=os.environ | place,
+    )
+    assert run.stdout == "group is gone\n"
+
+
 def torchrun(windows, output, *arguments, environment=None):
     """Run the example in two processes; return its exit code and what it printed."""
     launcher = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]

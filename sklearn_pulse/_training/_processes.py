@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import importlib
 import os
 import socket
 import warnings
@@ -81,6 +82,9 @@ def join(distributed: bool | str, device: Any) -> Share | None:
     if kind.type == "cuda" and kind.index is None:
         torch.cuda.set_device(_local_device())
     if not dist.is_initialized():
+        # Imported later, its default arguments would hold the group, whose threads would then run
+        # on after `_leave`, and end some processes by SIGABRT.
+        importlib.import_module("torch.distributed.nn.functional")
         dist.init_process_group("cpu:gloo,cuda:nccl" if kind.type == "cuda" else "gloo")
         atexit.register(_leave)
     return Share(dist.get_rank(), dist.get_world_size())
