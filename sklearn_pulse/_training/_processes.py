@@ -23,6 +23,11 @@ from torch import nn
 from .._share import Share
 from ._device import resolve_device
 
+if dist.is_available():
+    # Imported while there is a group, as torch does for a training, its default arguments hold the
+    # group for good. Its threads then run on after `_leave`, and end some processes by SIGABRT.
+    importlib.import_module("torch.distributed.nn.functional")
+
 _LAUNCHED = ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")  # set by torchrun
 _HOW = "torchrun --nproc-per-node 2 script.py"
 
@@ -82,9 +87,6 @@ def join(distributed: bool | str, device: Any) -> Share | None:
     if kind.type == "cuda" and kind.index is None:
         torch.cuda.set_device(_local_device())
     if not dist.is_initialized():
-        # Imported later, its default arguments would hold the group, whose threads would then run
-        # on after `_leave`, and end some processes by SIGABRT.
-        importlib.import_module("torch.distributed.nn.functional")
         dist.init_process_group("cpu:gloo,cuda:nccl" if kind.type == "cuda" else "gloo")
         atexit.register(_leave)
     return Share(dist.get_rank(), dist.get_world_size())
