@@ -235,7 +235,7 @@ groups.append(weakref.ref(dist.group.WORLD))
 
 
 def test_the_group_is_gone_before_the_process_ends():
-    """Its threads would run on while the interpreter ends, which is sometimes a SIGABRT."""
+    """Its threads would run on while the interpreter ends, which may abort the process."""
     place = {"RANK": "0", "WORLD_SIZE": "1", "MASTER_ADDR": "localhost", "MASTER_PORT": "0"}
     run = subprocess.run(
         [sys.executable, "-c", LEAVES],

@@ -25,7 +25,7 @@ from ._device import resolve_device
 
 if dist.is_available():
     # Imported while there is a group, as torch does for a training, its default arguments hold the
-    # group for good. Its threads then run on after `_leave`, and end some processes by SIGABRT.
+    # group for good. Its threads then run on after `_leave`, and may abort a process at its end.
     importlib.import_module("torch.distributed.nn.functional")
 
 _LAUNCHED = ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")  # set by torchrun
