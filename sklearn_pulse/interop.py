@@ -134,8 +134,8 @@ def _file(path: Any) -> str:
             "state_or_path must be a state dictionary or the path of a file with it, got"
             f" {type(path).__name__}: of a module pass its state_dict()."
         )
-    if not os.fspath(path):
-        raise ValueError("state_or_path is '': pass the path of a file.")
+    if not os.fspath(path) or "\0" in os.fspath(path):
+        raise ValueError(f"state_or_path is {path!r}: pass the path of a file.")
     return os.fsdecode(os.path.expanduser(path))
 
 

@@ -211,8 +211,9 @@ def test_what_is_neither_a_state_nor_a_path_is_named(fitted, given):
     given = fitted.net_.module_ if given == "module" else given
     with pytest.raises(TypeError, match=r"^state_or_path must be .* pass its state_dict\(\)"):
         from_reference_checkpoint(given)
-    with pytest.raises(ValueError, match="^state_or_path is ''"):
-        from_reference_checkpoint("")
+    for path in ("", "model\0.pt"):
+        with pytest.raises(ValueError, match="^state_or_path is '.*': pass the path of a file"):
+            from_reference_checkpoint(path)
 
 
 def test_a_file_in_the_home_of_the_user(fitted, tmp_path, monkeypatch):

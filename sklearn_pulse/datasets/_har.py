@@ -176,7 +176,7 @@ def fetch_har(
     ImportError
         If the data set has to be downloaded and pooch is not installed.
     ValueError
-        If ``group`` is unknown or a file is damaged.
+        If a parameter is invalid or a file is damaged.
     TypeError
         If a parameter has a wrong type.
 

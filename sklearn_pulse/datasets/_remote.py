@@ -154,6 +154,8 @@ def get_data_home(data_home: str | os.PathLike[str] | None = None) -> str:
     ------
     TypeError
         If ``data_home`` is no path.
+    ValueError
+        If ``data_home`` is empty or holds a null character.
     OSError
         If ``data_home`` is a file, or the folder cannot be created.
 

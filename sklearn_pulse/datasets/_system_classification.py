@@ -11,6 +11,7 @@ from sklearn.utils import Bunch, check_random_state
 
 from .._parameters import check_boolean, check_integer, check_option, check_real, check_seed
 from ..windows import sliding_windows
+from ._remote import resolve_data_home
 from ._simulate import (
     N_TIMESTEPS,
     N_TRIALS,
@@ -170,6 +171,8 @@ def make_system_classification(
     ValueError
         If a parameter has a wrong value, a file of the cache is damaged, or a trajectory leaves
         the range of float32.
+    OSError
+        If ``data_home`` is a file, or the cache cannot be read or written.
     ImportError
         If ``backend="torchsde"`` and torchsde is not installed.
 
@@ -198,6 +201,8 @@ def make_system_classification(
     check_seed("random_state", random_state)
     check_boolean("cache", cache)
     check_boolean("return_X_y", return_X_y)
+    if data_home is not None:  # also where no cache needs it
+        resolve_data_home(data_home)
     classes = check_random_state(random_state).permutation(len(facts.sweep))[:n_classes].tolist()
     store: TrialStore | dict[Key, NDArray[np.float32]]
     store = TrialStore(data_home, facts, backend) if cache else {}

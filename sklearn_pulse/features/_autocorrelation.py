@@ -133,12 +133,19 @@ class AutocorrelationTransformer(BaseFeatureTransformer):
         Parameters
         ----------
         input_features : array-like of str or None, default=None
-            Ignored; present for pipelines.
+            Names of the columns or channels of `fit`, which are only compared with those of `fit`.
 
         Returns
         -------
         ndarray of str of shape (n_features,)
             One name per feature.
+
+        Raises
+        ------
+        NotFittedError
+            If the transformer is not fitted.
+        ValueError
+            If `input_features` has another length, or other names, than `fit` found.
         """
         super().get_feature_names_out(input_features)
         names = [

@@ -194,7 +194,8 @@ class BaseFeatureTransformer(
             If a parameter or `X` is of a wrong kind.
         ValueError
             If a parameter is out of its range, or `X` holds an infinity, a sample without an
-            observed time step, or no windows at all.
+            observed time step, values so large that what is learnt is not finite, or no windows at
+            all.
         """
         self._check_params()
         with unchanged_on_failure(self), overflow_is_found():
@@ -231,12 +232,14 @@ class BaseFeatureTransformer(
 
         Raises
         ------
+        NotFittedError
+            If the transformer is not fitted.
         TypeError
-            If `X` is of a wrong kind.
+            If `X` or a parameter is of a wrong kind.
         ValueError
-            If `X` holds windows of other channels, of another sampling rate, or of a length that
-            has other features; an infinity, a sample without an observed time step, or values so
-            large that a feature is not finite.
+            If a parameter is out of its range, or `X` holds windows of other channels, of another
+            sampling rate, or of a length that has other features; an infinity, a sample without an
+            observed time step, or values so large that a feature is not finite.
         """
         check_is_fitted(self)
         self._check_params_read_later()

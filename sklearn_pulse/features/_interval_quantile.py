@@ -45,7 +45,7 @@ class IntervalQuantileTransformer(BaseFeatureTransformer):
     amplitudes of its Fourier transform. At level k, each series is cut into ``2**k`` intervals of
     equal length, and into as many minus one that are shifted by half an interval. The features are
     quantiles of the values in each interval, from the minimum to the maximum; every second quantile
-    is relative to the mean of the interval.
+    is relative to the mean of the interval. A quantile that is alone in its interval is the median.
 
     Parameters
     ----------

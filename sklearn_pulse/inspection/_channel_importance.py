@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -72,8 +74,9 @@ def channel_importance(
     Raises
     ------
     TypeError, ValueError
-        If a parameter is of the wrong kind or out of its range, `scoring` gives several scores, the
-        windows differ in length, or there is no other window, or recording, to exchange with.
+        If a parameter is of the wrong kind or out of its range, `scoring` gives several scores or
+        no number, the windows differ in length, or there is no other window, or recording, to
+        exchange with.
 
     See Also
     --------
@@ -127,6 +130,10 @@ def channel_importance(
     baseline = scorer(estimator, X if _holds_frames(X) else windows, y)
     if isinstance(baseline, dict):
         raise _several_scores(scoring)
+    if not _is_number(baseline):
+        raise TypeError(
+            f"scoring must give a number, but {scoring!r} gives {baseline!r}: return a float."
+        )
     importances = np.empty((n_channels, n_repeats))
     for channel, repeat in np.ndindex(importances.shape):
         exchanged = exchange(channel, donors[repeat])
@@ -147,6 +154,13 @@ def channel_importance(
 
 def _several_scores(scoring: Any) -> TypeError:
     return TypeError(f"scoring must give one score, got {scoring!r}: call once for each scorer.")
+
+
+def _is_number(score: Any) -> bool:
+    """Return whether a score is a number, or an array or a tensor with a single one."""
+    with suppress(AttributeError, RuntimeError, ValueError):
+        score = score.item()
+    return isinstance(score, Real)
 
 
 def _with_shape(X: Any, input_layout: str) -> Any:

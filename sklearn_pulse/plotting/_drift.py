@@ -201,6 +201,8 @@ class DriftDisplay:
 
         Raises
         ------
+        TypeError
+            If `ax` holds something else than Axes, or `channel_names` is no list of names.
         ValueError
             If the display holds nothing to draw, or the number of axes or of names does not fit.
         """

@@ -15,7 +15,7 @@ from sklearn.utils import check_array
 
 from .._data._labels import labeled_mask
 from .._groups import missing_mask, nan_where_masked
-from .._parameters import check_option
+from .._parameters import check_option, check_seed
 from ._style import (
     add_legend,
     axes_or_new,
@@ -180,18 +180,19 @@ class EmbeddingDisplay:
         Raises
         ------
         TypeError
-            If `y` holds no labels, or labels without an order, or `target_names` is no list of
-            names.
+            If `y` holds no labels, or labels without an order, `target_names` is no list of names,
+            or another parameter is of the wrong type.
         ValueError
-            If `method` is unknown, if the embedding is too small or not finite, if the number of
-            labels or of names does not fit, if a continuous value is infinite or all are NaN, or
-            if continuous values and `scatter_kw` both colour the points.
+            If `method` is unknown, if `random_state` is out of its range, if the embedding is too
+            small or not finite, if the number of labels or of names does not fit, if a number of
+            `y` is infinite, or if continuous values and `scatter_kw` both colour the points.
 
         Notes
         -----
         Source: paper, Appendix F (figure of t-SNE embeddings). The paper embeds with cuML.
         """
         check_option("method", method, ("pca", "tsne"))
+        check_seed("random_state", random_state)
         points = check_array(
             nan_where_masked(embedding),
             ensure_min_samples=2,
@@ -236,6 +237,9 @@ class EmbeddingDisplay:
 
         Raises
         ------
+        TypeError
+            If the labels of `y` have no order, `target_names` is no list of names, or `ax` is
+            something else than one Axes.
         ValueError
             If `y` or `target_names` cannot be drawn, as in :meth:`from_embedding`, or if continuous
             values and `scatter_kw` both colour the points.
@@ -300,10 +304,8 @@ class EmbeddingDisplay:
                 " out, or pass integer labels."
             )
         known = ~np.isnan(self.y)
-        if not known.any() or np.isinf(self.y).any():
-            raise ValueError(
-                "y holds only NaN, or an infinity: pass finite values, NaN if unknown."
-            )
+        if np.isinf(self.y).any():
+            raise ValueError("y holds an infinity: pass finite values, NaN if unknown.")
         drawn: list[tuple[Any, dict[str, Any]]] = []
         if not known.all():
             drawn.append((~known, {"color": "0.7", "label": "unknown"}))
@@ -315,6 +317,8 @@ def _is_continuous(y: NDArray[Any]) -> bool:
     if y.dtype.kind != "f" or y.ndim != 1:
         return False
     known = y[~np.isnan(y)]
+    if np.isinf(known).any():  # which is no class, and is refused among continuous values
+        return True
     return bool((known != np.round(known)).any()) or len(np.unique(known)) > _MANY_VALUES
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping, Sequence
+from numbers import Real
 from typing import Any, Literal
 
 import numpy as np
@@ -279,12 +280,18 @@ class LabelEfficiencyDisplay:
         Raises
         ------
         TypeError
-            If an amount is not a number.
+            If an amount or `majority_score` is not a number, or another parameter is of the wrong
+            type.
         ValueError
             If amounts are out of their range, do not ascend, or are both or neither given, or
-            scores have another shape.
+            scores have another shape or are no numbers.
         """
         values, of_groups = check_amounts(fractions, n_groups)
+        if isinstance(majority_score, bool) or not isinstance(majority_score, Real | None):
+            raise TypeError(
+                f"majority_score must be a number or None, got {majority_score!r}; pass for example"
+                " majority_score=0.5"
+            )
         display = cls(
             _check_scores(scores, len(values)),
             None if of_groups else values,
@@ -325,7 +332,7 @@ class LabelEfficiencyDisplay:
         Raises
         ------
         TypeError
-            If `points` is not True or False.
+            If `points` is not True or False, or `ax` is something else than one Axes.
         ValueError
             If `band` is unknown.
         """
@@ -395,7 +402,13 @@ def _check_scores(
     check_mapping("scores", scores, "arrays by method", "{'PULSE': array}")
     checked = {}
     for name, values in scores.items():
-        array = np.asarray(nan_where_masked(values), dtype=float)
+        try:
+            array = np.asarray(nan_where_masked(values), dtype=float)
+        except (TypeError, ValueError) as error:
+            raise ValueError(
+                f"scores[{name!r}] does not hold rows of numbers, all of one length ({error}): pass"
+                " NaN where a result is missing"
+            ) from error
         array = array[:, None] if array.ndim == 1 else array
         if array.ndim != 2 or len(array) != n_amounts or array.shape[1] == 0:
             raise ValueError(

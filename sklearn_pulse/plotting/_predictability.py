@@ -84,7 +84,8 @@ class PredictabilityDisplay:
         NotFittedError
             If the estimator is not fitted.
         TypeError
-            If the estimator is another one, or a pipeline.
+            If the estimator is another one, or a pipeline, or `ax` is something else than one
+            Axes.
         """
         check_is_fitted(estimator)
         what = "a fitted CrossPredictionTransformer; of a pipeline, this step, such as pipeline[-1]"
@@ -110,6 +111,11 @@ class PredictabilityDisplay:
         -------
         PredictabilityDisplay
             The display itself, with `ax_`, `figure_` and `bars_`.
+
+        Raises
+        ------
+        TypeError
+            If `ax` is something else than one Axes.
         """
         self.ax_ = axes_or_new(ax)
         self.figure_ = self.ax_.figure

@@ -158,6 +158,8 @@ class ReconstructionDisplay:
 
         Raises
         ------
+        TypeError
+            If `axes` holds something else than Axes, or `channel_names` is no list of names.
         ValueError
             If the number of axes or of names is not that of the channels.
         """

@@ -135,8 +135,8 @@ class TrainingCurveDisplay:
         NotFittedError
             If the estimator is not fitted.
         TypeError
-            If the estimator keeps no history, as an untrained encoder or a pipeline. For a
-            pipeline, pass its trained step.
+            If the estimator keeps no history, as an untrained encoder or a pipeline, or another
+            parameter is of the wrong type. For a pipeline, pass its trained step.
         ValueError
             With `log_scale`, if a loss is zero or negative.
         """
@@ -190,11 +190,12 @@ class TrainingCurveDisplay:
         Raises
         ------
         TypeError
-            If the history is no list, or an epoch is no dictionary.
+            If the history is no list, an epoch is no dictionary, or another parameter is of the
+            wrong type.
         ValueError
             If the history is empty, an epoch has no "train_loss", or something else than a number
-            as a loss, `selected_epoch` lies outside the
-            history, or a loss is zero or negative with `log_scale`.
+            as a loss or as "fit", `selected_epoch` lies outside the history, or a loss is zero or
+            negative with `log_scale`.
         """
         if not isinstance(history, Iterable):
             raise TypeError(f"history must be a list of dictionaries, got {history!r}")
@@ -205,7 +206,7 @@ class TrainingCurveDisplay:
             raise TypeError(
                 "history must hold a dictionary for every epoch, such as {'train_loss': 0.5}"
             )
-        if not all(isinstance(row.get("train_loss"), Real) for row in rows):
+        if not all(_is_number(row.get("train_loss")) for row in rows):
             raise ValueError("history must hold a number 'train_loss' for every epoch")
         if selected_epoch is not None:
             check_integer("selected_epoch", selected_epoch, 1)
@@ -215,10 +216,12 @@ class TrainingCurveDisplay:
                     " history: count epochs from 1"
                 )
         validated = _validated(rows)
-        if not all(isinstance(rows[i]["valid_loss"], Real) for i in validated):
+        if not all(_is_number(rows[i]["valid_loss"]) for i in validated):
             raise ValueError(
                 "history holds a 'valid_loss' that is no number: leave it out where it is unknown"
             )
+        if not all(_is_number(row.get("fit", 1)) for row in rows):
+            raise ValueError("history holds a 'fit' that is no number: leave it out, or count fits")
         display = cls(
             np.arange(1, len(rows) + 1),
             np.array([row["train_loss"] for row in rows], dtype=float),
@@ -262,6 +265,8 @@ class TrainingCurveDisplay:
 
         Raises
         ------
+        TypeError
+            If `log_scale` is not True or False, or `ax` is something else than one Axes.
         ValueError
             With `log_scale`, if a loss is zero or negative.
         """
@@ -308,6 +313,10 @@ class TrainingCurveDisplay:
         add_legend(ax)
         self.ax_, self.figure_ = ax, ax.figure
         return self
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, Real) and not isinstance(value, bool)
 
 
 def _history_of(estimator: Any) -> list[dict[str, Any]]:

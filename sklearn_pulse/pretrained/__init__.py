@@ -83,10 +83,10 @@ def load(name: str, *, device: Any = "auto") -> Any:
     Raises
     ------
     TypeError
-        If `name` is no text.
+        If `name` is no text, or `device` no device.
     ValueError
-        If no model has this name, or its files do not have the checksums that they were written
-        with.
+        If no model has this name, its files do not have the checksums that they were written with,
+        or `device` is unknown or not there.
 
     See Also
     --------

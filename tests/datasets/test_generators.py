@@ -368,6 +368,7 @@ def test_random_state_draws_the_classes_only(short):
         ({"random_state": "a"}, TypeError, "random_state must be"),
         ({"backend": "euler"}, ValueError, "backend must be"),
         ({"cache": True, "data_home": 3}, TypeError, "data_home must be a path"),
+        ({"n_classes": 2, "data_home": 3}, TypeError, "data_home must be a path"),
         ({"cache": "no"}, TypeError, "cache must be True or False"),
         ({"return_X_y": 1}, TypeError, "return_X_y must be True or False"),
     ],

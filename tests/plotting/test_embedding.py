@@ -186,6 +186,14 @@ def test_objects_that_are_numbers_are_continuous_too():
     np.testing.assert_array_equal(display.collections_[0].get_array(), ages)
 
 
+def test_the_seed_is_named(headless):
+    with pytest.raises(TypeError, match="random_state must be an integer .* got True; pass"):
+        from_embedding(Z, random_state=True)
+    with pytest.raises(ValueError, match="random_state must be an integer from 0 .* got -1; pass"):
+        from_embedding(Z, method="tsne", random_state=-1)
+    assert headless.get_fignums() == []
+
+
 def test_labels_of_a_wrong_kind(headless):
     for y in (7, "rest", (label for label in "ab"), {0: "a"}):
         with pytest.raises(TypeError, match="y must hold one label per embedding, got"):

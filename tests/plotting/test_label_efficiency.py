@@ -418,9 +418,24 @@ def test_scores_need_one_kind_of_amount():
 
 
 @pytest.mark.parametrize(
-    "scores", [{}, {"A": SCORES[:2]}, {"A": SCORES[None]}, {"A": np.zeros((4, 0))}]
+    "scores",
+    [
+        {},
+        {"A": SCORES[:2]},
+        {"A": SCORES[None]},
+        {"A": np.zeros((4, 0))},
+        {"A": ["high"] * 4},
+        {"A": [[0.5], [0.5], [0.5], [0.5, 0.6]]},
+    ],
 )
 def test_scores_of_another_shape(headless, scores):
     with pytest.raises(ValueError, match="scores"):
         from_scores(scores, FRACTIONS)
+    assert headless.get_fignums() == []
+
+
+@pytest.mark.parametrize("majority_score", ["0.5", True, [0.5]])
+def test_the_score_of_the_majority_is_a_number(headless, majority_score):
+    with pytest.raises(TypeError, match="majority_score must be a number or None"):
+        from_scores({"A": SCORES}, FRACTIONS, majority_score=majority_score)
     assert headless.get_fignums() == []

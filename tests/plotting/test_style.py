@@ -108,8 +108,9 @@ def test_what_is_continuous(values, continuous):
 def test_bad_continuous_values(headless):
     with pytest.raises(ValueError, match="target_names names classes, but y holds continuous"):
         EmbeddingDisplay.from_embedding(Z, np.arange(60.0), target_names=["young", "old"])
-    with pytest.raises(ValueError, match="y holds only NaN, or an infinity"):
-        EmbeddingDisplay.from_embedding(Z, np.append(np.arange(59.0), np.inf))
+    for values in (np.append(np.arange(59.0), np.inf), np.tile([0.0, 1.0, np.inf], 20)):
+        with pytest.raises(ValueError, match="y holds an infinity: pass finite values"):
+            EmbeddingDisplay.from_embedding(Z, values)
     assert headless.get_fignums() == []
 
 
