@@ -105,7 +105,12 @@ class RandomApply(nn.Module):
     augmentation : torch.nn.Module
         Augmentation, called as ``augmentation(x, generator, **kwargs)``.
     p : float, default=0.5
-        Probability of each window to be augmented, independently of the others.
+        Probability of each window to be augmented, from 0 to 1, independently of the others.
+
+    Raises
+    ------
+    ValueError
+        If `p` is out of its range.
 
     Examples
     --------
@@ -117,6 +122,10 @@ class RandomApply(nn.Module):
 
     def __init__(self, augmentation: nn.Module, p: float = 0.5) -> None:
         super().__init__()
+        if not 0.0 <= p <= 1.0:
+            raise ValueError(
+                f"p must be a probability from 0 to 1, got {p!r}; pass for example p=0.5"
+            )
         self.augmentation = augmentation
         self.p = p
 

@@ -41,6 +41,11 @@ def keep_bits(shape: tuple[int, ...], p: float, generator: torch.Generator) -> T
     Tensor of int16, of shape `shape`
         1 for the entries to keep, 0 for the others.
 
+    Raises
+    ------
+    ValueError
+        If `p` is out of its range.
+
     Examples
     --------
     >>> import torch
@@ -72,6 +77,11 @@ def keep_mask(shape: tuple[int, ...], p: float, generator: torch.Generator) -> T
     Tensor of bool, of shape `shape`
         True for the entries to keep.
 
+    Raises
+    ------
+    ValueError
+        If `p` is out of its range.
+
     Examples
     --------
     >>> import torch
@@ -95,6 +105,11 @@ def keep_scale(p: float) -> float:
     float
         ``1 / (1 - p)``, at least 1.
 
+    Raises
+    ------
+    ValueError
+        If `p` is out of its range.
+
     Examples
     --------
     >>> keep_scale(0.5)
@@ -105,6 +120,8 @@ def keep_scale(p: float) -> float:
 
 def _level(p: float) -> int:
     """Return how many of the values of a draw make a 0: never all of them."""
+    if not 0.0 <= p < 1.0:
+        raise ValueError(f"p must be a probability in [0, 1), got {p!r}; pass for example p=0.5")
     return min(round(p * _LEVELS), _LEVELS - 1)
 
 
@@ -135,6 +152,11 @@ def dropout(
     -------
     Tensor
         Tensor of the shape of `x`; `x` itself if `p` rounds to 0.
+
+    Raises
+    ------
+    ValueError
+        If `p` is out of its range.
 
     Examples
     --------
@@ -182,6 +204,11 @@ def pass_errors(
     Tensor of shape (n_passes,)
         Loss of each pass (paper, Eq. 3, reconstruction term).
 
+    Raises
+    ------
+    ValueError
+        If `reduction` is unknown.
+
     Examples
     --------
     >>> import torch
@@ -192,6 +219,10 @@ def pass_errors(
     >>> pass_errors(prediction, target, scored, torch.tensor([2]), "valid")
     tensor([1.])
     """
+    if reduction not in ("published", "valid"):
+        raise ValueError(
+            f"reduction must be one of 'published', 'valid', got {reduction!r}; choose one of them"
+        )
     errors = (prediction - target).float().masked_fill(~scored.unsqueeze(-1), 0.0)
     total = errors.square().sum((0, 2, 3))
     counted = scored if whole is None else whole
@@ -287,7 +318,7 @@ def hierarchical_contrast(
     Raises
     ------
     ValueError
-        If the views hold no time step.
+        If the views hold no window or no time step.
 
     Examples
     --------
@@ -296,6 +327,8 @@ def hierarchical_contrast(
     >>> hierarchical_contrast(view, 10.0 * view) < hierarchical_contrast(view, view)
     tensor(True)
     """
+    if not first.shape[0]:
+        raise ValueError("first and second hold no window: pass one window at least.")
     if not first.shape[1]:
         raise ValueError("first and second hold no time step: pass one step at least.")
     with torch.autocast(first.device.type, enabled=False):

@@ -35,7 +35,7 @@ def length_in_steps(length: int | float, n_timesteps: int) -> int:
     """
     # The product of a fraction of NumPy would be rounded to the type of the fraction.
     steps = length if isinstance(length, Integral) else whole_steps(float(length) * n_timesteps)
-    return max(1, min(steps, n_timesteps - 1))
+    return max(1, min(int(steps), n_timesteps - 1))
 
 
 def whole_steps(steps: float) -> int:
@@ -393,9 +393,9 @@ def geometric_mask(
     shape : tuple of int
         Shape (n_samples, n_timesteps, n_channels) of the mask.
     mask_ratio : float
-        Expected fraction of masked steps; at most ``mean_length / (1 + mean_length)``.
+        Expected fraction of masked steps, from 0 to ``mean_length / (1 + mean_length)``.
     mean_length : float
-        Mean length of a masked run, in steps.
+        Mean length of a masked run, in steps; at least 1.
     generator : torch.Generator
         Generator of the draws; the mask lies on its device.
 
@@ -404,6 +404,11 @@ def geometric_mask(
     Tensor of bool, of shape `shape`
         True for the masked entries.
 
+    Raises
+    ------
+    ValueError
+        If there is no time step, or `mask_ratio` or `mean_length` is out of its range.
+
     Examples
     --------
     >>> import torch
@@ -411,6 +416,16 @@ def geometric_mask(
     >>> round(mask.float().mean().item(), 1)
     0.5
     """
+    if not shape[1]:
+        raise ValueError(f"shape={tuple(shape)} holds no time step: pass one step at least.")
+    if not mean_length >= 1.0:
+        raise ValueError(f"mean_length must be at least 1 step, got {mean_length!r}: raise it.")
+    most = mean_length / (1.0 + mean_length)
+    if not 0.0 <= mask_ratio <= most:
+        raise ValueError(
+            f"mask_ratio must be from 0 to {most:g} with mean_length={mean_length!r}, got"
+            f" {mask_ratio!r}: lower mask_ratio, or raise mean_length."
+        )
     leave = 1.0 / mean_length
     enter = leave * mask_ratio / (1.0 - mask_ratio)
     flip = max(0.0, leave + enter - 1.0)

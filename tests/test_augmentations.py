@@ -60,6 +60,12 @@ def test_random_apply_takes_whole_windows_by_chance(p):
     assert (per_window[:, 0] == 2.0).float().mean().item() == pytest.approx(p, abs=0.03)
 
 
+@pytest.mark.parametrize("p", [-0.1, 1.5, float("nan")])
+def test_a_probability_beyond_its_range_is_refused(p):
+    with pytest.raises(ValueError, match="p must be a probability from 0 to 1"):
+        RandomApply(Scale(), p)
+
+
 # --- cuts and shifts ---
 
 

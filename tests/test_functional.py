@@ -11,7 +11,9 @@ from sklearn_pulse.functional import (
     gaussian_kl,
     gaussian_nll,
     hierarchical_contrast,
+    keep_bits,
     keep_mask,
+    keep_scale,
     pass_errors,
 )
 
@@ -119,7 +121,28 @@ def test_ar1_density_is_that_of_the_stationary_process(n_timesteps):
         torch.testing.assert_close(actual[:, :, d].sum(0), joint.log_prob(x[:, :, d].t()))
 
 
-def test_views_without_a_step_are_refused():
+def test_views_without_a_step_or_a_window_are_refused():
     """They cannot be halved until one step is left."""
     with pytest.raises(ValueError, match="hold no time step: pass one step at least"):
         hierarchical_contrast(torch.ones(2, 0, 3), torch.ones(2, 0, 3))
+    with pytest.raises(ValueError, match="hold no window: pass one window at least"):
+        hierarchical_contrast(torch.ones(0, 2, 3), torch.ones(0, 2, 3))
+
+
+@pytest.mark.parametrize("p", [-0.1, 1.0, float("nan")])
+def test_probabilities_beyond_their_range_are_refused(p):
+    calls = [
+        lambda: keep_bits((2, 3), p, generator()),
+        lambda: keep_mask((2, 3), p, generator()),
+        lambda: keep_scale(p),
+        lambda: dropout(torch.ones(2, 3), p, generator()),
+    ]
+    for call in calls:
+        with pytest.raises(ValueError, match=r"p must be a probability in \[0, 1\)"):
+            call()
+
+
+def test_an_unknown_reduction_is_refused():
+    x, scored = torch.ones(2, 1, 1, 1), torch.ones(2, 1, 1, dtype=torch.bool)
+    with pytest.raises(ValueError, match="reduction must be one of 'published', 'valid', got 'm"):
+        pass_errors(x, x, scored, torch.tensor([2]), "mean")

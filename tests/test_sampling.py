@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from sklearn_pulse.sampling import (
     aligned_steps,
     crop_starts,
+    geometric_mask,
     length_in_steps,
     lengths_in_steps,
     observed_span,
@@ -33,6 +34,7 @@ def test_crops_leave_enough_to_predict(n_timesteps, minimum, seed):
 def test_a_share_of_numpy_is_a_share():
     assert length_in_steps(np.float32(0.5), 128) == 64
     assert length_in_steps(np.int64(64), 128) == 64
+    assert type(length_in_steps(np.int64(64), 128)) is int
     starts = [
         crop_starts(2, (3, 10), share, generator()).tolist() for share in (0.5, np.float32(0.5))
     ]
@@ -115,3 +117,19 @@ def test_the_shortest_windows_leave_a_step_to_predict(n_timesteps):
     starts = crop_starts(2, (4, n_timesteps), 0.5, generator())
     _, inside = aligned_steps(starts, n_timesteps, torch.full((2, 1), n_timesteps))
     assert inside.any(0).all()
+
+
+@pytest.mark.parametrize(
+    ("n_timesteps", "mask_ratio", "mean_length", "message"),
+    [
+        (0, 0.5, 3.0, "holds no time step"),
+        (9, 0.8, 3.0, "mask_ratio must be from 0 to 0.75 with mean_length=3.0, got 0.8"),
+        (9, -0.1, 3.0, "mask_ratio must be from 0"),
+        (9, 1.0, 3.0, "mask_ratio must be from 0"),
+        (9, 0.2, 0.5, "mean_length must be at least 1 step"),
+    ],
+)
+def test_runs_that_no_chain_can_have_are_refused(n_timesteps, mask_ratio, mean_length, message):
+    with pytest.raises(ValueError, match=message):
+        geometric_mask((2, n_timesteps, 1), mask_ratio, mean_length, generator())
+    assert geometric_mask((2, 9, 1), 0.9, 9.0, generator()).shape == (2, 9, 1)

@@ -17,7 +17,7 @@ from sklearn.metrics import (
 from sklearn.utils import check_array, check_consistent_length
 
 from .._data._labels import unlabeled_rows
-from ._scoring import MetricScorer, before_last_step, check_scored
+from ._scoring import MetricScorer, before_last_step, check_one_kind, check_scored
 
 
 def make_cluster_probe(
@@ -82,10 +82,10 @@ def clustering_scores(estimator: Any, X: Any, y: ArrayLike | None = None) -> dic
     Raises
     ------
     TypeError
-        If the last step of `estimator` has no method `fit_predict`.
+        If the last step of `estimator` has no method `fit_predict`, or `y` mixes text with numbers.
     ValueError
         If no row of `y` has a label, a label is missing otherwise (NaN or None), or `y` has another
-        length than `X`.
+        length than `X`; or if there is a single cluster, or one for each row.
 
     Notes
     -----
@@ -129,6 +129,7 @@ def clustering_scores(estimator: Any, X: Any, y: ArrayLike | None = None) -> dic
                 " rows, or pass y=None, which leaves out the scores that need labels."
             )
         labels, clusters = labels[labeled], clusters[labeled]
+        check_one_kind(labels.tolist(), "y")
         scores["ari"] = float(adjusted_rand_score(labels, clusters))
         scores["nmi"] = float(normalized_mutual_info_score(labels, clusters))
     return scores

@@ -300,9 +300,13 @@ def _check_settings(n_permutations: Any, max_windows: Any, random_state: Any) ->
 
 def _table(values: Any, name: str, ensure_min_samples: int = 2) -> NDArray[np.float64]:
     """Return a table of finite numbers of one row per window."""
-    table = check_array(
-        nan_where_masked(values), dtype=np.float64, ensure_min_samples=0, input_name=name
-    )
+    values = nan_where_masked(values)
+    if np.ndim(values) != 2:
+        raise ValueError(
+            f"{name} must give one row of numbers per window, got an array of shape"
+            f" {np.shape(values)}: pass embeddings, or a transformer that embeds."
+        )
+    table = check_array(values, dtype=np.float64, ensure_min_samples=0, input_name=name)
     if len(table) < ensure_min_samples:
         raise ValueError(
             f"{name} holds {len(table)} window(s), while a minimum of {ensure_min_samples} is"

@@ -186,7 +186,8 @@ def _ascending(name: str, given: Any, what: str, check: Callable[..., Any]) -> N
     if values.ndim != 1 or values.size == 0:
         kind = TypeError if values.ndim == 0 else ValueError
         raise kind(f"{name} must be a sequence of {what}, got {given!r}")
-    for value in values.tolist():
+    # An array of a list that holds True and a number holds numbers alone.
+    for value in given if isinstance(given, list | tuple) else values.tolist():
         check(f"each of {name}", value)
     if (np.diff(values) <= 0).any():
         raise ValueError(f"{name} must ascend, got {given}: sort them and drop repeats")
@@ -208,6 +209,10 @@ def _embed(
             embedding = estimator.transform(_safe_indexing(X, rows))
         else:
             embedding = np.asarray(nan_where_masked(estimator))
+            if not embedding.ndim:
+                raise TypeError(
+                    f"estimators[{name!r}]={estimator!r} is neither a transformer nor embeddings"
+                )
             if len(embedding) != n_samples:
                 raise ValueError(
                     f"estimators[{name!r}] holds {len(embedding)} embeddings for {n_samples}"

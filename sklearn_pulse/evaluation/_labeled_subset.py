@@ -9,7 +9,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn import get_config
-from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone, is_regressor
+from sklearn.base import (
+    BaseEstimator,
+    ClassifierMixin,
+    MetaEstimatorMixin,
+    clone,
+    is_clusterer,
+    is_regressor,
+)
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import accuracy_score
 from sklearn.utils import Tags, _safe_indexing, get_tags, indexable
@@ -28,6 +35,7 @@ from sklearn.utils.validation import (
 )
 
 from .._data._labels import labeled_mask
+from .._parameters import check_label
 
 # Methods of a fitted classifier that are passed on.
 _ANSWERS = ("predict", "predict_proba", "predict_log_proba", "decision_function")
@@ -133,13 +141,19 @@ class LabeledSubsetClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator
             If no row is labelled, a label is None or NaN, or the lengths of the inputs differ, that
             of ``sample_weight`` included.
         TypeError
-            If ``estimator`` cannot be fitted, or is a regressor.
+            If ``estimator`` cannot be fitted, or is a regressor or a clusterer, or if
+            ``unlabeled_label`` is no label.
         """
         estimator = clone(self._sub_estimator())
         if is_regressor(estimator):
             raise TypeError(
                 f"estimator is a regressor, {type(estimator).__name__}, and predicts no classes:"
                 " pass a classifier, or fit the regressor itself on the rows whose number is known."
+            )
+        if is_clusterer(estimator):
+            raise TypeError(
+                f"estimator is a clusterer, {type(estimator).__name__}, which would predict numbers"
+                " of clusters: pass a classifier."
             )
         y = _flat_labels(y)
         if sample_weight is not None:
@@ -149,6 +163,7 @@ class LabeledSubsetClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator
             fit_params = process_routing(self, "fit", **fit_params)["estimator"]["fit"]
         if self.unlabeled_label is not None:
             labeled = labeled_mask(y, self.unlabeled_label, "LabeledSubsetClassifier")
+            check_label("unlabeled_label", self.unlabeled_label)
             if not labeled.any():
                 raise ValueError(
                     f"y holds no labelled row: all {labeled.size} entries equal "

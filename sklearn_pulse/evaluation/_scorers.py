@@ -8,8 +8,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.metrics import accuracy_score, average_precision_score, roc_auc_score
+from sklearn.utils.validation import check_is_fitted
 
-from ._scoring import MetricScorer, before_last_step, check_scored, labeled_rows, last_step
+from ._scoring import (
+    MetricScorer,
+    before_last_step,
+    check_one_kind,
+    check_scored,
+    labeled_rows,
+    last_step,
+)
 
 
 def macro_auroc(y_true: ArrayLike, y_score: ArrayLike, *, classes: ArrayLike) -> float:
@@ -36,9 +44,12 @@ def macro_auroc(y_true: ArrayLike, y_score: ArrayLike, *, classes: ArrayLike) ->
 
     Raises
     ------
+    TypeError
+        If `y_score` holds no numbers, or `y_true` and `classes` mix text with numbers.
     ValueError
-        If `y_score` does not have one row per label and one column per class, or a label is missing
-        (NaN, None or masked).
+        If `y_score` does not have one row per label and one column per class, or a value is
+        not finite; if a label is missing (NaN, None or masked); or if `classes` names a class
+        twice.
 
     Notes
     -----
@@ -77,9 +88,12 @@ def macro_auprc(y_true: ArrayLike, y_score: ArrayLike, *, classes: ArrayLike) ->
 
     Raises
     ------
+    TypeError
+        If `y_score` holds no numbers, or `y_true` and `classes` mix text with numbers.
     ValueError
-        If `y_score` does not have one row per label and one column per class, or a label is missing
-        (NaN, None or masked).
+        If `y_score` does not have one row per label and one column per class, or a value is
+        not finite; if a label is missing (NaN, None or masked); or if `classes` names a class
+        twice.
 
     Notes
     -----
@@ -121,11 +135,13 @@ def probe_scores(estimator: Any, X: Any, y: ArrayLike) -> dict[str, float]:
     Raises
     ------
     TypeError
-        If `estimator` has neither `predict_proba` nor `decision_function`.
+        If `estimator` has neither `predict_proba` nor `decision_function`, or labels mix text with
+        numbers.
     ValueError
         If the scores of the classes do not have one column per class, as those of pairs of classes;
-        if no row has a label; or if `y` marks unlabelled rows by -1, which is no class of the
-        classifier, and the classifier has no `unlabeled_label`.
+        if no row has a label, or a label is missing (NaN, None or masked); or if `y` marks
+        unlabelled rows by -1, which is no class of the classifier, and the classifier has no
+        `unlabeled_label`.
 
     Notes
     -----
@@ -140,7 +156,8 @@ def probe_scores(estimator: Any, X: Any, y: ArrayLike) -> dict[str, float]:
     {'accuracy': 1.0, 'auroc': 1.0, 'auprc': 1.0}
     """
     X, classifier = before_last_step(estimator, X)
-    return {**accuracy_scores(classifier, X, y), **ranking_scores(classifier, X, y)}
+    ranking = ranking_scores(classifier, X, y)  # first: it checks more
+    return {**accuracy_scores(classifier, X, y), **ranking}
 
 
 def accuracy_scores(estimator: Any, X: Any, y: ArrayLike) -> dict[str, float]:
@@ -174,8 +191,11 @@ Each gives a score of :func:`probe_scores`.
 
 def _class_scores(classifier: Any, X: Any) -> tuple[NDArray[np.floating], NDArray[Any]]:
     """Return scores of shape (n_samples, n_classes), and the classes."""
-    for method in ("predict_proba", "decision_function"):
-        if hasattr(classifier, method) and hasattr(classifier, "classes_"):
+    methods = [name for name in ("predict_proba", "decision_function") if hasattr(classifier, name)]
+    if methods and not hasattr(classifier, "classes_"):
+        check_is_fitted(classifier)
+    for method in methods:
+        if hasattr(classifier, "classes_"):
             y_score = np.asarray(getattr(classifier, method)(X))
             break
     else:
@@ -217,13 +237,26 @@ def _macro_average(
     """Average a binary metric over the classes that occur in `y_true`."""
     labels = check_scored(y_true, "y_true")
     scores, columns = np.asarray(y_score), np.asarray(classes)
+    if columns.ndim != 1:
+        raise ValueError(
+            f"classes has shape {columns.shape}, expected one class per column of y_score: pass a"
+            " list of labels, such as the classes_ of a classifier."
+        )
     if scores.shape != (len(labels), len(columns)):
         raise ValueError(
             f"y_score has shape {scores.shape}, expected one row for each of {len(labels)} labels"
             f" and one column for each of {len(columns)} classes (a one-versus-one classifier"
             " scores pairs of classes: set decision_function_shape='ovr')."
         )
+    if scores.dtype.kind not in "biufO":
+        raise TypeError(f"y_score has dtype {scores.dtype}: pass real numbers.")
+    check_one_kind([*labels.tolist(), *columns.tolist()], "y_true and classes")
     column_of = {label: column for column, label in enumerate(columns.tolist())}
+    if len(column_of) < len(columns):
+        raise ValueError(
+            f"classes={columns.tolist()} names a class twice: give every column of y_score a class"
+            " of its own."
+        )
     never_predicted = np.zeros(len(labels))
     values = [
         metric(

@@ -68,6 +68,12 @@ def check_scored(y: Any, name: str = "y") -> NDArray[Any]:
     return labels
 
 
+def check_one_kind(labels: list[Any], name: str) -> None:
+    """Raise if labels mix text with numbers, which have no order and never equal each other."""
+    if len({isinstance(label, str) for label in labels}) > 1:
+        raise TypeError(f"{name}: text is mixed with numbers; make all labels text.")
+
+
 def labeled_rows(classifier: Any, X: Any, y: Any) -> tuple[Any, Any]:
     """Leave out the rows without a label, since a prediction of them cannot be scored.
 
@@ -79,9 +85,10 @@ def labeled_rows(classifier: Any, X: Any, y: Any) -> tuple[Any, Any]:
     knows = hasattr(classifier, "unlabeled_label")
     mark = classifier.unlabeled_label if knows else -1
     if mark is None or mark in classes.tolist():
+        check_scored(y)
         return X, y
     if not knows:
-        labels = np.asarray(column_or_1d(y))
+        labels = check_scored(y)
         unlabeled = unlabeled_rows(labels, mark, classes.tolist())
         if unlabeled.any():
             raise ValueError(

@@ -12,8 +12,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import _num_samples
 
 from .._groups import check_groups
-from .._parameters import check_option, check_seed
-from ._draw import check_share
+from .._parameters import check_option, check_real, check_seed
 
 
 class GroupHoldout(BaseCrossValidator):
@@ -30,9 +29,10 @@ class GroupHoldout(BaseCrossValidator):
     on : {"val", "test"}, default="val"
         Second part of the split. Select models on "val", and look at "test" once.
     train_size : float, default=0.7
-        Share of the groups in the training part, 0 to 1.
+        Share of the groups in the training part, in (0, 1).
     val_size : float, default=0.15
-        Share of the groups in the validation part, 0 to 1. All remaining groups are the test part.
+        Share of the groups in the validation part, in (0, 1). All remaining groups are the test
+        part.
     random_state : int, RandomState instance or None, default=1234
         Seed of the shuffle. The default is the published seed.
 
@@ -88,18 +88,19 @@ class GroupHoldout(BaseCrossValidator):
         Raises
         ------
         ValueError
-            If a share is not between 0 and 1, if the shares leave no group for the test part, if
+            If a parameter is out of its range, if the shares leave no group for the test part, if
             a group is missing, or if there are too few groups for one of the parts.
         TypeError
-            If a share is not a number, or `groups` is no array-like.
+            If a parameter is of a wrong kind, or `groups` is no array-like.
         """
+        meaning = "it is a share, not a number of rows"
         for name in ("train_size", "val_size"):
-            check_share(name, getattr(self, name))
+            check_real(name, getattr(self, name), 0.0, 1.0, open_minimum=True, meaning=meaning)
         check_seed("random_state", self.random_state)
-        if not 0 < self.train_size <= self.train_size + self.val_size < 1:
+        if not self.train_size + self.val_size < 1:
             raise ValueError(
-                f"train_size={self.train_size!r} and val_size={self.val_size!r} must be positive "
-                "and leave a part for the test."
+                f"train_size={self.train_size!r} and val_size={self.val_size!r} must leave a part "
+                "for the test: lower one of them."
             )
         if np.ndim(groups) == 0:  # an iterator, too, which could not be gone through twice
             raise TypeError(
@@ -149,9 +150,9 @@ class GroupHoldout(BaseCrossValidator):
         ------
         ValueError
             If `groups` or a group is missing, `groups` has another length than `X`, `on` is
-            unknown, a share is not between 0 and 1, or one of the three parts would be empty.
+            unknown, a parameter is out of its range, or one of the three parts would be empty.
         TypeError
-            If a share is not a number.
+            If a parameter is of a wrong kind.
         """
         check_option("on", self.on, ("val", "test"))
         if groups is None:

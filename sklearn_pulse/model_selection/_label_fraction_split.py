@@ -223,7 +223,13 @@ class LabelFractionSplit(BaseCrossValidator):
         -------
         int
             Number of splits of the wrapped splitter times `n_draws`.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If `n_draws` is no positive integer.
         """
+        check_integer("n_draws", self.n_draws, 1)
         y = for_splitters(y, self.unlabeled_label)
         return check_cv(self.cv, y, classifier=True).get_n_splits(X, y, groups) * self.n_draws
 

@@ -98,6 +98,8 @@ def mask_labels(
         raise ValueError(
             f"y must hold one label per row, shape (n_samples,); got shape {labels.shape}."
         )
+    if not labels.size:
+        raise ValueError("y holds no label: pass the label of one row or more.")
     given = as_labels(y)  # where NumPy makes no text of numbers beside text
     if labels.dtype.kind == "U" and not all(isinstance(label, str) for label in given):
         labels = given

@@ -32,8 +32,8 @@ class BandpassFilter(BasePreprocessor):
     sampling_rate : float, default=None
         Sampling rate of the recordings, in Hz. `fit` needs it.
     order : int, default=4
-        Order of the Butterworth filter. Both directions together halve the amplitude at the ends
-        of the band, and double the order.
+        Order of the Butterworth filter, from 1 to 16. Both directions together halve the amplitude
+        at the ends of the band, and double the order.
     input_layout : {"ntc", "nct"}, default="ntc"
         Order of the last two axes of `X`: time before channels ("ntc"), or channels before time
         ("nct"). The layout is never guessed. The output has the layout of the input.

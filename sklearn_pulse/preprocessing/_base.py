@@ -133,7 +133,7 @@ class BasePreprocessor(_TableOutput, BaseEstimator):
         Raises
         ------
         TypeError
-            If a parameter is of a wrong kind.
+            If a parameter is of a wrong kind, or `X` holds no numbers.
         ValueError
             If a parameter is invalid, if `X` has a wrong number of axes or an infinite value that
             is read, or if it carries another sampling rate or shorter windows than the step takes.
@@ -141,7 +141,8 @@ class BasePreprocessor(_TableOutput, BaseEstimator):
         Warns
         -----
         UserWarning
-            If there are more channels than time steps, as in a transposed array.
+            If there are more channels than time steps, as in a transposed array, or if a 2-D `X`
+            looks like one recording.
         """
         self._check_params()
         with unchanged_on_failure(self):
@@ -167,9 +168,11 @@ class BasePreprocessor(_TableOutput, BaseEstimator):
 
         Raises
         ------
+        TypeError
+            If `X` holds no numbers.
         ValueError
-            If `X` has an infinite value or another number of channels than in `fit`, or if it
-            carries another sampling rate or shorter windows than the step takes.
+            If `X` has an infinite value, or another number or other names of channels than in
+            `fit`, or if it carries another sampling rate or shorter windows than the step takes.
         """
         windows = self._read(X)
         return self._map(windows, self._function(windows))
@@ -227,12 +230,20 @@ class BasePreprocessor(_TableOutput, BaseEstimator):
         Parameters
         ----------
         input_features : array-like of str of shape (n_features,), default=None
-            Names of the columns of `X`; None takes the names seen in `fit`.
+            Names of the columns of `X`; None takes the names seen in `fit`, or "x0", "x1", ...
 
         Returns
         -------
         ndarray of str
-            The names. Windows of several channels have no columns, and this method is missing.
+            The names: those of the input, or "resampler0", "resampler1", ... of a `Resampler`,
+            whose columns are other time steps. Windows of several channels have no columns, and
+            this method is missing.
+
+        Raises
+        ------
+        ValueError
+            If the step is not fitted, or `input_features` are not the names seen in `fit`, or not
+            as many as there are columns.
         """
         check_is_fitted(self)
         names: Any = self._names_of

@@ -166,9 +166,11 @@ class WindowScaler(BasePreprocessor):
 
         Raises
         ------
+        TypeError
+            If `X` holds no numbers.
         ValueError
-            If `X` has an infinite value or another number of channels than in `fit`, or if the
-            recordings are needed and unknown.
+            If `X` has an infinite value, or another number or other names of channels than in
+            `fit`, if the recordings are needed and unknown, or if a group is missing.
         """
         windows = self._read(X)
         names = check_groups(groups, windows.n_samples)
@@ -233,8 +235,11 @@ class WindowScaler(BasePreprocessor):
         ------
         AttributeError
             If `per` is not "channel": the statistics of windows and recordings are not kept.
+        TypeError
+            If `X` holds no numbers.
         ValueError
-            If `X` has an infinite value or another number of channels than in `fit`.
+            If `X` has an infinite value, or another number or other names of channels than in
+            `fit`.
         """
         windows = self._read(X)
         return self._map(windows, partial(_unscale, statistics=(self.center_, self.scale_)))

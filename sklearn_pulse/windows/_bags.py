@@ -158,7 +158,8 @@ class SlidingWindows(TransformerMixin, BaseEstimator):
         TypeError
             If `X` holds no numbers.
         ValueError
-            If `X` has an infinite value, or another number of channels than in `fit`.
+            If `X` has a wrong number of axes, an infinite value, or another number or other names
+            of channels than in `fit`.
 
         Examples
         --------

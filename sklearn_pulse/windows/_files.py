@@ -55,8 +55,10 @@ class RecordingFile:
     ------
     OSError
         If the file cannot be opened.
+    TypeError
+        If a parameter is of a wrong kind.
     ValueError
-        If the file holds no recording.
+        If a parameter is invalid, or the file holds no recording.
 
     See Also
     --------
@@ -84,7 +86,7 @@ class RecordingFile:
     ndim = 2
 
     def __init__(self, path: str | os.PathLike[str], input_layout: str = "ntc") -> None:
-        self.path = Path(path).absolute()
+        self.path = as_path("path", path).absolute()
         self.input_layout = check_option("input_layout", input_layout, _LAYOUTS)
         values = self._opened()
         self.shape, self.dtype = (values.shape[0], values.shape[1]), values.dtype
@@ -192,8 +194,10 @@ def open_recordings(
     ------
     OSError
         If the folder or a file cannot be opened.
+    TypeError
+        If a parameter is of a wrong kind.
     ValueError
-        If the folder holds no recording, or a file holds none.
+        If a parameter is invalid, the folder holds no recording, or a file holds none.
 
     Examples
     --------

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import Bunch
 
+from .._parameters import check_boolean
 from .._signals import Signals, agreed, check_signals
 from .._warnings import warn_user
 from ._lazy import RecordingWindows
@@ -63,6 +64,7 @@ def as_bunch(
 
     `source` is what the user has passed: frames name their channels, and tell their rate.
     """
+    check_boolean("lazy", lazy)
     stated = check_signals(sampling_rate, channel_names, recordings[0].shape[1])
     compare_rate(stated.sampling_rate, source, "sampling_rate", "recordings")
     indexed = index_rate(source)

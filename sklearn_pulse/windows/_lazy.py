@@ -77,6 +77,8 @@ class RecordingWindows(LazyWindows):
 
     Raises
     ------
+    TypeError
+        If a parameter is of a wrong kind, or a recording holds no numbers.
     ValueError
         If a recording, position, rate or name is invalid, or a window reaches outside its
         recording.
@@ -217,20 +219,25 @@ class RecordingWindows(LazyWindows):
             observed[own] = seen
         return observed
 
-    def apart(self, indices: NDArray[np.intp]) -> RecordingWindows:
+    def apart(self, indices: ArrayLike) -> RecordingWindows:
         """Cut the steps that selected windows cover into windows that share no step.
 
         Steps that no selected window covers are not read, since they may belong to a test set.
 
         Parameters
         ----------
-        indices : ndarray of int of shape (n_selected,)
-            Indices of the windows.
+        indices : array-like of int of shape (n_selected,) or of bool of shape (n_windows,)
+            Indices of the windows, as in `take`.
 
         Returns
         -------
         RecordingWindows
             Windows of the same length, ordered by recording and time.
+
+        Raises
+        ------
+        IndexError
+            If an index is out of bounds or the indices are not 1-D.
 
         Examples
         --------
@@ -240,8 +247,9 @@ class RecordingWindows(LazyWindows):
         >>> X.apart(np.arange(3)).start
         array([0, 4])
         """
+        indices = self._as_indices(indices)
         if not len(indices):
-            return self._select(np.empty(0, dtype=np.intp))
+            return self._select(indices)
         span = (self.length - 1) * self.downsample + 1
         order = indices[np.lexsort((self.start[indices], self.recording[indices]))]
         names, first = np.unique(self.recording[order], return_index=True)

@@ -63,6 +63,11 @@ def as_real_array(values: Any, name: str = "X") -> NDArray[Any]:
     try:
         data = values if isinstance(values, np.memmap) else np.asarray(values)
     except ValueError as error:
+        if isinstance(values, list) and any(x is None for x in values):
+            absent = next(i for i, x in enumerate(values) if x is None)
+            raise ValueError(
+                f"{name}[{absent}] is None: leave it out, or pass an array of its values."
+            ) from error
         raise ValueError(
             f"{name} is ragged ({error}): its windows differ in length. Cut equal ones with"
             " sklearn_pulse.windows.sliding_windows(recordings, length, stride), or pad them with"

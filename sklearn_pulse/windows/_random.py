@@ -95,7 +95,7 @@ def random_windows(
     Raises
     ------
     TypeError
-        If a recording holds no numbers.
+        If a parameter is of a wrong kind, or a recording holds no numbers.
     ValueError
         If a parameter is invalid, if no recording is as long as a window, or if `fraction`
         keeps no window at all.

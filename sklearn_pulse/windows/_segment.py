@@ -100,7 +100,7 @@ def segment_windows(
     Raises
     ------
     TypeError
-        If a recording holds no numbers.
+        If a parameter is of a wrong kind, or a recording holds no numbers.
     ValueError
         If a parameter is invalid, if a segment is empty or reaches outside its recording (the
         message names the row), or if no segment is as long as a window.

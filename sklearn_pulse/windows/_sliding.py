@@ -108,7 +108,7 @@ def sliding_windows(
     Raises
     ------
     TypeError
-        If a recording holds no numbers.
+        If a parameter is of a wrong kind, or a recording holds no numbers.
     ValueError
         If a parameter is invalid, if `recordings` is a bare 1-D or 2-D array or a frame with an
         irregular time index, if labels or groups do not fit the recordings, or if no recording is

@@ -157,6 +157,11 @@ def test_missing_labels_and_other_lengths_are_named(blobs):
             clustering_scores(probe, X, few)
     with pytest.raises(ValueError, match="inconsistent numbers of samples"):
         clustering_scores(probe, X, y[:-1])
+    # A mark beside text is no label.
+    with_mark = np.array([-1 if label == 0 else "a" for label in y], dtype=object)
+    assert clustering_scores(probe, X, with_mark)["ari"] == 0.0
+    with pytest.raises(TypeError, match="y: text is mixed with numbers"):
+        clustering_scores(probe, X, np.where(y == 0, "a", y.astype(object)))
 
 
 @pytest.mark.skipif(not hasattr(np.dtypes, "StringDType"), reason="NumPy before 2.0")

@@ -185,6 +185,10 @@ def test_bad_input(pulse):
     for settings in ({"coverage": 1.0}, {"n_permutations": 0}, {"max_windows": 1}):
         with pytest.raises(ValueError, match=next(iter(settings))):
             drift_scores(pulse, X, X, **settings)
+    with pytest.raises(ValueError, match=r"new must give one row of numbers .* shape \(5,\)"):
+        embedding_drift(np.eye(5), np.arange(5.0))
+    with pytest.raises(ValueError, match=r"reference must give one row .* shape \(2, 3, 4\)"):
+        score_drift(np.ones((2, 3, 4)), np.ones(5))
     with pytest.raises(ValueError, match="reference has 5 dimensions and new has 4"):
         embedding_drift(NEAR, FAR[:, :4])
     with pytest.raises(ValueError, match="NaN"):

@@ -12,6 +12,7 @@ import sklearn
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.base import BaseEstimator, ClassifierMixin, TransformerMixin, clone, is_classifier
+from sklearn.cluster import KMeans
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression, Ridge, RidgeClassifier
 from sklearn.metrics import accuracy_score
@@ -309,6 +310,17 @@ def test_estimator_of_another_kind(estimator, few_labels):
 def test_a_regressor_is_refused_since_it_predicts_no_classes(regressor, few_labels):
     with pytest.raises(TypeError, match="estimator is a regressor.*pass a classifier, or fit"):
         LabeledSubsetClassifier(regressor).fit(*few_labels[:2])
+
+
+def test_a_clusterer_is_refused_since_it_predicts_no_classes(few_labels):
+    with pytest.raises(TypeError, match="estimator is a clusterer, KMeans"):
+        LabeledSubsetClassifier(KMeans(2)).fit(*few_labels[:2])
+
+
+@pytest.mark.parametrize("marker", [True, [1], 1.5])
+def test_a_marker_that_is_no_label_marks_no_class(marker, few_labels):
+    with pytest.raises(TypeError, match="unlabeled_label must be an integer, text or None, got"):
+        LabeledSubsetClassifier(unlabeled_label=marker).fit(*few_labels[:2])
 
 
 def test_labels_of_another_shape_are_refused(few_labels):

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.dummy import DummyClassifier
-from sklearn.exceptions import UndefinedMetricWarning
+from sklearn.exceptions import NotFittedError, UndefinedMetricWarning
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LinearRegression, LogisticRegression, RidgeClassifier
 from sklearn.metrics import average_precision_score, get_scorer, roc_auc_score
@@ -266,8 +266,16 @@ def test_scorers_print_and_pickle():
 
 def test_bad_input():
     X, y = blobs(3)
-    with pytest.raises(TypeError, match="LinearRegression has no classes_"):
-        PROBE_SCORERS["auroc"](LinearRegression().fit(X, y), X, y)
+    for score in (PROBE_SCORERS["auroc"], probe_scores):
+        with pytest.raises(TypeError, match="LinearRegression has no classes_"):
+            score(LinearRegression().fit(X, y), X, y)
+        with pytest.raises(NotFittedError, match="LogisticRegression instance is not fitted"):
+            score(LogisticRegression(), X, y)
+    with pytest.raises(TypeError, match="str has no classes_"):
+        probe_scores("probe", X, y)
+    for score in (probe_scores, *PROBE_SCORERS.values()):
+        with pytest.raises(ValueError, match="Input y contains NaN or None in 30 of 90 rows"):
+            score(LogisticRegression().fit(X, y), X, np.where(y == 1, np.nan, y))
     for n_classes in (3, 4):  # three classes have three pairs
         pairs = SVC(decision_function_shape="ovo").fit(*blobs(n_classes))
         with pytest.raises(ValueError, match="decision_function_shape='ovr'"):
@@ -290,6 +298,27 @@ def test_bad_input():
         macro_auroc([0, 1, 1], np.full((3, 2), np.nan), classes=[0, 1])
     accuracy = PROBE_SCORERS["accuracy"]
     assert accuracy(LogisticRegression().fit(X, y), X, y) > 0.5
+
+
+@pytest.mark.parametrize("metric", [macro_auroc, macro_auprc])
+@pytest.mark.parametrize(
+    ("labels", "y_score", "classes", "error", "message"),
+    [
+        ([0, 1, 1], [[0.9, 0.1], [np.nan, 0.6], [0.8, 0.2]], [0, 1], ValueError, "NaN"),
+        ([0, 1, 1], [[0.9, 0.1], [np.inf, 0.6], [0.8, 0.2]], [0, 1], ValueError, "infinity"),
+        ([0, 1, 1], [["0.9", "0.1"]] * 3, [0, 1], TypeError, "y_score has dtype <U3"),
+        (["0", "1", "1"], np.eye(3)[:, :2], [0, 1], TypeError, "text is mixed with numbers"),
+        ([0, 1, 1], np.eye(3)[:, :2], ["0", "1"], TypeError, "text is mixed with numbers"),
+        ([0, 1, 1], np.eye(3), [0, 0, 1], ValueError, "names a class twice"),
+        ([0, 1, 1], np.eye(3)[:, :2], None, ValueError, r"classes has shape \(\)"),
+        ([0, 1, 1], np.eye(3)[:, :2], [[0], [1]], ValueError, r"classes has shape \(2, 1\)"),
+    ],
+)
+def test_scores_and_classes_that_rank_nothing_are_refused(
+    metric, labels, y_score, classes, error, message
+):
+    with pytest.raises(error, match=message):
+        metric(labels, y_score, classes=classes)
 
 
 def test_no_score_passes_one():

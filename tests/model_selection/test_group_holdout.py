@@ -64,7 +64,8 @@ def test_holdout_in_a_search():
     [
         ({"on": "train"}, np.arange(20), "on must be one of 'val', 'test'"),
         ({"train_size": 0.9, "val_size": 0.2}, np.arange(20), "leave a part for the test"),
-        ({"train_size": 1.5}, np.arange(20), r"train_size must be a number in \[0, 1\]"),
+        ({"train_size": 1.5}, np.arange(20), r"train_size must be a number in \(0, 1\)"),
+        ({"val_size": 0}, np.arange(20), r"val_size must be a number in \(0, 1\)"),
         ({}, np.arange(20) // 7, "too few"),
         ({}, np.arange(10), r"groups has shape \(10,\), but there are 20 rows"),
         ({}, None, "needs groups"),

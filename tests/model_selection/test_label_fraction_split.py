@@ -179,6 +179,8 @@ def test_number_of_splits():
     once = LabelFractionSplit(0.5, cv=(part for part in whole(y)))
     for _ in range(2):
         assert len(list(once.split(X, y))) == once.get_n_splits(X, y) == 5
+    with pytest.raises(ValueError, match="n_draws must be an integer of at least 1"):
+        LabelFractionSplit(0.5, n_draws=0).get_n_splits(X, y)
 
 
 def test_labels_of_every_kind():

@@ -164,8 +164,9 @@ def test_mask_labels_refuses_bad_y():
         mask_labels([[0, 1], [1, 0]], 0.5)
     with pytest.raises(ValueError, match="NaN or None in 1 of 4 rows, and mask_labels knows"):
         mask_labels(["a", "b", np.nan, "b"], 0.5, unlabeled_label="?")
-    with pytest.raises(ValueError, match="y holds no label"):
-        mask_labels([-1, -1], 0.5)
+    for none in ([-1, -1], []):
+        with pytest.raises(ValueError, match="y holds no label"):
+            mask_labels(none, 0.5)
 
 
 def literal_groups(y, groups, n_groups, seed):

@@ -189,6 +189,10 @@ def test_folders_without_recordings(tmp_path):
         open_recordings(tmp_path)
     with pytest.raises(ValueError, match="input_layout"):
         RecordingFile(tmp_path / "a.npy", input_layout="tnc")
+    with pytest.raises(TypeError, match="path must be a path .*got 3"):
+        RecordingFile(3)
+    with pytest.raises(ValueError, match="path must be a path .*got ''"):
+        RecordingFile("")
 
 
 def test_windows_with_context_open_each_file_once(tmp_path, monkeypatch):

@@ -382,6 +382,11 @@ def test_windows_apart_cover_the_same_steps_once():
     assert set(range(9)) <= set(covered) <= set(range(10))  # of the steps that X holds
     assert not apart.start.flags.writeable
     assert X.apart(np.empty(0, dtype=int)).shape == (0, 3, 1)
+    for same in ([3, -2], [False, False, True, True]):
+        np.testing.assert_array_equal(X.apart(same).start, X.apart(np.array([2, 3])).start)
+    for key in ([4], [0.5], [[0, 1]], None):
+        with pytest.raises(IndexError, match=r"out of bounds|RecordingWindows takes"):
+            X.apart(key)
 
 
 def test_lazy_windows_of_a_user_are_an_array():

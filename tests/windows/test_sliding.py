@@ -226,6 +226,17 @@ def test_counts_must_be_positive_integers(name):
             cut()
 
 
+def test_lazy_is_true_or_false():
+    cutters = [
+        lambda: sliding_windows([ramp(9)], 2, lazy="False"),
+        lambda: random_windows([ramp(9)], 2, 1, lazy="False"),
+        lambda: segment_windows([ramp(9)], [(0, 0, 9, 1)], 2, lazy="False"),
+    ]
+    for cut in cutters:
+        with pytest.raises(TypeError, match="lazy must be True or False, got 'False'"):
+            cut()
+
+
 def test_length_none_is_refused_and_numpy_integers_are_not():
     with pytest.raises(TypeError, match="length must be an integer of at least 1, got None"):
         sliding_windows([ramp(9)], None)
