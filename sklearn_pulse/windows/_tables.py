@@ -35,7 +35,7 @@ def is_panel_frame(X: Any) -> bool:
 
 def has_columns(X: Any) -> bool:
     """Return whether X is a frame of pandas or polars."""
-    return hasattr(X, "columns") and hasattr(X, "dtypes")
+    return hasattr(X, "columns") and hasattr(type(X), "dtypes")  # an instance computes them
 
 
 def table_values(table: Any) -> Any:
