@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from scipy.fft import irfft, next_fast_len, rfft
 
 from .._data._windows import Block
@@ -35,7 +34,8 @@ class AutocorrelationTransformer(BaseFeatureTransformer):
     Attributes
     ----------
     bin_edges_ : ndarray of int of shape (n_bins + 1,)
-        First lag of each bin, in time steps, and the lag after the last bin.
+        First lag of each bin, in time steps, and the lag after the last bin. The first lag is in
+        the name of a feature.
 
     See Also
     --------
@@ -127,34 +127,13 @@ class AutocorrelationTransformer(BaseFeatureTransformer):
     def _n_features_out(self) -> int:
         return self.n_channels_in_ * 2 * (len(self.bin_edges_) - 1)
 
-    def get_feature_names_out(self, input_features: ArrayLike | None = None) -> NDArray[Any]:
-        """Return names such as "channel0_lag1" and "channel2_speed_lag5", by the first lag.
-
-        Parameters
-        ----------
-        input_features : array-like of str or None, default=None
-            Names of the columns or channels of `fit`, which are only compared with those of `fit`.
-
-        Returns
-        -------
-        ndarray of str of shape (n_features,)
-            One name per feature.
-
-        Raises
-        ------
-        NotFittedError
-            If the transformer is not fitted.
-        ValueError
-            If `input_features` has another length, or other names, than `fit` found.
-        """
-        super().get_feature_names_out(input_features)
-        names = [
+    def _feature_names(self) -> list[str]:
+        return [
             f"channel{c}{speed}_lag{lag}"
             for c in range(self.n_channels_in_)
             for speed in ("", "_speed")
             for lag in self.bin_edges_[:-1]
         ]
-        return np.asarray(names, dtype=object)
 
 
 def _autocorrelation(

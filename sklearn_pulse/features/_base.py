@@ -172,6 +172,36 @@ class BaseFeatureTransformer(
         """Whether the spread of each feature changes with the unit of the signal, (n_features,)."""
         return np.zeros(self._n_features_out, dtype=bool)
 
+    def _feature_names(self) -> list[str] | None:
+        """Return a name per feature; None takes the name of the transformer and a number."""
+        return None
+
+    def get_feature_names_out(self, input_features: ArrayLike | None = None) -> NDArray[Any]:
+        """Return the names of the features.
+
+        Parameters
+        ----------
+        input_features : array-like of str or None, default=None
+            Names of the columns or channels of `fit`, which are only compared with those of `fit`.
+
+        Returns
+        -------
+        ndarray of str of shape (n_features,)
+            One name per feature, such as "channel0_mean" of `StatisticsTransformer`,
+            "channel2_speed_lag5" of `AutocorrelationTransformer` and "channel0_change_radius8" of
+            `RhythmTransformer`; otherwise the name of the transformer and a number.
+
+        Raises
+        ------
+        NotFittedError
+            If the transformer is not fitted.
+        ValueError
+            If `input_features` has another length, or other names, than `fit` found.
+        """
+        numbered = super().get_feature_names_out(input_features)
+        names = self._feature_names()
+        return numbered if names is None else np.asarray(names, dtype=object)
+
     def fit(self, X: ArrayLike, y: None = None) -> BaseFeatureTransformer:
         """Learn the shape of the windows, and what else the features depend on.
 

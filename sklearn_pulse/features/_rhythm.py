@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from scipy.ndimage import maximum_filter1d, uniform_filter1d
 
 from .._data._windows import Block
@@ -149,34 +148,13 @@ class RhythmTransformer(BaseFeatureTransformer):
     def _n_features_out(self) -> int:
         return self.n_channels_in_ * len(self.radii_) * len(_FEATURES)
 
-    def get_feature_names_out(self, input_features: ArrayLike | None = None) -> NDArray[Any]:
-        """Return names such as "channel0_change_radius8".
-
-        Parameters
-        ----------
-        input_features : array-like of str or None, default=None
-            Names of the columns or channels of `fit`, which are only compared with those of `fit`.
-
-        Returns
-        -------
-        ndarray of str of shape (n_features,)
-            One name per feature.
-
-        Raises
-        ------
-        NotFittedError
-            If the transformer is not fitted.
-        ValueError
-            If `input_features` has another length, or other names, than `fit` found.
-        """
-        super().get_feature_names_out(input_features)
-        names = [
+    def _feature_names(self) -> list[str]:
+        return [
             f"channel{c}_{feature}_radius{radius}"
             for c in range(self.n_channels_in_)
             for radius in self.radii_
             for feature in _FEATURES
         ]
-        return np.asarray(names, dtype=object)
 
 
 def _events(

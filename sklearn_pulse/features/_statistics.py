@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from scipy.signal import welch
 
 from .._data._windows import Block
@@ -58,7 +57,8 @@ class StatisticsTransformer(BaseFeatureTransformer):
 
     The spectrum is Welch's, over segments of at most 256 steps, in squared units of the signal.
     Each segment overlaps the segment before it by half. The steps after the last whole segment, at
-    most 127, are not in the spectrum. The features are computed in float64.
+    most 127, are not in the spectrum. In the names of features, octave 0 is the highest. The
+    features are computed in float64.
 
     Examples
     --------
@@ -130,30 +130,9 @@ class StatisticsTransformer(BaseFeatureTransformer):
         of_moments = [name not in _WITHOUT_UNIT for name in _MOMENTS]
         return np.tile([*of_moments, *[False] * self.n_bands_], self.n_channels_in_)
 
-    def get_feature_names_out(self, input_features: ArrayLike | None = None) -> NDArray[Any]:
-        """Return names such as "channel0_mean" and "channel2_octave1" (octave 0 is the highest).
-
-        Parameters
-        ----------
-        input_features : array-like of str or None, default=None
-            Names of the columns or channels of `fit`, which are only compared with those of `fit`.
-
-        Returns
-        -------
-        ndarray of str of shape (n_features,)
-            One name per feature.
-
-        Raises
-        ------
-        NotFittedError
-            If the transformer is not fitted.
-        ValueError
-            If `input_features` has another length, or other names, than `fit` found.
-        """
-        super().get_feature_names_out(input_features)
+    def _feature_names(self) -> list[str]:
         names = [*_MOMENTS, *(f"octave{band}" for band in range(self.n_bands_))]
-        channels = range(self.n_channels_in_)
-        return np.asarray([f"channel{c}_{name}" for c in channels for name in names], dtype=object)
+        return [f"channel{c}_{name}" for c in range(self.n_channels_in_) for name in names]
 
 
 def without_gaps(signal: NDArray[np.float64], observed: NDArray[np.bool_]) -> NDArray[np.float64]:
