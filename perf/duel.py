@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 
-from sklearn_pulse.networks._products import multiply
+from sklearn_pulse._products import multiply
 
 _PEAK_SIZE = 1536  # rows of the square matrices whose product measures the peak
 

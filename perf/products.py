@@ -26,7 +26,7 @@ from perf.report import span
 from perf.sizes import NAMES as SIZES
 from perf.sizes import Size
 from perf.step import make_step
-from sklearn_pulse.networks import _products
+from sklearn_pulse import _products
 from sklearn_pulse.objectives import Objective
 
 WARM_UP = 2  # turns

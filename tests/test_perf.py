@@ -29,11 +29,10 @@ from perf.methods import NAMES, MethodSize
 from perf.sizes import Size
 from perf.step import make_step
 from perf.test_changes import CHANGES
-from sklearn_pulse import presets
+from sklearn_pulse import _products, presets
+from sklearn_pulse._products import Linear
 from sklearn_pulse.baselines import PatchTSTTransformer
 from sklearn_pulse.benchmark._methods import all_methods
-from sklearn_pulse.networks import _products
-from sklearn_pulse.networks._products import Linear
 from sklearn_pulse.objectives import CrossReconstruction
 
 
@@ -48,7 +47,7 @@ def batch(size, n_windows=16):
 @pytest.fixture
 def by_products(monkeypatch):
     """Convolve by products on every processor: they leave the padding out."""
-    monkeypatch.setattr("sklearn_pulse.networks._products._IS_FASTER", False)
+    monkeypatch.setattr("sklearn_pulse._products._IS_FASTER", False)
 
 
 @pytest.mark.usefixtures("by_products")

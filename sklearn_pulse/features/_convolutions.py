@@ -11,6 +11,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from .._products import multiply
 from ._stretch import longest_stretch
 
 KERNEL_LENGTH = 9
@@ -129,7 +130,7 @@ def convolve(x: Tensor, weight: Tensor, dilation: int, *, padded: bool = True) -
     places = x.unfold(2, n_outputs, dilation)  # (n, n_channels, 9, n_outputs)
     # One product of matrices for all windows is much faster than one per window.
     columns = places.permute(1, 2, 0, 3).reshape(weight.shape[1], -1)
-    return (weight @ columns).view(len(weight), len(x), n_outputs)
+    return multiply(weight, columns).view(len(weight), len(x), n_outputs)
 
 
 def first_windows(outputs: Tensor, n: int) -> Tensor:

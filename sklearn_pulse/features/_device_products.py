@@ -9,6 +9,7 @@ import torch
 from numpy.typing import NDArray
 
 from .._persistence import tensor_of
+from .._products import multiply
 
 CHUNK = 256  # windows whose features are in memory at once
 _SPARE_ROWS = 32  # zeros behind them in a product, more than a library takes at a time
@@ -47,7 +48,7 @@ class FixedShapeProduct:
         filled[: len(rows)] = rows
         device = self._matrix.device
         with torch.inference_mode(), torch.autocast(device.type, enabled=False):
-            product = torch.from_numpy(filled).to(device) @ self._matrix
+            product = multiply(torch.from_numpy(filled).to(device), self._matrix)
             return product[: len(rows)].cpu().numpy()
 
 

@@ -16,6 +16,7 @@ from .._data._windows import CheckedWindows
 from .._docstrings import complete_docstring
 from .._parameters import check_integer
 from .._persistence import stored_array, tensor_of
+from .._products import multiply
 from ._convolution_base import BaseConvolutionTransformer, reach_of, represent
 from ._convolutions import KERNEL_LENGTH, first_windows
 
@@ -272,7 +273,7 @@ def _compete(signal: Tensor, weights: Tensor, dilation: int) -> Tensor:
     places = padded.unfold(2, n_timesteps, dilation)  # (n, n_channels, 9, n_timesteps)
     steps = places[:, :, :-1] - places[:, :, 1:]
     columns = steps.permute(1, 2, 0, 3).reshape(n_channels * (KERNEL_LENGTH - 1), -1)
-    outputs = weights.flatten(0, 1) @ columns
+    outputs = multiply(weights.flatten(0, 1), columns)
     return outputs.view(*weights.shape[:2], n, n_timesteps)
 
 

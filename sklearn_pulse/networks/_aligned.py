@@ -6,9 +6,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from .._products import Linear, linear
 from ._autocast import compute_dtype
 from ._exporting import is_exporting
-from ._products import Linear, linear
 
 # The vector registers of all processors hold a divisor of it. Products of other widths compute the
 # rows at the end of a tile in another order, and the last bit of a row then depends on its place.

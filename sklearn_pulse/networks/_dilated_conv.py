@@ -9,11 +9,11 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
+from .._products import multiply, multiply_transposed, uses_onednn
 from ._aligned import align, is_aligned
 from ._autocast import compute_dtype
 from ._exporting import is_exporting
 from ._images import as_images, as_steps, as_taps
-from ._products import multiply, multiply_transposed, uses_onednn
 from ._time import in_memory_order
 
 

@@ -9,6 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from .._products import uses_onednn
 from .._threads import n_workers
 from ._aligned import AlignedLinear
 from ._autocast import compute_dtype
@@ -17,7 +18,6 @@ from ._dilated_conv import DilatedConv, activate
 from ._exporting import is_exporting
 from ._fused_conv import convolve, convolves
 from ._parts import run_parts
-from ._products import uses_onednn
 from ._row_pieces import recurring_length
 from ._time import in_memory_order, mask_steps, observed_or_all, pool_steps
 

@@ -9,8 +9,8 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
+from .._products import multiply
 from ._packing import steps_of
-from ._products import multiply
 from ._row_pieces import padded_rows, sum_of_products
 
 _CHUNK_ROWS = 2**12  # rows per operation: few enough to stay in the cache

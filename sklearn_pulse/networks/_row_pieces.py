@@ -12,8 +12,8 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
+from .._products import Linear, linear, multiply, multiply_transposed, uses_onednn
 from ._autocast import compute_dtype
-from ._products import Linear, linear, multiply, multiply_transposed, uses_onednn
 
 _LARGEST, _SMALLEST = 2**12, 2**4  # rows of a piece; what remains of the smallest is one, too
 

@@ -9,7 +9,7 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from ._products import multiply, multiply_transposed
+from .._products import multiply, multiply_transposed
 
 _PART_ROWS = 2**8  # rows whose hidden values stay in the cache
 

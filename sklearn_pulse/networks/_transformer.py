@@ -11,8 +11,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
+from .._products import Linear
 from ._autocast import compute_dtype
-from ._products import Linear
 from ._rows import map_rows
 from ._time import take_rows
 

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from torch import nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from sklearn_pulse import PulseTransformer
-from sklearn_pulse.networks import GRUDecoder, SystemEncoder, _products
+from sklearn_pulse import PulseTransformer, _products
+from sklearn_pulse._products import Linear, multiply, multiply_transposed
+from sklearn_pulse.networks import GRUDecoder, SystemEncoder
 from sklearn_pulse.networks._dilated_conv import DilatedConv
-from sklearn_pulse.networks._products import Linear, multiply, multiply_transposed
 from sklearn_pulse.networks._row_pieces import RowLinear
 
 pytestmark = pytest.mark.skipif(
