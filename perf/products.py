@@ -14,7 +14,9 @@ import argparse
 import statistics
 from collections.abc import Callable, Iterator
 from functools import partial
+from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -26,11 +28,11 @@ from perf.report import span
 from perf.sizes import NAMES as SIZES
 from perf.sizes import Size
 from perf.step import make_step
-from sklearn_pulse import _products
+from sklearn_pulse import CrossPredictionTransformer, _products
 from sklearn_pulse.objectives import Objective
 
 WARM_UP = 2  # turns
-Step = Callable[[], None]
+Step = Callable[[], Any]
 
 
 def pulse_steps(dataset: str) -> tuple[str, int, Step, Step]:
@@ -58,6 +60,16 @@ def embeddings() -> Iterator[tuple[str, int, Step]]:
     for name in ("PatchTST", "TimeMAE"):
         size = MethodSize(name, 256)
         yield name, 256, partial(embed, size.objective(), size.batch()["x"])
+    yield "cross-prediction", 256, closed_form(256)
+
+
+def closed_form(n_windows: int) -> Step:
+    """Return a call that embeds windows of HAR's size by cross-prediction."""
+    size = Size("har")
+    shape = 1200, size.n_timesteps, size.n_channels
+    X = np.random.default_rng(0).normal(size=shape).astype(np.float32)
+    cross = CrossPredictionTransformer(random_state=0, device="cpu").fit(X)
+    return partial(cross.transform, X[:n_windows])
 
 
 @torch.inference_mode()

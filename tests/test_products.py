@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 from torch import nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from sklearn_pulse import PulseTransformer, _products
+from sklearn_pulse import CrossPredictionTransformer, PulseTransformer, _products
 from sklearn_pulse._products import Linear, multiply, multiply_transposed
+from sklearn_pulse.features import HydraTransformer
 from sklearn_pulse.networks import GRUDecoder, SystemEncoder
 from sklearn_pulse.networks._dilated_conv import DilatedConv
 from sklearn_pulse.networks._row_pieces import RowLinear
@@ -181,6 +182,22 @@ def test_a_fit_by_either_library_ends_alike(monkeypatch):
     monkeypatch.setattr(_products, "_IS_FASTER", False)
     np.testing.assert_array_equal(again, by_onednn)
     np.testing.assert_allclose(pulse.fit(X).transform(X), by_onednn, rtol=1e-3, atol=1e-3)
+
+
+@pytest.mark.parametrize("cls", [CrossPredictionTransformer, HydraTransformer])
+def test_features_by_either_library_are_alike(cls, monkeypatch):
+    """And those of a window do not depend on the windows beside it."""
+    X = np.random.default_rng(0).normal(size=(300, 40, 2)).cumsum(1)
+    X[3, 10:20] = np.nan
+    transformer = cls(random_state=0, device="cpu")
+    with Calls() as calls:
+        by_onednn = transformer.fit(X).transform(X)
+    assert "mkldnn._linear_pointwise.default" in calls.products()
+    np.testing.assert_array_equal(transformer.transform(X[[299, 3, 7]]), by_onednn[[299, 3, 7]])
+    monkeypatch.setattr(_products, "_IS_FASTER", False)
+    by_torch = transformer.transform(X)  # an embedding is rounded to hundredths
+    assert np.abs(by_torch - by_onednn).max() < 0.011
+    assert np.mean(np.abs(by_torch - by_onednn) > 1e-4) < 1e-3
 
 
 @pytest.mark.parametrize(
