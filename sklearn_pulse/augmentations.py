@@ -6,6 +6,8 @@ same seed gives the same views. The number of draws depends on the shape of `x` 
 
 from __future__ import annotations
 
+import math
+
 import torch
 from torch import Tensor, nn
 
@@ -22,6 +24,11 @@ class Scale(nn.Module):
     high : float, default=1.5
         Upper bound of the factor.
 
+    Raises
+    ------
+    ValueError
+        If a bound is not finite, or `low` is above `high`.
+
     Examples
     --------
     >>> import torch
@@ -31,6 +38,11 @@ class Scale(nn.Module):
 
     def __init__(self, low: float = 0.5, high: float = 1.5) -> None:
         super().__init__()
+        if not -math.inf < low <= high < math.inf:
+            raise ValueError(
+                f"low and high must be finite, and low at most high, got low={low!r} and"
+                f" high={high!r}; pass for example low=0.5, high=1.5"
+            )
         self.low = low
         self.high = high
 
@@ -61,6 +73,11 @@ class Jitter(nn.Module):
     std : float, default=0.2
         Standard deviation of the noise, as a multiple of the `unit` that `forward` is given.
 
+    Raises
+    ------
+    ValueError
+        If `std` is negative or not finite.
+
     Examples
     --------
     >>> import torch
@@ -72,6 +89,10 @@ class Jitter(nn.Module):
 
     def __init__(self, std: float = 0.2) -> None:
         super().__init__()
+        if not 0.0 <= std < math.inf:
+            raise ValueError(
+                f"std must be a finite number from 0 on, got {std!r}; pass for example std=0.2"
+            )
         self.std = std
 
     def forward(self, x: Tensor, generator: torch.Generator, unit: Tensor | None = None) -> Tensor:

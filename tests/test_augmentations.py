@@ -66,6 +66,18 @@ def test_a_probability_beyond_its_range_is_refused(p):
         RandomApply(Scale(), p)
 
 
+@pytest.mark.parametrize(("low", "high"), [(1.0, 0.5), (np.nan, 1.0), (0.5, np.inf)])
+def test_bounds_that_are_no_range_are_refused(low, high):
+    with pytest.raises(ValueError, match="low and high must be finite, and low at most high"):
+        Scale(low, high)
+
+
+@pytest.mark.parametrize("std", [-0.1, np.nan, np.inf])
+def test_noise_without_a_size_is_refused(std):
+    with pytest.raises(ValueError, match="std must be a finite number from 0 on"):
+        Jitter(std)
+
+
 # --- cuts and shifts ---
 
 

@@ -14,7 +14,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from sklearn_pulse import CrossPredictionTransformer, PulseTransformer, _products
 from sklearn_pulse._products import Linear, multiply, multiply_transposed
 from sklearn_pulse.features import HydraTransformer
-from sklearn_pulse.networks import GRUDecoder, SystemEncoder
+from sklearn_pulse.networks import CrossAttention, GRUDecoder, SystemEncoder
 from sklearn_pulse.networks._dilated_conv import DilatedConv
 from sklearn_pulse.networks._row_pieces import RowLinear
 
@@ -170,6 +170,23 @@ def test_a_decoder_without_a_varying_drive():
     whole = decoder(constant.expand(5, -1, -1), condition)
     running = torch.arange(5).unsqueeze(1) < lengths
     torch.testing.assert_close(y, whole * running.unsqueeze(-1), rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("holes", [False, True])
+def test_cross_attention_by_either_library_is_alike(holes, monkeypatch):
+    torch.manual_seed(0)
+    net, x = CrossAttention(2, hidden_dim=24, kernel_size=5), torch.randn(3, 20, 2)
+    visible = torch.rand(3, 20) > 0.4
+    observed = torch.rand(3, 20) > 0.2 if holes else None
+    results = []
+    for is_faster in (True, False):
+        monkeypatch.setattr(_products, "_IS_FASTER", is_faster)
+        with Calls() as calls:
+            rebuilt = net(x, visible, x.flip(0), observed)
+            gradients = torch.autograd.grad(rebuilt.square().sum(), list(net.parameters()))
+        assert ("mkldnn._linear_pointwise.default" in calls.products()) == is_faster
+        results.append([rebuilt, *gradients])
+    torch.testing.assert_close(*results, rtol=1e-4, atol=1e-4)
 
 
 def test_a_fit_by_either_library_ends_alike(monkeypatch):

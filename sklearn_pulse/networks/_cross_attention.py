@@ -10,6 +10,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from .._products import linear
 from ._autocast import compute_dtype
 from ._tiled_conv import TiledConv, saves_operations
 from ._time import mask_steps, take_rows
@@ -523,8 +524,9 @@ def _instance_norm(x: Tensor, observed: Tensor | None) -> Tensor:
 
 def _map_features(weight: Tensor, bias: Tensor | None, x: Tensor) -> Tensor:
     """Map the features of each step linearly, (n_features, batch, n_timesteps)."""
-    columns = x.reshape(weight.shape[1], -1)
-    y = weight @ columns if bias is None else torch.addmm(bias.unsqueeze(1), weight, columns)
+    y = linear(weight, x.reshape(weight.shape[1], -1).t())
+    if bias is not None:
+        y = y + bias.unsqueeze(1)
     return y.view(-1, *x.shape[-2:])
 
 

@@ -13,6 +13,7 @@ from sklearn.pipeline import make_pipeline
 
 from sklearn_pulse.evaluation import (
     CLUSTERING_SCORERS,
+    _clustering,
     clustering_scores,
     make_cluster_probe,
     make_linear_probe,
@@ -137,10 +138,20 @@ def test_scoring_of_cross_validation_and_search(blobs, routing):
 
 
 def test_scorers_print_and_pickle(blobs):
-    for scorer in CLUSTERING_SCORERS.values():
-        assert "clustering_scores" in repr(scorer)
+    for name, scorer in CLUSTERING_SCORERS.items():
+        assert name.removeprefix("neg_") in repr(scorer)
         again = pickle.loads(pickle.dumps(scorer))
         assert again(make_cluster_probe(3), *blobs) == scorer(make_cluster_probe(3), *blobs)
+
+
+def test_only_its_own_scorer_computes_the_silhouette(blobs, monkeypatch):
+    """Its time grows with the square of the rows."""
+    monkeypatch.delattr(_clustering, "silhouette_score")
+    probe = make_cluster_probe(3)
+    for name in CLUSTERING_SCORERS.keys() - {"silhouette"}:
+        assert np.isfinite(CLUSTERING_SCORERS[name](probe, *blobs))
+    with pytest.raises(NameError):
+        CLUSTERING_SCORERS["silhouette"](probe, *blobs)
 
 
 def test_a_classifier_is_no_clusterer(blobs):
