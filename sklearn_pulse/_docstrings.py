@@ -91,8 +91,8 @@ unlabeled_label : int, str or None
     samples out. The mark -1 is a class all the same if the labels are -1 and 1 and nothing else, or
     if another label is negative too. None makes every label a class.
 patience : int or None
-    Number of validations in a row without a lower validation loss after which training stops; None
-    trains for all epochs.
+    Number of validations in a row after which training stops, if none of them lowers the validation
+    loss by 0.01 % or more; None trains for all epochs.
 bag_pooling : {"mean", "max"}
     How the embeddings of a bag's windows are pooled into the embedding of the bag.
 checkpoint_dir : path-like or None

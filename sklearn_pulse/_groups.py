@@ -46,7 +46,14 @@ def check_groups(
     """
     if groups is None:
         return None
-    given, groups = groups, np.asarray(groups)
+    given = groups
+    try:
+        groups = np.asarray(given)
+    except ValueError as error:  # ragged
+        raise ValueError(
+            f"{name} cannot be read as an array ({error}): pass one group per {unit}, for example"
+            " its subject"
+        ) from error
     if groups.dtype.kind == "T":  # NumPy's StringDType, which scikit-learn's splitters do not know
         groups = groups.astype(object)
     if groups.shape != (n_samples,):
@@ -106,6 +113,8 @@ def missing_mask(values: Any) -> NDArray[np.bool_]:
     if isinstance(values, np.ma.MaskedArray):
         return np.ma.getmaskarray(values) | missing_mask(values.data)
     values = np.asarray(values, dtype=object if isinstance(values, list | tuple) else None)
+    if values.dtype.kind == "T":  # NumPy's StringDType, where a missing entry equals itself
+        values = values.astype(object)
     if values.dtype != object:
         return np.asarray(values != values)
     return np.array([_is_missing(value) for value in values.flat], bool).reshape(values.shape)

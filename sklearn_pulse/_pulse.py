@@ -271,7 +271,7 @@ class PulseTransformer(ReconstructingTransformer):
         dict of str to float
             Relative increase of the loss when ``"embedding"``, ``"time_varying"`` or
             ``"initial_condition"`` is exchanged: 0 for an input without effect, 1 where the loss
-            doubles. ``"time_varying"`` is missing if `time_varying_dim` is 0.
+            doubles. ``"time_varying"`` is missing if `time_varying_dim` is 0, and with `encoder`.
 
         Raises
         ------

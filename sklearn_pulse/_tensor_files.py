@@ -93,9 +93,10 @@ def _checked(file: IO[bytes]) -> IO[bytes]:
         return _copied(file, n_bytes)
     with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as stream:
         # Magic number, protocol and system come before the object, the keys of storages after it.
+        # A seed beside the tensors counts too, since operations do not tell it from a size.
         sums = [check_pickle(stream, n_bytes, _allows) for _ in range(5)]
     if sums[3] > _MOST_SHARED * n_bytes + 2**16:
-        raise ValueError("its tensors ask for more memory than the file has bytes")
+        raise ValueError("a number in it, such as the size of a tensor, is far above its own size")
     file.seek(0)
     return file
 

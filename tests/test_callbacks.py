@@ -178,6 +178,7 @@ class Records(Callback):
         self.last = np.float32(0.25)
         net.history.record("score", np.float64(0.5))
         net.history.record("where", Path("here"))
+        net.history.record("note", np.array(["", "rests"])[0])
         net.history.record("curve", np.arange(3.0))
         net.optimizer_.param_groups[0]["note"] = np.float64(1.0)
 
@@ -188,8 +189,8 @@ def test_numpy_in_the_history_is_resumed(tmp_path):
     resumed = pulse(Records(), checkpoint_dir=tmp_path).fit(X)
     assert resumed.n_iter_ == 4
     for epoch in resumed.history_:
-        assert (epoch["score"], epoch["where"]) == (np.float64(0.5), Path("here"))
-        assert isinstance(epoch["score"], np.float64)
+        assert (epoch["score"], epoch["where"], epoch["note"]) == (0.5, Path("here"), "")
+        assert (type(epoch["score"]), type(epoch["note"])) == (np.float64, np.str_)
         np.testing.assert_array_equal(epoch["curve"], np.arange(3.0))
 
 
@@ -515,14 +516,17 @@ def best_in_epoch_two(net, X, y):
 
 
 @pytest.mark.parametrize("select", ["last", "trailing_mean"])
-@pytest.mark.parametrize("kind", ["Checkpoint", "EarlyStopping"])
-def test_the_epoch_whose_weights_skorch_loads_is_the_selected_one(kind, select, tmp_path):
+@pytest.mark.parametrize(
+    ("kind", "more"),
+    [("Checkpoint", {}), ("Checkpoint", {"event_name": None}), ("EarlyStopping", {})],
+)
+def test_the_epoch_whose_weights_skorch_loads_is_the_selected_one(kind, more, select, tmp_path):
     arguments = {
         "Checkpoint": {"monitor": "score_best", "dirname": str(tmp_path / "skorch")},
         "EarlyStopping": {"monitor": "score", "patience": 6},
     }
     score = standard.EpochScoring(best_in_epoch_two, name="score")
-    loads = getattr(standard, kind)(load_best=True, **arguments[kind])
+    loads = getattr(standard, kind)(load_best=True, **arguments[kind], **more)
     fitted = pulse(score, loads, Snapshots(), select=select, max_epochs=6, warm_start=True).fit(X)
     torch.testing.assert_close(
         weights_of(fitted), callback_of(fitted, Snapshots).weights_[1], rtol=0, atol=0

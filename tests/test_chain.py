@@ -406,6 +406,10 @@ def test_a_name_that_is_neither(hub, read):
     encoder().fit(X).push_to_hub("lab/none")
     with pytest.raises(FileNotFoundError, match="404"):
         read("lab/none", revision="commit")
+    for path in ("../none", "./none"):  # which no repository has as its name
+        with pytest.raises(FileNotFoundError) as caught:
+            read(path)
+        assert "Hub" not in str(caught.value)
 
 
 @pytest.mark.parametrize("read", [load_pretrained, PulseTransformer.from_pretrained])

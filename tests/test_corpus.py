@@ -191,6 +191,14 @@ def test_another_run_is_refused(tmp_path):
         embed_dataset(STATISTICS, X, foreign)
 
 
+def test_a_chunk_is_no_larger_than_the_corpus(tmp_path):
+    """Zarr holds a whole chunk in memory, whatever part of it there is."""
+    for _ in range(2):  # the second run finds the first
+        group = embed_dataset(STATISTICS, X, tmp_path / "z", chunk_size=100_000)
+        assert group["embedding"].chunks[0] == len(X)
+        np.testing.assert_array_equal(group["embedding"][:], STATISTICS.transform(X))
+
+
 def test_a_sink_without_a_complete_chunk_is_begun_anew(tmp_path):
     """What the first run was refused for is mended: another source or chunk."""
     spoilt = X.copy()

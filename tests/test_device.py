@@ -177,6 +177,21 @@ def test_mps_is_a_device_where_pytorch_finds_it(monkeypatch):
     assert settings["optimizer__fused"] is False
 
 
+def test_a_cuda_device_has_a_number_that_pytorch_finds(monkeypatch, tmp_path):
+    small(PulseTransformer, max_epochs=1).fit(X).save_pretrained(tmp_path / "pulse")
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
+    for name in ("cuda", "cuda:1"):
+        assert resolve_device(name) == torch.device(name)
+    absent = (
+        "device='cuda:2', but PyTorch finds 2 CUDA device.s., numbered from 0: set device='cuda'"
+    )
+    with pytest.raises(ValueError, match=f"^{absent}"):
+        small(PulseTransformer, device="cuda:2").fit(X)
+    with pytest.raises(ValueError, match=f"^{absent}"):  # which does not blame the file
+        PulseTransformer.from_pretrained(tmp_path / "pulse", device="cuda:2")
+
+
 def test_memory_of_apples_gpu_has_the_remedy():
     with pytest.raises(torch.OutOfMemoryError, match="cut them shorter. MPS backend"):
         with memory_errors("cut them shorter."):

@@ -293,6 +293,9 @@ def test_steps_without_a_graph_are_refused_by_name(tmp_path):
     window_by_window = make_pipeline(WindowScaler(per="window"), encoder()).fit(X)
     with pytest.raises(TypeError, match="WindowScaler has no graph. A WindowScaler with per='ch"):
         export(window_by_window, tmp_path / "chain.onnx")
+    step_by_step = make_pipeline(StandardScaler(), encoder()).fit(X[..., 0])
+    with pytest.raises(TypeError, match="StandardScaler has no graph before the encoder. A W"):
+        export(step_by_step, tmp_path / "chain.pt2", format="torch")
     cross = CrossPredictionTransformer(num_kernels=84, embedding_dim=8).fit(X)
     with pytest.raises(TypeError, match="CrossPredictionTransformer: exactly one step must be"):
         export(make_pipeline(cross), tmp_path / "chain.onnx")

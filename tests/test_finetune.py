@@ -1,6 +1,7 @@
 import copy
 import inspect
 import pickle
+import re
 import shutil
 import warnings
 
@@ -605,6 +606,13 @@ def test_refused_validation(pulse, windows):
         classifier.fit(X, y, X_val=X)
     with pytest.raises(ValueError, match=r"y_val holds classes that y does not: \[2, 5\]"):
         classifier.fit(X[:3], y[:3], X_val=X[:3], y_val=[5, 2, 0])
+    with pytest.raises(ValueError, match=r"samples: X_val has 3, y_val has 2\."):
+        classifier.fit(X, y, X_val=X[:3], y_val=y[:2])
+    numbers = np.arange(len(X))
+    for labels in (numbers, numbers.astype(str)):
+        with pytest.raises(TypeError, match="only one of y and y_val is text: make both"):
+            other = numbers.astype(str) if labels is numbers else numbers
+            classifier.fit(X, labels, X_val=X, y_val=other)
     with pytest.raises(ValueError, match="cannot be held out.*set it to 0, or pass X_val"):
         classifier.fit(X[:3], y[:3])
     with pytest.raises(ValueError, match=r"groups has shape \(3,\)"):
@@ -796,7 +804,7 @@ def test_the_order_of_equal_windows_in_several_groups_is_nothing(windows):
 
 
 MARKED = [0, 1, 0, 1, 0, 1, 0, 1, -1, -1] * 2
-DOOR = r"LabeledSubsetClassifier\({0}\(\.\.\.\)\); or set unlabeled_label=None"
+DOOR = "LabeledSubsetClassifier({0}(...){1}); or set unlabeled_label=None"
 
 
 @pytest.mark.parametrize("cls", [FineTuneClassifier, SupervisedClassifier])
@@ -815,7 +823,8 @@ DOOR = r"LabeledSubsetClassifier\({0}\(\.\.\.\)\); or set unlabeled_label=None"
 )
 def test_a_sample_without_a_label_is_no_class(windows, cls, labels, marker):
     classifier = cls(unlabeled_label=marker)
-    with pytest.raises(ValueError, match=DOOR.format(cls.__name__)):
+    mark = "" if marker == -1 else f", unlabeled_label={marker!r}"  # -1 is the wrapper's own mark
+    with pytest.raises(ValueError, match=re.escape(DOOR.format(cls.__name__, mark))):
         classifier.fit(windows[0], labels)
     assert not hasattr(classifier, "classes_")
 
@@ -1198,7 +1207,11 @@ def test_missing_steps(pulse, windows):
         tuned(pulse).fit(X, y)
 
 
-def test_a_pretrained_encoder_warns_only_beyond_what_it_has_seen(pulse, windows, recwarn):
+def test_a_pretrained_encoder_warns_only_beyond_what_it_has_seen(pulse, windows, recwarn, tmp_path):
+    longer = tuned(pulse).fit(*make_windows(10, 40, 3))
+    longer.save_pretrained(tmp_path / "longer")
+    for model in (longer, FineTuneClassifier.from_pretrained(tmp_path / "longer")):
+        assert model.n_timesteps_trained_ == 40  # pretraining has seen fewer
     X, y = make_windows(10, 6, 3)
     classifier = tuned(pulse).fit(X, y)
     classifier.predict(make_windows(4, 30, 3)[0])  # pretraining has seen as long ones
@@ -1254,14 +1267,21 @@ def test_in_a_pipeline_and_a_search(pulse, windows):
 
 
 def test_what_the_encoder_draws_depends_on_the_seed_of_the_fine_tuning():
-    x, y = torch.randn(8, 5, 2), torch.arange(8) % 2
-    losses = []
-    for source_seed, seed in ((0, 3), (1, 3), (0, 4)):
-        torch.manual_seed(0)
-        source = Source(Noisy(2, seed=source_seed), 2, embedding_dim=6, min_batch_size=2)
-        objective = Classification(2, n_classes=2, source=source, seed=seed).train()
-        losses.append(objective(x, y, torch.ones(8)).item())
-    assert losses[0] == losses[1] != losses[2]
+    """Whatever the seed of the pretraining, what it drew, and how often it was fine-tuned."""
+    batch = torch.randn(8, 5, 2), torch.arange(8) % 2, torch.ones(8)
+    for n_before in (0, 1, 2):
+        losses = []
+        for source_seed, seed in ((0, 3), (1, 3), (0, 4)):
+            torch.manual_seed(0)
+            source = Noisy(2, seed=source_seed)
+            for _ in range(n_before):
+                once = Source(source, 2, embedding_dim=6, min_batch_size=2)
+                source = Classification(2, n_classes=2, source=once, seed=source_seed).train()
+                source(*batch)
+            again = Source(source, 2, embedding_dim=6, min_batch_size=2)
+            objective = Classification(2, n_classes=2, source=again, seed=seed).train()
+            losses.append(objective(*batch).item())
+        assert losses[0] == losses[1] != losses[2]
 
 
 def test_the_objective_without_a_source_is_the_encoder_and_a_head():

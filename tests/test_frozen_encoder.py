@@ -98,6 +98,15 @@ def test_rate_and_channels_are_those_of_the_frozen_transformer():
             PulseTransformer(encoder=frozen, **SMALL, **other).fit(X)
 
 
+def test_channels_are_those_of_a_frozen_step_of_preprocessing():
+    named = [pd.DataFrame(window, columns=["bvp", "acc"]) for window in X]
+    pipeline = make_pipeline(WindowScaler(), StatisticsTransformer()).fit(named)
+    pulse = PulseTransformer(encoder=FrozenEstimator(pipeline), **SMALL)
+    assert pulse.fit(X).channel_names_in_.tolist() == ["bvp", "acc"]
+    with pytest.raises(ValueError, match=r"frozen WindowScaler.*in the order \[1, 0\]"):
+        pulse.set_params(channel_names=["acc", "bvp"]).fit(X)
+
+
 def test_a_pipeline_can_be_the_frozen_encoder():
     pipeline = make_pipeline(StatisticsTransformer(), StandardScaler()).fit(X)
     pulse = PulseTransformer(encoder=FrozenEstimator(pipeline), **SMALL).fit(X)

@@ -131,6 +131,16 @@ def test_a_frozen_encoder_has_no_published_names():
             to_reference_state(fitted.set_params(encoder=present))
 
 
+def test_the_former_format_holds_no_large_number(fitted, tmp_path):
+    state, path = to_reference_state(fitted), tmp_path / "model.pt"
+    former = {"_use_new_zipfile_serialization": False}
+    torch.save({"state_dict": state, "seed": 2**31}, path, **former)
+    with pytest.raises(ValueError, match="a number in it, .* above.*torch.save its tensors alone"):
+        from_reference_checkpoint(path)
+    torch.save(state, path, **former)  # as the message says
+    assert from_reference_checkpoint(path).embedding_dim == fitted.embedding_dim
+
+
 def test_the_usual_wrapper_is_taken_off(fitted, tmp_path):
     path = tmp_path / "model.pt"
     torch.save({"state_dict": to_reference_state(fitted), "epoch": 3}, path)

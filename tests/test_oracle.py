@@ -251,6 +251,13 @@ def test_random_starts_leave_enough_to_predict_of_the_target(objective_class):
     assert drawn.amax(0).tolist() == [int(s[-1]) - 5 for s in steps]
 
 
+@pytest.mark.parametrize("objective_class", [PositivePairs, NegativePairs])
+@pytest.mark.parametrize("param", [{"n_crops": 2}, {"crop": "fixed"}, {"crop_length": 4}])
+def test_a_pair_has_one_pass_to_the_end_of_the_window(objective_class, param):
+    with pytest.raises(TypeError, match=f"multiple values.*{next(iter(param))}"):
+        objective_class(3, **NETWORKS, **param)
+
+
 @torch.no_grad()
 def as_encoded(objective, pair):
     """Return both windows of each pair as the encoder gets them."""

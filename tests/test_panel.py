@@ -271,6 +271,8 @@ def test_a_frozen_transformer_stays_as_it_is():
     panel = convert_to(make_panel(), "nested_univ")
     embedding = wrapped.fit(panel.iloc[:2]).transform(panel)
     np.testing.assert_array_equal(embedding.to_numpy(), trained.transform(X))
+    with pytest.raises(ValueError, match="X has 1 channels, but the estimator was fitted on 2"):
+        wrapped.fit(panel.iloc[:, :1])
 
 
 def test_output_of_the_wrapped_one_does_not_matter(encoder):
@@ -504,7 +506,7 @@ def test_aeons_lists_are_panels():
     expected = PulsePanelTransformer(**settings).fit_transform(frames)
     objects = np.empty(3, dtype=object)
     objects[:] = unequal
-    for panel in (unequal, tuple(unequal), objects):
+    for panel in (unequal, tuple(unequal), objects, tuple(frames)):
         got = PulsePanelTransformer(**settings).fit(panel).transform(panel)
         pd.testing.assert_frame_equal(got, expected)
     cube = rng.normal(size=(3, 2, 16))

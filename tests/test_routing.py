@@ -64,6 +64,19 @@ def test_a_request_of_the_user_goes_first(seen):
     assert asked == {"groups": False, "X_val": None}
 
 
+class WithoutGroups(PulseTransformer):
+    """A method of a user, whose `fit` takes no groups."""
+
+    def fit(self, X, y=None):
+        return super().fit(X, y)
+
+
+def test_a_method_may_take_no_groups():
+    method = WithoutGroups(**SMALL_PULSE | {"max_epochs": 1})
+    assert method.get_metadata_routing().fit.requests == {}
+    make_pipeline(method, LogisticRegression()).fit(X, y)
+
+
 def test_a_scaler_of_recordings_takes_groups_in_fit_and_in_predict():
     pipeline = make_pipeline(
         WindowScaler(per="recording"), StatisticsTransformer(), LogisticRegression()

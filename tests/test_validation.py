@@ -180,6 +180,8 @@ def test_crops_longer_than_the_windows():
     with pytest.raises(ValueError, match="crop_length=20 .* windows of 16"):
         small(PulseTransformer, crop="fixed", crop_length=20).fit(X)
     small(PulseTransformer, min_crop_length=15, max_epochs=1).fit(X)
+    with pytest.raises(ValueError, match="^X_val: min_crop_length=15 .* windows of 15"):
+        small(PulseTransformer, min_crop_length=15).fit(X, X_val=X[:, :15])
 
 
 # --- parameters ---

@@ -117,7 +117,7 @@ def export(
         refuse_search(step)
     place = _place_of_encoder(steps)
     encoder = steps[place]
-    layers = [layer_of(step) for step in steps[:place]]
+    layers = [layer_of(step, takes_windows=True) for step in steps[:place]]
     layers.append(encoder._as_graph())
     method, output = "transform", {"name": "embedding", "dims": ["batch", "feature"]}
     if place < len(steps) - 1:

@@ -98,13 +98,16 @@ class Probabilities(nn.Module):
         return torch.softmax(logarithms, dim=1)
 
 
-def layer_of(step: Any) -> nn.Module:
+def layer_of(step: Any, *, takes_windows: bool = False) -> nn.Module:
     """Return the layer of a fitted step that is not the last one.
 
     Parameters
     ----------
     step : estimator
         A fitted step.
+    takes_windows : bool, default=False
+        Whether the step comes before the encoder. A scaler of a table, which maps each time step of
+        univariate windows by numbers of its own, has no layer there.
 
     Returns
     -------
@@ -117,6 +120,8 @@ def layer_of(step: Any) -> nn.Module:
         If the step has no layer.
     """
     name = type(step).__name__
+    if takes_windows and name != "WindowScaler":
+        raise _refused(f"{name} has no graph before the encoder")
     if name == "WindowScaler" and step.per == "channel" or name == "RobustScaler":
         return Affine(_or(step.center_, 0.0), 1 / _or(step.scale_, 1.0))
     if name == "StandardScaler":
@@ -129,8 +134,13 @@ def layer_of(step: Any) -> nn.Module:
         products = Linear(step.components_, 0.0)
         factor = 1 / _spread(step) if step.whiten else 1.0
         return nn.Sequential(Affine(step.mean_), products, Affine(0.0, factor))
-    raise TypeError(
-        f"{name} has no graph. A WindowScaler with per='channel', then a transformer with an"
+    raise _refused(f"{name} has no graph")
+
+
+def _refused(reason: str) -> TypeError:
+    """Return the error for a step without a layer."""
+    return TypeError(
+        f"{reason}. A WindowScaler with per='channel', then a transformer with an"
         " encoder, then StandardScaler, MinMaxScaler, RobustScaler, PCA and a linear model have"
         " one: do other steps before the graph, or serve the chain by save_pretrained."
     )

@@ -160,7 +160,8 @@ def push_to_hub(model: Any, repo_id: str, *, private: bool | None = None) -> str
 
     Notes
     -----
-    The account is that of huggingface_hub (``hf auth login``).
+    The account is that of huggingface_hub (``hf auth login``). The model card states no licence:
+    fill it in there. The next push replaces the card, with what was filled in.
 
     Examples
     --------

@@ -173,11 +173,12 @@ def _refuse_unlabeled(labels: NDArray[Any], unlabeled_label: Any, owner: str) ->
         return
     marked = unlabeled_rows(labels, unlabeled_label)
     if marked.any():
+        mark = "" if unlabeled_label == -1 else f", unlabeled_label={unlabeled_label!r}"
         raise ValueError(
             f"y holds {unlabeled_label!r} in {marked.sum()} of {len(labels)} samples, which marks a"
             f" sample without a label, and {owner} needs a label for each. Wrap it, as"
-            f" {_WRAPPER}({owner}(...)); or set unlabeled_label=None if {unlabeled_label!r} is a"
-            " class."
+            f" {_WRAPPER}({owner}(...){mark}); or set unlabeled_label=None if {unlabeled_label!r}"
+            " is a class."
         )
 
 
@@ -229,9 +230,10 @@ def _check_given(y: ArrayLike | None, owner: str, name: str) -> None:
 
 def _check_length(y: NDArray[Any], n_samples: int, name: str, what: str) -> None:
     if len(y) != n_samples:
+        windows = name.replace("y", "X")
         raise ValueError(
-            f"Found input variables with inconsistent numbers of samples: X has {n_samples},"
-            f" {name} has {len(y)}. Pass one {what} per sample (a bag is one sample)."
+            f"Found input variables with inconsistent numbers of samples: {windows} has"
+            f" {n_samples}, {name} has {len(y)}. Pass one {what} per sample (a bag is one sample)."
         )
 
 
@@ -243,6 +245,9 @@ def check_together(X_val: ArrayLike | None, y_val: ArrayLike | None) -> None:
 
 def encode_labels(y: NDArray[Any], classes: NDArray[Any], name: str) -> NDArray[np.intp]:
     """Return the number of each label's class; raise if a label is of another class."""
+    # NumPy would make text of the numbers where there are many classes, and so find 10 below 2.
+    if isinstance(y[0], str) != isinstance(classes[0], str):
+        raise TypeError(f"only one of y and {name} is text: make both of them text, or neither.")
     unknown = ~np.isin(y, classes)
     if unknown.any():
         raise ValueError(

@@ -67,8 +67,8 @@ def collect(
     usable = np.ones(len(windows), dtype=bool)
     finite = np.ones(len(windows), dtype=bool)
     for index, block, rows in blocks:
-        result[index] = rows
-        written = result[index].reshape(len(rows), -1)
+        result[index] = rows = np.asarray(rows, dtype=dtype)
+        written = rows.reshape(len(rows), -1)
         finite[index] = ~(np.isinf(written) if nan_allowed else ~np.isfinite(written)).any(1)
         if block.observed is not None:
             usable[index] = block.observed[:, read].any(1)

@@ -17,7 +17,7 @@ from .._extras import command
 from .._parameters import as_path
 from ._files import CARD, CONFIG, WEIGHTS
 
-_NAME = re.compile(r"[\w.-]{1,96}/[\w.-]{1,96}", re.ASCII)
+_NAME = re.compile(r"\w[\w.-]{0,95}/\w[\w.-]{0,95}", re.ASCII)  # not ../name, which is a path
 _PLAIN = re.compile(r"[\w.-]+", re.ASCII)  # without a folder before it
 _FILES = [f"{folder}{name}" for folder in ("", "step*/") for name in (CARD, CONFIG, WEIGHTS)]
 

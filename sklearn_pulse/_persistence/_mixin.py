@@ -215,8 +215,8 @@ class PretrainedMixin:
 
         Notes
         -----
-        The account is that of huggingface_hub (``hf auth login``). Fill in the licence of the
-        model card first, or there.
+        The account is that of huggingface_hub (``hf auth login``). The model card states no
+        licence: fill it in there. The next push replaces the card, with what was filled in.
 
         Examples
         --------

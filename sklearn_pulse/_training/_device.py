@@ -28,6 +28,13 @@ def resolve_device(device: Any) -> torch.device:
             f"device={device!r}, but PyTorch finds no CUDA device: set device='auto' or 'cpu', or"
             " install a CUDA build of torch and a driver."
         )
+    if resolved.type == "cuda" and resolved.index is not None:
+        n_devices = torch.cuda.device_count()
+        if resolved.index >= n_devices:
+            raise ValueError(
+                f"device={device!r}, but PyTorch finds {n_devices} CUDA device(s), numbered from 0:"
+                " set device='cuda', or name one of them."
+            )
     if resolved.type == "mps" and not torch.backends.mps.is_available():
         raise ValueError(
             f"device={device!r}, but PyTorch finds no GPU of Apple's: set device='auto' or 'cpu'."

@@ -66,6 +66,7 @@ def selected_epoch(net: NeuralNet) -> int | None:
             if callback.best_epoch_ not in (0, len(net.history)):
                 selected = callback.best_epoch_ - 1
         elif isinstance(callback, Checkpoint) and callback.load_best and callback.monitor:
-            stored = [i for i, epoch in enumerate(net.history) if epoch.get(callback.event_name)]
+            name = callback.event_name or callback.monitor  # where no event is recorded
+            stored = [i for i, epoch in enumerate(net.history) if epoch.get(name)]
             selected = stored[-1] if stored else selected
     return selected

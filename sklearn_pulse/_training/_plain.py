@@ -147,7 +147,10 @@ class Decoder:
         if kind == "tensor":
             return parts[0].to(self._device_of(parts[1]))
         if kind == "scalar":
-            return np.frombuffer(bytes.fromhex(parts[1]), _dtype(parts[0]))[0]
+            dtype = _dtype(parts[0])
+            if not dtype.itemsize:  # empty text, which NumPy reads from no bytes
+                return dtype.type()
+            return np.frombuffer(bytes.fromhex(parts[1]), dtype)[0]
         if kind == "array":
             name, shape, order, content = parts
             flat = np.frombuffer(content.numpy().tobytes()[:-1], _dtype(name))

@@ -112,7 +112,8 @@ class FineTuner(LabeledEmbedder):
                 f" {type(pretrained).__name__} was fitted on windows of {fitted} and takes no"
                 f" other length: cut X into windows of {fitted} steps."
             )
-        self.n_timesteps_trained_ = pretrained._longest_trained()
+        # At `fit` the length of X is known by now, and in a loaded model that of its own training.
+        self.n_timesteps_trained_ = max(self._longest_trained(), pretrained._longest_trained())
         return Source(
             copy.deepcopy(pretrained.net_.module_),
             pretrained.n_channels_in_,

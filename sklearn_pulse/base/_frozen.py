@@ -16,7 +16,7 @@ from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
 from .._parameters import default_of
-from .._signals import agreed, compare, note, noted
+from .._signals import Signals, agreed, compare, note, noted
 from ..networks import FixedEncoder
 
 
@@ -46,10 +46,11 @@ def check_frozen(estimator: Any, trained: Sequence[str]) -> None:
 def adopt_signals(estimator: Any, transformer: FrozenEstimator) -> None:
     """Compare rate and channels with the first step of the encoder, and take what X leaves open."""
     first = _steps(transformer.estimator)[0]
-    if hasattr(first, "sampling_rate_in_"):
-        given, fitted = noted(estimator), noted(first)
-        compare(given, fitted, f"the frozen {type(first).__name__}")
-        note(estimator, agreed(given, fitted))
+    rate, names = (getattr(first, f"{name}_in_", None) for name in Signals._fields)
+    # A step of preprocessing knows its channels, but no rate.
+    given, fitted = noted(estimator), Signals(rate, None if names is None else tuple(names))
+    compare(given, fitted, f"the frozen {type(first).__name__}")
+    note(estimator, agreed(given, fitted))
 
 
 def kept(value: Any) -> Any:

@@ -106,8 +106,9 @@ class BaseWindowRegressor(RegressorMixin, LabeledEmbedder):
         self, train: LabeledWindows, valid: LabeledWindows | None
     ) -> tuple[LabeledBatches, LabeledBatches | None]:
         if valid is not None and valid.y.shape[1:] != train.y.shape[1:]:
+            shape = train.windows.n_samples, *train.y.shape[1:]  # before equal samples were merged
             raise ValueError(
-                f"y_val has shape {valid.y.shape}, y has {train.y.shape}: pass the same targets."
+                f"y_val has shape {valid.y.shape}, y has {shape}: pass the same targets."
             )
         self.target_mean_, self.target_scale_ = _mean_and_scale(train.y, train.weight)
         training = self._standardized(train, "train", _ALMOST_NO_WEIGHT)

@@ -100,6 +100,8 @@ class BaseSSLTransformer(TrainedEmbedder, BaseEncoderTransformer):
             usable = windows.scan()
         self._take_labels(windows, y_val, "y_val")
         self._check_validation_length(windows.n_timesteps)
+        with errors_of("X_val"):
+            self._check_window_length(windows.n_timesteps)
         batches = self._batches(windows, windows.numbers(np.arange(windows.n_samples), usable))
         self._check_enough(len(batches), "validation", " of X_val")
         return batches

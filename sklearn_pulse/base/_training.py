@@ -192,7 +192,8 @@ class TrainedEmbedder(WindowEmbedder):
             The request.
         """
         request = super().get_metadata_routing()
-        if not self._uses_recordings and request.fit.requests["groups"] is None:
+        # A subclass may have a `fit` without groups.
+        if not self._uses_recordings and request.fit.requests.get("groups", False) is None:
             request.fit.add_request(param="groups", alias=True)
         return request
 

@@ -107,8 +107,8 @@ class REBARTransformer(BaseSSLTransformer):
         Learning rate of the first stage, which trains by Adam without schedule, weight decay or
         clipping.
     attention_batch_size : int, default=32
-        Number of windows per training step of the first stage. It keeps the weights of the lowest
-        validation error: the mean over the hidden entries of a batch, summed over batches.
+        Number of windows per training step of the first stage, which keeps the weights of the
+        lowest validation error: the mean over the hidden entries of a batch, averaged over batches.
     max_epochs : int, default=100
         Number of passes through the training windows in the second stage.
     lr : float, default=1e-3
@@ -336,6 +336,14 @@ default="trailing_mean"
                 " pass lazy windows, bags, or groups, or set anchors='windows'."
             )
         return windows
+
+    def _check_enough(self, n_samples: int, use: str, of: str = "") -> None:
+        if self.anchors == "recordings" and n_samples < self._min_batch_size:
+            raise ValueError(
+                "anchors='recordings' contrasts one window of each recording, and one recording"
+                f"{of} is left for {use}: pass more recordings, or set anchors='windows'."
+            )
+        super()._check_enough(n_samples, use, of)
 
     def _check_parts(self, parts: Parts) -> None:
         train, valid = cast(CandidateBatches, parts.train), parts.valid

@@ -75,7 +75,8 @@ class MaskedNeighbors(Objective):
         Width of the embedding: the number of values that represent a window.
     encoder_hidden_dim : int, default=32
         Width of the first strided convolution; each further one has twice the width of the one
-        before. For the dilated encoder, the width of all blocks.
+        before, except the last, which has `embedding_dim`. For the dilated encoder, the width of
+        all blocks but the last.
     encoder_depth : int, default=3
         Number of strided convolutions. For the dilated encoder, the number of residual blocks
         before the last block.
@@ -281,7 +282,8 @@ class SimMTMTransformer(BaseSSLTransformer):
         Width of the embedding: the number of values that represent a window.
     encoder_hidden_dim : int, default=32
         Width of the first strided convolution; each further one has twice the width of the one
-        before. For the dilated encoder, the width of all blocks.
+        before, except the last, which has `embedding_dim`. For the dilated encoder, the width of
+        all blocks but the last.
     encoder_depth : int, default=3
         Number of strided convolutions. For the dilated encoder, the number of residual blocks
         before the last block.

@@ -260,7 +260,7 @@ def announce(cells: Iterable[Cell], execution: Execution, n_jobs: int) -> None:
     cells = list(cells)
     print(f"{len(cells)} runs; measuring how long they take ...", file=sys.stderr)
     n_processes = joblib.effective_n_jobs(n_jobs)
-    seconds = estimate(cells, execution) / n_processes
+    seconds = estimate(cells, execution, n_processes)
     processes = "one process" if n_processes == 1 else f"{n_processes} processes"
     print(f"about {_duration(seconds)} in {processes}", file=sys.stderr)
 

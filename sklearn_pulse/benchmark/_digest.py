@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import ast
 import hashlib
+import importlib.machinery
 import importlib.util
 import io
 import pickle
 import sys
 from collections.abc import Iterator
+from functools import cache
+from importlib import metadata
 from pathlib import Path
 from types import BuiltinFunctionType, FunctionType
 from typing import Any
@@ -83,17 +86,18 @@ class _NamesModules(pickle.Pickler):
 def _code_of(modules: set[str]) -> dict[str, str]:
     """Return what the code of modules, and of those that they import, is known by, by name."""
     known: dict[str, str] = {}
+    version_of = cache(_version)
     waiting = set(modules)
     while waiting:
         name = waiting.pop()
         package = name.partition(".")[0]
-        version = _version(package)
+        version = version_of(package)
         if version is not None:
             known[package] = version
         elif name not in known:
             content = _content(name)
             known[name] = hashlib.blake2b(content, digest_size=16).hexdigest()
-            waiting |= {*_imports(name, content)} & sys.modules.keys()
+            waiting |= set(filter(_spec, _imports(name, content)))
     return known
 
 
@@ -101,17 +105,44 @@ def _version(package: str) -> str | None:
     """Return the version of an installed package; None where code changes without a version."""
     if package in sys.stdlib_module_names:
         return ""
-    module = sys.modules.get(package)
-    place = Path(getattr(module, "__file__", None) or "").parts
-    if package != __name__.partition(".")[0] and not _INSTALLED.intersection(place):
+    is_installed = not _INSTALLED.isdisjoint(Path(_file(package) or "").parts)
+    if package != __name__.partition(".")[0] and not is_installed:
         return None
-    version = getattr(module, "__version__", None)
+    if package in sys.modules:
+        version = getattr(sys.modules[package], "__version__", None)
+    else:
+        owners = metadata.packages_distributions().get(package, [])
+        version = metadata.version(owners[0]) if owners else None
     return version if isinstance(version, str) else None
+
+
+def _spec(name: str) -> Any:
+    """Find a module without running it; None for what is no module.
+
+    A function may import a module that is not loaded yet.
+    """
+    if name in sys.modules:
+        return sys.modules[name].__spec__ or sys.modules[name]
+    package = name.rpartition(".")[0]
+    if not package:
+        return importlib.util.find_spec(name)
+    places = getattr(_spec(package), "submodule_search_locations", None)
+    return None if places is None else importlib.machinery.PathFinder.find_spec(name, places)
+
+
+def _file(name: str) -> str | None:
+    """Return the file of a module; None for a folder of modules, and where there is none."""
+    if name in sys.modules:
+        return getattr(sys.modules[name], "__file__", None)
+    spec = _spec(name)
+    return spec.origin if spec is not None and spec.has_location else None
 
 
 def _content(name: str) -> bytes:
     """Return the content of the file of a module."""
-    file = getattr(sys.modules.get(name), "__file__", None)
+    file = _file(name)
+    if file is None and getattr(_spec(name), "submodule_search_locations", None) is not None:
+        return b""  # a folder of modules without a file of its own
     if name == "__main__" or file is None:
         raise TypeError(f"code of it is in {name}, which is no module with a file{_REMEDY}")
     try:
@@ -122,15 +153,15 @@ def _content(name: str) -> bytes:
 
 def _imports(name: str, content: bytes) -> Iterator[str]:
     """Yield the names of the modules that a module may import, and of their packages."""
-    module = sys.modules[name]
-    if not str(module.__file__).endswith(".py"):
-        return  # compiled
+    if not (_file(name) or "").endswith(".py"):
+        return  # compiled, or a folder of modules
+    package = getattr(_spec(name), "parent", None) or name
     for node in ast.walk(_tree(name, content)):
         if isinstance(node, ast.Import):
             found = [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
             relative = "." * node.level + (node.module or "")
-            base = importlib.util.resolve_name(relative, module.__package__ or name)
+            base = importlib.util.resolve_name(relative, package)
             found = [base, *(f"{base}.{alias.name}" for alias in node.names)]
         else:
             continue

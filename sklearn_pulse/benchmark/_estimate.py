@@ -24,12 +24,13 @@ _N_SMALL = 96  # windows of each part in a small run
 _SMALL = Budget(None, 1, 1, 1, 1)  # one epoch
 
 
-def estimate(cells: Iterable[Cell], execution: Execution) -> float:
-    """Return about how many seconds the unfinished cells take, one after the other.
+def estimate(cells: Iterable[Cell], execution: Execution, n_processes: int = 1) -> float:
+    """Return about how many seconds the unfinished cells take.
 
     Each method is run once on a small part of the windows, for one epoch, and its time is scaled by
     the numbers of windows and epochs. Costs that do not grow with them are so counted too high. A
-    method that fails counts as nothing: its run tells why.
+    method that fails counts as nothing: its run tells why. Cells that share an encoder run one
+    after the other, however many processes there are.
 
     Parameters
     ----------
@@ -37,6 +38,8 @@ def estimate(cells: Iterable[Cell], execution: Execution) -> float:
         The cells.
     execution : Execution
         Folder of the results, and settings of the execution.
+    n_processes : int, default=1
+        Number of processes.
 
     Returns
     -------
@@ -46,8 +49,7 @@ def estimate(cells: Iterable[Cell], execution: Execution) -> float:
     results = Results(execution.folder)
     waiting = [cell for cell in cells if not results.has(cell, identity(cell, execution))]
     measured: dict[tuple[str, str, str], tuple[float, float]] = {}
-    fitted: set[Any] = set()
-    total = 0.0
+    of_trial: dict[Any, float] = {}
     for cell in waiting:
         key = cell.protocol, cell.dataset, cell.method
         if key not in measured:
@@ -57,9 +59,8 @@ def estimate(cells: Iterable[Cell], execution: Execution) -> float:
                 measured[key] = 0.0, 0.0
         fit, rest = measured[key]
         shared = trial_key(cell)
-        total += rest if shared in fitted else fit + rest
-        fitted.add(shared)
-    return total
+        of_trial[shared] = of_trial.get(shared, fit) + rest
+    return max(sum(of_trial.values()) / n_processes, *of_trial.values(), 0.0)
 
 
 def _measure(cell: Cell, execution: Execution) -> tuple[float, float]:

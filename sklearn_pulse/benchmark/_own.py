@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import re
+import shutil
 import uuid
 from collections.abc import Callable, Iterator
 from functools import cache
@@ -180,9 +181,12 @@ def _add(
     if not all((target / f"{part}.npy").exists() for part in arrays):  # a damaged one was deleted
         partial = target.with_name(f".partial-{uuid.uuid4().hex}")  # readable as any new folder
         partial.mkdir(parents=True)
-        for part, array in arrays.items():
-            np.save(partial / f"{part}.npy", array)
-        _rename(partial, target)
+        try:
+            for part, array in arrays.items():
+                np.save(partial / f"{part}.npy", array)
+            _rename(partial, target)
+        finally:
+            shutil.rmtree(partial, ignore_errors=True)  # gone already, unless an error occurred
     return dataset
 
 
@@ -282,6 +286,12 @@ def _checked(X: Any, y: Any, groups: Any, recording: Any, start: Any) -> dict[st
                 f"start has shape {steps.shape} and type {steps.dtype} for {len(X)} windows: pass"
                 " the first time step of each window, an integer."
             )
+        masked = missing_mask(start)
+        if masked.any():
+            raise ValueError(
+                f"start is masked for {masked.sum()} windows (first window {masked.argmax()}): pass"
+                " the first time step of every window."
+            )
         arrays["start"] = steps.astype(np.int64)
     return arrays
 
@@ -363,8 +373,5 @@ def _rename(partial: Path, target: Path) -> None:
         if not target.exists():
             raise
         for file in partial.iterdir():
-            if (target / file.name).exists():
-                file.unlink()
-            else:
+            if not (target / file.name).exists():
                 file.replace(target / file.name)
-        partial.rmdir()

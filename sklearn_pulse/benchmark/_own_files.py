@@ -115,7 +115,10 @@ def _arrays_of(file: Path) -> dict[str, NDArray[Any]]:
     except Exception as error:
         if not is_damage(error) and not isinstance(error, DAMAGE):
             raise
-        raise ValueError(f"{file.name} is no complete file of numpy.savez: {error}") from error
+        raise ValueError(
+            f"{file.name} is no complete file of numpy.savez: {str(error).rstrip('.')}. Save text"
+            " as text, for example by y=y.astype(str)."
+        ) from error
 
 
 def _columns_of(file: Path) -> dict[str, NDArray[Any]]:
@@ -139,7 +142,7 @@ def _columns_of(file: Path) -> dict[str, NDArray[Any]]:
         except ValueError as error:
             raise ValueError(
                 f"{file.name}: X is ragged ({error}): cut all windows to one length, with the same"
-                " channels."
+                " channels, and write NaN in every channel of a missing step."
             ) from error
     return columns
 
@@ -147,4 +150,9 @@ def _columns_of(file: Path) -> dict[str, NDArray[Any]]:
 def _window(window: Any) -> NDArray[np.float64]:
     """Return the nested lists of a window as an array."""
     steps = np.asarray(window)
-    return np.stack(steps.tolist()) if steps.dtype == object else steps
+    if steps.dtype != object:
+        return steps
+    rows = steps.tolist()
+    if rows is None or any(row is None for row in rows):
+        raise ValueError("a window or a step is null")
+    return np.stack(rows)

@@ -234,13 +234,13 @@ def _own(protocol: str, found: Iterable[tuple[str, str, str, str]]) -> list[str]
 
 def _namesakes(found: Iterable[tuple[str, str, str, str]]) -> set[str]:
     """Return the names of the user's data sets whose title another data set of `found` has."""
-    titles = {}
+    titles = set()  # pairs, since protocols may give a data set titles of their own
     for name, dataset, *_ in found:
         protocol = PROTOCOLS.get(name)
         if protocol and protocol.takes_own and (is_own(dataset) or dataset in protocol.datasets):
-            titles[dataset] = protocol.source(dataset).title
-    n_of = Counter(titles.values())
-    return {dataset for dataset, title in titles.items() if is_own(dataset) and n_of[title] > 1}
+            titles.add((dataset, protocol.source(dataset).title))
+    n_of = Counter(title for _, title in titles)
+    return {dataset for dataset, title in titles if is_own(dataset) and n_of[title] > 1}
 
 
 def _table(

@@ -193,7 +193,7 @@ def _prepare(transformer: Any, windows: Any, group: Any, chunk_size: int | None)
         goes_on = holds_chunks(group)
         size = check_same(group, digest, embedded, chunk_size) if goes_on else 0
     if not goes_on:  # an earlier run whose first chunk was refused leaves nothing to keep
-        size = int(chunk_size or default_chunk(windows))
+        size = min(int(chunk_size or default_chunk(windows)), n_windows)  # Zarr fills a whole chunk
         begin(group, digest, embedded, n_windows, size, _places(windows), file_names(windows))
     with undamaged():
         left = np.flatnonzero(~group["done"][:]).tolist()

@@ -227,7 +227,7 @@ def embedding_drift(
     return Bunch(
         distance=float(distance),
         null_distances=null,
-        p_value=float((1 + at_least.sum()) / (1 + n_permutations)),
+        p_value=float((1 + at_least.sum()) / (1 + len(null))),
     )
 
 
@@ -269,7 +269,7 @@ def score_drift(reference: ArrayLike, new: ArrayLike, coverage: float = 0.95) ->
     >>> score_drift(reference, [-0.5, -3.0], coverage=0.9).share_outside
     array([0.5])
     """
-    check_coverage(coverage)
+    coverage = check_coverage(coverage)
     tables = []
     for name, scores, least in (("reference", reference, 2), ("new", new, 1)):
         scores = np.asanyarray(scores)
@@ -286,9 +286,9 @@ def score_drift(reference: ArrayLike, new: ArrayLike, coverage: float = 0.95) ->
     return Bunch(share_outside=outside.mean(0), low=low, high=high, expected=1 - coverage)
 
 
-def check_coverage(coverage: Any) -> None:
-    """Raise unless `coverage` is a number between 0 and 1."""
-    check_real("coverage", coverage, 0.0, 1.0, open_minimum=True, example=0.95)
+def check_coverage(coverage: Any) -> float:
+    """Return `coverage` as Python's own; raise unless it is a number between 0 and 1."""
+    return check_real("coverage", coverage, 0.0, 1.0, open_minimum=True, example=0.95)
 
 
 def _check_settings(n_permutations: Any, max_windows: Any, random_state: Any) -> None:

@@ -189,7 +189,7 @@ def _ascending(name: str, given: Any, what: str, check: Callable[..., Any]) -> N
     # An array of a list that holds True and a number holds numbers alone.
     for value in given if isinstance(given, list | tuple) else values.tolist():
         check(f"each of {name}", value)
-    if (np.diff(values) <= 0).any():
+    if (values[1:] <= values[:-1]).any():  # a difference of unsigned numbers is never negative
         raise ValueError(f"{name} must ascend, got {given}: sort them and drop repeats")
     return values
 
@@ -267,9 +267,14 @@ def _splits(
     who = None if groups is None else groups[rows]
     position = np.full(len(classes), -1)
     position[rows] = np.arange(len(rows))
-    for train, test in cv.split(classes if X is None else X, classes, groups):
+    for number, (train, test) in enumerate(cv.split(classes if X is None else X, classes, groups)):
         train = position[train]
         train = train[train >= 0]  # the probe learns from labelled rows
+        if train.size == 0:
+            raise ValueError(
+                f"The training part of split {number} holds no labelled row: label more rows, or"
+                " pass another cv."
+            )
         _, codes = np.unique(classes[rows][train], return_inverse=True)
         seeds = rng.randint(np.iinfo(np.int32).max, size=n_draws).tolist()
         of_train = None if who is None else who[train]

@@ -82,9 +82,10 @@ class LabeledSubsetClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator
     Notes
     -----
     Labels of another type never equal the marker: with text labels and the marker -1, every row
-    is labelled. ``X`` is only indexed along its first axis and never converted. So the estimator
-    may take arrays of any dimension, data frames, sparse matrices, lists or lazy arrays. If all
-    rows are labelled, nothing is copied.
+    is labelled. The text "-1" is an error then, since NumPy makes it of a -1 beside text. ``X`` is
+    only indexed along its first axis and never converted. So the estimator may take arrays of any
+    dimension, data frames, sparse matrices, lists or lazy arrays. If all rows are labelled, nothing
+    is copied.
 
     Source: paper, Section 5.2 (a probe on few labels).
 

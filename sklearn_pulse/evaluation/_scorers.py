@@ -194,19 +194,16 @@ def _class_scores(classifier: Any, X: Any) -> tuple[NDArray[np.floating], NDArra
     methods = [name for name in ("predict_proba", "decision_function") if hasattr(classifier, name)]
     if methods and not hasattr(classifier, "classes_"):
         check_is_fitted(classifier)
-    for method in methods:
-        if hasattr(classifier, "classes_"):
-            y_score = np.asarray(getattr(classifier, method)(X))
-            break
-    else:
+    if not methods or not hasattr(classifier, "classes_"):
         raise TypeError(
             f"{type(classifier).__name__} has no classes_ with predict_proba or"
             " decision_function, by which AUROC and AUPRC rank the rows: use a classifier with"
             " these, such as make_linear_probe(), or score by accuracy."
         )
+    y_score = np.asarray(getattr(classifier, methods[0])(X))
     inner = _innermost(classifier)
     if (
-        method == "decision_function"
+        methods[0] == "decision_function"
         and len(classifier.classes_) > 2
         and getattr(inner, "decision_function_shape", "ovr") == "ovo"
     ):  # three classes have as many pairs, so the shape does not tell

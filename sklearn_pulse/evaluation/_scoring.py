@@ -54,8 +54,7 @@ def _working_steps(estimator: Any) -> Any:
 
 def check_scored(y: Any, name: str = "y") -> NDArray[Any]:
     """Return labels to compare with as a flat array; raise unless there are some, and all known."""
-    if getattr(getattr(y, "dtype", None), "kind", "") == "T":
-        y = y.astype(object)  # NumPy's StringDType, which scikit-learn does not know
+    y = _of_known_type(y)
     labels = np.asarray(column_or_1d(y))
     missing = missing_mask(y)
     if missing.any():
@@ -66,6 +65,12 @@ def check_scored(y: Any, name: str = "y") -> NDArray[Any]:
     if not labels.size:
         raise ValueError(f"{name} holds no label: pass the label of one row or more.")
     return labels
+
+
+def _of_known_type(y: Any) -> Any:
+    """Return labels of NumPy's StringDType, which scikit-learn does not know, as objects."""
+    kind = getattr(getattr(y, "dtype", None), "kind", "")
+    return y.astype(object) if kind == "T" else y
 
 
 def check_one_kind(labels: list[Any], name: str) -> None:
@@ -80,6 +85,7 @@ def labeled_rows(classifier: Any, X: Any, y: Any) -> tuple[Any, Any]:
     The parameter `unlabeled_label` of the classifier says which rows these are. A classifier that
     lacks it knows no such rows; then -1 is an error, unless it is a class.
     """
+    y = _of_known_type(y)
     classifier = last_step(getattr(classifier, "best_estimator_", classifier))
     name, classes = type(classifier).__name__, np.asarray(getattr(classifier, "classes_", []))
     knows = hasattr(classifier, "unlabeled_label")

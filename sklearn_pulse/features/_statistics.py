@@ -207,7 +207,9 @@ def _log_band_powers(signal: NDArray[np.float64], n_bands: int) -> NDArray[np.fl
     frequency, power = welch(signal, nperseg=n_segment, scaling="spectrum", axis=-1)
     octave = np.full(len(frequency), -1)
     octave[1:] = np.floor(-np.log2(2.0 * frequency[1:]))  # half the sampling rate is octave 0
-    bands = [power[..., octave == band].sum(-1) for band in range(n_bands)]
+    # A mask leaves the values of a row apart in memory: sums would round by the number of rows.
+    columns = (np.ascontiguousarray(power[..., octave == band]) for band in range(n_bands))
+    bands = [of_band.sum(-1) for of_band in columns]
     variance = signal.var(-1)
     varies = np.sqrt(variance) > _ROUNDING * np.abs(signal.mean(-1))
     nothing = _NO_POWER * np.where(varies, np.minimum(variance, 1.0), 1.0)

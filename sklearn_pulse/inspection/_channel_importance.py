@@ -138,13 +138,14 @@ def channel_importance(
     for channel, repeat in np.ndindex(importances.shape):
         exchanged = exchange(channel, donors[repeat])
         try:
-            importances[channel, repeat] = baseline - scorer(estimator, exchanged, y)
+            fall = baseline - scorer(estimator, exchanged, y)
         except ValueError as error:
             raise ValueError(
                 f"Windows with channel {channel} of other windows cannot be scored ({error}). After"
                 " the exchange, a time step is missing where either window lacks it: if windows"
                 " lack different steps, leave these windows out, or fill the gaps."
             ) from error
+        importances[channel, repeat] = fall.item() if hasattr(fall, "item") else fall
     return Bunch(
         importances_mean=importances.mean(1),
         importances_std=importances.std(1),

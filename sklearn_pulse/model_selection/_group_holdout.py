@@ -34,7 +34,8 @@ class GroupHoldout(BaseCrossValidator):
         Share of the groups in the validation part, in (0, 1). All remaining groups are the test
         part.
     random_state : int, RandomState instance or None, default=1234
-        Seed of the shuffle. The default is the published seed.
+        Seed of the shuffle. The default is the published seed. None and an instance divide anew at
+        each call, so the test part of one call may hold training groups of another.
 
     Notes
     -----

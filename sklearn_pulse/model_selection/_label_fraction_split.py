@@ -196,7 +196,7 @@ class LabelFractionSplit(BaseCrossValidator):
             names = np.unique(groups)
             order = names[own_permutation(names.size, seed)]
             return rows_of_groups(labels, groups, order, self.n_groups)
-        n_drawn = int((self.fraction or 0.0) * labels.size)
+        n_drawn = int(check_share("fraction", self.fraction) * labels.size)
         if self.smoothing == "published":
             return _published_draw(labels, n_drawn, seed)
         permutation = own_permutation(labels.size, seed)
@@ -229,9 +229,9 @@ class LabelFractionSplit(BaseCrossValidator):
         TypeError, ValueError
             If `n_draws` is no positive integer.
         """
-        check_integer("n_draws", self.n_draws, 1)
+        n_draws = check_integer("n_draws", self.n_draws, 1)
         y = for_splitters(y, self.unlabeled_label)
-        return check_cv(self.cv, y, classifier=True).get_n_splits(X, y, groups) * self.n_draws
+        return check_cv(self.cv, y, classifier=True).get_n_splits(X, y, groups) * n_draws
 
     def get_metadata_routing(self) -> MetadataRequest:
         """Return the metadata request of the wrapped splitter.

@@ -111,7 +111,7 @@ class HeadOnEncoder(Objective):
             )
             source = Source(_wrap_encoder(encoder), n_channels, embedding_dim, min_batch_size=1)
         self.source = source.objective
-        self.source.seed = seed
+        _seed_anew(self.source, seed)
         if isinstance(self.source, HeadOnEncoder):  # its `freeze_epochs` were of its own training
             self.source.freeze_epochs = 0
         same = source.n_channels == n_channels
@@ -264,6 +264,13 @@ class HeadOnEncoder(Objective):
         """
         with self.source.seeded(seed):
             yield
+
+
+def _seed_anew(source: Objective, seed: int) -> None:
+    """Seed the generator of a pretrained objective, whatever it has drawn before."""
+    while isinstance(source, HeadOnEncoder):  # which draws from the generator of its own source
+        source = source.source
+    source.seed, source._generator = seed, None
 
 
 def _wrap_encoder(encoder: nn.Module) -> Objective:

@@ -47,17 +47,17 @@ class _LossParts(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, losses: Sequence[Callable[[], Tensor]], *weights: Tensor) -> Tensor:
-        totals = [torch.zeros_like(weight) for weight in weights]
+        # A weight that no loss reads gets no gradient, and so no weight decay.
+        totals: list[Tensor | None] = [None] * len(weights)
         values = []
         for loss in losses:
             torch.clear_autocast_cache()  # its casts belong to the graph of the loss before
             with torch.enable_grad():
                 value = loss()
-            for total, grad in zip(
-                totals, torch.autograd.grad(value, weights, allow_unused=True), strict=True
-            ):
+            for i, grad in enumerate(torch.autograd.grad(value, weights, allow_unused=True)):
                 if grad is not None:
-                    total.add_(grad)
+                    total = totals[i]
+                    totals[i] = grad.clone() if total is None else total.add_(grad)
             values.append(value.detach())
         torch.clear_autocast_cache()
         ctx.gradients = totals
@@ -67,4 +67,4 @@ class _LossParts(torch.autograd.Function):
     @once_differentiable
     def backward(ctx: Any, slope: Tensor) -> tuple[Tensor | None, ...]:
         totals, ctx.gradients = ctx.gradients, None
-        return None, *(total.mul_(slope) for total in totals)
+        return None, *(None if total is None else total.mul_(slope) for total in totals)

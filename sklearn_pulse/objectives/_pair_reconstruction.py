@@ -29,7 +29,8 @@ class PairReconstruction(TrajectoryReconstruction):
         Whether a pass starts at a random step, as PULSE's crops do; False starts it at the first
         observed step.
     **params : dict
-        Further parameters of :class:`TrajectoryReconstruction`, except `n_crops` and `dropout`.
+        Further parameters of :class:`TrajectoryReconstruction`, except `n_crops`, `crop`,
+        `crop_length` and `dropout`.
 
     Examples
     --------
@@ -44,7 +45,9 @@ class PairReconstruction(TrajectoryReconstruction):
     """
 
     def __init__(self, n_channels: int, *, sample_init: bool = True, **params: Any) -> None:
-        super().__init__(n_channels, n_crops=1, dropout=0.0, **params)
+        super().__init__(
+            n_channels, n_crops=1, crop="suffix", crop_length=None, dropout=0.0, **params
+        )
         self.sample_init = sample_init
 
     def forward(

@@ -439,7 +439,8 @@ class REBARContrast(ContrastiveObjective):
         """Compute the errors of reconstructing half of each anchor from each of its candidates.
 
         Half of the steps (``n_timesteps // 2``) are hidden, drawn anew for every candidate and
-        shared by the anchors of the batch.
+        shared by the anchors of the batch. An anchor may miss more of one half than of another, so
+        the sum over the observed hidden steps is scaled up to all hidden steps.
 
         Parameters
         ----------
@@ -456,7 +457,7 @@ class REBARContrast(ContrastiveObjective):
         Returns
         -------
         Tensor of shape (batch, n_candidates)
-            Sum of squared errors, without a gradient.
+            Sum of squared errors, without a gradient; infinite if all hidden steps are missing.
         """
         n_candidates = candidates.shape[1]
         halves = torch.stack([self._draw_half(x) for _ in range(n_candidates)])
@@ -472,7 +473,11 @@ class REBARContrast(ContrastiveObjective):
             None if observed is None else per_pair(observed),
             None if candidates_observed is None else candidates_observed.flatten(0, 1),
         )
-        return errors.unflatten(0, (len(x), n_candidates))
+        errors = errors.unflatten(0, (len(x), n_candidates))
+        if observed is None:
+            return errors
+        n_scored = (observed.unsqueeze(1) & halves).sum(2)  # (batch, n_candidates)
+        return (errors * (halves.sum(1) / n_scored)).masked_fill(n_scored == 0, torch.inf)
 
     def contrast(self, anchors: Tensor, candidates: Tensor, positive: Tensor) -> Tensor:
         """Contrast the embeddings of anchors and candidates.

@@ -171,6 +171,8 @@ class PanelAdapter(CallbackSupportMixin, BaseTransformer):
                 estimator.fit(windows, None)
                 subcontext.call_on_fit_task_end(estimator=self, **data)
             context.call_on_fit_task_end(estimator=self, **data)
+        # The fit of a frozen estimator compares nothing.
+        _check_number(panel.arrays[0].shape[1], estimator.n_channels_in_, "the estimator")
         self.estimator_ = estimator
         known = estimator.channel_names_in_
         self.channel_names_in_ = panel.channels if known is None else list(known)
@@ -248,7 +250,7 @@ class PanelAdapter(CallbackSupportMixin, BaseTransformer):
 
 
 def _as_mtype(X: Any) -> Any:
-    """Return aeon's list of arrays, channels first, as sktime's list of frames; else X itself."""
+    """Return a list, in which aeon's arrays (channels first) are sktime's frames; else X itself."""
     if is_object_list(X):
         X = list(X)
     if not isinstance(X, list | tuple):
@@ -256,7 +258,7 @@ def _as_mtype(X: Any) -> Any:
     if not len(X):
         raise ValueError("X is an empty list: pass at least one series.")
     if not all(isinstance(x, np.ndarray) and x.ndim in (1, 2) for x in X):
-        return X
+        return list(X)
     from pandas import DataFrame
 
     frames = [DataFrame(x.T) for x in X]  # the transpose of a 1-D array is the array

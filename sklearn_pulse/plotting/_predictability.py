@@ -136,8 +136,7 @@ class PredictabilityDisplay:
         # Of the colour of the text, which is seen on dark axes too.
         self.ax_.axhline(0.0, color=self.ax_.yaxis.label.get_color(), linewidth=0.8)
         self.ax_.set_ylabel("share predicted by the other view (R2)")
-        lowest = np.nanmin([-0.05, *self.blocks.values(), *directions])
-        self.ax_.set_ylim(lowest, 1.0)
+        self.ax_.set_ylim(min(-0.05, self.ax_.dataLim.y0), 1.0)  # other bars may be on the axes
         title = self.name if name is None else name
         if title is not None:
             self.ax_.set_title(title)

@@ -94,7 +94,8 @@ class MappedWindows(LazyWindows):
         """
         indices = np.asarray(indices)
         rows = row_numbers(indices if indices.size else indices.astype(np.intp), len(self))
-        x = as_float64(self.source.take(rows), self.channels_first)
+        taken = self.source.take(rows)
+        x = as_float64(taken, self.channels_first, lambda row: f"X[{rows[row]}]")
         recording = None if self.recording is None else self.recording[rows]
         return as_float32(self.function(x, recording), self.channels_first)
 

@@ -154,8 +154,8 @@ class WindowScaler(BasePreprocessor):
         X : array-like of shape (n_samples, n_timesteps, n_channels), list or LazyWindows
             Windows as in `fit`; 3-D windows may have another number of time steps.
         groups : array-like of shape (n_samples,), default=None
-            Recording of each window, for ``per="recording"``. Bags and lazy windows know their
-            recordings, and `groups` is not used. Each array of a list is a recording of its own
+            Recording of each window, for ``per="recording"``. Where bags and lazy windows know
+            their recordings, `groups` is not used. Each array of a list is a recording of its own
             where `groups` is None.
 
         Returns
@@ -174,6 +174,8 @@ class WindowScaler(BasePreprocessor):
         """
         windows = self._read(X)
         names = check_groups(groups, windows.n_samples)
+        if self._fitted("per") != "recording":
+            names = None  # lazy windows must not tell the next step of recordings that nobody knows
         if windows.recording is None and names is not None:
             windows.recording = np.unique(names, return_inverse=True)[1]
         elif windows.recording is None and windows.is_list:

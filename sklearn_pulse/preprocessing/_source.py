@@ -184,8 +184,7 @@ class RecordingList(WindowSource):
         return recording_name("X", window, self.sources[window])
 
     def _read(self, index: Index, steps: slice) -> NDArray[Any]:
-        recording: NDArray[Any] = self.data[index[0]]
-        return recording[np.newaxis, steps]
+        return np.asarray(self.data[index[0]])[np.newaxis, steps]  # a file is open for this alone
 
     def mapped(self, function: Mapping, length: Callable[[int], int]) -> list[Any]:
         """Return a list of arrays, frames or Series in memory, with the axes of the recordings."""

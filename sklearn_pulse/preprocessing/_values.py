@@ -21,7 +21,7 @@ def _beyond(x: NDArray[np.float64]) -> NDArray[np.bool_]:
 
 
 def as_float64(
-    x: NDArray[Any], channels_first: bool, name: Callable[[int], str] = lambda row: "X"
+    x: NDArray[Any], channels_first: bool, name: Callable[[int], str]
 ) -> NDArray[np.float64]:
     """Copy windows into an array of shape (n, n_channels, n_timesteps).
 
@@ -34,7 +34,7 @@ def as_float64(
         Windows; of shape (n, n_channels, n_timesteps) with `channels_first`.
     channels_first : bool
         Order of the last two axes.
-    name : callable, default=lambda row: "X"
+    name : callable
         From the number of a window to its name in the error message.
 
     Returns

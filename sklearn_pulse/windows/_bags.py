@@ -19,7 +19,7 @@ from ._checks import check_grid
 from ._files import recording_name
 from ._names import carried_names
 from ._numbers import as_real_array, is_object_list
-from ._recordings import as_series, is_series_list
+from ._recordings import as_series, is_series_list, stacked
 from ._shape import Shape, check_axes, note_or_compare_shape
 
 
@@ -173,7 +173,7 @@ class SlidingWindows(TransformerMixin, BaseEstimator):
         length, stride = self._check_params()
         series = self._check_series(X, reset=False)
         if isinstance(series, list) and len({*map(len, series)}) == 1:
-            series = np.stack(series)
+            series = stacked(series, np.float32)
         if isinstance(series, list) or series.shape[1] < length:
             return _padded_bag(series, length, stride)
         # (n_samples, n_windows, n_channels, length), then channels last
@@ -185,18 +185,19 @@ class SlidingWindows(TransformerMixin, BaseEstimator):
         check_option("input_layout", self.input_layout, ("ntc", "nct"))
         return check_grid(self.length, self.stride)[:2]
 
-    def _check_series(
-        self, X: Any, *, reset: bool
-    ) -> NDArray[np.float32] | list[NDArray[np.float32]]:
-        """Return float32 series of shape (n_timesteps, n_channels), as one array or a list."""
+    def _check_series(self, X: Any, *, reset: bool) -> NDArray[np.float32] | list[Any]:
+        """Return series of shape (n_timesteps, n_channels), as one float32 array or a list.
+
+        In a list the values keep their dtype, and files are closed again.
+        """
         X = list(X) if is_object_list(X) else X
         frame, layout = X, self.input_layout
         series: Any
         if is_series_list(X):
             series = as_series(X, layout)
             shape = Shape(max(map(len, series)), series[0].shape[1])
-            names = (recording_name("X", i, x) for i, x in enumerate(X))
-            series = [_as_float32(x, name) for x, name in zip(series, names, strict=True)]
+            for i, (x, source) in enumerate(zip(series, X, strict=True)):
+                _as_float32(np.asarray(x), recording_name("X", i, source))
         else:
             data = as_real_array(X)
             check_axes(data.shape, type(self).__name__, bags=False)
@@ -224,7 +225,7 @@ def _as_float32(x: NDArray[Any], name: str) -> NDArray[np.float32]:
 
 
 def _padded_bag(
-    series: NDArray[np.float32] | list[NDArray[np.float32]], length: int, stride: int
+    series: NDArray[np.float32] | list[Any], length: int, stride: int
 ) -> NDArray[np.float32]:
     """Return windows of unequal or short series; missing steps and windows are NaN."""
     counts = [max(len(x) - length, 0) // stride + 1 for x in series]
@@ -240,6 +241,6 @@ def _padded_bag(
         if len(x) < length:
             windows[0, : len(x)] = x
         else:
-            view = np.lib.stride_tricks.sliding_window_view(x, length, axis=0)
+            view = np.lib.stride_tricks.sliding_window_view(np.asarray(x), length, axis=0)
             windows[:count] = np.moveaxis(view[::stride], -1, 1)
     return bag

@@ -88,13 +88,12 @@ class ContextWindows(LazyWindows):
         x = self.windows
         indices = np.asarray(indices, dtype=np.intp)
         wide = np.zeros((len(indices), *self.shape[1:]), dtype=np.float32)
-        recordings, starts = x.recording[indices].tolist(), x.start[indices].tolist()
-        views = x._opened(recordings)
-        for row, (before, after) in enumerate(self.room(indices).tolist()):
-            first = starts[row] - before * x.downsample
+        room = self.room(indices).tolist()
+        for row, start, recording in x._in_turn(indices):
+            before, after = room[row]
+            first = start - before * x.downsample
             n_steps = before + x.length + after
             stop = first + (n_steps - 1) * x.downsample + 1
             offset = self.margin - before
-            steps = views[recordings[row]][first : stop : x.downsample]
-            wide[row, offset : offset + n_steps] = steps
+            wide[row, offset : offset + n_steps] = recording[first : stop : x.downsample]
         return wide

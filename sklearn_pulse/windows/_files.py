@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from tokenize import TokenError
 from typing import Any
+from zipfile import BadZipFile
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
@@ -15,6 +16,7 @@ from .._parameters import as_path, check_option
 
 # Errors of numpy for a damaged or hostile file.
 DAMAGE = (
+    BadZipFile,
     EOFError,
     MemoryError,
     OverflowError,

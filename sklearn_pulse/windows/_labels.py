@@ -181,9 +181,12 @@ def parse_labels(y: Any, n_timesteps: Sequence[int]) -> NDArray[Any] | list[NDAr
     first = next((i for i, steps in enumerate(labels) if len(steps)), 0)
     for i, (steps, expected) in enumerate(zip(labels, n_timesteps, strict=True)):
         if len(steps) != expected:
+            remedy = "one label per step of the recording as passed, before any down-sampling"
+            if getattr(y, "shape", ())[1:] == (1,):  # a table of one column
+                remedy = "y.squeeze(axis=1), if it has one label per recording"
             raise ValueError(
                 f"y[{i}] has {len(steps)} labels but recordings[{i}] has {expected} steps; give "
-                "one label per step of the recording as passed, before any down-sampling."
+                f"{remedy}."
             )
         # The labels of a recording without a step are of no kind.
         if len(steps) and steps.dtype.kind != labels[first].dtype.kind:

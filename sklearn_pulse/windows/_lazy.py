@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -356,10 +356,20 @@ class RecordingWindows(LazyWindows):
             )
         return indices
 
-    def _opened(self, numbers: ArrayLike) -> dict[int, NDArray[Any]]:
-        """Return recordings by their numbers as arrays, each file opened once."""
-        # Slicing a numpy.memmap costs several times more than slicing an ndarray of its memory.
-        return {r: np.asarray(self.recordings[r]) for r in np.unique(numbers).tolist()}
+    def _in_turn(self, indices: NDArray[np.intp]) -> Iterator[tuple[int, int, NDArray[Any]]]:
+        """Yield place in `indices`, start and recording of windows, recording by recording.
+
+        So each file is opened once, and few at a time, however many there are.
+        """
+        order = np.argsort(self.recording[indices], kind="stable")
+        ordered = indices[order]
+        numbers, starts = self.recording[ordered].tolist(), self.start[ordered].tolist()
+        opened, values = -1, np.empty(0)
+        for place, number, start in zip(order.tolist(), numbers, starts, strict=True):
+            if number != opened:
+                # Slicing a numpy.memmap costs several times more than an ndarray of its memory.
+                opened, values = number, np.asarray(self.recordings[number])
+            yield place, start, values
 
     def take(self, indices: ArrayLike) -> NDArray[np.float32]:
         """Read selected windows into a new array; nothing else of a recording is read.
@@ -389,14 +399,12 @@ class RecordingWindows(LazyWindows):
         (3, 4, 2)
         """
         indices = self._as_indices(indices)
-        recording, start = self.recording[indices], self.start[indices]
         span = (self.length - 1) * self.downsample + 1
-        views = self._opened(recording)
         windows = np.empty((len(indices), *self.shape[1:]), dtype=np.float32)
         # One slice per window is one block copy, faster than gathering steps by index.
         with np.errstate(over="ignore"):  # a value beyond float32 is an infinity, which fits refuse
-            for row, (r, s) in enumerate(zip(recording.tolist(), start.tolist(), strict=True)):
-                windows[row] = views[r][s : s + span : self.downsample]
+            for row, start, recording in self._in_turn(indices):
+                windows[row] = recording[start : start + span : self.downsample]
         return windows
 
 

@@ -47,9 +47,7 @@ def as_real_array(values: Any, name: str = "X") -> NDArray[Any]:
         raise TypeError(
             f"Sparse data was passed for {name}, but dense data is required: {name}.toarray()."
         )
-    if hasattr(values, "detach"):  # a tensor of torch, which this room does not import
-        values = values.detach().cpu()
-        values = (values.float() if str(values.dtype) == "torch.bfloat16" else values).numpy()
+    values = _of_tensor(values)
     refuse_panel(values, name)
     _refuse_collection(values, name)
     if is_object_list(values):  # which a list of recordings becomes, for example in a splitter
@@ -57,7 +55,7 @@ def as_real_array(values: Any, name: str = "X") -> NDArray[Any]:
     # Numpy drops the masks of arrays in a list, and of a Dask array's blocks.
     if isinstance(values, list | tuple):
         check_frames(values, name)
-        values = [nan_where_masked(table_values(x)) for x in values]
+        values = [nan_where_masked(table_values(_of_tensor(x))) for x in values]
     refuse_times(values, name)
     values = nan_where_masked(table_values(values))
     try:
@@ -74,6 +72,14 @@ def as_real_array(values: Any, name: str = "X") -> NDArray[Any]:
             " NaN, as sklearn_pulse.panel does."
         ) from error
     return _as_real(data, name)
+
+
+def _of_tensor(values: Any) -> Any:
+    """Return a tensor of torch, which this room does not import, as an array; all else as it is."""
+    if not hasattr(values, "detach"):
+        return values
+    values = values.detach().cpu()
+    return (values.float() if str(values.dtype) == "torch.bfloat16" else values).numpy()
 
 
 def _refuse_collection(values: Any, name: str) -> None:

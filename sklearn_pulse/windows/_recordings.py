@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 
 from .._parameters import check_option
 from .._warnings import warn_user
@@ -100,17 +101,32 @@ def as_windows(X: Any, input_layout: str) -> NDArray[Any]:
     TypeError, ValueError
         If `X` is ragged, or holds no real numbers.
     """
-    windows = as_real_array(X)
     is_list = isinstance(X, list | tuple) or is_object_list(X)
+    if is_list and all(isinstance(x, RecordingFile) for x in X) and len({x.shape for x in X}) == 1:
+        windows = stacked(X, np.result_type(*{x.dtype for x in X}))
+    else:
+        windows = as_real_array(X)
     if input_layout == "nct" and is_list and windows.ndim == 3 and all(map(has_own_layout, X)):
         return windows.swapaxes(1, 2)
     return windows
 
 
+def stacked(recordings: Sequence[Any], dtype: DTypeLike) -> NDArray[Any]:
+    """Return arrays or files of one shape as one array; each file is open for its turn alone."""
+    result = np.empty((len(recordings), *recordings[0].shape), dtype)
+    for row, recording in zip(result, recordings, strict=True):
+        row[:] = recording
+    return result
+
+
+def _read(recording: Any, name: str) -> Any:
+    """Return the values of a recording; a file is returned as it is, and read later."""
+    return recording if isinstance(recording, RecordingFile) else as_real_array(recording, name)
+
+
 def _as_recording(values: Any, name: str, input_layout: str) -> NDArray[Any]:
     """Return one recording as an array of shape (n_timesteps, n_channels)."""
-    is_file = isinstance(values, RecordingFile)  # which is read later
-    array: Any = values if is_file else as_real_array(values, name)
+    array = _read(values, name)
     if array.ndim == 0 and values is None:  # as a reader may return for a damaged file
         raise ValueError(f"{name} is None: leave it out, or pass an array of its values.")
     if array.ndim == 0:
@@ -159,8 +175,8 @@ def as_series(X: Any, input_layout: str) -> list[NDArray[Any]]:
 
     Returns
     -------
-    list of ndarray of shape (n_timesteps, n_channels)
-        The series, without a copy where they are arrays.
+    list of ndarray or RecordingFile of shape (n_timesteps, n_channels)
+        The series, without a copy where they are arrays; files are not opened.
 
     Raises
     ------
@@ -170,7 +186,7 @@ def as_series(X: Any, input_layout: str) -> list[NDArray[Any]]:
     check_frames(X, "X")
     series: list[NDArray[Any]] = []
     for i, source in enumerate(X):
-        x = channels_last(as_real_array(source, f"X[{i}]"), source, input_layout)
+        x = channels_last(_read(source, f"X[{i}]"), source, input_layout)
         n_channels = (series or [x])[0].shape[1]
         if 0 in x.shape or x.shape[1] != n_channels:
             name = recording_name("X", i, source)

@@ -170,26 +170,33 @@ def test_the_published_reduction_divides_by_the_batch_again():
     torch.testing.assert_close(published * 5, mean)
 
 
-def test_distances_are_the_errors_on_the_hidden_half(monkeypatch):
+@pytest.mark.parametrize("n_observed", [(15, 15, 15, 15), (15, 9, 5, 1)])
+def test_distances_are_the_errors_on_the_hidden_half(monkeypatch, n_observed):
+    """An anchor misses more of one half than of another, which makes no candidate nearer."""
     objective, x, candidates = contrast(), normal(4, 15, 2), normal(4, 3, 15, 2, seed=1)
-    halves = []
+    observed = torch.arange(15) < torch.tensor(n_observed).unsqueeze(1)
+    calls = []
 
     def record(attention, x, hidden, *others):
-        halves.append(hidden)
+        calls.append(hidden)
         return squared_errors(attention, x, hidden, *others)
 
     monkeypatch.setattr("sklearn_pulse.objectives._rebar.squared_errors", record)
-    distances = objective.distances(x, candidates)
-    (hidden,) = halves
+    distances = objective.distances(x, candidates, observed)
+    (hidden,) = calls
     halves = hidden.view(4, 3, 15)
     assert not torch.equal(halves[0, 0], halves[0, 1])  # a new half for each candidate,
     for i, k in np.ndindex(4, 3):
         half = halves[i, k]
         assert torch.equal(half, halves[0, k])  # the same for the batch
         assert half.sum() == 15 // 2
-        rebuilt = objective.cross_attention(x[[i]], ~half.unsqueeze(0), candidates[[i], k])[0]
-        error = sum(((rebuilt[t] - x[i, t]) ** 2).sum() for t in half.nonzero()[:, 0])
+        rebuilt = objective.cross_attention(
+            x[[i]], ~half.unsqueeze(0), candidates[[i], k], observed[[i]]
+        )[0]
+        errors = [((rebuilt[t] - x[i, t]) ** 2).sum() for t in range(n_observed[i]) if half[t]]
+        error = torch.stack(errors).mean() * (15 // 2) if errors else torch.tensor(torch.inf)
         torch.testing.assert_close(distances[i, k], error, atol=1e-6, rtol=1e-5)
+    assert distances.isinf().any() == (1 in n_observed)
 
 
 def test_distances_of_one_candidate_after_the_other_are_the_same(monkeypatch):
@@ -294,15 +301,23 @@ def test_candidates_are_embedded_one_after_the_other_where_they_are_many(monkeyp
     assert most_kept[1] < 0.4 * most_kept[0]
 
 
-@pytest.mark.parametrize("loss_reduction", ["mean", "published"])
-def test_anchors_that_share_few_windows_have_their_gradient_apart(monkeypatch, loss_reduction):
-    """Same loss and gradients, and each window passes through the encoder once."""
-    objective = contrast(loss_reduction=loss_reduction)
+@pytest.mark.parametrize(
+    ("loss_reduction", "layer_norm"),
+    [("mean", "everywhere"), ("published", "everywhere"), ("mean", "embedding")],
+)
+def test_anchors_that_share_few_windows_have_their_gradient_apart(
+    monkeypatch, loss_reduction, layer_norm
+):
+    """Same loss and gradients, and each window passes through the encoder once.
+
+    A weight that the loss does not read has no gradient: at zero, weight decay would move it.
+    """
+    objective = contrast(loss_reduction=loss_reduction, layer_norm=layer_norm)
     x, candidates = normal(5, 16, 2), normal(5, 3, 16, 2, seed=1)
     observed, seen = normal(5, 16, seed=2) > -1.5, normal(5, 3, 16, seed=3) > -1.5
     numbers = torch.arange(20).view(5, 4)
     weights, rows, results = tuple(objective.encoder.parameters()), [], []
-    objective.encoder.register_forward_pre_hook(lambda _, args: rows.append(len(args[0])))
+    objective.encoder.input.register_forward_pre_hook(lambda _, args: rows.append(len(args[0])))
     for steps in (2**13, 2 * 4 * 16):
         monkeypatch.setitem(_rebar._PART_STEPS, "cpu", steps)
         for batch in ({}, {"numbers": numbers}, {"observed": observed}, {"observed": observed}):
@@ -310,7 +325,9 @@ def test_anchors_that_share_few_windows_have_their_gradient_apart(monkeypatch, l
             masks = {"candidates_observed": seen} if batch else {}
             with objective.seeded(3):
                 loss = objective(x, candidates=candidates, **batch, **masks)
-            results.append((loss, *torch.autograd.grad(3.0 * loss, weights)))
+            gradients = torch.autograd.grad(3.0 * loss, weights, allow_unused=True)
+            assert sum(g is None for g in gradients) == (2 if layer_norm == "embedding" else 0)
+            results.append((loss, *gradients))
             assert rows == ([20] if steps == 2**13 else [8, 8, 4])
     for whole, apart in zip(results[:4], results[4:], strict=True):
         torch.testing.assert_close(whole, apart, rtol=1e-5, atol=1e-6)
@@ -824,6 +841,17 @@ def test_one_anchor_a_recording_is_a_step_for_each_batch_of_recordings():
     assert estimator.history_[0]["train_batch_count"] == 1
     estimator = rebar(validation_fraction=0, batch_size=4).fit(X, groups=GROUPS)
     assert estimator.history_[0]["train_batch_count"] == 5
+
+
+@pytest.mark.parametrize(
+    ("n_recordings", "X_val", "left"),
+    [(2, None, "recording is left for training"), (5, X[None], "recording of X_val is left for")],
+)
+def test_one_anchor_a_recording_needs_two_recordings(n_recordings, X_val, left):
+    groups = np.arange(20) * n_recordings // 20  # of two, one is held out
+    with pytest.raises(ValueError, match=f"one {left}.*: pass more recordings, or set anchors='w"):
+        rebar(anchors="recordings").fit(X, groups=groups, X_val=X_val)
+    rebar(anchors="windows").fit(X, groups=groups, X_val=X_val)
 
 
 BASE = {"max_epochs": 1, "alpha": 0.5}

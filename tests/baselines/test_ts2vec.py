@@ -523,6 +523,14 @@ def test_one_window_is_enough():
     assert ts2vec.history_[-1]["train_loss"] > 0.0  # steps are told from each other
 
 
+def test_windows_to_validate_on_hold_two_steps_of_the_first_scale():
+    X = make_windows(n_timesteps=64)[0]
+    ts2vec = TS2VecTransformer(**TS2VEC, instance_weight=0, temporal_unit=3)
+    with pytest.raises(ValueError, match="^X_val: .*windows of 10 time steps no two of them"):
+        ts2vec.fit(X, X_val=X[:8, :10])
+    assert ts2vec.fit(X, X_val=X[:8, :16]).history_[0]["valid_loss"] > 0.0
+
+
 @pytest.mark.parametrize(
     ("params", "error", "message"),
     [

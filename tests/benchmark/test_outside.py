@@ -198,7 +198,7 @@ def test_the_report_and_its_picture_show_it(own, tmp_path, capsys, monkeypatch):
 
 def write_module(folder, name, text):
     """Write a module of the user's, and load it anew."""
-    (folder / f"{name}.py").write_text(text)
+    (folder / f"{name.replace('.', '/')}.py").write_text(text)
     importlib.invalidate_caches()
     sys.modules.pop(name, None)
     return importlib.import_module(name)
@@ -214,13 +214,31 @@ class Mine(Means):
 """
 
 
-def test_finished_runs_of_changed_code_are_not_reused(own, tmp_path, monkeypatch):
+@pytest.mark.parametrize("helper", ["their_helper", "their_folder.helper"])
+def test_finished_runs_of_changed_code_are_not_reused(own, tmp_path, monkeypatch, helper):
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.setattr(sys, "dont_write_bytecode", True)  # two versions within a second
+    (tmp_path / "their_folder").mkdir()  # without an __init__.py
     n_fits = []
     for factor in (1, 1, 2):
-        write_module(tmp_path, "their_helper", f"def factor():\n    return {factor}\n")
-        mine = write_module(tmp_path, "their_method", MODULE.format(helper="their_helper")).Mine()
+        write_module(tmp_path, helper, f"def factor():\n    return {factor}\n")
+        mine = write_module(tmp_path, "their_method", MODULE.format(helper=helper)).Mine()
+        quick(own, ("mine", mine), n_seeds=1, out=tmp_path / "out")
+        n_fits.append(len(Means.fits))
+    assert n_fits == [1, 1, 2]
+
+
+def test_code_that_is_imported_later_counts_too(own, tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    late = MODULE.replace("from {helper} import factor\n", "").replace(
+        "        return factor()", "        from their_late import factor\n        return factor()"
+    )
+    n_fits = []
+    for factor in (1, 1, 2):
+        mine = write_module(tmp_path, "their_method", late).Mine()
+        (tmp_path / "their_late.py").write_text(f"def factor():\n    return {factor}\n")
+        sys.modules.pop("their_late", None)  # as in another process
         quick(own, ("mine", mine), n_seeds=1, out=tmp_path / "out")
         n_fits.append(len(Means.fits))
     assert n_fits == [1, 1, 2]

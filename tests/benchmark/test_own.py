@@ -439,6 +439,15 @@ def test_the_time_of_a_training_is_estimated(own, tmp_path):
     assert estimate(cells, Execution(tmp_path / "out")) > 0
 
 
+def test_processes_do_not_shorten_a_training(own, tmp_path, monkeypatch):
+    name = add_arrays(tmp_path, "mine", **own)
+    protocols = ["linear-probe", "label-efficiency"]  # which share what is trained
+    cells = plan(protocols, datasets=[name], methods=QUICK, budget="smoke", n_seeds=4)
+    monkeypatch.setattr("sklearn_pulse.benchmark._estimate._measure", lambda *args: (30.0, 10.0))
+    found = [estimate(cells, Execution(tmp_path), n_processes) for n_processes in (1, 2, 8, 100)]
+    assert found == [8 * 50, 4 * 50, 50, 50]
+
+
 def test_the_processes_are_counted(tmp_path, capsys):
     announce([], Execution(tmp_path), n_jobs=-1)
     assert re.search(r"in ([2-9]\d* processes|one process)", capsys.readouterr().err)
@@ -509,6 +518,7 @@ def test_a_method_that_fails_is_named(own, monkeypatch):
         ({"recording": np.zeros(3)}, ValueError, r"recording has shape \(3,\)"),
         ({"recording": [None, *"a" * 99]}, ValueError, r"recording is missing for 1 window"),
         ({"start": np.zeros(100)}, ValueError, "start has shape .* and type float64"),
+        ({"start": np.ma.masked_equal(np.arange(100), 3)}, ValueError, "masked for 1 w.*window 3"),
         ({"methods": ["best"]}, ValueError, "each of methods must be one of"),
         ({"methods": "pulse"}, TypeError, "methods must be a list of names"),
         ({"methods": []}, TypeError, "methods must be a list of names"),
@@ -635,6 +645,9 @@ def test_bad_files_are_named(own, tmp_path, capsys):
     np.savez(empty / "more.npz", X=np.array([{}]), y=own["y"])
     with pytest.raises(ValueError, match="pickle"):
         add_files(empty, tmp_path / "out")
+    np.savez(empty / "more.npz", X=own["X"], y=own["y"].astype(object))
+    with pytest.raises(ValueError, match=r"more\.npz is no complete.*pickle.*astype\(str"):
+        add_files(empty, tmp_path / "out")
     (empty / "other.npz").unlink()
     for content in (b"", b"PK no archive", b"\x93NUMPY\x01\x00"):
         (empty / "more.npz").write_bytes(content)
@@ -699,6 +712,11 @@ def test_windows_of_several_lengths_in_a_table_are_named(own, tmp_path):
     pd.DataFrame(own | {"X": windows}).to_parquet(tmp_path / "a.parquet")
     with pytest.raises(ValueError, match=r"a\.parquet: X is ragged .*cut all windows to one"):
         add_files(tmp_path / "a.parquet", tmp_path / "out")
+    for null in (None, [None, *windows[0][1:]]):
+        whole = [null, *(window.tolist() for window in own["X"][1:])]
+        pd.DataFrame(own | {"X": whole}).to_parquet(tmp_path / "a.parquet")
+        with pytest.raises(ValueError, match=r"a\.parquet: X .*step is null.*NaN in every chan"):
+            add_files(tmp_path / "a.parquet", tmp_path / "out")
 
 
 @pytest.mark.parametrize("kind", [">i4", ">U4"])
@@ -713,6 +731,16 @@ def test_windows_in_a_results_folder_are_for_whom_the_folder_is(own, tmp_path):
     dataset = add_arrays(tmp_path, "mine", **own)
     (tmp_path / "new").mkdir()
     assert (tmp_path / "data" / dataset).stat().st_mode == (tmp_path / "new").stat().st_mode
+
+
+def test_windows_that_do_not_fit_the_disk_leave_no_file(own, tmp_path, monkeypatch):
+    def full(path, array):
+        raise OSError("no space left")
+
+    monkeypatch.setattr(np, "save", full)
+    with pytest.raises(OSError, match="no space left"):
+        quick(own, out=tmp_path)
+    assert list((tmp_path / "data").iterdir()) == []
 
 
 def test_a_damaged_array_that_was_deleted_is_written_again(own, tmp_path):

@@ -51,6 +51,16 @@ def test_values_are_means_and_spreads_over_seeds(results):
     assert table.paper("untrained", "accuracy") is None
 
 
+def test_a_public_name_is_told_apart_where_another_protocol_calls_it_otherwise(tmp_path):
+    """The comparison has two columns of HAR, neither of which has its name alone."""
+    results = Results(tmp_path)
+    for dataset in ("har", "own-HAR-0123456789ab"):
+        finish(results, "ablation", "pulse", 0, dataset=dataset, accuracy=0.5)
+    finish(results, "comparison", "pulse", 0, **{"accuracy 100 %": 0.5})
+    titles = [table.title for table in tables(results)]
+    assert titles[1] == "Ablation of PULSE, HAR (0123456789ab), validation part"
+
+
 def test_draws_are_averaged_before_seeds(tmp_path):
     results = Results(tmp_path)
     finish(results, "label-efficiency", "pulse", 0, accuracy_1_percent=[0.2, 0.4])

@@ -1,6 +1,7 @@
 """Distances of embeddings, and scores outside the range of a reference."""
 
 import itertools
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -133,6 +134,21 @@ def test_shares_literally():
     assert got.expected == pytest.approx(0.1) and got.share_outside[2] == 1.0
     one = score_drift(reference[:, 2], new[:, 2], coverage=0.9)
     assert one.share_outside.tolist() == got.share_outside[2:].tolist()
+
+
+@pytest.mark.parametrize("coverage", [np.float16(0.9), Fraction(9, 10)])
+def test_the_type_of_the_coverage_does_not_matter(coverage):
+    scores = np.linspace(0.0, 1.0, 70_000)  # more than float16 counts to
+    got, expected = (
+        score_drift(scores, scores, coverage),
+        score_drift(scores, scores, float(coverage)),
+    )
+    assert got.share_outside == expected.share_outside > 0.09
+    assert got.expected == expected.expected
+
+
+def test_the_type_of_the_number_of_divisions_does_not_matter():
+    assert embedding_drift(NEAR, FAR, n_permutations=np.uint8(255)).p_value == 1 / 256
 
 
 def test_an_estimator_that_reconstructs(pulse):

@@ -234,6 +234,18 @@ def test_unlabelled_rows_are_not_scored(mark, convert):
         probe_scores(fitted, X, np.full(90, mark))
 
 
+@pytest.mark.skipif(not hasattr(np.dtypes, "StringDType"), reason="NumPy before 2.0")
+def test_labels_of_string_dtype_are_text():
+    X, y = blobs(3)
+    y = y.astype(str)
+    for probe in (make_linear_probe(), LabeledSubsetClassifier(make_linear_probe())):
+        expected = probe_scores(probe.fit(X, y), X, y)
+        of_string_dtype = y.astype(np.dtypes.StringDType())
+        assert probe_scores(probe, X, of_string_dtype) == expected
+        for name, scorer in PROBE_SCORERS.items():
+            assert scorer(probe, X, of_string_dtype) == expected[name]
+
+
 def test_a_mark_that_is_a_class_is_scored():
     X, y = blobs(3)
     expected = probe_scores(make_linear_probe().fit(X, y), X, y)

@@ -5,6 +5,7 @@ import inspect
 import numpy as np
 import pandas as pd
 import pytest
+import torch
 from sklearn.cluster import KMeans
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
@@ -55,6 +56,7 @@ _CONTAINERS = {
     "masked array": lambda X, layout: _masked(X),
     "list of masked arrays": lambda X, layout: list(_masked(X)),
     "objects that are masked arrays": lambda X, layout: _objects(_masked(X)),
+    "list of tensors": lambda X, layout: [torch.tensor(x).requires_grad_() for x in X],
     "list of frames": _frames,
     "objects that are frames": lambda X, layout: _objects(_frames(X, layout)),
 }

@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+import torch
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.ensemble import VotingClassifier
@@ -276,6 +277,16 @@ def test_a_scorer_without_labels_is_literal_too():
         exchanged[:, :, channel] = windows[donors, :, channel]
         fall = r2(pulse, windows) - r2(pulse, exchanged)
         assert got.importances[channel, 0] == pytest.approx(fall)
+
+
+@pytest.mark.parametrize("kind", [np.array, lambda score: np.array([score]), torch.tensor])
+def test_a_score_may_be_an_array_of_one_number(fitted, kind):
+    def scoring(*args):
+        return kind(fitted.score(*args[1:]))
+
+    got = channel_importance(fitted, X, y, scoring=scoring, n_repeats=1, random_state=0)
+    expected = channel_importance(fitted, X, y, n_repeats=1, random_state=0)
+    np.testing.assert_allclose(got.importances, expected.importances, atol=1e-6)
 
 
 def test_repeats_by_seed(fitted):

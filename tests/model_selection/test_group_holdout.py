@@ -78,6 +78,14 @@ def test_holdout_bad_input(params, groups, message):
         list(GroupHoldout(**params).split(np.zeros(20), groups=groups))
 
 
+@pytest.mark.skipif(not hasattr(np.dtypes, "StringDType"), reason="needs NumPy 2")
+def test_missing_groups_of_string_dtype_are_named():
+    dtype = np.dtypes.StringDType(na_object=np.nan)
+    groups = np.array([*map(str, range(19)), np.nan], dtype=dtype)
+    with pytest.raises(ValueError, match=r"groups is missing for 1 row\(s\) \(first row 19\)"):
+        GroupHoldout().parts(groups)
+
+
 def test_holdout_type_errors():
     with pytest.raises(TypeError, match="val_size must be a number"):
         GroupHoldout(val_size="15 %").parts(np.arange(20))

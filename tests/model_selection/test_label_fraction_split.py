@@ -1,5 +1,7 @@
 """The splitter that thins the labelled rows of training parts."""
 
+from fractions import Fraction
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -47,6 +49,14 @@ def whole(y):
 def trains(y, *args, **params):
     splitter = LabelFractionSplit(*args, **{"cv": whole(y), **params})
     return [train for train, _ in splitter.split(np.zeros((len(y), 1)), y)]
+
+
+@pytest.mark.parametrize("fraction", [np.float32(0.29), np.float16(0.1), Fraction(29, 100)])
+@pytest.mark.parametrize("n_rows", [100, 70_000])  # float16 holds no number of 70,000
+def test_the_type_of_the_fraction_does_not_matter(fraction, n_rows):
+    y = np.arange(n_rows) % 2
+    (train,) = trains(y, fraction, n_draws=1)
+    assert sorted(train.tolist()) == np.flatnonzero(mask_labels(y, fraction, 0) != -1).tolist()
 
 
 @given(partly_labelled, fractions, st.integers(0, 20))
@@ -174,6 +184,7 @@ def test_number_of_splits():
     y, X = np.arange(30) % 2, np.zeros((30, 1))
     groups = np.repeat(np.arange(6), 5)
     assert LabelFractionSplit(0.5).get_n_splits() == 25
+    assert LabelFractionSplit(0.5, n_draws=np.int8(100)).get_n_splits() == 500
     assert LabelFractionSplit(0.5, cv=None, n_draws=1).get_n_splits(X, y) == 5
     assert LabelFractionSplit(0.5, cv=LeaveOneGroupOut()).get_n_splits(X, y, groups) == 30
     once = LabelFractionSplit(0.5, cv=(part for part in whole(y)))

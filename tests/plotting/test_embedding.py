@@ -86,6 +86,12 @@ def test_a_missing_label_of_any_type_is_grey(legend, y, names):
     assert [len(points.get_offsets()) for points in display.collections_] == [20, 20, 20]
 
 
+@pytest.mark.skipif(not hasattr(np.dtypes, "StringDType"), reason="needs NumPy 2")
+def test_a_missing_label_of_string_dtype_is_grey(legend):
+    y = np.array(["a", "b", np.nan] * 20, dtype=np.dtypes.StringDType(na_object=np.nan))
+    assert legend(from_embedding(Z, y).ax_) == ["unlabelled", "a", "b"]
+
+
 @pytest.mark.parametrize("kind", ["list", "objects", "masked"])
 def test_a_missing_continuous_value_is_grey(legend, kind):
     known = np.arange(60) % 3 < 2

@@ -369,6 +369,11 @@ def test_same_seed_same_scores_and_no_global_generator():
         ({"fractions": None, "n_groups": (0.5,)}, TypeError, "n_groups must be an integer"),
         ({"fractions": None, "n_groups": (0, 1)}, ValueError, "integer of at least 1"),
         ({"fractions": None, "n_groups": (2, 1)}, ValueError, "n_groups must ascend"),
+        (  # before any method is looked at
+            {"fractions": None, "n_groups": np.uint8([2, 1]), "estimators": {}},
+            ValueError,
+            "n_groups must ascend",
+        ),
         (
             {"fractions": None, "n_groups": (1,), "groups": None},
             ValueError,
@@ -389,6 +394,11 @@ def test_same_seed_same_scores_and_no_global_generator():
         ({"estimators": {"P": RandomEncoderTransformer}}, TypeError, "is a class"),
         ({"y": np.full(90, -1)}, ValueError, "All 90 rows of y are -1"),
         ({"y": np.zeros(80)}, ValueError, "inconsistent numbers of samples"),
+        (
+            {"y": np.repeat([-1, 0, 1], 30), "cv": [(np.arange(30), np.arange(30, 90))]},
+            ValueError,
+            "training part of split 0 holds no labelled row: label more rows, or pass another cv",
+        ),
         ({"groups": np.zeros(80)}, ValueError, "inconsistent numbers of samples"),
         ({"groups": [*"a" * 89, np.nan]}, ValueError, r"groups is missing for 1 row\(s\)"),
         ({"band": "sem"}, ValueError, "band must be one of"),

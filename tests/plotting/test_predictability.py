@@ -33,6 +33,8 @@ def test_bars_are_the_attribute(cross, headless):
 def test_bars_below_zero_are_in_the_picture(headless):
     display = PredictabilityDisplay({"noise": -0.4}, [0.1]).plot()
     assert display.ax_.get_ylim()[0] <= -0.4
+    PredictabilityDisplay({"sines": 0.4}, [0.1]).plot(display.ax_, width=0.4)
+    assert display.ax_.get_ylim()[0] <= -0.4
 
 
 def test_a_single_direction_is_named_once():

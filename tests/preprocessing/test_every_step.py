@@ -296,6 +296,11 @@ def test_infinity_is_refused(step, value):
             fitted.transform(given_as)
         with pytest.raises(ValueError, match=message):
             clone(step).fit_transform(given_as)
+    lazy = fitted.transform(as_lazy(X))
+    with pytest.raises(ValueError, match=r"Input X\[2\] contains infinity"):
+        lazy.take([5, 2, 0])
+    with pytest.raises(ValueError, match=r"Input X\[1\] contains infinity"):
+        WindowScaler().fit(lazy[1:])
 
 
 @pytest.mark.parametrize("robust", [False, True])

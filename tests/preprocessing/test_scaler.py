@@ -161,6 +161,22 @@ def test_bags_and_lazy_windows_know_better_than_groups():
         np.testing.assert_array_equal(scaler.fit_transform(given_as, groups=wrong), expected)
 
 
+@pytest.mark.parametrize("per", ["channel", "window", "recording"])
+def test_lazy_windows_learn_their_recordings_from_groups_that_are_used(per):
+    X = make_gaps()
+
+    class Unplaced(LazyWindows):
+        shape = X.shape
+
+        def take(self, indices):
+            return X[indices].astype(np.float32)
+
+    scaled = WindowScaler(per=per).fit_transform(Unplaced(), groups=GROUPS)
+    expected = WindowScaler(per=per).fit_transform(X.astype(np.float32), groups=GROUPS)
+    np.testing.assert_array_equal(scaled, expected)
+    assert (scaled.recording is not None) == (per == "recording")
+
+
 @pytest.mark.parametrize("n_channels", [1, 2])
 @pytest.mark.parametrize("n_shorter", [0, 3])
 def test_groups_join_the_arrays_of_a_list(n_channels, n_shorter):

@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 from sklearn.pipeline import Pipeline
 
+from sklearn_pulse.features import StatisticsTransformer
 from sklearn_pulse.preprocessing import WindowScaler
-from sklearn_pulse.windows import RecordingFile, open_recordings, sliding_windows
+from sklearn_pulse.windows import RecordingFile, SlidingWindows, open_recordings, sliding_windows
 from sklearn_pulse.windows._context import ContextWindows
 
 RECORDING = np.random.default_rng(0).normal(size=(50, 3)).astype(np.float32)
@@ -117,11 +118,25 @@ def with_header(text):
         (np.array([{}], dtype=object), "is no complete file"),
         (b"no file of numpy", "is no complete file"),
         (b"", "is no complete file"),
+        (b"PK\x03\x04", "is no complete file"),
+        (b"PK\x05\x06" + bytes(18), "must hold one recording .* got an archive"),
         (with_header("(" * 9), "is no complete file"),
         (with_header("{1: 2, 'a': 3}"), "is no complete file"),
     ],
-    ids=["windows", "text", "objects", "other", "empty", "half a header", "another header"],
+    ids=[
+        "windows",
+        "text",
+        "objects",
+        "other",
+        "empty",
+        "half an archive",
+        "archive",
+        "half a header",
+        "another header",
+    ],
 )
+# numpy leaves the file of half an archive open until it is collected.
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 def test_files_without_a_recording_are_named(tmp_path, content, text):
     path = tmp_path / "a.npy"
     if isinstance(content, bytes):
@@ -204,3 +219,37 @@ def test_windows_with_context_open_each_file_once(tmp_path, monkeypatch):
     wide = ContextWindows(X, 1).take(np.arange(len(X)))
     assert len(n_opened) == 2
     np.testing.assert_array_equal(wide[:, 1:-1], X)
+
+
+@pytest.fixture
+def few_handles():
+    """Let a test open sixteen files at a time."""
+    resource = pytest.importorskip("resource")
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    with open(os.devnull) as file:
+        lowest = file.fileno()
+    resource.setrlimit(resource.RLIMIT_NOFILE, (lowest + 16, hard))
+    yield
+    resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+@pytest.mark.parametrize("lengths", [[20], [20, 12, 3]], ids=["equal", "unequal"])
+def test_recordings_may_be_more_than_files_that_can_be_open(tmp_path, few_handles, lengths):
+    rng = np.random.default_rng(0)
+    arrays = [1e3 * rng.normal(size=(lengths[i % len(lengths)], 2)) for i in range(60)]
+    for i, array in enumerate(arrays):
+        np.save(tmp_path / f"{i:02}.npy", array)
+    files = open_recordings(tmp_path)
+    kept = [i for i in range(60) if len(arrays[i]) > 3]
+    X = sliding_windows([files[i] for i in kept], 4, lazy=True).X
+    theirs = sliding_windows([arrays[i] for i in kept], 4).X
+    order = rng.permutation(len(X))
+    np.testing.assert_array_equal(X.take(order), theirs[order])
+    np.testing.assert_array_equal(ContextWindows(X, 1).take(order)[:, 1:-1], theirs[order])
+    for step in (WindowScaler(), WindowScaler(per="window", robust=True), SlidingWindows(4, 3)):
+        for ours, array in zip(step.fit_transform(files), step.transform(arrays), strict=True):
+            np.testing.assert_array_equal(ours, array)
+    if lengths == [20]:  # a window per file
+        statistics = StatisticsTransformer()
+        ours = statistics.fit_transform(files)
+        np.testing.assert_array_equal(ours, statistics.transform(np.array(arrays)))

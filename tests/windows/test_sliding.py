@@ -261,6 +261,8 @@ def test_no_window_at_all_names_the_longest_recording():
 def test_groups_must_have_one_entry_per_recording():
     with pytest.raises(ValueError, match=r"groups has shape \(3,\), but there are 2 recordings"):
         sliding_windows([ramp(9), ramp(9)], 3, groups=[1, 2, 3])
+    with pytest.raises(ValueError, match="groups cannot be read .*pass one group per recording"):
+        sliding_windows([ramp(9), ramp(8)], 3, groups=[[1] * 9, [2] * 8])
 
 
 @pytest.mark.parametrize("cut", [sliding_windows, lambda x, n: random_windows(x, n, 4)])
