@@ -175,6 +175,13 @@ def test_errors_name_the_file(fitted, tmp_path, change, message):
     assert "Pass the whole state dictionary" in str(caught.value)
 
 
+def test_a_path_without_a_file(tmp_path):
+    with pytest.raises(FileNotFoundError, match="missing.pt"):
+        from_reference_checkpoint(tmp_path / "missing.pt")
+    with pytest.raises(ValueError, match="is a folder or a pipe"):
+        from_reference_checkpoint(tmp_path)
+
+
 @pytest.mark.parametrize("kind", [np.int64, np.complex64, object, np.str_])
 def test_arrays_that_are_no_weights(fitted, kind):
     state = {name: value.numpy() for name, value in to_reference_state(fitted).items()}

@@ -34,7 +34,7 @@ def patch_steps(patch_length: int | float, n_timesteps: int) -> int:
     (12, 32, 8, 1)
     """
     is_steps = isinstance(patch_length, Integral)  # any other number is a fraction
-    steps = int(patch_length) if is_steps else whole_steps(patch_length * n_timesteps)
+    steps = int(patch_length) if is_steps else whole_steps(float(patch_length) * n_timesteps)
     return max(1, min(steps, n_timesteps // 2))
 
 
@@ -60,7 +60,7 @@ def stride_steps(patch_stride: int | float, patch_length: int) -> int:
     (6, 1, 12, 8)
     """
     is_steps = isinstance(patch_stride, Integral)  # any other number is a fraction
-    steps = int(patch_stride) if is_steps else whole_steps(patch_stride * patch_length)
+    steps = int(patch_stride) if is_steps else whole_steps(float(patch_stride) * patch_length)
     return max(1, min(steps, patch_length))
 
 

@@ -239,9 +239,10 @@ def test_patches_fit_any_window(length, stride, n_timesteps):
     assert n_patches >= min(2, n_timesteps)
 
 
-@pytest.mark.parametrize("kind", [float, np.float32, Fraction])
+@pytest.mark.parametrize("kind", [float, np.float16, np.float32, Fraction])
 def test_fractions_of_any_type(kind):
     assert patch_steps(kind(0.25), 128) == 32
+    assert patch_steps(kind(0.25), 400_001) == 100_000  # beyond what float16 holds
     assert stride_steps(kind(0.5), 32) == 16
     assert (patch_steps(np.int64(12), 128), stride_steps(np.int64(12), 32)) == (12, 12)
 

@@ -290,7 +290,7 @@ def test_infinity_is_refused(step, value):
     X = make_gaps()
     fitted = clone(step).fit(X)
     X[2, 3, 0] = value
-    for given_as, name in ((X, "2"), (list(X), "2"), (X.reshape(2, 3, 40, 2), "0")):
+    for given_as, name in ((X, "2"), (list(X), "2"), (X.reshape(3, 2, 40, 2), "1")):
         message = rf"Input X\[{name}\] contains infinity or a value too large"
         with pytest.raises(ValueError, match=message):
             fitted.transform(given_as)
