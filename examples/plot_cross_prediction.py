@@ -7,10 +7,13 @@ recording, and removes a share `alpha` of what stays constant through the record
 part is *who* was recorded if a recording visits several states (smartphone activities, HAR), and
 *what* happens if each recording is a single state (EEG segments of the Bonn data). This script
 shows both, and scores the features under one linear probe. The scores are those of validation
-recordings; test recordings are never read. The data sets are downloaded, or read from the folder
-that the environment variable SKLEARN_PULSE_DATA names.
+recordings; test recordings are never read.
 
     python examples/plot_cross_prediction.py
+
+The data sets are read from the folder that the environment variable SKLEARN_PULSE_DATA names. HAR
+is downloaded if it is missing; of Bonn, only the text files tell which segment a window belongs to,
+and these are not downloaded.
 """
 
 # %%
@@ -20,7 +23,7 @@ that the environment variable SKLEARN_PULSE_DATA names.
 # and walks; in Bonn it is a segment of 24 seconds of one of five kinds of EEG. Half of the one and
 # a quarter of the other make a run of about two minutes.
 
-import os
+import sys
 from pathlib import Path
 
 import matplotlib
@@ -37,12 +40,14 @@ from sklearn_pulse.features import RandomConvolutionTransformer, StatisticsTrans
 from sklearn_pulse.model_selection import mask_labels
 from sklearn_pulse.plotting import PredictabilityDisplay
 
-home = os.environ.get("SKLEARN_PULSE_DATA")
+try:
+    har = fetch_har(group="recording")
+    bonn = fetch_epilepsy(split="segment")
+except (OSError, ValueError) as missing:
+    sys.exit(str(missing))
+
 output = Path("output/cross_prediction")
 output.mkdir(parents=True, exist_ok=True)
-
-har = fetch_har(home, group="recording")
-bonn = fetch_epilepsy(home, split="segment")
 kind = np.array([name[0] for name in bonn.recording_name])[bonn.recording]  # Z, O, N, F or S
 
 

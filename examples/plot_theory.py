@@ -41,7 +41,8 @@ parser.add_argument(
 arguments = parser.parse_args()
 rows = arguments.mask.split("/")
 n_steps = len(rows[0])
-if set(arguments.mask) - set("01/") or [len(row) for row in rows] != [n_steps] * 2:
+n_each = [len(row) for row in rows]
+if not n_steps or set(arguments.mask) - set("01/") or n_each != [n_steps] * 2:
     parser.error(
         f"mask {arguments.mask!r} is not valid: write two samples of equal length such as 1111/1000"
     )

@@ -52,7 +52,7 @@ class Cost:
 
 
 def make_windows(n_windows: int) -> RecordingWindows:
-    """Return windows of noise that know their recordings, half a window away from the ends."""
+    """Return about `n_windows` windows of noise that know their recordings, all of each."""
     n_recordings = max(2, n_windows // WINDOWS_PER_RECORDING)
     shape = (n_recordings, (WINDOWS_PER_RECORDING + 1) * N_TIMESTEPS, N_CHANNELS)
     recordings = np.random.default_rng(0).normal(size=shape).astype(np.float32)

@@ -270,7 +270,7 @@ def check_verbose(verbose: Any) -> None:
     ...
     ValueError: verbose must be an integer of at least 0, got -1; pass for example verbose=0
     """
-    if not isinstance(verbose, bool):
+    if not isinstance(verbose, bool | np.bool_):
         check_integer("verbose", verbose, 0)
 
 
@@ -492,7 +492,7 @@ def check_n_jobs(n_jobs: Any) -> None:
         f"n_jobs must be None, a number of processes, or -1 for one per processor, got {n_jobs!r};"
         " pass for example n_jobs=2"
     )
-    if n_jobs is not None and (isinstance(n_jobs, bool) or not isinstance(n_jobs, Integral)):
+    if n_jobs is not None and not _is_number(n_jobs, Integral):
         raise TypeError(message)
     if n_jobs == 0:
         raise ValueError(message)

@@ -8,7 +8,7 @@ import os
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor, wait
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from typing import Any, ClassVar, NamedTuple
 
 import torch
@@ -181,10 +181,12 @@ def run_side_by_side(calls: Sequence[Callable[[], Any]]) -> list[Any]:
                 remaining.clear()  # the others stop after the call that they are in
                 raise
 
-    workers = [_pool().submit(work) for _ in range(min(number, len(calls)))]
+    workers: list[Future[None]] = []
     try:
+        for _ in range(min(number, len(calls))):
+            workers.append(_pool().submit(work))
         wait(workers)
-    finally:  # after an interrupt too, no call goes on with what the caller holds
+    finally:  # also after an interrupt, or if no thread can start: no call goes on after this one
         remaining.clear()
         wait(workers)
         torch.set_num_threads(present)  # new threads take the number that was set last

@@ -18,6 +18,7 @@ from sklearn_pulse._parameters import (
     check_heads,
     check_integer,
     check_mapping,
+    check_n_jobs,
     check_odd,
     check_option,
     check_pair,
@@ -25,6 +26,7 @@ from sklearn_pulse._parameters import (
     check_schedule,
     check_seed,
     check_steps_or_fraction,
+    check_verbose,
     plain,
 )
 
@@ -199,6 +201,15 @@ def test_a_switch_of_another_kind(value):
 @pytest.mark.parametrize("kind", [bool, np.bool_])
 def test_switches_of_numpy_are_those_of_python(kind):
     assert [check_boolean("compile", kind(value)) for value in (0, 1)] == [False, True]
+    check_verbose(kind(1))
+
+
+@pytest.mark.parametrize("value", [True, np.True_, 1.0, "2", np.timedelta64(2)])
+def test_a_number_of_processes_of_another_kind(value):
+    for number in (None, -1, np.int8(2)):
+        check_n_jobs(number)
+    with pytest.raises(TypeError, match="^n_jobs must be None, a number of processes, .*n_jobs=2$"):
+        check_n_jobs(value)
 
 
 # Lengths, kernels, heads.

@@ -7,7 +7,7 @@ import runpy
 import sys
 from functools import partial
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 
 import numpy as np
 import pytest
@@ -21,6 +21,7 @@ from sklearn_pulse.benchmark import Outcome
 from sklearn_pulse.benchmark import __main__ as benchmark
 from sklearn_pulse.benchmark._methods import all_methods
 
+from .datasets.test_epilepsy import write_tfc
 from .helpers import SMALL_PULSE
 
 FOLDER = Path(__file__).parents[1] / "examples" / "reproduce"
@@ -370,6 +371,55 @@ def test_pretraining_asks_where_the_encoder_goes_before_it_begins(
         pretrain.main()
     assert "argument --output" in (error := capsys.readouterr().err)
     assert "name a new folder" in error
+
+
+def test_the_epoch_of_the_weights_is_told(tmp_path, monkeypatch, capsys):
+    """The rule that selects them may keep those of an earlier epoch than the last."""
+    np.save(tmp_path / "windows.npy", np.zeros((4, 60, 1)))
+    pretrain = script("pretrain")
+    arguments = [str(tmp_path / "windows.npy"), "--output", str(tmp_path / "encoder")]
+    monkeypatch.setattr("sys.argv", ["pretrain.py", *arguments])
+    told = []
+    for selected in (6, None):
+        fitted = SimpleNamespace(n_iter_=9, selected_epoch_=selected, save_pretrained=told.append)
+        monkeypatch.setattr(PulseTransformer, "fit", lambda self, X, fitted=fitted: fitted)
+        pretrain.main()
+    assert told == arguments[-1:] * 2
+    epochs = [line.rpartition(" ")[2] for line in capsys.readouterr().out.splitlines()]
+    assert epochs == ["6", "9"]
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "reproduce/blocks.py --sources bonn",
+        "reproduce/pretrained.py eeg-174hz",
+        "plot_cross_prediction.py",
+        "plot_epilepsy.py",
+    ],
+)
+def test_the_windows_of_bonn_that_are_downloaded_do_not_do(name, tmp_path, monkeypatch, capsys):
+    """They know no segments: the scripts say which files do, and show no traceback."""
+    split = np.repeat(["train", "val", "test"], 2)
+    write_tfc(tmp_path / "epilepsy", np.zeros((6, 178, 1)), np.arange(6) % 2, split)
+    monkeypatch.setenv("SKLEARN_PULSE_DATA", str(tmp_path))
+    monkeypatch.setattr("sklearn_pulse.datasets.fetch_har", lambda *args, **kwargs: None)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(FOLDER)
+    monkeypatch.setattr(sys, "argv", name.split())
+    with pytest.raises(SystemExit) as end:
+        runpy.run_path(str(FOLDER.parent / sys.argv[0]), run_name="__main__")
+    told = f"{end.value.code} {capsys.readouterr().err}"
+    assert re.search("text files.*[pP]ut the folders Z, O, N, F and S", told)
+
+
+@pytest.mark.parametrize("mask", ["/", "11", "11/1", "12/10", "11/11"])
+def test_a_mask_of_no_two_samples_is_refused(mask, monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", ["plot_theory.py", mask])
+    with pytest.raises(SystemExit) as end:
+        runpy.run_path(str(FOLDER.parent / "plot_theory.py"))
+    assert end.value.code == 2
+    assert f"mask {mask!r}" in capsys.readouterr().err
 
 
 def test_archives_run_on_the_files_of_their_windows(tmp_path, monkeypatch, capsys):

@@ -108,6 +108,11 @@ def chaotic(system):
 def bonn(home):
     """Return the Bonn windows; their classes are the five sets, which hold as many segments."""
     data = fetch_epilepsy(home)
+    if data.recording is None:
+        raise OSError(
+            "the text files of the Bonn EEG are missing, and only they tell the sets: put the"
+            " folders Z, O, N, F and S into the data folder"
+        )
     return Bunch(**(data | {"y": data.recording * 5 // (data.recording.max() + 1)}))
 
 

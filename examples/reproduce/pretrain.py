@@ -66,7 +66,8 @@ def main() -> None:
     pulse = PulseTransformer(**settings).fit(windows)
     if os.environ.get("RANK", "0") == "0":  # all processes hold the same encoder
         pulse.save_pretrained(args.output)
-        print(f"{args.output} holds the encoder of epoch {pulse.n_iter_}", flush=True)
+        epoch = pulse.selected_epoch_ or pulse.n_iter_
+        print(f"{args.output} holds the encoder of epoch {epoch}", flush=True)
 
 
 if __name__ == "__main__":

@@ -81,7 +81,12 @@ class Source:
 
 def bonn() -> Windows:
     """Return the EEG of Bonn in the units of its files, with the sets of the segments as labels."""
-    data = fetch_epilepsy(split="segment")
+    data = fetch_epilepsy()
+    if data.recordings is None:
+        raise OSError(
+            "the text files of the Bonn EEG are missing, and only they hold its recordings: put the"
+            " folders Z, O, N, F and S into the data folder"
+        )
     windows = sliding_windows(data.recordings, length=178, stride=178)
     in_set = np.array(["ZONFS".index(name[0]) for name in data.recording_name])
     recording = np.asarray(windows.recording)

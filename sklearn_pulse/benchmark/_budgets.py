@@ -15,7 +15,8 @@ class Budget:
     max_timesteps : int or None
         Maximum number of time steps in all pre-training windows together: at most
         ``max_timesteps // length`` windows are used for training, and at most a quarter of that
-        number for validation. None sets no limit.
+        number for validation, but two of each where windows are too long for that. None sets no
+        limit.
     max_epochs : int or None
         Maximum number of epochs of each stage of pre-training; None keeps that of the preset.
     finetune_epochs : int

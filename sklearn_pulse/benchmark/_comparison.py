@@ -83,7 +83,8 @@ def people_of_each_class(
     seed : int
         Seed of the order of the people.
     draw : int
-        Number of the draw, from 0 to `N_DRAWS` - 1. Each begins with other people.
+        Number of the draw, from 0 to `N_DRAWS` - 1. Each begins with another person, if there are
+        as many people.
 
     Returns
     -------
@@ -141,9 +142,10 @@ def _embedding(trial: Trial) -> NDArray[Any]:
     path = trial.execution.folder / "embeddings" / f"{trial.name}-{trial.scored}.npy"
     record = path.with_suffix(".json")
     if not (path.exists() and record.exists()):
-        path.parent.mkdir(parents=True, exist_ok=True)
         embedding = trial.embedding
-        record.write_text(json.dumps(trial.record), encoding="utf-8")
+        # Cells of other data sets share the embedding, and other processes may be reading it.
+        text = json.dumps(trial.record)
+        write_whole(record, lambda file: file.write(text.encode()))
         write_whole(path, lambda file: np.save(file, embedding))
     trial.record |= read_record(record)
     return map_array(path, np.floating, (len(trial.rows), None))

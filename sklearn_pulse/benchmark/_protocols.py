@@ -144,6 +144,15 @@ def label_efficiency(trial: Trial) -> Scores:
     The published way of drawing may draw a single class, from which no probe can learn. Such draws
     are left out.
     """
+    scores = _few_labels(trial)
+    if not trial.method.is_classifier:
+        all_labels = cross_validated(trial, trial.embedding, trial.y, [trial.split])
+        scores[ALL_LABELS] = all_labels["accuracy"]
+    return scores
+
+
+def _few_labels(trial: Trial) -> Scores:
+    """Return the scores of `label_efficiency` but that with all labels."""
     if trial.method.is_classifier:
         return supervised_scores(trial, dict(zip(FRACTIONS, FEW_LABELS, strict=True)))
     Z, y, split = trial.embedding, trial.y, trial.split
@@ -156,7 +165,6 @@ def label_efficiency(trial: Trial) -> Scores:
             usable = [draw for draw in draws.split(Z, y) if len(np.unique(y[draw[0]])) > 1]
             if usable:
                 scores[metric + suffix] = cross_validated(trial, Z, y, usable)["accuracy"]
-    scores[ALL_LABELS] = cross_validated(trial, Z, y, [split])["accuracy"]
     return scores
 
 
@@ -184,7 +192,7 @@ def labelled_people(trial: Trial) -> Scores:
 
 def cross_validation(trial: Trial) -> Scores:
     """Score the linear probe with all and with few labels on a fold (paper, Appendix E)."""
-    few = {name: value for name, value in label_efficiency(trial).items() if name != ALL_LABELS}
+    few = _few_labels(trial)
     return few if trial.method.is_classifier else linear_probe(trial) | few
 
 

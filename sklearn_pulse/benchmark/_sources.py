@@ -59,10 +59,9 @@ def _same(load: Callable[..., Task]) -> Callable[[int], Callable[..., Task]]:
 def _bonn(**home: Any) -> Task:
     """Return the Bonn windows with five classes, the sets of the segments."""
     task = TASKS["epilepsy"].load(**home)
-    if task.recording is None:
-        raise OSError("the Bonn text files are missing: only they tell the sets of the segments")
-    n_segments = task.recording.max() + 1  # in order of set, the same number of each
-    return dataclasses.replace(task, name="bonn", y=task.recording * 5 // n_segments)
+    recording: Any = task.recording
+    n_segments = recording.max() + 1  # in order of set, the same number of each
+    return dataclasses.replace(task, name="bonn", y=recording * 5 // n_segments)
 
 
 def _is_seizure(y: NDArray[Any]) -> NDArray[np.intp]:

@@ -24,7 +24,8 @@ def supervised_scores(trial: Trial, metrics: dict[float, str]) -> Scores:
     """Train the supervised classifier on few labels, and score its predictions.
 
     Labels are drawn once per seed. As published, all validation windows select the epoch. If the
-    validation windows are scored, a part of the few labels selects it instead.
+    validation windows are scored, or none has a class that was drawn, a part of the few labels
+    selects it instead.
 
     Parameters
     ----------
@@ -76,6 +77,7 @@ def _accuracy(trial: Trial, chosen: NDArray[np.intp], scored: NDArray[np.intp]) 
     if trial.scored == "test":
         rows = task.rows("val")
         rows = rows[np.isin(task.y[rows], task.y[chosen])]  # a draw may lack a class
-        validation = {"X_val": task.X[rows], "y_val": task.y[rows]}
+        if len(rows):
+            validation = {"X_val": task.X[rows], "y_val": task.y[rows]}
     classifier.fit(task.X[chosen], task.y[chosen], **validation)
     return float(accuracy_score(task.y[scored], classifier.predict(task.X[scored])))

@@ -275,9 +275,6 @@ def load_once(load: Callable[..., Task], data_home: str | None, download: bool) 
 
 def task_of(name: str, data: Any, note: str = "", **changes: Any) -> Task:
     """Return a task of a loaded data set, with changed fields."""
-    groups = data.recording_subject
-    if groups is None or name == "epilepsy":
-        groups = np.arange(len(data.recordings))
     content = {
         "X": data.X,
         "y": data.y,
@@ -285,7 +282,7 @@ def task_of(name: str, data: Any, note: str = "", **changes: Any) -> Task:
         "split": data.split,
         "recordings": data.recordings,
         "recording_split": data.recording_split,
-        "recording_groups": groups,
+        "recording_groups": data.recording_subject,
         "recording": data.recording,
         "start": data.start,
     }
@@ -319,6 +316,12 @@ def _eeg_one_channel(**home: Any) -> Task:
 
 
 def _epilepsy_segments(**home: Any) -> Task:
+    known: Any = fetch_epilepsy(**home)
+    if known.recordings is None:
+        raise OSError(
+            "the text files of the Bonn EEG are missing, and only they tell which segment a window"
+            " is from: put the folders Z, O, N, F and S into the data folder"
+        )
     data = fetch_epilepsy(**home, split="segment")
     note = "segments are kept whole"
     return task_of("epilepsy", data, note=note, recordings=None, group_unit="segments")

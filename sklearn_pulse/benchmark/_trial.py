@@ -82,7 +82,7 @@ class Execution:
         check_threads(self.num_threads, optional=False)
         # joblib's processes keep the working folder in which they were started.
         object.__setattr__(self, "folder", as_path("folder", self.folder).absolute())
-        if self.data_home:
+        if self.data_home is not None:
             home = os.path.abspath(as_path("data_home", self.data_home, optional=True))
             object.__setattr__(self, "data_home", home)
 

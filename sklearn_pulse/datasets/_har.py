@@ -307,7 +307,7 @@ def _load(raw_folder: Path, group: str) -> Bunch:
     """Read, shuffle, split and window the recordings."""
     rows = read_labels(raw_folder / "labels.txt")
     by_name = read_recordings(raw_folder)
-    _refuse_incomplete(raw_folder, rows)
+    _refuse_incomplete(raw_folder, rows, by_name)
     order, recording_split = shuffled_split(len(by_name))
     recordings = [by_name[i] for i in order]
     segments = _all_segments(recordings, rows)
@@ -333,8 +333,13 @@ def _load(raw_folder: Path, group: str) -> Bunch:
     )
 
 
-def _refuse_incomplete(raw_folder: Path, rows: NDArray[np.int64]) -> None:
-    """Raise if a recording that the labels name is missing: the others would be split anew."""
+def _refuse_incomplete(
+    raw_folder: Path, rows: NDArray[np.int64], recordings: list[Recording]
+) -> None:
+    """Raise if a recording that the labels name is missing: the others would be split anew.
+
+    Raise also if the labels do not name a recording, whose windows would be missing.
+    """
     there = [match for path in raw_folder.iterdir() if (match := _ACC_NAME.fullmatch(path.name))]
     named = {(experiment, subject) for experiment, subject, *_ in rows.tolist()}
     missing = sorted(named - {(int(match[1]), int(match[2])) for match in there})
@@ -345,6 +350,12 @@ def _refuse_incomplete(raw_folder: Path, rows: NDArray[np.int64]) -> None:
             f"{path} is missing, one of {len(missing)} missing recordings that labels.txt names;"
             " unpack the complete data set again."
         )
+    for recording in recordings:
+        if (recording.experiment, recording.subject) not in named:
+            raise ValueError(
+                f"{raw_folder / 'labels.txt'} has no row of experiment {recording.experiment} with "
+                f"user {recording.subject}, whose recording is there; unpack the data set again."
+            )
 
 
 def _all_segments(recordings: list[Recording], rows: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -21,7 +21,7 @@ from .._warnings import warn_user
 from ..windows import RecordingWindows, sliding_windows
 from ._ecg import SAMPLING_RATE, clean_ecg, fill_missing, resample, resampling_ratio
 from ._groups import check_group, window_groups
-from ._remote import check_flags, ensure, locate, resolve_data_home
+from ._remote import check_flags, ensure, is_there, locate, resolve_data_home
 from ._split import shuffled_split
 from ._standardize import standardize
 
@@ -449,7 +449,7 @@ def read_signals(wfdb: Any, folder: Path, rhythms: Rhythms, length: int) -> NDAr
     Returns
     -------
     signals : ndarray of shape (length, n_leads), dtype float32
-        Z-scores of the cleaned ECG, per lead.
+        Z-scores of the cleaned ECG, per lead. A lead that is constant in the file is zero.
 
     Raises
     ------
@@ -469,13 +469,16 @@ def read_signals(wfdb: Any, folder: Path, rhythms: Rhythms, length: int) -> NDAr
                 f"record {rhythms.name} has no sample in lead {lead}; unpack the data set again."
             )
     with np.errstate(all="ignore"):  # of numbers beyond a float, which are an error below
-        signals = resample(fill_missing(signals), up, down)[:length]
+        signals = fill_missing(signals)
+        is_flat = np.ptp(signals, axis=0) == 0
+        signals = resample(signals, up, down)[:length]
         scores = standardize(clean_ecg(signals)).astype(np.float32)
     if not np.isfinite(scores).all():
         raise ValueError(
             f"the gains in {path.with_suffix('.hea')} make the signals infinite; unpack the data"
             " set again."
         )
+    scores[:, is_flat] = 0.0  # the filters leave rounding errors, which the scores would enlarge
     return scores
 
 
@@ -555,16 +558,13 @@ def _find_folder(
     if found is not None:
         return found, False
     stand_in = locate((home / "mitdb",), _LANDMARKS)
-    if stand_in is None:
+    if stand_in is None or is_there("mitbih_af", home):
         return ensure("mitbih_af", data_home, download_if_missing), False
-    try:
-        return ensure("mitbih_af", data_home, download_if_missing=False), False
-    except OSError:
-        warn_user(
-            f"the MIT-BIH AF database is not in {home}; the MIT-BIH Arrhythmia Database in "
-            f"{stand_in} is read instead. Name that folder with data_home to say that it is meant."
-        )
-        return stand_in, True
+    warn_user(
+        f"the MIT-BIH AF database is not in {home}; the MIT-BIH Arrhythmia Database in "
+        f"{stand_in} is read instead. Name that folder with data_home to say that it is meant."
+    )
+    return stand_in, True
 
 
 def _import_wfdb() -> Any:

@@ -193,6 +193,13 @@ def locate(folders: Iterable[Path], landmarks: tuple[str, ...]) -> Path | None:
     return None
 
 
+def is_there(name: str, home: Path) -> bool:
+    """Return whether a data set, or its archive, lies where `ensure` looks for it."""
+    remote = REMOTES[name]
+    is_unpacked = _find_root(home / name, remote.landmarks) is not None
+    return is_unpacked or _archive_by_hand(home, remote) is not None
+
+
 def ensure(
     name: str,
     data_home: str | os.PathLike[str] | None = None,
@@ -372,9 +379,10 @@ def _check(
         if delete:
             path.unlink()
         advice = "It was deleted; try" if delete else "Delete it and try"
+        by_hand = "put the files" if remote.filename is None else "unpack the archive"
         raise OSError(
-            f"{error} {advice} again later. If the checksum stays the same, unpack the archive "
-            f"into {home / remote.name} yourself: files in this folder are used unchecked."
+            f"{error} {advice} again later. If the checksum stays the same, {by_hand} into "
+            f"{home / remote.name} yourself: files in this folder are used unchecked."
         ) from error
 
 
@@ -399,7 +407,9 @@ def _unpack(archive: Path, home: Path, remote: Remote) -> Path:
 def _move_into_place(source: Path, home: Path, remote: Remote) -> None:
     """Rename `source` to the data set's folder; an existing folder must have no visible files."""
     folder = home / remote.name
-    if folder.is_dir() and all(path.name.startswith(".") for path in folder.iterdir()):
+    # A link to a folder elsewhere can be neither removed as a folder nor replaced by one.
+    is_folder = folder.is_dir() and not folder.is_symlink()
+    if is_folder and all(path.name.startswith(".") for path in folder.iterdir()):
         shutil.rmtree(folder)
     try:
         os.replace(source, folder)

@@ -381,13 +381,18 @@ def read_signals(mne: Any, path: Path) -> NDArray[np.float64]:
     missing = [name for name in CHANNEL_NAMES if name not in raw.ch_names]
     if missing:
         raise ValueError(f"{path} has no channel {missing[0]!r}; unpack the data set again.")
-    if raw.info["sfreq"] != SAMPLING_RATE:
-        raise ValueError(
-            f"{path} is sampled at {raw.info['sfreq']:g} Hz instead of {SAMPLING_RATE:g} Hz; "
-            "unpack the data set again."
-        )
-    signals: NDArray[np.float64] = raw.get_data(picks=CHANNEL_NAMES, verbose="ERROR").T
-    if not np.isfinite(signals).all():
+    for name in CHANNEL_NAMES:
+        # Read alone, since mne brings channels of several rates to the highest of them.
+        rate = _read_edf(path, mne.io.read_raw_edf, include=[name]).info["sfreq"]
+        if rate != SAMPLING_RATE:
+            raise ValueError(
+                f"{path} is sampled at {rate:g} Hz instead of {SAMPLING_RATE:g} Hz in {name!r}; "
+                "unpack the data set again."
+            )
+    with np.errstate(all="ignore"):  # of a range that is no number or beyond one, an error below
+        signals: NDArray[np.float64] = raw.get_data(picks=CHANNEL_NAMES, verbose="ERROR").T
+        has_range = np.isfinite(signals.std(axis=0)).all()
+    if not has_range:
         raise ValueError(f"{path} has a channel without a range; unpack the data set again.")
     return signals
 
@@ -538,6 +543,8 @@ def _refuse_cut_off(path: Path) -> None:
         header = file.read(_EDF_HEADER)
         try:
             n_header, n_records, n_signals = (int(header[begin:end]) for begin, end in _EDF_FIELDS)
+            if n_signals < 0:
+                raise ValueError(f"it has {n_signals} signals")
             file.seek(_EDF_HEADER + _EDF_BEFORE_LENGTHS * n_signals)
             lengths = [int(file.read(_EDF_NUMBER)) for _ in range(n_signals)]
         except ValueError as error:

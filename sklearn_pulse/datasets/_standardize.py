@@ -19,7 +19,8 @@ def standardize(signals: NDArray[np.floating[Any]]) -> NDArray[np.floating[Any]]
     Returns
     -------
     standardized : ndarray of shape (n_timesteps, n_channels)
-        Z-scores, which have no unit. A constant channel becomes zero.
+        Z-scores, which have no unit. A constant channel becomes zero, and a channel whose
+        deviation is beyond a float becomes NaN.
 
     Examples
     --------
@@ -28,6 +29,7 @@ def standardize(signals: NDArray[np.floating[Any]]) -> NDArray[np.floating[Any]]
     [[-1.0, 0.0], [1.0, 0.0]]
     """
     scale = signals.std(axis=0)
+    scale[np.isinf(scale)] = np.nan
     # Rounding errors can make the computed deviation of a constant channel positive.
     scale[np.ptp(signals, axis=0) == 0] = np.inf
     return (signals - signals.mean(axis=0)) / scale

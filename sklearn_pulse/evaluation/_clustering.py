@@ -139,8 +139,9 @@ def _cluster(estimator: Any, X: Any, y: ArrayLike | None) -> _Clustering:
         labels = labels[labeled]
         check_one_kind(labels.tolist(), "y")
     clusters = clone(clusterer).fit_predict(embedding)
-    # A power of two changes no digit. scikit-learn takes distances below 1e-8 for zero.
-    points = check_array(embedding, input_name="embedding")
+    # A power of two changes no digit, but for half precision, in which a quotient may be subnormal.
+    # scikit-learn takes distances below 1e-8 for zero.
+    points = check_array(embedding, dtype=[np.float64, np.float32], input_name="embedding")
     points = np.ldexp(points, -np.frexp(np.abs(points).max())[1])
     return _Clustering(points, clusters, labeled, labels)
 

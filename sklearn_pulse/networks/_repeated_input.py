@@ -257,9 +257,9 @@ class _Inputs:
 
 def _spans(sizes: list[int]) -> Iterator[_Span]:
     """Group neighbouring steps into spans of about `_CHUNK_ROWS` rows."""
-    first, steps = 0, []
+    first, steps, n_rows = 0, [], sum(sizes)
     for step in steps_of(sizes):
         steps.append(slice(step.start - first, step.stop - first))
-        if step.stop - first >= _CHUNK_ROWS or step.stop == sum(sizes):
+        if step.stop - first >= _CHUNK_ROWS or step.stop == n_rows:
             yield _Span(slice(first, step.stop), steps)
             first, steps = step.stop, []

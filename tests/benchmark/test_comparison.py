@@ -1,6 +1,7 @@
 """The comparison: sources, divisions, draws of labels and of people, and its wide tables."""
 
 import dataclasses
+import json
 import subprocess
 import sys
 
@@ -69,6 +70,19 @@ def test_probes_are_repeated_on_stored_embeddings_with_equal_scores(toy, tmp_pat
     (again,) = Results(tmp_path)
     assert again["scores"] == first["scores"]
     assert again["training"] == first["training"]
+
+
+def test_a_process_reads_the_whole_record_while_another_writes_it_again(toy, tmp_path):
+    """Cells of two data sets may share an embedding, which both compute."""
+    assert compare(tmp_path, "statistics", extra=("--seeds", "1")) == 0
+    (first,) = Results(tmp_path)
+    for done in (tmp_path / "cells", tmp_path / "embeddings"):
+        for file in [*done.rglob("*val-smoke*"), *done.glob("*.npy")]:
+            file.unlink()
+    (path,) = (tmp_path / "embeddings").glob("*.json")
+    with path.open(encoding="utf-8") as opened:
+        assert compare(tmp_path, "statistics", extra=("--seeds", "1")) == 0
+        assert json.load(opened) == first["training"]
 
 
 def test_cross_prediction_is_told_the_recordings_of_the_training_part(toy, tmp_path, monkeypatch):

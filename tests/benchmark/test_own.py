@@ -752,6 +752,11 @@ def test_a_damaged_array_that_was_deleted_is_written_again(own, tmp_path):
     assert [path.name for path in (tmp_path / "data").iterdir()] == [dataset]
 
 
+def test_an_empty_data_folder_is_no_path():
+    with pytest.raises(ValueError, match="data_home must be a path"):
+        Execution(Path("out"), data_home="")
+
+
 @pytest.mark.xdist_group("workers")
 def test_processes_of_another_working_folder_find_the_results(own, tmp_path, monkeypatch):
     """joblib's processes live on, in the folder where this process was when they were started."""

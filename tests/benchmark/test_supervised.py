@@ -1,5 +1,7 @@
 """The supervised row: a few labels, the head's scores, and who selects the epoch."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 
@@ -74,6 +76,18 @@ def test_what_is_scored_does_not_select(tmp_path, monkeypatch):
     np.testing.assert_array_equal(X, task.X[chosen])
     known = np.isin(task.y[task.rows("val")], task.y[chosen])
     np.testing.assert_array_equal(X_val, task.X[task.rows("val")][known])
+
+
+def test_validation_windows_of_other_classes_do_not_select(tmp_path, monkeypatch):
+    """As of people who show a class of their own; then a part of the few labels does."""
+    task = load_toy()
+    alone = dataclasses.replace(task, y=np.where(task.split == "val", 2, task.y))
+    monkeypatch.setitem(TASKS, "toy", dataclasses.replace(TOY, load=lambda **home: alone))
+    scores = few_labels(tmp_path, "--split", "test")["scores"]
+    chosen, scored = draw(alone, 0.05, "per_class", "test")
+    classifier = SupervisedClassifier(**SMALL, max_epochs=1, random_state=0, num_threads=1)
+    classifier.fit(alone.X[chosen], alone.y[chosen])
+    assert scores["accuracy 5 %"] == classifier.score(alone.X[scored], alone.y[scored])
 
 
 def test_folds_score_few_labels_only(tmp_path):

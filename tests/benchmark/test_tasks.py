@@ -6,8 +6,11 @@ import numpy as np
 import pytest
 
 from sklearn_pulse import presets
+from sklearn_pulse.benchmark import Results
+from sklearn_pulse.benchmark.__main__ import main
 from sklearn_pulse.benchmark._tasks import N_FOLDS, SCENARIOS, TASKS
 from sklearn_pulse.windows import random_windows
+from tests.datasets.test_epilepsy import write_tfc
 
 from .toy import N_RECORDINGS, load_toy
 
@@ -96,6 +99,22 @@ def test_a_validation_part_is_made_where_there_is_none(task):
 def test_every_data_set_has_presets():
     for source in [*TASKS.values(), *SCENARIOS.values()]:
         assert presets.windows("pulse", source.preset)["length"] > 0
+
+
+def test_the_windows_that_are_downloaded_of_bonn_are_a_target_and_no_source(tmp_path, capsys):
+    """They know no segments, by which the other protocols divide them."""
+    split = np.repeat(["train", "val", "test"], [8, 8, 8])
+    X = np.random.default_rng(0).normal(size=(24, 178, 1))
+    write_tfc(tmp_path / "epilepsy", X, np.arange(24) % 2, split)
+    where = ("--budget", "smoke", "--data-home", str(tmp_path), "--out", str(tmp_path / "out"))
+    method = ("--method", "statistics")
+    assert main(["transfer", "--dataset", "eeg-epilepsy", *method, *where]) == 0
+    (record,) = Results(tmp_path / "out")
+    assert record["parts"] == {"train": 8, "val": 8, "test": 8}
+    for protocol, dataset in (("linear-probe", "epilepsy"), ("comparison", "bonn-5")):
+        assert main([protocol, "--dataset", dataset, "--seeds", "1", *method, *where]) == 0
+        told = capsys.readouterr().err
+        assert f"no data: {dataset}: OSError: the text files of the Bonn EEG are missing" in told
 
 
 @pytest.mark.filterwarnings("ignore:.* is read instead")  # of the ECG

@@ -206,6 +206,14 @@ def test_standardized_trials_have_the_mean_and_deviation_of_the_rule():
         standardize_trials(np.ones((2, 5, 3), dtype=np.float32))
 
 
+def test_a_system_at_rest_is_not_standardized():
+    """Its values differ by rounding alone."""
+    size = {"n_trials": 1, "n_timesteps": 50, "random_state": 0}
+    assert 0 < np.ptp(make_thomas(b=0.5, **size)) < 1e-5
+    with pytest.raises(ValueError, match="cannot be standardized; .* or standardize=False"):
+        make_thomas(b=0.5, standardize=True, **size)
+
+
 @given(
     n_trials=st.integers(1, 25), n_timesteps=st.integers(1, 40), noise=st.sampled_from([0.0, 0.5])
 )

@@ -287,6 +287,15 @@ def test_recordings_that_were_not_unpacked(damaged):
         fetch_har(damaged.parent)
 
 
+def test_labels_that_are_cut_off(damaged):
+    """Once the other recordings gave no windows, in silence."""
+    path = damaged / "labels.txt"
+    rows = path.read_text().splitlines()
+    path.write_text("\n".join(row for row in rows if row[0] not in "57"))
+    with pytest.raises(ValueError, match=r"labels\.txt has no row of experiment 5 with user 3"):
+        fetch_har(damaged.parent)
+
+
 @pytest.mark.parametrize(
     ("name", "text", "message"),
     [

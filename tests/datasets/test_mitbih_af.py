@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from scipy.signal import butter
 
 from sklearn_pulse.datasets import _mitbih_af as reader
-from sklearn_pulse.datasets import fetch_mitbih_af
+from sklearn_pulse.datasets import _remote, fetch_mitbih_af
 from sklearn_pulse.windows import RecordingWindows, segment_windows
 from tests.datasets.wfdb_records import write_signals
 
@@ -258,6 +258,17 @@ def test_lead_without_samples(tmp_path):
         fetch_mitbih_af(tmp_path)
 
 
+@pytest.mark.parametrize("rate", [250, 360])
+def test_flat_lead_is_zero(tmp_path, rate):
+    """Its rounding errors in the filters are no ECG."""
+    signals = write_record(tmp_path, "a", 6000, [(0, "N")], rate=rate)
+    signals[:, 1] = -0.325
+    write_signals(tmp_path, "a", signals, rate)
+    (recording,) = fetch_mitbih_af(tmp_path).recordings
+    assert not recording[:, 1].any()
+    assert recording[:, 0].std() == pytest.approx(1.0, abs=1e-5)
+
+
 def test_other_rates_are_resampled():
     time = np.arange(3600)[:, np.newaxis] / 360
     wave = np.sin(2 * np.pi * 2 * time + 1) + 5
@@ -303,7 +314,7 @@ def test_annotations_that_are_cut_off(tmp_path):
         fetch_mitbih_af(tmp_path)
 
 
-@pytest.mark.parametrize("gain", ["1e-306", "1e300"])
+@pytest.mark.parametrize("gain", ["1e-306", "1e-200", "1e300"])
 def test_gain_that_makes_signals_infinite(tmp_path, gain):
     write_record(tmp_path, "a", 3000, [(0, "N")])
     header = tmp_path / "a.hea"
@@ -377,6 +388,14 @@ def test_where_the_folder_is_looked_for(tmp_path, folder):
     with pytest.warns(UserWarning, match="Arrhythmia Database in .*mitdb is read instead"):
         assert fetch_mitbih_af(tmp_path).stands_in
     assert not fetch_mitbih_af(tmp_path / "mitdb").stands_in  # named: no warning
+
+
+def test_no_stand_in_for_an_archive_that_is_damaged(tmp_path):
+    pytest.importorskip("filelock")
+    write_record(tmp_path / "mitdb", "a", 3000, [(0, "N")])
+    (tmp_path / _remote.REMOTES["mitbih_af"].filename).write_bytes(b"half a download")
+    with pytest.raises(OSError, match="is no intact zip archive"):
+        fetch_mitbih_af(tmp_path)
 
 
 def test_missing_data_set(tmp_path):

@@ -281,7 +281,8 @@ def test_wrong_checksum(server, monkeypatch, tmp_path):
     with pytest.raises(OSError, match="not the published file") as caught:
         _remote.ensure("toy", tmp_path)
     message = str(caught.value)
-    for part in ("0" * 64, "was deleted", "try again later", str(tmp_path / "toy")):
+    by_hand = f"unpack the archive into {tmp_path / 'toy'} yourself"
+    for part in ("0" * 64, "was deleted", "try again later", by_hand):
         assert part in message
     assert names(tmp_path) == []
     assert len(server.log) == 1  # the file is not downloaded again
@@ -412,6 +413,17 @@ def test_other_files_in_the_way(remote, server, tmp_path):
     with pytest.raises(OSError, match="is in the way"):
         _remote.ensure("toy", tmp_path)
     assert (tmp_path / "toy" / "notes").read_text() == "mine"
+
+
+def test_a_link_in_the_way(remote, server, tmp_path):
+    """Say so where the folder is a link to an empty folder, and keep the archive."""
+    (tmp_path / "disk").mkdir()
+    (tmp_path / "toy").symlink_to(tmp_path / "disk")
+    with pytest.raises(OSError, match="toy is in the way.* Move it away and try again"):
+        _remote.ensure("toy", tmp_path)
+    (tmp_path / "toy").unlink()
+    assert (_remote.ensure("toy", tmp_path) / "a.txt").read_bytes() == b"text"
+    assert len(server.log) == 1
 
 
 # Hostile and damaged archives
@@ -557,7 +569,7 @@ def test_article_whose_download_breaks(server, monkeypatch, tmp_path):
 def test_article_with_another_checksum_or_list(server, monkeypatch, tmp_path):
     publish_files(server, monkeypatch)
     server.files["/files/test.pt"] = b"another"
-    with pytest.raises(OSError, match="md5 checksum"):
+    with pytest.raises(OSError, match=r"md5 checksum.* put the files into .*/toy yourself"):
         _remote.ensure("toy", tmp_path)
     assert not (tmp_path / "toy").exists()
     for answer in ({"files": []}, [], {"files": None}, {"files": [{"name": "train.pt"}, "x"]}):

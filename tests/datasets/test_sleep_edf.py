@@ -323,9 +323,10 @@ def test_file_that_is_cut_off(damaged, name):
         fetch_sleep_edf(damaged)
 
 
-def test_channel_without_a_range(damaged):
+@pytest.mark.parametrize("low", [b"nan     ", b"-1e308  "])
+def test_channel_without_a_range(damaged, low):
     path = damaged / "SC4001E0-PSG.edf"
-    path.write_bytes(path.read_bytes().replace(b"-192.0  ", b"nan     ", 1))
+    path.write_bytes(path.read_bytes().replace(b"-192.0  ", low, 1))
     with pytest.raises(ValueError, match=r"PSG\.edf has a channel without a range"):
         fetch_sleep_edf(damaged)
 
@@ -363,7 +364,15 @@ def test_no_night_of_these_subjects(damaged):
         fetch_sleep_edf(damaged)
 
 
-@pytest.mark.parametrize("content", [b"", b"no EDF", b"0" + b" " * 300])
+# The header of a file with -999 signals, whose fields would lie before the file.
+FEWER_THAN_NONE = b"%-184d%-52d%-16d-999" % (0, 256, 1)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b"", b"no EDF", b"0" + b" " * 300, FEWER_THAN_NONE],
+    ids=["empty", "text", "blank", "fewer than none"],
+)
 @pytest.mark.parametrize("name", ["SC4001E0-PSG.edf", "SC4001EC-Hypnogram.edf"])
 def test_damaged_file_is_named(damaged, name, content):
     # mne reads a damaged hypnogram as a hypnogram without annotations.
@@ -382,6 +391,14 @@ def test_missing_channel(damaged):
 def test_other_sampling_rate(damaged):
     write_psg(damaged / "SC4001E0-PSG.edf", 4, 0, rate=50)
     with pytest.raises(ValueError, match="sampled at 50 Hz instead of 100 Hz"):
+        fetch_sleep_edf(damaged)
+
+
+def test_other_sampling_rate_of_one_channel(damaged):
+    """Once mne resampled it, in silence."""
+    path = damaged / "SC4001E0-PSG.edf"
+    path.write_bytes(path.read_bytes().replace(b"3000    ", b"1500    ", 1))
+    with pytest.raises(ValueError, match="50 Hz instead of 100 Hz in 'EEG Fpz-Cz'"):
         fetch_sleep_edf(damaged)
 
 

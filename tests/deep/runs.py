@@ -100,6 +100,7 @@ def start(name, folder, interval):
     receives, sends = context.Pipe(duplex=False)
     process = context.Process(target=work, args=(name, str(folder), interval, sends), daemon=True)
     process.start()
+    sends.close()  # a process that ends before it begins is then an error, and not waited for
     receives.recv()
     return process
 

@@ -191,3 +191,14 @@ def test_the_unit_of_embeddings_does_not_matter(unit):
     plain = clustering_scores(make_cluster_probe(2), embeddings, labels)
     assert clustering_scores(make_cluster_probe(2), embeddings * unit, labels) == plain
     assert plain["davies_bouldin"] > 1
+
+
+@pytest.mark.parametrize("dtype", ["f2", "u1", "i8"])
+def test_the_type_of_embeddings_does_not_matter(dtype):
+    """In half precision small values beside large ones would be lost."""
+    rng = np.random.default_rng(0)
+    embeddings = np.c_[20 + 0.7 * rng.normal(size=(60, 3)), np.zeros(60)].astype(dtype)
+    embeddings[0, 3] = 200 if dtype == "u1" else 60_000
+    probe, labels = make_cluster_probe(3), np.arange(60) % 2
+    scores = clustering_scores(probe, embeddings, labels)
+    assert scores == clustering_scores(probe, embeddings.astype(float), labels)

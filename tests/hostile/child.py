@@ -50,7 +50,8 @@ def outcome(attack):
 def read(attack, folder):
     """Write and read the file in this process, which has no other task."""
     path = attack.write(folder)
-    in_use = 4096 * int(Path("/proc/self/statm").read_text().split()[0])
+    os.chdir(folder)  # where code in a file would leave what it writes
+    in_use = resource.getpagesize() * int(Path("/proc/self/statm").read_text().split()[0])
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     resource.setrlimit(resource.RLIMIT_AS, (in_use + HEADROOM,) * 2)
     signal.signal(signal.SIGALRM, signal.SIG_DFL)

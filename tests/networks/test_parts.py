@@ -10,7 +10,7 @@ import torch
 from torch import nn
 
 from sklearn_pulse import PulseTransformer
-from sklearn_pulse._threads import n_workers, run_side_by_side, threads, workers_only
+from sklearn_pulse._threads import _pool, n_workers, run_side_by_side, threads, workers_only
 from sklearn_pulse.networks import SystemEncoder, run_parts
 from sklearn_pulse.networks._packing import Packing
 from sklearn_pulse.objectives import CrossReconstruction
@@ -122,6 +122,31 @@ def test_after_an_error_no_call_goes_on():
         assert not running
         assert len(began) < 20
         assert torch.get_num_threads() == 2
+
+
+def test_if_a_thread_cannot_start_no_call_goes_on(monkeypatch):
+    began, running, start = [], [], threading.Thread.start
+
+    def start_one(thread):
+        if began:
+            raise RuntimeError("can't start new thread")
+        start(thread)
+        while not began:
+            time.sleep(0.001)
+
+    def call(i):
+        running.append(i)
+        began.append(i)
+        time.sleep(0.05)
+        running.remove(i)
+
+    _pool.cache_clear()  # whose threads have started
+    monkeypatch.setattr(threading.Thread, "start", start_one)
+    with threads(2):
+        with pytest.raises(RuntimeError, match="can't start new thread"):
+            run_side_by_side([partial(call, i) for i in range(20)])
+        assert not running
+        assert len(began) < 20
 
 
 def test_more_parts_than_threads_keep_their_order():
