@@ -159,6 +159,14 @@ def test_examples_run_where_their_data_are(tmp_path):
     (wristband / "BVP.csv").touch()
     (tmp_path / "wesad" / "label_intervals_E4time.csv").touch()
     assert examples.runs(folder / "plot_wesad.py", tmp_path)
+    (tmp_path / "epilepsy").mkdir()
+    for part in ("train", "val", "test"):  # as downloaded, which tell no segments
+        (tmp_path / "epilepsy" / f"{part}.pt").touch()
+    assert not examples.runs(folder / "plot_epilepsy.py", tmp_path)
+    for name in "ZONFS":
+        (tmp_path / "epilepsy" / name).mkdir()
+        (tmp_path / "epilepsy" / name / f"{name}001.txt").touch()
+    assert examples.runs(folder / "plot_epilepsy.py", tmp_path)
 
 
 @pytest.mark.parametrize(

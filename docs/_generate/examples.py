@@ -26,6 +26,8 @@ _OTHER_FILES = {
     "gesture": _gesture._TS_LANDMARKS,
     "wesad": _wesad._E4_FILES,
 }
+# The files that are downloaded do not tell the segments, by which the examples divide.
+_OTHERS_ALONE = {"epilepsy"}
 
 
 def data_sets(example: Path) -> set[str]:
@@ -41,7 +43,9 @@ def is_here(data_set: str, data_home: Path | None = None) -> bool:
     home = resolve_data_home(data_home)
     folders = [home, home / data_set, *(home / name for name in _FOLDERS.get(data_set, ()))]
     folders += [path for path in (home / data_set).glob("*") if path.is_dir()]
-    editions = [REMOTES[data_set].landmarks, _OTHER_FILES.get(data_set, ())]
+    editions = [_OTHER_FILES.get(data_set, ())]
+    if data_set not in _OTHERS_ALONE:
+        editions.append(REMOTES[data_set].landmarks)
     return any(landmarks and locate(folders, landmarks) for landmarks in editions)
 
 
