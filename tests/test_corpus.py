@@ -244,6 +244,34 @@ def test_a_transformer_is_known_by_every_feature(tmp_path):
     embed_dataset(rounded, counts, tmp_path / "z")
 
 
+@pytest.mark.parametrize(
+    ("where", "added", "is_known"),
+    [
+        ((slice(None), slice(None)), 3e-6, True),  # as another processor does
+        ((slice(None), slice(None)), 1e-4, False),
+        ((slice(None), 0), 0.01, False),
+        ((0, 0), 1.0, False),
+    ],
+)
+def test_a_few_features_may_be_rounded_to_the_next_hundredth(tmp_path, where, added, is_known):
+    directions = np.random.default_rng(0).normal(size=(X[0].size, 2000)) / 4
+
+    def features(windows, added=0.0):
+        rows = windows.reshape(len(windows), -1) @ directions
+        rows[where] += added
+        return np.round(rows, 2)
+
+    other = FunctionOf(partial(features, added=added))
+    sampled = X[:8]  # all of them
+    embed_dataset(FunctionOf(features), sampled, tmp_path / "z")
+    assert (features(sampled) != other.transform(sampled)).any()
+    if is_known:
+        embed_dataset(other, sampled, tmp_path / "z")
+        return
+    with pytest.raises(ValueError, match="begun with another transformer"):
+        embed_dataset(other, sampled, tmp_path / "z")
+
+
 @pytest.mark.parametrize("value", [np.nan, np.inf])
 def test_a_transformer_is_known_where_a_feature_is_not_finite(tmp_path, value):
     def embedding(factor):

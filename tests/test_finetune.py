@@ -835,6 +835,7 @@ def test_a_sample_without_a_label_is_no_class(windows, cls, labels, marker):
         (MARKED, None),
         ([-1, 1] * 10, -1),  # the usual names of two classes
         (np.array([-1.0, 1.0] * 10), -1),
+        (["-1", "1"] * 10, -1),
         ([-2, -1, 0, 1, 2] * 4, -1),  # an ordered scale
         ([0, 1] * 10, -1),
         ([0, 1] * 10, "?"),
@@ -1298,14 +1299,17 @@ def test_the_objective_without_a_source_is_the_encoder_and_a_head():
     assert all(p.grad is not None for p in objective.parameters())
 
 
-def test_progress_of_sklearn(windows):
+@pytest.mark.parametrize("score_with", ["head", "probe"])
+def test_progress_of_sklearn(windows, score_with):
     pytest.importorskip("sklearn.callback", reason="scikit-learn before 1.9")
 
-    scores = []
-    log = FitLog(look=lambda fitted, X, y: scores.append(fitted.score(X, y)))
-    classifier = scratch(max_epochs=3).set_callbacks(log).fit(*windows)
-    assert log.epochs("FineTuneClassifier") == [0, 1, 2]
-    assert scores[-1] == classifier.score(*windows)
+    seen, (X, y) = [], windows
+    log = FitLog(look=lambda fitted, X, y: seen.append(fitted.predict_proba(X)))
+    classifier = scratch(max_epochs=3, score_with=score_with).set_callbacks(log)
+    for data in (X, 3 * X):  # nothing that the first fit has learnt may serve the second
+        classifier.fit(data, y)
+        np.testing.assert_array_equal(seen[-1], classifier.predict_proba(data))
+    assert log.epochs("FineTuneClassifier") == [0, 1, 2] * 2
 
 
 @pytest.mark.slow

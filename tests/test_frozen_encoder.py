@@ -114,10 +114,11 @@ def test_a_pipeline_can_be_the_frozen_encoder():
 
 
 @pytest.mark.parametrize("layout", ["ntc", "nct"])
-def test_pipeline_that_begins_before_the_features(layout):
+@pytest.mark.parametrize("before", ["passthrough", FunctionTransformer()])
+def test_pipeline_that_begins_before_the_features(layout, before):
     turned = X if layout == "ntc" else X.swapaxes(1, 2)
     steps = [cls(input_layout=layout) for cls in (WindowScaler, StatisticsTransformer)]
-    pipeline = make_pipeline(make_pipeline(*steps), "passthrough").fit(turned)
+    pipeline = make_pipeline(before, make_pipeline(*steps), "passthrough").fit(turned)
     pulse = PulseTransformer(encoder=FrozenEstimator(pipeline), input_layout=layout, **SMALL)
     got = pulse.fit(turned).transform(turned)
     np.testing.assert_allclose(got, pipeline.transform(turned), rtol=1e-5, atol=1e-6)

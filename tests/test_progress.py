@@ -1,5 +1,6 @@
 """scikit-learn's callbacks see every epoch, alone and inside a pipeline and a search."""
 
+import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV
@@ -22,6 +23,14 @@ def test_every_epoch_is_a_task():
     assert begun[0][0] == ended[-1][0] == "fit"
     assert begun[1:] == ended[:-1] == [("epoch", 0), ("epoch", 1), ("epoch", 2)]
     assert shapes == [(len(X), 8)] * 3
+
+
+def test_scores_of_an_epoch_have_the_scale_of_its_own_fit():
+    scores = []
+    log = FitLog(look=lambda fitted, X, y: scores.append(fitted.score_samples(X)))
+    pulse = PulseTransformer(**SMALL_PULSE).set_callbacks(log)
+    for data in (X, 3 * X):
+        np.testing.assert_array_equal(pulse.fit(data).score_samples(data), scores[-1])
 
 
 def test_a_callback_may_stop_training():

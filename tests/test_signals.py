@@ -154,7 +154,9 @@ def test_training_goes_on_with_the_same_signals():
     ]:
         with pytest.raises(ValueError, match=message):
             copy.deepcopy(model).set_params(**params).fit(X)
-    model.fit(X)
+    model.set_params(sampling_rate=None).fit(X)
+    with pytest.raises(ValueError, match="X_val: X is sampled at 32 Hz.*fitted on 64 Hz"):
+        model.fit(X, X_val=lazy(rate=32))
 
 
 # --- what windows carry ---

@@ -215,10 +215,14 @@ def unlabeled_rows(
 
 
 def _names_minus_one(others: list[Any]) -> bool:
-    """Whether labels beside -1 show that -1 is the name of a class."""
-    if not others or not all(isinstance(label, Real) for label in others):
+    """Whether labels beside -1, numbers or their text, show that -1 is the name of a class."""
+    try:
+        numbers = [int(label) if isinstance(label, str) else label for label in others]
+    except ValueError:  # a word
         return False
-    return min(others) < 0 or set(others) == {1}
+    if not numbers or not all(isinstance(number, Real) for number in numbers):
+        return False
+    return min(numbers) < 0 or set(numbers) == {1}
 
 
 def _check_given(y: ArrayLike | None, owner: str, name: str) -> None:

@@ -42,12 +42,21 @@ class ReportEpochs(Callback):
         Root of the fit.
     data : dict
         ``X`` and ``y`` of the fit, for callbacks that score.
+    fitted : callable
+        Takes the net, and returns the attributes that a fit would leave which ended now.
     """
 
-    def __init__(self, estimator: Any, context: Any, data: dict[str, Any]) -> None:
+    def __init__(
+        self,
+        estimator: Any,
+        context: Any,
+        data: dict[str, Any],
+        fitted: Callable[[Any], dict[str, Any]],
+    ) -> None:
         self.estimator = estimator
         self.context = context
         self.data = data
+        self.fitted: Any = fitted
 
     def on_epoch_begin(self, net: Any, **kwargs: Any) -> None:
         """Open the epoch's task."""
@@ -57,12 +66,14 @@ class ReportEpochs(Callback):
     def on_epoch_end(self, net: Any, **kwargs: Any) -> None:
         """Close it; a callback may ask to stop training."""
         net.stop_training_ |= self.task_.call_on_fit_task_end(
-            estimator=self.estimator, reconstruction_attributes={"net_": net}, **self.data
+            estimator=self.estimator,
+            reconstruction_attributes=lambda: self.fitted(net),  # called if a callback asks
+            **self.data,
         )
 
     def on_train_end(self, net: Any, **kwargs: Any) -> None:
         """Release the estimator, since it will hold the net that holds this callback."""
-        self.estimator = self.context = self.task_ = None
+        self.estimator = self.context = self.task_ = self.fitted = None
         self.data = {}
 
 

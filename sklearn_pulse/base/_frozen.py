@@ -83,9 +83,11 @@ def as_encoder(transformer: FrozenEstimator) -> FixedEncoder:
 
 def _frozen_features(encoder: FrozenEstimator, X: NDArray[np.float32]) -> Any:
     """Compute a frozen transformer's features of windows, channels last."""
-    first = _steps(encoder.estimator)[0]
-    layouts = (getattr(first, name, None) for name in ("input_layout", "input_layout_"))
-    if next(filter(None, layouts), "ntc") == "nct":  # fine-tuned ones may know it from their fit
+    steps = _steps(encoder.estimator)
+    first = steps[0]  # which may be a function that knows no layout
+    names = ("input_layout", "input_layout_")  # fine-tuned ones may know it from their fit
+    layouts = (getattr(step, name, None) for step in steps for name in names)
+    if next(filter(None, layouts), "ntc") == "nct":
         X = X.swapaxes(1, 2)
     try:
         return encoder.transform(X)

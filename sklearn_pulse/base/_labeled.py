@@ -119,7 +119,7 @@ class LabeledEmbedder(TrainedEmbedder):
     def _prepare(self, data: FitData, seed: int) -> Parts:
         pretrained = self._load_pretrained()
         layout = self._choose_layout(pretrained)
-        windows = check_windows(self, data.X, reset=True, groups=data.groups, layout=layout)
+        windows = self._check_trained(data.X, data.groups, layout)
         source = self._load_source(pretrained, windows.n_timesteps)
         labeled = self._check_labeled(windows, data.y, data.sample_weight)
         check_together(data.X_val, data.y_val)

@@ -118,7 +118,9 @@ class BaseSSLTransformer(TrainedEmbedder, BaseEncoderTransformer):
         self, X: ArrayLike, groups: ArrayLike | None, *, reset: bool
     ) -> CheckedWindows:
         """Check windows to train on or, without `reset`, to validate on."""
-        return check_windows(self, X, reset=reset, groups=groups)
+        if reset:
+            return self._check_trained(X, groups)
+        return check_windows(self, X, reset=False, groups=groups)
 
     def _take_labels(self, windows: CheckedWindows, y: ArrayLike | None, name: str) -> None:
         """Check labels and keep them with the windows, where the method learns from labels."""

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 import os
 from collections.abc import Mapping
+from functools import partial
 from typing import Any, ClassVar, Self
 
 import numpy as np
 import torch
+from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 from sklearn.utils.metadata_routing import MetadataRequest
 from skorch.callbacks import Callback, EarlyStopping, ProgressBar
@@ -18,6 +21,8 @@ from .._commit import unchanged_on_failure
 from .._data._batches import WindowBatches
 from .._data._candidates import DrawnBatches
 from .._data._scale import warn_of_scale
+from .._data._validation import check_windows
+from .._data._windows import CheckedWindows
 from .._parameters import (
     as_path,
     check_boolean,
@@ -218,7 +223,8 @@ class TrainedEmbedder(WindowEmbedder):
             callbacks = self._callbacks(parts.train, parts.valid)
             if context is not None:
                 context.call_on_fit_task_begin(estimator=self, **seen)
-                callbacks.append(("report_epochs", ReportEpochs(self, context, seen)))
+                fitted = partial(self._as_if_ended, parts)
+                callbacks.append(("report_epochs", ReportEpochs(self, context, seen, fitted)))
             net = self._trained_net(parts, seed, callbacks, share)
             if self.warm_start and "net_" in vars(self):
                 prepend_history(net, self.net_)
@@ -231,17 +237,28 @@ class TrainedEmbedder(WindowEmbedder):
         return self
 
     def _prepare_alike(self, data: FitData, seed: int) -> Parts:
-        """Prepare the input; under `warm_start` it keeps what is known of the earlier fits."""
-        goes_on = self.warm_start and "sampling_rate_in_" in vars(self)
-        earlier = noted(self) if goes_on else Signals()
-        longest = self._longest_trained() if goes_on else 0
+        """Prepare the input; under `warm_start` keep the length that was trained on before."""
+        longest = self._longest_trained() if self._goes_on else 0
         self.__dict__.pop("n_timesteps_trained_", None)
         parts = self._prepare(data, seed)  # a pretrained encoder may have seen longer windows
         self.n_timesteps_trained_ = max(longest, self._longest_trained())
-        compare(noted(self), earlier, type(self).__name__)
-        note(self, agreed(noted(self), earlier))
         warn_of_scale(parts.train.windows, parts.train.index)
         return parts
+
+    @property
+    def _goes_on(self) -> bool:
+        """Whether `fit` goes on from an earlier fit."""
+        return self.warm_start and "sampling_rate_in_" in vars(self)
+
+    def _check_trained(
+        self, X: ArrayLike, groups: ArrayLike | None, layout: str | None = None
+    ) -> CheckedWindows:
+        """Check windows to train on; under `warm_start` their signals are those of the last fit."""
+        earlier = noted(self) if self._goes_on else Signals()
+        windows = check_windows(self, X, reset=True, groups=groups, layout=layout)
+        compare(noted(self), earlier, type(self).__name__)
+        note(self, agreed(noted(self), earlier))
+        return windows
 
     def _trained_net(
         self, parts: Parts, seed: int, callbacks: Callbacks, share: Share | None
@@ -494,6 +511,13 @@ class TrainedEmbedder(WindowEmbedder):
         net.partial_fit((train.resident(), valid and valid.resident()))
         for weight, was_trained in trained:  # what is frozen in this fit may be trained in another
             weight.requires_grad_(was_trained)
+
+    def _as_if_ended(self, parts: Parts, net: SSLNet) -> dict[str, Any]:
+        """Return the attributes that `fit` would leave if the training ended now."""
+        ended = copy.copy(self)
+        ended.net_ = net
+        ended._after_training(parts)
+        return dict(vars(ended))
 
     def _after_training(self, parts: Parts) -> None:
         """Learn what follows the training, from the samples that `_prepare` kept."""

@@ -307,7 +307,8 @@ def _classes(y: NDArray[Any], given: Any) -> NDArray[Any]:
             f"y lacks the label of {missing.sum()} windows (first window {missing.argmax()}): pass"
             " the labelled windows."
         )
-    unlabeled = np.asarray(given, dtype=object) == -1
+    objects = np.asarray(given, dtype=object)
+    unlabeled = (objects == -1) | (objects == "-1")  # which NumPy makes of a -1 beside text
     y = y.astype(object) if y.dtype.kind == "T" else y  # NumPy's StringDType
     if y.dtype == object and all(isinstance(label, str) for label in y):
         y = y.astype(str)
@@ -318,7 +319,8 @@ def _classes(y: NDArray[Any], given: Any) -> NDArray[Any]:
         )
     if unlabeled.any():
         raise ValueError(
-            "y marks unlabelled windows by -1, and a score needs labels: pass the labelled windows."
+            "y marks unlabelled windows by -1, and a score needs labels: pass the labelled windows,"
+            " or give the class another name if -1 is one."
         )
     y = y.astype(y.dtype.newbyteorder("="), copy=False)  # files hold the order of the processor
     n_classes = len(np.unique(y))

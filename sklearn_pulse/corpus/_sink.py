@@ -18,6 +18,7 @@ from .._parameters import as_path
 
 _FORMAT = "sklearn_pulse.corpus 1"
 _MARKS = 1024  # of chunks, in a file
+_FEW = 1e-3  # share of embeddings that may be a step of rounding away
 _REMEDY = "Name another sink, or delete this one."
 _NAMES = ("done", "embedding", "recording", "sample", "start")
 
@@ -254,13 +255,7 @@ def check_same(group: Any, fingerprint: str, embedded: NDArray[Any], chunk_size:
         raise ValueError(
             f"sink was begun with another source, or its windows have changed. {_REMEDY}"
         )
-    before = group["sample"][:]
-    # Another processor may round otherwise; another transformer is further away in some column.
-    largest = np.where(np.isfinite(before), np.abs(before), 0.0).max(axis=0, initial=0.0)
-    near = np.maximum(1e-3 * largest, 1e-6 * largest.max(initial=0.0))
-    if (before.shape, before.dtype) != (embedded.shape, embedded.dtype) or not np.allclose(
-        before, embedded, rtol=1e-3, atol=near, equal_nan=True
-    ):
+    if not _are_same(group["sample"][:], embedded):
         raise ValueError(
             "sink was begun with another transformer: a sample of the source has other embeddings."
             f" {_REMEDY}"
@@ -273,3 +268,19 @@ def check_same(group: Any, fingerprint: str, embedded: NDArray[Any], chunk_size:
             f" {_REMEDY}"
         )
     return present
+
+
+def _are_same(before: NDArray[Any], embedded: NDArray[Any]) -> bool:
+    """Return whether a sample has the same embeddings as before, up to rounding."""
+    if (before.shape, before.dtype) != (embedded.shape, embedded.dtype):
+        return False
+    # Another processor may round otherwise; another transformer is further away in some column.
+    largest = np.where(np.isfinite(before), np.abs(before), 0.0).max(axis=0, initial=0.0)
+    overall = largest.max(initial=0.0)
+    near = np.maximum(1e-3 * largest, 1e-6 * overall)
+    far = ~np.isclose(before, embedded, rtol=1e-3, atol=near, equal_nan=True)
+    # The closed form rounds to hundredths, of which a few become the next: hardly two in a column.
+    are_few = far.sum() <= _FEW * far.size and far.sum(axis=0).max(initial=0) <= 1
+    return bool(
+        are_few and np.isclose(before[far], embedded[far], rtol=0.0, atol=1e-2 * overall).all()
+    )

@@ -156,14 +156,14 @@ class LabeledSubsetClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator
                 f"estimator is a clusterer, {type(estimator).__name__}, which would predict numbers"
                 " of clusters: pass a classifier."
             )
-        y = _flat_labels(y)
+        given, y = y, _flat_labels(y)
         if sample_weight is not None:
             _check_weights(sample_weight, _num_samples(y))
             fit_params["sample_weight"] = sample_weight
         if get_config()["enable_metadata_routing"]:
             fit_params = process_routing(self, "fit", **fit_params)["estimator"]["fit"]
+        labeled = labeled_mask(given, self.unlabeled_label, "LabeledSubsetClassifier")
         if self.unlabeled_label is not None:
-            labeled = labeled_mask(y, self.unlabeled_label, "LabeledSubsetClassifier")
             check_label("unlabeled_label", self.unlabeled_label)
             if not labeled.any():
                 raise ValueError(
@@ -287,12 +287,12 @@ class LabeledSubsetClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator
             is not that of ``y``.
         """
         check_is_fitted(self)
-        y = _flat_labels(y)
+        given, y = y, _flat_labels(y)
         if sample_weight is not None:
             _check_weights(sample_weight, _num_samples(y))
         params["sample_weight"] = sample_weight
+        labeled = labeled_mask(given, self.unlabeled_label, "LabeledSubsetClassifier")
         if self.unlabeled_label is not None:
-            labeled = labeled_mask(y, self.unlabeled_label, "LabeledSubsetClassifier")
             if not labeled.any():
                 raise ValueError(
                     f"All {labeled.size} rows of y are unlabelled (equal to "
@@ -358,7 +358,10 @@ class LabeledSubsetClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator
 
 
 def _flat_labels(y: Any) -> Any:
-    """Flatten a column of labels with scikit-learn's warning; refuse several columns."""
+    """Flatten a column of labels with scikit-learn's warning; refuse several columns.
+
+    A mask is lost, so :func:`labeled_mask` looks at what was given.
+    """
     return column_or_1d(y, warn=True) if np.asarray(y).ndim == 2 else y
 
 

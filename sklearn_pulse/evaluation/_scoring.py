@@ -96,7 +96,7 @@ def labeled_rows(classifier: Any, X: Any, y: Any) -> tuple[Any, Any]:
     if not knows:
         labels = check_scored(y)
         unlabeled = unlabeled_rows(labels, mark, classes.tolist())
-        if unlabeled.any():
+        if unlabeled.any() and str(mark) not in classes.tolist():  # the class may be text
             raise ValueError(
                 f"y holds -1 in {unlabeled.sum()} of {len(labels)} rows, which marks a row without"
                 f" a label and is no class of {name}: leave these rows out, or wrap the classifier"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from numbers import Integral
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -130,10 +130,16 @@ def _masked_dtype(labels: NDArray[Any], unlabeled_label: Any) -> np.dtype[Any]:
     """Return a type that holds the labels and the marker."""
     if isinstance(unlabeled_label, Integral) and not isinstance(unlabeled_label, bool):
         if labels.dtype.kind not in "iu":
+            remedy = (
+                "encode them with sklearn.preprocessing.LabelEncoder, or, if they are text, pass a"
+                " text unlabeled_label."
+            )
+            if all(isinstance(label, Real) for label in labels.tolist()):
+                # An encoder would make a class of a marker among them.
+                remedy = "pass y.astype(int) if they are whole numbers."
             raise TypeError(
                 f"y must hold integers beside unlabeled_label={unlabeled_label!r}, got "
-                f"{labels.dtype} labels; encode them with sklearn.preprocessing.LabelEncoder, "
-                "or, if they are text, pass a text unlabeled_label."
+                f"{labels.dtype} labels; {remedy}"
             )
         held = np.iinfo(labels.dtype)
         fits = held.min <= int(unlabeled_label) <= held.max

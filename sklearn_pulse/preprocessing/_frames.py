@@ -33,8 +33,8 @@ def like_source(
     -------
     ndarray, DataFrame or Series
         A frame of pandas or polars with the columns of the source, or a Series with its name. An
-        index of pandas stays if `ratio` is 1; otherwise, times go on at the new rate, and numbers
-        in their own unit.
+        index of pandas stays if `ratio` is 1; otherwise, times go on at the new rate, or at that of
+        their own clock, and numbers in their own unit.
     """
     if is_table(source):
         import pandas as pd
@@ -64,7 +64,8 @@ def _resampled(index: Any, n_timesteps: int, rate: float, ratio: float) -> Any:
     steps = np.arange(n_timesteps)
     if kind in ("M", "m"):
         # A period would be rounded to nanoseconds, an error that grows with every step.
-        passed = pd.TimedeltaIndex((steps / rate * 1e9).round().astype("timedelta64[ns]"))
+        pace = _pace(times, rate, ratio)
+        passed = pd.TimedeltaIndex((steps / pace * 1e9).round().astype("timedelta64[ns]"))
         first = _first_time(index, times)
         try:
             result = first + passed
@@ -82,6 +83,17 @@ def _resampled(index: Any, n_timesteps: int, rate: float, ratio: float) -> Any:
                 passed = passed.round().astype(np.int64)
             return pd.Index(first + passed, name=index.name)
     return pd.RangeIndex(n_timesteps, name=index.name)
+
+
+def _pace(times: Any, rate: float, ratio: float) -> float:
+    """Return the rate at which times go on: `rate`, unless they drift from it by more than a step.
+
+    A recorder's clock may be a little faster than its rate says. After an hour, the steps of the
+    output would be seconds away from the input steps that they lie at.
+    """
+    stated = (len(times) - 1) * ratio / rate
+    passed = (times[-1] - times[0]).total_seconds()
+    return rate * stated / passed if abs(passed - stated) > ratio / rate else rate
 
 
 def _first_time(index: Any, times: Any) -> Any:

@@ -99,8 +99,8 @@ class WindowScaler(BasePreprocessor):
     `groups` is an argument of `transform` (and not a parameter of the constructor, nor an argument
     of `fit`, which would not use it) since scikit-learn divides and routes arguments with one entry
     per sample together with `X`. With metadata routing a pipeline hands them to this step in `fit`
-    and in `predict` if `per` is "recording", and leaves them out otherwise; under another name
-    after ``set_transform_request(groups="name")``.
+    and in `predict`, under another name after ``set_transform_request(groups="name")``. They are
+    checked, and change nothing unless `per` is "recording".
 
     ``set_output`` concerns 2-D output; windows of several channels stay arrays.
 

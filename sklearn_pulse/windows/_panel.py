@@ -194,7 +194,12 @@ def align(values: Any, panel: Any, name: str) -> Any:
 
 def _check_aligned(values: Any, recordings: Any, name: str) -> None:
     """Raise if a Series of a list has another index than the frame at its place."""
-    if not (isinstance(values, list | tuple) and isinstance(recordings, list | tuple)):
+    # Lists become 1-D arrays of objects, for example in a splitter.
+    lists = (
+        isinstance(x, list | tuple) or (isinstance(x, np.ndarray) and x.dtype == object)
+        for x in (values, recordings)
+    )
+    if not all(lists):
         return
     for i, (steps, table) in enumerate(zip(values, recordings, strict=False)):
         if is_table(steps) and is_table(table) and len(steps) == len(table):

@@ -511,6 +511,7 @@ def test_a_method_that_fails_is_named(own, monkeypatch):
         ({"y": np.zeros(100)}, ValueError, "only classification is compared: pass classes"),
         ({"y": np.zeros(100, int)}, ValueError, "at least 2 classes"),
         ({"y": np.arange(100) % 2 - 1}, ValueError, "marks unlabelled windows by -1"),
+        ({"y": ["-1", "1"] * 50}, ValueError, "by -1.*or give the class another name"),
         ({"groups": np.zeros(99)}, ValueError, "groups"),
         ({"groups": np.arange(100) % 2}, ValueError, "2 groups are too few"),
         ({"y": [*"ab" * 49, "a", np.nan]}, ValueError, r"lacks the label of 1 windows.*window 99"),

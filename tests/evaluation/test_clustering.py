@@ -82,7 +82,8 @@ def test_unlabelled_rows_are_clustered_and_not_compared(blobs):
     assert scores["nmi"] != all_known["nmi"]
     assert scores["silhouette"] == all_known["silhouette"]
     signs = np.where(truth > 0, 1, -1)  # usual names of two classes
-    assert clustering_scores(probe, X, signs) == clustering_scores(probe, X, truth > 0)
+    for names in (signs, signs.astype(str)):
+        assert clustering_scores(probe, X, names) == clustering_scores(probe, X, truth > 0)
     with pytest.raises(ValueError, match="All 90 rows of y are -1.*pass y=None"):
         clustering_scores(probe, X, np.full(90, -1))
 

@@ -64,6 +64,12 @@ def few_labels():
         (lambda y: ["a", None, "b"] * 30, 30),
         (lambda y: np.where(y == -1, np.nan, y), 69),
         (lambda y: pd.Series(y).astype("Int64").where(pd.Series(y) >= 0), 69),
+        (lambda y: np.ma.masked_equal(y, -1), 69),
+        pytest.param(
+            lambda y: np.ma.masked_equal(y[:, None], -1),
+            69,
+            marks=pytest.mark.filterwarnings("ignore:A column-vector y was passed"),
+        ),
     ],
 )
 def test_a_missing_label_is_no_class_and_no_mark(few_labels, missing, n_missing):
@@ -76,8 +82,11 @@ def test_a_missing_label_is_no_class_and_no_mark(few_labels, missing, n_missing)
         fitted.score(X, labels)
     with pytest.raises(ValueError, match=message):
         list(LabeledTestSplit(KFold(3)).split(X, labels))
-    with pytest.raises(ValueError, match="unlabeled_label=None: mark these .* and set unlabeled_l"):
+    without = "unlabeled_label=None: mark these .* and set unlabeled_l"
+    with pytest.raises(ValueError, match=without):
         list(LabelFractionSplit(unlabeled_label=None).split(X, labels))
+    with pytest.raises(ValueError, match=without):
+        LabeledSubsetClassifier(unlabeled_label=None).fit(X, labels)
 
 
 def test_fit_is_that_of_the_labelled_rows(few_labels):

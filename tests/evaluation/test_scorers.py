@@ -252,6 +252,8 @@ def test_a_mark_that_is_a_class_is_scored():
     named = LabeledSubsetClassifier(make_linear_probe(), unlabeled_label=None)
     for probe in (make_linear_probe(), named):  # a classifier of scikit-learn takes -1 for a class
         assert probe_scores(probe.fit(X, y - 1), X, y - 1) == pytest.approx(expected)
+    words = np.array(["-1", "a", "b"])[y]
+    assert probe_scores(make_linear_probe().fit(X, words), X, words) == expected
     X, y = blobs(2)
     signs = 2 * y - 1
     ones = DummyClassifier().fit(X[y == 1], signs[y == 1])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -148,6 +150,16 @@ def test_mask_labels_refuses_labels_that_cannot_stand_beside_the_marker(y, marke
 def test_mask_labels_names_the_encoder_for_text():
     with pytest.raises(TypeError, match="LabelEncoder"):
         mask_labels(["a", "b"], 0.5)
+
+
+@pytest.mark.parametrize("kind", [float, object])
+def test_mask_labels_keeps_the_marker_where_numbers_become_integers(kind):
+    """An encoder of classes would number the marker -1 as a class."""
+    y = np.array([0, 1, -1, 0, 1, -1])
+    with pytest.raises(TypeError, match=re.escape("pass y.astype(int) if they are whole")):
+        mask_labels(y.astype(kind), 0.5, random_state=0)
+    same = mask_labels(y.astype(kind).astype(int), 0.5, random_state=0)
+    np.testing.assert_array_equal(same, mask_labels(y, 0.5, random_state=0))
 
 
 def test_mask_labels_bad_parameters():

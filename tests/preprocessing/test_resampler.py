@@ -234,3 +234,16 @@ def test_times_do_not_drift():
     (result,) = Resampler(100, 300).fit_transform([timed(100, 50_000)])
     expected = result.index[0] + pd.Timedelta(149_999 * 10**9 // 300, unit="ns")
     assert abs(result.index[149_999] - expected) <= pd.Timedelta(1, unit="ns")
+
+
+@pytest.mark.parametrize("kind", ["text", "zone", "periods", "durations"])
+@pytest.mark.parametrize("clock", [49.9, 50.1])
+def test_times_keep_the_pace_of_the_clock_of_a_recorder(kind, clock):
+    """Else an event is found minutes away from its time in a recording of a day."""
+    make, start = INDEXES[kind]
+    seconds = np.arange(20_000) / clock
+    times = pd.to_timedelta(seconds, unit="s").round("us")
+    index = pd.PeriodIndex(START + times, freq="us") if kind == "periods" else make(times)
+    (result,) = Resampler(50, 20).fit_transform([pd.Series(np.zeros(20_000), index)])
+    passed = (result.index - start).total_seconds()
+    np.testing.assert_allclose(passed, np.arange(8_000) * 2.5 / clock, atol=2e-6)

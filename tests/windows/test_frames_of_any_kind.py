@@ -316,9 +316,15 @@ def test_labels_of_steps_have_the_index_of_their_frame():
     y = pd.Series(np.arange(100) // 50, index=times)
     for fits in (y, y.reset_index(drop=True), y.to_numpy()):
         assert sliding_windows([frame], 50, y=[fits]).y.tolist() == [0, 1]
+    frames, labels = np.empty((2, 1), dtype=object)  # which lists become, for example in a splitter
+    frames[0] = frame
+    problem = r"y\[0\] has another index than recordings\[0\]"
     for other in (y[::-1], y.shift(1, freq="s")):
-        with pytest.raises(ValueError, match=r"y\[0\] has another index than recordings\[0\]"):
-            sliding_windows([frame], 50, y=[other])
+        labels[0] = other
+        for recordings in ([frame], frames):
+            for given in ([other], labels):
+                with pytest.raises(ValueError, match=problem):
+                    sliding_windows(recordings, 50, y=given)
 
 
 @pytest.mark.parametrize("as_list", [False, True])
