@@ -463,6 +463,10 @@ def test_refusals(tmp_path, folder):
         fit_dataset(Ridge(), X)
     with pytest.raises(ValueError, match="transformer has input_layout='nct', but the windows of"):
         fit_dataset(CrossPredictionTransformer(input_layout="nct"), folder[0], length=16)
+    swapped = StatisticsTransformer(input_layout="nct").fit(X[:, :2])  # as long as it is wide
+    for transformer in (swapped, make_pipeline(swapped)):
+        with pytest.raises(ValueError, match="last: .* that of embed_dataset is about the files"):
+            embed_dataset(transformer, folder[0], sink, length=2)
 
 
 class FunctionOf(TransformerMixin, BaseEstimator):

@@ -38,7 +38,12 @@ from sklearn_pulse import (
 )
 from sklearn_pulse._training._checkpoint import Checkpoint
 from sklearn_pulse.base import BaseSSLTransformer
-from sklearn_pulse.baselines import PatchTSTTransformer, SimMTMTransformer, SupervisedClassifier
+from sklearn_pulse.baselines import (
+    PatchTSTTransformer,
+    SimMTMTransformer,
+    SupervisedClassifier,
+    TimeMAETransformer,
+)
 from sklearn_pulse.datasets import fetch_gesture, fetch_har
 from sklearn_pulse.evaluation import LabeledSubsetClassifier, make_linear_probe
 from sklearn_pulse.networks import SystemEncoder
@@ -171,6 +176,25 @@ def test_blank_windows_of_a_bag_change_nothing(cls):
         outputs.append(fitted.predict_proba(bags))
     np.testing.assert_allclose(losses[1], losses[0], rtol=1e-5)
     np.testing.assert_allclose(outputs[1], outputs[0], rtol=1e-4)
+
+
+@pytest.mark.parametrize("cls", [PatchTSTTransformer, TimeMAETransformer])
+def test_windows_of_a_bag_that_are_not_read_change_nothing(cls):
+    """PatchTST reads no steps before its first patch, and TimeMAE none after its last segment."""
+    X, _ = make_windows(16, 26, 2, seed=1)
+    sizes = {"embedding_dim": 8, "encoder_hidden_dim": 8, "encoder_depth": 1, "patch_length": 6}
+    encoder = cls(**sizes, max_epochs=1, batch_size=8, random_state=0).fit(X)
+    unread = np.ones(26, dtype=bool)
+    unread[encoder.encoder_.steps_read] = False
+    assert unread.any()
+    bags, y = np.stack([X[:8], X[8:]], axis=1), np.arange(8) % 2
+    blank, glimpse = (np.concatenate([bags, np.full((8, 1, 26, 2), np.nan)], 1) for _ in range(2))
+    glimpse[:, 2, unread] = 3.0
+    fitted = [tuned(encoder, max_epochs=3).fit(windows, y) for windows in (blank, glimpse)]
+    losses = [[epoch["train_loss"] for epoch in one.history_] for one in fitted]
+    np.testing.assert_allclose(losses[1], losses[0], rtol=1e-6)
+    first, second = (one.predict_proba(glimpse) for one in fitted)
+    np.testing.assert_allclose(second, first, rtol=1e-4)
 
 
 def test_the_pooling_of_bags_is_another_training(tmp_path):
@@ -379,6 +403,21 @@ def test_encoder_parameters_are_those_that_the_encoder_was_built_with(pulse, win
     with pytest.raises(ValueError, match="encoder_depth=2, but the pretrained encoder has 3"):
         tuned(changed, encoder_depth=2).fit(*windows)
     tuned(changed, **STILL, **SMALL_ENCODER).fit(*windows)
+
+
+@pytest.mark.parametrize(
+    "cls", [PatchTSTTransformer, TimeMAETransformer, RandomEncoderTransformer, SimMTMTransformer]
+)
+def test_parameters_of_another_name_in_the_net_are_those_of_the_fit(cls, windows):
+    sizes = {"embedding_dim": 8, "encoder_hidden_dim": 12, "encoder_depth": 2}
+    training = {} if cls is RandomEncoderTransformer else {"max_epochs": 1}
+    encoder = cls(**sizes, **training, random_state=0).fit(windows[0])
+    others = {"embedding_dim": 16, "encoder_hidden_dim": 20, "encoder_depth": 3}
+    encoder.set_params(**others)  # without a fit
+    tuned(encoder, **STILL, **sizes).fit(*windows)
+    for name, other in others.items():
+        with pytest.raises(ValueError, match=f"{name}={other}, .* encoder has {sizes[name]}"):
+            tuned(encoder, **{name: other}).fit(*windows)
 
 
 def test_from_scratch_starts_where_the_untrained_encoder_is(windows):

@@ -325,6 +325,9 @@ def test_channels_must_be_those_of_fit(fitted):
     ):
         with pytest.raises(ValueError, match=r"but PulsePanelTransformer has \['var_0', 'var_1'\]"):
             fitted.transform(wrong)
+    swapped = as_panel_transformer(StatisticsTransformer()).fit(panel[["var_1", "var_0"]])
+    with pytest.raises(ValueError, match=r"but PanelTransformer has \['var_1', 'var_0'\]"):
+        swapped.transform(panel)
     with pytest.raises(ValueError, match="X has 1 channels, but PulsePanelTransformer was fitted"):
         fitted.transform(make_panel(n_channels=1))
     with pytest.raises(ValueError, match=r"shape \(n_instances, n_channels, n_timesteps\)"):
@@ -419,6 +422,10 @@ def test_stated_names_hold_after_a_fit_on_an_array_without_names(is_frozen):
     assert panel.channel_names_in_ == ["a", "b"]
     frames = [pd.DataFrame(x.T, columns=["a", "b"]) for x in X]
     np.testing.assert_array_equal(panel.transform(frames), panel.transform(X))
+    converted = convert_to(X, "pd-multiindex")  # as a pipeline of sktime does
+    again = as_panel_transformer(estimator).fit(converted)
+    assert again.channel_names_in_ == ["a", "b"]
+    np.testing.assert_array_equal(again.transform(converted), panel.transform(X))
     with pytest.raises(ValueError, match=r"X has the channels \['b', 'a'\], but PanelTransformer"):
         panel.transform([frame[["b", "a"]] for frame in frames])
 

@@ -264,6 +264,10 @@ def test_the_channels_of_a_panel_are_what_matters(joined, layout):
     expected = channel_importance(plain.fit(windows, y), windows, y, random_state=0).importances
     assert got.shape == (3, 5) and got.mean(1).argmax() == 1
     np.testing.assert_array_equal(got, expected)
+    named = convert_to(X, "nested_univ").set_axis(["a", "b", "c"], axis=1)
+    model.fit(named, y)  # arrays go with these names, though sktime names the channels of arrays
+    got = channel_importance(model, named, y, random_state=0).importances
+    np.testing.assert_array_equal(got, expected)
     for mtype in ("pd-multiindex", "nested_univ", "df-list"):
         if joined == "sktime" or mtype == "nested_univ":  # others have rows that are no samples
             frames = convert_to(X, mtype)

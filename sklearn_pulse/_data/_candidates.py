@@ -189,6 +189,9 @@ class CandidateBatches(DrawnBatches):
         return WindowBatches(pieces, np.flatnonzero(pieces.observed_windows()), self.device)
 
     def contents(self) -> Iterator[Batch]:
-        """Yield all windows, then the recording of each."""
+        """Yield all windows, then the recording of each and what else lazy windows say."""
         yield from WindowBatches(self.windows, self.index, self.device).contents()
         yield {"recording": torch.from_numpy(self.recording)}
+        if self.windows.lazy is not None:  # which know their order in time, and pieces
+            yield {"order": torch.from_numpy(self._order)}
+            yield from self.apart().contents()

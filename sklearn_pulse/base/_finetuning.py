@@ -25,6 +25,12 @@ from ._labeled import LabeledEmbedder
 from ._training import Callbacks
 
 _ENCODER_PARAMS = ("embedding_dim", "encoder_hidden_dim", "encoder_depth", "pooling")
+# Names by which some objectives take them.
+_OTHER_NAMES = {
+    "embedding_dim": "channel_dim",
+    "encoder_hidden_dim": "hidden_dim",
+    "encoder_depth": "depth",
+}
 
 
 class FineTuner(LabeledEmbedder):
@@ -191,7 +197,11 @@ def _fitted_with(transformer: WindowEmbedder, name: str) -> Any:
     while isinstance(transformer, FineTuner) and transformer._pretrained is not None:
         transformer = transformer._pretrained  # whose encoder it has, whatever its own parameter
     # The net counts: the parameter may have changed since the fit.
-    return vars(transformer.net_).get(f"module__{name}", getattr(transformer, name))
+    settings = vars(transformer.net_)
+    for own in (name, _OTHER_NAMES.get(name)):
+        if f"module__{own}" in settings:
+            return settings[f"module__{own}"]
+    return getattr(transformer, name)
 
 
 def _fitted_transformer(pretrained: Any) -> WindowEmbedder:

@@ -23,6 +23,7 @@ from ..base import (
     check_real,
     complete_docstring,
 )
+from ..base._fit_data import errors_of
 from ..base._typing import (
     BagPooling,
     Distributed,
@@ -287,7 +288,8 @@ class ContrastBatches(WindowBatches):
 
     def _with_context(self, windows: CheckedWindows, index: Tensor) -> Batch:
         numbers = self.index[index.numpy()]
-        wide = as_batch(windows.take(numbers), self.device)
+        with errors_of("the recordings around the windows, which max_shift reaches into"):
+            wide = as_batch(windows.take(numbers), self.device)
         margin, n_timesteps = windows.data.margin, self.windows.n_timesteps
         inner = slice(margin, margin + n_timesteps)
         room = torch.from_numpy(windows.data.room(numbers)).to(self.device)

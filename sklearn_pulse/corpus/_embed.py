@@ -26,6 +26,7 @@ from ._sink import (
 )
 from ._source import (
     as_source,
+    check_channels_last,
     default_chunk,
     file_names,
     fingerprint,
@@ -151,6 +152,8 @@ def embed_dataset(
             " of a pipeline that ends in a classifier or a regressor pass pipeline[:-1]."
         )
     windows = as_source(source, length, stride, input_layout)
+    if isinstance(source, str | os.PathLike):
+        check_channels_last(transformer, "embed_dataset")
     group = open_sink(sink)
     if not stays_here(n_jobs):
         check_shareable(group)

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from .._cross_prediction import CrossPredictionTransformer
 from .._groups import is_dask
 from .._parameters import check_n_jobs
-from ._source import DaskWindows, as_source
+from ._source import DaskWindows, as_source, check_channels_last
 from ._spread import spread
 
 
@@ -93,11 +93,8 @@ def fit_dataset(
         )
     check_n_jobs(n_jobs)
     windows = as_source(source, length, stride, input_layout)
-    if isinstance(source, str | os.PathLike) and transformer.input_layout == "nct":
-        raise ValueError(
-            "transformer has input_layout='nct', but the windows of a folder have channels last:"
-            " leave its input_layout at 'ntc'; that of fit_dataset is about the files."
-        )
+    if isinstance(source, str | os.PathLike):
+        check_channels_last(transformer, "fit_dataset")
     if is_dask(windows):
         if windows.ndim != 3:
             raise ValueError(

@@ -181,6 +181,17 @@ def as_source(
     return source
 
 
+def check_channels_last(transformer: Any, caller: str) -> None:
+    """Raise if a transformer would read the windows of a folder transposed."""
+    while getattr(transformer, "steps", None):  # the first step of a pipeline reads them
+        transformer = transformer.steps[0][1]
+    if getattr(transformer, "input_layout", None) == "nct":
+        raise ValueError(
+            "transformer has input_layout='nct', but the windows of a folder have channels last:"
+            f" leave its input_layout at 'ntc'; that of {caller} is about the files."
+        )
+
+
 def default_chunk(source: Any) -> int:
     """Return how many windows to read at a time: a block of Dask's, or 16 MiB and at most 4096."""
     if is_dask(source):

@@ -170,13 +170,15 @@ class HeadOnEncoder(Objective):
         if observed is None:
             rows, usable = self.source.encode(self.in_head(windows)), None
         else:
-            usable = observed.any(2)  # (batch, n_windows)
+            # A bag without a window that is read, which `transform` refuses, keeps the others.
+            usable = observed[..., self.steps_read].any(2)  # (batch, n_windows)
+            usable = usable | (observed.any(2) & ~usable.any(1, keepdim=True))
             rows = self._encode_usable(windows, observed.flatten(0, 1), usable.flatten())
         # rows: (batch * n_windows, embedding_dim)
         return pool_steps(rows.unflatten(0, x.shape[:2]), self.bag_pooling, usable)
 
     def _encode_usable(self, windows: Tensor, observed: Tensor, usable: Tensor) -> Tensor:
-        """Embed windows of which only the `usable` ones have an observed step.
+        """Embed windows of which only the `usable` ones have an observed step that is read.
 
         The embeddings of the others are finite and otherwise of no meaning.
         """

@@ -731,6 +731,20 @@ def test_a_run_is_known_by_all_its_windows_and_recordings(tmp_path):
     assert len(list(tmp_path.iterdir())) == 3
 
 
+@pytest.mark.parametrize("shuffled", [False, True])
+def test_lazy_windows_are_another_run_than_their_array(tmp_path, shuffled):
+    """They know what follows what, and the steps that the first stage reads once."""
+    lazy = sliding_windows(np.random.default_rng(0).normal(size=(4, 40, 2)), 8, 4, lazy=True).X
+    if shuffled:
+        lazy = lazy[np.random.default_rng(1).permutation(len(lazy))]
+    for data in (lazy, np.asarray(lazy)):
+        expected = rebar().fit(data, groups=lazy.recording)
+        for _ in range(2):
+            kept = rebar(checkpoint_dir=tmp_path).fit(data, groups=lazy.recording)
+            assert_same_run(kept, expected)
+    assert len(list(tmp_path.iterdir())) == 2
+
+
 def test_warm_start_begins_with_both_stages():
     first = rebar(warm_start=True, attention_epochs=8, max_epochs=1).fit(X)
     attention = first.cross_attention_net_

@@ -250,6 +250,16 @@ def test_positives_in_a_gap_of_the_recording_stay_where_they_are():
     assert torch.isfinite(objective(max_shift=1.0)(**batch))
 
 
+def test_an_infinity_beside_the_windows_is_told_from_one_in_them():
+    recording = np.random.default_rng(0).normal(size=(60, 1))
+    recording[28] = np.inf
+    X = RecordingWindows([recording], [0] * 6, [0, 10, 18, 30, 40, 50], length=10)
+    params = {**SMALL_ENCODER, "max_epochs": 1, "validation_fraction": 0, "random_state": 0}
+    SimCLRTransformer(**params, max_shift=0.0).fit(X)  # reads nothing beside the windows
+    with pytest.raises(ValueError, match="^the recordings around the windows, .* infinity"):
+        SimCLRTransformer(**params).fit(X)
+
+
 def test_windows_of_an_array_are_shifted_with_repeated_edges():
     x = torch.from_numpy(np.stack(ramps((8,) * 200))).float()
     assert "context" not in batches_of(x)[torch.arange(2)]
