@@ -6,14 +6,23 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import numpy as np
+
 
 @contextmanager
 def unchanged_on_failure(estimator: Any) -> Iterator[None]:
-    """Put the attributes back where they were if the block raises or is interrupted."""
+    """Put the attributes back where they were if the block raises or is interrupted.
+
+    So is a generator in `random_state`, from which the block may have drawn a seed.
+    """
     before = dict(vars(estimator))
+    generator: Any = before.get("random_state")
+    state = generator.get_state() if isinstance(generator, np.random.RandomState) else None
     try:
         yield
     except BaseException:
         vars(estimator).clear()
         vars(estimator).update(before)
+        if state is not None:
+            generator.set_state(state)
         raise

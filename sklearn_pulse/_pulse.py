@@ -393,6 +393,7 @@ class PulseTransformer(ReconstructingTransformer):
 
     def _check_window_length(self, n_timesteps: int) -> None:
         super()._check_window_length(n_timesteps)
-        names = ("min_crop_length", "crop_length") if self.crop == "fixed" else ("min_crop_length",)
-        for name in names:
+        if self.n_crops:
+            is_fixed = self.crop == "fixed" and self.crop_length is not None
+            name = "crop_length" if is_fixed else "min_crop_length"
             check_fits(name, getattr(self, name), n_timesteps)

@@ -12,10 +12,12 @@ import socket
 import sys
 import traceback
 import warnings
+from datetime import timedelta
 from pathlib import Path
 
 import numpy as np
 import torch
+import torch.distributed as dist
 from joblib import Parallel, delayed
 from skorch.callbacks import Callback, EpochScoring, Freezer, Unfreezer
 from skorch.callbacks import Checkpoint as SkorchCheckpoint
@@ -115,7 +117,7 @@ def fitted(estimator, windows=X, **params):
     net = estimator.net_
     return {
         "weights": {name: w.numpy().copy() for name, w in net.module_.state_dict().items()},
-        "history": [(e["train_loss"], e.get("valid_loss")) for e in net.history],
+        "history": [(e["train_loss"], e.get("valid_loss"), e.get("score")) for e in net.history],
         "gradients": getattr(dict(net.callbacks_).get("Steps"), "gradients_", None),
         "embedding": estimator.transform(windows),
         "share": net.share,
@@ -144,6 +146,20 @@ class Kill(Callback):
             os.kill(os.getpid(), signal.SIGKILL)
 
 
+class Act(Callback):
+    """Change the gradients of one process, or draw in it from the objective's generator."""
+
+    def __init__(self, draws):
+        self.draws = draws
+
+    def on_grad_computed(self, net, named_parameters, **kwargs):
+        if rank() == 1 and self.draws:
+            torch.rand(1, generator=net.module_.generator(torch.device("cpu")))
+        elif rank() == 1:
+            for _, parameter in named_parameters:
+                parameter.grad = None
+
+
 class Stop(Callback):
     """Stop in one process, after its first epoch."""
 
@@ -153,6 +169,17 @@ class Stop(Callback):
 
 def best_in_epoch_one(net, X, y):
     return float(len(net.history))
+
+
+def loss_of_all(net, X, y):
+    """Compute the loss of all windows, as a user's function may do between the epochs."""
+    objective = net.module_.eval()
+    with torch.no_grad(), objective.seeded(0):
+        return float(objective(**X[torch.arange(len(X))]))
+
+
+def scored(estimator):
+    return fitted(estimator.set_params(callbacks=[EpochScoring(loss_of_all, name="score")]))
 
 
 def loading(folder):
@@ -180,13 +207,27 @@ def warned():
     return [str(warning.message) for warning in caught]
 
 
+def seeded_in_one():
+    """Fit with a seed in one process alone; the group's short limit ends a wait."""
+    dist.init_process_group("gloo", timeout=timedelta(seconds=20))
+    seeds = (None, 0), (0, None)
+    return [_refusal(pulse(random_state=seed[rank()], max_epochs=1)) for seed in seeds]
+
+
+def _refusal(estimator):
+    try:
+        estimator.fit(X)
+    except ValueError as error:
+        return str(error)
+
+
 def in_a_search():
     fit = delayed(pulse(max_epochs=1).fit)
     Parallel(n_jobs=2, backend="threading")(fit(X) for _ in range(2))
 
 
 FREEZE = {"max_epochs": 3, "callbacks": [Freezer("encoder.*", at=2), Unfreezer("encoder.*", at=3)]}
-OTHER = {"weight_decay": 0.5}
+OTHER = {"weight_decay": 0.5, "bag_pooling": "max"}
 # Each group of jobs is run by so many processes.
 GROUPS = {
     "gradients of three": (3, {"gradients": lambda folder: shared_gradients()}),
@@ -199,7 +240,9 @@ GROUPS = {
             "PULSE that freezes": lambda folder: fitted(pulse(**FREEZE)),
             "PULSE that loads": lambda folder: fitted(pulse(callbacks=loading(folder))),
             "PULSE without a seed": lambda folder: fitted(pulse(random_state=None)),
+            "PULSE with a score": lambda folder: scored(pulse()),
             "SimCLR": lambda folder: fitted(simclr()),
+            "SimCLR with a score": lambda folder: scored(simclr()),
             "auto": lambda folder: fitted(simclr(distributed="auto")),
             "loud": lambda folder: fitted(pulse(verbose=2, max_epochs=1))["n_iter"],
             "warned": lambda folder: warned(),
@@ -208,12 +251,15 @@ GROUPS = {
             "resumed": lambda folder: fitted(stored(folder / "by one")),
             "other data": lambda folder: pulse().fit(X + rank()),
             "other parameters": lambda folder: pulse(**(OTHER if rank() else {})).fit(X),
+            "other gradients": lambda folder: pulse(callbacks=[Act(draws=False)]).fit(X),
+            "other draws": lambda folder: pulse(callbacks=[Act(draws=True)]).fit(X),
             "small batch": lambda folder: pulse(batch_size=16).fit(X),
             "small validation": lambda folder: pulse().fit(X, X_val=X[:1]),
             "in a search": lambda folder: in_a_search(),
             "indivisible": lambda folder: TS2VecTransformer(distributed="auto").fit(X),
         },
     ),
+    "seeded in one": (2, {"fits": lambda folder: seeded_in_one()}),
     "killed": (2, {"fit": lambda folder: pulse(callbacks=[Kill()]).fit(X)}),
 }
 

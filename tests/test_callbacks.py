@@ -301,9 +301,15 @@ def test_what_no_file_holds_may_not_change(tmp_path, callback):
 @pytest.mark.parametrize(
     ("callback", "message"),
     [
-        (HoldsLater(), "callbacks holds 'HoldsLater'.*attribute 'later_': a Meter cannot be"),
+        (
+            HoldsLater(),
+            "callbacks holds 'HoldsLater'.*attribute 'later_': an object of class Meter cannot be",
+        ),
         (Sees(), "callbacks holds 'Sees'.*attribute 'seen_': training has changed it.*clone it"),
-        (Recording(), "callbacks recorded 'meter' in the history.*a Meter cannot be stored"),
+        (
+            Recording(),
+            "callbacks recorded 'meter' in the history.*an object of class Meter cannot be stored",
+        ),
     ],
 )
 def test_what_cannot_be_kept_later_is_named_when_it_is_there(tmp_path, callback, message):
@@ -369,6 +375,12 @@ class Halves(Scales):
         super().__init__(0.5)
 
 
+class ScalesBySlot(Scales):
+    """Scales whose factor is not in its dictionary."""
+
+    __slots__ = ("factor",)
+
+
 def test_other_callbacks_are_another_run(tmp_path):
     half, third = 0.5, 1 / 3
     different = [
@@ -380,6 +392,8 @@ def test_other_callbacks_are_another_run(tmp_path):
         [Scales(lambda net: half + third)],
         [Halves()],
         [Halves(), Scales(0.5)],
+        [ScalesBySlot(0.5)],
+        [ScalesBySlot(0.25)],
     ]
     for callbacks in different:
         stored = pulse(*callbacks, max_epochs=1, checkpoint_dir=tmp_path).fit(X)
@@ -499,6 +513,21 @@ def test_skorchs_checkpoint_loads_the_best_weights(tmp_path):
     expected = pulse(select="min_val", validation_every=1).fit(X)
     np.testing.assert_array_equal(fitted.transform(X), expected.transform(X))
     assert "valid_loss_best" not in expected.history_[0]
+
+
+@pytest.mark.parametrize("more", [{}, {"event_name": None}])
+def test_the_best_weights_are_those_of_the_own_run(tmp_path, more):
+    """Also where another fit has written to the files of skorch's callback since."""
+
+    def fitted(data, folder):
+        best = standard.Checkpoint(dirname=str(tmp_path / "skorch"), load_best=True, **more)
+        params = {"select": "last", "validation_every": 1, "max_epochs": 4}
+        return pulse(best, checkpoint_dir=folder, **params).fit(data)
+
+    expected = fitted(X, None).transform(X)
+    fitted(X, tmp_path / "runs")
+    fitted(X[::-1] * 2, tmp_path / "runs")
+    np.testing.assert_array_equal(fitted(X, tmp_path / "runs").transform(X), expected)
 
 
 class Snapshots(Callback):

@@ -149,6 +149,16 @@ def test_an_interrupted_warm_run_resumes(tmp_path, monkeypatch):
     assert len(list(tmp_path.iterdir())) == 1
 
 
+def test_an_interrupted_fit_draws_its_seed_again(tmp_path):
+    expected = pulse(random_state=np.random.RandomState(0)).fit(X)
+    interrupted = pulse(random_state=np.random.RandomState(0), checkpoint_dir=tmp_path)
+    with killed(3):
+        interrupted.fit(X)
+    np.testing.assert_array_equal(interrupted.fit_transform(X), expected.transform(X))
+    assert len(list(tmp_path.iterdir())) == 1
+    assert interrupted.random_state.randint(9) == expected.random_state.randint(9)
+
+
 @pytest.mark.slow
 def test_a_process_killed_at_any_moment_resumes(tmp_path):
     """A part of tests/deep/test_kills.py."""

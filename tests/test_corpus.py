@@ -363,6 +363,10 @@ def test_windows_of_an_own_class_are_preprocessed_and_embedded(tmp_path):
     assert scaled.take([]).shape == (0, *X.shape[1:])
     group = embed_dataset(STATISTICS, scaled, tmp_path / "z", chunk_size=8)
     np.testing.assert_array_equal(group["embedding"][:], STATISTICS.transform(expected))
+    square = WindowScaler(per="window").fit_transform(sliding_windows([X[0]], 2, lazy=True).X)
+    transposed = StatisticsTransformer(input_layout="nct").fit(np.asarray(square))
+    with pytest.raises(ValueError, match="whose channels are last: leave input_layout at 'ntc'"):
+        embed_dataset(transposed, square, tmp_path / "transposed")
 
 
 def test_each_recording_has_its_own_name(tmp_path, folder):

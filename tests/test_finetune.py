@@ -163,6 +163,17 @@ def test_a_run_is_known_by_the_encoder_that_it_starts_from(pulse, windows, tmp_p
     assert runs == [1, 1, 2, 3, 3]
 
 
+def test_a_run_is_known_by_what_the_encoder_was_fitted_with(windows, tmp_path):
+    """Not by a parameter that was set later."""
+    sizes = SMALL_ENCODER | {"random_state": 0}
+    before = RandomEncoderTransformer(**sizes, pooling="max").fit(windows[0])
+    mean = RandomEncoderTransformer(**sizes, pooling="mean").fit(windows[0])
+    for source in (before.set_params(pooling="mean"), mean):  # their weights are the same
+        plain = tuned(source, max_epochs=1).fit(*windows)
+        stored = tuned(source, max_epochs=1, checkpoint_dir=tmp_path).fit(*windows)
+        assert same(state(stored.net_.module_), state(plain.net_.module_))
+
+
 @pytest.mark.parametrize("cls", [SimMTMTransformer, PatchTSTTransformer, PulseTransformer])
 def test_blank_windows_of_a_bag_change_nothing(cls):
     X, _ = make_windows(24, 32, 2, seed=1)

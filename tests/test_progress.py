@@ -8,6 +8,7 @@ from sklearn.pipeline import Pipeline
 
 from sklearn_pulse import PulseTransformer
 from tests.helpers import SMALL_PULSE, FitLog, make_windows
+from tests.kills import killed
 
 sklearn_callback = pytest.importorskip("sklearn.callback", reason="scikit-learn before 1.9")
 X, y = make_windows()
@@ -36,6 +37,17 @@ def test_scores_of_an_epoch_have_the_scale_of_its_own_fit():
 def test_a_callback_may_stop_training():
     pulse = PulseTransformer(**SMALL_PULSE | {"max_epochs": 9})
     assert pulse.set_callbacks(FitLog(stop_after=2)).fit(X).n_iter_ == 2
+
+
+def test_a_stopped_run_is_another_run(tmp_path):
+    """Than one that no callback stops; and killed, it stops where it would have stopped."""
+    params = SMALL_PULSE | {"max_epochs": 4, "checkpoint_dir": tmp_path}
+    with killed(2):
+        PulseTransformer(**params).set_callbacks(FitLog(stop_after=3)).fit(X)
+    log = FitLog(stop_after=3)
+    assert PulseTransformer(**params).set_callbacks(log).fit(X).n_iter_ == 3
+    assert log.epochs("PulseTransformer") == [1, 2]
+    assert PulseTransformer(**params).fit(X).n_iter_ == 4
 
 
 def test_teardown_follows_an_error():

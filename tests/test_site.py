@@ -201,6 +201,24 @@ def test_the_rows_of_the_readme_are_those_of_the_results():
     assert {45: "forty-five"}[len(wins)] in part
 
 
+def test_the_rates_of_the_arithmetic_are_those_that_were_measured():
+    """A billion windows: the rates stand on the pages that are cited, and give the times."""
+    docs = ROOT / "docs"
+    text = (docs / "scaling.md").read_text(encoding="utf-8").split("## A billion windows")[1]
+    words = " ".join(text.split())
+    gpu = (docs / "performance.md").read_text(encoding="utf-8").split("## On a GPU")[1]
+    embedded = re.search(r"H200 in float32, which embedded ([\d,]+)", words)[1]
+    trained = re.search(r"replayed, trained on ([\d,]+)", words)[1]
+    assert re.search(rf"^\| HAR \|.*\| {embedded} \(", gpu, re.MULTILINE)
+    assert f"({trained} windows per second)" in " ".join(gpu.split())
+    cpu = measured.costs()["PULSE"]
+    both = f"({cpu['embedding, windows/s']} and {cpu['training, windows/s']} windows per second;"
+    assert both in words
+    hours = {rate: 1e9 / float(rate.replace(",", "")) / 3600 for rate in (embedded, trained)}
+    assert f"| {hours[embedded]:.1f} h | {hours[embedded] / 8:.1f} h |" in words
+    assert f"| {hours[trained]:.0f} h | {hours[trained] / 8:.1f} h |" in words
+
+
 def test_the_readme_cites_as_the_citation_file_does():
     bibtex = README.split("```bibtex")[1].split("```")[0]
     citation = (ROOT / "CITATION.cff").read_text(encoding="utf-8")

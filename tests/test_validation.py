@@ -106,6 +106,26 @@ def test_channels_that_a_recording_lacks_are_named(layout):
         pulse.fit(x)
 
 
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        small(PulseTransformer),
+        StatisticsTransformer(),
+        WindowScaler(),
+        BandpassFilter(None, 2, sampling_rate=8),
+    ],
+    ids=lambda estimator: type(estimator).__name__,
+)
+def test_windows_of_recordings_are_not_read_transposed(estimator):
+    square = sliding_windows(list(np.ones((4, 6, 2)) * [1, 2]), 2, lazy=True).X  # 2 by 2
+    reads = estimator.set_params(input_layout="nct")
+    with pytest.raises(ValueError, match="RecordingWindows, whose channels are last: leave input"):
+        reads.fit(square)
+    swapped = reads.fit(np.asarray(square).swapaxes(1, 2))  # the remedy
+    with pytest.raises(ValueError, match=f"^{type(estimator).__name__} has input_layout='nct'"):
+        swapped.transform(square)
+
+
 def test_scattered_gaps_name_no_channel():
     scattered = X.copy()
     scattered[3, ::2, 0], scattered[3, 1::2, 1] = np.nan, np.nan
@@ -180,6 +200,10 @@ def test_crops_longer_than_the_windows():
     with pytest.raises(ValueError, match="crop_length=20 .* windows of 16"):
         small(PulseTransformer, crop="fixed", crop_length=20).fit(X)
     small(PulseTransformer, min_crop_length=15, max_epochs=1).fit(X)
+    # A length that no crop reads may be any.
+    small(PulseTransformer, n_crops=0, min_crop_length=64, max_epochs=1).fit(X)
+    fixed = small(PulseTransformer, crop="fixed", crop_length=4, min_crop_length=64, max_epochs=1)
+    fixed.fit(X)
     with pytest.raises(ValueError, match="^X_val: min_crop_length=15 .* windows of 15"):
         small(PulseTransformer, min_crop_length=15).fit(X, X_val=X[:, :15])
 

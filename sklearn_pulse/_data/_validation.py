@@ -10,7 +10,7 @@ from sklearn.utils import get_tags
 from .._signals import Signals, agreed, check_signals, compare, note, noted
 from ..windows import LazyWindows
 from ..windows._recordings import as_windows
-from ..windows._shape import Shape, check_axes, note_or_compare_shape
+from ..windows._shape import Shape, check_axes, check_layout, note_or_compare_shape
 from ..windows._stored import as_stored
 from ..windows._tables import frame_channels
 from ..windows._times import compare_rate
@@ -59,8 +59,8 @@ def check_windows(
     TypeError
         For frames that hold series, sparse matrices, strings and objects.
     ValueError
-        For complex numbers, every shape that does not fit, and another sampling rate or other
-        channel names than those of `fit`.
+        For complex numbers, every shape and layout that does not fit, and another sampling rate or
+        other channel names than those of `fit`.
 
     Examples
     --------
@@ -73,6 +73,7 @@ def check_windows(
     """
     name = type(estimator).__name__
     layout = layout or estimator.input_layout
+    check_layout(X, layout, name)
     data: Any = X if isinstance(X, LazyWindows) else as_stored(X)
     data = as_windows(X, layout) if data is None else data
     check_axes(data.shape, name)

@@ -70,7 +70,7 @@ def _factory_fingerprint(name: str, factory: Any) -> bytes:
 
 def _settings(name: str, callback: Callback) -> Iterator[tuple[str, bytes]]:
     outputs = _OUTPUTS & _library_parameters(callback)
-    for attribute, value in sorted(vars(callback).items()):
+    for attribute, value in sorted(_own_attributes(callback).items()):
         if attribute in outputs:
             continue
         try:

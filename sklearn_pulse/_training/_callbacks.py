@@ -121,6 +121,37 @@ class AverageWeights(Callback):
         self.average_ = None
 
 
+class KeepStored(Callback):
+    """Put back the weights that a ``Checkpoint`` of skorch with `load_best` has stored last.
+
+    It loads them from its files, in which another fit may have put its own by then. This callback
+    must come right after it in the list.
+
+    Parameters
+    ----------
+    event : str
+        What the history calls an epoch whose weights are stored.
+    """
+
+    def __init__(self, event: str) -> None:
+        self.event = event
+
+    def on_train_begin(self, net: NeuralNet, **kwargs: Any) -> None:
+        """Forget an earlier training."""
+        self.weights_: dict[str, Tensor] | None = None
+
+    def on_epoch_end(self, net: NeuralNet, **kwargs: Any) -> None:
+        """Keep what has been stored."""
+        if net.history[-1].get(self.event):
+            self.weights_ = copy.deepcopy(net.module_.state_dict())
+
+    def on_train_end(self, net: NeuralNet, **kwargs: Any) -> None:
+        """Put it back."""
+        if self.weights_ is not None:
+            net.module_.load_state_dict(self.weights_)
+            self.weights_ = None
+
+
 class MarkBest(Callback):
     """Record in which epochs a loss was the lowest so far, as skorch's own nets do.
 

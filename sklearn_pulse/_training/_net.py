@@ -242,7 +242,7 @@ class SSLNet(NeuralNet):
                 torch.clear_autocast_cache()
 
     def _loss(self, batch: Batch, compute: Callable[..., Tensor]) -> Tensor:
-        with self.autocast():
+        with self._divided(), self.autocast():
             loss = compute(**batch)
         if not isinstance(loss, Tensor) or loss.numel() != 1:
             found = f"shape {tuple(loss.shape)}" if isinstance(loss, Tensor) else repr(loss)
@@ -253,17 +253,28 @@ class SSLNet(NeuralNet):
         return loss
 
     @contextlib.contextmanager
-    def _dividing(self) -> Iterator[None]:
-        """Let the objective compute its share of each batch, if there is one."""
+    def _divided(self) -> Iterator[None]:
+        """Let the objective compute its share of a batch, if there is one.
+
+        Between the batches it computes what it is given, which callbacks may ask for.
+        """
         if self.share is None:
             yield
             return
         self.module_.share = self.share
-        self._gradients = SharedGradients(self.module_, self.share)
         try:
             yield
         finally:
             del self.module_.share
+
+    @contextlib.contextmanager
+    def _dividing(self) -> Iterator[None]:
+        """Add up the gradients of the processes, if there are several."""
+        if self.share is not None:
+            self._gradients = SharedGradients(self.module_, self.share)
+        try:
+            yield
+        finally:
             self._gradients = None
 
     @contextlib.contextmanager

@@ -38,7 +38,7 @@ class Encoder:
     >>> Encoder().encode(open)
     Traceback (most recent call last):
     ...
-    TypeError: a builtin_function_or_method cannot be stored
+    TypeError: an object of class builtin_function_or_method cannot be stored
     """
 
     def __init__(self, weights: frozenset[int] = frozenset()) -> None:
@@ -106,7 +106,7 @@ class Encoder:
                 return ["Generator", state["bit_generator"], self.encode(state)]
         if kind is torch.Generator:
             return ["torch.Generator", value.device.type, value.get_state()]
-        raise TypeError(f"a {kind.__name__} cannot be stored")
+        raise TypeError(f"an object of class {kind.__name__} cannot be stored")
 
 
 class Decoder:

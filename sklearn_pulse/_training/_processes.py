@@ -22,6 +22,7 @@ from torch import nn
 
 from .._share import Share
 from ._device import resolve_device
+from ._identity import fingerprint
 
 if dist.is_available():
     # Imported while there is a group, as torch does for a training, its default arguments hold the
@@ -159,15 +160,8 @@ def check_agreement(share: Share, device: torch.device, facts: Mapping[str, byte
     facts : mapping
         What must be the same in all processes, by name.
     """
-    facts = {**facts, **_environment(device)}
-    for rank, others in enumerate(share.of_all(facts)):
-        differing = sorted(name for name in facts if others.get(name) != facts[name])
-        if differing:
-            raise ValueError(
-                f"process {share.rank} and process {rank} of a distributed fit differ in"
-                f" {', '.join(differing)}: give all processes the same data and parameters, on"
-                " machines of one kind."
-            )
+    remedy = "give all processes the same data and parameters, on machines of one kind"
+    _compare(share, {**facts, **_environment(device)}, remedy)
     if device.type == "cuda":
         index = torch.cuda.current_device() if device.index is None else device.index
         name = f"{socket.gethostname()} {torch.cuda.get_device_properties(index).uuid}"
@@ -175,6 +169,17 @@ def check_agreement(share: Share, device: torch.device, facts: Mapping[str, byte
             raise ValueError(
                 "two processes of a distributed fit compute on one CUDA device: set device='cuda',"
                 " and launch no more processes per machine than it has devices."
+            )
+
+
+def _compare(share: Share, facts: Mapping[str, bytes | str], remedy: str) -> None:
+    """Raise a ValueError, with a remedy, unless the facts are the same in all processes."""
+    for rank, others in enumerate(share.of_all(facts)):
+        differing = sorted(name for name in facts if others.get(name) != facts[name])
+        if differing:
+            raise ValueError(
+                f"process {share.rank} and process {rank} of a distributed fit differ in"
+                f" {', '.join(differing)}: {remedy}."
             )
 
 
@@ -255,6 +260,9 @@ def end_alike(net: Any, share: Share) -> None:
 class StopTogether(Callback):
     """Stop all processes after an epoch in which a callback has stopped one of them.
 
+    A fit whose processes have come apart ends with an error: each would go on by itself, and
+    nothing else would show it.
+
     Parameters
     ----------
     share : Share
@@ -267,3 +275,12 @@ class StopTogether(Callback):
     def on_epoch_end(self, net: NeuralNet, **kwargs: Any) -> None:
         """Ask the others."""
         net.stop_training_ = self.share.any(net.stop_training_, net.device)
+        facts = {
+            f"the weights after epoch {len(net.history)}": dict(net.module_.state_dict()),
+            f"the draws after epoch {len(net.history)}": net.module_.generator_state(),
+        }
+        remedy = (
+            "let callbacks act alike in all processes, with a seed where they draw, and within"
+            " net.module_.seeded(0) where the objective draws for them"
+        )
+        _compare(self.share, {name: fingerprint(fact) for name, fact in facts.items()}, remedy)

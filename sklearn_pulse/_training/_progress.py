@@ -31,6 +31,12 @@ def with_callbacks(method: Method) -> Method:
     return decorated
 
 
+def may_stop(estimator: Any) -> list[type]:
+    """Return the classes of scikit-learn's callbacks that may stop a training; its own never do."""
+    kinds = [type(callback) for callback in vars(estimator).get("_skl_callbacks", ())]
+    return [kind for kind in kinds if kind.__module__.partition(".")[0] != "sklearn"]
+
+
 class ReportEpochs(Callback):
     """Report every epoch as a task of the estimator's fit.
 
@@ -61,6 +67,8 @@ class ReportEpochs(Callback):
     def on_epoch_begin(self, net: Any, **kwargs: Any) -> None:
         """Open the epoch's task."""
         self.task_ = self.context.subcontext(task_name="epoch")
+        while self.task_.task_id < len(net.history) - 1:  # epochs that a resumed fit has done
+            self.task_ = self.context.subcontext(task_name="epoch")
         self.task_.call_on_fit_task_begin(estimator=self.estimator, **self.data)
 
     def on_epoch_end(self, net: Any, **kwargs: Any) -> None:
@@ -77,4 +85,4 @@ class ReportEpochs(Callback):
         self.data = {}
 
 
-__all__ = ["CallbackSupportMixin", "ReportEpochs", "with_callbacks"]
+__all__ = ["CallbackSupportMixin", "ReportEpochs", "may_stop", "with_callbacks"]

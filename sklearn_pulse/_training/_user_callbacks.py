@@ -18,6 +18,8 @@ from skorch.callbacks import (
     LRScheduler,
 )
 
+from ._callbacks import KeepStored
+
 _REFUSED: dict[type[Callback], str] = {
     BatchScoring: (
         "scores the predictions of a batch, and the net computes a loss alone. Use"
@@ -165,6 +167,30 @@ def needs_best(callbacks: Any) -> bool:
     """Whether a callback reads which epoch was the best."""
     best = ("train_loss_best", "valid_loss_best")
     return any(isinstance(c, Checkpoint) and c.monitor in best for _, c in named(callbacks))
+
+
+def with_stored_kept(callbacks: list[Any]) -> list[Any]:
+    """Let each ``Checkpoint`` of skorch that loads what it has stored be followed by a keeper.
+
+    Parameters
+    ----------
+    callbacks : list
+        Callbacks, or pairs of a name and a callback.
+
+    Returns
+    -------
+    list
+        The same, each with its :class:`KeepStored` after it. A subclass may store what it likes,
+        and gets none.
+    """
+    kept = []
+    for entry, (_, callback) in zip(callbacks, named(callbacks), strict=True):
+        kept.append(entry)
+        if type(callback) is Checkpoint and callback.load_best and callback.f_params is not None:
+            event = callback.event_name or callback.monitor  # where no event is recorded
+            if callback.monitor is not None and isinstance(event, str):
+                kept.append(KeepStored(event))
+    return kept
 
 
 def own_callbacks(callbacks: Any) -> list[Any]:

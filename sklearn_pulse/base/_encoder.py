@@ -353,7 +353,7 @@ class WindowEmbedder(
         return self.n_timesteps_in_
 
     def _check_unchanged(self, twin: Any) -> None:
-        fitted, stored = _settings_of(self.net_), _settings_of(twin._build_net(seed=0))
+        fitted, stored = settings_of(self.net_), settings_of(twin._build_net(seed=0))
         remedy = "Set the parameter back, or fit again."
         if fitted.keys() != stored.keys():  # a parameter chooses between objectives
             own, others = (
@@ -402,7 +402,7 @@ class WindowEmbedder(
         return of_windows(tags)
 
 
-def _settings_of(net: SSLNet) -> dict[str, Any]:
+def settings_of(net: SSLNet) -> dict[str, Any]:
     """Return the settings of a net on which its weights depend, beside a seed and a source."""
     return {
         key.removeprefix("module__"): value

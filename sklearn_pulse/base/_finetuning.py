@@ -20,7 +20,7 @@ from .._persistence import PretrainedMixin
 from .._signals import agreed, compare, note, noted
 from .._threads import limited_threads
 from ..objectives import Source
-from ._encoder import WindowEmbedder
+from ._encoder import WindowEmbedder, settings_of
 from ._labeled import LabeledEmbedder
 from ._training import Callbacks
 
@@ -173,7 +173,9 @@ class FineTuner(LabeledEmbedder):
         source = self._load_pretrained()
         if source is not None:
             # Its weights are among those that the run starts from, wherever they were loaded from.
-            identity["pretrained"] = (type(source), source._objective_params())
+            # The parameters may have changed since its fit, so the settings of its net count too.
+            params, settings = source._objective_params(), settings_of(source.net_)
+            identity["pretrained"] = (type(source), params, settings)
         return identity
 
     def _schedule(self, train: WindowBatches) -> Callbacks:

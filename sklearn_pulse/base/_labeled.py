@@ -154,11 +154,12 @@ class LabeledEmbedder(TrainedEmbedder):
         """Return the samples to train on, and those to validate on where there are any."""
         if X_val is not None and y_val is not None:
             return labeled, self._check_validation(X_val, y_val)
+        needs = "select='min_val'" if self.select == "min_val" else None
+        needs = "patience" if needs is None and self.patience is not None else needs
         if self.validation_fraction == 0:
-            if self.select == "min_val" or self.patience is not None:
-                what = "select='min_val'" if self.select == "min_val" else "patience"
+            if needs is not None:
                 raise ValueError(
-                    f"{what} needs samples to validate on: set validation_fraction, for example"
+                    f"{needs} needs samples to validate on: set validation_fraction, for example"
                     " to 0.2, or pass X_val and y_val to fit."
                 )
             return labeled, None
@@ -166,11 +167,11 @@ class LabeledEmbedder(TrainedEmbedder):
         groups = None if groups is None else groups[labeled.samples]
         train, valid = self._hold_out(labeled.y, groups, seed)
         if not len(valid):
-            if self.patience is not None:
+            if needs is not None:
                 raise ValueError(
                     f"validation_fraction={self.validation_fraction} of so few samples is less"
-                    " than one sample, and patience needs some: raise validation_fraction, pass"
-                    " X_val and y_val, or set patience=None."
+                    f" than one sample, and {needs} needs some: raise validation_fraction, pass"
+                    f" X_val and y_val, or go without {needs}."
                 )
             return labeled.take(train), None
         return labeled.take(train), labeled.take(valid)

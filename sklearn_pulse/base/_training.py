@@ -60,7 +60,7 @@ from .._training._processes import (
     join,
     muted,
 )
-from .._training._progress import ReportEpochs
+from .._training._progress import ReportEpochs, may_stop
 from .._training._schedules import one_cycle
 from .._training._torch_state import own_torch_state
 from .._training._user_callbacks import (
@@ -72,6 +72,7 @@ from .._training._user_callbacks import (
     needs_best,
     own_callbacks,
     sets_learning_rate,
+    with_stored_kept,
 )
 from ._encoder import WindowEmbedder
 from ._fit_data import FitData, Parts
@@ -89,6 +90,9 @@ _WITHOUT_EFFECT = (
     "sampling_rate",
     "verbose",
 )
+
+# Parameters that processes which train together may set each for itself; seeds are compared apart.
+_OF_A_PROCESS = ("callbacks", "checkpoint_dir", "device", "distributed", "random_state", "verbose")
 
 # Float32 holds no larger number and, to full precision, no smaller one.
 _FLOAT32 = np.finfo(np.float32)
@@ -340,7 +344,10 @@ class TrainedEmbedder(WindowEmbedder):
                 " there is nothing to resume. Pass for example random_state=0."
             )
         seed = draw_seed(self.random_state)
-        return share.of_first(seed) if share is not None and unseeded else seed
+        if share is None:
+            return seed
+        first = share.of_first(seed)  # asked by all, also where one alone has no seed
+        return first if unseeded else seed
 
     def _training_params(self, train: WindowBatches) -> dict[str, Any]:
         """Return the settings of the net that only training needs."""
@@ -406,7 +413,7 @@ class TrainedEmbedder(WindowEmbedder):
             callbacks.append(("mark_best", MarkBest()))
         check_names(own, [name for name, _ in named(callbacks)])
         check_monitored(own, valid is not None)
-        return callbacks + own
+        return callbacks + with_stored_kept(own)
 
     def __sklearn_clone__(self) -> Self:
         try:
@@ -428,6 +435,9 @@ class TrainedEmbedder(WindowEmbedder):
         params = self._all_params()
         identity = {name: value for name, value in params.items() if name not in ignored}
         identity["callbacks"] = callbacks_fingerprint(named(self.callbacks))
+        others = may_stop(self)
+        if others:
+            identity["callbacks of scikit-learn"] = others
         return identity | {"class": type(self)}
 
     def _all_params(self) -> dict[str, Any]:
@@ -463,7 +473,7 @@ class TrainedEmbedder(WindowEmbedder):
             "whether checkpoint_dir is None": fingerprint(self.checkpoint_dir is None),
         }
         for name, value in self._all_params().items():
-            if name not in (*_WITHOUT_EFFECT, "callbacks", "device"):
+            if name not in _OF_A_PROCESS:
                 # Some objects cannot be told from others; they show in the weights.
                 with contextlib.suppress(TypeError):
                     facts[name] = fingerprint(value)

@@ -99,6 +99,7 @@ class WindowRange(LazyWindows):
         self.sampling_rate = source.sampling_rate
         self.channel_names = source.channel_names
         self.index_rate = source.index_rate
+        self._channels_first = source._channels_first
 
     @property
     def overlaps(self) -> bool:  # type: ignore[override]  # the source sorts all its windows

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 _WORD = 64
+_ALL = ~np.uint64(0)
 
 
 def longest_stretch(positive: Tensor) -> Tensor:
@@ -49,31 +50,33 @@ def by_places(positive: Tensor) -> Tensor:
 def by_words(positive: NDArray[np.floating]) -> NDArray[np.int32]:
     """Add up powers of two, from the largest on, as long as a stretch has so many steps."""
     *shape, n = positive.shape
-    n_words = n // _WORD + 1
+    n_words = -(-n // _WORD)
     flags = np.zeros((*shape, n_words * _WORD), dtype=bool)
-    # The first bit stays zero, so that a stretch of no step may end before the first step.
-    np.not_equal(positive, 0, out=flags[..., 1 : n + 1])
+    np.not_equal(positive, 0, out=flags[..., :n])
     words = np.packbits(flags, axis=-1, bitorder="little").view("<u8").reshape(-1, n_words)
     # ends[i]: the steps at which 2**i successive ones end, shape (n_words, n_rows).
     ends = [np.ascontiguousarray(words.T, dtype=np.uint64)]
     while (longer := ends[-1] & _later(ends[-1], 2 ** (len(ends) - 1))).any():
         ends.append(longer)
     length = np.zeros(len(words), dtype=np.int32)
-    reached = ~np.zeros_like(ends[0])  # the steps at which `length` ones end
+    reached = np.full_like(ends[0], _ALL)  # the steps at which `length` ones end
+    empty = np.full(len(words), _ALL)  # all bits where `length` is zero, else none
     for i in reversed(range(len(ends))):
-        longer = ends[i] & _later(reached, 2**i)
+        longer = (_later(reached, 2**i) | empty) & ends[i]
         found = np.bitwise_or.reduce(longer, axis=0) != 0
         length += found * np.int32(2**i)
-        np.copyto(reached, longer, where=found)
+        reached = np.where(found, longer, reached)
+        empty *= ~found
     return length.reshape(shape)
 
 
 def _later(words: NDArray[np.uint64], n_steps: int) -> NDArray[np.uint64]:
     """Move the bits of each column to later places; zeros come first."""
     whole, rest = divmod(n_steps, _WORD)
-    moved = np.zeros_like(words)
-    kept = words[: max(len(words) - whole, 0)]
-    np.left_shift(kept, np.uint64(rest), out=moved[whole:])
-    if rest:
-        moved[whole + 1 :] |= kept[:-1] >> np.uint64(_WORD - rest)
+    if not whole:
+        moved = words << np.uint64(rest)
+        moved[1:] |= words[:-1] >> np.uint64(_WORD - rest)
+        return moved
+    moved = np.zeros_like(words)  # n_steps is a power of two, so that the rest is zero
+    moved[whole:] = words[: max(len(words) - whole, 0)]
     return moved

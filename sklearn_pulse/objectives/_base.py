@@ -47,7 +47,8 @@ class Objective(nn.Module):
     keeps : tuple of str
         Names of the attributes that `forward` sets to a tensor, such as a part of the loss.
     share : Share
-        Rows of each batch that this process computes, set by the training loop; all by default.
+        Rows of a batch that this process computes, set by the training loop while it computes a
+        loss; all by default.
     indivisible : str or None
         Reason why several processes cannot divide a batch of this objective. None says that they
         can: `forward` then draws for the whole batch, computes the rows

@@ -9,7 +9,7 @@ from ..windows import LazyWindows
 from ..windows._names import carried_names
 from ..windows._numbers import as_real_array, is_object_list
 from ..windows._recordings import as_series, is_series_list
-from ..windows._shape import Shape, check_axes, note_or_compare_shape
+from ..windows._shape import Shape, check_axes, check_layout, note_or_compare_shape
 from ..windows._stored import as_stored
 from ..windows._times import compare_rate
 from ._source import ArrayWindows, LazySource, RecordingList, WindowSource
@@ -38,7 +38,8 @@ def check_input(estimator: Any, X: Any, *, reset: bool) -> WindowSource:
     TypeError
         If `X` holds no numbers.
     ValueError
-        If `X` has a wrong number of axes or channels, or numbers that are not real.
+        If `X` has a wrong number of axes or channels, another layout, or numbers that are not
+        real.
     """
     windows, frame = _read(X, type(estimator).__name__, estimator.input_layout)
     shape = Shape(windows.n_timesteps, windows.n_channels, windows.is_table)
@@ -56,6 +57,7 @@ def _read(X: Any, name: str, input_layout: str) -> tuple[WindowSource, Any]:
     """Return the input as it is read, and, of a table, the frame or array that it came in."""
     X = list(X) if is_object_list(X) else X
     if isinstance(X, LazyWindows):
+        check_layout(X, input_layout, name)
         _check_lazy(X.shape, name)
         source = LazySource(X, input_layout)
         check_signals(X.sampling_rate, X.channel_names, source.n_channels, owner="X.")

@@ -49,6 +49,8 @@ class MappedWindows(LazyWindows):
         Names of the channels of the source.
     """
 
+    _channels_first: bool
+
     def __init__(
         self,
         source: LazyWindows,
@@ -63,7 +65,7 @@ class MappedWindows(LazyWindows):
         self.source = source
         self.function = function
         self.resampled = resampled
-        self.channels_first = channels_first
+        self._channels_first = channels_first
         self.recording = recording
         self.start = source.start
         self.sampling_rate = sampling_rate
@@ -95,9 +97,9 @@ class MappedWindows(LazyWindows):
         indices = np.asarray(indices)
         rows = row_numbers(indices if indices.size else indices.astype(np.intp), len(self))
         taken = self.source.take(rows)
-        x = as_float64(taken, self.channels_first, lambda row: f"X[{rows[row]}]")
+        x = as_float64(taken, self._channels_first, lambda row: f"X[{rows[row]}]")
         recording = None if self.recording is None else self.recording[rows]
-        return as_float32(self.function(x, recording), self.channels_first)
+        return as_float32(self.function(x, recording), self._channels_first)
 
     def observed_windows(self) -> NDArray[np.bool_] | None:
         """Find the windows with an observed step, where the source has the same missing steps."""
@@ -119,7 +121,7 @@ class MappedWindows(LazyWindows):
 
     def _of(self, source: LazyWindows, recording: NDArray[np.intp] | None) -> MappedWindows:
         """Return other windows, changed by the same function."""
-        n_timesteps = self.shape[2 if self.channels_first else 1]
+        n_timesteps = self.shape[2 if self._channels_first else 1]
         return MappedWindows(
             source,
             self.function,
@@ -127,7 +129,7 @@ class MappedWindows(LazyWindows):
             recording,
             sampling_rate=self.sampling_rate,
             resampled=self.resampled,
-            channels_first=self.channels_first,
+            channels_first=self._channels_first,
         )
 
     def __sizeof__(self) -> int:

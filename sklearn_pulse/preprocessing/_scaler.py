@@ -28,9 +28,10 @@ _NO_RECORDINGS = (
 
 def _keeps_statistics(scaler: Any) -> bool:
     """Return True; raise an AttributeError if there will be nothing to undo a scaling with."""
-    if vars(scaler).get("center_", 0) is None or scaler.per != "channel":
+    per = scaler._fitted("per") if hasattr(scaler, "center_") else scaler.per
+    if per != "channel":
         raise AttributeError(
-            f"per={scaler.per!r} keeps no statistics to undo: keep the windows as they were, or fit"
+            f"per={per!r} keeps no statistics to undo: keep the windows as they were, or fit"
             " with per='channel'."
         )
     return True

@@ -20,7 +20,7 @@ from ._files import recording_name
 from ._names import carried_names
 from ._numbers import as_real_array, is_object_list
 from ._recordings import as_series, is_series_list, stacked
-from ._shape import Shape, check_axes, note_or_compare_shape
+from ._shape import Shape, check_axes, check_layout, note_or_compare_shape
 
 
 class SlidingWindows(TransformerMixin, BaseEstimator):
@@ -192,6 +192,7 @@ class SlidingWindows(TransformerMixin, BaseEstimator):
         """
         X = list(X) if is_object_list(X) else X
         frame, layout = X, self.input_layout
+        check_layout(X, layout, type(self).__name__)
         series: Any
         if is_series_list(X):
             series = as_series(X, layout)

@@ -61,6 +61,7 @@ class LazyWindows(ABC):
     sampling_rate: float | None = None
     channel_names: tuple[str, ...] | None = None
     index_rate: tuple[float, float] | None = None
+    _channels_first: bool | None = None  # order of the last two axes; None if it is unknown
 
     @property
     def ndim(self) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numbers
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal
 
 import numpy as np
@@ -115,9 +115,12 @@ def _as_entries(y: Any) -> list[Any]:
         return list(y)
     array = np.asanyarray(y)
     if array.ndim == 0:
+        remedy = "[y] for a single recording"
+        if isinstance(y, Mapping | Iterator):
+            remedy = "list(y.values())" if isinstance(y, Mapping) else "list(y)"
         raise ValueError(
             f"y must be None, one label per recording or one sequence of labels per recording, "
-            f"got {y!r}; pass [y] for a single recording."
+            f"got {y!r}; pass {remedy}."
         )
     return list(array)
 
@@ -160,7 +163,7 @@ def parse_labels(y: Any, n_timesteps: Sequence[int]) -> NDArray[Any] | list[NDAr
     for i, n_axes in enumerate(axes):
         if n_axes == 2 and np.shape(entries[i])[1] == 1:
             names = list(getattr(entries[i], "columns", []))
-            column = f"frame[{names[0]!r}]" if names else f"y[{i}][:, 0]"
+            column = f"frame[{names[0]!r}]" if names else f"numpy.ravel(y[{i}])"
             raise ValueError(
                 f"y[{i}] has 2 axes, as a table of one column has: pass the column, {column}, which"
                 " holds one label per step."

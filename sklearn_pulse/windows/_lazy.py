@@ -113,6 +113,7 @@ class RecordingWindows(LazyWindows):
     start: NDArray[np.intp]
     length: int
     downsample: int
+    _channels_first = False
 
     def __init__(
         self,

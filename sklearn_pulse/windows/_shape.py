@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 from sklearn.utils.validation import validate_data
 
 from .._warnings import warn_user
+from ._base import LazyWindows
 
 _AXES = {
     "ntc": "(n_samples, n_timesteps, n_channels)",
@@ -62,6 +63,35 @@ def check_axes(shape: tuple[int, ...], name: str, *, bags: bool = True) -> None:
             f"Found array with 0 {axis} (shape={shape}) while a minimum of 1 is required: X needs"
             " at least one time step and one channel."
         )
+
+
+def check_layout(X: Any, input_layout: str, name: str) -> None:
+    """Raise if lazy windows that know where their channels are would be read transposed.
+
+    Parameters
+    ----------
+    X : Any
+        The input.
+    input_layout : {"ntc", "nct"}
+        Order of the last two axes.
+    name : str
+        Class of the estimator.
+
+    Raises
+    ------
+    ValueError
+        If `X` has its channels last and the layout has them first, or the other way round.
+    """
+    channels_first = X._channels_first if isinstance(X, LazyWindows) else None
+    if channels_first in (None, input_layout == "nct"):
+        return
+    place, remedy = "last", "leave input_layout at 'ntc'"
+    if channels_first:
+        place, remedy = "first", "set input_layout='nct'"
+    raise ValueError(
+        f"{name} has input_layout={input_layout!r}, but X is a {type(X).__name__}, whose channels"
+        f" are {place}: {remedy}, or pass X as an array, numpy.asarray(X).swapaxes(1, 2)."
+    )
 
 
 def note_or_compare_shape(

@@ -153,6 +153,8 @@ def test_without_validation_the_last_weights_are_kept(select):
             supervised(patience=1, **patience).fit(X[:4], Y[:4])
     with pytest.raises(ValueError, match="select='min_val' needs samples to validate on"):
         supervised(validation_fraction=0, select="min_val").fit(X, Y)
+    with pytest.raises(ValueError, match="less than one sample, and select='min_val' needs some"):
+        supervised(select="min_val").fit(X[:4], Y[:4])
 
 
 def test_the_selected_epoch():

@@ -450,6 +450,30 @@ def test_the_layout_is_checked(step):
 
 
 @every_step
+def test_lazy_windows_are_not_read_transposed_by_the_next_step(step):
+    own = as_lazy(np.ones((6, 40, 2))), _Lazy(6, 2, 40)
+    last, first = (
+        clone(step).set_params(input_layout=layout).fit_transform(lazy)
+        for lazy, layout in zip(own, ("ntc", "nct"), strict=True)
+    )
+    for lazy, other, message in (
+        (last, "nct", "MappedWindows, whose channels are last: leave input_layout at 'ntc', or"),
+        (first, "ntc", "MappedWindows, whose channels are first: set input_layout='nct',"),
+        (own[0], "nct", "RecordingWindows, whose channels are last"),
+    ):
+        for reads in (clone(step), StatisticsTransformer(), SlidingWindows(1)):
+            reads.set_params(input_layout=other)
+            name = type(reads).__name__
+            with pytest.raises(
+                ValueError, match=f"{name} has input_layout='{other}', .* {message}"
+            ):
+                reads.fit(lazy)
+            reads.fit(np.asarray(lazy).swapaxes(1, 2))  # the remedy
+            with pytest.raises(ValueError, match=message):
+                reads.transform(lazy)
+
+
+@every_step
 def test_lazy_results_are_divided_pickled_and_read_as_arrays(step):
     lazy = clone(step).fit_transform(as_lazy(make_gaps()))
     whole = np.asarray(lazy)

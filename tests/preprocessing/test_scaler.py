@@ -128,10 +128,15 @@ def test_inverse(robust):
         back = np.asarray(scaler.inverse_transform(scaler.transform(given_as))).reshape(X.shape)
         np.testing.assert_allclose(back, X, rtol=1e-5, atol=1e-5)
     lossy = WindowScaler(per="window").fit(X)
-    with pytest.raises(AttributeError) as caught:
-        lossy.inverse_transform(X)
-    assert "per='window' keeps no statistics to undo" in str(caught.value.__cause__)
-    assert scaler.set_params(per="window").fit(X).center_ is None
+    assert not hasattr(WindowScaler(per="window"), "inverse_transform")
+    for per in ("window", "channel"):  # which acts from the next fit on
+        with pytest.raises(AttributeError) as caught:
+            lossy.set_params(per=per).inverse_transform(X)
+        assert "per='window' keeps no statistics to undo" in str(caught.value.__cause__)
+    scaler.set_params(per="window")
+    back = scaler.inverse_transform(scaler.transform(X))
+    np.testing.assert_allclose(back, X, rtol=1e-5, atol=1e-5)
+    assert scaler.fit(X).center_ is None
 
 
 @pytest.mark.parametrize("robust", [False, True])

@@ -253,3 +253,13 @@ def test_recordings_may_be_more_than_files_that_can_be_open(tmp_path, few_handle
         statistics = StatisticsTransformer()
         ours = statistics.fit_transform(files)
         np.testing.assert_array_equal(ours, statistics.transform(np.array(arrays)))
+
+
+def test_labels_in_files_are_read_as_their_message_says(tmp_path):
+    for name in ("anna", "ben"):
+        np.save(tmp_path / f"{name}.npy", [0] * 4 + [1] * 4)
+    opened = open_recordings(tmp_path)
+    with pytest.raises(ValueError, match=r"pass the column, numpy.ravel\(y\[0\]\), which holds"):
+        sliding_windows([np.zeros(8)] * 2, 4, y=opened)
+    labels = [np.ravel(file) for file in opened]
+    assert sliding_windows([np.zeros(8)] * 2, 4, y=labels).y.tolist() == [0, 1, 0, 1]
