@@ -290,9 +290,8 @@ class Deletes(Holds):
 )
 def test_what_no_file_holds_may_not_change(tmp_path, callback):
     kind = type(callback.value).__name__
-    message = (
-        rf"'spy' \(a {type(callback).__name__}\).*'value': training has changed it, and a {kind}"
-    )
+    holder = rf"'spy' \(a {type(callback).__name__}\)"
+    message = rf"{holder}.*'value': training has changed it, and an object of class {kind} cannot"
     with pytest.raises(TypeError, match=message):
         pulse(("spy", callback), checkpoint_dir=tmp_path).fit(X)
     assert not list(tmp_path.rglob("checkpoint*"))

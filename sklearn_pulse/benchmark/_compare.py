@@ -258,7 +258,7 @@ def _run(cells: list[Cell], execution: Execution, n_jobs: int, report: Any) -> l
 def announce(cells: Iterable[Cell], execution: Execution, n_jobs: int) -> None:
     """Print about how long the cells take."""
     cells = list(cells)
-    print(f"{len(cells)} runs; measuring how long they take ...", file=sys.stderr)
+    print(f"{len(cells)} run(s); measuring how long they take ...", file=sys.stderr)
     n_processes = joblib.effective_n_jobs(n_jobs)
     seconds = estimate(cells, execution, n_processes)
     processes = "one process" if n_processes == 1 else f"{n_processes} processes"

@@ -272,7 +272,7 @@ PROTOCOLS = {
         ),
         Protocol(
             "cross-validation",
-            f"{N_FOLDS}-fold cross-validation over recordings",
+            "Cross-validation",
             cross_validation,
             TASKS,
             _compared_on_few_labels,

@@ -14,6 +14,7 @@ import numpy
 import sklearn
 import torch
 from filelock import FileLock, Timeout
+from joblib.externals.loky import get_reusable_executor
 from sklearn.utils.parallel import Parallel, delayed
 
 from .._parameters import check_integer, check_n_jobs, check_option
@@ -227,6 +228,9 @@ def run(
     Results(execution.folder).note_asked(cells)
     waiting = _groups(cells)
     outcomes: list[Outcome] = []
+    if n_jobs != 1 and any(is_outside(cell.method) for cell in cells):
+        # Processes that joblib keeps hold modules of the user as they were when these were loaded.
+        get_reusable_executor().shutdown()
     # That of scikit-learn, whose configuration, such as its routing, holds in the processes too.
     with Parallel(n_jobs=n_jobs, return_as="generator_unordered") as parallel:
         while waiting:

@@ -30,6 +30,7 @@ from .._parameters import as_path, check_threads
 from .._threads import limited_threads
 from .._version import __version__
 from ..base import BaseEncoderTransformer
+from ..datasets._remote import default_data_home
 from ..evaluation import probe_scores
 from ._budgets import Budget
 from ._cells import read_record
@@ -48,7 +49,8 @@ class Execution:
     folder : Path
         Folder of the results and of trained encoders; it becomes an absolute path.
     data_home : str or None, default=None
-        Folder of the data sets; None means the default folder of :mod:`sklearn_pulse.datasets`.
+        Folder of the data sets, which becomes an absolute path; None means the default folder of
+        :mod:`sklearn_pulse.datasets`, as it is when the object is made.
     download : bool, default=False
         Whether missing data sets are downloaded.
     device : str, default="auto"
@@ -82,9 +84,10 @@ class Execution:
         check_threads(self.num_threads, optional=False)
         # joblib's processes keep the working folder in which they were started.
         object.__setattr__(self, "folder", as_path("folder", self.folder).absolute())
-        if self.data_home is not None:
-            home = os.path.abspath(as_path("data_home", self.data_home, optional=True))
-            object.__setattr__(self, "data_home", home)
+        # Nor do they see a change of the environment, and loaded data sets are cached by folder.
+        home = default_data_home() if self.data_home is None else self.data_home
+        home = os.path.abspath(as_path("data_home", home, optional=True))
+        object.__setattr__(self, "data_home", home)
 
     def load(self, load: Callable[..., Task]) -> Task:
         """Load a task.

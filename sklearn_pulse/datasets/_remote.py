@@ -173,11 +173,15 @@ def get_data_home(data_home: str | os.PathLike[str] | None = None) -> str:
     return str(home)
 
 
+def default_data_home() -> str:
+    """Return the name of the data folder where none is passed."""
+    return os.environ.get("SKLEARN_PULSE_DATA") or "~/sklearn_pulse_data"
+
+
 def resolve_data_home(data_home: str | os.PathLike[str] | None) -> Path:
     """Return the path of the data folder without creating it."""
-    if data_home is None:
-        data_home = os.environ.get("SKLEARN_PULSE_DATA") or "~/sklearn_pulse_data"
-    home = as_path("data_home", data_home, optional=True)
+    given = default_data_home() if data_home is None else data_home
+    home = as_path("data_home", given, optional=True)
     if home.is_file():
         raise NotADirectoryError(
             f"data_home={str(home)!r} is a file: name the folder that holds the data sets."

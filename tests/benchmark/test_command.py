@@ -23,6 +23,7 @@ from sklearn_pulse.benchmark.__main__ import main
 from sklearn_pulse.benchmark._methods import all_methods, supervised, trained
 from sklearn_pulse.benchmark._protocols import PROTOCOLS
 from sklearn_pulse.benchmark._tasks import SCENARIOS, TASKS, Scenario
+from sklearn_pulse.datasets import get_data_home
 from sklearn_pulse.evaluation import make_linear_probe, probe_scores
 from sklearn_pulse.features import StatisticsTransformer
 from tests.helpers import SMALL
@@ -229,6 +230,24 @@ def test_what_another_process_runs_is_waited_for(tmp_path, monkeypatch):
     (outcome,) = run(cells, Execution(tmp_path))
     assert (outcome.state, len(slept)) == ("there", 1)
     assert next(iter(Results(tmp_path)))["scores"] == {"accuracy": 0.25}
+
+
+def test_the_data_folder_is_the_one_that_the_environment_names_now(tmp_path, monkeypatch):
+    (tmp_path / "full").mkdir()
+
+    def load_if_there(data_home=None, download_if_missing=False):
+        if get_data_home(data_home) != str(tmp_path / "full"):
+            raise OSError("the toy is not there")
+        return load_toy()
+
+    monkeypatch.setitem(TASKS, "toy", dataclasses.replace(TOY, load=load_if_there))
+    cells = plan(["linear-probe"], datasets=["toy"], methods=["majority"], budget="smoke")
+    states = []
+    for name in ("full", "empty", "full"):
+        monkeypatch.setenv("SKLEARN_PULSE_DATA", str(tmp_path / name))
+        (outcome,) = run(cells, Execution(tmp_path / f"out-{len(states)}"))
+        states.append(outcome.state)
+    assert states == ["finished", "no data", "finished"]
 
 
 @pytest.mark.slow  # two interpreters read HAR

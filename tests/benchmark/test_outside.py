@@ -228,6 +228,20 @@ def test_finished_runs_of_changed_code_are_not_reused(own, tmp_path, monkeypatch
     assert n_fits == [1, 1, 2]
 
 
+@pytest.mark.xdist_group("workers")
+def test_processes_that_live_on_run_the_changed_code(own, tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(tmp_path)
+    means = []
+    for factor in ("0", "1.0"):  # of different lengths: two versions within a second
+        write_module(tmp_path, "their_helper", f"def factor():\n    return {factor}\n")
+        mine = write_module(tmp_path, "their_method", MODULE.format(helper="their_helper")).Mine()
+        frame, _ = quick(own, ("mine", mine), n_seeds=2, n_jobs=2, out=tmp_path / "out")
+        means.append(frame.set_index("metric")["mean"]["auroc"])
+    here, _ = quick(own, ("mine", mine), n_seeds=2)
+    assert means == [0.5, pytest.approx(here.set_index("metric")["mean"]["auroc"], abs=1e-6)]
+    assert means[0] != means[1]
+
+
 def test_code_that_is_imported_later_counts_too(own, tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.setattr(sys, "dont_write_bytecode", True)

@@ -371,7 +371,7 @@ def test_the_command_takes_a_folder(own, tmp_path, capsys):
     arguments = ["--dataset", str(source), "--method", *QUICK, "--budget", "smoke"]
     assert main(["labelled-people", *arguments, "--out", str(out)]) == 0
     told = capsys.readouterr().err
-    assert "2 runs; measuring how long they take" in told
+    assert "2 run(s); measuring how long they take" in told
     assert re.search(r"about \d+ (s|min) in one process", told)
     assert "2 finished" in told
     assert main(["report", "--out", str(out)]) == 0
@@ -767,6 +767,8 @@ def test_processes_of_another_working_folder_find_the_results(own, tmp_path, mon
     assert set(frame["method"]) == {"channel statistics", "majority class"}
     execution = Execution(Path("out"), data_home="recordings")
     assert execution.data_home == str(tmp_path / "recordings")
+    monkeypatch.setenv("SKLEARN_PULSE_DATA", "corpora")  # later than they were started, too
+    assert Execution(Path("out")).data_home == str(tmp_path / "corpora")
 
 
 @pytest.mark.skipif(not Path("/proc/self/maps").exists(), reason="needs Linux")
