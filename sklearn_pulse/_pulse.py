@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Literal
 
 import numpy as np
@@ -14,13 +14,14 @@ from sklearn.utils import check_random_state
 from torch import Tensor
 
 from ._data._batches import WindowBatches, as_batch
-from ._data._embedded import EmbeddedBatches
+from ._data._embedded import Embed, EmbeddedBatches, with_embeddings
 from ._data._pooling import collect, pooled
-from ._data._windows import CheckedWindows
+from ._data._windows import Block, CheckedWindows
 from ._export import EncoderGraph
 from ._parameters import check_seed
 from ._seeds import draw_seed
 from ._threads import threads
+from ._training._iterator import Batch
 from .base import (
     ReconstructingTransformer,
     check_integer,
@@ -28,7 +29,7 @@ from .base import (
     check_real,
     check_steps_or_fraction,
 )
-from .base._frozen import adopt_signals, as_encoder, check_frozen, kept
+from .base._frozen import adopt_signals, as_encoder, check_frozen, embedder, kept
 from .base._reconstruction import NETWORK_PARAMS, check_fits, check_reconstruction
 from .base._typing import (
     BagPooling,
@@ -307,13 +308,17 @@ class PulseTransformer(ReconstructingTransformer):
         windows.scan()
         rng = check_random_state(random_state)
         net, objective = self.net_, self.net_.module_.eval()
+        device, embed = torch.device(net.device), self._frozen_embedder(windows)
         totals: Counter[str] = Counter()
         with threads(self.num_threads), torch.inference_mode(), net.autocast():
             for _ in range(n_repeats):
                 order = rng.permutation(len(windows))
                 with objective.seeded(draw_seed(rng)):
                     for index in np.array_split(order, -(-len(order) // 256)):
-                        batch = as_batch(windows.take(index), torch.device(net.device))
+                        block = windows.take(index)
+                        batch = as_batch(block, device)
+                        if embed is not None:
+                            batch["embedding"] = torch.from_numpy(embed(index, block)).to(device)
                         for name, loss in objective.exchanged_losses(**batch).items():
                             totals[name] += len(index) * loss.item()
         if not np.isfinite(list(totals.values())).all():
@@ -380,16 +385,33 @@ class PulseTransformer(ReconstructingTransformer):
     def _batches(self, windows: CheckedWindows, index: NDArray[np.intp]) -> WindowBatches:
         if self.encoder is None:
             return super()._batches(windows, index)
-        device, features = self._device, as_encoder(self.encoder).features
-        return EmbeddedBatches(windows, index, device, lambda block: features(*block))
+        embed = embedder(as_encoder(self.encoder), windows)
+        batches = EmbeddedBatches(windows, index, self._device, embed)
+        finite = np.ones(len(windows), dtype=bool)
+        finite[index] = batches.embedding.isfinite().all(1).numpy()
+        remedy = " These results are the features of encoder."
+        windows.check_computed(finite, np.ones_like(finite), remedy)
+        return batches
+
+    def _frozen_embedder(self, windows: CheckedWindows) -> Embed | None:
+        """Return what embeds blocks of some windows without the net, if the encoder is frozen."""
+        encoder = self.encoder_
+        return embedder(encoder, windows) if isinstance(encoder, FixedEncoder) else None
 
     def _embed(self, windows: CheckedWindows) -> NDArray[np.floating[Any]]:
-        encoder = self.encoder_
-        if not isinstance(encoder, FixedEncoder):
+        embed = self._frozen_embedder(windows)
+        if embed is None:
             return super()._embed(windows)
-        found = ((index, block, encoder.features(*block)) for index, block in windows.blocks())
+        found = ((index, block, embed(index, block)) for index, block in windows.blocks())
         rows, usable = collect(windows, found, (self._n_features_out,))
         return pooled(windows, rows, usable, self.bag_pooling)
+
+    def _stream(
+        self, windows: CheckedWindows, size: int, device: torch.device
+    ) -> Iterator[tuple[NDArray[np.intp], Block, Batch]]:
+        blocks = super()._stream(windows, size, device)
+        embed = self._frozen_embedder(windows)
+        return blocks if embed is None else with_embeddings(blocks, embed)
 
     def _check_window_length(self, n_timesteps: int) -> None:
         super()._check_window_length(n_timesteps)

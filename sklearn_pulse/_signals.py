@@ -7,6 +7,7 @@ from collections import Counter
 from typing import Any, NamedTuple
 
 import numpy as np
+from sklearn.base import TransformerMixin
 
 from ._parameters import check_real
 
@@ -19,6 +20,48 @@ class Signals(NamedTuple):
 
     sampling_rate: float | None = None
     channel_names: tuple[str, ...] | None = None
+
+
+class SignalTransformerMixin(TransformerMixin):
+    """Transformer whose `transform` compares a stated sampling rate and channel names.
+
+    With metadata routing a pipeline passes what `transform` requests to `fit_transform`, whose
+    default would pass it on to `fit`.
+    """
+
+    def fit_transform(
+        self,
+        X: Any,
+        y: Any = None,
+        *,
+        sampling_rate: Any = None,
+        channel_names: Any = None,
+        **fit_params: Any,
+    ) -> Any:
+        """Fit, and transform the same windows.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_timesteps, n_channels)
+            Windows, as in `fit`.
+        y : array-like of shape (n_samples,), default=None
+            Labels or targets, where `fit` reads them.
+        sampling_rate : float or None, default=None
+            Sampling rate of `X`, in Hz, as in `transform`.
+        channel_names : sequence of str or None, default=None
+            Names of the channels of `X`, as in `transform`.
+        **fit_params : dict
+            Other parameters of `fit`.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_features)
+            What `transform` returns.
+        """
+        stated = {"sampling_rate": sampling_rate, "channel_names": channel_names}
+        stated = {name: value for name, value in stated.items() if value is not None}
+        labels = () if y is None else (y,)
+        return self.fit(X, *labels, **fit_params).transform(X, **stated)
 
 
 def check_signals(

@@ -8,6 +8,8 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+import torch
+from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils.validation import check_is_fitted
@@ -16,9 +18,16 @@ from torch.nn.utils import parametrize
 from torch.nn.utils.parametrizations import spectral_norm, weight_norm
 
 from sklearn_pulse import FineTuneClassifier, FineTuneRegressor, PulseTransformer, baselines
-from sklearn_pulse.base import TrainedEmbedder, WindowEmbedder
+from sklearn_pulse.base import (
+    BaseSSLTransformer,
+    BaseWindowClassifier,
+    BaseWindowRegressor,
+    TrainedEmbedder,
+    WindowEmbedder,
+)
 from sklearn_pulse.baselines import REBARTransformer, SupervisedClassifier
 from sklearn_pulse.features import StatisticsTransformer
+from sklearn_pulse.objectives import CrossReconstruction, Objective
 from tests.helpers import SMALL, make_windows, small
 from tests.toy_method import DenoisedMean, DenoisedMeanTransformer
 
@@ -190,6 +199,38 @@ def test_what_a_method_writes_to_its_batch_is_not_written_to_X():
     np.testing.assert_array_equal(held_out, before[:8])
 
 
+class LearnsFromModule(DenoisedMean):
+    def __init__(self, n_channels, *, noise, **params):
+        super().__init__(n_channels, noise=1.0, **params)
+        self.change = noise
+
+    def forward(self, x, observed=None):
+        return super().forward(self.change(x), observed)
+
+
+class LearnsFromModuleTransformer(DenoisedMeanTransformer):
+    _objective_class = LearnsFromModule
+
+    def _check_params(self):
+        super(DenoisedMeanTransformer, self)._check_params()
+
+
+def test_a_module_that_is_a_parameter_is_not_trained_itself(tmp_path):
+    module = torch.nn.Linear(2, 2)
+    before = copy.deepcopy(module.state_dict())
+    method = small(LearnsFromModuleTransformer, noise=module)
+    embedding = method.fit(X).transform(X)
+    assert not torch.equal(method.net_.module_.change.weight, module.weight)
+    assert all(torch.equal(value, before[name]) for name, value in module.state_dict().items())
+    np.testing.assert_array_equal(clone(method).fit(X).transform(X), embedding)
+    np.testing.assert_array_equal(method.fit(X).transform(X), embedding)
+    with (
+        pytest.warns(UserWarning, match="A file cannot hold noise="),
+        pytest.raises(ValueError, match="A file cannot hold the former: pickle"),
+    ):
+        method.save_pretrained(tmp_path / "model")
+
+
 class OwnObjective(DenoisedMean):
     """An objective of a user whose loss or embedding may have another form."""
 
@@ -208,6 +249,19 @@ def own_method(**changes):
     objective = type("OwnObjective", (OwnObjective,), changes)
     method = type("Own", (DenoisedMeanTransformer,), {"_objective_class": objective})
     return small(method, max_epochs=1, validation_fraction=0.0)
+
+
+def without(name):
+    """Return a method whose objective lacks its encoder, or whose encoder lacks an attribute."""
+
+    def init(self, n_channels, **params):
+        OwnObjective.__init__(self, n_channels, **params)
+        delattr(self if name == "encoder" else self.encoder, name)
+
+    def forward(self, x, observed=None):
+        return self.head.weight.square().mean()  # a training would not miss it
+
+    return own_method(__init__=init, forward=forward)
 
 
 @pytest.mark.parametrize(
@@ -244,6 +298,81 @@ def test_an_encoder_without_a_width_is_told_so():
     del fitted.encoder_.embedding_dim
     with pytest.raises(TypeError, match="encoder SystemEncoder has no attribute embedding_dim: "):
         fitted.transform(X)
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("encoder", "^OwnObjective has no attribute encoder: set it in __init__"),
+        ("embedding_dim", "^the encoder SystemEncoder has no attribute embedding_dim: "),
+    ],
+)
+def test_without_the_width_of_an_embedding_no_training_begins(name, message):
+    with pytest.raises(TypeError, match=message):
+        without(name).fit(X)
+
+
+def test_an_objective_without_a_loss_is_told_so():
+    with pytest.raises(TypeError, match="^OwnObjective must define forward.* loss of a"):
+        own_method(forward=Objective.forward).fit(X)
+
+
+def test_a_method_without_an_objective_is_told_so():
+    spelled_out = {"__init__": DenoisedMeanTransformer.__init__, "noise": 1.0}
+    method = type("Own", (BaseSSLTransformer,), spelled_out)
+    with pytest.raises(TypeError, match="^Own names no objective: set _objective_class"):
+        method().fit(X)
+
+
+@pytest.mark.parametrize("base", [BaseWindowClassifier, BaseWindowRegressor])
+def test_parameters_that_an_estimator_with_labels_left_out_are_listed(base):
+    def init(self):
+        vars(self).update(DenoisedMeanTransformer().get_params(), select="last")
+
+    own = {BaseWindowClassifier: ["class_weight", "unlabeled_label"]}.get(base, [])
+    with pytest.raises(
+        TypeError, match=re.escape(f"lacks the parameters {['head_hidden_dim', *own]}")
+    ):
+        type("Own", (base,), {"__init__": init})().fit(X, y)
+
+
+@pytest.mark.parametrize("base", [PulseTransformer, FineTuneClassifier])
+def test_a_subclass_spells_out_what_it_passes_on(base):
+    """A clone would have the defaults of what is passed on."""
+
+    def init(self, *, penalty=0.1, **params):
+        base.__init__(self, **params)
+        self.penalty = penalty
+
+    with pytest.raises(TypeError, match=r"^Own.__init__ takes \*\* parameters.*clone.*spell out"):
+        type("Own", (base,), {"__init__": init})
+
+
+class Penalised(CrossReconstruction):
+    def forward(self, x, observed=None):
+        return super().forward(x, observed) + self.encode(x, observed).square().mean()
+
+
+class PenalisedValidation(CrossReconstruction):
+    def validation_loss(self, x, observed=None):
+        return super().validation_loss(x=x, observed=observed) + 1.0
+
+
+class Divided(Penalised):
+    indivisible = None
+
+    def forward(self, x, observed=None):
+        return CrossReconstruction.forward(self, x, observed)
+
+
+@pytest.mark.parametrize("objective", [Penalised, PenalisedValidation])
+def test_another_loss_does_not_inherit_that_a_batch_can_be_divided(objective):
+    """Each process would add the penalty of the whole batch."""
+    method = type("Own", (PulseTransformer,), {"_objective_class": objective})
+    with pytest.raises(ValueError, match="Own cannot train in several .* set distributed=False"):
+        small(method, distributed=True).fit(X)
+    assert small(method, distributed="auto").fit(X).history_  # nobody launched others
+    assert Divided.indivisible is None
 
 
 class Parametrized(DenoisedMean):

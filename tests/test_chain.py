@@ -62,6 +62,10 @@ CHAINS = {
         make_pipeline(WindowScaler(per="window"), encoder(), RobustScaler(), RidgeClassifier()),
         y,
     ),
+    "components in reverse": (
+        make_pipeline(encoder(), PCA(5, svd_solver="arpack", random_state=0)),
+        y,
+    ),
     "two classes of ridge": (make_pipeline(encoder(), RidgeClassifier()), np.arange(24) % 2),
     "filtered": (
         make_pipeline(

@@ -19,7 +19,7 @@ from sklearn_pulse import CrossPredictionTransformer, PulseTransformer
 from sklearn_pulse.features import StatisticsTransformer
 from sklearn_pulse.networks import FixedEncoder
 from sklearn_pulse.objectives import CrossReconstruction
-from sklearn_pulse.preprocessing import WindowScaler
+from sklearn_pulse.preprocessing import Resampler, WindowScaler
 from tests.helpers import SMALL_ENCODER, SMALL_PULSE, make_windows
 
 X, _ = make_windows(24)
@@ -73,6 +73,36 @@ def test_an_embedding_that_is_not_finite_is_refused():
         pulse.transform(large)
 
 
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_features_that_are_not_finite_are_named_before_the_training(value):
+    broken = FunctionTransformer(
+        lambda Z: np.where(np.arange(len(Z))[:, None] == 2, value, Z),
+        feature_names_out="one-to-one",
+    )
+    pulse = PulseTransformer(
+        encoder=FrozenEstimator(make_pipeline(StatisticsTransformer(), broken).fit(X)), **SMALL
+    )
+    with pytest.raises(ValueError, match="^The values of X lead to results .* features of encoder"):
+        pulse.set_params(validation_fraction=0.0).fit(X)
+    with pytest.raises(ValueError, match="^X_val: The values of X lead to results"):
+        pulse.fit(X[:2], X_val=X)
+    working = PulseTransformer(encoder=STATISTICS, **SMALL).fit(X)
+    working.encoder_.transform = pulse.encoder.transform
+    for method in (working.transform, working.reconstruct, working.score_samples):
+        with pytest.raises(ValueError, match="lead to results that are not finite"):
+            method(X)
+    with pytest.raises(ValueError, match="lead to a loss that is not finite"):
+        working.decoder_reliance(X)
+
+
+def test_features_of_another_shape_than_their_names():
+    flat = FunctionTransformer(
+        lambda X: X.mean((1, 2)), feature_names_out=lambda self, names: ["mean"]
+    )
+    with pytest.raises(TypeError, match=r"^encoder returns features of shape \(\d+,\) .* names 1"):
+        PulseTransformer(encoder=FrozenEstimator(flat.fit(X)), **SMALL).fit(X)
+
+
 def test_the_closed_form_can_be_the_frozen_encoder():
     cross = CrossPredictionTransformer(num_kernels=84, embedding_dim=8, random_state=0).fit(HOLES)
     pulse = PulseTransformer(encoder=FrozenEstimator(cross), **SMALL).fit(HOLES)
@@ -113,6 +143,59 @@ def test_a_pipeline_can_be_the_frozen_encoder():
     np.testing.assert_allclose(pulse.transform(X), pipeline.transform(X), rtol=1e-5, atol=1e-6)
 
 
+def standardized(X):
+    """Divide by a spread that is 0 in a window of zeros; change the windows in place."""
+    X -= X.mean(1, keepdims=True)
+    with np.errstate(invalid="ignore"):
+        X /= X.std(1, keepdims=True)
+    return X
+
+
+def test_the_steps_of_a_frozen_pipeline_see_the_windows_alone():
+    """Neither the windows that fill a block up nor those of a bag without an observed step."""
+    pipeline = make_pipeline(FunctionTransformer(standardized), StatisticsTransformer())
+    pulse = PulseTransformer(encoder=FrozenEstimator(pipeline.fit(X.copy())), **SMALL)
+    pulse.fit(X)
+    reconstructed = pulse.reconstruct(X)
+    embedding = torch.from_numpy(pipeline.transform(X.copy()))
+    with torch.inference_mode():
+        expected = pulse.net_.module_.eval().complete(torch.from_numpy(X), embedding=embedding)
+    np.testing.assert_allclose(reconstructed, expected, rtol=1e-5, atol=1e-6)
+    scores = pulse.score_samples(X)
+    bags = X.reshape(6, 4, *X.shape[1:])
+    bags = np.concatenate([bags, np.full_like(bags[:, :1], np.nan)], axis=1)
+    np.testing.assert_allclose(pulse.score_samples(bags), scores.reshape(6, 4).mean(1), rtol=1e-5)
+    means = embedding.numpy().reshape(6, 4, -1).mean(1)
+    np.testing.assert_allclose(pulse.transform(bags), means, rtol=1e-5, atol=1e-6)
+
+
+def test_the_steps_of_a_frozen_pipeline_see_which_value_is_missing():
+    """A scaler leaves out the missing values of a channel, not the steps that miss another one."""
+    half = X.copy()
+    half[::3, 4:9, 0] = np.nan
+    pipeline = make_pipeline(WindowScaler(per="window"), StatisticsTransformer()).fit(X)
+    pulse = PulseTransformer(encoder=FrozenEstimator(pipeline), **SMALL).fit(half)
+    expected = pipeline.transform(half)
+    np.testing.assert_array_equal(pulse.transform(half), expected)
+    rows, observed = torch.from_numpy(np.nan_to_num(half)), torch.from_numpy(np.isfinite(half))
+    with torch.inference_mode():
+        completed = pulse.net_.module_.eval().complete(
+            rows, observed.all(-1), embedding=torch.from_numpy(expected)
+        )
+    np.testing.assert_allclose(pulse.reconstruct(half), completed, rtol=1e-5, atol=1e-6)
+
+
+def test_the_frozen_transformer_warns_at_the_line_of_the_user():
+    encoder = PulseTransformer(**SMALL_PULSE | {"encoder_depth": 5}).fit(X)
+    pulse = PulseTransformer(encoder=FrozenEstimator(encoder), **SMALL).fit(X)
+    long = np.random.default_rng(0).normal(size=(80, 200, 2))
+    for method in (pulse.transform, pulse.reconstruct, pulse.score_samples):
+        with pytest.warns(UserWarning, match="more than the 16 of fit") as caught:
+            pulse.set_params(num_threads=2)
+            method(long)
+        assert {warning.filename for warning in caught} == {__file__}
+
+
 @pytest.mark.parametrize("layout", ["ntc", "nct"])
 @pytest.mark.parametrize("before", ["passthrough", FunctionTransformer()])
 def test_pipeline_that_begins_before_the_features(layout, before):
@@ -122,6 +205,36 @@ def test_pipeline_that_begins_before_the_features(layout, before):
     pulse = PulseTransformer(encoder=FrozenEstimator(pipeline), input_layout=layout, **SMALL)
     got = pulse.fit(turned).transform(turned)
     np.testing.assert_allclose(got, pipeline.transform(turned), rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    "wrap",
+    [
+        lambda step: make_union(make_pipeline(step)),
+        lambda step: make_pipeline(FrozenEstimator(make_pipeline(step))),
+        lambda step: make_pipeline(WindowScaler(input_layout=step.input_layout), step),
+    ],
+    ids=["union", "frozen pipeline", "after a scaler"],
+)
+def test_layout_and_signals_of_a_step_within(wrap):
+    square = np.random.default_rng(0).normal(size=(12, 4, 4))
+    turned = square.swapaxes(1, 2)
+    known = {"sampling_rate": 64.0, "channel_names": list("abcd")}
+    step = StatisticsTransformer(input_layout="nct", **known).fit(turned)
+    encoder = wrap(step).fit(turned)
+    pulse = PulseTransformer(encoder=FrozenEstimator(encoder), **SMALL).fit(square)
+    expected = encoder.transform(turned)
+    np.testing.assert_allclose(pulse.transform(square), expected, rtol=1e-5, atol=1e-6)
+    assert pulse.sampling_rate_in_ == 64.0 and pulse.channel_names_in_.tolist() == list("abcd")
+    with pytest.raises(ValueError, match="32 Hz, but the frozen StatisticsTransformer"):
+        pulse.set_params(sampling_rate=32).fit(square)
+
+
+def test_a_rate_behind_a_resampler_is_not_that_of_the_windows():
+    half = Resampler(from_rate=64, to_rate=32)
+    pipeline = make_pipeline(half, StatisticsTransformer(sampling_rate=32)).fit(X)
+    pulse = PulseTransformer(encoder=FrozenEstimator(pipeline), sampling_rate=64, **SMALL)
+    assert pulse.fit(X).sampling_rate_in_ == 64.0
 
 
 def test_an_encoder_that_is_set_after_fit_waits_for_the_next_fit(fitted):

@@ -140,21 +140,23 @@ def pairs(missing, batch=5, n_timesteps=14, n_channels=3):
     x, partner = torch.randn(2, batch, n_timesteps, n_channels, generator=generator)
     observed, partner_observed = torch.ones(2, batch, n_timesteps, dtype=torch.bool)
     if missing:  # padding at both ends, holes, and a pair that shares no step
+        partner_observed[2, 3:6] = False
+        partner_observed[3, 8:] = False
+        partner_observed[4, :7] = False
+        partner[~partner_observed] = -7.0  # any finite value
+    if missing == "both":
         observed[0, 9:] = False
         observed[1, :4] = False
         observed[2, 5] = False
-        partner_observed[2, 3:6] = False
-        partner_observed[3, 8:] = False
         observed[4, 7:] = False
-        partner_observed[4, :7] = False
-        x[~observed] = 7.0  # any finite value
-        partner[~partner_observed] = -7.0
+        x[~observed] = 7.0
     return x, observed, partner, partner_observed
 
 
 def arguments(x, observed, partner, partner_observed, missing):
     """What the objective is given: no mask where nothing is missing."""
-    masks = {"observed": observed, "partner_observed": partner_observed} if missing else {}
+    masks = {"partner_observed": partner_observed} if missing else {}
+    masks |= {"observed": observed} if missing == "both" else {}
     return {"x": x, "partner": partner, **masks}
 
 
@@ -165,7 +167,7 @@ def starts_of(objective, x, seen):
 
 
 each_pass = pytest.mark.parametrize("sample_init", [True, False])
-each_missing = pytest.mark.parametrize("missing", [False, True])
+each_missing = pytest.mark.parametrize("missing", [None, "partner", "both"])
 each_reduction = pytest.mark.parametrize("reduction", ["published", "valid"])
 
 

@@ -20,14 +20,16 @@ from sklearn_pulse import (
     PulseTransformer,
     baselines,
 )
+from sklearn_pulse._threads import threads
 from sklearn_pulse._training import _captured
 from sklearn_pulse._training._checkpoint import Checkpoint
 from sklearn_pulse.features import HydraTransformer, RandomConvolutionTransformer
-from sklearn_pulse.objectives import REBARContrast
+from sklearn_pulse.objectives import CrossReconstruction, REBARContrast
 from tests.helpers import accepted, callback_of, make_windows, small
 from tests.kills import killed
 from tests.pretended_cuda import leaves, pretended_cuda
 from tests.test_device import ON_A_DEVICE
+from tests.toy_method import DenoisedMean, DenoisedMeanTransformer
 
 X, y = make_windows()
 HOLES = X.copy()
@@ -100,7 +102,7 @@ def test_rebar_embeds_a_batch_in_few_operations_on_a_device(monkeypatch):
             loss.backward()
         return loss.item(), len(found.found)
 
-    with torch.random.fork_rng():
+    with torch.random.fork_rng(), threads(1):  # with more, it embeds more anchors at a time
         torch.manual_seed(0)
         expected, n_on_a_cpu = step("cpu")
         torch.manual_seed(0)
@@ -200,6 +202,40 @@ def test_only_steps_that_a_graph_can_repeat_are_captured(cls, windows, monkeypat
         net = small(cls, **accepted(cls, settings)).fit(windows, y).net_
     always, whole = (net.module_.replayed == kind for kind in ("always", "whole"))
     assert bool(replays) == (always or (whole and windows is X))
+
+
+class Annealed(CrossReconstruction):
+    """Loss of a user's own, who reads the epoch and says nothing of graphs."""
+
+    def forward(self, x, observed=None):
+        return super().forward(x, observed) + self.epoch * self.encode(x, observed).square().mean()
+
+
+class AnnealedTransformer(PulseTransformer):
+    _objective_class = Annealed
+
+
+class Scaled(DenoisedMean):
+    """Objective of a user's own, whose embedding reads a value back."""
+
+    def encode(self, x, observed=None):
+        return super().encode(x / float(x.abs().max()), observed)
+
+
+class ScaledTransformer(DenoisedMeanTransformer):
+    _objective_class = Scaled
+
+
+def test_a_loss_or_an_embedding_of_a_users_own_is_replayed_only_if_it_says_so(monkeypatch, replays):
+    with pretended_cuda(monkeypatch):
+        _, _, losses = train(AnnealedTransformer)
+        assert not replays
+        _, _, launched = train(AnnealedTransformer, callbacks=[Launched()])
+        assert losses == launched
+        source = FrozenEstimator(small(ScaledTransformer, device="cuda").fit(X))
+        tuned = small(FineTuneClassifier, pretrained=source, device="cuda", max_epochs=4)
+        tuned.fit(X, y)  # a capture that fails would warn
+        assert not replays
 
 
 def test_the_device_knows_what_a_graph_cannot_repeat(monkeypatch, replays):

@@ -133,3 +133,4 @@ def test_runs_that_no_chain_can_have_are_refused(n_timesteps, mask_ratio, mean_l
     with pytest.raises(ValueError, match=message):
         geometric_mask((2, n_timesteps, 1), mask_ratio, mean_length, generator())
     assert geometric_mask((2, 9, 1), 0.9, 9.0, generator()).shape == (2, 9, 1)
+    assert not geometric_mask((2, 9, 1), 0.0, 3.0, generator()).any()

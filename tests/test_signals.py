@@ -10,6 +10,8 @@ import pytest
 import sklearn
 from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import cross_val_score
 from sklearn.pipeline import make_pipeline
 
 from sklearn_pulse import (
@@ -239,14 +241,22 @@ def test_steps_refuse_another_rate_than_they_were_told(step):
 # --- pipelines, containers, files ---
 
 
-def test_metadata_routing_hands_both_to_the_encoder(fitted):
+@pytest.mark.parametrize("cls", [RandomEncoderTransformer, StatisticsTransformer])
+def test_metadata_routing_hands_both_to_the_transformer(cls):
     with sklearn.config_context(enable_metadata_routing=True):
-        encoder = untrained(sampling_rate=64).set_transform_request(sampling_rate=True)
-        chain = make_pipeline(WindowScaler(), encoder).fit(X)
+        step = small(cls, sampling_rate=64).set_transform_request(sampling_rate=True)
+        chain = make_pipeline(WindowScaler(), step).fit(X)
         expected = chain.transform(X)
         np.testing.assert_array_equal(chain.transform(X, sampling_rate=64), expected)
-        with pytest.raises(ValueError, match="100 Hz, but RandomEncoderTransformer"):
-            chain.transform(X, sampling_rate=100)
+        again = clone(chain).fit_transform(X, sampling_rate=64)
+        np.testing.assert_array_equal(again, expected)
+        whole = make_pipeline(*clone(chain), LogisticRegression())
+        params = {"params": {"sampling_rate": 64}, "error_score": "raise"}
+        scores = cross_val_score(whole, X, y, cv=2, **params)
+        np.testing.assert_array_equal(scores, cross_val_score(whole, X, y, cv=2))
+        for method in (chain.transform, chain.fit_transform, partial(whole.fit, y=y)):
+            with pytest.raises(ValueError, match=f"100 Hz, but {cls.__name__}"):
+                method(X, sampling_rate=100)
 
 
 def test_a_rate_that_is_passed_with_pandas_output(fitted):

@@ -251,6 +251,8 @@ class Reader:
                 array = self.tensors[key].numpy()[()]
                 if attribute in _entry(node, "columns_first"):
                     array = np.asfortranarray(array)
+                if attribute in node.get("rows_reversed", ()):  # as those of an "arpack" PCA
+                    array = np.ascontiguousarray(array[::-1])[::-1]
                 if attribute in node.get("plain", ()):  # which earlier versions did not write
                     array = array.item()
                 setattr(step, attribute, array)

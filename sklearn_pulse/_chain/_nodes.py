@@ -108,7 +108,9 @@ class Writer:
         _check_unchanged(step)
         known, prefix = STEPS[name], str(self._n_steps)
         self._n_steps += 1
-        empty, columns_first, plain = [], [], []
+        empty, plain = [], []
+        columns_first: list[str] = []
+        rows_reversed: list[str] = []
         for attribute in known.arrays:
             value = getattr(step, attribute, None)
             if value is None:
@@ -118,7 +120,8 @@ class Writer:
             if type(value) in (int, float):
                 plain.append(attribute)  # it leaves a result in float32
             if array.ndim == 2 and array.strides[0] < array.strides[1]:
-                columns_first.append(attribute)  # its products round in another order
+                # Products of another order of memory round in another order.
+                (rows_reversed if array.strides[0] < 0 else columns_first).append(attribute)
             self.tensors[f"{prefix}.{attribute}"] = torch.from_numpy(array.copy("C"))
         facts = {name: getattr(step, name) for name in known.facts}
         for names in NAMES:
@@ -128,6 +131,8 @@ class Writer:
         if known.is_classifier:
             encoded["classes_"] = encoded_classes(step)
         arrays = {"none": empty, "columns_first": columns_first, "plain": plain}
+        if rows_reversed:
+            arrays["rows_reversed"] = rows_reversed
         return {"prefix": prefix, **arrays, "facts": encoded}
 
     def _parameters(self, step: Any) -> dict[str, Any]:

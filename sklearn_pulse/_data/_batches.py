@@ -16,6 +16,9 @@ from ._windows import Block, CheckedWindows
 class WindowBatches(Dataset[Batch]):
     """Batches gathered from checked windows; the input stays where it is.
 
+    A subclass may add tensors in `__getitem__`; one that some batches lack, such as the mask of
+    another window, is named in the class attribute `_masks`, with the tensor that it masks.
+
     Parameters
     ----------
     windows : CheckedWindows

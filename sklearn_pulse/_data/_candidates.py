@@ -17,6 +17,9 @@ from ._windows import CheckedWindows
 class DrawnBatches(WindowBatches):
     """Batches of windows and of other windows that are drawn anew each epoch.
 
+    A subclass draws with :meth:`generator` in `__getitem__`, and takes the windows from
+    ``self._source``, which lies on a GPU that has room for them.
+
     Parameters
     ----------
     windows : CheckedWindows

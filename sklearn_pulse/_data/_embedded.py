@@ -1,8 +1,8 @@
-"""Batches of windows with embeddings that were computed once."""
+"""Batches of windows with the embeddings of an encoder that is not trained."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 
 import numpy as np
 import torch
@@ -11,6 +11,9 @@ from numpy.typing import NDArray
 from .._training._iterator import Batch
 from ._batches import WindowBatches
 from ._windows import Block, CheckedWindows
+
+# From the numbers of some windows, and the windows, to their embeddings, (n, embedding_dim).
+Embed = Callable[[NDArray[np.intp], Block], NDArray[np.float32]]
 
 _CHUNK = 256  # windows that are embedded at once
 
@@ -27,8 +30,8 @@ class EmbeddedBatches(WindowBatches):
     device : torch.device
         Device of the batches.
     embed : callable
-        Function from a block of windows to their embeddings, of shape (n, embedding_dim). It is
-        called once per window.
+        Function from the numbers of some windows, and a block of them, to their embeddings, of
+        shape (n, embedding_dim). It is called once per window.
     """
 
     def __init__(
@@ -36,11 +39,11 @@ class EmbeddedBatches(WindowBatches):
         windows: CheckedWindows,
         index: NDArray[np.intp],
         device: torch.device,
-        embed: Callable[[Block], NDArray[np.float32]],
+        embed: Embed,
     ) -> None:
         super().__init__(windows, index, device)
         chunks = [index[first : first + _CHUNK] for first in range(0, len(index), _CHUNK)]
-        rows = [torch.from_numpy(embed(windows.take(chunk))) for chunk in chunks]
+        rows = [torch.from_numpy(embed(chunk, windows.take(chunk))) for chunk in chunks]
         self.embedding = torch.cat(rows) if rows else torch.empty(0, 0)
 
     def __getitem__(self, index: torch.Tensor) -> Batch:
@@ -48,3 +51,14 @@ class EmbeddedBatches(WindowBatches):
 
     def _n_values(self) -> int:
         return super()._n_values() + self.embedding.shape[1]
+
+
+def with_embeddings(
+    blocks: Iterable[tuple[NDArray[np.intp], Block, Batch]], embed: Embed
+) -> Iterator[tuple[NDArray[np.intp], Block, Batch]]:
+    """Add embeddings to blocks of windows; those of the windows that fill a block up are zero."""
+    for index, block, batch in blocks:
+        rows = torch.from_numpy(embed(index, block))
+        embedding = batch["x"].new_zeros(len(batch["x"]), rows.shape[1])
+        embedding[: len(rows)] = rows
+        yield index, block, batch | {"embedding": embedding}

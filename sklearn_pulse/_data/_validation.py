@@ -76,7 +76,7 @@ def check_windows(
     check_layout(X, layout, name)
     data: Any = X if isinstance(X, LazyWindows) else as_stored(X)
     data = as_windows(X, layout) if data is None else data
-    check_axes(data.shape, name)
+    check_axes(data.shape, name, bags=not isinstance(X, LazyWindows))
     takes_nan = get_tags(estimator).input_tags.allow_nan
     windows = CheckedWindows(data, layout, groups, takes_nan=takes_nan)
     shape = Shape(windows.n_timesteps, windows.n_channels, is_table=len(data.shape) == 2)

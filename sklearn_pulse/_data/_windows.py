@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from .._groups import check_groups
 from ..windows import LazyWindows
+from ..windows._reading import read_places, read_windows
 
 _BLOCK_ELEMENTS = 2**22  # values converted at a time, 16 MiB of float32
 
@@ -101,8 +102,9 @@ class CheckedWindows:
         Lazy windows know their recordings, and a bag is a recording. Elsewhere `groups` names
         the recordings; without `groups` all windows count as one recording.
         """
-        if self.lazy is not None and self.lazy.recording is not None:
-            return self.lazy.recording
+        known = None if self.lazy is None else read_places(self.lazy, "recording")
+        if known is not None:
+            return known
         if self.is_bag:
             return np.arange(len(self)) // self.n_windows
         if self.groups is None:
@@ -112,8 +114,9 @@ class CheckedWindows:
     @cached_property
     def start(self) -> NDArray[np.intp]:
         """Start of each window in its recording; unknown ones count up within each recording."""
-        if self.lazy is not None and self.lazy.start is not None:
-            return self.lazy.start
+        known = None if self.lazy is None else read_places(self.lazy, "start")
+        if known is not None:
+            return known
         number = np.empty(len(self), dtype=np.intp)
         number[np.argsort(self.recording, kind="stable")] = np.arange(len(self))
         return number
@@ -178,6 +181,21 @@ class CheckedWindows:
             )
         observed = np.asarray(finite.all(-1))
         return Block(np.where(observed[..., None], x, np.float32(0)), observed)
+
+    def values(self, index: NDArray[np.intp]) -> NDArray[np.float32]:
+        """Gather windows with NaN where a value is missing; the step's other channels stay.
+
+        Parameters
+        ----------
+        index : array of int of shape (n,)
+            Numbers of the windows.
+
+        Returns
+        -------
+        ndarray of float32, of shape (n, n_timesteps, n_channels)
+            Copies of the windows.
+        """
+        return np.array(self._gather(index), dtype=np.float32, order="C")
 
     def blocks(self) -> Iterator[tuple[NDArray[np.intp], Block]]:
         """Yield all windows in order, a few at a time."""
@@ -365,7 +383,7 @@ class CheckedWindows:
 
     def _gather(self, index: NDArray[np.intp]) -> Any:
         if self.lazy is not None:
-            x: Any = self.lazy.take(index)
+            x: Any = read_windows(self.lazy, index)
         elif self.is_bag:
             x = self.data[np.divmod(index, self.n_windows)]
         elif len(index) and np.array_equal(index, np.arange(index[0], index[0] + len(index))):

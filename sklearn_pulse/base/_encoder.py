@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
@@ -29,8 +29,14 @@ from .._parameters import (
     check_threads,
     plain,
 )
-from .._persistence import PretrainedMixin, check_finite, check_sizes, same_when_stored
-from .._signals import check_signals
+from .._persistence import (
+    PretrainedMixin,
+    check_finite,
+    check_sizes,
+    encode,
+    same_when_stored,
+)
+from .._signals import SignalTransformerMixin, check_signals
 from .._tags import WindowTags, of_windows
 from .._threads import n_workers, threads
 from .._training._device import memory_errors, resolve_device
@@ -42,6 +48,7 @@ from .._training._torch_state import own_torch_state
 from .._warnings import warn_user
 from ..networks import run_parts
 from ..objectives._base import Objective
+from ._complete import check_spelled_out
 
 _BLOCK_STEPS = {
     "cpu": 2**12,
@@ -59,7 +66,7 @@ class WindowEmbedder(
     PretrainedMixin,
     CallbackSupportMixin,
     ClassNamePrefixFeaturesOutMixin,
-    TransformerMixin,
+    SignalTransformerMixin,
     BaseEstimator,
 ):
     """Windows to embeddings through the encoder of an objective, trained or not.
@@ -133,11 +140,13 @@ class WindowEmbedder(
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
+        check_spelled_out(cls)
         complete_docstring(cls)
 
     def _objective_params(self) -> dict[str, Any]:
         """Return the arguments that build the objective, beside `n_channels` and `seed`."""
-        return {name: getattr(self, name) for name in self._objective_names}
+        # Copies, since a module among them is trained, and a fit changes no parameter.
+        return {name: copy.deepcopy(getattr(self, name)) for name in self._objective_names}
 
     def _check_params(self) -> None:
         """Raise if a parameter is out of its range."""
@@ -163,7 +172,13 @@ class WindowEmbedder(
 
     @property
     def _n_features_out(self) -> int:
-        encoder = self.net_.module_.encoder
+        objective = self.net_.module_
+        if not hasattr(objective, "encoder"):
+            raise TypeError(
+                f"{type(objective).__name__} has no attribute encoder: set it in __init__ to the"
+                " network that embeds windows."
+            )
+        encoder = objective.encoder
         if not hasattr(encoder, "embedding_dim"):
             raise TypeError(
                 f"the encoder {type(encoder).__name__} has no attribute embedding_dim: set it to"
@@ -283,7 +298,7 @@ class WindowEmbedder(
             most = _CPU_STEPS_BFLOAT16
         size = max(1, min(most // n_steps, _MAX_BLOCK[device.type]))
         net.module_.eval()
-        blocks = stream_blocks(windows, size, device)
+        blocks = self._stream(windows, size, device)
         if device.type == "cpu":
             yield from _side_by_side(blocks, compute, net)
             return
@@ -296,6 +311,12 @@ class WindowEmbedder(
             before = index, block, rows
         if before is not None:
             yield _fetched(*before)
+
+    def _stream(
+        self, windows: CheckedWindows, size: int, device: torch.device
+    ) -> Iterator[tuple[NDArray[np.intp], Block, Batch]]:
+        """Yield windows in blocks of `size`, with what the objective takes of each."""
+        return stream_blocks(windows, size, device)
 
     def _check_input_length(self, n_timesteps: int) -> None:
         """Raise, or warn, where windows are of another length than those of fit."""
@@ -365,6 +386,10 @@ class WindowEmbedder(
             )
         for name, value in fitted.items():
             if not same_when_stored(value, stored[name]):
+                try:
+                    encode(value)
+                except TypeError:  # such as a module
+                    remedy = "A file cannot hold the former: pickle the transformer instead."
                 raise ValueError(
                     f"its net was fitted with {name}={value!r}, and the parameters that a file"
                     f" holds would build it with {stored[name]!r}. {remedy}"

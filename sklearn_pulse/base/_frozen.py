@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Any
 
@@ -11,10 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.frozen import FrozenEstimator
-from sklearn.pipeline import Pipeline
+from sklearn.pipeline import FeatureUnion, Pipeline
 from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
+from .._data._embedded import Embed
+from .._data._windows import Block, CheckedWindows
 from .._parameters import default_of
 from .._signals import Signals, agreed, compare, note, noted
 from ..networks import FixedEncoder
@@ -44,13 +46,27 @@ def check_frozen(estimator: Any, trained: Sequence[str]) -> None:
 
 
 def adopt_signals(estimator: Any, transformer: FrozenEstimator) -> None:
-    """Compare rate and channels with the first step of the encoder, and take what X leaves open."""
-    first = _steps(transformer.estimator)[0]
-    rate, names = (getattr(first, f"{name}_in_", None) for name in Signals._fields)
-    # A step of preprocessing knows its channels, but no rate.
-    given, fitted = noted(estimator), Signals(rate, None if names is None else tuple(names))
-    compare(given, fitted, f"the frozen {type(first).__name__}")
-    note(estimator, agreed(given, fitted))
+    """Compare rate and channels with those of the encoder, and take what X leaves open."""
+    for step, fitted in _known_signals(transformer):
+        given = noted(estimator)
+        compare(given, fitted, f"the frozen {type(step).__name__}")
+        note(estimator, agreed(given, fitted))
+
+
+def _known_signals(estimator: Any) -> Iterator[tuple[Any, Signals]]:
+    """Yield the steps that know the rate or the channels of the windows before the first step."""
+    keeps_rate = True
+    for step in _steps(estimator):
+        for part, signals in [pair for inner in _parts(step) for pair in _known_signals(inner)]:
+            yield part, signals if keeps_rate else signals._replace(sampling_rate=None)
+        if not isinstance(step, FeatureUnion):
+            rate, names = (getattr(step, f"{name}_in_", None) for name in Signals._fields)
+            rate = rate if keeps_rate else None
+            yield step, Signals(rate, None if names is None else tuple(names))
+        # A step of preprocessing knows its channels, and keeps them, but knows no rate.
+        if not hasattr(step, "channel_names_in_") or hasattr(step, "sampling_rate_in_"):
+            return
+        keeps_rate = keeps_rate and not hasattr(step, "to_rate")
 
 
 def kept(value: Any) -> Any:
@@ -70,7 +86,7 @@ def kept(value: Any) -> Any:
 
 def as_encoder(transformer: FrozenEstimator) -> FixedEncoder:
     """Return a frozen transformer as an encoder of a network."""
-    last = _steps(transformer.estimator)[-1]
+    last = _steps(transformer)[-1]
     try:
         width = len(last.get_feature_names_out())
     except AttributeError as error:
@@ -81,13 +97,41 @@ def as_encoder(transformer: FrozenEstimator) -> FixedEncoder:
     return FixedEncoder(partial(_frozen_features, transformer), width)
 
 
+def embedder(encoder: FixedEncoder, windows: CheckedWindows) -> Embed:
+    """Return what embeds blocks of some windows by a frozen transformer.
+
+    It reads the windows as they were given, so that its steps may treat a missing value in their
+    own way. Rows are NaN if they are not finite, and zero for a window without an observed step.
+    """
+
+    def embed(index: NDArray[np.intp], block: Block) -> NDArray[np.float32]:
+        width = encoder.embedding_dim
+        rows = np.zeros((len(index), width), np.float32)
+        whole = block.observed is None
+        seen = np.ones(len(index), bool) if whole else np.asarray(block.observed).any(1)
+        # Copies, which the transformer may write to.
+        x = block.x.copy() if whole else windows.values(index[seen])
+        if not len(x):
+            return rows
+        features = encoder.features(x)
+        if features.shape != (len(x), width):
+            raise TypeError(
+                f"encoder returns features of shape {features.shape} for {len(x)} windows, but"
+                f" names {width} features: freeze a transformer that returns a row per window."
+            )
+        # As NaN, since an infinity may leave a decoder as a number.
+        rows[seen] = np.where(np.isfinite(features).all(1, keepdims=True), features, np.nan)
+        return rows
+
+    return embed
+
+
 def _frozen_features(encoder: FrozenEstimator, X: NDArray[np.float32]) -> Any:
     """Compute a frozen transformer's features of windows, channels last."""
-    steps = _steps(encoder.estimator)
-    first = steps[0]  # which may be a function that knows no layout
-    names = ("input_layout", "input_layout_")  # fine-tuned ones may know it from their fit
-    layouts = (getattr(step, name, None) for step in steps for name in names)
-    if next(filter(None, layouts), "ntc") == "nct":
+    first = _steps(encoder)[0]  # which may be a function that knows no layout
+    while parts := _parts(first):
+        first = _steps(parts[0])[0]
+    if next(_layouts(encoder), "ntc") == "nct":
         X = X.swapaxes(1, 2)
     try:
         return encoder.transform(X)
@@ -101,8 +145,26 @@ def _frozen_features(encoder: FrozenEstimator, X: NDArray[np.float32]) -> Any:
         ) from error
 
 
+def _layouts(estimator: Any) -> Iterator[str]:
+    """Yield the layouts that the steps of a transformer know, the first step first."""
+    for step in _steps(estimator):
+        for name in ("input_layout", "input_layout_"):  # fine-tuned ones may know it from their fit
+            if getattr(step, name, None):
+                yield getattr(step, name)
+        for part in _parts(step):
+            yield from _layouts(part)
+
+
+def _parts(step: Any) -> list[Any]:
+    """Return the transformers that a union joins; none if the step is no union."""
+    listed = step.transformer_list if isinstance(step, FeatureUnion) else []
+    return [part for _, part in listed if part not in ("drop", "passthrough")]
+
+
 def _steps(estimator: Any) -> list[Any]:
-    """Return the steps of a pipeline, those of pipelines in it included."""
+    """Return the steps of a pipeline, frozen or not, those of pipelines in it included."""
+    if isinstance(estimator, FrozenEstimator):
+        return _steps(estimator.estimator)
     if not isinstance(estimator, Pipeline):
         return [estimator]
     steps = [step for _, step in estimator.steps if step not in (None, "passthrough")]

@@ -102,7 +102,7 @@ class BaseSSLTransformer(TrainedEmbedder, BaseEncoderTransformer):
         self._check_validation_length(windows.n_timesteps)
         with errors_of("X_val"):
             self._check_window_length(windows.n_timesteps)
-        batches = self._batches(windows, windows.numbers(np.arange(windows.n_samples), usable))
+            batches = self._batches(windows, windows.numbers(np.arange(windows.n_samples), usable))
         self._check_enough(len(batches), "validation", " of X_val")
         return batches
 

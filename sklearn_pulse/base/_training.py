@@ -74,6 +74,7 @@ from .._training._user_callbacks import (
     sets_learning_rate,
     with_stored_kept,
 )
+from ._complete import check_objective, check_stored
 from ._encoder import WindowEmbedder
 from ._fit_data import FitData, Parts
 
@@ -213,7 +214,7 @@ class TrainedEmbedder(WindowEmbedder):
 
     def _fit(self, data: FitData) -> Self:
         """Run `fit`: check, build, train. A fit that fails leaves the estimator as it was."""
-        self._check_stored()
+        check_stored(self)
         # The number of epochs is unknown until the data is split into batches.
         n_epochs = self.max_epochs if self.max_updates is None else None
         share, context = self._join_others(), None
@@ -277,6 +278,7 @@ class TrainedEmbedder(WindowEmbedder):
             settings = self._training_params(parts.train) | settings
             net = self._build_net(seed, callbacks=callbacks, **settings).initialize()
             self._load_earlier_weights(net)
+            check_objective(self, net)
             if share is not None:
                 self._check_others(share, net, seed, parts)
             self._add_checkpoint(net, seed, parts, share)
@@ -284,21 +286,6 @@ class TrainedEmbedder(WindowEmbedder):
             self._train(net, parts.train, parts.valid)
             net.share = None
         return net
-
-    def _check_stored(self) -> None:
-        """Raise if the class lacks a parameter that every method has, or that its objective has."""
-        declared = [*WindowEmbedder.__annotations__, *TrainedEmbedder.__annotations__]
-        every = [name for name in declared if name.strip("_") == name]  # the others are learnt
-        missing = [
-            name
-            for name in dict.fromkeys([*every, *self._objective_names])
-            if not hasattr(self, name)
-        ]
-        if missing:
-            raise TypeError(
-                f"{type(self).__name__} lacks the parameters {missing}: add them to its __init__,"
-                " with a default, and store each as an attribute."
-            )
 
     def _check_params(self) -> None:
         super()._check_params()

@@ -14,6 +14,7 @@ from sklearn.exceptions import NotFittedError
 from .._parameters import check_integer, check_n_jobs, check_verbose
 from .._progress import progress_bar
 from ..windows import LazyWindows
+from ..windows._reading import read_places
 from ._sink import (
     begin,
     check_same,
@@ -207,8 +208,8 @@ def _places(windows: Any) -> dict[str, NDArray[Any]]:
     """Return recording and start of lazy windows, where they are known."""
     if not isinstance(windows, LazyWindows):
         return {}
-    known = {"recording": windows.recording, "start": windows.start}
-    return {name: np.asarray(values) for name, values in known.items() if values is not None}
+    known = {name: read_places(windows, name) for name in ("recording", "start")}
+    return {name: values for name, values in known.items() if values is not None}
 
 
 def _embed_chunk(

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
@@ -19,7 +19,7 @@ from .._data._validation import check_windows
 from .._data._windows import Block, CheckedWindows
 from .._parameters import check_option
 from .._persistence import PretrainedMixin, check_params_unchanged
-from .._signals import Signals, check_signals, note
+from .._signals import Signals, SignalTransformerMixin, check_signals, note
 from .._tags import WindowTags, of_windows
 from ..windows._shape import note_channels
 
@@ -37,7 +37,7 @@ _NOT_LEARNT = (
 
 
 class BaseFeatureTransformer(
-    PretrainedMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, ABC
+    PretrainedMixin, ClassNamePrefixFeaturesOutMixin, SignalTransformerMixin, BaseEstimator, ABC
 ):
     """Windows to features, with the input contract of the estimators that train an encoder.
 

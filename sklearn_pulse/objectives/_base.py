@@ -55,6 +55,12 @@ class Objective(nn.Module):
         ``self.share.rows(len(x))``, and returns what they contribute to the loss of the whole batch
         (the sum over the shares is that loss).
 
+    Notes
+    -----
+    A subclass does not inherit what is said of a computation that it replaces: with a `forward` or
+    `encode` of its own `replayed` is "never", and with a `forward` or `validation_loss` of its own
+    a batch is indivisible, unless the subclass says otherwise.
+
     Examples
     --------
     >>> import torch
@@ -78,6 +84,15 @@ class Objective(nn.Module):
     keeps: tuple[str, ...] = ()
     share = Share()
     indivisible: str | None = "its loss of a batch is not written as a sum of parts"
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        # What a base class says of its own computation need not hold of another one.
+        own = vars(cls).keys()
+        if own & {"forward", "validation_loss"} and "indivisible" not in own:
+            cls.indivisible = Objective.indivisible
+        if own & {"forward", "encode"} and "replayed" not in own:
+            cls.replayed = Objective.replayed
 
     def __init__(self, seed: int = 0) -> None:
         super().__init__()

@@ -31,6 +31,8 @@ class Classification(HeadOnEncoder):
     torch.Size([])
     """
 
+    replayed = "whole"
+
     def __init__(self, n_channels: int, *, n_classes: int, **settings: Any) -> None:
         super().__init__(n_channels, n_outputs=n_classes, **settings)
 

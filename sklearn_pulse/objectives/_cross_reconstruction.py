@@ -7,7 +7,7 @@ from typing import Any, Literal
 import torch
 from torch import Tensor
 
-from ._trajectory import Reconstruction, TrajectoryReconstruction, without_drive
+from ._trajectory import Reconstruction, TrajectoryReconstruction
 
 
 class CrossReconstruction(TrajectoryReconstruction):
@@ -39,6 +39,7 @@ class CrossReconstruction(TrajectoryReconstruction):
     """
 
     indivisible: str | None = None
+    replayed = "always"
 
     def __init__(
         self, n_channels: int, *, pairing: Literal["crops", "random"] = "crops", **params: Any
@@ -121,11 +122,8 @@ class CrossReconstruction(TrajectoryReconstruction):
         """
         batch, mine = len(x), self.share.rows(len(x))
         seen = None if observed is None else observed[mine]
-        embedding, drive, init_input = (
-            self.encode_window(x[mine], seen)
-            if embedding is None
-            else without_drive(embedding[mine], x[mine])
-        )
+        known = None if embedding is None else embedding[mine]
+        embedding, drive, init_input = self._encoding(x[mine], seen, known)
         if self.pairing == "random":  # everything except the embedding comes from another window
             partner = torch.randperm(batch, generator=self.generator(x.device), device=x.device)
             drive = self.share.gather(drive, batch)[partner[mine]]
@@ -140,7 +138,9 @@ class CrossReconstruction(TrajectoryReconstruction):
         condition = self.initial_condition.at(starts[:, mine], init_input, seen)
         return self._run_passes(embedding, drive, condition, starts, x, observed)
 
-    def exchanged_losses(self, x: Tensor, observed: Tensor | None = None) -> dict[str, Tensor]:
+    def exchanged_losses(
+        self, x: Tensor, observed: Tensor | None = None, embedding: Tensor | None = None
+    ) -> dict[str, Tensor]:
         """Compute the loss with each input of the decoder taken from another window.
 
         Window i + 1 of the batch lends its input to window i, and the first window to the last.
@@ -151,6 +151,8 @@ class CrossReconstruction(TrajectoryReconstruction):
             Windows of at least two steps; unobserved steps hold any finite value.
         observed : Tensor of bool, of shape (batch, n_timesteps), or None, default=None
             Which steps were observed; None means all.
+        embedding : Tensor of shape (batch, embedding_dim), or None, default=None
+            Embedding of each window by a fixed encoder, if it is known; None computes it.
 
         Returns
         -------
@@ -159,7 +161,7 @@ class CrossReconstruction(TrajectoryReconstruction):
             ``"time_varying"`` and ``"initial_condition"`` name the input that is exchanged. Without
             a time-varying drive, ``"time_varying"`` is missing.
         """
-        embedding, drive, init_input = self.encode_window(x, observed)
+        embedding, drive, init_input = self._encoding(x, observed, embedding)
         starts = self._draw_starts(x, observed)
         starts = torch.cat([starts, self._first_step(x, observed).unsqueeze(0)])
         condition = self.initial_condition.at(starts, init_input, observed)

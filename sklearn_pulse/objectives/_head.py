@@ -121,7 +121,8 @@ class HeadOnEncoder(Objective):
         self.embedding_dim = source.embedding_dim
         self.freeze_epochs = freeze_epochs
         self.bag_pooling = bag_pooling
-        self.replayed = "whole" if isinstance(self.encoder, SystemEncoder) else "never"
+        if not _embeds_alike(self.source):
+            self.replayed = "never"
         self._trained = {name for name, p in self.source.named_parameters() if p.requires_grad}
 
     @property
@@ -273,6 +274,14 @@ def _seed_anew(source: Objective, seed: int) -> None:
     while isinstance(source, HeadOnEncoder):  # which draws from the generator of its own source
         source = source.source
     source.seed, source._generator = seed, None
+
+
+def _embeds_alike(source: Objective) -> bool:
+    """Whether a GPU may replay how a pretrained objective embeds, which may be a user's own."""
+    while isinstance(source, HeadOnEncoder):
+        source = source.source
+    by_encoder = type(source).encode is Objective.encode or source.replayed != "never"
+    return by_encoder and isinstance(source.encoder, SystemEncoder)
 
 
 def _wrap_encoder(encoder: nn.Module) -> Objective:

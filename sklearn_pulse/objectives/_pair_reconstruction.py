@@ -44,6 +44,8 @@ class PairReconstruction(TrajectoryReconstruction):
     tensor([[0, 0, 0, 0]])
     """
 
+    replayed = "always"
+
     def __init__(self, n_channels: int, *, sample_init: bool = True, **params: Any) -> None:
         super().__init__(
             n_channels, n_crops=1, crop="suffix", crop_length=None, dropout=0.0, **params
@@ -230,6 +232,8 @@ class NegativePairs(PairReconstruction):
     (torch.Size([]), torch.Size([4, 16]))
     """
 
+    replayed = "always"
+
     def __init__(self, n_channels: int, *, mask_probability: float = 0.25, **params: Any) -> None:
         super().__init__(2 * n_channels, **params)
         self.mask_probability = mask_probability
@@ -251,7 +255,13 @@ class NegativePairs(PairReconstruction):
         """
         return self.encoder(torch.cat([x, x], dim=-1), observed)
 
-    def complete(self, x: Tensor, observed: Tensor | None = None, start: int = 0) -> Tensor:
+    def complete(
+        self,
+        x: Tensor,
+        observed: Tensor | None = None,
+        start: int = 0,
+        embedding: Tensor | None = None,
+    ) -> Tensor:
         """Reconstruct the rest of each window, as an unmasked pair with itself.
 
         Parameters
@@ -262,13 +272,16 @@ class NegativePairs(PairReconstruction):
             Which steps were observed; None means all.
         start : int, default=0
             Start t0 of the pass; in a window where it is unobserved, the next observed step.
+        embedding : Tensor of shape (batch, embedding_dim), or None, default=None
+            Embedding of each window by a fixed encoder, if it is known; None computes it.
 
         Returns
         -------
         Tensor of shape (batch, n_timesteps, n_channels)
             Mean of the two predictions of a pair; NaN up to and including t0.
         """
-        first, second = super().complete(torch.cat([x, x], dim=-1), observed, start).chunk(2, -1)
+        pair = torch.cat([x, x], dim=-1)
+        first, second = super().complete(pair, observed, start, embedding).chunk(2, -1)
         return (first + second) / 2
 
     def _reconstruct_pairs(

@@ -29,6 +29,8 @@ class Regression(HeadOnEncoder):
     torch.Size([])
     """
 
+    replayed = "whole"
+
     def __init__(self, n_channels: int, *, n_targets: int, **settings: Any) -> None:
         super().__init__(n_channels, n_outputs=n_targets, **settings)
 

@@ -208,8 +208,8 @@ class TrajectoryReconstruction(Objective):
         self.loss_reduction = loss_reduction
         self.dropout = dropout
         self.theta_dropout = theta_dropout
-        self.replayed = "always" if fixed_encoder is None else "never"  # it computes in numpy
         if fixed_encoder is not None:  # without encoded steps
+            self.replayed = "never"  # it computes in numpy
             shared_encoder, time_varying_dim = False, 0
             embedding_dim = fixed_encoder.embedding_dim
         self.shared_encoder = shared_encoder
@@ -274,10 +274,16 @@ class TrajectoryReconstruction(Objective):
             Embedding, time-varying drive and input of the initial-condition encoder.
         """
         if isinstance(self.encoder, FixedEncoder):
-            return without_drive(self.encode(x, observed), x)
+            return self._encoding(x, observed, self.encode(x, observed))
         parts = run_parts(self._encode_chunk, chunks(x, observed), self._encoding_weights())
         embedding, time_varying, init_input = map(torch.cat, zip(*parts, strict=True))
         return Encoding(embedding, time_varying, init_input)
+
+    def _encoding(self, x: Tensor, observed: Tensor | None, embedding: Tensor | None) -> Encoding:
+        """Encode windows, whose embedding by a fixed encoder may be known; it has no drive."""
+        if embedding is None:
+            return self.encode_window(x, observed)
+        return Encoding(embedding, time_varying=x[..., :0], init_input=x)
 
     def _encoding_weights(self) -> list[Tensor]:
         """Return the weights of the networks that read the whole window."""
@@ -334,7 +340,13 @@ class TrajectoryReconstruction(Objective):
             whole=None if self.share.size == 1 else scored,
         )
 
-    def complete(self, x: Tensor, observed: Tensor | None = None, start: int = 0) -> Tensor:
+    def complete(
+        self,
+        x: Tensor,
+        observed: Tensor | None = None,
+        start: int = 0,
+        embedding: Tensor | None = None,
+    ) -> Tensor:
         """Reconstruct the rest of each window from its own embedding.
 
         Parameters
@@ -345,6 +357,8 @@ class TrajectoryReconstruction(Objective):
             Which steps were observed; None means all.
         start : int, default=0
             Start t0 of the pass; in a window where it is unobserved, the next observed step.
+        embedding : Tensor of shape (batch, embedding_dim), or None, default=None
+            Embedding of each window by a fixed encoder, if it is known; None computes it.
 
         Returns
         -------
@@ -353,7 +367,7 @@ class TrajectoryReconstruction(Objective):
             prediction is not finite.
         """
         batch, n_timesteps, _ = x.shape
-        embedding, drive, init_input = self.encode_window(x, observed)
+        embedding, drive, init_input = self._encoding(x, observed, embedding)
         starts = torch.full((1, batch), start, device=x.device)
         if observed is not None:
             later = observed & (torch.arange(n_timesteps, device=x.device) >= start)
@@ -375,7 +389,9 @@ class TrajectoryReconstruction(Objective):
         completed[row, index[step, 0, row]] = prediction[step, row].to(x.dtype)
         return completed
 
-    def window_errors(self, x: Tensor, observed: Tensor | None = None) -> Tensor:
+    def window_errors(
+        self, x: Tensor, observed: Tensor | None = None, embedding: Tensor | None = None
+    ) -> Tensor:
         """Compute the mean squared error of each window's reconstruction, channel by channel.
 
         The pass starts at the first observed step and runs to the end of the window.
@@ -386,13 +402,18 @@ class TrajectoryReconstruction(Objective):
             Windows of at least two steps; unobserved steps hold any finite value.
         observed : Tensor of bool, of shape (batch, n_timesteps), or None, default=None
             Which steps were observed; None means all.
+        embedding : Tensor of shape (batch, embedding_dim), or None, default=None
+            Embedding of each window by a fixed encoder, if it is known; None computes it.
 
         Returns
         -------
         Tensor of shape (batch, n_channels)
             Mean over the observed steps that are predicted; NaN in a window without such a step.
         """
-        prediction = self.complete(x, observed)
+        if embedding is None:  # a subclass may complete windows in its own way, without one
+            prediction = self.complete(x, observed)
+        else:
+            prediction = self.complete(x, observed, embedding=embedding)
         scored = ~prediction.isnan()
         if observed is not None:
             scored &= observed.unsqueeze(-1)
@@ -487,8 +508,3 @@ class TrajectoryReconstruction(Objective):
         lengths = torch.full((len(starts), 1), n_timesteps, device=starts.device)
         lengths[:-1] = self.longest_crop(n_timesteps)
         return lengths
-
-
-def without_drive(embedding: Tensor, x: Tensor) -> Encoding:
-    """Return the encoding of windows `x` by a fixed encoder, which has no time-varying drive."""
-    return Encoding(embedding, time_varying=x[..., :0], init_input=x)

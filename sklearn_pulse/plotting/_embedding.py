@@ -367,11 +367,13 @@ def _sorted_classes(labels: NDArray[Any]) -> NDArray[Any]:
 
 def _pca(embedding: NDArray[Any], random_state: Any) -> tuple[NDArray[Any], tuple[str, str]]:
     """Return the first two principal components, and names with their share of the variance."""
-    pca = PCA(2, random_state=random_state)
+    # Arrays, whatever output scikit-learn is configured for.
+    pca = PCA(2, random_state=random_state).set_output(transform="default")
+    scaler = StandardScaler().set_output(transform="default")
     # Powers of two change no digit, and no square of a huge or tiny value leaves the number range.
     embedding = np.ldexp(embedding, -_exponent(embedding, axis=0))
     with np.errstate(invalid="ignore"):  # equal embeddings have no variance to share
-        coordinates = pca.fit_transform(StandardScaler().fit_transform(embedding))
+        coordinates = pca.fit_transform(scaler.fit_transform(embedding))
     first, second = np.nan_to_num(pca.explained_variance_ratio_)
     return coordinates, (f"PC1 ({first:.0%} of variance)", f"PC2 ({second:.0%} of variance)")
 
@@ -395,5 +397,5 @@ def _tsne(embedding: NDArray[Any], random_state: Any) -> tuple[NDArray[Any], tup
         learning_rate=max(n_samples / 48, 50),
         init="pca",
         random_state=random_state,
-    )
+    ).set_output(transform="default")
     return tsne.fit_transform(embedding), names

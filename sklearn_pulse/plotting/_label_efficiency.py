@@ -141,7 +141,9 @@ class LabelEfficiencyDisplay:
             Windows; None if embeddings of all methods are passed.
         y : array-like of shape (n_samples,)
             Labels. The probe neither learns from unlabelled windows, marked by -1, nor is it scored
-            on them.
+            on them. They are not embedded either: a ``WindowScaler(per="recording")`` in a
+            transformer then scales by the labelled windows alone, so pass the embeddings of all
+            windows in its place.
         groups : array-like of shape (n_samples,), default=None
             Recording or subject of each window, for splits that keep groups whole. Without groups,
             windows of one recording fall on both sides, and scores are too high. `n_groups` labels

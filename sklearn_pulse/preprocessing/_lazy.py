@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..windows import LazyWindows
 from ..windows._index import keeps_all, row_numbers, rows_to_read
+from ..windows._reading import read_windows
 from ._values import Mapping, as_float32, as_float64
 
 
@@ -96,7 +97,7 @@ class MappedWindows(LazyWindows):
         """
         indices = np.asarray(indices)
         rows = row_numbers(indices if indices.size else indices.astype(np.intp), len(self))
-        taken = self.source.take(rows)
+        taken = read_windows(self.source, rows)
         x = as_float64(taken, self._channels_first, lambda row: f"X[{rows[row]}]")
         recording = None if self.recording is None else self.recording[rows]
         return as_float32(self.function(x, recording), self._channels_first)

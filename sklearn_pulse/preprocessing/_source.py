@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from ..windows import LazyWindows
 from ..windows._files import recording_name
+from ..windows._reading import read_places, read_windows
 from ..windows._tables import has_columns
 from ._frames import like_source
 from ._lazy import MappedWindows
@@ -209,11 +210,11 @@ class LazySource(WindowSource):
         self.n_samples = self.n_windows = data.shape[0]
         self.n_timesteps, self.n_channels = _last_axes(data.shape, self.channels_first)
         self.shortest = self.n_timesteps, "X has windows"
-        self.recording = data.recording
+        self.recording = read_places(data, "recording")
         self.sampling_rate = data.sampling_rate
 
     def _read(self, index: Index, steps: slice) -> NDArray[Any]:
-        x = self.data.take(index)
+        x = read_windows(self.data, index)
         return x[:, :, steps] if self.channels_first else x[:, steps]
 
     def pieces(self, index: Index | None = None) -> Iterator[NDArray[np.float64]]:

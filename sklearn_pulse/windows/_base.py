@@ -12,9 +12,9 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 class LazyWindows(ABC):
     """A lazy array of windows, which the estimators read batch by batch.
 
-    A subclass sets `shape` and defines `take`. It may override the other attributes and methods,
-    whose defaults mean that nothing else is known about the windows. ``numpy.asarray`` reads all
-    windows.
+    A subclass sets `shape` and defines `take`, which must return windows of that shape. It may
+    override the other attributes and methods, whose defaults mean that nothing else is known about
+    the windows. ``numpy.asarray`` reads all windows.
 
     Attributes
     ----------

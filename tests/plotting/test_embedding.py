@@ -2,6 +2,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+from sklearn import config_context
 from sklearn.manifold import TSNE
 
 from sklearn_pulse.plotting import EmbeddingDisplay
@@ -26,6 +27,16 @@ def test_tsne_is_the_published_one():
     expected = TSNE(perplexity=50, learning_rate=50, init="pca", random_state=3).fit_transform(many)
     np.testing.assert_allclose(display.coordinates, expected, rtol=1e-4)
     assert from_embedding(many[:5], method="tsne").coordinates.shape == (5, 2)
+
+
+@pytest.mark.parametrize("method", ["pca", "tsne"])
+@pytest.mark.parametrize("output", ["pandas", "polars"])
+def test_a_configured_output_changes_no_picture(method, output):
+    y = np.arange(60) % 3
+    expected = from_embedding(Z, y, method=method, random_state=0)
+    with config_context(transform_output=output):
+        display = from_embedding(Z, y, method=method, random_state=0)
+    np.testing.assert_array_equal(display.coordinates, expected.coordinates)
 
 
 @pytest.mark.parametrize("n_classes", [3, 12, 25])

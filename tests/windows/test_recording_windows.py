@@ -21,8 +21,11 @@ from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _num_samples
 
+from sklearn_pulse import CrossPredictionTransformer
 from sklearn_pulse.baselines import RandomEncoderTransformer
+from sklearn_pulse.corpus import embed_dataset
 from sklearn_pulse.features import StatisticsTransformer
+from sklearn_pulse.preprocessing import WindowScaler
 from sklearn_pulse.windows import LazyWindows, RecordingWindows, sliding_windows
 from tests.windows.helpers import ramp
 
@@ -401,6 +404,92 @@ def test_lazy_windows_of_a_user_are_an_array():
     np.testing.assert_array_equal(np.asarray(X), np.ones((3, 4, 2), np.float32), strict=True)
     with pytest.raises(ValueError, match="Ones cannot become an array without a copy"):
         X.__array__(copy=False)
+
+
+VALUES = np.random.default_rng(0).normal(size=(12, 8, 2)).astype(np.float32)
+
+
+class Own(LazyWindows):
+    """Lazy windows of a user, who changes what is read."""
+
+    def __init__(self, change=lambda x: x, shape=VALUES.shape, **known):
+        self.change, self.shape = change, shape
+        vars(self).update(known)
+
+    def take(self, indices):
+        return self.change(VALUES[indices])
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda x: x[:1],  # which NumPy would repeat
+        lambda x: x[:-1],
+        lambda x: x[:, :4],
+        lambda x: x[..., :1],
+        lambda x: x.swapaxes(1, 2),
+        lambda x: x.reshape(len(x), -1),
+    ],
+    ids=["first", "too few", "shorter", "a channel", "channels first", "rows of a table"],
+)
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda X: (
+            RandomEncoderTransformer(embedding_dim=4, encoder_depth=1).fit(VALUES).transform(X)
+        ),
+        lambda X: StatisticsTransformer().fit(X),
+        lambda X: WindowScaler().fit(X),
+        lambda X: np.asarray(WindowScaler().fit(VALUES).transform(X)),
+    ],
+    ids=["a network", "features", "a step", "lazy windows of a step"],
+)
+def test_windows_of_another_shape_than_a_user_promises_are_refused(use, change):
+    with pytest.raises(
+        ValueError, match=r"^Own.take returned an array of shape .* promises \(12, 8"
+    ):
+        use(Own(change))
+
+
+def test_windows_of_a_user_are_read_as_arrays_are():
+    expected = StatisticsTransformer().fit(VALUES).transform(VALUES)
+    np.testing.assert_array_equal(
+        StatisticsTransformer().fit(Own(list)).transform(Own(list)), expected
+    )
+    gaps = np.broadcast_to(np.arange(8)[:, None] < 3, VALUES.shape)
+    masked = Own(lambda x: np.ma.masked_array(x, gaps[: len(x)]))
+    missing = np.where(gaps, np.nan, VALUES)
+    np.testing.assert_array_equal(
+        StatisticsTransformer().fit_transform(masked),
+        StatisticsTransformer().fit_transform(missing),
+    )
+    for values, kind in ((VALUES + 1j, ValueError), (VALUES.astype(str), TypeError)):
+        with pytest.raises(kind, match=r"what Own.take returned has dtype"):
+            StatisticsTransformer().fit(Own(lambda x, values=values: values[: len(x)]))
+    with pytest.raises(ValueError, match="X has 4 dimensions, StatisticsTransformer takes 2"):
+        StatisticsTransformer().fit(Own(shape=(3, 4, 8, 2)))
+
+
+@pytest.mark.parametrize("name", ["recording", "start"])
+def test_places_of_a_users_windows_may_be_a_list_with_one_for_each(name, tmp_path):
+    pytest.importorskip("zarr")
+    places = np.arange(12) // 4
+
+    def uses(**known):
+        X = Own(**{"recording": places, "start": np.arange(12), **known})
+        yield CrossPredictionTransformer(random_state=0).fit(X).transform(VALUES)
+        yield embed_dataset(StatisticsTransformer().fit(VALUES), X, tmp_path / "X")[name][:]
+        if name == "recording":
+            yield np.asarray(WindowScaler(per="recording").fit_transform(X))
+
+    given = (places if name == "recording" else np.arange(12)).tolist()
+    for of_list, of_array in zip(uses(**{name: given}), uses(), strict=True):
+        np.testing.assert_array_equal(of_list, of_array)
+    X = Own(**{"recording": places, name: given[:-1]})
+    fitted, unfitted = StatisticsTransformer().fit(VALUES), CrossPredictionTransformer()
+    for use in (lambda: embed_dataset(fitted, X, tmp_path / "short"), lambda: unfitted.fit(X)):
+        with pytest.raises(ValueError, match=rf"^X.{name} has shape \(11,\), but X holds 12 "):
+            use()
 
 
 def test_a_value_beyond_float32_is_an_infinity_that_fits_refuse():

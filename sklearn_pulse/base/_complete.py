@@ -1,0 +1,61 @@
+"""What the class of a method must define: errors for its author, before anything is trained."""
+
+from __future__ import annotations
+
+import copy
+import inspect
+from typing import Any
+
+from torch import nn
+
+_ROOM = __name__.rpartition(".")[0]
+
+
+def check_spelled_out(cls: type) -> None:
+    """Raise a TypeError if `__init__` takes parameters of which scikit-learn does not know."""
+    init = vars(cls).get("__init__")
+    parameters = {} if init is None else inspect.signature(init).parameters
+    if any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values()):
+        raise TypeError(
+            f"{cls.__name__}.__init__ takes ** parameters, which scikit-learn's clone, and so every"
+            " search, would drop: spell out each parameter that may be set, with its default."
+        )
+
+
+def check_stored(estimator: Any) -> None:
+    """Raise a TypeError if a parameter is missing that all methods have, or that builds the loss.
+
+    The classes of this room declare the former.
+    """
+    cls = type(estimator)
+    if not hasattr(cls, "_objective_class"):
+        raise TypeError(
+            f"{cls.__name__} names no objective: set _objective_class to the class of its"
+            " objective, and _objective_names to the parameters that build it."
+        )
+    bases = [base for base in cls.__mro__[::-1] if base.__module__.startswith(f"{_ROOM}.")]
+    declared = [name for base in bases for name in base.__annotations__]
+    every = [name for name in declared if name.strip("_") == name]  # the others are learnt
+    missing = [
+        name
+        for name in dict.fromkeys([*every, *estimator._objective_names])
+        if not hasattr(estimator, name)
+    ]
+    if missing:
+        raise TypeError(
+            f"{cls.__name__} lacks the parameters {missing}: add them to its __init__, with a"
+            " default, and store each as an attribute."
+        )
+
+
+def check_objective(estimator: Any, net: Any) -> None:
+    """Raise a TypeError if the objective of a net has no loss, or embeddings of unknown width."""
+    objective = net.module_
+    if type(objective).forward is nn.Module.forward:
+        raise TypeError(
+            f"{type(objective).__name__} must define forward(self, x, observed=None), which"
+            " returns the loss of a batch."
+        )
+    untrained = copy.copy(estimator)
+    untrained.net_ = net
+    untrained._n_features_out  # noqa: B018  # it raises
