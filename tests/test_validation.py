@@ -126,6 +126,13 @@ def test_windows_of_recordings_are_not_read_transposed(estimator):
         swapped.transform(square)
 
 
+def test_a_table_is_read_alike_in_both_layouts():
+    table = X[:, :, 0]
+    expected = StatisticsTransformer().fit_transform(table)
+    ours = StatisticsTransformer(input_layout="nct").fit_transform(table)
+    np.testing.assert_array_equal(ours, expected)
+
+
 def test_scattered_gaps_name_no_channel():
     scattered = X.copy()
     scattered[3, ::2, 0], scattered[3, 1::2, 1] = np.nan, np.nan

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -146,10 +146,18 @@ class MappedWindows(LazyWindows):
         first, *rest = (key or (Ellipsis,)) if isinstance(key, tuple) else (key,)
         if first is None or first is Ellipsis:
             return np.asarray(self)[key]
-        if all(keeps_all(part) for part in rest) and hasattr(self.source, "__getitem__"):
-            rows = row_numbers(first, len(self))
-            if rows.ndim == 1:
+        if all(keeps_all(part) for part in rest) and _can_select(self.source):
+            rows, source = row_numbers(first, len(self)), cast(Any, self.source)
+            selected = source[rows] if rows.ndim == 1 else None
+            if isinstance(selected, LazyWindows):  # a user's own class may return an array
                 recording = None if self.recording is None else self.recording[rows]
-                return self._of(self.source[rows], recording)
+                return self._of(selected, recording)
         rows, place = rows_to_read(first, len(self))
         return self.take(rows)[(place, *rest)]
+
+
+def _can_select(windows: Any) -> bool:
+    """Tell whether the windows below all steps, which may be of a user's own class, are indexed."""
+    while isinstance(windows, MappedWindows):
+        windows = windows.source
+    return hasattr(windows, "__getitem__")

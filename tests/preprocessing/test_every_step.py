@@ -216,6 +216,13 @@ class _Lazy(LazyWindows):
         return np.ones((len(indices), *self.shape[1:]), np.float32)
 
 
+class _Indexed(_Lazy):
+    """The same, which an index reads."""
+
+    def __getitem__(self, key):
+        return np.asarray(self)[key]
+
+
 @pytest.mark.parametrize(
     ("shape", "message"),
     [
@@ -471,6 +478,18 @@ def test_lazy_windows_are_not_read_transposed_by_the_next_step(step):
             reads.fit(np.asarray(lazy).swapaxes(1, 2))  # the remedy
             with pytest.raises(ValueError, match=message):
                 reads.transform(lazy)
+
+
+@every_step
+@pytest.mark.parametrize("layout", ["ntc", "nct"])
+def test_windows_of_an_own_class_are_divided_after_two_steps(step, layout):
+    shape = (6, 40, 2) if layout == "ntc" else (6, 2, 40)
+    steps = [each.set_params(input_layout=layout) for each in (clone(step), WindowScaler())]
+    for own in (_Lazy(*shape), _Indexed(*shape)):
+        lazy = make_pipeline(*steps).fit_transform(own)
+        whole = np.asarray(lazy)
+        for rows in ([4, 0], slice(1, 5, 2), np.arange(6) > 3):
+            np.testing.assert_array_equal(_safe_indexing(lazy, rows), whole[rows])
 
 
 @every_step
