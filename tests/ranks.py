@@ -21,6 +21,7 @@ import torch.distributed as dist
 from joblib import Parallel, delayed
 from skorch.callbacks import Callback, EpochScoring, Freezer, Unfreezer
 from skorch.callbacks import Checkpoint as SkorchCheckpoint
+from torch.utils.checkpoint import checkpoint
 
 from sklearn_pulse import PulseTransformer
 from sklearn_pulse._training._checkpoint import Checkpoint
@@ -98,6 +99,24 @@ def _gradients(module):
     }
 
 
+class ComputesAgain(CrossReconstruction):
+    """PULSE with a penalty whose activations the backward pass computes again."""
+
+    indivisible = None
+
+    def forward(self, x, observed=None):
+        penalty = checkpoint(self._penalty, x, use_reentrant=False)
+        return super().forward(x, observed) + 1e-3 * penalty
+
+    def _penalty(self, x):
+        mine = self.encode(x[self.share.rows(len(x))])
+        return mine.square().sum() / len(x)
+
+
+class ComputesAgainTransformer(PulseTransformer):
+    _objective_class = ComputesAgain
+
+
 class Steps(Callback):
     """Keep the gradient of every update."""
 
@@ -128,6 +147,10 @@ def fitted(estimator, windows=X, **params):
 
 def pulse(**params):
     return PulseTransformer(**(FIT | {"distributed": True} | params))
+
+
+def again(**params):
+    return ComputesAgainTransformer(**(FIT | {"distributed": True} | params))
 
 
 def stored(folder, **params):
@@ -241,6 +264,7 @@ GROUPS = {
             "PULSE that loads": lambda folder: fitted(pulse(callbacks=loading(folder))),
             "PULSE without a seed": lambda folder: fitted(pulse(random_state=None)),
             "PULSE with a score": lambda folder: scored(pulse()),
+            "PULSE that computes again": lambda folder: fitted(again()),
             "SimCLR": lambda folder: fitted(simclr()),
             "SimCLR with a score": lambda folder: scored(simclr()),
             "auto": lambda folder: fitted(simclr(distributed="auto")),

@@ -200,9 +200,9 @@ def test_what_a_method_writes_to_its_batch_is_not_written_to_X():
 
 
 class LearnsFromModule(DenoisedMean):
-    def __init__(self, n_channels, *, noise, **params):
+    def __init__(self, n_channels, *, noise, same, **params):
         super().__init__(n_channels, noise=1.0, **params)
-        self.change = noise
+        self.change, self.same = noise, same
 
     def forward(self, x, observed=None):
         return super().forward(self.change(x), observed)
@@ -210,6 +210,8 @@ class LearnsFromModule(DenoisedMean):
 
 class LearnsFromModuleTransformer(DenoisedMeanTransformer):
     _objective_class = LearnsFromModule
+    _objective_names = (*DenoisedMeanTransformer._objective_names, "same")
+    same = property(lambda self: self.noise)
 
     def _check_params(self):
         super(DenoisedMeanTransformer, self)._check_params()
@@ -221,6 +223,7 @@ def test_a_module_that_is_a_parameter_is_not_trained_itself(tmp_path):
     method = small(LearnsFromModuleTransformer, noise=module)
     embedding = method.fit(X).transform(X)
     assert not torch.equal(method.net_.module_.change.weight, module.weight)
+    assert method.net_.module_.same is method.net_.module_.change
     assert all(torch.equal(value, before[name]) for name, value in module.state_dict().items())
     np.testing.assert_array_equal(clone(method).fit(X).transform(X), embedding)
     np.testing.assert_array_equal(method.fit(X).transform(X), embedding)
@@ -353,6 +356,15 @@ class Penalised(CrossReconstruction):
         return super().forward(x, observed) + self.encode(x, observed).square().mean()
 
 
+class Penalty:
+    def forward(self, x, observed=None):
+        return super().forward(x, observed) + self.encode(x, observed).square().mean()
+
+
+class PenalisedBeside(Penalty, CrossReconstruction):
+    """An objective whose loss comes from another class than its base."""
+
+
 class PenalisedValidation(CrossReconstruction):
     def validation_loss(self, x, observed=None):
         return super().validation_loss(x=x, observed=observed) + 1.0
@@ -365,7 +377,7 @@ class Divided(Penalised):
         return CrossReconstruction.forward(self, x, observed)
 
 
-@pytest.mark.parametrize("objective", [Penalised, PenalisedValidation])
+@pytest.mark.parametrize("objective", [Penalised, PenalisedBeside, PenalisedValidation])
 def test_another_loss_does_not_inherit_that_a_batch_can_be_divided(objective):
     """Each process would add the penalty of the whole batch."""
     method = type("Own", (PulseTransformer,), {"_objective_class": objective})
@@ -373,6 +385,7 @@ def test_another_loss_does_not_inherit_that_a_batch_can_be_divided(objective):
         small(method, distributed=True).fit(X)
     assert small(method, distributed="auto").fit(X).history_  # nobody launched others
     assert Divided.indivisible is None
+    assert PenalisedBeside.replayed == Penalised.replayed == "never"
 
 
 class Parametrized(DenoisedMean):

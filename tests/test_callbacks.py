@@ -5,6 +5,7 @@ import copy
 import os
 import pickle
 import random
+import shutil
 import subprocess
 import sys
 import threading
@@ -517,16 +518,25 @@ def test_skorchs_checkpoint_loads_the_best_weights(tmp_path):
 @pytest.mark.parametrize("more", [{}, {"event_name": None}])
 def test_the_best_weights_are_those_of_the_own_run(tmp_path, more):
     """Also where another fit has written to the files of skorch's callback since."""
+    files = tmp_path / "skorch"
 
-    def fitted(data, folder):
-        best = standard.Checkpoint(dirname=str(tmp_path / "skorch"), load_best=True, **more)
-        params = {"select": "last", "validation_every": 1, "max_epochs": 4}
-        return pulse(best, checkpoint_dir=folder, **params).fit(data)
+    def fitted(data, folder, **params):
+        best = standard.Checkpoint(dirname=str(files), load_best=True, **more)
+        params |= {"select": "last", "validation_every": 1, "max_epochs": 4}
+        result = pulse(lambda: best, checkpoint_dir=folder, **params).fit(data)
+        assert best.load_best  # it stays as the user has made it
+        return result
 
-    expected = fitted(X, None).transform(X)
+    expected = fitted(X, None)
     fitted(X, tmp_path / "runs")
-    fitted(X[::-1] * 2, tmp_path / "runs")
-    np.testing.assert_array_equal(fitted(X, tmp_path / "runs").transform(X), expected)
+    for other in ({}, {"embedding_dim": 3}, None):  # another run, of other sizes, and no files
+        if other is None:
+            shutil.rmtree(files)
+        else:
+            fitted(X[::-1] * 2, tmp_path / "runs", **other)
+        again = fitted(X, tmp_path / "runs")
+        np.testing.assert_array_equal(again.transform(X), expected.transform(X))
+        assert again.selected_epoch_ == expected.selected_epoch_
 
 
 class Snapshots(Callback):
@@ -569,10 +579,20 @@ def test_the_epoch_whose_weights_skorch_loads_is_the_selected_one(kind, more, se
     assert (again.selected_epoch_, len(again.history_), again.n_iter_) == (8, 12, 6)
 
 
+class LocksBySlot(Callback):
+    __slots__ = ("lock",)
+
+    def __init__(self, lock):
+        self.lock = lock
+
+
 def test_what_cannot_be_copied_is_shared():
     writer = Writer()
     pulse(standard.TensorBoard(writer, close_after_train=False), max_epochs=2).fit(X)
     assert {tag for tag, _, _ in writer.scalars} >= {"Loss/train_loss", "Loss/valid_loss"}
+    locks = LocksBySlot(threading.Lock())
+    fitted = pulse(locks, max_epochs=1).fit(X)
+    assert callback_of(fitted, LocksBySlot).lock is locks.lock
 
 
 def accuracy(net, X, y):

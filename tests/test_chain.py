@@ -66,6 +66,10 @@ CHAINS = {
         make_pipeline(encoder(), PCA(5, svd_solver="arpack", random_state=0)),
         y,
     ),
+    "components of more": (
+        make_pipeline(encoder(), PCA(3, svd_solver="randomized", random_state=0)),
+        y,
+    ),
     "two classes of ridge": (make_pipeline(encoder(), RidgeClassifier()), np.arange(24) % 2),
     "filtered": (
         make_pipeline(

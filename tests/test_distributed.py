@@ -104,6 +104,7 @@ FITS = {
     "PULSE with gaps": lambda: ranks.fitted(ranks.pulse(**ALONE), ranks.GAPS),
     "PULSE that freezes": lambda: ranks.fitted(ranks.pulse(**ranks.FREEZE, **ALONE)),
     "PULSE with a score": lambda: ranks.scored(ranks.pulse(**ALONE)),
+    "PULSE that computes again": lambda: ranks.fitted(ranks.again(**ALONE)),
     "SimCLR": lambda: ranks.fitted(ranks.simclr(**ALONE)),
     "SimCLR with a score": lambda: ranks.scored(ranks.simclr(**ALONE)),
     "auto": lambda: ranks.fitted(ranks.simclr(distributed="auto")),

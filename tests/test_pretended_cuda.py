@@ -24,6 +24,7 @@ from sklearn_pulse._threads import threads
 from sklearn_pulse._training import _captured
 from sklearn_pulse._training._checkpoint import Checkpoint
 from sklearn_pulse.features import HydraTransformer, RandomConvolutionTransformer
+from sklearn_pulse.networks import SystemEncoder
 from sklearn_pulse.objectives import CrossReconstruction, REBARContrast
 from tests.helpers import accepted, callback_of, make_windows, small
 from tests.kills import killed
@@ -226,16 +227,37 @@ class ScaledTransformer(DenoisedMeanTransformer):
     _objective_class = Scaled
 
 
+class ScaledEncoder(SystemEncoder):
+    """Encoder of a user's own, which reads a value back."""
+
+    def forward(self, x, observed=None):
+        return super().forward(x / float(x.abs().max()), observed)
+
+
+class ScaledWithin(DenoisedMean):
+    """Objective of a user's own, with that encoder."""
+
+    def __init__(self, n_channels, **params):
+        super().__init__(n_channels, **params)
+        sizes = (params["encoder_hidden_dim"], params["embedding_dim"], params["encoder_depth"])
+        self.encoder = ScaledEncoder(n_channels, *sizes, params["pooling"])
+
+
+class ScaledWithinTransformer(DenoisedMeanTransformer):
+    _objective_class = ScaledWithin
+
+
 def test_a_loss_or_an_embedding_of_a_users_own_is_replayed_only_if_it_says_so(monkeypatch, replays):
     with pretended_cuda(monkeypatch):
         _, _, losses = train(AnnealedTransformer)
         assert not replays
         _, _, launched = train(AnnealedTransformer, callbacks=[Launched()])
         assert losses == launched
-        source = FrozenEstimator(small(ScaledTransformer, device="cuda").fit(X))
-        tuned = small(FineTuneClassifier, pretrained=source, device="cuda", max_epochs=4)
-        tuned.fit(X, y)  # a capture that fails would warn
-        assert not replays
+        for cls in (ScaledTransformer, ScaledWithinTransformer):
+            source = FrozenEstimator(small(cls, device="cuda").fit(X))
+            tuned = small(FineTuneClassifier, pretrained=source, device="cuda", max_epochs=4)
+            tuned.fit(X, y)  # a capture that fails would warn
+            assert not replays
 
 
 def test_the_device_knows_what_a_graph_cannot_repeat(monkeypatch, replays):

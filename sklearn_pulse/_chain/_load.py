@@ -250,7 +250,7 @@ class Reader:
                 self._used.add(key)
                 array = self.tensors[key].numpy()[()]
                 if attribute in _entry(node, "columns_first"):
-                    array = np.asfortranarray(array)
+                    array = np.asfortranarray(array)[: node.get("first_rows", {}).get(attribute)]
                 if attribute in node.get("rows_reversed", ()):  # as those of an "arpack" PCA
                     array = np.ascontiguousarray(array[::-1])[::-1]
                 if attribute in node.get("plain", ()):  # which earlier versions did not write

@@ -111,6 +111,7 @@ class Writer:
         empty, plain = [], []
         columns_first: list[str] = []
         rows_reversed: list[str] = []
+        first_rows: dict[str, int] = {}
         for attribute in known.arrays:
             value = getattr(step, attribute, None)
             if value is None:
@@ -122,6 +123,10 @@ class Writer:
             if array.ndim == 2 and array.strides[0] < array.strides[1]:
                 # Products of another order of memory round in another order.
                 (rows_reversed if array.strides[0] < 0 else columns_first).append(attribute)
+                unused = array.strides[1] // array.itemsize - len(array)
+                if unused > 0:  # it is a part of a larger array, as in a "randomized" PCA
+                    first_rows[attribute] = len(array)
+                    array = np.pad(array, ((0, unused), (0, 0)))
             self.tensors[f"{prefix}.{attribute}"] = torch.from_numpy(array.copy("C"))
         facts = {name: getattr(step, name) for name in known.facts}
         for names in NAMES:
@@ -130,9 +135,11 @@ class Writer:
         encoded = {name: encode(value) for name, value in facts.items()}
         if known.is_classifier:
             encoded["classes_"] = encoded_classes(step)
-        arrays = {"none": empty, "columns_first": columns_first, "plain": plain}
+        arrays: dict[str, Any] = {"none": empty, "columns_first": columns_first, "plain": plain}
         if rows_reversed:
             arrays["rows_reversed"] = rows_reversed
+        if first_rows:
+            arrays["first_rows"] = first_rows
         return {"prefix": prefix, **arrays, "facts": encoded}
 
     def _parameters(self, step: Any) -> dict[str, Any]:

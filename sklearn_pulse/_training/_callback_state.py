@@ -70,7 +70,7 @@ def _factory_fingerprint(name: str, factory: Any) -> bytes:
 
 def _settings(name: str, callback: Callback) -> Iterator[tuple[str, bytes]]:
     outputs = _OUTPUTS & _library_parameters(callback)
-    for attribute, value in sorted(_own_attributes(callback).items()):
+    for attribute, value in sorted(own_attributes(callback).items()):
         if attribute in outputs:
             continue
         try:
@@ -215,7 +215,7 @@ class CallbackStates:
         """Yield the attributes of the callbacks that are no settings of a library."""
         for name, callback in self._callbacks.items():
             settings = _library_parameters(callback)
-            for attribute, value in _own_attributes(callback).items():
+            for attribute, value in own_attributes(callback).items():
                 if attribute not in settings:
                     yield name, attribute, value
 
@@ -252,7 +252,7 @@ class CallbackStates:
                     raise _refusal(name, callback, member, error) from error
 
 
-def _own_attributes(callback: Callback) -> dict[str, Any]:
+def own_attributes(callback: Callback) -> dict[str, Any]:
     """Return the attributes that a callback has for itself, in its dictionary and its slots."""
     slots = {
         name: getattr(callback, name)

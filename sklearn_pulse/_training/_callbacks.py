@@ -122,9 +122,9 @@ class AverageWeights(Callback):
 
 
 class KeepStored(Callback):
-    """Put back the weights that a ``Checkpoint`` of skorch with `load_best` has stored last.
+    """Load what a ``Checkpoint`` of skorch has stored last, in its place and not from its files.
 
-    It loads them from its files, in which another fit may have put its own by then. This callback
+    The files may be gone by then, or another fit may have put its own weights there. This callback
     must come right after it in the list.
 
     Parameters

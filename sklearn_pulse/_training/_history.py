@@ -8,7 +8,7 @@ from typing import Any
 from skorch import NeuralNet
 from skorch.callbacks import Checkpoint, EarlyStopping
 
-from ._callbacks import SelectWeights
+from ._callbacks import KeepStored, SelectWeights
 
 
 def prepend_history(net: NeuralNet, earlier: NeuralNet) -> None:
@@ -65,8 +65,27 @@ def selected_epoch(net: NeuralNet) -> int | None:
             # skorch counts from 1; 0 is no epoch, and those of the last one are left as they are.
             if callback.best_epoch_ not in (0, len(net.history)):
                 selected = callback.best_epoch_ - 1
-        elif isinstance(callback, Checkpoint) and callback.load_best and callback.monitor:
-            name = callback.event_name or callback.monitor  # where no event is recorded
-            stored = [i for i, epoch in enumerate(net.history) if epoch.get(name)]
+        elif (event := stored_event(callback)) is not None:
+            stored = [i for i, epoch in enumerate(net.history) if epoch.get(event)]
             selected = stored[-1] if stored else selected
     return selected
+
+
+def stored_event(callback: Any) -> Any:
+    """Return what the history calls an epoch whose weights a callback stores and loads at the end.
+
+    Parameters
+    ----------
+    callback : Callback
+        A callback of a training.
+
+    Returns
+    -------
+    str, callable or None
+        The name; what a ``Checkpoint`` follows if it records none. None if nothing is loaded.
+    """
+    if isinstance(callback, KeepStored):
+        return callback.event
+    if isinstance(callback, Checkpoint) and callback.load_best and callback.monitor:
+        return callback.event_name or callback.monitor
+    return None

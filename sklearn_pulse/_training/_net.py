@@ -135,7 +135,7 @@ class SSLNet(NeuralNet):
         self.losses_ = torch.empty(0)  # of the batches that the current epoch has done
         train, _ = self.get_split_datasets(X)
         self.notify("on_train_begin", X=train, y=y)
-        with self._dividing(), self._capturing():
+        with self._adding_gradients(), self._capturing():
             self.fit_loop(X)
         self.report_compilation()
         history = self.history
@@ -211,21 +211,22 @@ class SSLNet(NeuralNet):
 
     def _compute_gradient(self, batch: Batch) -> Tensor:
         """Add the gradient of a batch's loss to the weights; return the loss without a gradient."""
-        loss = self._loss(batch, self._gradients or self.module_)
-        if not loss.requires_grad:
-            raise ValueError(
-                "every weight that the loss depends on is frozen in epoch"
-                f" {len(self.history)}, so that there is nothing to train: let callbacks, such as"
-                " skorch's Freezer, leave some weights free"
-            )
-        loss.backward()
+        with self._divided():  # in the backward pass too, which may compute activations again
+            loss = self._loss(batch, self._gradients or self.module_)
+            if not loss.requires_grad:
+                raise ValueError(
+                    "every weight that the loss depends on is frozen in epoch"
+                    f" {len(self.history)}, so that there is nothing to train: let callbacks, such"
+                    " as skorch's Freezer, leave some weights free"
+                )
+            loss.backward()
         return loss.detach()
 
     def validation_step(self, batch: Batch, **kwargs: Any) -> dict[str, Any]:
         """Compute the loss without a gradient."""
         evaluate = self.deterministic_validation or self.module_.evaluates_in_validation
         self._set_training(not evaluate)
-        with torch.no_grad():
+        with torch.no_grad(), self._divided():
             loss = self._loss(batch, self.module_.validation_loss)
         return {"loss": loss if self.share is None else self.share.total(loss), "y_pred": None}
 
@@ -242,7 +243,7 @@ class SSLNet(NeuralNet):
                 torch.clear_autocast_cache()
 
     def _loss(self, batch: Batch, compute: Callable[..., Tensor]) -> Tensor:
-        with self._divided(), self.autocast():
+        with self.autocast():
             loss = compute(**batch)
         if not isinstance(loss, Tensor) or loss.numel() != 1:
             found = f"shape {tuple(loss.shape)}" if isinstance(loss, Tensor) else repr(loss)
@@ -268,7 +269,7 @@ class SSLNet(NeuralNet):
             del self.module_.share
 
     @contextlib.contextmanager
-    def _dividing(self) -> Iterator[None]:
+    def _adding_gradients(self) -> Iterator[None]:
         """Add up the gradients of the processes, if there are several."""
         if self.share is not None:
             self._gradients = SharedGradients(self.module_, self.share)

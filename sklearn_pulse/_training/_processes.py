@@ -22,6 +22,7 @@ from torch import nn
 
 from .._share import Share
 from ._device import resolve_device
+from ._history import stored_event
 from ._identity import fingerprint
 
 if dist.is_available():
@@ -243,10 +244,7 @@ def muted(callbacks: list[Any], share: Share) -> list[Any]:
 
 def end_alike(net: Any, share: Share) -> None:
     """Give all processes the weights that a callback of the first process alone has loaded."""
-    loads = any(
-        isinstance(callback, skorch.callbacks.Checkpoint) and callback.load_best
-        for _, callback in net.callbacks_
-    )
+    loads = any(stored_event(callback) is not None for _, callback in net.callbacks_)
     if not share.of_first(loads):
         return
     weights = {

@@ -18,7 +18,9 @@ from skorch.callbacks import (
     LRScheduler,
 )
 
+from ._callback_state import own_attributes
 from ._callbacks import KeepStored
+from ._history import stored_event
 
 _REFUSED: dict[type[Callback], str] = {
     BatchScoring: (
@@ -170,26 +172,29 @@ def needs_best(callbacks: Any) -> bool:
 
 
 def with_stored_kept(callbacks: list[Any]) -> list[Any]:
-    """Let each ``Checkpoint`` of skorch that loads what it has stored be followed by a keeper.
+    """Let a keeper load the weights that a ``Checkpoint`` of skorch has stored, in its place.
 
     Parameters
     ----------
     callbacks : list
-        Callbacks, or pairs of a name and a callback.
+        Callbacks, or pairs of a name and a callback; they stay as they are.
 
     Returns
     -------
     list
-        The same, each with its :class:`KeepStored` after it. A subclass may store what it likes,
-        and gets none.
+        The same, but a copy of each ``Checkpoint`` that loads, which only stores, with its
+        :class:`KeepStored` after it. A subclass may store what it likes, and loads it itself.
     """
-    kept = []
+    kept: list[Any] = []
     for entry, (_, callback) in zip(callbacks, named(callbacks), strict=True):
-        kept.append(entry)
-        if type(callback) is Checkpoint and callback.load_best and callback.f_params is not None:
-            event = callback.event_name or callback.monitor  # where no event is recorded
-            if callback.monitor is not None and isinstance(event, str):
-                kept.append(KeepStored(event))
+        event = stored_event(callback) if type(callback) is Checkpoint else None
+        if isinstance(event, str) and callback.f_params is not None:
+            stores = copy.copy(callback)
+            stores.load_best = False
+            kept.append(stores if entry is callback else (entry[0], stores))
+            kept.append(KeepStored(event))
+        else:
+            kept.append(entry)
     return kept
 
 
@@ -273,7 +278,7 @@ def _parts(callbacks: list[Any]) -> Iterator[Any]:
     """Yield what callbacks refer to."""
     for _, callback in named(callbacks):
         if isinstance(callback, Callback):
-            yield from vars(callback).values()
+            yield from own_attributes(callback).values()
 
 
 def _class(value: Any) -> type:

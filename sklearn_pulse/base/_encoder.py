@@ -145,8 +145,9 @@ class WindowEmbedder(
 
     def _objective_params(self) -> dict[str, Any]:
         """Return the arguments that build the objective, beside `n_channels` and `seed`."""
-        # Copies, since a module among them is trained, and a fit changes no parameter.
-        return {name: copy.deepcopy(getattr(self, name)) for name in self._objective_names}
+        # Copies, since a module among them is trained, and a fit changes no parameter. Two names of
+        # one module are copied together.
+        return copy.deepcopy({name: getattr(self, name) for name in self._objective_names})
 
     def _check_params(self) -> None:
         """Raise if a parameter is out of its range."""

@@ -154,8 +154,9 @@ class LabeledEmbedder(TrainedEmbedder):
         """Return the samples to train on, and those to validate on where there are any."""
         if X_val is not None and y_val is not None:
             return labeled, self._check_validation(X_val, y_val)
-        needs = "select='min_val'" if self.select == "min_val" else None
-        needs = "patience" if needs is None and self.patience is not None else needs
+        needs = None if self.patience is None else "patience"
+        if self.select == "min_val":
+            needs = "select='min_val'"
         if self.validation_fraction == 0:
             if needs is not None:
                 raise ValueError(

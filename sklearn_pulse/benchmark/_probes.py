@@ -71,7 +71,7 @@ class LabeledRows:
             probe gives no weight, is left out.
         """
         if self.Z.shape[1] <= len(train):
-            scaler = StandardScaler()
+            scaler = StandardScaler().set_output(transform="default")
             coordinates = scaler.fit_transform(self.Z[train]), scaler.transform(self.Z[scored])
         else:
             coordinates = _in_span(*self._products(train, scored))
@@ -85,7 +85,7 @@ class LabeledRows:
         cross = np.zeros((len(scored), len(train)))
         for first in range(0, self.Z.shape[1], _N_COLUMNS):
             columns = slice(first, first + _N_COLUMNS)
-            scaler = StandardScaler()
+            scaler = StandardScaler().set_output(transform="default")
             X = scaler.fit_transform(self.Z[train, columns].astype(np.float64))
             products += X @ X.T
             cross += scaler.transform(self.Z[scored, columns].astype(np.float64)) @ X.T

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, Literal
 
+import joblib
 import numpy
 import sklearn
 import torch
@@ -228,7 +229,7 @@ def run(
     Results(execution.folder).note_asked(cells)
     waiting = _groups(cells)
     outcomes: list[Outcome] = []
-    if n_jobs != 1 and any(is_outside(cell.method) for cell in cells):
+    if joblib.effective_n_jobs(n_jobs) != 1 and any(is_outside(cell.method) for cell in cells):
         # Processes that joblib keeps hold modules of the user as they were when these were loaded.
         get_reusable_executor().shutdown()
     # That of scikit-learn, whose configuration, such as its routing, holds in the processes too.

@@ -11,6 +11,7 @@ from sklearn.utils import _safe_indexing
 
 from ..windows import LazyWindows
 from ..windows._numbers import as_real_array
+from ..windows._reading import read_windows
 from ..windows._stored import as_stored
 
 # From a channel and the window that lends it to each window, to X with the channel exchanged.
@@ -44,15 +45,15 @@ class ExchangedWindows(LazyWindows):
     def take(self, indices: ArrayLike) -> NDArray[np.float32]:
         """Read selected windows, and their donors, into a new array."""
         indices = np.asarray(indices)
-        x = self._read(indices)
+        x = np.array(self._read(indices), dtype=np.float32)  # a copy, which is written to
         part = channel_of(x, self.axis, self.channel)
         part[:] = channel_of(self._read(self.donors[indices]), self.axis, self.channel)
         return x
 
-    def _read(self, indices: NDArray[np.intp]) -> NDArray[np.float32]:
+    def _read(self, indices: NDArray[np.intp]) -> NDArray[Any]:
         if isinstance(self.windows, LazyWindows):
-            return self.windows.take(indices)
-        return np.array(self.windows[indices], dtype=np.float32)
+            return read_windows(self.windows, indices)
+        return np.asarray(self.windows[indices])
 
 
 def channel_of(x: NDArray[Any], axis: int, channel: int) -> NDArray[Any]:

@@ -57,9 +57,9 @@ class Objective(nn.Module):
 
     Notes
     -----
-    A subclass does not inherit what is said of a computation that it replaces: with a `forward` or
-    `encode` of its own `replayed` is "never", and with a `forward` or `validation_loss` of its own
-    a batch is indivisible, unless the subclass says otherwise.
+    A subclass does not inherit what is said of a computation that it replaces: with another
+    `forward` or `encode` `replayed` is "never", and with another `forward` or `validation_loss` a
+    batch is indivisible, unless the subclass says otherwise.
 
     Examples
     --------
@@ -87,11 +87,16 @@ class Objective(nn.Module):
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
-        # What a base class says of its own computation need not hold of another one.
-        own = vars(cls).keys()
-        if own & {"forward", "validation_loss"} and "indivisible" not in own:
+
+        def depth(*names: str) -> int:
+            """Return how far away the first class is that defines one of the names."""
+            return next(i for i, base in enumerate(cls.__mro__) if vars(base).keys() & set(names))
+
+        # What a class says of its own computation need not hold of one that replaces it, which may
+        # come from a class beside it.
+        if depth("forward", "validation_loss") < depth("indivisible"):
             cls.indivisible = Objective.indivisible
-        if own & {"forward", "encode"} and "replayed" not in own:
+        if depth("forward", "encode") < depth("replayed"):
             cls.replayed = Objective.replayed
 
     def __init__(self, seed: int = 0) -> None:

@@ -281,7 +281,8 @@ def _embeds_alike(source: Objective) -> bool:
     while isinstance(source, HeadOnEncoder):
         source = source.source
     by_encoder = type(source).encode is Objective.encode or source.replayed != "never"
-    return by_encoder and isinstance(source.encoder, SystemEncoder)
+    encodes = getattr(type(source.encoder), "forward", None)  # a subclass may have another one
+    return by_encoder and encodes is SystemEncoder.forward
 
 
 def _wrap_encoder(encoder: nn.Module) -> Objective:

@@ -195,6 +195,7 @@ class EmbeddingDisplay:
         check_seed("random_state", random_state)
         points = check_array(
             nan_where_masked(embedding),
+            order="C",  # sums over columns of another order of memory round in another way
             ensure_min_samples=2,
             ensure_min_features=2,
             input_name="embedding",

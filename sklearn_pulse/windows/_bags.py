@@ -15,6 +15,7 @@ from .._commit import unchanged_on_failure
 from .._parameters import check_option
 from .._signals import note_or_compare_names
 from .._tags import of_windows
+from ._base import LazyWindows
 from ._checks import check_grid
 from ._files import recording_name
 from ._names import carried_names
@@ -200,7 +201,7 @@ class SlidingWindows(TransformerMixin, BaseEstimator):
             for i, (x, source) in enumerate(zip(series, X, strict=True)):
                 _as_float32(np.asarray(x), recording_name("X", i, source))
         else:
-            data = as_real_array(X)
+            data = as_real_array(np.asarray(X) if isinstance(X, LazyWindows) else X)
             check_axes(data.shape, type(self).__name__, bags=False)
             is_table = data.ndim == 2
             frame = X if hasattr(X, "columns") else data

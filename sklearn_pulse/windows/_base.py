@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
+from .._groups import nan_where_masked
+
 
 class LazyWindows(ABC):
     """A lazy array of windows, which the estimators read batch by batch.
@@ -132,4 +134,32 @@ class LazyWindows(ABC):
                 f"{type(self).__name__} cannot become an array without a copy; use"
                 " numpy.asarray(X) instead of copy=False."
             )
-        return self.take(np.arange(len(self))).astype(dtype or np.float32, copy=False)
+        taken = nan_where_masked(np.asanyarray(self.take(np.arange(len(self)))))
+        check_taken(self, taken.shape, len(self))
+        return taken.astype(dtype or np.float32, copy=False)
+
+
+def check_taken(windows: LazyWindows, shape: tuple[int, ...], n_selected: int) -> None:
+    """Raise unless `take`, whose class may be a user's own, returned a window for each index.
+
+    Parameters
+    ----------
+    windows : LazyWindows
+        The windows.
+    shape : tuple of int
+        Shape of the array that `take` returned.
+    n_selected : int
+        Number of the indices.
+
+    Raises
+    ------
+    ValueError
+        If the shape is another one.
+    """
+    expected = (n_selected, *windows.shape[1:])
+    if shape != expected:
+        raise ValueError(
+            f"{type(windows).__name__}.take returned an array of shape {shape} for {n_selected}"
+            f" indices, where the attribute shape promises {expected}: let it return the windows"
+            " of the indices, in their order."
+        )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numbers
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, ValuesView
 from typing import Any, Literal
 
 import numpy as np
@@ -116,8 +116,10 @@ def _as_entries(y: Any) -> list[Any]:
     array = np.asanyarray(y)
     if array.ndim == 0:
         remedy = "[y] for a single recording"
-        if isinstance(y, Mapping | Iterator):
-            remedy = "list(y.values())" if isinstance(y, Mapping) else "list(y)"
+        if isinstance(y, Mapping):
+            remedy = "list(y.values())"
+        elif isinstance(y, Iterator | ValuesView):
+            remedy = "list(y)"
         raise ValueError(
             f"y must be None, one label per recording or one sequence of labels per recording, "
             f"got {y!r}; pass {remedy}."

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, ValuesView
 from typing import Any
 
 import numpy as np
@@ -114,6 +114,8 @@ def _refuse_collection(values: Any, name: str) -> None:
         raise TypeError(f"{name} is a {kind}: pass {name}.p_signal, its values.")
     if isinstance(values, Iterator):
         raise TypeError(f"{name} is a {kind}, which can be read once only: pass list({name}).")
+    if isinstance(values, ValuesView):  # of a dict
+        raise TypeError(f"{name} is a {kind}: pass list({name}).")
     if isinstance(values, str | os.PathLike):
         raise TypeError(
             f"{name} is {values!r}: if it is a file, read it first; a folder of .npy files opens by"

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ._base import LazyWindows
+from ._base import LazyWindows, check_taken
 from ._numbers import as_real_array
 
 
@@ -35,13 +35,7 @@ def read_windows(windows: LazyWindows, indices: NDArray[np.intp]) -> NDArray[Any
     """
     name = f"{type(windows).__name__}.take"
     taken = as_real_array(windows.take(indices), f"what {name} returned")
-    expected = (len(indices), *windows.shape[1:])
-    if taken.shape != expected:
-        raise ValueError(
-            f"{name} returned an array of shape {taken.shape} for {len(indices)} indices, where"
-            f" the attribute shape promises {expected}: let it return the windows of the indices,"
-            " in their order."
-        )
+    check_taken(windows, taken.shape, len(indices))
     return taken
 
 

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from sklearn import config_context
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV, StratifiedGroupKFold, StratifiedKFold
 from sklearn.preprocessing import StandardScaler
@@ -27,6 +28,10 @@ def test_fewer_columns_have_the_same_inner_products_and_the_same_probe(n_feature
     train, scored = np.arange(80), np.arange(80, 120)
     X, S = rows.standardised(train, scored)
     assert X.shape == (80, min(80, n_features)) and S.shape == (40, min(80, n_features))
+    with config_context(transform_output="pandas"):
+        for ours, plain in zip(rows.standardised(train, scored), (X, S), strict=True):
+            assert isinstance(ours, np.ndarray)
+            np.testing.assert_array_equal(ours, plain)
     scaler = StandardScaler().fit(rows.Z[train].astype(float))
     full, others = (scaler.transform(rows.Z[part].astype(float)) for part in (train, scored))
     np.testing.assert_allclose(X @ X.T, full @ full.T, atol=1e-4 * n_features)

@@ -99,6 +99,16 @@ changed(
 changed("a filter of any order", lambda s: s[FILTER]["parameters"].update(order=10**9))
 changed("a filter of no rate", lambda s: s[FILTER]["parameters"].update(rate={"float": "nan"}))
 changed("another array for none", lambda s: s[SCALER]["none"].append("coef_"), harmless=works)
+changed("a number for reversed arrays", lambda s: s[PROBE].update(rows_reversed=5))
+changed("a scalar in reverse", lambda s: s[SCALER].update(rows_reversed=["n_samples_seen_"]))
+changed(
+    "a part of no rows",
+    lambda s: s[PROBE].update(columns_first=["coef_"], first_rows={"coef_": 0}),
+)
+changed(
+    "a part that is none",
+    lambda s: s[PROBE].update(columns_first=["coef_"], first_rows={"coef_": "all"}),
+)
 changed("steps in steps in steps", lambda s: nested(300))
 changed(
     "a thousand steps",

@@ -22,7 +22,7 @@ from sklearn_pulse.features import StatisticsTransformer
 from sklearn_pulse.inspection import channel_importance
 from sklearn_pulse.inspection._channel_importance import _donors
 from sklearn_pulse.preprocessing import WindowScaler
-from sklearn_pulse.windows import RecordingWindows, SlidingWindows
+from sklearn_pulse.windows import LazyWindows, RecordingWindows, SlidingWindows
 from tests.helpers import SMALL_ENCODER, SMALL_PULSE, make_windows
 
 RNG = np.random.default_rng(0)
@@ -104,6 +104,17 @@ def test_literally(fitted):
         assert got.importances[channel, 0] == pytest.approx(fall)
 
 
+class Kept(LazyWindows):
+    """Lazy windows of a user, who gives what is kept instead of a copy."""
+
+    def __init__(self, values):
+        self.values, self.shape = values, values.shape
+
+    def take(self, indices):
+        in_order = np.array_equal(indices, np.arange(len(self)))
+        return self.values if in_order else list(self.values[indices])
+
+
 def test_every_form_of_input_gives_the_same(fitted, tmp_path):
     before = X.copy()
     expected = channel_importance(fitted, X, y, random_state=0).importances
@@ -113,7 +124,8 @@ def test_every_form_of_input_gives_the_same(fitted, tmp_path):
     for i, x in enumerate(X):
         objects[i] = x
     lazy = RecordingWindows(X, recording=np.arange(60), start=np.zeros(60, int), length=16)
-    for form in (stored, objects, list(X), lazy):
+    own = Kept(X.copy())
+    for form in (stored, objects, list(X), lazy, own):
         got = channel_importance(fitted, form, y, random_state=0).importances
         np.testing.assert_array_equal(got, expected)
     first = model(input_layout="nct").fit(X.swapaxes(1, 2), y)
@@ -121,6 +133,7 @@ def test_every_form_of_input_gives_the_same(fitted, tmp_path):
     np.testing.assert_array_equal(got, expected)
     np.testing.assert_array_equal(X, before)
     np.testing.assert_array_equal(stored, before)
+    np.testing.assert_array_equal(own.values, before)
 
 
 @pytest.mark.parametrize("as_objects", [False, True])

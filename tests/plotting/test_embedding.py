@@ -4,6 +4,7 @@ import polars as pl
 import pytest
 from sklearn import config_context
 from sklearn.manifold import TSNE
+from sklearn.preprocessing import StandardScaler
 
 from sklearn_pulse.plotting import EmbeddingDisplay
 
@@ -32,10 +33,11 @@ def test_tsne_is_the_published_one():
 @pytest.mark.parametrize("method", ["pca", "tsne"])
 @pytest.mark.parametrize("output", ["pandas", "polars"])
 def test_a_configured_output_changes_no_picture(method, output):
-    y = np.arange(60) % 3
-    expected = from_embedding(Z, y, method=method, random_state=0)
+    embed = StandardScaler().fit(Z)
+    params = {"y": np.arange(60) % 3, "method": method, "random_state": 0}
+    expected = EmbeddingDisplay.from_estimator(embed, Z, **params)
     with config_context(transform_output=output):
-        display = from_embedding(Z, y, method=method, random_state=0)
+        display = EmbeddingDisplay.from_estimator(embed, Z, **params)
     np.testing.assert_array_equal(display.coordinates, expected.coordinates)
 
 

@@ -26,7 +26,12 @@ from sklearn_pulse.baselines import RandomEncoderTransformer
 from sklearn_pulse.corpus import embed_dataset
 from sklearn_pulse.features import StatisticsTransformer
 from sklearn_pulse.preprocessing import WindowScaler
-from sklearn_pulse.windows import LazyWindows, RecordingWindows, sliding_windows
+from sklearn_pulse.windows import (
+    LazyWindows,
+    RecordingWindows,
+    SlidingWindows,
+    sliding_windows,
+)
 from tests.windows.helpers import ramp
 
 
@@ -441,8 +446,10 @@ class Own(LazyWindows):
         lambda X: StatisticsTransformer().fit(X),
         lambda X: WindowScaler().fit(X),
         lambda X: np.asarray(WindowScaler().fit(VALUES).transform(X)),
+        lambda X: SlidingWindows(4).fit(X),
+        np.asarray,
     ],
-    ids=["a network", "features", "a step", "lazy windows of a step"],
+    ids=["a network", "features", "a step", "lazy windows of a step", "bags", "an array"],
 )
 def test_windows_of_another_shape_than_a_user_promises_are_refused(use, change):
     with pytest.raises(
@@ -459,6 +466,8 @@ def test_windows_of_a_user_are_read_as_arrays_are():
     gaps = np.broadcast_to(np.arange(8)[:, None] < 3, VALUES.shape)
     masked = Own(lambda x: np.ma.masked_array(x, gaps[: len(x)]))
     missing = np.where(gaps, np.nan, VALUES)
+    np.testing.assert_array_equal(np.asarray(masked), missing)
+    np.testing.assert_array_equal(np.asarray(Own(list)), VALUES)
     np.testing.assert_array_equal(
         StatisticsTransformer().fit_transform(masked),
         StatisticsTransformer().fit_transform(missing),

@@ -144,6 +144,7 @@ def test_unusable_recordings(recordings, message):
     [
         (lambda frames: dict(enumerate(frames)), r"X is a dict .*\[0, 1\]: .*list\(X.values\(\)\)"),
         (iter, r"X is a list_iterator, .*pass list\(X\)"),
+        (lambda frames: {0: frames[0]}.values(), r"X is a dict_values: pass list\(X\)"),
         (
             lambda frames: pd.concat(frames).groupby([0] * 5 + [1] * 5),
             r"X is a DataFrameGroupBy: pass \[frame for _, frame in X\]",

@@ -136,6 +136,7 @@ def test_a_recording_without_a_step_has_no_labels_of_any_kind(lengths):
         (3, r"pass \[y\] for a single recording"),
         ({"anna": [0] * 6, "ben": [1] * 6}, r"pass list\(y.values\(\)\)"),
         (iter([[0] * 6, [1] * 6]), r"pass list\(y\)"),
+        ({"anna": [0] * 6, "ben": [1] * 6}.values(), r"pass list\(y\)"),
         ([[[1], [1, 2]], [0] * 6], r"y\[0\] cannot be read"),
         (np.array([b"a", b"b"]), "y must hold class labels"),
         (np.array([2**64 - 1, 3], np.uint64), "y holds numbers beyond 64-bit integers"),
