@@ -120,6 +120,11 @@ def test_fixed_crops_of_padded_windows_are_those_of_the_windows():
     observed = observed & (torch.arange(33) < torch.tensor([[24], [12], [8], [2]]))
     passes = objective.reconstruct(padded, observed, starts=torch.zeros_like(starts))
     assert passes.scored[:, 0].sum(0).tolist() == [6, 3, 2, 1]
+    first = torch.tensor([0, 6, 12, 20])
+    observed = (observed.sum(1) + first).unsqueeze(1) > torch.arange(33)
+    observed &= torch.arange(33) >= first.unsqueeze(1)
+    passes = objective.reconstruct(padded, observed, starts=first.expand(2, -1))
+    assert passes.scored[:, 0].sum(0).tolist() == [6, 3, 2, 1]
 
 
 def test_the_full_window_starts_at_its_first_observed_step():

@@ -181,6 +181,17 @@ def test_labels_may_be_text(few_labels):
         assert probe.score(X, column) == expected.score(X, y)
 
 
+def test_another_mark_leaves_minus_one_to_a_class(few_labels):
+    X, y, truth = few_labels
+    two = np.where(truth > 0, 1, -1)
+    marked = np.where(y == -1, 7, two)
+    probe = LabeledSubsetClassifier(unlabeled_label=7).fit(X, marked)
+    assert probe.classes_.tolist() == [-1, 1]
+    named = LabeledSubsetClassifier(unlabeled_label="?")
+    expected = named.fit(X, np.where(y == -1, "?", np.where(truth > 0, "b", "a")))
+    np.testing.assert_array_equal(probe.predict_proba(X), expected.predict_proba(X))
+
+
 def test_the_mark_as_text_is_no_class(few_labels):
     """NumPy writes -1 as text where an array holds text too."""
     X, y, truth = few_labels

@@ -490,6 +490,7 @@ def test_windows_of_an_own_class_are_divided_after_two_steps(step, layout):
         whole = np.asarray(lazy)
         for rows in ([4, 0], slice(1, 5, 2), np.arange(6) > 3):
             np.testing.assert_array_equal(_safe_indexing(lazy, rows), whole[rows])
+        assert lazy.apart(np.arange(3)) is None
 
 
 @every_step
