@@ -58,4 +58,20 @@ def check_objective(estimator: Any, net: Any) -> None:
         )
     untrained = copy.copy(estimator)
     untrained.net_ = net
-    untrained._n_features_out  # noqa: B018  # it raises
+    untrained._n_features_out  # noqa: B018  # it raises, and a class may have its own
+
+
+def embedding_width(objective: nn.Module) -> int:
+    """Return the width of an embedding; raise a TypeError if the objective does not tell it."""
+    if not hasattr(objective, "encoder"):
+        raise TypeError(
+            f"{type(objective).__name__} has no attribute encoder: set it in __init__ to the"
+            " network that embeds windows."
+        )
+    encoder: Any = objective.encoder
+    if not hasattr(encoder, "embedding_dim"):
+        raise TypeError(
+            f"the encoder {type(encoder).__name__} has no attribute embedding_dim: set it to the"
+            " width of an embedding."
+        )
+    return int(encoder.embedding_dim)

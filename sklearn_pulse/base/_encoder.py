@@ -48,7 +48,7 @@ from .._training._torch_state import own_torch_state
 from .._warnings import warn_user
 from ..networks import run_parts
 from ..objectives._base import Objective
-from ._complete import check_spelled_out
+from ._complete import check_spelled_out, embedding_width
 
 _BLOCK_STEPS = {
     "cpu": 2**12,
@@ -173,19 +173,7 @@ class WindowEmbedder(
 
     @property
     def _n_features_out(self) -> int:
-        objective = self.net_.module_
-        if not hasattr(objective, "encoder"):
-            raise TypeError(
-                f"{type(objective).__name__} has no attribute encoder: set it in __init__ to the"
-                " network that embeds windows."
-            )
-        encoder = objective.encoder
-        if not hasattr(encoder, "embedding_dim"):
-            raise TypeError(
-                f"the encoder {type(encoder).__name__} has no attribute embedding_dim: set it to"
-                " the width of an embedding."
-            )
-        return int(encoder.embedding_dim)
+        return embedding_width(self.net_.module_)
 
     @property
     def _device(self) -> torch.device:
