@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from .._products import multiply
-from ._stretch import longest_stretch
+from ._stretch import longest_stretches
 
 KERNEL_LENGTH = 9
 # Weights of a kernel are 2 at three places and -1 elsewhere: all choices of three places.
@@ -193,8 +193,8 @@ def pool_outputs(
     n_counted = counted.sum(-1).to(outputs.dtype)
     # (n_biases, n_kernels, n)
     counts = outputs.new_empty(biases.shape[1], *outputs.shape[:2])
-    further = [pooling for pooling in poolings if pooling != "ppv"]
-    pooled = {pooling: torch.empty_like(counts) for pooling in further}
+    summed = [pooling for pooling in ("mean", "position") if pooling in poolings]
+    pooled = {pooling: torch.empty_like(counts) for pooling in summed}
     place = (counted.cumsum(-1) - 1).to(outputs.dtype)
     # A comparison that writes floats into memory at hand, and a sum of floats, are several times
     # faster than a count of Booleans. A GPU compares with many biases at once.
@@ -207,15 +207,14 @@ def pool_outputs(
         positive, work = memory[:, : len(thresholds)]
         torch.gt(outputs, thresholds, out=positive)
         torch.sum(positive, -1, out=counts[rows])
-        for pooling in further:
-            if pooling == "mean":
-                torch.sub(outputs, thresholds, out=work).relu_()
-            elif pooling == "position":
-                torch.mul(positive, place, out=work)
-            if pooling == "stretch":
-                pooled[pooling][rows] = longest_stretch(positive)
-            else:
-                torch.sum(work, -1, out=pooled[pooling][rows])
+        if "mean" in pooled:
+            torch.sub(outputs, thresholds, out=work).relu_()
+            torch.sum(work, -1, out=pooled["mean"][rows])
+        if "position" in pooled:
+            torch.mul(positive, place, out=work)
+            torch.sum(work, -1, out=pooled["position"][rows])
+    if "stretch" in poolings:
+        pooled["stretch"] = longest_stretches(outputs, biases.T, at_once)
     some, all_counted = counts.clamp(min=1.0), n_counted.clamp(min=1.0)
     for pooling, values in pooled.items():
         if pooling != "stretch":

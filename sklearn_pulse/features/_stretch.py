@@ -1,58 +1,90 @@
-"""Longest stretch of successive ones in each row.
+"""Longest stretch of successive outputs above a threshold.
 
-A GPU finds the place of the last zero before each step at once. A processor does so step by step,
-which takes ten times as long as the comparison that made the ones. So there a time step is a bit,
-words of 64 bits are shifted and compared, and a stretch twice as long takes one more shift.
+A GPU finds the place of the last output below the threshold before each step, for all steps at
+once. A processor counts step by step, for many rows at once: a count is a byte, so that a row has
+at most 255 steps. In longer rows a step is a bit, words of 64 bits are shifted and compared, and a
+stretch twice as long takes one more shift.
 """
 
 from __future__ import annotations
+
+from itertools import pairwise
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+_MOST_STEPS = np.iinfo(np.uint8).max
+_AT_ONCE = 8  # thresholds whose counts fit the cache of a processor
 _WORD = 64
 _ALL = ~np.uint64(0)
 
 
-def longest_stretch(positive: Tensor) -> Tensor:
-    """Return the largest number of successive ones along the last axis.
+def longest_stretches(outputs: Tensor, thresholds: Tensor, at_once: int) -> Tensor:
+    """Return the largest number of successive outputs above each threshold.
 
     Parameters
     ----------
-    positive : Tensor of shape (..., n)
-        Zeros and ones.
+    outputs : Tensor of shape (n_kernels, n, n_timesteps)
+        Outputs.
+    thresholds : Tensor of shape (n_thresholds, n_kernels)
+        Thresholds of each kernel.
+    at_once : int
+        Number of thresholds that a GPU compares with at a time.
 
     Returns
     -------
-    Tensor of shape (...)
-        The numbers, in the type of `positive`.
+    Tensor of shape (n_thresholds, n_kernels, n)
+        The numbers, in the type of `outputs`.
 
     Examples
     --------
     >>> import torch
-    >>> longest_stretch(torch.tensor([[1.0, 0.0, 1.0, 1.0], [0.0, 0.0, 0.0, 0.0]]))
-    tensor([2., 0.])
+    >>> outputs = torch.tensor([[[1.0, 0.0, 3.0, 1.0], [0.0, 0.0, 0.0, 0.0]]])
+    >>> longest_stretches(outputs, torch.tensor([[0.5], [2.0]]), at_once=1)
+    tensor([[[2., 0.]],
+    <BLANKLINE>
+            [[1., 0.]]])
     """
-    if positive.device.type == "cpu":
-        return torch.from_numpy(by_words(positive.numpy())).to(positive.dtype)
-    return by_places(positive)
+    if outputs.device.type != "cpu":
+        parts = [by_places(outputs > rows[..., None, None]) for rows in thresholds.split(at_once)]
+    elif outputs.shape[-1] <= _MOST_STEPS:
+        parts = [by_steps(outputs, rows) for rows in thresholds.split(_AT_ONCE)]
+    else:
+        above = (outputs.numpy() > rows[..., None, None].numpy() for rows in thresholds.split(1))
+        parts = [torch.from_numpy(by_words(rows)) for rows in above]
+    return torch.cat(parts).to(outputs.dtype)
 
 
-def by_places(positive: Tensor) -> Tensor:
-    """Subtract from the place of each step that of the last zero before it."""
-    place = torch.arange(1, positive.shape[-1] + 1, device=positive.device, dtype=positive.dtype)
-    last_zero = ((1.0 - positive) * place).cummax(-1).values  # 0 before the first zero
-    return (place - last_zero).amax(-1)
+def by_places(above: Tensor) -> Tensor:
+    """Subtract from the place of each step that of the last step before it that is not above."""
+    place = torch.arange(1, above.shape[-1] + 1, dtype=torch.int32, device=above.device)
+    last = torch.where(above, 0, place).cummax(-1).values  # 0 before the first such step
+    return (place - last).amax(-1)
 
 
-def by_words(positive: NDArray[np.floating]) -> NDArray[np.int32]:
+def by_steps(outputs: Tensor, thresholds: Tensor) -> Tensor:
+    """Count on from each step to the next one, for all rows and thresholds at once."""
+    n_kernels, n, n_timesteps = outputs.shape
+    steps = outputs.flatten(0, 1).T.contiguous().numpy()
+    limits = thresholds.repeat_interleave(n, dim=1).numpy()
+    # counts[t]: how many successive outputs are above at step t, shape (n_thresholds, n_rows).
+    counts = np.empty((n_timesteps, *limits.shape), dtype=np.uint8)
+    np.greater(steps[:, None], limits, out=counts.view(bool))
+    longer = np.empty_like(counts[0])
+    for before, count in pairwise(counts):
+        np.add(before, 1, out=longer)
+        count *= longer
+    return torch.from_numpy(counts.max(axis=0)).view(-1, n_kernels, n)
+
+
+def by_words(above: NDArray[np.bool_]) -> NDArray[np.int32]:
     """Add up powers of two, from the largest on, as long as a stretch has so many steps."""
-    *shape, n = positive.shape
+    *shape, n = above.shape
     n_words = -(-n // _WORD)
     flags = np.zeros((*shape, n_words * _WORD), dtype=bool)
-    np.not_equal(positive, 0, out=flags[..., :n])
+    flags[..., :n] = above
     words = np.packbits(flags, axis=-1, bitorder="little").view("<u8").reshape(-1, n_words)
     # ends[i]: the steps at which 2**i successive ones end, shape (n_words, n_rows).
     ends = [np.ascontiguousarray(words.T, dtype=np.uint64)]
