@@ -1,16 +1,16 @@
 """
-Stopping early, and writing down what happens
-=============================================
+Stopping early, and writing losses into a file
+==============================================
 
 ``callbacks`` takes skorch's callbacks: here ``EarlyStopping``, and a writer of losses. A search
 clones every estimator, and an open file or a TensorBoard writer cannot be cloned. So pass a
-function that makes the callback: it is called once per fit. Monitors are told the validation losses
-that were measured, so ``patience`` counts validations.
+function that makes the callback: it is called once per fit. ``EarlyStopping`` sees only the epochs
+whose validation loss was measured, so ``patience`` counts validations.
 
     python examples/plot_callbacks.py
 
-The run takes a few seconds. The threshold asks for gains of 5 %, so most fits stop early. That
-costs some accuracy here; with the default threshold they train to the end.
+The run takes a few seconds. The threshold asks for gains of 5 %, so most fits stop early, which
+costs some accuracy here. With the default threshold they train to the end.
 """
 
 import csv

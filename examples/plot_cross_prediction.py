@@ -12,16 +12,16 @@ recordings; test recordings are never read.
     python examples/plot_cross_prediction.py
 
 The data sets are read from the folder that the environment variable SKLEARN_PULSE_DATA names. HAR
-is downloaded if it is missing; of Bonn, only the text files tell which segment a window belongs to,
-and these are not downloaded.
+is downloaded if it is missing. Only the text files of Bonn tell which segment a window belongs to,
+and they are not downloaded.
 """
 
 # %%
 # Two sources
 # -----------
 # A window comes with its recording and its start. In HAR a recording is a person who sits, stands
-# and walks; in Bonn it is a segment of 24 seconds of one of five kinds of EEG. Half of the one and
-# a quarter of the other make a run of about two minutes.
+# and walks; in Bonn it is a segment of 24 seconds of one of five kinds of EEG. With half of HAR and
+# a quarter of Bonn the run takes about two minutes.
 
 import sys
 from pathlib import Path
@@ -107,9 +107,9 @@ for source_name, source in SOURCES.items():
 # %%
 # How much of the constant part to remove
 # ---------------------------------------
-# Where the constant part is who, removing it helps; where it is what, removing it destroys the
-# class. `alpha="auto"` follows `kappa_`: it removes little where the windows of a recording have
-# nothing in common but the constant, and much where adjacent windows share far more than that.
+# If the constant part is *who* was recorded, removing it helps; if it is *what* happens, removal
+# destroys the class. `alpha="auto"` follows `kappa_`: it removes little where the windows of a
+# recording have only the constant in common, and much where adjacent windows share far more.
 
 figure, ax = plt.subplots(layout="constrained")
 shares = np.linspace(0, 1, 5)

@@ -31,8 +31,8 @@ from sklearn_pulse.evaluation import make_linear_probe
 # The windows
 # -----------
 # As published, each time step is scaled to [0, 1] with its own minimum and maximum over all
-# windows. This imprints one pattern on all windows. It is most of what the windows without a
-# seizure show, and the reason why they look alike.
+# windows. This imprints one pattern on all windows. The pattern dominates the windows without a
+# seizure, and is the reason why they look alike.
 
 try:
     epilepsy = fetch_epilepsy(*sys.argv[1:2], split="segment")

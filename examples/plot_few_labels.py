@@ -138,9 +138,9 @@ display.figure_.savefig(output / "label_efficiency.png", dpi=120)
 # %%
 # Few labelled people
 # -------------------
-# An annotator labels people, not windows. So whole people are labelled here, as few as show every
-# activity once, twice, ..., and each fold is scored on people without a label. The encoder has read
-# the unlabelled training recordings of all people.
+# An annotator labels people, not windows. So here all windows of some people are labelled: as few
+# people as show every activity once, twice, and so on. Each fold is scored on people without a
+# label. The encoder has read the unlabelled training recordings of all people.
 
 people = har.recording_subject[har.recording]
 by_people = LabelEfficiencyDisplay.from_estimators(

@@ -2,12 +2,12 @@
 Heart rate from pulse waves, with few labels
 ============================================
 
-Synthetic photoplethysmograms: each person has a pulse wave of their own shape, which breathing
-modulates, and noise. PULSE pretrains on the windows of twelve people without labels. One call of
-:class:`~sklearn_pulse.FineTuneRegressor` then learns the heart rate from 48 windows of four of
-them; it is scored on four people of whom no window was ever seen. The controls are the same
-regressor with a new encoder, a ridge regression on the embedding of an untrained encoder, and the
-mean heart rate of the labels.
+The photoplethysmograms are synthetic: each person has a pulse wave of their own shape, which
+breathing modulates, and noise is added. PULSE pretrains on the windows of twelve people without
+labels. One call of :class:`~sklearn_pulse.FineTuneRegressor` then learns the heart rate from 48
+windows of four of these people. It is scored on four other people, whose windows it has never seen.
+The controls are the same regressor with a new encoder, a ridge regression on the embedding of an
+untrained encoder, and the mean heart rate of the labels.
 
     python examples/plot_heart_rate.py
 

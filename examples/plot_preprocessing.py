@@ -5,12 +5,12 @@ Raw recordings of two devices, made alike
 Two wrist devices record the same kind of pulse wave: one at 64 Hz, in millivolts; the other at
 100 Hz, in raw counts of its converter. Both drift, and have gaps. Three steps make windows of one
 kind from them: a filter removes the drift and the noise, a resampler brings both to 32 Hz, and a
-scaler brings each recording to mean 0 and standard deviation 1. Rate and channel travel with the
-windows, and a model refuses windows of another rate.
+scaler brings each recording to mean 0 and standard deviation 1. The windows carry their rate and
+channel, and a model refuses windows of another rate.
 
-The question at the end is which device recorded a window. Before the steps, plain statistics answer
-it without an error; after them they can only guess, and so can no model learn the device instead of
-the person's state.
+The question at the end is which device recorded a window. Before the steps, plain statistics always
+tell the device. After the steps they can only guess, so that no model can learn the device instead
+of the person's state.
 
     python examples/plot_preprocessing.py
 
@@ -61,7 +61,7 @@ devices = {
 # %%
 # From recordings to windows of one kind
 # --------------------------------------
-# Filter and resample before windows are cut: both need what comes before and after a window.
+# Filter and resample before windows are cut: both read time steps before and after a window.
 
 recordings, raw, device = [], [], []
 for rate, of_device in devices.items():
@@ -96,7 +96,7 @@ except ValueError as refusal:
 # %%
 # Which device was it?
 # --------------------
-# A score of 1 before the steps means that any model may learn the device; 0.5 is a guess.
+# A score of 1 means that a model may learn the device; a score of 0.5 is a guess.
 
 uncut = sliding_windows(raw, length=512, stride=512, y=device)
 print("\nshare of windows whose device plain statistics tell, of new people")

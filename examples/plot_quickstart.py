@@ -3,18 +3,18 @@ Quickstart: from recordings to a model
 ======================================
 
 Forty recordings of a smartwatch (accelerometer and gyroscope, four activities) are cut into
-windows. The usual case is then played through: many windows, few labels. Each method sees all
-training windows without labels; a linear probe learns from 4, 8, 16, 40 or all 160 labelled windows
-and is scored on forty other recordings. Two methods of this package learn from unlabelled windows.
-Beside them stand three controls that learn nothing from them. Then a grid search selects PULSE's
-number of crops and the size of its GRU, and the selected model is trained for longer. The
-recordings are part of sktime, so nothing is downloaded.
+windows. Then comes the usual case: many windows, few labels. Each method sees all training windows
+without labels; a linear probe learns from 4, 8, 16, 40 or all 160 labelled windows and is scored on
+forty other recordings. Two methods of this package learn from unlabelled windows, and three
+controls are scored beside them. Then a grid search selects PULSE's number of crops and the size of
+its GRU, and the selected model is trained for longer. The recordings are part of sktime, so nothing
+is downloaded.
 """
 
 # %%
 # Recordings and windows
 # ----------------------
-# Windows are cut before the pipeline, since each window carries a label. Their group is the
+# Windows are cut before the pipeline, since each window has a label. The group of a window is its
 # recording, so that windows of one recording are never on both sides of a split.
 
 import time
@@ -103,9 +103,9 @@ for name, scores in curve.scores.items():
 # %%
 # One pipeline, one search
 # ------------------------
-# With ``memory``, another C of the probe does not train the encoder again. The 24 combinations of
-# candidates and the 3 folds need 25 trainings of PULSE: 8 settings in 3 folds, and the best setting
-# on all windows. The search uses the training recordings only.
+# With ``memory``, another C of the probe does not train the encoder again. The 24 candidates need
+# only 25 trainings of PULSE: 8 settings in 3 folds, and the best setting on all windows. The search
+# uses the training recordings only.
 
 pipeline = Pipeline(
     [

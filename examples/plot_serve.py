@@ -2,16 +2,16 @@
 Save a whole pipeline, and serve it without Python
 ==================================================
 
-A model in use is more than an encoder: scaling comes before it, a probe after it. Here a pipeline
-is trained on two states of a chaotic system, saved in a folder that holds no code, loaded again,
-and written as one graph, which onnxruntime (or torch, if onnxruntime is not installed) runs on
-windows of other lengths and with missing steps. Nothing is downloaded.
+A model in use is more than an encoder: scaling comes before the encoder, a probe after it. Here a
+pipeline is trained on two states of a chaotic system, saved in a folder that holds no code, and
+loaded again. Then it is written as one graph, which onnxruntime (or torch, if onnxruntime is not
+installed) runs on windows of other lengths and with missing steps. Nothing is downloaded.
 """
 
 # %%
 # Train
 # -----
-# The encoder knows the sampling rate and the channels: it refuses windows that say otherwise.
+# The encoder knows the sampling rate and the channels, and refuses windows of others.
 
 import importlib.util
 import json
@@ -69,8 +69,8 @@ assert same
 # %%
 # One graph
 # ---------
-# The graph takes windows of shape (batch, time, channels), with NaN for what is missing. Its
-# signature, which is a part of the file, says so, and names the channels and the classes.
+# The graph takes windows of shape (batch, time, channels), with NaN for missing values. Its
+# signature, which is a part of the file, states the shape, the channels and the classes.
 
 if all(importlib.util.find_spec(name) for name in ("onnx", "onnxruntime", "onnxscript")):
     import onnxruntime

@@ -4,10 +4,10 @@ Signal quality: which windows of a PPG can be trusted
 
 A wrist sensor records the pulse by light (PPG). Motion, a loose strap and a clipped amplifier spoil
 parts of it. PULSE learns to reconstruct windows from their embedding; a window that it cannot
-reconstruct as well as others is no pulse. Training uses no labels, and its recordings have
+reconstruct as well as others is probably no pulse. Training uses no labels, and its recordings have
 artefacts themselves. `score_samples` then ranks the windows of new people. There are two controls
 without a network, the loudness and the roughness of a window; no row of the table wins everywhere.
-At last, `DriftDisplay` compares nights with a well-worn and with a loose sensor to other nights.
+Finally, `DriftDisplay` compares nights with a well-worn and with a loose sensor to other nights.
 All recordings are simulated, so that nothing is downloaded and every artefact is known.
 
     python examples/plot_signal_quality.py
@@ -16,8 +16,8 @@ All recordings are simulated, so that nothing is downloaded and every artefact i
 # %%
 # Recordings with known artefacts
 # -------------------------------
-# Every person has a heart rate, a shape of the pulse and an amplitude of their own; breathing moves
-# the baseline and the rate. 25 steps are a second.
+# Every person has their own heart rate, shape of the pulse and amplitude; breathing moves the
+# baseline and the rate. A second has 25 steps.
 
 from pathlib import Path
 
@@ -83,7 +83,7 @@ print(f"training: {len(X)} windows, {np.mean(kind != ''):.0%} spoilt; no label i
 # Scores
 # ------
 # A two-dimensional array holds univariate windows. The scaler learns one scale for all windows, so
-# that the loudness of a window stays what it was.
+# that loud windows stay loud.
 
 pulse = PulseTransformer(
     embedding_dim=32,
@@ -106,8 +106,8 @@ score = model.score_samples(X_new)
 # ----------------------------------
 # The area under the ROC curve (AUC) is the chance that a spoilt window scores lower than a clean
 # one: 0.5 is guessing. A dead sensor is the exception: a flat line is the easiest window of all to
-# reconstruct, so its score is high. The second row therefore counts a score that is far from the
-# median of the training windows, on either side.
+# reconstruct, so its score is high. So the second row of the table takes a window for spoilt if its
+# score is far from the median of the training windows, on either side.
 
 usual = np.median(np.log(-model.score_samples(X)))
 controls = {
@@ -129,7 +129,8 @@ for name, badness in controls.items():
 # %%
 # A window of each kind
 # ---------------------
-# The decoder follows what a pulse can do. The median window of each kind is drawn.
+# The decoder has learnt the shapes of a pulse, and follows no others. The picture shows the window
+# with the median score of each kind.
 
 figure, axes = plt.subplots(1, 5, figsize=(12, 2.8), sharex=True, sharey=True, layout="constrained")
 signal = model[0].transform(X_new)
@@ -159,8 +160,9 @@ display.figure_.savefig(output / "embedding.png", dpi=120)
 # %%
 # Whole nights: has the sensor moved?
 # -----------------------------------
-# Single windows are spoilt in every night. Drift is a night that differs from other nights by more
-# than nights differ anyway, so whole recordings are compared: `groups_reference` and `groups_new`.
+# Every night has spoilt windows. A night has drifted only if it differs from other nights by more
+# than these differ among themselves. So whole recordings are compared: `groups_reference` and
+# `groups_new`.
 
 X_reference, _, nights = record(rng, 12, share=0.1)
 figure, axes = plt.subplots(2, 2, figsize=(10, 7), layout="constrained")

@@ -81,8 +81,8 @@ for panel, (X, y, X_test, y_test) in loaded.items():
 # The training history and the embedding
 # --------------------------------------
 # ``estimator_`` is the fitted PULSE transformer, with its history and all other attributes. The
-# pipeline passes a DataFrame with named columns to the classifier. Look at the losses: that of
-# JapaneseVowels falls, that of the 40 recordings of BasicMotions does not within 25 epochs.
+# pipeline passes a DataFrame with named columns to the classifier. Look at the losses: in 25 epochs
+# the loss on JapaneseVowels falls, and the loss on the 40 recordings of BasicMotions does not.
 
 figure, axes = plt.subplots(1, 2, figsize=(11, 4.5), layout="constrained")
 for ax, (panel, (_, _, X_test, y_test)) in zip(axes, loaded.items(), strict=True):

@@ -20,7 +20,7 @@ from torch import Tensor, nn
 from perf.flops import counted
 from perf.methods import NAMES, NO_DROPOUT, MethodSize
 from perf.options import count, page
-from perf.report import PAGE, replace_section, span, table
+from perf.report import PAGE, replace_section, span, summary, table
 
 
 def make_step(loss: nn.Module, batch: dict[str, Tensor]) -> Callable[[], None]:
@@ -70,9 +70,8 @@ def measure(name: str, batch_size: int, rounds: int) -> str:
     milliseconds = [
         1e3 * statistics.median(side) / len(batch["x"]) for side in zip(*turns, strict=True)
     ]
-    ratio = {"ratio": statistics.median(ratios), "ratio_range": (min(ratios), max(ratios))}
     return (
-        f"| {name} | {milliseconds[1]:.1f} | {milliseconds[0]:.1f} | {span(ratio)} |"
+        f"| {name} | {milliseconds[1]:.1f} | {milliseconds[0]:.1f} | {span(summary(ratios))} |"
         f" {mflop[1]:,.0f} | {mflop[0]:,.0f} | {mflop[1] / milliseconds[1]:.0f} |"
     )
 

@@ -18,6 +18,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor, nn
 
+from perf.baselines import seconds
 from perf.options import count
 from perf.sizes import NAMES, Size
 
@@ -29,13 +30,6 @@ def gradients(call: Callable[[Tensor], Tensor], encoder: nn.Module, x: Tensor) -
     encoder.zero_grad()
     call(x).float().square().mean().backward()
     return torch.cat([weight.grad.flatten() for weight in encoder.parameters()])
-
-
-def processor_seconds(call: Callable[[], object]) -> float:
-    """Return the processor's time of a call."""
-    start = time.process_time()
-    call()
-    return time.process_time() - start
 
 
 def compare(size: Size, precision: str, rounds: int) -> str:
@@ -58,11 +52,11 @@ def compare(size: Size, precision: str, rounds: int) -> str:
         if not error < TOLERANCE[precision]:
             return f"{precision}: compiled in {warm_up:.0f} s, gradients differ by {error:.2g}"
         forms = {"as it is": encoder, "compiled": compiled}
-        seconds: dict[str, list[float]] = {name: [] for name in forms}
+        turns: dict[str, list[float]] = {name: [] for name in forms}
         for _ in range(rounds):
             for name, form in forms.items():
-                seconds[name].append(processor_seconds(lambda f=form: gradients(f, encoder, x)))
-    plain, fused = (1000 * statistics.median(values) for values in seconds.values())
+                turns[name].append(seconds(lambda f=form: gradients(f, encoder, x)))
+    plain, fused = (1000 * statistics.median(values) for values in turns.values())
     times = f"{plain:.0f} ms as it is, {fused:.0f} ms compiled (ratio {plain / fused:.2f})"
     return f"{precision}: {times}, compiled in {warm_up:.0f} s"
 

@@ -19,15 +19,15 @@ from unittest import mock
 
 import torch
 
-from perf import options
 from perf.duel import timed
+from perf.options import count
 from perf.sizes import NAMES, Size
 from perf.step import make_step
 
 CPU = torch.device("cpu")
 
 
-def count() -> None:
+def keep_busy() -> None:
     """Keep a processor busy."""
     while True:
         pass
@@ -36,7 +36,8 @@ def count() -> None:
 @contextlib.contextmanager
 def neighbours(number: int) -> Iterator[None]:
     """Run busy processes beside the context."""
-    processes = [multiprocessing.get_context("spawn").Process(target=count) for _ in range(number)]
+    context = multiprocessing.get_context("spawn")
+    processes = [context.Process(target=keep_busy) for _ in range(number)]
     for process in processes:
         process.start()
     try:
@@ -77,8 +78,8 @@ def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--size", choices=NAMES, default="har")
-    parser.add_argument("--rounds", type=options.count, default=5)
-    arguments = parser.parse_args()
+    parser.add_argument("--rounds", type=count, default=5)
+    options = parser.parse_args()
     n_cores = len(os.sched_getaffinity(0))
     settings = {
         "one thread": (1, 0),
@@ -91,7 +92,7 @@ def main() -> None:
     print("|---|---:|---:|---:|")
     for label, (n_threads, n_busy) in settings.items():
         with neighbours(n_busy):
-            found = speeds(Size(arguments.size), n_threads, arguments.rounds)
+            found = speeds(Size(options.size), n_threads, options.rounds)
         best = {name: max(speed, best.get(name, 0.0)) for name, speed in found.items()}
         cells = [f"{found[name]:,.0f} ({found[name] / best[name]:.0%})" for name in found]
         print(f"| {label} | {' | '.join(cells)} | {found['parts'] / found['operations']:.2f} |")

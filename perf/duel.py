@@ -11,6 +11,7 @@ from typing import Any
 
 import torch
 
+from perf.report import summary
 from sklearn_pulse._products import multiply
 
 _PEAK_SIZE = 1536  # rows of the square matrices whose product measures the peak
@@ -113,8 +114,7 @@ def duel(
         "precision": precision,
         "windows_per_second": n_windows / statistics.median(own_seconds),
         "literal_windows_per_second": n_windows / statistics.median(others[1:]),
-        "ratio": statistics.median(ratios),
-        "ratio_range": [min(ratios), max(ratios)],
+        **summary(ratios),
         "mflop": flops / 1e6,
         "peak_gflops": statistics.median(peaks) / 1e9,
     }

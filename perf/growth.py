@@ -34,6 +34,7 @@ SIZES = {
     "batch": [8, 16, 32, 64],
 }
 N_RECORDINGS = 4
+MIN_MEMORY = 4.0  # MiB that a fit must add, twice, before its growth can be told from noise
 MIB = 2**20
 Point = tuple[float, float]  # seconds, MiB
 
@@ -122,9 +123,6 @@ def slopes(points: dict[tuple[str, str], list[Point]]) -> str:
             cells.append(f"{slope(SIZES[axis], list(seconds)):.1f}, {exponent}")
         lines.append(f"| {method} | " + " | ".join(cells) + " |")
     return table("| | " + " | ".join(SIZES) + " |", lines)
-
-
-MIN_MEMORY = 4.0  # MiB that a fit must add, twice, before its growth can be told from noise
 
 
 def draw(points: dict[tuple[str, str], list[Point]], path: Path) -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import time
+from collections.abc import Callable
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -31,7 +32,7 @@ from sklearn_pulse.baselines import (
     TimeMAETransformer,
     TS2VecTransformer,
 )
-from sklearn_pulse.benchmark._methods import StatisticsControl
+from sklearn_pulse.benchmark._methods import StatisticsControl, method_name
 from sklearn_pulse.datasets import make_system_classification
 from sklearn_pulse.evaluation import make_linear_probe
 from sklearn_pulse.windows import RecordingWindows
@@ -68,7 +69,15 @@ SETTINGS: dict[type, dict[str, Any]] = {
     DSVAETransformer: ENCODER | {"max_epochs": 15},
     SimMTMTransformer: {"max_epochs": 20},
 }
-METHODS = {cls.__name__.removesuffix("Transformer").lower(): cls for cls in SETTINGS}
+METHODS = {method_name(cls): cls for cls in SETTINGS}
+# Methods that are not trained, from the seed.
+CONTROLS: dict[str, Callable[[int], TransformerMixin]] = {
+    "untrained encoder": lambda seed: RandomEncoderTransformer(
+        **ENCODER, random_state=seed, num_threads=1
+    ),
+    "MiniRocket": lambda seed: MiniRocketTransformer(random_state=seed),
+    "channel statistics": lambda seed: StatisticsControl(),
+}
 
 
 class HiddenDynamics(NamedTuple):
@@ -114,17 +123,9 @@ def probe(transformer: TransformerMixin, task: HiddenDynamics) -> float:
 
 
 def control_accuracy(name: str, seed: int) -> float:
-    """Return the accuracy of a control, which is not trained."""
+    """Return the accuracy of a control."""
     task = make_task()
-    controls = {
-        "untrained encoder": RandomEncoderTransformer(**ENCODER, random_state=seed, num_threads=1),
-        "MiniRocket": MiniRocketTransformer(random_state=seed),
-        "channel statistics": StatisticsControl(),
-    }
-    return probe(controls[name].fit(np.asarray(task.train)), task)
-
-
-CONTROLS = ("untrained encoder", "MiniRocket", "channel statistics")
+    return probe(CONTROLS[name](seed).fit(np.asarray(task.train)), task)
 
 
 def accuracy(name: str, seed: int) -> float:

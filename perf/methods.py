@@ -20,6 +20,7 @@ from sklearn_pulse.baselines import (
     TimeMAETransformer,
     TS2VecTransformer,
 )
+from sklearn_pulse.benchmark._methods import method_name
 from sklearn_pulse.objectives import Classification, Objective, REBARReconstruction
 
 PRESET, N_CHANNELS, N_TIMESTEPS, N_CLASSES = "har", 6, 128, 6
@@ -108,7 +109,7 @@ class MethodSize:
     def _estimator(self, **changed: Any) -> Any:
         """Return the estimator, as if it had seen windows of HAR's shape."""
         make = TRANSFORMERS[self.name][0]
-        preset = presets.get(make.__name__.removesuffix("Transformer").lower(), PRESET)
+        preset = presets.get(method_name(make), PRESET)
         known = set(make._get_param_names())
         changed = {name: value for name, value in changed.items() if name in known}
         estimator = make(**preset | changed)

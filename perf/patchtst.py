@@ -1,8 +1,8 @@
 """PatchTST on HAR with one setting of the released code at a time: ``python -m perf.patchtst``.
 
 A row holds the validation loss, and the accuracy of the probe on the validation recordings with
-all, 5 % and 1 % of the labels, of one seed. All rows take about 40 minutes of a core, most of it
-for those with a patch at every step.
+all, 5 % and 1 % of the labels, of one seed. All rows take about 40 minutes of a core, most of them
+for the rows with a patch at every step.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 
 from sklearn_pulse.benchmark import BUDGETS, Execution
+from sklearn_pulse.benchmark._execution import Condition
 from sklearn_pulse.benchmark._methods import all_methods
 from sklearn_pulse.benchmark._protocols import ALL_LABELS, FEW_LABELS, PROTOCOLS
-from sklearn_pulse.benchmark._trial import Condition
 
 RELEASED = "all settings of the released code"
 ROWS: dict[str, dict[str, Any]] = {
@@ -58,7 +58,7 @@ def row(name: str, budget: str, execution: Execution) -> tuple[float, list[float
         all_methods()["patchtst"], params=ROWS[name], published=name == RELEASED
     )
     protocol = PROTOCOLS["label-efficiency"]
-    trial = protocol.make_trial(Condition(method, "har", 0, "val", BUDGETS[budget], execution))
+    trial = protocol.trial(Condition(method, "har", 0, "val", BUDGETS[budget], execution))
     scores = protocol.run(trial)
     few, fewer = reversed(FEW_LABELS)
     return trial.record["valid_loss"], [

@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 from skorch.callbacks import Callback
 
+from perf.report import span, summary
 from perf.sizes import Size
 from sklearn_pulse import PulseTransformer, presets
 
@@ -95,7 +96,7 @@ def main() -> None:
         work = [ours[1] / theirs[1] for ours, theirs in pairs]
         print(
             f"| {name} | {statistics.median(ours[0] for ours in times):.2f}"
-            f" | **{statistics.median(speed):.2f}** ({min(speed):.2f} to {max(speed):.2f})"
+            f" | {span(summary(speed))}"
             f" | {statistics.median(work):.2f} ({min(work):.2f} to {max(work):.2f}) |"
         )
 

@@ -2,10 +2,10 @@
 
     python -m perf.products [--size har ecg ...] [--method SimCLR ...] [--rounds 7]
 
-It is for processors of AMD with AVX-512, where `fit` calls oneDNN; torch's own choice is MKL. The
-three take turns on one thread, with the same weights, and batches of the preset. The time is that
-of the processor, so that other processes hardly disturb it. The first two turns, which compile
-kernels, are not counted. The second table has the embedding of 256 windows, or of a batch.
+The comparison is for AMD processors with AVX-512, where `fit` calls oneDNN; torch's own choice is
+MKL. The three take turns on one thread, with the same weights, and batches of the preset. The time
+is that of the processor, so that other processes hardly disturb it. The first two turns, which
+compile kernels, are not counted. The second table has the embedding of 256 windows, or of a batch.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from perf import baselines
 from perf.methods import NAMES as METHODS
 from perf.methods import MethodSize
 from perf.options import count
-from perf.report import span
+from perf.report import span, summary
 from perf.sizes import NAMES as SIZES
 from perf.sizes import Size
 from perf.step import make_step
@@ -92,8 +92,7 @@ def measure(name: str, n_windows: int, ours: Step, literal: Step | None, rounds:
     ratios = []
     for slower in columns[1:]:
         of_turns = [other / own for other, own in zip(slower, columns[0], strict=True)]
-        ratio = {"ratio": statistics.median(of_turns)}
-        ratios.append(span(ratio | {"ratio_range": (min(of_turns), max(of_turns))}))
+        ratios.append(span(summary(of_turns)))
     return f"| {' | '.join([name, str(n_windows), *times, *ratios])} |"
 
 

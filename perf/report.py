@@ -12,7 +12,8 @@ from __future__ import annotations
 import argparse
 import json
 import re
-from collections.abc import Callable, Iterable
+import statistics
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,11 @@ def table(head: str, rows: Iterable[str]) -> str:
     """Return a Markdown table; the first column is text, the others are numbers."""
     n_columns = head.count("|") - 1
     return "\n".join([head, "|---|" + "---:|" * (n_columns - 1), *rows])
+
+
+def summary(ratios: Sequence[float]) -> Row:
+    """Return the median of ratios and their range, as entries of a row."""
+    return {"ratio": statistics.median(ratios), "ratio_range": [min(ratios), max(ratios)]}
 
 
 def span(row: Row) -> str:

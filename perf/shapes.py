@@ -2,8 +2,8 @@
 
     python -m perf.shapes [--precision bfloat16] [--rounds 2] [--epochs 8] [--threads 1]
 
-In float32 some processors alone give products to oneDNN; on others both sides are alike. Each run
-is a separate process on the same windows of HAR's size, and draws its crops anew in every batch.
+In float32, only some processors give products to oneDNN; on the others both sides are alike. Each
+run is a separate process on the same windows of HAR's size, and draws its crops anew in each batch.
 The runs take turns. The time is that of the processor, a median over epochs without the first two;
 the memory is what the process holds at the end.
 """

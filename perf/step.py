@@ -1,4 +1,4 @@
-"""Training step of an objective: what is timed."""
+"""Training step of an objective, which the benchmarks time."""
 
 import contextlib
 

@@ -9,6 +9,7 @@ from perf.duel import duel
 from perf.sizes import NAMES, Size
 from perf.step import Launched
 from sklearn_pulse import PulseTransformer, baselines, presets
+from sklearn_pulse.benchmark._methods import method_name
 
 N_BATCHES = 50  # the first ten are launched
 METHODS = {
@@ -31,7 +32,7 @@ def test_replay(benchmark, case):
     size = Size(dataset)
     shape = N_BATCHES * size.batch_size, size.n_timesteps, size.n_channels
     X = np.random.default_rng(0).normal(size=shape).astype(np.float32)
-    method = cls.__name__.removesuffix("Transformer").lower()
+    method = method_name(cls)
     params = presets.get(method, dataset) | {"max_epochs": 1, "batch_size": size.batch_size}
     if method == "lfads":
         params["ramp_epochs"] = 0  # no epoch differs from the one before

@@ -11,9 +11,9 @@ import numpy as np
 
 @contextmanager
 def unchanged_on_failure(estimator: Any) -> Iterator[None]:
-    """Put the attributes back where they were if the block raises or is interrupted.
+    """Set an estimator back to its attributes before the block if it raises or is interrupted.
 
-    So is a generator in `random_state`, from which the block may have drawn a seed.
+    A generator in `random_state`, from which the block may have drawn a seed, is set back too.
     """
     before = dict(vars(estimator))
     generator: Any = before.get("random_state")

@@ -23,6 +23,7 @@ from ._parameters import (
     check_threads,
     check_verbose,
     is_auto,
+    plain,
 )
 from ._persistence import stored_array, tensor_of
 from ._seeds import draw_seed
@@ -38,7 +39,7 @@ from .features._block_weights import (
     all_weights,
     check_weights,
 )
-from .features._closed_form import ClosedFormFit
+from .features._closed_form import ClosedForm, ClosedFormFit
 from .features._convolution_base import BaseConvolutionTransformer
 from .features._convolutions import N_KERNELS
 from .features._device_products import CHUNK, FixedShapeProduct
@@ -77,12 +78,12 @@ class CrossPredictionTransformer(BaseFeatureTransformer):
         (``sqrt(kappa_)``, with `kappa_` below 1/4). Halves of windows have no constant part, and
         `alpha` has no effect.
     views : {"auto", "adjacent", "halves"}, default="auto"
-        What predicts each other: adjacent windows of a recording, or the halves of a window.
-        "auto" takes adjacent windows where the recordings are known and hold any.
+        Which views predict each other: adjacent windows of a recording, or the halves of a window.
+        "auto" takes adjacent windows where the recordings are known and have adjacent windows.
     n_components : int, default=1200
         Largest number of principal components of the stacked features.
     embedding_dim : int, default=4096
-        Number of features. Fewer than `n_components` keep the leading directions only.
+        Number of features. If it is below `n_components`, only the leading directions are kept.
     num_kernels : int, default=10_000
         Number of pairs of a kernel and a bias of MiniRocket, at least 84. MultiRocket has an
         eighth of it, with four poolings each of the windows and of their differences, and Hydra
@@ -104,8 +105,7 @@ class CrossPredictionTransformer(BaseFeatureTransformer):
     random_state : int, RandomState instance or None, default=None
         Seed of the kernels, of the sample of windows, and of the rotation.
     verbose : int, default=0
-        Whether to show a progress bar of the pass over the windows, where these are more than
-        5,000.
+        Whether to show a progress bar of the pass over the windows, if they are more than 5,000.
 
     Attributes
     ----------
@@ -233,9 +233,12 @@ class CrossPredictionTransformer(BaseFeatureTransformer):
             example=1.5e-4,
         )
         resolve_device(self.device)
-        check_threads(self.num_threads)
         check_seed("random_state", self.random_state)
         check_verbose(self.verbose)
+
+    def _check_params_read_later(self) -> None:
+        super()._check_params_read_later()
+        check_threads(self.num_threads)
 
     def fit(
         self,
@@ -295,30 +298,13 @@ class CrossPredictionTransformer(BaseFeatureTransformer):
             windows = check_windows(self, X, reset=True, groups=groups)
             times = check_start(start, windows)  # before all windows are read
             usable = np.flatnonzero(windows.scan())
-            known = windows.names_recordings or windows.groups is not None
             index, recording, follows = in_order(windows, times, usable)
-            if self.views == "auto" and start is not None and not known:
-                warn_user(
-                    "start is not used, since no recording of the windows is known: pass groups,"
-                    " or set views='adjacent' if all windows are of one recording."
-                )
-            self.views_ = self._choose_views(known, bool(follows.any()))
+            self.views_ = self._choose_views(windows, bool(follows.any()), start is not None)
             if self.views_ == "adjacent" and start is not None:
                 _report_repeats(windows, times)
             self._seed = draw_seed(self.random_state)
             self.block_weights_ = self._choose_weights(windows, index, recording)
-            fit = self._closed_form(self.block_weights_)
-            if self.views_ == "adjacent":
-                found = fit.adjacent(run, windows, index, paired_windows(recording, follows))
-            else:
-                halves = halves_with_steps(windows, index)
-                if not halves.parts:
-                    warn_user(
-                        "No window of X has an observed time step in both halves: nothing predicts"
-                        " a window but itself, and the embedding holds the principal components of"
-                        " the features. Pass longer windows, or groups."
-                    )
-                found = fit.halves(run, windows, halves, index, recording)
+            found = self._fit_views(run, windows, index, recording, follows)
             self._stack, self._map = found.stack, found.map
             self.alpha_, self.kappa_, self.n_pairs_ = found.alpha, found.kappa, found.n_pairs
             self.predictability_ = found.predictability
@@ -332,9 +318,15 @@ class CrossPredictionTransformer(BaseFeatureTransformer):
             self._note_params()
         return self
 
-    def _choose_views(self, known: bool, any_adjacent: bool) -> str:
-        """Return the views, where the recordings are `known` or not; raise if there are none."""
+    def _choose_views(self, windows: CheckedWindows, any_adjacent: bool, has_start: bool) -> str:
+        """Return the views; raise if no windows are adjacent where these are asked for."""
         if self.views == "auto":
+            known = windows.names_recordings or windows.groups is not None
+            if has_start and not known:
+                warn_user(
+                    "start is not used, since no recording of the windows is known: pass groups,"
+                    " or set views='adjacent' if all windows are of one recording."
+                )
             return "adjacent" if known and any_adjacent else "halves"
         if self.views == "adjacent" and not any_adjacent:
             raise ValueError(
@@ -359,6 +351,27 @@ class CrossPredictionTransformer(BaseFeatureTransformer):
         lasts = found.predictability["blocks"]["rhythm"] > _RHYTHM_LASTS
         return all_weights(RHYTHM_WEIGHTS if lasts else USUAL_WEIGHTS)
 
+    def _fit_views(
+        self,
+        run: Run,
+        windows: CheckedWindows,
+        index: NDArray[np.intp],
+        recording: NDArray[np.intp],
+        follows: NDArray[np.bool_],
+    ) -> ClosedForm:
+        """Fit the map to what the chosen views predict of each other."""
+        fit = self._closed_form(self.block_weights_)
+        if self.views_ == "adjacent":
+            return fit.adjacent(run, windows, index, paired_windows(recording, follows))
+        halves = halves_with_steps(windows, index)
+        if not halves.parts:
+            warn_user(
+                "No window of X has an observed time step in both halves: nothing predicts a window"
+                " but itself, and the embedding holds the principal components of the features."
+                " Pass longer windows, or groups."
+            )
+        return fit.halves(run, windows, halves, index, recording)
+
     def _closed_form(self, block_weights: NDArray[np.float64]) -> ClosedFormFit:
         """Return the settings of a fit with some shares of the blocks."""
         return ClosedFormFit(
@@ -370,21 +383,15 @@ class CrossPredictionTransformer(BaseFeatureTransformer):
             rho=float(self.rho),
             seed=self._seed,
             device=self.device,
-            num_threads=self._n_threads,
+            num_threads=plain(self.num_threads),
             verbose=int(self.verbose),
             bag_pooling=self.bag_pooling,
             input_layout=self.input_layout,
         )
 
-    @property
-    def _n_threads(self) -> int | None:
-        """Number of threads to compute on."""
-        check_threads(self.num_threads)
-        return None if self.num_threads is None else int(self.num_threads)
-
     def _threads(self) -> AbstractContextManager[None]:
         """Compute on `num_threads` threads, in PyTorch and in the linear algebra of numpy."""
-        return limited_threads(self._n_threads)
+        return limited_threads(plain(self.num_threads))
 
     def _weights(self) -> dict[str, Tensor]:
         seed = np.array(self._seed, dtype=np.int64)
@@ -439,7 +446,7 @@ class CrossPredictionTransformer(BaseFeatureTransformer):
 
 
 def _report_repeats(windows: CheckedWindows, start: NDArray[Any]) -> None:
-    """Warn about groups that stand for recordings, but hold several."""
+    """Warn if a group, which stands for a recording, holds several recordings."""
     if windows.names_recordings:
         return
     repeat = first_repeat(windows.recording, start, lambda index: windows.take(index).x)

@@ -100,7 +100,7 @@ checkpoint_dir : path-like or None
     data and starting weights. A leading ``~`` is the user's home. A checkpoint is written after
     each epoch, and an interrupted `fit` that is repeated resumes there and ends with the same bits,
     callbacks included. Needs a `random_state`: an integer, or a RandomState that is in the same
-    state again when `fit` is repeated. None writes none.
+    state again when `fit` is repeated. None writes no checkpoints.
 precision : {"float32", "bfloat16"}
     Number format of the computation. "bfloat16" computes under autocast; weights and embeddings
     stay float32. On a CPU without instructions for it (AVX-512 or AMX), it is many times slower
@@ -131,10 +131,11 @@ channel_names : sequence of str or None
     have other channels or another order. None takes the names that lazy windows carry.
 callbacks : list of skorch callbacks or None
     Callbacks of the training, or functions without arguments that make a callback for each fit.
-    `fit` uses copies, which are found in ``net_.callbacks_``; what cannot be copied, such as a
-    writer of logs, is shared. scikit-learn cannot clone such a callback: pass a function that makes
-    it. An `LRScheduler` replaces the schedule of the learning rate. The net computes a loss and no
-    predictions, so `EpochScoring` needs a function of (net, X, y).
+    `fit` uses copies, which are found in ``net_.callbacks_``; an attribute that cannot be copied,
+    such as a writer of logs, is shared. scikit-learn cannot clone a callback with such an
+    attribute: pass a function that makes it. An `LRScheduler` replaces the schedule of the learning
+    rate. The net computes a loss and no predictions, so `EpochScoring` needs a function of
+    (net, X, y).
 warm_start : bool
     Whether `fit` starts from the weights of the last fit, with a new schedule. ``history_`` goes
     on where the last fit ended.
@@ -158,8 +159,8 @@ channel_names : sequence of str or None
 groups : array-like of shape (n_samples,)
     Recording or subject of each sample. The training and the validation part share no group.
 X_val : array-like
-    Samples to validate on, in the layout of `X`. If given, `fit` holds out none of `X`, whatever
-    `validation_fraction` is.
+    Samples to validate on, in the layout of `X`. If they are given, `fit` trains on all of `X`,
+    whatever `validation_fraction` is.
 y_val : array-like
     Labels of `X_val`.
 """

@@ -162,14 +162,10 @@ class FineTuneClassifier(FineTuner, BaseWindowClassifier):
         # "balanced" ignores sample weights in older versions of scikit-learn.
         class_weight = "balanced" if self.class_weight is None else self.class_weight
         by_class = class_weights(class_weight, self.classes_, labeled.y, labeled.weight)
+        weights = dict(enumerate(by_class))
         with self._threads():  # their number decides how linear algebra rounds
-            self.probe_ = _fit_probe(
-                embedding,
-                labeled.y,
-                labeled.weight,
-                dict(enumerate(by_class)),
-            )
-        # scikit-learn does not weight classes that are dates, so the probe learns from numbers.
+            self.probe_ = _fit_probe(embedding, labeled.y, labeled.weight, weights)
+        # The probe learnt from numbers, since scikit-learn cannot weight classes that are dates.
         classifier = self.probe_[-1]
         classifier.set_params(class_weight=dict(zip(self.classes_, by_class, strict=True)))
         classifier.classes_ = self.classes_
@@ -226,7 +222,7 @@ def _fit_probe(
     weight: NDArray[np.float64],
     class_weight: dict[Any, float],
 ) -> Pipeline:
-    """Fit the linear probe on weighted samples of weighted classes."""
+    """Fit the linear probe on samples with weights, of classes with weights."""
     probe = _on_arrays(make_linear_probe().set_params(probe__class_weight=class_weight))
     if (weight == 1).all():
         return probe.fit(embedding, y)

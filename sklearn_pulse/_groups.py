@@ -73,7 +73,7 @@ def check_groups(
 
 
 def _check_one_kind(groups: Any, name: str) -> None:
-    """Raise if groups have no order, as text has none with numbers, nor dates with numbers."""
+    """Raise if groups cannot be sorted: text beside numbers, or dates beside numbers."""
     kinds = {isinstance(group, str) for group in groups if not _is_missing(group)}
     if len(kinds) > 1:
         raise ValueError(
@@ -97,8 +97,8 @@ def missing_mask(values: Any) -> NDArray[np.bool_]:
     Parameters
     ----------
     values : array-like
-        Numbers, text, dates or objects. In a list each entry is looked at as it is, since numpy
-        makes the text "nan" of a NaN among texts.
+        Numbers, text, dates or objects. The entries of a list are tested one by one, since numpy
+        turns a NaN among texts into the text "nan".
 
     Returns
     -------
@@ -126,12 +126,12 @@ def nan_where_masked(values: Any) -> Any:
     Parameters
     ----------
     values : masked array, Dask array or object
-        Real numbers if it is an array of either kind.
+        An array of real numbers, or anything else.
 
     Returns
     -------
     ndarray, Dask array or object
-        `values` itself if it is neither. Of a Dask array nothing is computed.
+        `values` itself if it is neither. A Dask array is not computed.
 
     Examples
     --------

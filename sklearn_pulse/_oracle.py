@@ -23,7 +23,7 @@ from .base import (
     check_option,
     check_real,
 )
-from .base._reconstruction import NETWORK_PARAMS, check_fits, check_reconstruction
+from .base._reconstructing import NETWORK_PARAMS, check_fits, check_reconstruction
 from .base._typing import BagPooling, InputLayout, PathLike, Pooling, Precision, RandomState, Select
 from .objectives import NegativePairs, PairReconstruction, PositivePairs
 
@@ -92,8 +92,6 @@ class PulseOracleTransformer(ReconstructingTransformer):
     >>> oracle.fit_transform(X, y).shape
     (20, 16)
     """
-
-    _one_step = "there is nothing to reconstruct, so the encoder stays as it was initialised"
 
     def __init__(
         self,

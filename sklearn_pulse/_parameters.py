@@ -2,7 +2,7 @@
 
 A value of the wrong kind is a `TypeError`, a value out of its range a `ValueError`. Numpy's
 integers and floats count as Python's own; a boolean is not a number; NaN and infinity are refused.
-A check of one value returns it as Python's own.
+A check of a single value returns the value, a number as Python's own.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from typing import Any, TypeVar
 import numpy as np
 
 _LARGEST_SEED = 2**32 - 1
-_LARGEST = 2**31 - 1  # of every integer that has no bound of its own
-_MOST_THREADS = 1024  # beyond what a system has, the library of threads ends the process
+_LARGEST = 2**31 - 1  # integer, where a parameter has no bound of its own
+_MOST_THREADS = 1024  # OpenMP ends the process if the system cannot start as many
 
 Option = TypeVar("Option")
 
 
 def default_of(estimator: Any, name: str) -> Any:
-    """Return the default of a parameter; a base has it where a subclass does not expose it."""
+    """Return the default of a parameter, also of one that only a base class exposes."""
     signatures = (inspect.signature(cls).parameters for cls in type(estimator).__mro__)
     return next(parameters[name].default for parameters in signatures if name in parameters)
 
@@ -402,7 +402,7 @@ def check_pair(name: str, value: Any, example: tuple[float, float]) -> None:
 
 
 def check_mapping(name: str, value: Any, content: str, example: str) -> None:
-    """Raise unless `value` is a dictionary with an entry; `content` says what it holds."""
+    """Raise unless `value` is a dictionary with an entry; `content` describes its entries."""
     message = _message(name, f"a dictionary of {content}", value, "", example)
     if not isinstance(value, Mapping):
         raise TypeError(message)
@@ -463,8 +463,8 @@ def check_threads(number: Any, *, optional: bool = True) -> None:
 def as_path(name: str, value: Any, *, optional: bool = False) -> Path:
     """Return a path of the user, in which a leading ``~`` is the user's home.
 
-    An empty path, as of an unset variable, is none. With `optional`, messages say that None may be
-    passed, too.
+    An empty path, such as that of an unset variable, is refused. With `optional`, the message says
+    that the parameter may also be None, which the caller allows.
 
     Examples
     --------
@@ -561,7 +561,7 @@ def check_label(name: str, value: Any) -> None:
     Raises
     ------
     TypeError
-        If it is something else.
+        If `value` is of another type.
     """
     if value is not None and not isinstance(value, str) and not _is_number(value, Integral):
         raise TypeError(_message(name, "an integer, text or None", value, "", -1))
@@ -586,7 +586,7 @@ def _error_of_kind(value: Any, or_auto: bool) -> type[TypeError | ValueError]:
 
 
 def _example(minimum: float, maximum: float, open_minimum: bool, open_maximum: bool) -> float:
-    """Return a number in a range: a closed end, the middle, or one from the only open end."""
+    """Return a number in a range: a closed end, the middle, or 1 away from the only bound."""
     if math.isinf(minimum) and math.isinf(maximum):
         return 0.0
     if not open_minimum and math.isfinite(minimum):
@@ -599,7 +599,7 @@ def _example(minimum: float, maximum: float, open_minimum: bool, open_maximum: b
 
 
 def _is_number(value: Any, kind: type) -> bool:
-    """Tell numbers from booleans, and from numpy's durations, which it counts among integers."""
+    """Return whether a value is a number, which booleans and numpy's durations are not."""
     return isinstance(value, kind) and not isinstance(value, bool | np.timedelta64)
 
 

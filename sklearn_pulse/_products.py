@@ -1,7 +1,7 @@
-"""Matrix products of float32 on processors of AMD, which torch's own products use half of.
+"""Matrix products in float32, twice as fast as torch's own on processors of AMD.
 
 torch gives these products to MKL, which uses AVX-512 on processors of Intel alone. oneDNN, which
-torch holds too, uses it on those of AMD as well, and is twice as fast there.
+torch holds too, uses AVX-512 on processors of AMD as well.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
-# Fewer rows than these have other bits than among others, and must not depend on their batch.
+# Products of fewer rows round in another way, and a row must not depend on the size of its batch.
 _FEWEST_ROWS = 16
 _CPU_INFO = Path("/proc/cpuinfo")  # of Linux; elsewhere Python knows who made the processor
 

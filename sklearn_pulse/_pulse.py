@@ -30,7 +30,7 @@ from .base import (
     check_steps_or_fraction,
 )
 from .base._frozen import adopt_signals, as_encoder, check_frozen, embedder, kept
-from .base._reconstruction import NETWORK_PARAMS, check_fits, check_reconstruction
+from .base._reconstructing import NETWORK_PARAMS, check_fits, check_reconstruction
 from .base._typing import (
     BagPooling,
     Distributed,
@@ -106,8 +106,8 @@ class PulseTransformer(ReconstructingTransformer):
         Encoder to train the decoder on: ``FrozenEstimator(transformer)`` around a fitted
         transformer of windows, such as :class:`~sklearn_pulse.CrossPredictionTransformer`. The
         embedding is then that of the transformer, the decoder reads no time-varying drive, and
-        training changes the decoder alone. The transformer is kept as it is at `fit`, whatever
-        becomes of it later. `embedding_dim`, `encoder_hidden_dim`, `encoder_depth`,
+        training changes the decoder alone. `fit` keeps a copy of the transformer, which a later fit
+        of the transformer does not change. `embedding_dim`, `encoder_hidden_dim`, `encoder_depth`,
         `pooling`, `time_varying_dim`, `time_varying_pool` and `shared_encoder` belong to an encoder
         that is trained: another value than the default is an error. The embeddings of all windows
         are computed once and stay in memory. None trains an encoder.
@@ -125,7 +125,7 @@ class PulseTransformer(ReconstructingTransformer):
     >>> pulse.fit_transform(X).shape
     (20, 16)
 
-    A decoder of the closed form, whose reconstructions show what the closed form knows of a window:
+    A decoder on the embeddings of cross-prediction, to see what these keep of a window:
 
     >>> from sklearn.frozen import FrozenEstimator
     >>> from sklearn_pulse import CrossPredictionTransformer
@@ -138,7 +138,6 @@ class PulseTransformer(ReconstructingTransformer):
     _objective_class = CrossReconstruction
     _length_may_be_unknown = True  # :func:`sklearn_pulse.interop` converts its weights
     _objective_names = _OBJECTIVE_NAMES
-    _one_step = "there is nothing to reconstruct, so the encoder stays as it was initialised"
 
     def __init__(
         self,
@@ -306,7 +305,24 @@ class PulseTransformer(ReconstructingTransformer):
                 "n_samples=1 leaves no other window to exchange with: pass more windows."
             )
         windows.scan()
-        rng = check_random_state(random_state)
+        totals = self._exchanged_losses(windows, n_repeats, check_random_state(random_state))
+        if not np.isfinite(list(totals.values())).all():
+            raise ValueError(
+                "The values of X lead to a loss that is not finite: scale X as at fit, or replace"
+                " outliers by NaN, which masks their time steps."
+            )
+        own = totals.pop("own")
+        if own == 0.0:
+            raise ValueError(
+                "X leaves the decoder nothing to predict, so its loss is 0: pass windows with two"
+                " time steps or more that are not missing."
+            )
+        return {name: total / own - 1.0 for name, total in totals.items()}
+
+    def _exchanged_losses(
+        self, windows: CheckedWindows, n_repeats: int, rng: np.random.RandomState
+    ) -> Counter[str]:
+        """Add up the losses of all windows and repeats, by the input that is exchanged."""
         net, objective = self.net_, self.net_.module_.eval()
         device, embed = torch.device(net.device), self._frozen_embedder(windows)
         totals: Counter[str] = Counter()
@@ -321,18 +337,7 @@ class PulseTransformer(ReconstructingTransformer):
                             batch["embedding"] = torch.from_numpy(embed(index, block)).to(device)
                         for name, loss in objective.exchanged_losses(**batch).items():
                             totals[name] += len(index) * loss.item()
-        if not np.isfinite(list(totals.values())).all():
-            raise ValueError(
-                "The values of X lead to a loss that is not finite: scale X as at fit, or replace"
-                " outliers by NaN, which masks their time steps."
-            )
-        own = totals.pop("own")
-        if own == 0.0:
-            raise ValueError(
-                "X leaves the decoder nothing to predict, so its loss is 0: pass windows with two"
-                " time steps or more that are not missing."
-            )
-        return {name: total / own - 1.0 for name, total in totals.items()}
+        return totals
 
     def _check_params(self) -> None:
         super()._check_params()
@@ -394,7 +399,7 @@ class PulseTransformer(ReconstructingTransformer):
         return batches
 
     def _frozen_embedder(self, windows: CheckedWindows) -> Embed | None:
-        """Return what embeds blocks of some windows without the net, if the encoder is frozen."""
+        """Return a function that embeds blocks of `windows` if the encoder is frozen, or None."""
         encoder = self.encoder_
         return embedder(encoder, windows) if isinstance(encoder, FixedEncoder) else None
 

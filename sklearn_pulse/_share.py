@@ -105,5 +105,5 @@ class _Gather(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None]:
-        # Every process has used all rows, so a row's gradient is a sum over the processes.
+        # Every process has used all rows, so the gradient of a row is a sum over the processes.
         return ctx.share.total(grad.contiguous())[ctx.share.rows(ctx.n)], None, None

@@ -9,8 +9,6 @@ from importlib.resources import files
 from importlib.resources.abc import Traversable
 from pathlib import Path
 
-CARD = "README.md"
-
 
 def names() -> list[str]:
     """Return the names of the models, sorted."""
@@ -48,7 +46,7 @@ def folder(name: str) -> Iterator[Path]:
 
 def card(name: str) -> str:
     """Return the model card of one of :func:`names`, in Markdown."""
-    return (_room() / name / CARD).read_text(encoding="utf-8")
+    return (_room() / name / "README.md").read_text(encoding="utf-8")
 
 
 def _room() -> Traversable:

@@ -1,4 +1,4 @@
-"""Sampling rate and channel names: what windows say of their signals, and who compares it."""
+"""Sampling rates and channel names: what is stated, carried by windows, and known from `fit`."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def check_signals(
     n_channels : int or None, default=None
         Number of channels; None leaves the number of names unchecked.
     owner : str, default=""
-        What the names of the two belong to in a message, such as ``"X."``.
+        Prefix of the two names in a message, such as ``"X."``.
 
     Returns
     -------
@@ -147,12 +147,12 @@ def agreed(stated: Signals, carried: Signals, what: str = "X") -> Signals:
     Returns
     -------
     Signals
-        What is known from either.
+        The rate and the names that either of them knows.
 
     Raises
     ------
     ValueError
-        If both say something, and not the same.
+        If both state a rate, or names, and the two differ.
     """
     if not same_rate(stated.sampling_rate, carried.sampling_rate):
         raise ValueError(
@@ -186,7 +186,7 @@ def compare(given: Signals, fitted: Signals, name: str) -> None:
     Raises
     ------
     ValueError
-        If both are known, and not the same.
+        If a rate, or names, are known of both and differ.
     """
     rate, fitted_rate = given.sampling_rate, fitted.sampling_rate
     if not same_rate(rate, fitted_rate):
@@ -228,7 +228,7 @@ def note_or_compare_names(estimator: Any, names: tuple[str, ...] | None, *, rese
     Raises
     ------
     ValueError
-        If the names are known in `fit` and now, and not the same.
+        If the names are known of both and differ.
     """
     if reset:
         estimator.channel_names_in_ = None if names is None else np.array(names, dtype=object)

@@ -11,7 +11,7 @@ AnyTags = TypeVar("AnyTags", bound=Tags)
 
 
 def of_windows(tags: AnyTags, *, allow_nan: bool = True) -> AnyTags:
-    """Say in the tags of a transformer that it takes windows and returns float32.
+    """Set the tags of a transformer that takes windows and returns float32.
 
     Parameters
     ----------

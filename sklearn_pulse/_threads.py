@@ -27,12 +27,6 @@ class _Limit(NamedTuple):
 
 _limits: list[_Limit] = []  # of all threads, while they last
 TORCH_LOCK = threading.Lock()  # of the settings that torch and BLAS have once per process
-if hasattr(os, "register_at_fork"):  # a child forked by one thread would wait for the others
-    os.register_at_fork(
-        before=TORCH_LOCK.acquire,
-        after_in_parent=TORCH_LOCK.release,
-        after_in_child=TORCH_LOCK.release,
-    )
 
 
 @contextlib.contextmanager
@@ -116,15 +110,11 @@ class _Blas:
     def _set(cls) -> None:
         smallest = min(dict(cls.limits.values()).values(), default=None)
         for library, number in cls.before:
-            # From version 3.8 on, threadpoolctl obeys one thread alone until that lets go.
+            # From version 3.8 on, threadpoolctl obeys one thread alone until this thread lets go.
             let_go = getattr(library, "clear_controlling_thread", lambda force: None)
             let_go(force=True)
             library.set_num_threads(number if smallest is None else smallest)
             let_go(force=True)
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_Blas.forget_other_threads)
 
 
 _share = threading.local()  # of the threads, by `workers_only`
@@ -201,5 +191,14 @@ def _pool() -> ThreadPoolExecutor:
     return ThreadPoolExecutor(_MAX_WORKERS, "sklearn_pulse")
 
 
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_pool.cache_clear)  # the child has none of the threads
+def _begin_child() -> None:
+    """Make a forked child independent of the threads that it does not have."""
+    TORCH_LOCK.release()
+    _Blas.forget_other_threads()
+    _pool.cache_clear()
+
+
+if hasattr(os, "register_at_fork"):  # a child would wait for a lock that another thread holds
+    os.register_at_fork(
+        before=TORCH_LOCK.acquire, after_in_parent=TORCH_LOCK.release, after_in_child=_begin_child
+    )

@@ -402,7 +402,7 @@ def _pairs(x: Tensor) -> Tensor:
 
 
 def _halve(x: Tensor, observed: Tensor | None) -> Tensor:
-    """Return the maximum of two neighbouring steps, unobserved ones left out; zero without any."""
+    """Return the maximum of two neighbouring steps over the observed steps; zero without any."""
     if observed is None:
         return _pairs(x).amax(2)
     pooled = _pairs(x.masked_fill(~observed.unsqueeze(-1), _EXCLUDED)).amax(2)

@@ -41,9 +41,9 @@ def from_reference_checkpoint(
     Parameters
     ----------
     state_or_path : mapping of str to array, or path-like
-        The state dictionary, or the path of a file with it, also under the key "state_dict". The
-        file may come from a stranger: nothing in it is executed, and time and memory are bounded by
-        its size.
+        The state dictionary, or the path of a file that holds it, alone or under the key
+        "state_dict". The file may come from a stranger: nothing in it is executed, and time and
+        memory are bounded by its size.
     **params : dict
         Parameters of :class:`~sklearn_pulse.PulseTransformer` that do not follow from the shapes of
         the weights: `init_dilation`, `time_varying_pool`, `pooling`, `n_crops` and others. Sizes
@@ -94,20 +94,8 @@ def from_reference_checkpoint(
         sizes = _sizes(weights)
     except ValueError as error:
         raise _no_checkpoint(source, error) from error
-    stated = PulseTransformer(**params)
-    stated._check_params()  # what is wrong here is not blamed on the file
-    stated._net_params()  # nor is a device
-    if stated.encoder is not None:
-        raise ValueError(
-            "encoder is given, but a checkpoint holds an encoder of its own: leave encoder out."
-        )
-    for name in set(params) & set(sizes):
-        if params[name] != sizes[name]:
-            raise ValueError(
-                f"{name}={params[name]!r} disagrees with the shapes in {source}, from which it is"
-                f" {sizes[name]!r}: leave {name} out."
-            )
-    estimator = PulseTransformer(**{**params, **sizes})
+    _check_stated(params, sizes, source)
+    estimator = PulseTransformer(**params | sizes)
     n_channels = weights["encoder.input.weight"].shape[1]
     estimator.n_timesteps_in_ = None  # type: ignore[assignment]  # not in a checkpoint
     note_channels(estimator, n_channels)
@@ -119,6 +107,23 @@ def from_reference_checkpoint(
     except (ArithmeticError, RuntimeError, TypeError, ValueError) as error:
         raise _no_checkpoint(source, _in_published_names(error)) from error
     return estimator
+
+
+def _check_stated(params: dict[str, Any], sizes: dict[str, Any], source: str) -> None:
+    """Raise if a parameter that the user states is wrong, or disagrees with the weights."""
+    stated = PulseTransformer(**params)
+    stated._check_params()  # an error here, or of the device, is not blamed on the file
+    stated._net_params()
+    if stated.encoder is not None:
+        raise ValueError(
+            "encoder is given, but a checkpoint holds an encoder of its own: leave encoder out."
+        )
+    for name, size in sizes.items():
+        if params.get(name, size) != size:
+            raise ValueError(
+                f"{name}={params[name]!r} disagrees with the shapes in {source}, from which it is"
+                f" {size!r}: leave {name} out."
+            )
 
 
 def _in_published_names(error: Exception) -> str:
@@ -167,9 +172,9 @@ def to_reference_state(estimator: PulseTransformer) -> dict[str, Tensor]:
     NotFittedError
         If the transformer is not fitted.
     TypeError
-        If it is another estimator, which the published code does not have.
+        If `estimator` is no `PulseTransformer`: the published code has no other method.
     ValueError
-        If it was fitted with ``observation="linear"`` or on the frozen encoder of another
+        If `estimator` was fitted with ``observation="linear"`` or on the frozen encoder of another
         transformer: the published code has neither.
 
     See Also
@@ -235,11 +240,12 @@ def _our_weights(state: Mapping[str, Any]) -> dict[str, Tensor]:
     """Return weights of float32 under our names; raise if a value is no weight."""
     weights: dict[str, Tensor] = {}
     for name, value in state.items():
-        weight = _our_shape(_our_name(name), _as_float32(name, value))
-        if _our_name(name) in weights:
+        ours = _our_name(name)
+        weight = _our_shape(ours, _as_float32(name, value))
+        if ours in weights:
             raise ValueError(f"it holds two weights of the meaning of {name!r}.")
         check_finite([(name, weight)])
-        weights[_our_name(name)] = weight
+        weights[ours] = weight
     return weights
 
 
@@ -287,7 +293,7 @@ def _our_shape(name: str, value: Tensor) -> Tensor:
 
 
 def _published_shape(name: str, value: Tensor) -> Tensor:
-    """Undo :func:`_our_shape`."""
+    """Add the last axis that :func:`_our_shape` drops."""
     return value.unsqueeze(-1) if name.endswith("skip.weight") else value
 
 

@@ -8,8 +8,8 @@ from numbers import Integral
 import torch
 from torch import Tensor
 
-# Share by which a fraction times a number of steps may miss an integer: what float32 rounds a
-# fraction by, and a little more.
+# A fraction times a number of steps may miss an integer by this share of it: a little more than the
+# rounding of a fraction in float32.
 _ROUNDING = 1e-7
 
 
@@ -39,7 +39,7 @@ def length_in_steps(length: int | float, n_timesteps: int) -> int:
 
 
 def whole_steps(steps: float) -> int:
-    """Round a number of steps down, and one that misses an integer by rounding to the integer.
+    """Round a number of steps down, unless only a rounding error separates it from an integer.
 
     Parameters
     ----------
@@ -111,7 +111,7 @@ def finest_float(device: torch.device) -> torch.dtype:
 
 
 def _fractions(fraction: float, lengths: Tensor) -> Tensor:
-    """Return fractions of lengths; those that miss an integer by rounding are the integer."""
+    """Return fractions of lengths, rounded where only a rounding error makes them no integers."""
     steps = lengths.to(finest_float(lengths.device)) * fraction
     # On a GPU of Apple's the product is rounded to float32, too.
     rounding = _ROUNDING * steps if steps.dtype == torch.float64 else 1e-3

@@ -301,10 +301,6 @@ def _networkx() -> Any:
     return nx
 
 
-def _observables(graph: nx.DiGraph) -> list[Hashable]:
-    return [node for node, kind in graph.nodes(data="kind") if kind == "observable"]
-
-
 def _latents(graph: nx.DiGraph) -> list[Hashable]:
     return [node for node, kind in graph.nodes(data="kind") if kind != "observable"]
 
@@ -312,7 +308,7 @@ def _latents(graph: nx.DiGraph) -> list[Hashable]:
 def _sides(graph: nx.DiGraph, masked: Iterable[Hashable]) -> tuple[set[Hashable], set[Hashable]]:
     """Check the graph and the mask; return the masked and the visible observables."""
     _check_acyclic(graph)
-    observables = set(_observables(graph))
+    observables = set(graph) - set(_latents(graph))
     if not observables:
         raise ValueError(
             "graph has no observables: set the node attribute kind='observable' on the measured"

@@ -22,7 +22,7 @@ from sklearn_pulse._training._device import memory_errors, resolve_device
 from sklearn_pulse.base import _encoder
 from sklearn_pulse.baselines import _ts2vec
 from sklearn_pulse.features import _convolution_base
-from sklearn_pulse.objectives import _rebar
+from sklearn_pulse.objectives import _rebar_contrast
 from tests.helpers import SMALL_PULSE, make_windows, small
 
 X = make_windows()[0]
@@ -171,7 +171,7 @@ def test_mps_is_a_device_where_pytorch_finds_it(monkeypatch):
         assert resolve_device(name).type == "mps"
     assert resolve_device("auto").type != "mps"
     tables = _encoder._BLOCK_STEPS, _encoder._MAX_BLOCK, _convolution_base._BLOCK_OUTPUTS
-    for table in (*tables, _rebar._MAX_JOINT_STEPS, _rebar._PART_STEPS):
+    for table in (*tables, _rebar_contrast._MAX_JOINT_STEPS, _rebar_contrast._PART_STEPS):
         assert table.keys() == {"cpu", "cuda", "mps"}
     settings = PulseTransformer(device="mps")._training_params(X)
     assert settings["optimizer__fused"] is False

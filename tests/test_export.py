@@ -217,6 +217,7 @@ LAST = [
     (MinMaxScaler(clip=True), y, "transform"),
     (RobustScaler(), y, "transform"),
     (PCA(2, whiten=True), y, "transform"),
+    (PCA(2, svd_solver="arpack"), y, "transform"),  # its components are a reversed view
 ]
 
 

@@ -201,6 +201,27 @@ def test_the_rows_of_the_readme_are_those_of_the_results():
     assert {45: "forty-five"}[len(wins)] in part
 
 
+def cells(line):
+    """Return the cells of a row of a table, without bold type and spreads."""
+    return [cell.strip("* ").split(" ±")[0] for cell in line.strip("|").split("|")]
+
+
+def test_what_training_gives_is_that_of_the_results():
+    """The scores at the published budget, with all, 5 % and 1 % of the labels."""
+    results = (ROOT / "docs" / "results.md").read_text(encoding="utf-8")
+    part = README.split("## How PULSE works")[1].split("\n## ")[0]
+    names, _, *rows = [cells(line) for line in part.splitlines() if line.startswith("|")]
+    assert [row[0] for row in rows] == ["HAR", "WESAD", "MIT-BIH"]
+    for source, *shown in rows:
+        table = results.split(f"| {source}, test part |")[1].split("\n\n")[0]
+        measured_rows = {row[0]: row[2:] for row in map(cells, table.splitlines()[2:])}
+        scores = {name: row[:3] for name, row in measured_rows.items()}
+        scores["paper"] = measured_rows["PULSE"][3:]
+        assert dict(zip(names[1:], shown, strict=True)) == {
+            name: ", ".join(scores[name]) for name in names[1:]
+        }
+
+
 def test_the_rates_of_the_arithmetic_are_those_that_were_measured():
     """A billion windows: the rates stand on the pages that are cited, and give the times."""
     docs = ROOT / "docs"

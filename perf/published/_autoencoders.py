@@ -73,7 +73,7 @@ class LiteralLFADS(Published):
         prior = Normal(self.prior_mean, 0.1**0.5)
         kl_initial = kl_divergence(Normal(mean, std), prior).sum(1).mean()
 
-        decoder, clip = model.decoder, model.decoder.generator.clip
+        decoder = model.decoder
         rows = F.normalize(decoder.factors.weight, dim=1)
         generator = model.initial_state(mean + std * noise.initial)
         control = decoder.controller_state.expand(len(x), -1)
@@ -81,12 +81,10 @@ class LiteralLFADS(Published):
         alpha, variance = (-1 / self.prior_log_tau.exp()).exp(), self.prior_logvar.exp()
         errors, kl_inputs, before = [], torch.zeros(()), None
         for t, drive in enumerate(self._controller_inputs(x)):
-            control = _cell(decoder.controller, torch.cat([drive, factors], dim=1), control, clip)
+            control = _cell(decoder.controller, torch.cat([drive, factors], dim=1), control)
             co_mean, co_logvar = decoder.posterior(control).chunk(2, dim=1)
             co_std = (co_logvar / 2).exp()
-            generator = _cell(
-                decoder.generator, co_mean + co_std * noise.inputs[t], generator, clip
-            )
+            generator = _cell(decoder.generator, co_mean + co_std * noise.inputs[t], generator)
             factors = generator @ rows.T
             signal_mean, signal_logvar = model.readout(factors).chunk(2, dim=1)
             error = (x[:, t] - signal_mean) ** 2 / signal_logvar.exp()
@@ -113,7 +111,7 @@ class LiteralLFADS(Published):
         ):
             state, found = start.expand(len(x), -1), {}
             for t in order:
-                found[t] = state = _cell(cell, x[:, t], state, cell.clip)
+                found[t] = state = _cell(cell, x[:, t], state)
             states.append(found)
         zero = torch.zeros_like(state)
         past, future = states
@@ -122,7 +120,7 @@ class LiteralLFADS(Published):
         ]
 
 
-def _cell(cell: ClippedGRUCell, x: Tensor, state: Tensor, clip: float) -> Tensor:
+def _cell(cell: ClippedGRUCell, x: Tensor, state: Tensor) -> Tensor:
     """Advance a GRU whose reset gate acts before the recurrent product."""
     width = cell.hidden_dim
     gates, candidate = cell.weight_hh.split([2 * width, width])
@@ -130,4 +128,4 @@ def _cell(cell: ClippedGRUCell, x: Tensor, state: Tensor, clip: float) -> Tensor
     opened = torch.sigmoid(inputs[:, : 2 * width] + F.linear(state, gates))
     update, reset = opened.chunk(2, dim=1)
     new = torch.tanh(inputs[:, 2 * width :] + F.linear(reset * state, candidate))
-    return torch.clamp(update * state + (1 - update) * new, -clip, clip)
+    return torch.clamp(update * state + (1 - update) * new, -cell.clip, cell.clip)

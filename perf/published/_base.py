@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import torch
-from torch import nn
+import torch.nn.functional as F
+from torch import Tensor, nn
 
 from perf.literal import with_plain_products
 from sklearn_pulse.objectives import Objective
@@ -32,3 +33,10 @@ class Published(nn.Module):
     def generator(self) -> torch.Generator:
         """Generator of the draws."""
         return self.objective.generator(torch.device("cpu"))
+
+
+def batch_norm(norm: nn.BatchNorm1d, x: Tensor) -> Tensor:
+    """Normalise each channel over the batch and time, channels second."""
+    return F.batch_norm(
+        x, norm.running_mean, norm.running_var, norm.weight, norm.bias, norm.training
+    )

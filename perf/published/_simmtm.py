@@ -8,7 +8,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from perf.published._base import Published
+from perf.published._base import Published, batch_norm
 from sklearn_pulse.objectives import Objective
 
 
@@ -29,7 +29,7 @@ class LiteralSimMTM(Published):
         copies = x.repeat(ours.n_masks, 1, 1).masked_fill(masked, 0.0)
         steps = torch.cat([x, copies]).transpose(1, 2)
         for i, block in enumerate(self.encoder.blocks):
-            steps = F.relu(_batch_norm(block.norm, block.conv(steps)))
+            steps = F.relu(batch_norm(block.norm, block.conv(steps)))
             steps = F.max_pool1d(steps, 2, stride=2, padding=1)
             if i == 0:
                 steps = F.dropout(steps, ours.dropout, self.training)
@@ -62,10 +62,3 @@ class LiteralSimMTM(Published):
             chains.append(chain)
         drawn = torch.tensor(chains).view(-1, n_channels, n_timesteps)
         return drawn.transpose(1, 2)
-
-
-def _batch_norm(norm: torch.nn.BatchNorm1d, x: Tensor) -> Tensor:
-    """Normalise each channel over the batch and time, channels second."""
-    return F.batch_norm(
-        x, norm.running_mean, norm.running_var, norm.weight, norm.bias, norm.training
-    )

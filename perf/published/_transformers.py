@@ -8,7 +8,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from perf.published._base import Published
+from perf.published._base import Published, batch_norm
 from sklearn_pulse.baselines._patchtst import draw_hidden
 from sklearn_pulse.networks._transformer import MultiHeadAttention
 from sklearn_pulse.objectives import Objective
@@ -58,15 +58,8 @@ class LiteralPatchTST(Published):
 
 
 def _batch_norm(norm: nn.BatchNorm1d, tokens: Tensor) -> Tensor:
-    """Normalise each feature over the batch and the tokens, features second."""
-    return F.batch_norm(
-        tokens.transpose(1, 2),
-        norm.running_mean,
-        norm.running_var,
-        norm.weight,
-        norm.bias,
-        norm.training,
-    ).transpose(1, 2)
+    """Normalise each feature over the batch and the tokens, features last."""
+    return batch_norm(norm, tokens.transpose(1, 2)).transpose(1, 2)
 
 
 class LiteralTimeMAE(Published):

@@ -157,7 +157,7 @@ class Chain(nn.Module):
 
 
 def _called(steps: list[Any]) -> str:
-    """Return how an error names what was to be exported."""
+    """Return the name of a chain in an error."""
     names = ", ".join(type(step).__name__ for step in steps)
     return names if len(steps) == 1 else f"The chain of {names}"
 
@@ -223,14 +223,8 @@ def _checked_program(
     # Torch takes an axis of one step for an axis that always has one.
     length = max(n_timesteps, 2) if any_length else n_timesteps
     program = program_of(graph, torch.from_numpy(draw((3, length))), any_length)
-    check_equal(
-        program,
-        computed,
-        n_timesteps,
-        any_length,
-        draw,
-        _TOLERANCE[encoder.precision],
-    )
+    tolerance = _TOLERANCE[encoder.precision]
+    check_equal(program, computed, n_timesteps, any_length, draw, tolerance)
     return program
 
 

@@ -13,8 +13,6 @@ from torch import Tensor, nn
 
 from ._steps import check_one_label, encoded_classes
 
-_ONE_VERSUS_REST = "one versus rest"
-
 
 class Affine(nn.Module):
     """Map of each column: subtract the centre, multiply by the factor, add the shift.
@@ -51,7 +49,7 @@ class Affine(nn.Module):
 
 
 class Linear(nn.Module):
-    """Products with coefficients, plus the intercept; one column of coefficients gives no axis.
+    """Products with coefficients, plus the intercept; a vector of coefficients gives no last axis.
 
     Parameters
     ----------
@@ -78,28 +76,28 @@ class Probabilities(nn.Module):
 
     Parameters
     ----------
-    kind : {"softmax", "one versus rest"}
-        How several classes share the probability; two classes have a sigmoid.
+    one_versus_rest : bool
+        Whether several classes have the sigmoids of their values as shares; else they have a
+        softmax. Two classes have a sigmoid.
     """
 
-    def __init__(self, kind: str) -> None:
+    def __init__(self, one_versus_rest: bool) -> None:
         super().__init__()
-        self.kind = kind
+        self.one_versus_rest = one_versus_rest
 
     def forward(self, scores: Tensor) -> Tensor:
         """Return probabilities, shape (batch, n_classes)."""
         if scores.ndim == 1:
             p = torch.sigmoid(scores)
             return torch.stack([1 - p, p], dim=1)
-        if self.kind == "softmax":
-            return torch.softmax(scores, dim=1)
-        # Runtimes round a small sigmoid up, so its logarithm is computed instead.
-        logarithms = scores.clamp(max=0) - torch.log1p(torch.exp(-scores.abs()))
-        return torch.softmax(logarithms, dim=1)
+        if self.one_versus_rest:
+            # Logarithms of the sigmoids, since runtimes round a small sigmoid up.
+            scores = scores.clamp(max=0) - torch.log1p(torch.exp(-scores.abs()))
+        return torch.softmax(scores, dim=1)
 
 
 def layer_of(step: Any, *, takes_windows: bool = False) -> nn.Module:
-    """Return the layer of a fitted step that is not the last one.
+    """Return the layer of a fitted step that maps rows to rows.
 
     Parameters
     ----------
@@ -175,7 +173,7 @@ def last_layer(step: Any) -> tuple[nn.Module, str, dict[str, Any]]:
     linear = Linear(coef, step.intercept_)
     classes = {"classes": encoded_classes(step)["array"]}
     if hasattr(step, "predict_proba") and getattr(step, "loss", "log_loss") == "log_loss":
-        layer = nn.Sequential(linear, Probabilities(_sharing(step)))
+        layer = nn.Sequential(linear, Probabilities(_is_one_versus_rest(step)))
         dims = ["batch", "class"]
         return layer, "predict_proba", {"name": "probabilities", "dims": dims, **classes}
     dims = ["batch"] if coef.ndim == 1 else ["batch", "class"]
@@ -193,12 +191,11 @@ def _spread(step: Any) -> NDArray[Any]:
     return np.maximum(spread, np.finfo(spread.dtype).eps)
 
 
-def _sharing(step: Any) -> str:
-    """Return how several classes of a classifier share the probability."""
-    one_versus_rest = getattr(step, "solver", None) == "liblinear" or hasattr(step, "loss")
-    if one_versus_rest or getattr(step, "multi_class", None) == "ovr":
-        return _ONE_VERSUS_REST
-    return "softmax"
+def _is_one_versus_rest(step: Any) -> bool:
+    """Return whether a classifier tells each of several classes from all others by itself."""
+    if getattr(step, "solver", None) == "liblinear" or hasattr(step, "loss"):
+        return True
+    return getattr(step, "multi_class", None) == "ovr"
 
 
 def _or(value: Any, default: float) -> Any:
@@ -207,5 +204,5 @@ def _or(value: Any, default: float) -> Any:
 
 def _fixed(values: ArrayLike) -> nn.Parameter:
     """Return values that are part of a graph and never trained."""
-    data = torch.tensor(np.asarray(values, dtype=np.float32))
-    return nn.Parameter(data, requires_grad=False)
+    data = np.array(values, dtype=np.float32)  # a copy, since torch takes no reversed views
+    return nn.Parameter(torch.from_numpy(data), requires_grad=False)

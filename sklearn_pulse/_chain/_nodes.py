@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
@@ -108,26 +108,6 @@ class Writer:
         _check_unchanged(step)
         known, prefix = STEPS[name], str(self._n_steps)
         self._n_steps += 1
-        empty, plain = [], []
-        columns_first: list[str] = []
-        rows_reversed: list[str] = []
-        first_rows: dict[str, int] = {}
-        for attribute in known.arrays:
-            value = getattr(step, attribute, None)
-            if value is None:
-                empty.append(attribute)
-                continue
-            array = dense(value)
-            if type(value) in (int, float):
-                plain.append(attribute)  # it leaves a result in float32
-            if array.ndim == 2 and array.strides[0] < array.strides[1]:
-                # Products of another order of memory round in another order.
-                (rows_reversed if array.strides[0] < 0 else columns_first).append(attribute)
-                unused = array.strides[1] // array.itemsize - len(array)
-                if unused > 0:  # it is a part of a larger array, as in a "randomized" PCA
-                    first_rows[attribute] = len(array)
-                    array = np.pad(array, ((0, unused), (0, 0)))
-            self.tensors[f"{prefix}.{attribute}"] = torch.from_numpy(array.copy("C"))
         facts = {name: getattr(step, name) for name in known.facts}
         for names in NAMES:
             if vars(step).get(names) is not None:
@@ -135,18 +115,40 @@ class Writer:
         encoded = {name: encode(value) for name, value in facts.items()}
         if known.is_classifier:
             encoded["classes_"] = encoded_classes(step)
-        arrays: dict[str, Any] = {"none": empty, "columns_first": columns_first, "plain": plain}
-        if rows_reversed:
-            arrays["rows_reversed"] = rows_reversed
-        if first_rows:
-            arrays["first_rows"] = first_rows
-        return {"prefix": prefix, **arrays, "facts": encoded}
+        return {"prefix": prefix, **self._arrays(step, known.arrays, prefix), "facts": encoded}
+
+    def _arrays(self, step: Any, names: Iterable[str], prefix: str) -> dict[str, Any]:
+        """Keep the arrays that a step learnt; return what their tensors do not say of them."""
+        empty, plain = [], []
+        columns_first: list[str] = []
+        rows_reversed: list[str] = []
+        first_rows: dict[str, int] = {}
+        for name in names:
+            value = getattr(step, name, None)
+            if value is None:
+                empty.append(name)
+                continue
+            array = dense(value)
+            if type(value) in (int, float):
+                plain.append(name)  # it leaves a result in float32
+            if array.ndim == 2 and array.strides[0] < array.strides[1]:
+                # Products of another order of memory round in another order.
+                (rows_reversed if array.strides[0] < 0 else columns_first).append(name)
+                unused = array.strides[1] // array.itemsize - len(array)
+                if unused > 0:  # it is a part of a larger array, as in a "randomized" PCA
+                    first_rows[name] = len(array)
+                    array = np.pad(array, ((0, unused), (0, 0)))
+            self.tensors[f"{prefix}.{name}"] = torch.from_numpy(array.copy("C"))
+        found = {"none": empty, "columns_first": columns_first, "plain": plain}
+        rare = {"rows_reversed": rows_reversed, "first_rows": first_rows}
+        return found | {kind: of_kind for kind, of_kind in rare.items() if of_kind}
 
     def _parameters(self, step: Any) -> dict[str, Any]:
         """Return the parameters that a file can hold; note the others."""
         kept = {}
         for name, value in step.get_params(deep=False).items():
-            if name in (*LOCAL, "steps", "estimator") or _is_unset(value):
+            is_unset = isinstance(value, str) and value == UNSET
+            if is_unset or name in (*LOCAL, "steps", "estimator"):
                 continue
             try:
                 kept[name] = encode(value)
@@ -161,10 +163,6 @@ class Writer:
                 f"A folder cannot hold {', '.join(self.dropped)}: left out, so the loaded steps"
                 " have the defaults. They predict alike; set them again before a new fit."
             )
-
-
-def _is_unset(value: Any) -> bool:
-    return isinstance(value, str) and value == UNSET
 
 
 def _check_unchanged(step: Any) -> None:

@@ -2,34 +2,24 @@
 
 from __future__ import annotations
 
-import json
 import os
-import tempfile
 from pathlib import Path
 from typing import Any
 
-import sklearn
-import torch
-from safetensors.torch import save as to_safetensors
 from sklearn.utils.validation import check_is_fitted
 
 from .._parameters import as_path
 from .._persistence import PretrainedMixin
 from .._persistence._files import (
-    CARD,
-    CONFIG,
-    FORMAT,
-    FORMAT_VERSION,
-    WEIGHTS,
+    check_reads_back,
     check_replaceable,
-    digest,
+    header,
     new_folder,
     read_config,
-    seal,
     undisturbed,
+    write_model,
 )
 from .._persistence._hub import upload
-from .._version import __version__
 from ._card import chain_card
 from ._load import load_pretrained
 from ._nodes import Writer
@@ -63,8 +53,8 @@ def save_pretrained(model: Any, folder: str | os.PathLike[str]) -> None:
     FileExistsError
         If the folder holds other files than a saved model, or a model card that was edited.
     ValueError
-        If a parameter of a transformer or a preprocessing step was changed after `fit`, or what was
-        learnt is NaN or infinite, or, as that of `MiniRocketTransformer`, only for a pickle.
+        If a parameter of a transformer or a preprocessing step was changed after `fit`, if what was
+        learnt is NaN or infinite, or if only a pickle can hold it, as for `MiniRocketTransformer`.
 
     Warns
     -----
@@ -107,26 +97,9 @@ def save_pretrained(model: Any, folder: str | os.PathLike[str]) -> None:
     undisturbed(folder, lambda: check_replaceable(folder))
     with new_folder(folder) as partial:
         writer = Writer(lambda step, name: _saved(step, partial / name))
-        node = writer.node(model)
-        weights = to_safetensors(writer.tensors, {"format": "pt"})
-        config: dict[str, Any] = {
-            "format": FORMAT,
-            "format_version": FORMAT_VERSION,
-            "class": type(model).__name__,
-            "versions": {
-                "sklearn_pulse": __version__,
-                "scikit-learn": sklearn.__version__,
-                "torch": str(torch.__version__),
-            },
-            "chain": node,
-            "weights": {"n_bytes": len(weights), "sha256": digest(weights)},
-        }
-        card = chain_card(config).encode("utf-8", "backslashreplace")
-        config = seal({**config, "card_sha256": digest(card)})
-        (partial / WEIGHTS).write_bytes(weights)
-        (partial / CARD).write_bytes(card)
-        (partial / CONFIG).write_text(json.dumps(config, indent=2) + "\n", encoding="ascii")
-        _check_reads_back(model, partial, folder)
+        config = header(model) | {"chain": writer.node(model)}
+        write_model(partial, config, writer.tensors, chain_card(config))
+        check_reads_back(model, lambda path: load_pretrained(path, device="cpu"), partial, folder)
     writer.warn_of_dropped()
 
 
@@ -169,22 +142,10 @@ def push_to_hub(model: Any, repo_id: str, *, private: bool | None = None) -> str
     >>> push_to_hub(chain, "my-lab/wrist-rhythm", private=True)  # doctest: +SKIP
     'https://huggingface.co/my-lab/wrist-rhythm/commit/...'
     """
-    with tempfile.TemporaryDirectory(prefix="sklearn_pulse-") as home:
-        folder = Path(home) / "model"
-        save_pretrained(model, folder)
-        return upload(folder, repo_id, private)
+    return upload(lambda folder: save_pretrained(model, folder), repo_id, private)
 
 
 def _saved(step: Any, folder: Path) -> str:
     """Save a transformer; return the checksum of its configuration."""
     step.save_pretrained(folder)
     return str(read_config(folder)["checksum"])
-
-
-def _check_reads_back(model: Any, partial: Path, folder: Path) -> None:
-    """Raise unless the written chain can be read."""
-    try:
-        load_pretrained(partial, device="cpu")
-    except ValueError as error:
-        reason = str(error).replace(str(partial), str(folder))
-        raise ValueError(f"this {type(model).__name__} cannot be saved: {reason}") from error

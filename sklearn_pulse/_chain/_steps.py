@@ -23,7 +23,7 @@ LABELED = "sklearn_pulse.evaluation.LabeledSubsetClassifier"
 # Parameters of a machine, not of a model, which no file may set.
 LOCAL = ("memory", "n_jobs", "verbose")
 
-# What scikit-learn gives a parameter that nobody set and that goes. Other versions refuse it.
+# What scikit-learn gives a deprecated parameter that nobody set. Other versions refuse it.
 UNSET = "deprecated"
 
 
@@ -55,10 +55,12 @@ _CLASSIFIER = Step(
     {"coef_": _held("r n"), "intercept_": _held("r", ""), "n_iter_": _COUNTS},
     is_classifier=True,
 )
+_RIDGE_CLASSIFIER = {**_CLASSIFIER.arrays, "coef_": _held("r n", "n")}
+_REGRESSOR = {"coef_": _held("n", "t n"), "intercept_": _held("", "t")}
 _OURS = ("_check_params", "_derive")
 _CHOSEN = {name: _held("", "any", kinds="iuf", needed=False) for name in ("alpha_", "best_score_")}
+# Facts that a step may lack, each with the fact that is its length.
 NAMES = {"feature_names_in_": "n_features_in_", "channel_names_in_": "n_channels_in_"}
-"""Facts that a step may lack, and that which counts them."""
 _WINDOWS = ("n_features_in_", "n_channels_in_", "_fitted_on_table")
 
 STEPS: Mapping[str, Step] = {
@@ -72,8 +74,9 @@ STEPS: Mapping[str, Step] = {
     ),
     "sklearn.preprocessing.MinMaxScaler": Step(
         {
-            **{name: _held("n") for name in ("min_", "scale_")},
-            **{name: _held("n") for name in ("data_min_", "data_max_", "data_range_")},
+            **dict.fromkeys(
+                ("min_", "scale_", "data_min_", "data_max_", "data_range_"), _held("n")
+            ),
             "n_samples_seen_": _COUNT,
         }
     ),
@@ -84,10 +87,9 @@ STEPS: Mapping[str, Step] = {
         {
             "components_": _held("k n"),
             "mean_": _held("n"),
-            **{
-                name: _held("k")
-                for name in ("explained_variance_", "explained_variance_ratio_", "singular_values_")
-            },
+            "explained_variance_": _held("k"),
+            "explained_variance_ratio_": _held("k"),
+            "singular_values_": _held("k"),
             "noise_variance_": _held("", needed=False),
             "n_components_": _COUNT,
             "n_samples_": _COUNT,
@@ -95,24 +97,16 @@ STEPS: Mapping[str, Step] = {
     ),
     "sklearn.linear_model.LogisticRegression": _CLASSIFIER,
     "sklearn.svm.LinearSVC": _CLASSIFIER,
-    "sklearn.linear_model.RidgeClassifier": Step(
-        {**_CLASSIFIER.arrays, "coef_": _held("r n", "n")}, is_classifier=True
-    ),
+    "sklearn.linear_model.RidgeClassifier": Step(_RIDGE_CLASSIFIER, is_classifier=True),
     "sklearn.linear_model.RidgeClassifierCV": Step(
-        {**_CLASSIFIER.arrays, "coef_": _held("r n", "n"), **_CHOSEN}, is_classifier=True
+        {**_RIDGE_CLASSIFIER, **_CHOSEN}, is_classifier=True
     ),
     "sklearn.linear_model.SGDClassifier": Step(
         {**_CLASSIFIER.arrays, "t_": _held("", kinds="iuf", needed=False)}, is_classifier=True
     ),
-    "sklearn.linear_model.LinearRegression": Step(
-        {"coef_": _held("n", "t n"), "intercept_": _held("", "t")}
-    ),
-    "sklearn.linear_model.Ridge": Step(
-        {"coef_": _held("n", "t n"), "intercept_": _held("", "t"), "n_iter_": _COUNTS}
-    ),
-    "sklearn.linear_model.RidgeCV": Step(
-        {"coef_": _held("n", "t n"), "intercept_": _held("", "t"), **_CHOSEN}
-    ),
+    "sklearn.linear_model.LinearRegression": Step(_REGRESSOR),
+    "sklearn.linear_model.Ridge": Step({**_REGRESSOR, "n_iter_": _COUNTS}),
+    "sklearn.linear_model.RidgeCV": Step({**_REGRESSOR, **_CHOSEN}),
     "sklearn_pulse.preprocessing.WindowScaler": Step(
         {"center_": _held("c", none=True), "scale_": _held("c", none=True)}, _WINDOWS, checks=_OURS
     ),

@@ -55,7 +55,7 @@ class WindowBatches(Dataset[Batch]):
         return as_batch(self.windows.take(self.index[index.numpy()]), self.device)
 
     def contents(self) -> Iterator[Batch]:
-        """Yield all that batches are made of, in order; a checkpoint tells runs apart by it."""
+        """Yield all that batches are made of, in order, by which a checkpoint tells runs apart."""
         for index in torch.arange(len(self)).split(1024):
             yield self[index]
 
@@ -79,7 +79,7 @@ class WindowBatches(Dataset[Batch]):
 
 
 def join_batches(batches: list[Batch], masks: dict[str, str]) -> Batch:
-    """Concatenate batches; a batch that lacks a mask counts as observed throughout."""
+    """Concatenate batches; every step counts as observed in a batch that lacks a mask."""
     joined = {}
     for name in {name: None for batch in batches for name in batch}:
         parts = [
@@ -95,11 +95,11 @@ def as_batch(block: Block, device: torch.device) -> Batch:
     batch = {"x": torch.from_numpy(block.x)}
     if block.observed is not None:
         batch["observed"] = torch.from_numpy(block.observed)
-    if device.type == "cuda":  # copies are asynchronous from pinned memory only
-        batch = {name: value.pin_memory() for name, value in batch.items()}
-    # Elsewhere an asynchronous copy would read memory that may be gone by then.
-    asynchronous = device.type == "cuda"
-    return {name: value.to(device, non_blocking=asynchronous) for name, value in batch.items()}
+    if device.type != "cuda":  # an asynchronous copy would read memory that may be gone by then
+        return {name: value.to(device) for name, value in batch.items()}
+    return {  # copies are asynchronous from pinned memory only
+        name: value.pin_memory().to(device, non_blocking=True) for name, value in batch.items()
+    }
 
 
 def stream_blocks(

@@ -1,4 +1,4 @@
-"""Batches of windows that are drawn together with other windows."""
+"""Batches of windows, each with other windows that are drawn for it."""
 
 from __future__ import annotations
 
@@ -52,7 +52,11 @@ class DrawnBatches(WindowBatches):
     ) -> None:
         super().__init__(windows, index, device)
         self.stream = (0, 0)
-        self._source: BatchDataset = WindowBatches(windows, index, device)
+        self._source: BatchDataset = self._undrawn()
+
+    def _undrawn(self) -> WindowBatches:
+        """Return batches of the same windows, without the windows that are drawn for them."""
+        return WindowBatches(self.windows, self.index, self.device)
 
     def generator(self, index: NDArray[np.intp]) -> np.random.Generator:
         """Return the generator of a batch, which depends on `stream` and the batch alone.
@@ -78,7 +82,7 @@ class DrawnBatches(WindowBatches):
             Batches that draw as these do.
         """
         moved = copy.copy(self)
-        moved._source = WindowBatches(self.windows, self.index, self.device).resident()
+        moved._source = self._undrawn().resident()
         return moved
 
 
@@ -188,13 +192,13 @@ class CandidateBatches(DrawnBatches):
         """
         pieces = self.windows.apart(self.index)
         if pieces is None:
-            return WindowBatches(self.windows, self.index, self.device)
+            return self._undrawn()
         return WindowBatches(pieces, np.flatnonzero(pieces.observed_windows()), self.device)
 
     def contents(self) -> Iterator[Batch]:
-        """Yield all windows, then the recording of each and what else lazy windows say."""
-        yield from WindowBatches(self.windows, self.index, self.device).contents()
+        """Yield all windows, the recording of each, and order and pieces of lazy windows."""
+        yield from self._undrawn().contents()
         yield {"recording": torch.from_numpy(self.recording)}
-        if self.windows.lazy is not None:  # which know their order in time, and pieces
+        if self.windows.lazy is not None:
             yield {"order": torch.from_numpy(self._order)}
             yield from self.apart().contents()

@@ -12,7 +12,7 @@ from .._training._iterator import Batch
 from ._batches import WindowBatches
 from ._windows import Block, CheckedWindows
 
-# From the numbers of some windows, and the windows, to their embeddings, (n, embedding_dim).
+# Function from the numbers of some windows, and the windows, to embeddings, (n, embedding_dim).
 Embed = Callable[[NDArray[np.intp], Block], NDArray[np.float32]]
 
 _CHUNK = 256  # windows that are embedded at once
@@ -56,7 +56,7 @@ class EmbeddedBatches(WindowBatches):
 def with_embeddings(
     blocks: Iterable[tuple[NDArray[np.intp], Block, Batch]], embed: Embed
 ) -> Iterator[tuple[NDArray[np.intp], Block, Batch]]:
-    """Add embeddings to blocks of windows; those of the windows that fill a block up are zero."""
+    """Add embeddings to blocks of windows; windows that fill a block up get embeddings of zeros."""
     for index, block, batch in blocks:
         rows = torch.from_numpy(embed(index, block))
         embedding = batch["x"].new_zeros(len(batch["x"]), rows.shape[1])

@@ -18,8 +18,8 @@ from .._parameters import check_real
 
 _WRAPPER = "sklearn_pulse.evaluation.LabeledSubsetClassifier"
 _LARGEST_EXPONENT = 64  # of two: such a number and its inverse are far from the ends of float32
+# Another remedy for missing labels, which only a classifier has.
 OF_A_CLASSIFIER = f", or mark them by -1 and wrap a classifier in {_WRAPPER}"
-"""What else a classifier can do about missing labels."""
 
 
 def check_labels(
@@ -39,7 +39,7 @@ def check_labels(
     n_samples : int
         Number of samples in X.
     owner : str
-        Name of the class that needs them.
+        Name of the class that needs the labels.
     name : str, default="y"
         Name of the argument.
     unlabeled_label : int, str or None, default=None
@@ -47,7 +47,7 @@ def check_labels(
         class after all where the labels say so themselves: if they are -1 and 1 and nothing else,
         the usual names of two classes, or if another label is negative too.
     remedy : str, default=""
-        What the message about missing labels says behind "leave them out".
+        Another remedy, which the message about missing labels adds to "leave them out".
 
     Returns
     -------
@@ -97,7 +97,7 @@ def check_targets(
     n_samples : int
         Number of samples in X.
     owner : str
-        Name of the class that needs them.
+        Name of the class that needs the targets.
     name : str, default="y"
         Name of the argument.
 
@@ -158,7 +158,7 @@ def _without_torch(values: Any) -> Any:
 
 
 def _refuse_string_dtype(y: Any, name: str) -> None:
-    """Raise if labels are of a type of NumPy that scikit-learn neither learns nor scores."""
+    """Raise if labels are of NumPy's StringDType, which scikit-learn neither learns nor scores."""
     dtype = getattr(y, "dtype", None)
     if getattr(dtype, "kind", None) == "T":
         raise TypeError(
@@ -215,7 +215,7 @@ def unlabeled_rows(
 
 
 def _names_minus_one(others: list[Any]) -> bool:
-    """Whether labels beside -1, numbers or their text, show that -1 is the name of a class."""
+    """Whether the labels other than -1, numbers or text, show that -1 is the name of a class."""
     try:
         numbers = [int(label) if isinstance(label, str) else label for label in others]
     except ValueError:  # a word
@@ -249,7 +249,7 @@ def check_together(X_val: ArrayLike | None, y_val: ArrayLike | None) -> None:
 
 def encode_labels(y: NDArray[Any], classes: NDArray[Any], name: str) -> NDArray[np.intp]:
     """Return the number of each label's class; raise if a label is of another class."""
-    # NumPy would make text of the numbers where there are many classes, and so find 10 below 2.
+    # With many classes NumPy would compare the numbers as text, in which 10 is below 2.
     if isinstance(y[0], str) != isinstance(classes[0], str):
         raise TypeError(f"only one of y and {name} is text: make both of them text, or neither.")
     unknown = ~np.isin(y, classes)
@@ -292,7 +292,7 @@ def check_sample_weight(sample_weight: ArrayLike | None, n_samples: int) -> NDAr
 def _moderate(weight: NDArray[np.float64]) -> NDArray[np.float64]:
     """Multiply weights by one power of two if the largest is huge or tiny.
 
-    They count relative to each other. No sum overflows then, and no product vanishes.
+    Weights count relative to one another. No sum overflows then, and no product vanishes.
     """
     exponent = int(np.frexp(weight.max())[1])
     return np.ldexp(weight, -exponent) if abs(exponent) > _LARGEST_EXPONENT else weight
@@ -380,7 +380,7 @@ def labeled_mask(
             "unlabeled_label must not be NaN, which equals nothing; mark unlabelled rows with -1."
         )
     y = _without_torch(y)
-    if not allow_missing:  # which are labels to draw, not to learn
+    if not allow_missing:  # else labels are drawn from, and not learnt
         _refuse_string_dtype(y, "y")
     # A list may mix text with -1, which numpy would turn into the text "-1".
     values = np.asarray(y, dtype=object if isinstance(y, (list, tuple)) else None)

@@ -9,7 +9,6 @@ import torch
 from numpy.typing import NDArray
 
 from .._training._iterator import Batch
-from ._batches import WindowBatches
 from ._candidates import DrawnBatches
 from ._windows import CheckedWindows
 
@@ -94,7 +93,7 @@ class PairBatches(DrawnBatches):
 
     def contents(self) -> Iterator[Batch]:
         """Yield all windows, then the class of each."""
-        yield from WindowBatches(self.windows, self.index, self.device).contents()
+        yield from self._undrawn().contents()
         yield {"label": torch.from_numpy(self.label)}
 
 

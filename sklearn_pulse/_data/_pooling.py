@@ -1,4 +1,4 @@
-"""What is computed for each window: collected, checked, and pooled over bags."""
+"""Results of windows: collected block by block, checked, and pooled over bags."""
 
 from __future__ import annotations
 
@@ -23,36 +23,36 @@ def collect(
     nan_allowed: bool = False,
     remedy: str = "",
 ) -> tuple[Rows, NDArray[np.bool_]]:
-    """Collect what was computed block by block, and check that it is finite.
+    """Collect results that were computed block by block, and check that they are finite.
 
     Parameters
     ----------
     windows : CheckedWindows
-        The windows that it was computed from.
+        Windows that the results were computed from.
     blocks : iterable of (indices, block, rows)
-        Numbers of a few windows, the windows, and what was computed for each.
+        Numbers of a few windows, the windows, and the result of each.
     shape : tuple of int
-        Shape of what was computed for a window.
+        Shape of the result of a window.
     read : slice, default=slice(None, None, None)
         Time steps that were read.
     dtype : type, default=np.float32
-        Data type of the result.
+        Data type of the results.
     nan_allowed : bool, default=False
-        Whether what was computed may be NaN.
+        Whether results may be NaN.
     remedy : str, default=""
         A further remedy, for the message about values that are not finite.
 
     Returns
     -------
     rows : ndarray of shape (n_windows, *shape)
-        What was computed for each window.
+        Result of each window.
     usable : ndarray of bool of shape (n_windows,)
         Windows with an observed step that was read.
 
     Raises
     ------
     ValueError
-        If a sample has no such step, or if what was computed for one is not finite.
+        If no window of a sample has an observed step that was read, or a result is not finite.
 
     Examples
     --------
@@ -78,7 +78,7 @@ def collect(
 
 
 def pooled(windows: CheckedWindows, rows: Rows, usable: NDArray[np.bool_], pooling: str) -> Rows:
-    """Return one row per sample: that of the window, or those of a bag's windows pooled.
+    """Return one row per sample: the row of its window, or the pooled rows of a bag's windows.
 
     Parameters
     ----------
@@ -135,5 +135,5 @@ def pool_bags(rows: Rows, usable: NDArray[np.bool_], n_windows: int, pooling: st
     keep = usable.reshape(-1, n_windows, 1)
     if pooling == "max":
         return np.max(bags, axis=1, where=keep, initial=-np.inf)
-    # Along the windows NumPy adds one row after another, which float32 rounds each time.
+    # Along the windows NumPy adds one row after another, and float32 would round each sum.
     return np.asarray(np.mean(bags, axis=1, where=keep, dtype=np.float64), dtype=rows.dtype)

@@ -1,4 +1,4 @@
-"""Precision of the conversion to float32, which everything is computed in."""
+"""Precision of the conversion to float32, in which all methods compute."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ import numpy as np
 from .._warnings import warn_user
 from ._windows import CheckedWindows
 
-_MAX_WINDOWS, _MAX_STEPS = 64, 1024  # looked at for what the conversion loses,
-_MAX_ELEMENTS = 2**20  # or fewer windows of many channels
+# Most windows and time steps that are looked at, and most values: fewer windows of many channels.
+_MAX_WINDOWS, _MAX_STEPS, _MAX_ELEMENTS = 64, 1024, 2**20
 _MOSTLY_LOST = 0.05  # rounding to float32, as a share of the variation of a channel
 _NO_VARIATION = 1e-11  # a smaller share of the values is rounding of earlier steps in float64
 
 
 def warn_of_lost_variation(windows: CheckedWindows) -> None:
-    """Warn of channels whose variation within windows float32, which is computed in, does not hold.
+    """Warn of channels whose variation within windows is lost in float32.
 
     At most 64 windows, evenly spaced, and about 1,024 steps of each are looked at. Lazy windows
     are float32 from the start.

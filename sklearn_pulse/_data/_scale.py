@@ -1,4 +1,4 @@
-"""Scale of the channels of windows that a network is to see."""
+"""Scale of the channels of windows that a network reads."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from .._warnings import warn_user
 from ._windows import Block, CheckedWindows
 
 _MAX_WINDOWS = 256
-_EXTREME = 1e3  # a spread beyond it or below its inverse, or a mean beyond as many spreads
-_FAR, _LARGE = 10, 500  # a mean beyond as many spreads, and beyond as many units: raw counts
-_ROUNDING = 2 * float(np.finfo(np.float32).eps)  # a smaller share of the values is no spread
+_EXTREME = 1e3  # largest spread, its inverse the smallest, and largest mean in spreads
+_FAR, _LARGE = 10, 500  # largest mean in spreads if the mean is above 500, as of raw counts
+_ROUNDING = 2 * float(np.finfo(np.float32).eps)  # relative to the values: less is no spread
 
 
 def warn_of_scale(windows: CheckedWindows, index: NDArray[np.intp]) -> None:
-    """Warn of channels whose scale a network learns badly from.
+    """Warn of channels with a scale that a network learns badly from.
 
     At most 256 windows, evenly spaced, are looked at. A constant channel has no scale.
 

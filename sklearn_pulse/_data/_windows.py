@@ -183,7 +183,7 @@ class CheckedWindows:
         return Block(np.where(observed[..., None], x, np.float32(0)), observed)
 
     def values(self, index: NDArray[np.intp]) -> NDArray[np.float32]:
-        """Gather windows with NaN where a value is missing; the step's other channels stay.
+        """Gather windows with NaN where a value is missing; other channels of the step stay.
 
         Parameters
         ----------
@@ -257,7 +257,7 @@ class CheckedWindows:
         n_parts = self.n_timesteps // length
         if n_parts < 2:
             return False
-        # One at a time: the first tells, unless much is missing, and memory maps may be long.
+        # One at a time: the first usually decides, and memory maps may be long.
         for number in index.ravel():  # windows of bags lie in rows
             observed = self.take(np.array([number])).observed
             if observed is None:
@@ -332,7 +332,7 @@ class CheckedWindows:
             )
 
     def _lacking_channels(self, sample: int, read: slice) -> str:
-        """Name the channels that a sample lacks, such as those of a sensor that was not worn."""
+        """Name the channels that a sample lacks, such as the channels of a sensor not worn."""
         windows = sample * self.n_windows + np.arange(self.n_windows)
         lacking = ~np.isfinite(self._gather(windows)[:, read]).any((0, 1))
         if lacking.all() or not lacking.any():
@@ -346,7 +346,7 @@ class CheckedWindows:
     def check_computed(
         self, finite: NDArray[np.bool_], usable: NDArray[np.bool_], remedy: str = ""
     ) -> None:
-        """Raise if what was computed from a usable window is not finite.
+        """Raise if a result that was computed from a usable window is not finite.
 
         Parameters
         ----------
@@ -378,7 +378,7 @@ class CheckedWindows:
         )
 
     def _holds(self, x: NDArray[np.float32]) -> bool:
-        """Tell whether the values are those of X itself, which no method may write to."""
+        """Tell whether `x` shares the memory of X, which no method may write to."""
         return isinstance(self.data, np.ndarray) and np.may_share_memory(x, self.data)
 
     def _gather(self, index: NDArray[np.intp]) -> Any:

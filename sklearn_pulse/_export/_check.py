@@ -10,7 +10,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-_LARGEST = 2**18  # values of a batch that both compute as a test, beside one window as of fit
+# Values of a batch that both compute as a test; a window of the length at `fit` may have more.
+_LARGEST = 2**18
 
 
 def check_equal(
@@ -21,7 +22,7 @@ def check_equal(
     draw: Callable[[tuple[int, int]], NDArray[np.float32]],
     tolerance: float,
 ) -> None:
-    """Raise unless a program gives what the estimator gives, for several batches and lengths.
+    """Raise unless a program and the estimator agree, for several batches and lengths.
 
     Parameters
     ----------

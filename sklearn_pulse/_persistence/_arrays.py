@@ -14,8 +14,8 @@ from torch import Tensor
 def tensor_of(array: NDArray[Any]) -> Tensor:
     """Return an array as a tensor, which shares its memory if it may be written.
 
-    The arrays of a fitted estimator that joblib passes to a process are memory maps that may not,
-    and PyTorch warns of those.
+    joblib passes the arrays of a fitted estimator to a process as memory maps that may not be
+    written, of which PyTorch warns.
 
     Parameters
     ----------

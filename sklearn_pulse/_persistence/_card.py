@@ -55,7 +55,6 @@ on may apply to it.
   on labelled recordings of your own.
 """
 
-
 _USE_TRANSFORMER = """\
 transformer = {name}.from_pretrained("the folder of this file")
 embedding = transformer.transform(X)"""

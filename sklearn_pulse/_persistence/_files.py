@@ -16,8 +16,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, TypeVar
 
+import sklearn
+import torch
 from safetensors import SafetensorError
-from safetensors.torch import load
+from safetensors.torch import load, save
 from torch import Tensor
 
 from .._version import __version__
@@ -58,6 +60,46 @@ def seal(config: dict[str, Any]) -> dict[str, Any]:
     content = {name: value for name, value in config.items() if name != "checksum"}
     canonical = json.dumps(content, sort_keys=True, separators=(",", ":"), allow_nan=False)
     return {**content, "checksum": digest(canonical.encode())}
+
+
+def header(model: Any) -> dict[str, Any]:
+    """Return the entries that the configuration of every model begins with."""
+    return {
+        "format": FORMAT,
+        "format_version": FORMAT_VERSION,
+        "class": type(model).__name__,
+        "versions": {
+            "sklearn_pulse": __version__,
+            "scikit-learn": sklearn.__version__,
+            "torch": str(torch.__version__),
+        },
+    }
+
+
+def write_model(
+    folder: Path, config: dict[str, Any], tensors: dict[str, Tensor], card: str
+) -> None:
+    """Write the files of a model; the configuration gets checksums of the others."""
+    weights, text = save(tensors, {"format": "pt"}), card.encode("utf-8", "backslashreplace")
+    sealed = seal(
+        {
+            **config,
+            "weights": {"n_bytes": len(weights), "sha256": digest(weights)},
+            "card_sha256": digest(text),
+        }
+    )
+    (folder / WEIGHTS).write_bytes(weights)
+    (folder / CARD).write_bytes(text)
+    (folder / CONFIG).write_text(json.dumps(sealed, indent=2) + "\n", encoding="ascii")
+
+
+def check_reads_back(model: Any, read: Callable[[Path], Any], partial: Path, folder: Path) -> None:
+    """Raise unless `read` reads what was written into `partial`, which will become `folder`."""
+    try:
+        read(partial)
+    except ValueError as error:
+        reason = str(error).replace(str(partial), str(folder))
+        raise ValueError(f"this {type(model).__name__} cannot be saved: {reason}") from error
 
 
 def read_config(folder: Path) -> dict[str, Any]:

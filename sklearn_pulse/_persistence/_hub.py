@@ -8,7 +8,7 @@ import os
 import re
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -81,13 +81,13 @@ def local_folder(name: str | os.PathLike[str], revision: str | None = None) -> I
         yield copied
 
 
-def upload(folder: Path, repo_id: str, private: bool | None) -> str:
-    """Write a folder into a repository; return the address of the commit.
+def upload(save: Callable[[Path], None], repo_id: str, private: bool | None) -> str:
+    """Save a model into a repository; return the address of the commit.
 
     Parameters
     ----------
-    folder : Path
-        Folder of a saved model.
+    save : callable
+        Function that saves the model in a folder.
     repo_id : str
         "organisation/name".
     private : bool or None
@@ -98,11 +98,14 @@ def upload(folder: Path, repo_id: str, private: bool | None) -> str:
     str
         Address of the commit.
     """
-    if not isinstance(repo_id, str) or not _NAME.fullmatch(repo_id):
-        raise ValueError(f"repo_id must be 'organisation/name', got {repo_id!r}")
-    hub = _hub("to")
-    hub.create_repo(repo_id, private=private, exist_ok=True)
-    return str(hub.upload_folder(repo_id=repo_id, folder_path=folder))
+    with tempfile.TemporaryDirectory(prefix="sklearn_pulse-") as home:
+        folder = Path(home) / "model"
+        save(folder)
+        if not isinstance(repo_id, str) or not _NAME.fullmatch(repo_id):
+            raise ValueError(f"repo_id must be 'organisation/name', got {repo_id!r}")
+        hub = _hub("to")
+        hub.create_repo(repo_id, private=private, exist_ok=True)
+        return str(hub.upload_folder(repo_id=repo_id, folder_path=folder))
 
 
 def _hub(start: str, missing: type[Exception] = ImportError) -> Any:

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import os
-import tempfile
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any, Self
 
 from torch import Tensor
@@ -20,16 +18,21 @@ class PretrainedMixin:
 
     Examples
     --------
-    >>> from sklearn_pulse import PulseTransformer
-    >>> issubclass(PulseTransformer, PretrainedMixin)
-    True
+    >>> import tempfile
+    >>> import numpy as np
+    >>> from sklearn_pulse.baselines import RandomEncoderTransformer
+    >>> X = np.random.default_rng(0).normal(size=(8, 32, 2))
+    >>> with tempfile.TemporaryDirectory() as home:
+    ...     RandomEncoderTransformer(embedding_dim=16).fit(X).save_pretrained(home)
+    ...     type(PretrainedMixin.from_pretrained(home, device="cpu")).__name__
+    'RandomEncoderTransformer'
     """
 
     n_timesteps_in_: int
     input_layout: str | None
     # Whether weights may come from elsewhere, without the number of time steps they were fitted on.
     _length_may_be_unknown = False
-    # Parameters that hold a fitted transformer, which is stored too, and the class of it.
+    # Parameters that hold a fitted transformer, which is stored too, and the class of each.
     _holds: Mapping[str, type] = {}
     _unstored: tuple[str, ...] = ()  # fitted attributes that :meth:`_restore` makes from weights
 
@@ -223,7 +226,4 @@ class PretrainedMixin:
         >>> pulse.push_to_hub("my-lab/wrist-pulse", private=True)  # doctest: +SKIP
         'https://huggingface.co/my-lab/wrist-pulse/commit/...'
         """
-        with tempfile.TemporaryDirectory(prefix="sklearn_pulse-") as home:
-            folder = Path(home) / "model"
-            self.save_pretrained(folder)
-            return upload(folder, repo_id, private)
+        return upload(self.save_pretrained, repo_id, private)

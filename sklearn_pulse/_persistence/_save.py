@@ -2,32 +2,22 @@
 
 from __future__ import annotations
 
-import json
 import os
-from pathlib import Path
 from typing import Any
 
-import sklearn
-import torch
-from safetensors.torch import save as to_safetensors
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
 from .._parameters import as_path
-from .._version import __version__
 from .._warnings import warn_user
 from ._card import model_card
 from ._files import (
-    CARD,
-    CONFIG,
-    FORMAT,
-    FORMAT_VERSION,
-    WEIGHTS,
+    check_reads_back,
     check_replaceable,
-    digest,
+    header,
     new_folder,
-    seal,
     undisturbed,
+    write_model,
 )
 from ._load import FITTED, LOCAL, construct, load, place
 from ._values import encode
@@ -38,20 +28,14 @@ def save(estimator: Any, folder: str | os.PathLike[str]) -> None:
     check_is_fitted(estimator)
     folder = as_path("folder", folder)
     undisturbed(folder, lambda: check_replaceable(folder))
-    weights = to_safetensors(_weights(estimator), {"format": "pt"})
-    config = {
-        **_describe(estimator),
-        "weights": {"n_bytes": len(weights), "sha256": digest(weights)},
-    }
+    weights, config = _weights(estimator), _describe(estimator)
     _check_unchanged(estimator, config)
     card = model_card(type(estimator), config, estimator._n_features_out, estimator._layout)
-    content = card.encode("utf-8", "backslashreplace")
-    config = seal({**config, "card_sha256": digest(content)})
     with new_folder(folder) as partial:
-        (partial / WEIGHTS).write_bytes(weights)
-        (partial / CARD).write_bytes(content)
-        (partial / CONFIG).write_text(json.dumps(config, indent=2) + "\n", encoding="ascii")
-        _check_reads_back(estimator, partial, folder)
+        write_model(partial, config, weights, card)
+        check_reads_back(
+            estimator, lambda path: load(type(estimator), path, "cpu"), partial, folder
+        )
 
 
 def _weights(estimator: Any) -> dict[str, Tensor]:
@@ -67,14 +51,7 @@ def _describe(estimator: Any) -> dict[str, Any]:
     held = {name: _describe(part) for name, part in estimator._held().items()}
     history, selected_epoch, n_earlier = estimator._training_record()
     return {
-        "format": FORMAT,
-        "format_version": FORMAT_VERSION,
-        "class": type(estimator).__name__,
-        "versions": {
-            "sklearn_pulse": __version__,
-            "scikit-learn": sklearn.__version__,
-            "torch": str(torch.__version__),
-        },
+        **header(estimator),
         "parameters": _parameters(estimator),
         "fitted_on_table": bool(estimator._fitted_on_table),
         "fitted": _fitted(estimator),
@@ -142,12 +119,3 @@ def _check_unchanged(estimator: Any, config: dict[str, Any]) -> None:
         estimator._check_unchanged(twin)
     except (TypeError, ValueError) as error:
         raise ValueError(f"this {type(estimator).__name__} cannot be saved: {error}") from error
-
-
-def _check_reads_back(estimator: Any, partial: Path, folder: Path) -> None:
-    """Raise unless the written files can be loaded."""
-    try:
-        load(type(estimator), partial, "cpu")
-    except ValueError as error:
-        reason = str(error).replace(str(partial), str(folder))
-        raise ValueError(f"this {type(estimator).__name__} cannot be saved: {reason}") from error

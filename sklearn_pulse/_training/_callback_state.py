@@ -1,4 +1,4 @@
-"""What callbacks learn in a training: which attributes that is, stored and put back."""
+"""State of callbacks: the attributes that they learn in a training, stored and put back."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from ._plain import Decoder, Encoder
 from ._processes import StopTogether
 from ._progress import ReportEpochs
 
-# They show what happens and learn nothing; a tqdm bar and scikit-learn's context fit in no file.
+# Callbacks that learn nothing. What they hold, such as a tqdm bar, fits in no file.
 _WITHOUT_STATE = (EpochTimer, PrintLog, ProgressBar, ReportEpochs, StopTogether)
-# Where callbacks write to, which leaves the training as it is.
+# Attributes that callbacks write to, which do not change the training.
 _OUTPUTS = {"sink", "writer", "run", "wandb_run", "experiment", "client"}
 _LIBRARIES = ("skorch", "sklearn_pulse")
-# Their classes keep no state of a training.
+# Libraries whose classes keep no state of a training.
 _STATELESS = (*_LIBRARIES, "torch", "sklearn", "builtins")
-# Python's own books on the subclasses of an abstract class.
+# Attributes in which Python keeps track of the subclasses of an abstract class.
 _OF_PYTHON = ("_abc_impl",)
 _STATE_DICT, _VALUE = "state_dict", "value"
 
@@ -41,7 +41,8 @@ def callbacks_fingerprint(callbacks: Entries) -> bytes:
     Returns
     -------
     bytes
-        The digest. Callbacks that only print, and where callbacks print to, are left out of it.
+        The digest. It leaves out callbacks that only print, and the outputs that callbacks write
+        to.
 
     Raises
     ------
@@ -80,7 +81,7 @@ def _settings(name: str, callback: Callback) -> Iterator[tuple[str, bytes]]:
 
 
 class CallbackStates:
-    """The states of the callbacks of a net, apart from what a training leaves as it is.
+    """States of the callbacks of a net, except for what no training changes.
 
     An attribute of a callback is stored if a file can hold it exactly. Any other attribute, and
     what all callbacks of a class share, is watched: a training that changes it is refused.
@@ -90,12 +91,12 @@ class CallbackStates:
     net : NeuralNet
         Initialised net.
     callbacks : iterable of (str, Callback)
-        Those of its callbacks that are to be stored; they are looked at as they are now.
+        Callbacks of the net whose states are to be stored, as they are before a training.
 
     Attributes
     ----------
     weights : frozenset of int
-        Addresses of the weights, for the encoder: what shares memory with them is not stored.
+        Addresses of the weights, for the encoder: values in the memory of a weight are not stored.
 
     Raises
     ------
@@ -121,7 +122,7 @@ class CallbackStates:
         return self._callbacks.keys()
 
     def _classify(self, name: str, attribute: str, value: Any) -> None:
-        """Note how an attribute is to be stored, if it can be."""
+        """Note whether an attribute is stored by a state dict, as a value, or only watched."""
         if _has_state_dict(value) and id(value) not in self._parts:
             self._stateful.add((name, attribute))
             return
@@ -187,7 +188,7 @@ class CallbackStates:
     def _decoded(
         self, decoder: Decoder, name: str, attribute: str, kind: str, value: Any
     ) -> tuple[str, Any]:
-        """Return the kind and value of an attribute, if it is one that a file may set."""
+        """Return the kind and value of an attribute, if a file may set it."""
         try:
             self._check_settable(name, attribute)
         except TypeError as error:
@@ -264,7 +265,7 @@ def own_attributes(callback: Callback) -> dict[str, Any]:
 
 
 def _shared(callback: Callback) -> Iterator[tuple[str, Any]]:
-    """Yield the attributes of the classes of a callback, and their names with that of the class."""
+    """Yield the attributes of the classes of a callback, by the names of class and attribute."""
     for class_ in type(callback).__mro__:
         if class_.__module__.partition(".")[0] not in _STATELESS:
             for name, value in vars(class_).items():

@@ -122,15 +122,15 @@ class AverageWeights(Callback):
 
 
 class KeepStored(Callback):
-    """Load what a ``Checkpoint`` of skorch has stored last, in its place and not from its files.
+    """Load the weights that a ``Checkpoint`` of skorch has stored last, from memory.
 
-    The files may be gone by then, or another fit may have put its own weights there. This callback
-    must come right after it in the list.
+    The files of the ``Checkpoint`` may be gone by then, or hold the weights of another fit. This
+    callback must come right after the ``Checkpoint`` in the list.
 
     Parameters
     ----------
     event : str
-        What the history calls an epoch whose weights are stored.
+        Name by which the history marks the epochs whose weights are stored.
     """
 
     def __init__(self, event: str) -> None:
@@ -141,12 +141,12 @@ class KeepStored(Callback):
         self.weights_: dict[str, Tensor] | None = None
 
     def on_epoch_end(self, net: NeuralNet, **kwargs: Any) -> None:
-        """Keep what has been stored."""
+        """Keep the weights if the ``Checkpoint`` has stored them."""
         if net.history[-1].get(self.event):
             self.weights_ = copy.deepcopy(net.module_.state_dict())
 
     def on_train_end(self, net: NeuralNet, **kwargs: Any) -> None:
-        """Put it back."""
+        """Put the kept weights back."""
         if self.weights_ is not None:
             net.module_.load_state_dict(self.weights_)
             self.weights_ = None
@@ -155,7 +155,7 @@ class KeepStored(Callback):
 class MarkBest(Callback):
     """Record in which epochs a loss was the lowest so far, as skorch's own nets do.
 
-    skorch's ``Checkpoint`` reads it by the names ``train_loss_best`` and ``valid_loss_best``.
+    skorch's ``Checkpoint`` reads this by the names ``train_loss_best`` and ``valid_loss_best``.
     """
 
     def on_epoch_end(self, net: NeuralNet, **kwargs: Any) -> None:
@@ -167,7 +167,7 @@ class MarkBest(Callback):
 
 
 class SeedDraws(Callback):
-    """Reseed draws each epoch; validation reuses one seed if `deterministic_validation`."""
+    """Seed draws anew each epoch; with `deterministic_validation` validation keeps one seed."""
 
     def on_epoch_begin(
         self, net: NeuralNet, dataset_train: Any = None, dataset_valid: Any = None, **kwargs: Any

@@ -19,7 +19,7 @@ Results = TypeVar("Results")
 # find errors of the loss. A capture takes about as long as they do.
 _EAGER_STEPS = 10
 
-# What holds for all of a process: captures of several threads would meet in the allocator.
+# One lock for the whole process: captures of several threads would meet in the allocator.
 _CAPTURING = threading.Lock()
 
 _HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
@@ -37,8 +37,8 @@ class CapturedStep:
 
     A graph repeats kernels, not Python. So a step runs as usual, kernel by kernel, where anything
     differs that Python may have read: the shapes of the batch, the weights' places in memory, which
-    of them are trained, and every number that a module holds. It does so always where a module or
-    a weight has hooks, or where the batch is to have a gradient.
+    of them are trained, and every number that a module holds. Every step runs so if a module or a
+    weight has hooks, or if the batch is to have a gradient.
 
     Parameters
     ----------
@@ -52,7 +52,7 @@ class CapturedStep:
     def __init__(self, module: Any, step: Callable[[Batch], Tensor]) -> None:
         self.module = module
         self.step = step
-        self._shapes: Any = None  # of the batches that may be replayed: those of the largest
+        self._shapes: Any = None  # of the largest batch so far: such batches may be replayed
         self._parts: list[dict[str, Any]] = []
         self._kind: Any = None
         self._n_alike = 0
@@ -62,7 +62,7 @@ class CapturedStep:
     def __call__(self, batch: Batch) -> Tensor:
         """Compute the gradient of a batch, which replaces the weights' own; return the loss."""
         shapes = [(name, value.shape, value.dtype) for name, value in batch.items()]
-        # The last batch of an epoch may be smaller, and a fit that is resumed may begin with it.
+        # A smaller batch, such as the last of an epoch, may come first in a fit that is resumed.
         if self._shapes is None or shapes[0][1].numel() > self._shapes[0][1].numel():
             self._shapes, self._kind = shapes, None
         # A callback may ask for the gradient of a batch.
@@ -87,7 +87,7 @@ class CapturedStep:
         if any(getattr(torch_module, hooks) for hooks in _GLOBAL_HOOKS):
             return None
         own = vars(module)
-        # The generator itself: a later one may lie where one was that nobody holds.
+        # The generator itself is held, since a later generator may get the address of a lost one.
         kind: list[Any] = [module.generator(next(iter(batch.values())).device)]
         for part in self._parts:
             if any(part[hooks] for hooks in _HOOKS):
@@ -166,9 +166,9 @@ def _copied(tensors: list[Tensor | None]) -> list[Tensor | None]:
 def _capture(
     compute: Callable[[], Results], generator: torch.Generator
 ) -> tuple[Callable[[], None], Results]:
-    """Capture the kernels of a function, which do not run; return what runs them, and its result.
+    """Capture the kernels of a function without running them; return a replay and the result.
 
-    Whatever runs them later writes into the tensors of the result.
+    Each replay runs the kernels, which write into the tensors of the result.
     """
     graph, device = torch.cuda.CUDAGraph(), generator.device
     if hasattr(graph, "register_generator_state"):  # later versions of torch find it themselves

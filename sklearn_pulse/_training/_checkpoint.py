@@ -6,6 +6,7 @@ import copy
 import hashlib
 import time
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -25,23 +26,23 @@ from ._state_file import DamagedError, newest_state, remove_left_overs, store_st
 def run_folder(
     directory: Any, identity: Mapping[str, Any], module: nn.Module, *datasets: Any
 ) -> Path:
-    """Folder of one run, so that candidates do not clash.
+    """Return the folder of one run, so that candidates of a search do not share a folder.
 
     Parameters
     ----------
     directory : path-like
-        Shared by all runs.
+        Folder that all runs share.
     identity : mapping
-        Parameters and seed.
+        Parameters and seed of the run, by name.
     module : torch.nn.Module
         Module with the weights that the run starts from.
     *datasets : WindowBatches or None
-        Each is sized and goes through its contents as dictionaries of tensors.
+        Data to train and to validate on.
 
     Returns
     -------
     pathlib.Path
-        Named by a hash of all these; it is created if it was not there.
+        Folder in `directory`, named by a hash of the arguments; it is created if it is missing.
 
     Raises
     ------
@@ -123,7 +124,7 @@ class Checkpoint(Callback):
         return CallbackStates(net, [(n, c) for n, c in net.callbacks_ if c is not self])
 
     def on_train_begin(self, net: NeuralNet, **kwargs: Any) -> None:
-        """Resume, if there is something to resume."""
+        """Resume from the newest state, if there is a state."""
         self._states = self.check(net)
         self._saved_at, self._is_verified = time.monotonic(), False
         stored = self._newest(net)
@@ -132,7 +133,7 @@ class Checkpoint(Callback):
         if stored is None:
             return
         if stored["epoch"] is not None:
-            # Nothing is shared with what the callbacks get now, and may change in place.
+            # A copy, since callbacks get the other state now and may change it in place.
             self._unfinished = self._checked(net, copy.deepcopy(stored))
         state = self._checked(net, stored)
         self._restore(net, state)
@@ -157,7 +158,7 @@ class Checkpoint(Callback):
         net.history[-1].update(state["epoch"])
 
     def on_batch_end(self, net: NeuralNet, training: bool, **kwargs: Any) -> None:
-        """Write the state in the middle of an epoch, if the last one is old."""
+        """Write the state in the middle of an epoch, if the last state is old."""
         if training and time.monotonic() - self._saved_at >= self.interval:
             self._write(net, net.history[:-1], net.history[-1])
 
@@ -174,9 +175,8 @@ class Checkpoint(Callback):
         if self.folder is None:
             return None
         remove_left_overs(self.folder)
-        stored, self._last_is_good = newest_state(
-            self.folder, lambda state: (self._checked(net, state), state)[1]
-        )
+        check = partial(self._checked, net)
+        stored, self._last_is_good = newest_state(self.folder, check)
         return stored
 
     def _restore(self, net: NeuralNet, state: Mapping[str, Any]) -> None:
@@ -209,8 +209,8 @@ class Checkpoint(Callback):
             "epoch": None if current is None else _encoded_records(encoder, current),
             "callbacks": self._states.encode(encoder),
         }
-        # All is plain by construction. Still, torch reads the first state of a training back.
-        check = None if self._is_verified else lambda stored: self._checked(net, stored)
+        # All values are plain. Still, the first state of a training is read back and checked.
+        check = None if self._is_verified else partial(self._checked, net)
         store_state(self.folder, state, check, rotate=self._last_is_good)
         self._saved_at, self._last_is_good, self._is_verified = time.monotonic(), True, True
 
@@ -254,7 +254,7 @@ def _trained(module: nn.Module) -> dict[str, bool]:
 
 
 def _encoded_weights(encoder: Encoder, weights: Mapping[str, Any]) -> dict[str, Any]:
-    """Encode what a module keeps beside tensors."""
+    """Encode the entries of a module's state that are no tensors."""
     return {
         name: value if isinstance(value, Tensor) else encoder.encode(value)
         for name, value in weights.items()
@@ -262,7 +262,7 @@ def _encoded_weights(encoder: Encoder, weights: Mapping[str, Any]) -> dict[str, 
 
 
 def _encoded_records(encoder: Encoder, epoch: Mapping[str, Any]) -> dict[str, Any]:
-    """Encode what the history says of an epoch."""
+    """Encode the records of an epoch in the history."""
     encoded = {}
     for name, value in epoch.items():
         try:
@@ -294,7 +294,7 @@ def _check_weights(stored: Mapping[str, Any], own: Mapping[str, Any]) -> None:
 
 
 def _check_optimizer(stored: Mapping[str, Any], optimizer: torch.optim.Optimizer) -> None:
-    """Raise a ValueError unless stored moments have the shapes of the parameters."""
+    """Raise a ValueError unless the stored state of an optimizer fits its parameters."""
     own = optimizer.state_dict()
     numbers = [number for group in own["param_groups"] for number in group["params"]]
     theirs = [number for group in stored["param_groups"] for number in group["params"]]

@@ -13,9 +13,10 @@ from .._warnings import warn_user
 
 
 class _Computing(threading.local):
-    """The encoder that computes in a thread: its reasons why a graph was not compiled.
+    """In each thread, the list of failures of the encoder that is computing, or None.
 
-    One graph may serve several encoders: whose it is, shows when it is computed.
+    One compiled graph may serve several encoders, so a graph learns only when it runs which encoder
+    it fails.
     """
 
     failures: list[str] | None = None
@@ -38,7 +39,7 @@ def inductor_or_plain(
     graph : torch.fx.GraphModule
         The operations.
     example_inputs : sequence of Tensor
-        What they are applied to at first.
+        Tensors that the operations are applied to first.
 
     Returns
     -------
@@ -72,7 +73,7 @@ def compile_noting_failures(encoder: nn.Module) -> list[str]:
     Returns
     -------
     list of str
-        A list that holds why it was not compiled, once it has been computed without.
+        Reasons why the encoder is not compiled; empty until it has computed without a compiler.
     """
     failures: list[str] = []
     encoder.compile(backend=inductor_or_plain)

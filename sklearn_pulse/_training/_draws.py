@@ -54,8 +54,7 @@ class OwnDraws(TorchDispatchMode):
 
     def _generator(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> torch.Generator:
         """Return the generator of the device that an operation draws on."""
-        tensors = (value for value in args if isinstance(value, torch.Tensor))
-        like = next(tensors, None)
+        like = next((value for value in args if isinstance(value, torch.Tensor)), None)
         device = torch.device(kwargs.get("device") or (like.device if like is not None else "cpu"))
         if device.type == "meta":  # nothing is drawn there
             device = torch.device("cpu")

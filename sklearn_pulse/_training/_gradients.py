@@ -39,7 +39,7 @@ class SharedGradients:
         """
         trained = [parameter.requires_grad for parameter in self.module.parameters()]
         if self._parallel is None or trained != self._followed:
-            self._parallel = None  # its hooks go before those of the next wrapper come
+            self._parallel = None  # which removes its hooks before the next wrapper adds its own
             self._parallel = DistributedDataParallel(
                 _Forwarding(self.module), find_unused_parameters=True
             )

@@ -14,9 +14,9 @@ from ._callbacks import KeepStored, SelectWeights
 def prepend_history(net: NeuralNet, earlier: NeuralNet) -> None:
     """Put the epochs of an earlier training before those of a net that went on from its weights.
 
-    Epochs count on, the selected epoch included. Each epoch says by ``fit``, counted from 1, which
-    training it belongs to. A net that ran no epoch still holds the weights of the earlier one, and
-    so their epoch.
+    Numbers of epochs count on, that of the selected epoch too. The entry ``fit`` of an epoch is the
+    number of its training, counted from 1. A net that ran no epoch still holds the weights of the
+    earlier training, and keeps its selected epoch.
 
     Parameters
     ----------
@@ -39,7 +39,7 @@ def prepend_history(net: NeuralNet, earlier: NeuralNet) -> None:
 
 
 def count_earlier(history: Sequence[Mapping[str, Any]]) -> int:
-    """Count the epochs before those of the last training that ran one, of a history alone."""
+    """Count the epochs before the last training in a history that does not record their number."""
     fits = [epoch.get("fit") for epoch in history]
     return len(fits) - fits.count(fits[-1]) if fits else 0
 
@@ -62,7 +62,7 @@ def selected_epoch(net: NeuralNet) -> int | None:
         if isinstance(callback, SelectWeights) and callback.epoch_ is not None:
             selected = callback.epoch_
         elif isinstance(callback, EarlyStopping) and callback.load_best:
-            # skorch counts from 1; 0 is no epoch, and those of the last one are left as they are.
+            # skorch counts from 1. 0 is no epoch, and the weights of the last epoch are in place.
             if callback.best_epoch_ not in (0, len(net.history)):
                 selected = callback.best_epoch_ - 1
         elif (event := stored_event(callback)) is not None:
@@ -72,7 +72,7 @@ def selected_epoch(net: NeuralNet) -> int | None:
 
 
 def stored_event(callback: Any) -> Any:
-    """Return what the history calls an epoch whose weights a callback stores and loads at the end.
+    """Return how the history marks epochs whose weights a callback stores, to load them later.
 
     Parameters
     ----------
@@ -82,7 +82,8 @@ def stored_event(callback: Any) -> Any:
     Returns
     -------
     str, callable or None
-        The name; what a ``Checkpoint`` follows if it records none. None if nothing is loaded.
+        Name of the mark, or the monitor of a ``Checkpoint`` that records no mark. None if the
+        callback loads no weights at the end of a training.
     """
     if isinstance(callback, KeepStored):
         return callback.event

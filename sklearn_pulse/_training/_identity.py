@@ -1,4 +1,4 @@
-"""Digests of values: who a value is, in every process, and whether it changes in this one."""
+"""Digests of values, which identify a value in every process, or show whether it has changed."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from torch import Tensor
 
 _Inner = Callable[[Iterable[Any]], list[bytes]]  # digests of the parts of a value
 _PLAIN = (type(None), bool, int, float, complex, str, bytes, type(...), range, slice)
-# They hold nothing that a training learns.
+# Types that hold nothing that a training learns.
 _TOOLS = (type(threading.Lock()), type(threading.RLock()), io.IOBase)
 
 
@@ -136,7 +136,7 @@ def _of_container(value: Any, inner: _Inner) -> bytes | None:
 
 
 def _of_data(value: Any, inner: _Inner) -> bytes | None:
-    """Digest numbers, or what has a name; None for another value."""
+    """Digest arrays, and values that are known by a name; None for another value."""
     if isinstance(value, Tensor):
         return _hash("tensor", *_bytes_of(value))
     if isinstance(value, np.ndarray) and not value.dtype.hasobject:
@@ -151,7 +151,7 @@ def _of_data(value: Any, inner: _Inner) -> bytes | None:
 
 
 def _of_code(value: Any, inner: _Inner) -> bytes | None:
-    """Digest what can be called, or its code; None for another value."""
+    """Digest functions, methods and the like; None for another value."""
     if isinstance(value, FunctionType):
         cells = [cell.cell_contents for cell in value.__closure__ or ()]
         rest = (value.__defaults__, value.__kwdefaults__, cells, value.__code__)

@@ -1,4 +1,4 @@
-"""Callbacks that follow a value of the history: what they are told, and when they cannot be."""
+"""Callbacks that follow a value of the history, in epochs that do not measure or record it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from torch.optim.lr_scheduler import ReduceLROnPlateau
 def counts_validations(callback: Callback) -> bool:
     """Whether a callback counts the validations in which the loss has not fallen.
 
-    A loss that was not measured but repeated would count as a failure.
+    It must not be told of a loss that repeats the last one, which would count.
     """
     if getattr(callback, "monitor", None) != "valid_loss":
         return False
@@ -21,13 +21,13 @@ def counts_validations(callback: Callback) -> bool:
 
 
 def skip_validation(net: NeuralNet, callback: Callback) -> None:
-    """Leave a callback out at the end of an epoch without validation, but for what it records."""
+    """Record for a callback, which is not told of the end of an epoch, what it would record."""
     if isinstance(callback, LRScheduler) and callback.event_name is not None:
         net.history.record(callback.event_name, net.optimizer_.param_groups[0]["lr"])
 
 
 def check_recorded(net: NeuralNet, callback: Callback, error: Exception) -> None:
-    """Raise a ValueError if a callback follows something that the epoch does not record."""
+    """Raise a ValueError if a callback follows a value that the epoch does not record."""
     monitor: Any = getattr(callback, "monitor", None)
     epoch = net.history[-1]
     if isinstance(monitor, str) and monitor not in epoch:

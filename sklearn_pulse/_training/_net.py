@@ -71,13 +71,13 @@ class SSLNet(NeuralNet):
     """
 
     history: Any  # a property of skorch
-    share: Share | None = None  # place among the processes of a training, while it lasts
+    share: Share | None = None  # place among the processes of a training, during the training
     _gradients: SharedGradients | None = None
     _captured: CapturedStep | None = None  # on a GPU, in a training
-    _failures: Sequence[str] = ()  # why its encoder was not compiled
-    _is_uncompiled: bool = False  # although it was to be compiled; a warning has said so
-    selected_epoch_: int | None = None  # whose weights it holds, from 0; None for the last one
-    n_earlier_: int = 0  # epochs of its history that trainings before its own have run
+    _failures: Sequence[str] = ()  # reasons why the encoder was not compiled
+    _is_uncompiled: bool = False  # whether a warning has said so
+    selected_epoch_: int | None = None  # epoch of the weights, from 0; None for the last epoch
+    n_earlier_: int = 0  # number of epochs in the history that earlier trainings have run
 
     def __init__(
         self,
@@ -122,7 +122,7 @@ class SSLNet(NeuralNet):
 
     def report_compilation(self) -> None:
         """Warn once if the encoder was to be compiled, and torch could not."""
-        # Not in the thread that computed, where the line of the user is unknown.
+        # A thread that computes does not know the user's line, at which the warning points.
         if self._failures and not self._is_uncompiled:
             self._is_uncompiled = True
             warn_of_failure(self._failures[-1])
@@ -135,12 +135,12 @@ class SSLNet(NeuralNet):
         self.losses_ = torch.empty(0)  # of the batches that the current epoch has done
         train, _ = self.get_split_datasets(X)
         self.notify("on_train_begin", X=train, y=y)
-        with self._adding_gradients(), self._capturing():
+        with self._training_steps():
             self.fit_loop(X)
         self.report_compilation()
         history = self.history
         self.notify("on_train_end", X=train, y=y)
-        self.history = history  # skorch's Checkpoint loads that of the best epoch with its weights
+        self.history = history  # skorch's Checkpoint has replaced it along with the weights
         self.selected_epoch_ = selected_epoch(self)
         if self.share is not None:
             end_alike(self, self.share)
@@ -163,10 +163,12 @@ class SSLNet(NeuralNet):
             self.module_.epoch = epoch
             self.notify("on_epoch_begin", **datasets)
             self.run_single_epoch(iterator_train, True, "train", self.train_step)
-            validates = epoch % self.validation_every == 0
-            if iterator_valid is not None:
-                self._validate(iterator_valid, validates)
-            self._end_epoch(datasets, repeated=iterator_valid is not None and not validates)
+            repeats = iterator_valid is not None and epoch % self.validation_every != 0
+            if repeats:
+                self.history.record("valid_loss", self.history[-2, "valid_loss"])
+            elif iterator_valid is not None:
+                self._validate(iterator_valid)
+            self._end_epoch(datasets, repeats)
         return self
 
     def run_single_epoch(
@@ -238,8 +240,8 @@ class SSLNet(NeuralNet):
             try:
                 yield
             finally:
-                # Torch forgets the weights that it has cast when it leaves the outermost autocast
-                # only. Within another one, the next batch would be computed with the old weights.
+                # Torch forgets the weights that it has cast only when it leaves the outermost
+                # autocast. Within another autocast, the next batch would use the old weights.
                 torch.clear_autocast_cache()
 
     def _loss(self, batch: Batch, compute: Callable[..., Tensor]) -> Tensor:
@@ -269,28 +271,19 @@ class SSLNet(NeuralNet):
             del self.module_.share
 
     @contextlib.contextmanager
-    def _adding_gradients(self) -> Iterator[None]:
-        """Add up the gradients of the processes, if there are several."""
+    def _training_steps(self) -> Iterator[None]:
+        """Let several processes add up their gradients, or a GPU replay steps that are alike."""
         if self.share is not None:
             self._gradients = SharedGradients(self.module_, self.share)
-        try:
-            yield
-        finally:
-            self._gradients = None
-
-    @contextlib.contextmanager
-    def _capturing(self) -> Iterator[None]:
-        """Let a GPU replay the steps that are alike, unless several processes share them."""
-        is_cuda = torch.device(self.device).type == "cuda"
-        if is_cuda and self.share is None and not self.compile:
+        elif torch.device(self.device).type == "cuda" and not self.compile:
             self._captured = CapturedStep(self.module_, self._compute_gradient)
         try:
             yield
         finally:
-            self._captured = None  # and the memory that it keeps
+            self._gradients = self._captured = None  # and the memory that they keep
 
     def __getstate__(self) -> dict[str, Any]:
-        # A copy that is made in a training is no part of it.
+        # A copy that is made in a training takes no part in the training.
         if self.initialized_:
             make_picklable(self.module_)
         state = super().__getstate__()
@@ -302,31 +295,28 @@ class SSLNet(NeuralNet):
         own = self.__dict__
         own.update(restored(_those(own, _OF_CALLBACKS), _those(own, _OF_A_DEVICE)))
 
-    def _validate(self, iterator: BatchIterator, validates: bool) -> None:
-        if not validates:
-            self.history.record("valid_loss", self.history[-2, "valid_loss"])
-            return
+    def _validate(self, iterator: BatchIterator) -> None:
         fixed = self.module_.seeded(self.seed) if self.deterministic_validation else None
         with fixed or contextlib.nullcontext():
             self.run_single_epoch(iterator, False, "valid", self.validation_step)
 
-    def _end_epoch(self, datasets: dict[str, Any], repeated: bool) -> None:
-        """Notify the callbacks; skorch's early stopping raises KeyboardInterrupt to stop."""
+    def _end_epoch(self, datasets: dict[str, Any], repeats: bool) -> None:
+        """Notify the callbacks; some do not count a validation loss that repeats the last one."""
         self.on_epoch_end(self, **datasets)
         for _, callback in self.callbacks_:
-            if repeated and counts_validations(callback):
+            if repeats and counts_validations(callback):
                 skip_validation(self, callback)
                 continue
             try:
                 callback.on_epoch_end(self, **datasets)
-            except KeyboardInterrupt:
+            except KeyboardInterrupt:  # by which skorch's early stopping stops
                 if not isinstance(callback, EarlyStopping):
                     raise
                 self.stop_training_ = True
             except (KeyError, SkorchException) as error:
                 check_recorded(self, callback, error)
                 raise
-        # An entry per batch would grow with the data; callbacks of skorch read the last one later.
+        # One entry per batch would grow with the data; skorch's callbacks read the last entry.
         del self.history[-1]["batches"][:-1]
 
 

@@ -19,7 +19,7 @@ def make_picklable(module: nn.Module) -> None:
     Parameters
     ----------
     module : nn.Module
-        The module. Only the classes are changed that torch made for single modules in it.
+        The module. It changes only the classes that torch has made for single modules in it.
 
     Examples
     --------
@@ -40,7 +40,7 @@ def _reduced(module: Any, protocol: Any) -> tuple[Any, ...]:
     plain: Any = parametrize.type_before_parametrizations(module)
     state = dict(plain.__getstate__(module))
     hooks = state["_load_state_dict_pre_hooks"]
-    # Such as that by which weight_norm reads the states of earlier versions of torch.
+    # The pickle leaves out hooks such as the hook by which weight_norm reads old states.
     kept = {key: hook for key, hook in hooks.items() if not _is_local_to_torch(hook)}
     state["_load_state_dict_pre_hooks"] = OrderedDict(kept)
     return _empty, (plain,), state, None, None, _fill
@@ -62,8 +62,8 @@ def _fill(module: Any, state: Any) -> None:
     module.__setstate__(state)
     held = module._modules
     parameters = module._parameters
-    # Torch makes the class when it registers a parametrization. One that does nothing, of a
-    # stand-in, leaves the weights and the state of the real ones untouched.
+    # Torch makes the class when it registers a parametrization. An identity, registered on a
+    # stand-in for each weight, leaves the weights and the real parametrizations untouched.
     module._modules = {name: part for name, part in held.items() if name != "parametrizations"}
     for name in held["parametrizations"]:
         stand_in = nn.Parameter(torch.empty(0))

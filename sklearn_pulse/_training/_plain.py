@@ -1,4 +1,4 @@
-"""Values of callbacks and histories, to and from what a file may hold without running code."""
+"""Values of callbacks and histories, encoded so that reading them from a file runs no code."""
 
 from __future__ import annotations
 

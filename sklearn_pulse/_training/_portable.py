@@ -14,13 +14,13 @@ _Swap = Callable[[Any], Any]
 
 
 class _Part(NamedTuple):
-    """What stands in a pickle for a part of the net, which the net stores itself."""
+    """Stand-in, in a pickle, for a part of the net that the net itself stores."""
 
     name: str
 
 
 def portable(values: Mapping[str, Any], parts: Mapping[str, Any]) -> dict[str, Any]:
-    """Return values with parts of a net named instead of held, and tensors on the CPU.
+    """Return values in which names stand for parts of a net, and tensors are on the CPU.
 
     Schedules of the learning rate hold the optimizer, and with it tensors on the device.
 
@@ -34,7 +34,7 @@ def portable(values: Mapping[str, Any], parts: Mapping[str, Any]) -> dict[str, A
     Returns
     -------
     dict
-        The values; callbacks and schedules that would hold something else are copies.
+        The values; callbacks and schedules in which something is replaced are copies.
     """
     names = {id(part): name for name, part in parts.items()}
 
@@ -44,8 +44,7 @@ def portable(values: Mapping[str, Any], parts: Mapping[str, Any]) -> dict[str, A
         is_elsewhere = isinstance(value, torch.Tensor) and value.device.type != "cpu"
         return value.detach().cpu() if is_elsewhere else value
 
-    known: dict[int, Any] = {}
-    return {name: _swapped(value, swap, known) for name, value in values.items()}
+    return _swapped(dict(values), swap, {})
 
 
 def restored(values: Mapping[str, Any], parts: Mapping[str, Any]) -> dict[str, Any]:
@@ -54,12 +53,11 @@ def restored(values: Mapping[str, Any], parts: Mapping[str, Any]) -> dict[str, A
     def swap(value: Any) -> Any:
         return parts[value.name] if isinstance(value, _Part) else value
 
-    known: dict[int, Any] = {}
-    return {name: _swapped(value, swap, known) for name, value in values.items()}
+    return _swapped(dict(values), swap, {})
 
 
 def _swapped(value: Any, swap: _Swap, known: dict[int, Any]) -> Any:
-    """Return a value, or a copy in which something that it holds is swapped for something else."""
+    """Return a value, or a copy in which `swap` has replaced parts of it."""
     if id(value) in known:
         return known[id(value)]
     known[id(value)] = value  # where it holds itself

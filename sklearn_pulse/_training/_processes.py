@@ -26,8 +26,8 @@ from ._history import stored_event
 from ._identity import fingerprint
 
 if dist.is_available():
-    # Imported while there is a group, as torch does for a training, its default arguments hold the
-    # group for good. Its threads then run on after `_leave`, and may abort a process at its end.
+    # torch imports this module for a training. If there is a group by then, default arguments of
+    # the module hold the group for good: its threads outlive `_leave`, and may abort the process.
     importlib.import_module("torch.distributed.nn.functional")
 
 _LAUNCHED = ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")  # set by torchrun
@@ -47,7 +47,7 @@ _WRITERS = (
 )
 
 
-def join(distributed: bool | str, device: Any) -> Share | None:
+def join(distributed: bool | str, device: Any) -> Share:
     """Meet the other processes of a training.
 
     The processes meet in torch's default process group. If there is none yet, it is made from what
@@ -56,23 +56,21 @@ def join(distributed: bool | str, device: Any) -> Share | None:
     Parameters
     ----------
     distributed : True or "auto"
-        Value of the parameter of that name. "auto" trains alone if there is no other process.
+        Value of the parameter of that name.
     device : str or torch.device
         Value of the parameter of that name. On CUDA, the process takes the device of its
         ``LOCAL_RANK``.
 
     Returns
     -------
-    Share or None
-        Place of this process among the others; None for a training in one process.
+    Share
+        Place of this process among the others.
 
     Raises
     ------
     ValueError
         If this process is not one of several, or they cannot train together.
     """
-    if distributed == "auto" and not is_launched():
-        return None
     if not is_launched(least=1):
         raise ValueError(
             "distributed=True, and this process is not one of several: launch the script by"
@@ -95,7 +93,7 @@ def join(distributed: bool | str, device: Any) -> Share | None:
 
 
 def is_launched(least: int = 2) -> bool:
-    """Whether this process is one of at least so many that were launched together."""
+    """Whether this process is one of `least` or more that were launched together."""
     if not dist.is_available():
         return False
     if dist.is_initialized():
@@ -128,7 +126,7 @@ def among_others(share: Share | None) -> Iterator[None]:
         yield
         return
     with warnings.catch_warnings():
-        # Of the speed of small convolutions, whose gradients torch copies.
+        # It warns of the speed of small convolutions, whose gradients torch copies.
         warnings.filterwarnings("ignore", "Grad strides do not match bucket view strides")
         if not share.is_first:
             warnings.simplefilter("ignore")
@@ -150,16 +148,16 @@ def _is_loss_of_a_process(error: RuntimeError) -> bool:
 
 
 def check_agreement(share: Share, device: torch.device, facts: Mapping[str, bytes | str]) -> None:
-    """Raise a ValueError unless all processes do the same.
+    """Raise a ValueError unless all processes train the same net, on devices of their own.
 
     Parameters
     ----------
     share : Share
         Place of this process.
     device : torch.device
-        Device that it computes on.
+        Device that this process computes on.
     facts : mapping
-        What must be the same in all processes, by name.
+        Digests of what must be the same in all processes, by name.
     """
     remedy = "give all processes the same data and parameters, on machines of one kind"
     _compare(share, {**facts, **_environment(device)}, remedy)
@@ -185,7 +183,7 @@ def _compare(share: Share, facts: Mapping[str, bytes | str], remedy: str) -> Non
 
 
 def _environment(device: torch.device) -> dict[str, str]:
-    """Return what decides on the bits of a computation, beside data and parameters."""
+    """Return what the bits of a computation depend on, beside data and parameters."""
     if device.type == "cuda":
         kind = torch.cuda.get_device_name(device)
     else:
@@ -226,8 +224,8 @@ def check_divisible(module: nn.Module) -> None:
             )
 
 
-def muted(callbacks: list[Any], share: Share) -> list[Any]:
-    """Return the callbacks of a process; those that show or write belong to the first alone."""
+def callbacks_of_process(callbacks: list[Any], share: Share) -> list[Any]:
+    """Add a callback that stops all processes; leave those that write to the first process."""
     callbacks = [*callbacks, ("stop_together", StopTogether(share))]
     if share.is_first:
         return callbacks
@@ -271,7 +269,7 @@ class StopTogether(Callback):
         self.share = share
 
     def on_epoch_end(self, net: NeuralNet, **kwargs: Any) -> None:
-        """Ask the others."""
+        """Ask the other processes, and compare weights and draws with theirs."""
         net.stop_training_ = self.share.any(net.stop_training_, net.device)
         facts = {
             f"the weights after epoch {len(net.history)}": dict(net.module_.state_dict()),

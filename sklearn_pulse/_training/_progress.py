@@ -43,13 +43,13 @@ class ReportEpochs(Callback):
     Parameters
     ----------
     estimator : estimator
-        Whose fit runs.
+        Estimator whose fit runs.
     context : sklearn.callback.CallbackContext
-        Root of the fit.
+        Context of the whole fit, to which the epochs are added.
     data : dict
         ``X`` and ``y`` of the fit, for callbacks that score.
     fitted : callable
-        Takes the net, and returns the attributes that a fit would leave which ended now.
+        Function of the net that returns the attributes that a fit would leave if it ended now.
     """
 
     def __init__(
@@ -72,7 +72,7 @@ class ReportEpochs(Callback):
         self.task_.call_on_fit_task_begin(estimator=self.estimator, **self.data)
 
     def on_epoch_end(self, net: Any, **kwargs: Any) -> None:
-        """Close it; a callback may ask to stop training."""
+        """Close the epoch's task; a callback may ask to stop the training."""
         net.stop_training_ |= self.task_.call_on_fit_task_end(
             estimator=self.estimator,
             reconstruction_attributes=lambda: self.fitted(net),  # called if a callback asks

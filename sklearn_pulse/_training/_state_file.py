@@ -1,4 +1,4 @@
-"""States of a training in files: whole, checked by a sum, and the one before kept beside them."""
+"""States of a training in files: with a checksum, and beside the previous state."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import time
 import uuid
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import torch
 
@@ -25,11 +25,9 @@ _HEADER = b"sklearn_pulse checkpoint 1\n"
 _ABANDONED = 3600.0  # seconds after which a partial file of an unknown writer is taken as left over
 _WRITING: set[str] = set()  # names of the partial files that this process is writing
 
-State = TypeVar("State")
-
 
 class DamagedError(ValueError):
-    """What a file holds is no state of this training."""
+    """A file does not hold a state of this training."""
 
 
 def read_state(path: Path) -> dict[str, Any]:
@@ -74,8 +72,8 @@ def read_state(path: Path) -> dict[str, Any]:
 
 
 def newest_state(
-    folder: Path, check: Callable[[dict[str, Any]], State]
-) -> tuple[State | None, bool]:
+    folder: Path, check: Callable[[dict[str, Any]], Any]
+) -> tuple[dict[str, Any] | None, bool]:
     """Read the newest good state of a folder.
 
     Parameters
@@ -83,14 +81,14 @@ def newest_state(
     folder : Path
         Folder of one training.
     check : callable
-        Takes what a file holds and returns the state; DamagedError if it does not fit.
+        Function of the state that a file holds, which raises a DamagedError if it does not fit.
 
     Returns
     -------
-    state : State or None
-        The state; None if the folder holds none.
+    state : dict or None
+        The state as it was stored; None if the folder holds no state.
     is_current : bool
-        Whether it is the last state that was written.
+        Whether the state is the last that was written.
 
     Raises
     ------
@@ -100,7 +98,8 @@ def newest_state(
     damage: list[str] = []
     for path in (folder / FILE, folder / PREVIOUS):
         try:
-            state = check(read_state(path))
+            state = read_state(path)
+            check(state)
         except FileNotFoundError:
             continue
         except DamagedError as error:
@@ -124,7 +123,7 @@ def store_state(
     *,
     rotate: bool,
 ) -> None:
-    """Write a state, read it back, and only then put it in the place of the older one.
+    """Write a state, read it back, and only then put it in the place of the older state.
 
     Parameters
     ----------
@@ -134,14 +133,15 @@ def store_state(
     state : dict
         Plain values and tensors.
     check : callable or None
-        Takes the state that was read back; None compares its bytes only.
+        Function of the state that was read back, as for :func:`newest_state`; None compares the
+        bytes alone.
     rotate : bool
         Whether the older state is good, and kept as the previous one.
 
     Raises
     ------
     OSError
-        If the state cannot be written. The older one stays.
+        If the state cannot be written. The older state stays.
     """
     buffer = io.BytesIO()
     torch.save(state, buffer)

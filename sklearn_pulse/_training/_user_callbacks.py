@@ -1,4 +1,4 @@
-"""Callbacks that users pass: which ones a training can run, and copies of them."""
+"""Callbacks that users pass: checks that a training can run them, and copies."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _ALWAYS_TAKEN = ("epoch_timer", "print_log", "report_epochs", "stop_together", "
 
 
 def named(callbacks: Any) -> list[tuple[str, Any]]:
-    """Return the names and the callbacks of a list; those without a name have that of their class.
+    """Return the names and the callbacks of a list; without a name, the name of the class.
 
     Parameters
     ----------
@@ -62,7 +62,7 @@ def named(callbacks: Any) -> list[tuple[str, Any]]:
 def check_callbacks(callbacks: Any) -> None:
     """Raise unless `callbacks` is a list of callbacks that a training can run.
 
-    What a function makes is checked when it has made it, by :func:`own_callbacks`.
+    :func:`own_callbacks` checks the callbacks that functions make.
 
     Parameters
     ----------
@@ -224,7 +224,7 @@ def own_callbacks(callbacks: Any) -> list[Any]:
     for value in _parts(callbacks):
         try:
             copy.deepcopy(value)
-        except Exception:  # any error of a stranger's object means that it cannot be copied
+        except Exception:  # whatever a user's object raises, it cannot be copied
             shared[id(value)] = value
     return [_made(f"callbacks[{i}]", entry, shared) for i, entry in enumerate(callbacks)]
 
@@ -245,7 +245,7 @@ def _made(name: str, entry: Any, shared: dict[int, Any]) -> Any:
 
 
 def check_clones(callbacks: Any) -> None:
-    """Raise a TypeError that names the entry of `callbacks` that cannot be cloned, if one is there.
+    """Raise a TypeError that names an entry of `callbacks` if the entry cannot be cloned.
 
     Parameters
     ----------
@@ -260,7 +260,7 @@ def check_clones(callbacks: Any) -> None:
     for i, (_, callback) in enumerate(named(callbacks)):
         try:
             clone(callback, safe=False)
-        except Exception as error:  # any error of a stranger's object
+        except Exception as error:  # a user's object may raise any error
             kind = _class(callback).__name__
             raise TypeError(
                 f"callbacks[{i}] is a {kind} that cannot be cloned ({error}), as searches and"

@@ -50,11 +50,11 @@ __all__ = [
     "check_boolean",
     "check_heads",
     "check_integer",
-    "check_steps_or_fraction",
     "check_odd",
     "check_option",
     "check_pair",
     "check_real",
+    "check_steps_or_fraction",
     "check_windows",
     "complete_docstring",
 ]

@@ -39,13 +39,17 @@ class BaseWindowClassifier(ClassifierMixin, LabeledEmbedder):
 
     Examples
     --------
-    >>> from sklearn_pulse.base import BaseWindowClassifier
+    >>> import numpy as np
     >>> from sklearn_pulse import FineTuneClassifier
-    >>> issubclass(FineTuneClassifier, BaseWindowClassifier)
-    True
-    >>> from sklearn_pulse import FineTuneRegressor
-    >>> issubclass(FineTuneRegressor, BaseWindowClassifier)  # its targets are numbers
-    False
+    >>> from sklearn_pulse.base import BaseWindowClassifier
+    >>> X = np.random.default_rng(0).normal(size=(12, 32, 2))
+    >>> y = np.repeat(["rest", "walk"], 6)
+    >>> X[y == "walk"] *= 4
+    >>> classifier = FineTuneClassifier(embedding_dim=8, encoder_depth=2, random_state=0).fit(X, y)
+    >>> isinstance(classifier, BaseWindowClassifier), classifier.classes_.tolist()
+    (True, ['rest', 'walk'])
+    >>> classifier.predict_proba(X).shape
+    (12, 2)
     """
 
     _objective_class = Classification

@@ -1,4 +1,4 @@
-"""What the class of a method must define: errors for its author, before anything is trained."""
+"""Checks, for its author, that the class of a method defines all that a training needs."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _ROOM = __name__.rpartition(".")[0]
 
 
 def check_spelled_out(cls: type) -> None:
-    """Raise a TypeError if `__init__` takes parameters of which scikit-learn does not know."""
+    """Raise a TypeError if `__init__` takes parameters that scikit-learn does not know of."""
     init = vars(cls).get("__init__")
     parameters = {} if init is None else inspect.signature(init).parameters
     if any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values()):
@@ -25,7 +25,7 @@ def check_spelled_out(cls: type) -> None:
 def check_stored(estimator: Any) -> None:
     """Raise a TypeError if a parameter is missing that all methods have, or that builds the loss.
 
-    The classes of this room declare the former.
+    The base classes declare the parameters that all methods have.
     """
     cls = type(estimator)
     if not hasattr(cls, "_objective_class"):
@@ -35,7 +35,7 @@ def check_stored(estimator: Any) -> None:
         )
     bases = [base for base in cls.__mro__[::-1] if base.__module__.startswith(f"{_ROOM}.")]
     declared = [name for base in bases for name in base.__annotations__]
-    every = [name for name in declared if name.strip("_") == name]  # the others are learnt
+    every = [name for name in declared if name.strip("_") == name]  # the others are no parameters
     missing = [
         name
         for name in dict.fromkeys([*every, *estimator._objective_names])
@@ -58,7 +58,7 @@ def check_objective(estimator: Any, net: Any) -> None:
         )
     untrained = copy.copy(estimator)
     untrained.net_ = net
-    untrained._n_features_out  # noqa: B018  # it raises, and a class may have its own
+    untrained._n_features_out  # noqa: B018  # raises if unknown; a class may override it
 
 
 def embedding_width(objective: nn.Module) -> int:

@@ -50,16 +50,13 @@ from ..networks import run_parts
 from ..objectives._base import Objective
 from ._complete import check_spelled_out, embedding_width
 
-_BLOCK_STEPS = {
-    "cpu": 2**12,
-    "cuda": 2**18,
-    "mps": 2**16,
-}  # time steps (or tokens) embedded at a time
+# Time steps (or tokens) that are embedded at a time, and windows.
+_BLOCK_STEPS = {"cpu": 2**12, "cuda": 2**18, "mps": 2**16}
 _CPU_STEPS_BFLOAT16 = 2**13  # products are so fast that the fixed costs of a block weigh more
-_TOO_MUCH = "The windows need too much memory: cut them shorter, or set device='cpu'."
+_MAX_BLOCK = {"cpu": 256, "cuda": 4096, "mps": 1024}
 _BLOCKS_PER_THREAD = 4  # so that a thread that is held up does not keep the others waiting
 _PROBE_STEPS = 256  # time steps of a window that tests whether stored weights embed
-_MAX_BLOCK = {"cpu": 256, "cuda": 4096, "mps": 1024}  # windows embedded at a time
+_TOO_MUCH = "The windows need too much memory: cut them shorter, or set device='cpu'."
 
 
 class WindowEmbedder(
@@ -84,8 +81,8 @@ class WindowEmbedder(
     net_ : skorch.NeuralNet
         The fitted net; ``net_.module_`` is the objective.
     n_timesteps_in_ : int or None
-        Number of time steps of a window at `fit`; None if it is not known, as for weights that
-        were converted.
+        Number of time steps of a window at `fit`; None if it is unknown, as for converted
+        weights.
     n_channels_in_ : int
         Number of channels at `fit`.
     sampling_rate_in_ : float or None
@@ -99,13 +96,16 @@ class WindowEmbedder(
 
     Examples
     --------
+    >>> import numpy as np
+    >>> import torch
+    >>> from sklearn_pulse import RandomEncoderTransformer
     >>> from sklearn_pulse.base import WindowEmbedder
-    >>> from sklearn_pulse import FineTuneClassifier
-    >>> issubclass(FineTuneClassifier, WindowEmbedder)
-    True
-    >>> from sklearn_pulse import CrossPredictionTransformer
-    >>> issubclass(CrossPredictionTransformer, WindowEmbedder)  # it runs no network
-    False
+    >>> X = np.random.default_rng(0).normal(size=(4, 32, 2))
+    >>> embedder = RandomEncoderTransformer(embedding_dim=8, random_state=0).fit(X)
+    >>> isinstance(embedder, WindowEmbedder), embedder.transform(X[:, :20]).shape
+    (True, (4, 8))
+    >>> embedder.encoder_(torch.zeros(1, 20, 2)).shape  # the network, for a program of your own
+    torch.Size([1, 8])
     """
 
     _objective_class: type[Objective]
@@ -116,6 +116,7 @@ class WindowEmbedder(
     _poolings: tuple[str, ...] = ("max", "mean")  # what `pooling` may be
     _layouts: tuple[str | None, ...] = ("ntc", "nct")  # what `input_layout` may be
     _unstored: tuple[str, ...] = ("net_",)
+    _remedy_by_training = ""  # what to do if embeddings are not finite, beside a change of X
     net_: SSLNet
 
     # Parameters that every subclass has.
@@ -181,7 +182,7 @@ class WindowEmbedder(
         return resolve_device(self.device)
 
     def _net_params(self) -> dict[str, Any]:
-        """Return the settings of the net that every estimator has."""
+        """Return the settings of the net that parameters of every estimator give."""
         return {
             "device": str(self._device),
             "precision": self.precision,
@@ -233,7 +234,7 @@ class WindowEmbedder(
         return self._embed(self._check_input(X, (sampling_rate, channel_names)))
 
     def _check_input(self, X: ArrayLike, stated: tuple[Any, Any]) -> CheckedWindows:
-        """Check what a fitted estimator is given."""
+        """Check the input of a method that needs a fitted estimator."""
         check_is_fitted(self)
         self._check_params_read_later()
         windows = check_windows(self, X, reset=False, stated=stated, layout=self._layout)
@@ -241,7 +242,7 @@ class WindowEmbedder(
         return windows
 
     def _embed(self, windows: CheckedWindows) -> NDArray[np.floating[Any]]:
-        """Embed every sample, a bag as one."""
+        """Return one embedding per sample, which may be a bag."""
         width = self._n_features_out
 
         def encode(**batch: Tensor) -> Tensor:
@@ -260,23 +261,26 @@ class WindowEmbedder(
         *,
         nan_allowed: bool = False,
     ) -> tuple[NDArray[np.floating[Any]], NDArray[np.bool_]]:
-        """Compute something of `shape` for each window, and find those with a finite step."""
-        trained = hasattr(self, "lr")
-        remedy = " If X has the scale of fit, fit again with a smaller lr." if trained else ""
+        """Compute an array of `shape` for each window, and find the windows with a finite step."""
         with threads(self.num_threads), memory_errors(_TOO_MUCH):
-            blocks = self._blocks(windows, compute)
-            read = self.net_.module_.steps_read
-            found = collect(windows, blocks, shape, read, nan_allowed=nan_allowed, remedy=remedy)
+            found = collect(
+                windows,
+                self._blocks(windows, compute),
+                shape,
+                self.net_.module_.steps_read,
+                nan_allowed=nan_allowed,
+                remedy=self._remedy_by_training,
+            )
         self.net_.report_compilation()
         return found
 
     def _blocks(
         self, windows: CheckedWindows, compute: Callable[..., torch.Tensor]
     ) -> Iterator[tuple[NDArray[np.intp], Block, NDArray[np.float32]]]:
-        """Compute something of a few windows at a time.
+        """Yield what is computed of a few windows at a time.
 
         Every block has the same shape, filled up with zeros: kernels round differently for
-        different shapes, and a row must not depend on how many come with it.
+        different shapes, and a row must not depend on the number of rows beside it.
         """
         net = self.net_
         device = torch.device(net.device)
@@ -291,7 +295,7 @@ class WindowEmbedder(
         if device.type == "cpu":
             yield from _side_by_side(blocks, compute, net)
             return
-        before = None  # the results of a block are read when the next one is under way
+        before = None  # the results of a block are read when the next block is under way
         for index, block, batch in blocks:
             with torch.inference_mode(), net.autocast():
                 rows = compute(**batch).float()
@@ -308,7 +312,7 @@ class WindowEmbedder(
         return stream_blocks(windows, size, device)
 
     def _check_input_length(self, n_timesteps: int) -> None:
-        """Raise, or warn, where windows are of another length than those of fit."""
+        """Raise, or warn, if windows are longer or shorter than the method can embed well."""
         fitted = self.n_timesteps_in_
         if fitted is None or n_timesteps == fitted:
             return
@@ -329,14 +333,6 @@ class WindowEmbedder(
     def _longest_trained(self) -> int:
         """Return the length of the longest windows that the weights were trained on, if known."""
         return max(self.n_timesteps_in_ or 0, vars(self).get("n_timesteps_trained_", 0))
-
-    def _check_validation_length(self, n_timesteps: int) -> None:
-        """Raise where windows to validate on have a length that training on X's leaves out."""
-        if not self._variable_length and n_timesteps != self.n_timesteps_in_:
-            raise ValueError(
-                f"X_val has windows of {n_timesteps} time steps, X of {self.n_timesteps_in_}, and"
-                f" {type(self).__name__} takes windows of one length: cut both alike."
-            )
 
     def _weights(self) -> dict[str, Tensor]:
         """Copy the weights of the net to the CPU.
@@ -385,7 +381,7 @@ class WindowEmbedder(
                 )
 
     def _restored_settings(self) -> dict[str, Any]:
-        """Return the settings of a net that is restored, beside those that the parameters say."""
+        """Return the settings of a restored net that its parameters do not give."""
         return {}
 
     def _restore(self, weights: Mapping[str, Tensor]) -> None:
@@ -417,7 +413,7 @@ class WindowEmbedder(
 
 
 def settings_of(net: SSLNet) -> dict[str, Any]:
-    """Return the settings of a net on which its weights depend, beside a seed and a source."""
+    """Return the settings that the weights of a net depend on, except its seed and its source."""
     return {
         key.removeprefix("module__"): value
         for key, value in net.get_params(deep=False).items()
@@ -431,7 +427,7 @@ def _side_by_side(
     compute: Callable[..., torch.Tensor],
     net: SSLNet,
 ) -> Iterator[tuple[NDArray[np.intp], Block, NDArray[np.float32]]]:
-    """Compute something of several blocks at a time, each in a thread of its own.
+    """Yield what is computed of several blocks at a time, each in a thread of its own.
 
     The bits of a block do not depend on the number of threads.
     """
@@ -448,7 +444,7 @@ def _side_by_side(
 
 
 def _check_embeddings(rows: Any, shape: tuple[int, int], objective: Objective) -> None:
-    """Raise unless an objective, which may be a user's own, returned a row per window."""
+    """Raise unless an objective, which may be a user's own, returned one row per window."""
     found = tuple(rows.shape) if isinstance(rows, Tensor) else type(rows).__name__
     if found != shape:
         raise TypeError(
@@ -469,13 +465,13 @@ class BaseEncoderTransformer(WindowEmbedder):
 
     Examples
     --------
-    >>> from sklearn_pulse.base import BaseEncoderTransformer
+    >>> import numpy as np
     >>> from sklearn_pulse import RandomEncoderTransformer
-    >>> issubclass(RandomEncoderTransformer, BaseEncoderTransformer)
-    True
-    >>> from sklearn_pulse import FineTuneClassifier
-    >>> issubclass(FineTuneClassifier, BaseEncoderTransformer)  # it needs labels
-    False
+    >>> from sklearn_pulse.base import BaseEncoderTransformer
+    >>> bags = np.random.default_rng(0).normal(size=(4, 3, 32, 2))  # 4 bags of 3 windows
+    >>> embedder = RandomEncoderTransformer(embedding_dim=8, random_state=0)
+    >>> isinstance(embedder, BaseEncoderTransformer), embedder.fit_transform(bags).shape
+    (True, (4, 8))
     """
 
     def export(

@@ -15,7 +15,7 @@ from skorch.callbacks import LRScheduler
 from torch.optim.lr_scheduler import ExponentialLR
 
 from .._data._batches import WindowBatches
-from .._parameters import as_path, check_integer, check_option, check_real, default_of
+from .._parameters import as_path, check_integer, check_option, check_real, default_of, plain
 from .._persistence import PretrainedMixin
 from .._signals import agreed, compare, note, noted
 from .._threads import limited_threads
@@ -25,7 +25,7 @@ from ._labeled import LabeledEmbedder
 from ._training import Callbacks
 
 _ENCODER_PARAMS = ("embedding_dim", "encoder_hidden_dim", "encoder_depth", "pooling")
-# Names by which some objectives take them.
+# Names of the same parameters in some objectives.
 _OTHER_NAMES = {
     "embedding_dim": "channel_dim",
     "encoder_hidden_dim": "hidden_dim",
@@ -45,7 +45,8 @@ class FineTuner(LabeledEmbedder):
         cross-validation, would drop its fit.
     freeze_epochs : int, default=0
         Number of epochs at the start in which only the head, and the map of the channels, are
-        trained. The whole encoder is trained after them, also what a callback has frozen.
+        trained. After these epochs the whole encoder is trained, including weights that a callback
+        has frozen.
     select : {"last", "min_val"}, default="last"
         Epoch whose weights are kept: the last epoch, as in the published code, or the epoch of the
         lowest validation loss.
@@ -91,7 +92,7 @@ class FineTuner(LabeledEmbedder):
 
     pretrained: Any
     freeze_epochs: int
-    _pretrained: WindowEmbedder | None = None  # as it was at `fit`, whatever becomes of it later
+    _pretrained: WindowEmbedder | None = None  # a copy as of `fit`, which no later fit changes
     lr_decay: float
     input_layout_: str
 
@@ -105,7 +106,7 @@ class FineTuner(LabeledEmbedder):
 
     def _load_source(self, pretrained: WindowEmbedder | None, n_timesteps: int) -> Source | None:
         self._variable_length = True
-        self._pretrained = copy.copy(pretrained)  # which another fit gives another net
+        self._pretrained = copy.copy(pretrained)  # a later fit gives the original another net
         if pretrained is None:
             return None
         self._check_encoder_params(pretrained)
@@ -118,7 +119,7 @@ class FineTuner(LabeledEmbedder):
                 f" {type(pretrained).__name__} was fitted on windows of {fitted} and takes no"
                 f" other length: cut X into windows of {fitted} steps."
             )
-        # At `fit` the length of X is known by now, and in a loaded model that of its own training.
+        # n_timesteps_in_ is set by now: at `fit` from X, in a loaded model from its file.
         self.n_timesteps_trained_ = max(self._longest_trained(), pretrained._longest_trained())
         return Source(
             copy.deepcopy(pretrained.net_.module_),
@@ -138,11 +139,11 @@ class FineTuner(LabeledEmbedder):
                 )
 
     def _check_signals(self, transformer: WindowEmbedder) -> None:
-        """Compare rate and channels with those of the encoder, and take what X leaves open."""
+        """Compare rate and channels with those of the encoder, which fill in what X leaves open."""
         given, fitted = noted(self), noted(transformer)
         others = given.channel_names and set(given.channel_names) != {*(fitted.channel_names or ())}
         if others or self.n_channels_in_ != transformer.n_channels_in_:
-            fitted = fitted._replace(channel_names=None)  # a map is learnt from other channels
+            fitted = fitted._replace(channel_names=None)  # a map from other channels is learnt
         compare(given, fitted, f"the pretrained {type(transformer).__name__}")
         note(self, agreed(given, fitted))
 
@@ -172,8 +173,8 @@ class FineTuner(LabeledEmbedder):
         identity = super()._identity()
         source = self._load_pretrained()
         if source is not None:
-            # Its weights are among those that the run starts from, wherever they were loaded from.
-            # The parameters may have changed since its fit, so the settings of its net count too.
+            # The run is also known by the weights that it starts from, the encoder's among them.
+            # Parameters may have changed since the encoder's fit, so settings of its net count too.
             params, settings = source._objective_params(), settings_of(source.net_)
             identity["pretrained"] = (type(source), params, settings)
         return identity
@@ -184,7 +185,7 @@ class FineTuner(LabeledEmbedder):
 
     def _threads(self) -> AbstractContextManager[None]:
         """Compute on `num_threads` threads, in torch and in the linear algebra of numpy."""
-        return limited_threads(None if self.num_threads is None else int(self.num_threads))
+        return limited_threads(plain(self.num_threads))
 
     def _held(self) -> dict[str, Any]:
         return {} if self._pretrained is None else {"pretrained": self._pretrained}
@@ -195,9 +196,9 @@ class FineTuner(LabeledEmbedder):
 
 
 def _fitted_with(transformer: WindowEmbedder, name: str) -> Any:
-    """Return the parameter with which the encoder of a transformer was built."""
+    """Return the value of a parameter with which the encoder of a transformer was built."""
     while isinstance(transformer, FineTuner) and transformer._pretrained is not None:
-        transformer = transformer._pretrained  # whose encoder it has, whatever its own parameter
+        transformer = transformer._pretrained  # whose parameters built the encoder
     # The net counts: the parameter may have changed since the fit.
     settings = vars(transformer.net_)
     for own in (name, _OTHER_NAMES.get(name)):

@@ -1,4 +1,4 @@
-"""What `fit` is given, and what it is divided into."""
+"""Input of `fit`, and the parts that it is divided into."""
 
 from __future__ import annotations
 
@@ -93,5 +93,5 @@ class Parts(NamedTuple):
 
     train: WindowBatches
     valid: WindowBatches | None
-    settings: dict[str, Any] = {}  # of the net, beside those that the parameters say
-    samples: Any = None  # checked samples, for what follows the training
+    settings: dict[str, Any] = {}
+    samples: Any = None

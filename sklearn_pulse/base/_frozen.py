@@ -46,7 +46,7 @@ def check_frozen(estimator: Any, trained: Sequence[str]) -> None:
 
 
 def adopt_signals(estimator: Any, transformer: FrozenEstimator) -> None:
-    """Compare rate and channels with those of the encoder, and take what X leaves open."""
+    """Compare rate and channels with those of the encoder, which fill in what X leaves open."""
     for step, fitted in _known_signals(transformer):
         given = noted(estimator)
         compare(given, fitted, f"the frozen {type(step).__name__}")
@@ -54,7 +54,7 @@ def adopt_signals(estimator: Any, transformer: FrozenEstimator) -> None:
 
 
 def _known_signals(estimator: Any) -> Iterator[tuple[Any, Signals]]:
-    """Yield the steps that know the rate or the channels of the windows before the first step."""
+    """Yield the steps that know the rate or the channels of the input, each with what it knows."""
     keeps_rate = True
     for step in _steps(estimator):
         for part, signals in [pair for inner in _parts(step) for pair in _known_signals(inner)]:
@@ -63,14 +63,15 @@ def _known_signals(estimator: Any) -> Iterator[tuple[Any, Signals]]:
             rate, names = (getattr(step, f"{name}_in_", None) for name in Signals._fields)
             rate = rate if keeps_rate else None
             yield step, Signals(rate, None if names is None else tuple(names))
-        # A step of preprocessing knows its channels, and keeps them, but knows no rate.
+        # Steps of preprocessing keep the channels that they know, and know no rate; after any
+        # other step, the signals are no longer those of the input.
         if not hasattr(step, "channel_names_in_") or hasattr(step, "sampling_rate_in_"):
             return
         keeps_rate = keeps_rate and not hasattr(step, "to_rate")
 
 
 def kept(value: Any) -> Any:
-    """Copy a fitted estimator, and the steps in it, so that a later fit of theirs changes no copy.
+    """Copy a fitted estimator and its steps, so that a later fit of the originals changes no copy.
 
     A fit sets attributes anew, so the copies share what was learnt.
     """
@@ -98,10 +99,11 @@ def as_encoder(transformer: FrozenEstimator) -> FixedEncoder:
 
 
 def embedder(encoder: FixedEncoder, windows: CheckedWindows) -> Embed:
-    """Return what embeds blocks of some windows by a frozen transformer.
+    """Return a function that embeds blocks of `windows` by a frozen transformer.
 
-    It reads the windows as they were given, so that its steps may treat a missing value in their
-    own way. Rows are NaN if they are not finite, and zero for a window without an observed step.
+    The transformer reads the windows as they were given, so that its steps may treat missing values
+    in their own way. Rows are NaN if they are not finite, and zero for a window without an observed
+    step.
     """
 
     def embed(index: NDArray[np.intp], block: Block) -> NDArray[np.float32]:
@@ -119,7 +121,7 @@ def embedder(encoder: FixedEncoder, windows: CheckedWindows) -> Embed:
                 f"encoder returns features of shape {features.shape} for {len(x)} windows, but"
                 f" names {width} features: freeze a transformer that returns a row per window."
             )
-        # As NaN, since an infinity may leave a decoder as a number.
+        # Infinities become NaN too, since a decoder may turn an infinity into a number.
         rows[seen] = np.where(np.isfinite(features).all(1, keepdims=True), features, np.nan)
         return rows
 
@@ -128,7 +130,7 @@ def embedder(encoder: FixedEncoder, windows: CheckedWindows) -> Embed:
 
 def _frozen_features(encoder: FrozenEstimator, X: NDArray[np.float32]) -> Any:
     """Compute a frozen transformer's features of windows, channels last."""
-    first = _steps(encoder)[0]  # which may be a function that knows no layout
+    first = _steps(encoder)[0]  # a step that may be a function, which knows no layout
     while parts := _parts(first):
         first = _steps(parts[0])[0]
     if next(_layouts(encoder), "ntc") == "nct":
@@ -148,7 +150,7 @@ def _frozen_features(encoder: FrozenEstimator, X: NDArray[np.float32]) -> Any:
 def _layouts(estimator: Any) -> Iterator[str]:
     """Yield the layouts that the steps of a transformer know, the first step first."""
     for step in _steps(estimator):
-        for name in ("input_layout", "input_layout_"):  # fine-tuned ones may know it from their fit
+        for name in ("input_layout", "input_layout_"):  # the latter of fine-tuned estimators
             if getattr(step, name, None):
                 yield getattr(step, name)
         for part in _parts(step):
@@ -156,13 +158,13 @@ def _layouts(estimator: Any) -> Iterator[str]:
 
 
 def _parts(step: Any) -> list[Any]:
-    """Return the transformers that a union joins; none if the step is no union."""
+    """Return the transformers that a union joins; an empty list if the step is no union."""
     listed = step.transformer_list if isinstance(step, FeatureUnion) else []
     return [part for _, part in listed if part not in ("drop", "passthrough")]
 
 
 def _steps(estimator: Any) -> list[Any]:
-    """Return the steps of a pipeline, frozen or not, those of pipelines in it included."""
+    """Return the steps of a pipeline, frozen or not, including those of pipelines in it."""
     if isinstance(estimator, FrozenEstimator):
         return _steps(estimator.estimator)
     if not isinstance(estimator, Pipeline):

@@ -36,13 +36,17 @@ class LabeledEmbedder(TrainedEmbedder):
 
     Examples
     --------
-    >>> from sklearn_pulse.base import LabeledEmbedder
+    >>> import numpy as np
+    >>> import torch
     >>> from sklearn_pulse import FineTuneClassifier
-    >>> issubclass(FineTuneClassifier, LabeledEmbedder)
-    True
-    >>> from sklearn_pulse import PulseTransformer
-    >>> issubclass(PulseTransformer, LabeledEmbedder)  # it reads no labels
-    False
+    >>> from sklearn_pulse.base import LabeledEmbedder
+    >>> X, y = np.random.default_rng(0).normal(size=(12, 32, 2)), np.arange(12) % 3
+    >>> classifier = FineTuneClassifier(embedding_dim=8, encoder_depth=2, random_state=0).fit(X, y)
+    >>> embedding = classifier.transform(X)  # by the encoder that was trained with the head
+    >>> isinstance(classifier, LabeledEmbedder), embedding.shape
+    (True, (12, 8))
+    >>> classifier.head_(torch.from_numpy(embedding)).shape
+    torch.Size([12, 3])
     """
 
     _objective_names: tuple[str, ...] = (
@@ -79,7 +83,7 @@ class LabeledEmbedder(TrainedEmbedder):
         return None
 
     def _load_source(self, pretrained: WindowEmbedder | None, n_timesteps: int) -> Source | None:
-        """Return the encoder of a transformer, for windows of this length."""
+        """Return the encoder of a transformer, to be trained on windows of `n_timesteps` steps."""
         return None
 
     def _choose_layout(self, pretrained: WindowEmbedder | None) -> str:
@@ -98,7 +102,7 @@ class LabeledEmbedder(TrainedEmbedder):
         raise NotImplementedError(f"{type(self).__name__} must override _check_y")
 
     def _learn_y(self, y: NDArray[Any]) -> NDArray[Any]:
-        """Learn what `y` consists of from the samples with a weight; return it as numbers."""
+        """Learn classes or targets from the `y` of weighted samples; return `y` as numbers."""
         # Reached only if a subclass forgets to override this.
         raise NotImplementedError(f"{type(self).__name__} must override _learn_y")
 
@@ -110,7 +114,7 @@ class LabeledEmbedder(TrainedEmbedder):
     def _weighted_batches(
         self, train: LabeledWindows, valid: LabeledWindows | None
     ) -> tuple[LabeledBatches, LabeledBatches | None]:
-        """Return batches whose weights have mean one in training."""
+        """Return batches of each part, in which the weights have mean one."""
         # Reached only if a subclass forgets to override this.
         raise NotImplementedError(f"{type(self).__name__} must override _weighted_batches")
 
@@ -151,7 +155,7 @@ class LabeledEmbedder(TrainedEmbedder):
         y_val: ArrayLike | None,
         seed: int,
     ) -> tuple[LabeledWindows, LabeledWindows | None]:
-        """Return the samples to train on, and those to validate on where there are any."""
+        """Return the samples to train on and the samples to validate on, if there are any."""
         if X_val is not None and y_val is not None:
             return labeled, self._check_validation(X_val, y_val)
         needs = None if self.patience is None else "patience"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import partial
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -13,10 +14,33 @@ from torch import Tensor
 from .._data._pooling import pool_bags
 from .._data._scale import channel_scales
 from .._data._windows import CheckedWindows
-from .._parameters import check_boolean, check_integer
+from .._parameters import (
+    check_boolean,
+    check_integer,
+    check_odd,
+    check_option,
+    check_steps_or_fraction,
+)
 from ..objectives import TrajectoryReconstruction
 from ._fit_data import Parts
 from ._self_supervised import BaseSSLTransformer
+
+# Parameters of the networks of PULSE and its oracles.
+NETWORK_PARAMS = (
+    "embedding_dim",
+    "encoder_hidden_dim",
+    "encoder_depth",
+    "pooling",
+    "time_varying_dim",
+    "time_varying_pool",
+    "init_kernel_size",
+    "init_dilation",
+    "init_hidden_dim",
+    "shared_encoder",
+    "gru_num_layers",
+    "gru_hidden_dim",
+    "observation",
+)
 
 
 class ReconstructingTransformer(BaseSSLTransformer):
@@ -29,16 +53,19 @@ class ReconstructingTransformer(BaseSSLTransformer):
 
     Examples
     --------
-    >>> from sklearn_pulse.base import ReconstructingTransformer
+    >>> import numpy as np
     >>> from sklearn_pulse import PulseTransformer
-    >>> issubclass(PulseTransformer, ReconstructingTransformer)
-    True
-    >>> from sklearn_pulse.baselines import TS2VecTransformer
-    >>> issubclass(TS2VecTransformer, ReconstructingTransformer)  # it has no decoder
-    False
+    >>> from sklearn_pulse.base import ReconstructingTransformer
+    >>> X = np.random.default_rng(0).normal(size=(20, 32, 2)) * [1, 5]
+    >>> pulse = PulseTransformer(embedding_dim=8, max_epochs=1, random_state=0).fit(X)
+    >>> isinstance(pulse, ReconstructingTransformer), pulse.channel_scale_.round().tolist()
+    (True, [1.0, 5.0])
+    >>> pulse.reconstruct(X).shape, pulse.score_samples(X).shape
+    ((20, 32, 2), (20,))
     """
 
     _objective_class: type[TrajectoryReconstruction]
+    _one_step = "there is nothing to reconstruct, so the encoder stays as it was initialised"
     channel_scale_: NDArray[np.float64]
 
     def reconstruct(
@@ -206,7 +233,7 @@ class ReconstructingTransformer(BaseSSLTransformer):
         return windows
 
     def _training_scale(self) -> NDArray[np.float64]:
-        """Return the scale of the training data; raise if the weights came without it."""
+        """Return the scale of the training data; raise if it is unknown for these weights."""
         if "channel_scale_" not in vars(self):
             raise ValueError(
                 "These weights do not know the scale of their training data, in which scores are"
@@ -223,6 +250,34 @@ class ReconstructingTransformer(BaseSSLTransformer):
         if "channel_scale_" in vars(self):
             _checked_scale(self.channel_scale_, self.n_channels_in_)
         super()._restore(weights)
+
+
+def check_reconstruction(estimator: Any) -> None:
+    """Raise if a parameter that PULSE and its oracles share is out of its range."""
+    for name in (
+        "time_varying_pool",
+        "init_dilation",
+        "init_hidden_dim",
+        "gru_num_layers",
+        "gru_hidden_dim",
+    ):
+        check_integer(name, getattr(estimator, name), 1)
+    check_integer("time_varying_dim", estimator.time_varying_dim, 0)
+    check_odd("init_kernel_size", estimator.init_kernel_size)
+    check_boolean("shared_encoder", estimator.shared_encoder)
+    check_option("observation", estimator.observation, ("mlp", "linear"))
+    check_option("loss_reduction", estimator.loss_reduction, ("published", "valid"))
+    check_steps_or_fraction("min_crop_length", estimator.min_crop_length)
+
+
+def check_fits(name: str, length: int | float | None, n_timesteps: int) -> None:
+    """Raise if the crop length called `name`, in steps, leaves nothing of a window."""
+    if isinstance(length, Integral) and length >= n_timesteps:
+        raise ValueError(
+            f"{name}={length} steps do not fit into windows of {n_timesteps} time steps,"
+            f" which leave {n_timesteps - 1} to predict: set {name} to a fraction such as"
+            " 0.5, or pass longer windows."
+        )
 
 
 def _checked_scale(scale: Any, n_channels: int) -> NDArray[np.float64]:

@@ -41,13 +41,14 @@ class BaseWindowRegressor(RegressorMixin, LabeledEmbedder):
 
     Examples
     --------
-    >>> from sklearn_pulse.base import BaseWindowRegressor
+    >>> import numpy as np
     >>> from sklearn_pulse import FineTuneRegressor
-    >>> issubclass(FineTuneRegressor, BaseWindowRegressor)
-    True
-    >>> from sklearn_pulse import FineTuneClassifier
-    >>> issubclass(FineTuneClassifier, BaseWindowRegressor)  # its targets are classes
-    False
+    >>> from sklearn_pulse.base import BaseWindowRegressor
+    >>> X = np.random.default_rng(0).normal(size=(12, 32, 2))
+    >>> y = np.arange(60.0, 120.0, 5.0)  # heart rate in beats per minute
+    >>> regressor = FineTuneRegressor(embedding_dim=8, encoder_depth=2, random_state=0).fit(X, y)
+    >>> isinstance(regressor, BaseWindowRegressor), regressor.target_mean_
+    (True, 87.5)
     """
 
     _objective_class = Regression
@@ -121,7 +122,7 @@ class BaseWindowRegressor(RegressorMixin, LabeledEmbedder):
     def _standardized(self, part: LabeledWindows, use: str, remedy: str) -> LabeledBatches:
         """Return batches of standardised targets; raise if one is too far away for float32."""
         divisor = np.where(self.target_scale_ > 0, self.target_scale_, 1.0)
-        with np.errstate(over="ignore"):  # an infinity is too far away, too
+        with np.errstate(over="ignore"):  # an infinite distance is too far, too
             y = ((part.y - self.target_mean_) / divisor).reshape(len(part.y), -1)
         farthest = np.abs(y).max()
         if not farthest <= _FARTHEST:
@@ -171,12 +172,13 @@ class BaseWindowRegressor(RegressorMixin, LabeledEmbedder):
 
 def _mean_and_scale(y: NDArray[np.float64], weight: NDArray[np.float64]) -> tuple[Any, Any]:
     """Return the weighted mean and standard deviation of each target; 0 for a constant."""
-    # In a unit near the largest no square overflows, and none vanishes; a power of two is exact.
+    # In units of about the largest target, squares neither overflow nor vanish. The unit is a
+    # power of two, by which divisions are exact.
     exponent = np.frexp(np.abs(y).max(axis=0))[1]
     relative = np.ldexp(y, -exponent)
     mean = np.average(relative, axis=0, weights=weight)
     deviation = relative - mean
-    error = np.average(deviation, axis=0, weights=weight)  # of the mean, for an offset is rounded
+    error = np.average(deviation, axis=0, weights=weight)  # rounding error of the mean
     scale = np.sqrt(np.average((deviation - error) ** 2, axis=0, weights=weight))
     constant = y.min(axis=0) == y.max(axis=0)
     mean = np.where(constant, relative[0], mean + error)

@@ -25,13 +25,15 @@ class BaseSSLTransformer(TrainedEmbedder, BaseEncoderTransformer):
 
     Examples
     --------
-    >>> from sklearn_pulse.base import BaseSSLTransformer
+    >>> import numpy as np
     >>> from sklearn_pulse import PulseTransformer
-    >>> issubclass(PulseTransformer, BaseSSLTransformer)
-    True
-    >>> from sklearn_pulse import RandomEncoderTransformer
-    >>> issubclass(RandomEncoderTransformer, BaseSSLTransformer)  # it trains nothing
-    False
+    >>> from sklearn_pulse.base import BaseSSLTransformer
+    >>> X = np.random.default_rng(0).normal(size=(12, 32, 2))
+    >>> people = np.repeat(["anna", "ben", "carl"], 4)
+    >>> pulse = PulseTransformer(embedding_dim=8, max_epochs=1, random_state=0)
+    >>> pulse = pulse.fit(X, groups=people)  # it validates on the windows of one person
+    >>> isinstance(pulse, BaseSSLTransformer), "valid_loss" in pulse.history_[0]
+    (True, True)
     """
 
     _selections: Mapping[str, str | None] = {
@@ -94,7 +96,7 @@ class BaseSSLTransformer(TrainedEmbedder, BaseEncoderTransformer):
         return parts
 
     def _validation_batches(self, X_val: ArrayLike, y_val: ArrayLike | None) -> WindowBatches:
-        """Check `X_val`."""
+        """Return `X_val`, checked, as batches."""
         with errors_of("X_val"):
             windows = self._check_samples(X_val, None, reset=False)
             usable = windows.scan()
@@ -107,7 +109,7 @@ class BaseSSLTransformer(TrainedEmbedder, BaseEncoderTransformer):
         return batches
 
     def _check_enough(self, n_samples: int, use: str, of: str = "") -> None:
-        """Raise if there are too few windows to contrast."""
+        """Raise if there are too few windows to contrast with one another."""
         if n_samples < self._min_batch_size:
             raise ValueError(
                 f"{type(self).__name__} contrasts windows, so n_samples={n_samples}{of} is too"
@@ -123,19 +125,19 @@ class BaseSSLTransformer(TrainedEmbedder, BaseEncoderTransformer):
         return check_windows(self, X, reset=False, groups=groups)
 
     def _take_labels(self, windows: CheckedWindows, y: ArrayLike | None, name: str) -> None:
-        """Check labels and keep them with the windows, where the method learns from labels."""
+        """Keep checked labels with the windows, if the method learns from labels."""
 
     def _check_window_length(self, n_timesteps: int) -> None:
-        """Raise, or warn, where the parameters do not suit the length of the windows."""
+        """Raise, or warn, if the parameters do not suit the length of the windows."""
 
     def _part_length(self, n_timesteps: int) -> int:
-        """Return the number of time steps of the parts that a window is made of."""
+        """Return the number of time steps of a part; a window's parts predict one another."""
         return 1
 
     def _check_two_parts(self, train: WindowBatches, valid: WindowBatches | None) -> None:
-        """Warn of windows of one part, which has no other part to be predicted from.
+        """Warn if no window has two observed parts, so that no part is predicted from another.
 
-        Raise if only those of X_val, which is `valid`, are such windows.
+        `valid` holds the windows of `X_val`, or is None. Raise if they alone have no two parts.
         """
         length = self._part_length(train.windows.n_timesteps)
         if not train.windows.hold_two_parts(train.index, length):
@@ -148,14 +150,14 @@ class BaseSSLTransformer(TrainedEmbedder, BaseEncoderTransformer):
             )
 
     def _check_parts(self, parts: Parts) -> None:
-        """Raise, or warn, where the divided input teaches nothing."""
+        """Raise, or warn, if the divided input teaches nothing."""
 
     def _batches(self, windows: CheckedWindows, index: NDArray[np.intp]) -> WindowBatches:
         """Return the numbered windows as batches on the device."""
         return WindowBatches(windows, index, self._device)
 
     def _shares_steps(self, windows: CheckedWindows) -> bool:
-        """Whether time steps that are read for one window belong to another window too."""
+        """Whether a time step that is read for one window belongs to another window too."""
         return windows.overlaps
 
     def _hold_out(
@@ -185,7 +187,7 @@ class BaseSSLTransformer(TrainedEmbedder, BaseEncoderTransformer):
 
 
 def _one_part(windows: CheckedWindows, length: int) -> tuple[str, str]:
-    """Return what all that is observed of each window is, and the remedy."""
+    """Return the name of the only observed part of each window, and the remedy."""
     if windows.n_timesteps == 1:
         return "time step", "longer windows"
     part = "time step" if length == 1 else f"segment of {length} time steps"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import copy
 import os
 from collections.abc import Mapping
@@ -12,7 +11,6 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import torch
 from numpy.typing import ArrayLike
-from sklearn.base import BaseEstimator
 from sklearn.utils.metadata_routing import MetadataRequest
 from skorch.callbacks import Callback, EarlyStopping, ProgressBar
 from skorch.utils import noop
@@ -26,18 +24,15 @@ from .._data._windows import CheckedWindows
 from .._parameters import (
     as_path,
     check_boolean,
-    check_distributed,
     check_integer,
     check_option,
     check_real,
     check_schedule,
     check_verbose,
 )
-from .._seeds import draw_seed
 from .._share import Share
 from .._signals import Signals, agreed, compare, note, noted
 from .._threads import threads
-from .._training._callback_state import callbacks_fingerprint
 from .._training._callbacks import (
     AverageWeights,
     ClipGradientValue,
@@ -45,22 +40,12 @@ from .._training._callbacks import (
     SeedDraws,
     SelectWeights,
 )
-from .._training._checkpoint import Checkpoint, data_fingerprint, run_folder
 from .._training._device import memory_errors
 from .._training._history import prepend_history
-from .._training._identity import fingerprint
 from .._training._iterator import BatchIterator
 from .._training._net import SSLNet
-from .._training._processes import (
-    among_others,
-    check_agreement,
-    check_batches,
-    check_divisible,
-    is_launched,
-    join,
-    muted,
-)
-from .._training._progress import ReportEpochs, may_stop
+from .._training._processes import among_others, callbacks_of_process
+from .._training._progress import ReportEpochs
 from .._training._schedules import one_cycle
 from .._training._torch_state import own_torch_state
 from .._training._user_callbacks import (
@@ -77,25 +62,12 @@ from .._training._user_callbacks import (
 from ._complete import check_objective, check_stored
 from ._encoder import WindowEmbedder
 from ._fit_data import FitData, Parts
+from ._run import add_checkpoint, check_others, identity_of, join_others, seed_of_run
 
 # Values of `select` that average the weights, and the rule that picks an epoch's average.
 AVERAGES: Mapping[str, str | None] = {"average": None, "average_min_val": "min_val"}
 
-# Parameters that leave the result of a training as it is.
-_WITHOUT_EFFECT = (
-    "bag_pooling",
-    "channel_names",
-    "checkpoint_dir",
-    "distributed",
-    "random_state",
-    "sampling_rate",
-    "verbose",
-)
-
-# Parameters that processes which train together may set each for itself; seeds are compared apart.
-_OF_A_PROCESS = ("callbacks", "checkpoint_dir", "device", "distributed", "random_state", "verbose")
-
-# Float32 holds no larger number and, to full precision, no smaller one.
+# Range of the numbers that float32 holds to full precision.
 _FLOAT32 = np.finfo(np.float32)
 
 # Parameters on which the memory of a training depends most.
@@ -107,7 +79,7 @@ Callbacks = list[tuple[str, Callback] | Callback]
 class TrainedEmbedder(WindowEmbedder):
     """Encoder that is trained by epochs.
 
-    A subclass divides its input in `_prepare` and sets the facts below that differ.
+    A subclass divides its input in `_prepare`, and overrides the class attributes that differ.
 
     Attributes
     ----------
@@ -119,27 +91,35 @@ class TrainedEmbedder(WindowEmbedder):
     n_iter_ : int
         Number of epochs that the last fit has run.
     selected_epoch_ : int or None
-        Epoch of `history_` whose weights were kept, counted from 1; None where those of the last
-        epoch were.
+        Epoch of `history_` whose weights were kept, counted from 1; None if the weights of the
+        last epoch were kept.
     n_timesteps_trained_ : int
-        Number of time steps of the longest windows that the weights were trained on, those of a
-        pretrained encoder and of earlier fits under `warm_start` included.
+        Number of time steps of the longest windows that the weights were trained on, including
+        the windows of a pretrained encoder, and of earlier fits under `warm_start`.
 
     Examples
     --------
-    >>> from sklearn_pulse.base import TrainedEmbedder
+    A method that keeps its learning rate constant:
+
+    >>> import numpy as np
     >>> from sklearn_pulse import PulseTransformer
-    >>> issubclass(PulseTransformer, TrainedEmbedder)
-    True
-    >>> from sklearn_pulse import RandomEncoderTransformer
-    >>> issubclass(RandomEncoderTransformer, TrainedEmbedder)  # it trains nothing
-    False
+    >>> from sklearn_pulse.base import TrainedEmbedder
+    >>> class ConstantPulse(PulseTransformer):
+    ...     '''PULSE with a constant learning rate.'''
+    ...
+    ...     def _schedule(self, train):
+    ...         return []
+    >>> X = np.random.default_rng(0).normal(size=(8, 32, 2))
+    >>> pulse = ConstantPulse(embedding_dim=8, max_epochs=2, random_state=0).fit(X)
+    >>> isinstance(pulse, TrainedEmbedder), [epoch["epoch"] for epoch in pulse.history_]
+    (True, [1, 2])
     """
 
     # Facts about a method.
     _optimizer: ClassVar[type[torch.optim.Optimizer]] = torch.optim.AdamW
     _selections: Mapping[str, str | None] = {}  # values of `select` -> rule of SelectWeights
     _schedules: tuple[str, ...] = ("one_cycle", "constant")  # values of `schedule`
+    _remedy_by_training = " If X has the scale of fit, fit again with a smaller lr."
 
     # Parameters that every subclass has.
     max_epochs: int
@@ -176,7 +156,7 @@ class TrainedEmbedder(WindowEmbedder):
 
     @property
     def selected_epoch_(self) -> int | None:
-        """Epoch of `history_` whose weights were kept, from 1; None for those of the last."""
+        """Epoch of `history_` whose weights were kept, from 1; None for the last epoch."""
         epoch = self.net_.selected_epoch_
         return None if epoch is None else epoch + 1
 
@@ -187,7 +167,7 @@ class TrainedEmbedder(WindowEmbedder):
 
     @property
     def _select_rule(self) -> str | None:
-        """Rule of :class:`SelectWeights` that `select` stands for, None to keep the last."""
+        """Rule of :class:`SelectWeights` that `select` names; None keeps the last weights."""
         return self._selections[self.select]
 
     def get_metadata_routing(self) -> MetadataRequest:
@@ -202,10 +182,18 @@ class TrainedEmbedder(WindowEmbedder):
             The request.
         """
         request = super().get_metadata_routing()
-        # A subclass may have a `fit` without groups.
+        # The `fit` of a subclass may take no groups.
         if not self._uses_recordings and request.fit.requests.get("groups", False) is None:
             request.fit.add_request(param="groups", alias=True)
         return request
+
+    def _check_validation_length(self, n_timesteps: int) -> None:
+        """Raise if windows to validate on are of another length, where the method takes one."""
+        if not self._variable_length and n_timesteps != self.n_timesteps_in_:
+            raise ValueError(
+                f"X_val has windows of {n_timesteps} time steps, X of {self.n_timesteps_in_}, and"
+                f" {type(self).__name__} takes windows of one length: cut both alike."
+            )
 
     def _prepare(self, data: FitData, seed: int) -> Parts:
         """Check the input of `fit` and divide it into training and validation parts."""
@@ -215,16 +203,16 @@ class TrainedEmbedder(WindowEmbedder):
     def _fit(self, data: FitData) -> Self:
         """Run `fit`: check, build, train. A fit that fails leaves the estimator as it was."""
         check_stored(self)
-        # The number of epochs is unknown until the data is split into batches.
-        n_epochs = self.max_epochs if self.max_updates is None else None
-        share, context = self._join_others(), None
+        share, context = join_others(self), None
         if share is None or share.is_first:
+            # `max_updates` gives a number of epochs only when the data is split into batches.
+            n_epochs = self.max_epochs if self.max_updates is None else None
             context = self._init_callback_context(max_subtasks=n_epochs)
         seen = {"X": data.X, "y": data.y}  # by scikit-learn's callbacks
         with unchanged_on_failure(self), among_others(share), own_torch_state():
             self._check_params()
-            seed = self._draw_seed(share)
-            parts = self._prepare_alike(data, seed)
+            seed = seed_of_run(self, share)
+            parts = self._prepared(data, seed)
             callbacks = self._callbacks(parts.train, parts.valid)
             if context is not None:
                 context.call_on_fit_task_begin(estimator=self, **seen)
@@ -241,8 +229,8 @@ class TrainedEmbedder(WindowEmbedder):
             )
         return self
 
-    def _prepare_alike(self, data: FitData, seed: int) -> Parts:
-        """Prepare the input; under `warm_start` keep the length that was trained on before."""
+    def _prepared(self, data: FitData, seed: int) -> Parts:
+        """Prepare the input, and note the length of the longest windows that are trained on."""
         longest = self._longest_trained() if self._goes_on else 0
         self.__dict__.pop("n_timesteps_trained_", None)
         parts = self._prepare(data, seed)  # a pretrained encoder may have seen longer windows
@@ -271,7 +259,7 @@ class TrainedEmbedder(WindowEmbedder):
         """Build a net and train it, beside other processes if there is a share."""
         settings = parts.settings
         if share is not None:
-            callbacks = muted(callbacks, share)
+            callbacks = callbacks_of_process(callbacks, share)
             if not share.is_first:
                 settings = settings | {"verbose": 0}
         with threads(self.num_threads), memory_errors(self._memory_remedy()):
@@ -280,8 +268,8 @@ class TrainedEmbedder(WindowEmbedder):
             self._load_earlier_weights(net)
             check_objective(self, net)
             if share is not None:
-                self._check_others(share, net, seed, parts)
-            self._add_checkpoint(net, seed, parts, share)
+                check_others(self, share, net, seed, parts)
+            add_checkpoint(self, net, seed, parts, share)
             net.share = share
             self._train(net, parts.train, parts.valid)
             net.share = None
@@ -322,20 +310,6 @@ class TrainedEmbedder(WindowEmbedder):
         check_verbose(self.verbose)
         check_callbacks(self.callbacks)
 
-    def _draw_seed(self, share: Share | None) -> int:
-        """Draw the integer that seeds everything in a fit, in all processes."""
-        unseeded = self.random_state is None or self.random_state is np.random
-        if self.checkpoint_dir is not None and unseeded:
-            raise ValueError(
-                "checkpoint_dir needs a random_state: without a seed no run repeats another, and"
-                " there is nothing to resume. Pass for example random_state=0."
-            )
-        seed = draw_seed(self.random_state)
-        if share is None:
-            return seed
-        first = share.of_first(seed)  # asked by all, also where one alone has no seed
-        return first if unseeded else seed
-
     def _training_params(self, train: WindowBatches) -> dict[str, Any]:
         """Return the settings of the net that only training needs."""
         params: dict[str, Any] = {
@@ -362,7 +336,7 @@ class TrainedEmbedder(WindowEmbedder):
         return params
 
     def _n_updates(self, train: WindowBatches) -> int | None:
-        """Return the number of updates after which training ends, None to count epochs."""
+        """Return the number of updates after which training ends; None counts epochs instead."""
         return None if self.max_updates is None else int(self.max_updates)
 
     def _n_batches(self, train: WindowBatches) -> int:
@@ -405,8 +379,8 @@ class TrainedEmbedder(WindowEmbedder):
     def __sklearn_clone__(self) -> Self:
         try:
             return super().__sklearn_clone__()
-        except Exception:  # of whatever kind: an object that cannot be copied raises what it likes
-            check_clones(self.callbacks)  # names the callback, if one is to blame
+        except Exception:  # an object that cannot be copied raises an error of any kind
+            check_clones(self.callbacks)  # names the callback, if a callback is to blame
             raise
 
     def _schedule(self, train: WindowBatches) -> Callbacks:
@@ -417,71 +391,8 @@ class TrainedEmbedder(WindowEmbedder):
         return [*one_cycle(self.lr, n_updates)]
 
     def _identity(self) -> dict[str, Any]:
-        """Return what a run is known by, beside its seed, its data and its first weights."""
-        ignored = set(_WITHOUT_EFFECT) - set(self._objective_names)
-        params = self._all_params()
-        identity = {name: value for name, value in params.items() if name not in ignored}
-        identity["callbacks"] = callbacks_fingerprint(named(self.callbacks))
-        others = may_stop(self)
-        if others:
-            identity["callbacks of scikit-learn"] = others
-        return identity | {"class": type(self)}
-
-    def _all_params(self) -> dict[str, Any]:
-        """Return the parameters, those included that a subclass sets without exposing them."""
-        classes: list[Any] = [cls for cls in type(self).__mro__ if issubclass(cls, BaseEstimator)]
-        names = sorted({name for cls in classes for name in cls._get_param_names()})
-        return {name: getattr(self, name) for name in names}
-
-    def _join_others(self) -> Share | None:
-        """Meet the processes that `distributed` asks for; None to train alone."""
-        check_distributed(self.distributed)
-        if not self.distributed:
-            return None
-        reason = self._objective_class.indivisible
-        if reason is None or (self.distributed == "auto" and not is_launched()):
-            return join(self.distributed, self.device)
-        raise ValueError(
-            f"{type(self).__name__} cannot train in several processes, since {reason}: set"
-            " distributed=False."
-        )
-
-    def _check_others(self, share: Share, net: SSLNet, seed: int, parts: Parts) -> None:
-        """Raise a ValueError unless all processes train the same net on the same data."""
-        check_divisible(net.module_)
-        for name, batches in (("train", parts.train), ("validate", parts.valid)):
-            if batches is not None:
-                drop_last = self.drop_last and name == "train"
-                check_batches(share, name, self._iterator(batches, drop_last).smallest)
-        facts = {
-            "the data": data_fingerprint(parts.train, parts.valid),
-            "random_state": fingerprint(seed),
-            "the weights at the start": fingerprint(dict(net.module_.state_dict())),
-            "whether checkpoint_dir is None": fingerprint(self.checkpoint_dir is None),
-        }
-        for name, value in self._all_params().items():
-            if name not in _OF_A_PROCESS:
-                # Some objects cannot be told from others; they show in the weights.
-                with contextlib.suppress(TypeError):
-                    facts[name] = fingerprint(value)
-        check_agreement(share, torch.device(net.device), facts)
-
-    def _add_checkpoint(
-        self, net: SSLNet, seed: int, parts: Parts, share: Share | None = None
-    ) -> None:
-        """Add the callback that stores the run, if `checkpoint_dir` names a folder."""
-        if self.checkpoint_dir is None:
-            return
-        folder = None
-        if share is None or share.is_first:
-            identity = self._identity() | {"seed": seed}
-            datasets = parts.train, parts.valid
-            directory = as_path("checkpoint_dir", self.checkpoint_dir)
-            folder = run_folder(directory, identity, net.module_, *datasets)
-        checkpoint = Checkpoint(folder, share)
-        checkpoint.check(net)
-        # It comes last, since it stores what the other callbacks have done.
-        net.callbacks_.append(("checkpoint", checkpoint))
+        """Return what identifies a run, beside its seed, its data and its first weights."""
+        return identity_of(self)
 
     def _load_earlier_weights(self, net: SSLNet) -> None:
         """Start from the weights of the last fit, with a new schedule, under `warm_start`."""
@@ -503,10 +414,10 @@ class TrainedEmbedder(WindowEmbedder):
         return f"The training needs too much memory: lower one of {settings}, or cut windows short."
 
     def _train(self, net: SSLNet, train: WindowBatches, valid: WindowBatches | None) -> None:
-        """Run the net; a method of several stages runs the earlier ones first."""
+        """Train the net; a method of several stages runs its earlier stages first."""
         trained = [(weight, weight.requires_grad) for weight in net.module_.parameters()]
         net.partial_fit((train.resident(), valid and valid.resident()))
-        for weight, was_trained in trained:  # what is frozen in this fit may be trained in another
+        for weight, was_trained in trained:  # the next fit may train what a callback froze in this
             weight.requires_grad_(was_trained)
 
     def _as_if_ended(self, parts: Parts, net: SSLNet) -> dict[str, Any]:

@@ -20,8 +20,7 @@ from ..base._typing import (
     Select,
 )
 from ..functional import gaussian_kl
-from ..networks import SequentialLatents, SequentialVAE, SystemEncoder
-from ..networks._time import mask_steps
+from ..networks import SequentialLatents, SequentialVAE, SystemEncoder, mask_steps
 from ..objectives import Objective
 
 _KL_WEIGHT = {"weighted": 1e-5, "elbo": 1.0}
@@ -31,15 +30,6 @@ _WIDTHS = (
     "posterior_hidden_dim",
     "prior_hidden_dim",
     "decoder_hidden_dim",
-)
-_OBJECTIVE_NAMES = (
-    "embedding_dim",
-    "encoder_hidden_dim",
-    "encoder_depth",
-    "pooling",
-    *_WIDTHS,
-    "loss",
-    "kl_weight",
 )
 
 
@@ -243,7 +233,15 @@ class DSVAETransformer(BaseSSLTransformer):
     """
 
     _objective_class = DisentangledSequence
-    _objective_names = _OBJECTIVE_NAMES
+    _objective_names = (
+        "embedding_dim",
+        "encoder_hidden_dim",
+        "encoder_depth",
+        "pooling",
+        *_WIDTHS,
+        "loss",
+        "kl_weight",
+    )
 
     def __init__(
         self,

@@ -31,8 +31,7 @@ from ..base._typing import (
     Select,
 )
 from ..functional import HALF_LOG_2PI, ar1_log_density, gaussian_kl, gaussian_nll
-from ..networks import LatentFactorModel, LatentFactors, SystemEncoder
-from ..networks._time import mask_steps
+from ..networks import LatentFactorModel, LatentFactors, SystemEncoder, mask_steps
 from ..objectives import Objective
 from ..sampling import observed_span
 
@@ -47,18 +46,6 @@ _WIDTHS = (
     "inferred_input_dim",
     "controller_dim",
     "controller_encoder_dim",
-)
-_OBJECTIVE_NAMES = (
-    "embedding_dim",
-    "encoder_hidden_dim",
-    "encoder_depth",
-    "pooling",
-    *_WIDTHS,
-    "controller_lag",
-    "state_clip",
-    "kl_weight",
-    "loss_scale",
-    "ramp_epochs",
 )
 
 
@@ -384,7 +371,18 @@ class LFADSTransformer(BaseSSLTransformer):
     """
 
     _objective_class = LatentFactorAnalysis
-    _objective_names = _OBJECTIVE_NAMES
+    _objective_names = (
+        "embedding_dim",
+        "encoder_hidden_dim",
+        "encoder_depth",
+        "pooling",
+        *_WIDTHS,
+        "controller_lag",
+        "state_clip",
+        "kl_weight",
+        "loss_scale",
+        "ramp_epochs",
+    )
     _schedules = ("plateau", "validation_plateau", "one_cycle")
 
     def __init__(

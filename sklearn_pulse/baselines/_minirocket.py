@@ -25,8 +25,9 @@ _KERNEL_LENGTH = 9  # time steps; a shorter window is filled up by its last valu
 class MiniRocketTransformer(BaseFeatureTransformer):
     """Embed windows by the random convolutions of MiniRocket, through sktime.
 
-    A strong control that trains no encoder: fixed kernels of nine steps at many dilations, whose
-    biases are drawn from the windows of `fit`, and the share of positive values that each leaves.
+    A strong control that trains no encoder. Fixed kernels of nine steps convolve the windows at
+    many dilations. A feature is the share of the outputs of a kernel that lie above a bias, which
+    is drawn from the windows of `fit`.
 
     Parameters
     ----------
@@ -43,7 +44,7 @@ class MiniRocketTransformer(BaseFeatureTransformer):
 
     See Also
     --------
-    sklearn_pulse.RandomEncoderTransformer : An untrained encoder, the other such control.
+    sklearn_pulse.RandomEncoderTransformer : An untrained encoder, a control too.
     sklearn_pulse.features.StatisticsTransformer : Moments and band powers of each channel.
 
     Notes

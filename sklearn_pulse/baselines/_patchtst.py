@@ -177,11 +177,10 @@ class PatchReconstruction(Objective):
         visible = None if observed is None else encoder.visible(observed)
         n_most = None
         if hidden is None:
-            batch, n_channels, n_patches = target.shape[:3]
-            shape = batch, n_channels, n_patches
+            shape = len(x), x.shape[2], encoder.n_patches
             hidden = draw_hidden(shape, self.mask_ratio, self.generator(x.device), visible)
             if visible is None:  # known without a look at the device
-                n_most = n_patches - n_shown(n_patches, self.mask_ratio)
+                n_most = encoder.n_patches - n_shown(encoder.n_patches, self.mask_ratio)
         if n_most is None:
             n_most = int(hidden.sum(-1).max())
         shown = target.masked_fill(hidden.unsqueeze(-1), 0.0)

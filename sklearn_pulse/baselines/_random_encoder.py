@@ -58,10 +58,7 @@ class RandomEncoderTransformer(BaseEncoderTransformer):
     """
 
     _objective_class = UntrainedEncoder
-    _objective_names = (
-        "embedding_dim",
-        "pooling",
-    )
+    _objective_names = ("embedding_dim", "pooling")
 
     def __init__(
         self,

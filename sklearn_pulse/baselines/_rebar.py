@@ -9,7 +9,6 @@ from typing import Any, Literal, cast
 import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
-from skorch.callbacks import Callback
 
 from .._data._windows import CheckedWindows
 from .._parameters import plain
@@ -20,6 +19,7 @@ from .._warnings import warn_user
 from ..base import (
     AVERAGES,
     BaseSSLTransformer,
+    Callbacks,
     CandidateBatches,
     Parts,
     WindowBatches,
@@ -144,7 +144,7 @@ default="trailing_mean"
     net_ : skorch.NeuralNet
         The net of the second stage; ``net_.module_`` is the objective.
     cross_attention_net_ : skorch.NeuralNet
-        The net of the first stage, with its ``history``; a loaded transformer has none.
+        The net of the first stage, with its ``history``; a loaded transformer does not have it.
     history_ : list of dict
         One dictionary per epoch of the second stage, with ``train_loss``, ``valid_loss`` and
         ``dur`` (its duration in seconds).
@@ -322,9 +322,8 @@ default="trailing_mean"
             )
 
     def _batches(self, windows: CheckedWindows, index: NDArray[np.intp]) -> CandidateBatches:
-        device = self._device
         by_recording = self.anchors == "recordings"
-        return CandidateBatches(windows, index, device, self.n_candidates, by_recording)
+        return CandidateBatches(windows, index, self._device, self.n_candidates, by_recording)
 
     def _check_samples(
         self, X: ArrayLike, groups: ArrayLike | None, *, reset: bool
@@ -380,7 +379,7 @@ default="trailing_mean"
     def _attention_net(self, net: SSLNet, validated: bool) -> SSLNet:
         """Build the net of the first stage; it starts from the second stage's cross-attention."""
         seed, objective_seed = np.random.SeedSequence((net.seed, 1)).generate_state(2).tolist()
-        callbacks: list[tuple[str, Callback]] = []
+        callbacks: Callbacks = []
         if validated:
             callbacks.append(("select_weights", SelectWeights("min_val")))
         checkpoint = dict(net.callbacks_).get("checkpoint")

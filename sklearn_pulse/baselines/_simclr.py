@@ -43,20 +43,6 @@ from ..sampling import draw_shifts, observed_span, shift_within, take_steps, who
 from ..windows import RecordingWindows
 from ..windows._context import ContextWindows
 
-_OBJECTIVE_NAMES = (
-    "embedding_dim",
-    "encoder_hidden_dim",
-    "encoder_depth",
-    "pooling",
-    "layer_norm",
-    "representation_dropout",
-    "temperature",
-    "max_shift",
-    "scale_range",
-    "jitter",
-    "augmentation_probability",
-)
-
 
 @complete_docstring
 class AugmentationContrast(ContrastiveObjective):
@@ -373,7 +359,19 @@ default="trailing_mean"
     """
 
     _objective_class = AugmentationContrast
-    _objective_names = _OBJECTIVE_NAMES
+    _objective_names = (
+        "embedding_dim",
+        "encoder_hidden_dim",
+        "encoder_depth",
+        "pooling",
+        "layer_norm",
+        "representation_dropout",
+        "temperature",
+        "max_shift",
+        "scale_range",
+        "jitter",
+        "augmentation_probability",
+    )
     _one_step = (
         "they cannot be shifted and hold no dynamics, so nothing of a signal is learnt from them"
     )

@@ -30,27 +30,9 @@ from ..base._typing import (
     RandomState,
     Select,
 )
-from ..networks import ConvEncoder, SystemEncoder
-from ..networks._time import mask_steps
+from ..networks import ConvEncoder, SystemEncoder, mask_steps
 from ..objectives import Objective
 from ..sampling import geometric_mask
-
-_OBJECTIVE_NAMES = (
-    "backbone",
-    "embedding_dim",
-    "encoder_hidden_dim",
-    "encoder_depth",
-    "pooling",
-    "dropout",
-    "projector_hidden_dim",
-    "projector_dim",
-    "n_masks",
-    "mask_ratio",
-    "mean_mask_length",
-    "mask_chain",
-    "temperature",
-    "reconstruct",
-)
 
 
 @complete_docstring
@@ -268,9 +250,9 @@ class SimMTMTransformer(BaseSSLTransformer):
     """Embed windows by rebuilding each from its masked copies and from similar windows (SimMTM).
 
     Windows are encoded together with masked copies, in which runs of steps are masked in each
-    channel by itself. The similarity of two of them is the cosine of their projections. It decides
-    how much the encoded steps of the one count when the other is rebuilt. A constraint pulls the
-    copies of a window together and away from those of other windows.
+    channel by itself. The similarity of two windows or copies is the cosine of their projections.
+    It decides how much the encoded steps of the first count when the second is rebuilt. A
+    constraint pulls the copies of a window together and away from those of other windows.
 
     Parameters
     ----------
@@ -350,7 +332,22 @@ class SimMTMTransformer(BaseSSLTransformer):
     """
 
     _objective_class = MaskedNeighbors
-    _objective_names = _OBJECTIVE_NAMES
+    _objective_names = (
+        "backbone",
+        "embedding_dim",
+        "encoder_hidden_dim",
+        "encoder_depth",
+        "pooling",
+        "dropout",
+        "projector_hidden_dim",
+        "projector_dim",
+        "n_masks",
+        "mask_ratio",
+        "mean_mask_length",
+        "mask_chain",
+        "temperature",
+        "reconstruct",
+    )
     _one_step = "a masked step leaves no other step to see, so there is little to learn"
     _min_batch_size = 2
     drop_last = True  # as in the code of its authors

@@ -31,23 +31,10 @@ from ..base._typing import (
     SelectOrAverage,
 )
 from ..functional import hierarchical_contrast, keep_mask
-from ..networks._time import mask_steps
+from ..networks import mask_steps
 from ..objectives import ContrastiveObjective, check_contrastive
 from ..sampling import finest_float, random_integers, take_steps
 
-_OBJECTIVE_NAMES = (
-    "embedding_dim",
-    "encoder_hidden_dim",
-    "encoder_depth",
-    "pooling",
-    "layer_norm",
-    "mask_mode",
-    "mask_probability",
-    "temporal_unit",
-    "instance_weight",
-    "loss_reduction",
-    "representation_dropout",
-)
 _MASK_MODES = ("binomial", "continuous", "none", "last_samples")
 _GAPS, _GAP_LENGTH = 5, 0.1  # number and length (fraction of the crop) of hidden gaps
 
@@ -304,7 +291,19 @@ default="trailing_mean"
     """
 
     _objective_class = HierarchicalContrast
-    _objective_names = _OBJECTIVE_NAMES
+    _objective_names = (
+        "embedding_dim",
+        "encoder_hidden_dim",
+        "encoder_depth",
+        "pooling",
+        "layer_norm",
+        "mask_mode",
+        "mask_probability",
+        "temporal_unit",
+        "instance_weight",
+        "loss_reduction",
+        "representation_dropout",
+    )
     _one_step = (
         "they have no crops and hold no dynamics, so nothing of a signal is learnt from them"
     )

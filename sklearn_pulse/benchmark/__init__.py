@@ -14,10 +14,10 @@ with needs("sklearn_pulse.benchmark needs filelock", "benchmark"):
 from ._budgets import BUDGETS, Budget
 from ._cells import Cell, Results
 from ._compare import Comparison, compare
+from ._execution import Execution
 from ._own import add_files
 from ._report import report
 from ._run import Outcome, plan, run
-from ._trial import Execution
 
 __all__ = [
     "BUDGETS",

@@ -10,7 +10,7 @@ from typing import NoReturn
 
 from .._parameters import as_path, check_threads
 from .._progress import closable_output
-from . import BUDGETS, Cell, Execution, Outcome, Results, plan, report, run
+from . import BUDGETS, Execution, Outcome, Results, plan, report, run
 from ._bar import in_words, progress
 from ._compare import announce, own_protocols
 from ._methods import all_methods
@@ -215,8 +215,6 @@ def _threads(text: str) -> int:
         raise argparse.ArgumentTypeError(str(error)) from error
     return number
 
-
-__all__ = ["Cell", "main"]
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -17,6 +17,7 @@ from .._extras import needs
 from .._parameters import check_seed
 from .._seeds import draw_seed, global_generator_kept
 from .._threads import threads
+from ..base import complete_docstring
 from ..features._base import BaseFeatureTransformer
 
 
@@ -79,6 +80,7 @@ class _AeonTransformer(BaseFeatureTransformer):
         return self.n_features_out_
 
 
+@complete_docstring
 class MultiRocketHydraTransformer(_AeonTransformer):
     """Features of MultiRocket and of Hydra, side by side, through aeon.
 
@@ -89,10 +91,6 @@ class MultiRocketHydraTransformer(_AeonTransformer):
 
     Parameters
     ----------
-    bag_pooling : {"mean", "max"}, default="mean"
-        How the features of the windows of a bag are pooled.
-    input_layout : {"ntc", "nct"}, default="ntc"
-        Order of the axes of 3-D and 4-D data: channels last ("ntc") or channels first ("nct").
     random_state : int, RandomState instance or None, default=None
         Seed of the kernels and of their biases.
 
@@ -104,14 +102,6 @@ class MultiRocketHydraTransformer(_AeonTransformer):
         The fitted ``MultiRocket`` of aeon.
     n_features_out_ : int
         Number of features.
-    n_timesteps_in_ : int
-        Number of time steps of a window at `fit`.
-    n_channels_in_ : int
-        Number of channels of a window at `fit`.
-    n_features_in_ : int
-        Number of columns of 2-D data at `fit`, or of channels of 3-D and 4-D data.
-    feature_names_in_ : ndarray of str of shape (n_features,)
-        Names of the columns at `fit`. Only present if `X` was a frame with names.
 
     Notes
     -----
@@ -143,15 +133,12 @@ class MultiRocketHydraTransformer(_AeonTransformer):
         return np.concatenate([scaled, pooled], axis=1, dtype=np.float32)
 
 
+@complete_docstring
 class QuantTransformer(_AeonTransformer):
     """Quantiles of nested intervals of windows, their differences and spectra, through aeon.
 
     Parameters
     ----------
-    bag_pooling : {"mean", "max"}, default="mean"
-        How the features of the windows of a bag are pooled.
-    input_layout : {"ntc", "nct"}, default="ntc"
-        Order of the axes of 3-D and 4-D data: channels last ("ntc") or channels first ("nct").
     random_state : int, RandomState instance or None, default=None
         Not used: the features are not random.
 
@@ -161,14 +148,6 @@ class QuantTransformer(_AeonTransformer):
         The fitted ``QUANTTransformer`` of aeon.
     n_features_out_ : int
         Number of features.
-    n_timesteps_in_ : int
-        Number of time steps of a window at `fit`.
-    n_channels_in_ : int
-        Number of channels of a window at `fit`.
-    n_features_in_ : int
-        Number of columns of 2-D data at `fit`, or of channels of 3-D and 4-D data.
-    feature_names_in_ : ndarray of str of shape (n_features,)
-        Names of the columns at `fit`. Only present if `X` was a frame with names.
 
     Notes
     -----

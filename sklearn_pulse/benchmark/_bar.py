@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from .._extras import needs
 from ._cells import Cell
 from ._outside import title_of
-from ._own import OwnSource, is_own
+from ._own import title_of_dataset
 from ._run import Outcome
 
 
@@ -77,5 +77,5 @@ def in_words(cell: Cell) -> str:
     >>> in_words(Cell("linear-probe", "own-walks-0123456789ab", "pulse", 0, "val", "small"))
     'linear-probe walks pulse seed 0'
     """
-    dataset = OwnSource(cell.dataset).title if is_own(cell.dataset) else cell.dataset
-    return f"{cell.protocol} {dataset} {title_of(cell.method)} seed {cell.seed}"
+    dataset, method = title_of_dataset(cell.dataset), title_of(cell.method)
+    return f"{cell.protocol} {dataset} {method} seed {cell.seed}"

@@ -208,7 +208,7 @@ class Results:
         return cells
 
     def _append(self, name: str, records: Iterable[dict[str, Any]]) -> None:
-        """Append records to a file of JSON lines, in one write, so that processes do not mix."""
+        """Append records to a file of JSON lines, in one write, which no other process divides."""
         self.folder.mkdir(parents=True, exist_ok=True)
         lines = "".join(json.dumps(record) + "\n" for record in records)
         with open(self.folder / name, "ab+") as file:
@@ -217,10 +217,10 @@ class Results:
             file.write(("" if whole else "\n").encode() + lines.encode())
 
     def _lines(self, name: str) -> Iterator[tuple[str, str]]:
-        """Yield the lines of a file, if it exists, each after the words that name it.
+        """Yield the lines of a file, if it exists, each after words that name its place.
 
-        A process that reads the end while another writes there may have ended a whole line again,
-        so that an empty line is no damage.
+        An empty line is no damage: a process that appends while another one writes may end a whole
+        line twice.
         """
         path = self.folder / name
         try:
@@ -271,7 +271,7 @@ class Results:
 
 
 def read_record(path: Path) -> dict[str, Any]:
-    """Return the dictionary of a JSON file; raise a ValueError that names the file if it is none.
+    """Return the dictionary of a JSON file; raise a ValueError that names a damaged file.
 
     Parameters
     ----------
@@ -330,7 +330,7 @@ def _load(folder: Path, name: Path) -> dict[str, Any] | None:
 
 
 def _read(path: Path) -> str:
-    """Read a text; raise a ValueError if it is none."""
+    """Read a text file; raise a ValueError if it is too large or no text."""
     if path.stat().st_size > _MAX_BYTES:
         raise ValueError(f"{path} has more than {_MAX_BYTES} bytes: delete it.")
     try:
@@ -340,7 +340,7 @@ def _read(path: Path) -> str:
 
 
 def _parse(text: str) -> dict[str, Any]:
-    """Return the dictionary of a JSON text; raise a ValueError if it is none."""
+    """Return the dictionary of a JSON text; raise a ValueError if it holds anything else."""
     try:
         record = json.loads(text, parse_constant=_refuse_constant)
     except RecursionError as error:
@@ -355,7 +355,7 @@ def _refuse_constant(name: str) -> None:
 
 
 def _cell(content: Any) -> Cell:
-    """Return a cell that was read; raise a ValueError if it is none."""
+    """Return a cell that was read; raise a ValueError if the content is no cell."""
     kinds = {field.name: int if field.name == "seed" else str for field in fields(Cell)}
     if not isinstance(content, dict) or content.keys() != kinds.keys():
         raise ValueError("it names no cell")

@@ -20,6 +20,7 @@ from .._warnings import warn_user
 from ._bar import progress
 from ._cells import Cell, Results
 from ._estimate import estimate
+from ._execution import Execution
 from ._methods import all_methods
 from ._outside import OutsideMethod, as_outside, title_of
 from ._own import add_arrays
@@ -30,7 +31,6 @@ from ._run import Outcome, plan, run
 from ._supervised import PUBLISHED_DRAW
 from ._tables import Table, tables
 from ._tasks import load_once
-from ._trial import Execution
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -99,8 +99,8 @@ def compare(
         Person of each window; at least 3 people. Without groups, windows of one recording fall into
         several parts, and scores are too high.
     recording : array-like of shape (n_samples,), default=None
-        Recording of each window, for methods that know recordings; None takes `groups`. Where
-        groups share the number of a recording, each has a recording of its own.
+        Recording of each window, for methods that know recordings; None takes `groups`. If several
+        groups use the same number, each group has a recording of its own.
     start : array-like of shape (n_samples,), default=None
         First time step of each window in its recording; None means the order of the rows. Where it
         repeats within groups, `recording` is needed.
@@ -167,8 +167,8 @@ def compare(
     recording of each window, and `start` if its signature has them, or if a pipeline routes them
     with scikit-learn's metadata routing. Every parameter `random_state`, inner ones too, is the
     seed of the run; all others stay, those that name devices and threads too. `transform` must
-    return a row of finite numbers per window. A run that fails is reported as those of other
-    methods are. Where `n_jobs` is not 1, the estimator is pickled. A ``FrozenEstimator`` is scored
+    return a row of finite numbers per window. A run that fails is reported like the runs of other
+    methods. Where `n_jobs` is not 1, the estimator is pickled. A ``FrozenEstimator`` is scored
     with what it has learnt before: from other people than those of `X`, or its scores are too high.
 
     A run in `out` is reused for the estimator of the same name, class and parameters, if the code
@@ -177,7 +177,7 @@ def compare(
     load a module anew after changing it. Data that the code reads are not seen. Runs of another
     estimator of the same name are kept beside these, and the report tells the rows apart by a
     digest. Classes and functions of a script or a notebook, lambdas and frozen networks cannot be
-    known again: a warning says so, and their runs are repeated.
+    recognised in another call: a warning says so, and their runs are repeated.
 
     Examples
     --------
@@ -193,7 +193,7 @@ def compare(
     >>> frame.query("metric == 'accuracy'")[["method", "mean"]].values.tolist()
     [['majority class', 0.5], ['channel statistics', 1.0]]
 
-    An estimator of your own has a name beside it:
+    An estimator of your own comes with a name:
 
     >>> from sklearn.decomposition import PCA
     >>> from sklearn.pipeline import make_pipeline
@@ -206,7 +206,7 @@ def compare(
     >>> frame.query("metric == 'accuracy'")[["method", "mean"]].values.tolist()
     [['spread', 1.0]]
     """
-    with needs("compare needs pandas and matplotlib", "benchmark"):  # not after hours of runs
+    with needs("compare needs pandas and matplotlib", "benchmark"):  # before hours of runs
         import matplotlib  # noqa: F401
         import pandas  # noqa: F401
     _check(methods, protocols, verbose)
@@ -255,9 +255,8 @@ def _run(cells: list[Cell], execution: Execution, n_jobs: int, report: Any) -> l
         ) from error
 
 
-def announce(cells: Iterable[Cell], execution: Execution, n_jobs: int) -> None:
+def announce(cells: list[Cell], execution: Execution, n_jobs: int) -> None:
     """Print about how long the cells take."""
-    cells = list(cells)
     print(f"{len(cells)} run(s); measuring how long they take ...", file=sys.stderr)
     n_processes = joblib.effective_n_jobs(n_jobs)
     seconds = estimate(cells, execution, n_processes)
@@ -291,7 +290,7 @@ def _names(methods: Iterable[Any]) -> list[str]:
 
 
 def _warn_of_lost(outside: list[OutsideMethod]) -> None:
-    """Warn of estimators whose finished runs are kept, but not found again."""
+    """Warn of estimators whose finished runs another call will not find again."""
     for method in outside:
         if method.not_reused:
             warn_user(
@@ -307,7 +306,7 @@ def own_protocols() -> list[str]:
 
 @contextmanager
 def _folder(out: str | os.PathLike[str] | None) -> Iterator[str | os.PathLike[str]]:
-    """Use a folder for the results, which is deleted at the end if it has no name."""
+    """Use a folder for the results: the given one, or one that is deleted at the end."""
     try:
         kept = None if out is None else nullcontext(as_path("out", out, optional=True))
         with kept or tempfile.TemporaryDirectory() as name:

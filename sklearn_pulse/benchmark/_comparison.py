@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.dummy import DummyClassifier
-from sklearn.metrics import accuracy_score
+from sklearn.metrics import accuracy_score, recall_score
 
 from ..datasets._arrays import map_array
 from ..evaluation import macro_auroc
@@ -31,9 +31,9 @@ MEASURES = tuple(f"accuracy {labels}{probe}" for probe in PROBES for labels in L
 def probes_by_amount(trial: Trial) -> Scores:
     """Score both probes with all labels, few labels, and the labels of few people.
 
-    With the labels of one person, people are drawn in random order until each class is shown by
-    one of them; a person who adds no class is passed over. With those of two, until each class is
-    shown by two. A person is a segment of Bonn, a gesture of UWave, a trial of a chaotic system.
+    For "1 person", people are drawn in random order until one of them shows each class; a person
+    who adds no class is passed over. For "2 people", two of them show each class. A person is a
+    segment of Bonn, a gesture of UWave, a trial of a chaotic system.
     """
     train, scored = trial.split
     rows = LabeledRows(_embedding(trial), trial.y, trial.task.groups[trial.rows])
@@ -70,7 +70,7 @@ def draws_of_labels(
 def people_of_each_class(
     y: NDArray[Any], groups: NDArray[Any], n_people: int, seed: int, draw: int
 ) -> NDArray[np.intp]:
-    """Return the rows of random people, so that each class is shown by a number of them.
+    """Return the rows of random people, so that `n_people` of them show each class.
 
     Parameters
     ----------
@@ -91,7 +91,7 @@ def people_of_each_class(
     ndarray of int
         Rows of the people who add a class that fewer people show so far.
     """
-    people = np.random.RandomState(seed).permutation(np.unique(groups))
+    people = np.random.RandomState(seed).permutation(np.unique(groups).size)
     order = np.roll(people, -(draw * len(people) // N_DRAWS))
     return rows_of_groups(y, groups, order, n_people)
 
@@ -126,11 +126,11 @@ def _scores(probe: Any, X: NDArray[Any], y: NDArray[Any], name: str) -> Iterator
     """Yield the scores of a fitted probe by name."""
     predicted = probe.predict(X)
     yield f"accuracy {name}", float(accuracy_score(y, predicted))
-    # The mean recall of the classes that are scored; a class that is only predicted has none.
-    recalls = [np.mean(predicted[y == label] == label) for label in np.unique(y)]
-    yield f"balanced accuracy {name}", float(np.mean(recalls))
+    classes = np.unique(y)  # a class that is only predicted has no recall
+    recall = recall_score(y, predicted, labels=classes, average="macro")
+    yield f"balanced accuracy {name}", float(recall)
     auroc = float("nan")
-    if len(np.unique(y)) > 1:
+    if len(classes) > 1:
         auroc = macro_auroc(y, probe.predict_proba(X), classes=probe.classes_)
     yield f"auroc {name}", auroc
 

@@ -84,7 +84,7 @@ class _NamesModules(pickle.Pickler):
 
 
 def _code_of(modules: set[str]) -> dict[str, str]:
-    """Return what the code of modules, and of those that they import, is known by, by name."""
+    """Return versions of the packages and digests of the other modules that are needed, by name."""
     known: dict[str, str] = {}
     version_of = cache(_version)
     waiting = set(modules)
@@ -117,7 +117,7 @@ def _version(package: str) -> str | None:
 
 
 def _spec(name: str) -> Any:
-    """Find a module without running it; None for what is no module.
+    """Find a module without running it; None for a name that is no module.
 
     A function may import a module that is not loaded yet.
     """

@@ -14,11 +14,11 @@ from numpy.typing import NDArray
 
 from ._budgets import Budget
 from ._cells import Cell, Results
-from ._methods import Method
+from ._execution import Execution
 from ._protocols import PROTOCOLS
 from ._run import condition_of, identity, trial_key
 from ._tasks import Task
-from ._trial import Execution, Trial
+from ._trial import Trial
 
 _N_SMALL = 96  # windows of each part in a small run
 _SMALL = Budget(None, 1, 1, 1, 1)  # one epoch
@@ -28,9 +28,9 @@ def estimate(cells: Iterable[Cell], execution: Execution, n_processes: int = 1) 
     """Return about how many seconds the unfinished cells take.
 
     Each method is run once on a small part of the windows, for one epoch, and its time is scaled by
-    the numbers of windows and epochs. Costs that do not grow with them are so counted too high. A
-    method that fails counts as nothing: its run tells why. Cells that share an encoder run one
-    after the other, however many processes there are.
+    the numbers of windows and epochs. So costs that do not grow with these are overestimated. A
+    method that fails counts as zero seconds; its run reports the error. Cells that share an encoder
+    run one after the other, however many processes there are.
 
     Parameters
     ----------
@@ -67,7 +67,7 @@ def _measure(cell: Cell, execution: Execution) -> tuple[float, float]:
     """Return the estimated seconds of the fit of a cell, and those of the rest."""
     protocol, condition = PROTOCOLS[cell.protocol], condition_of(cell, execution)
     with tempfile.TemporaryDirectory() as folder, execution.threads():
-        whole = protocol.make_trial(condition)
+        whole = protocol.trial(condition)
         elsewhere = dataclasses.replace(execution, folder=Path(folder))
         quick = dataclasses.replace(condition, budget=_SMALL, execution=elsewhere)
         small = Trial(quick, _thinned(whole.task, cell.seed), whole.preset)
@@ -86,11 +86,12 @@ def _n_window_epochs(trial: Trial) -> float:
         return n_train
     n_windows = trial.budget.n_windows(trial.task.X.shape[1], "train")
     read = n_train if n_windows is None else min(n_train, n_windows)
-    return read * _n_epochs(trial.method, trial)
+    return read * _n_epochs(trial)
 
 
-def _n_epochs(method: Method, trial: Trial) -> int:
-    """Return the number of epochs of a method, over all its stages."""
+def _n_epochs(trial: Trial) -> int:
+    """Return the number of epochs of the method, over all its stages."""
+    method = trial.method
     params = method.build(method.settings(trial.preset), trial.seed).get_params()
     if method.is_classifier:
         return trial.budget.supervised(params)["max_epochs"]
@@ -102,11 +103,9 @@ def _thinned(task: Task, seed: int) -> Task:
     rng = np.random.RandomState(seed)
     parts = (task.rows(part) for part in ("train", "val", "test"))
     rows = np.concatenate([_few(task.y, rng.permutation(of_part)) for of_part in parts])
-    kept = {"X": task.X[rows], "y": task.y[rows], "groups": task.groups[rows]}
-    kept["split"] = task.split[rows]
-    for name in ("recording", "start"):
-        values = getattr(task, name)
-        kept[name] = None if values is None else values[rows]
+    names = ("X", "y", "groups", "split", "recording", "start")
+    known = {name: getattr(task, name) for name in names}
+    kept = {name: values[rows] for name, values in known.items() if values is not None}
     return dataclasses.replace(task, **kept)
 
 

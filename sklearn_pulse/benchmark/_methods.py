@@ -23,8 +23,6 @@ from . import _paper as paper
 from ._aeon import MultiRocketHydraTransformer, QuantTransformer
 
 _ROOMS = (sklearn_pulse, baselines)  # whose public names are looked through for methods
-
-
 PUBLISHED_SUFFIX = "-published"  # of the names of methods with the settings of the released code
 
 
@@ -93,28 +91,30 @@ class Method:
         """Name of the presets; empty for a control without an estimator."""
         return "" if self.make is None else method_name(self.make)
 
+    @property
+    def has_presets(self) -> bool:
+        """Whether the presets of the package hold settings of this method."""
+        return self.preset_name in presets.methods()
+
     def settings(self, preset: str) -> dict[str, Any]:
-        """Return the parameters for a data set; without a preset, the defaults of the class."""
-        if not preset:
+        """Return the parameters for a data set that differ from the defaults of the class."""
+        if not (preset and self.has_presets):
             return dict(self.params)
-        known = self.preset_name in presets.methods()
-        found = presets.get(self.preset_name, preset, published=self.published) if known else {}
-        return found | self.params
+        return presets.get(self.preset_name, preset, published=self.published) | self.params
 
     def cut(self, preset: str) -> dict[str, Any]:
-        """Return how pre-training windows are cut; without own presets, as those of PULSE.
+        """Return how pre-training windows are cut; a method without presets has those of PULSE.
 
         Without a preset of the data set, the labelled windows are those of pre-training.
         """
         if not preset:
             return {"mode": "labeled", "fraction": 1.0, "fraction_val": 1.0}
-        known = self.preset_name in presets.methods()
-        name = self.preset_name if known else "pulse"
+        name = self.preset_name if self.has_presets else "pulse"
         return presets.windows(name, preset, published=self.published)
 
     def as_published(self) -> Method:
         """Return the method with the settings of the released code; itself if none was released."""
-        if self.preset_name not in presets.methods() or self.published:
+        if not self.has_presets or self.published:
             return self
         name, title = self.name + PUBLISHED_SUFFIX, f"{self.title} (released code)"
         return dataclasses.replace(self, name=name, title=title, published=True)

@@ -96,7 +96,7 @@ def as_outside(pairs: Iterable[Any]) -> list[OutsideMethod]:
     Raises
     ------
     TypeError
-        If a pair is none, or its second part is no transformer that can be cloned.
+        If an entry is no pair, or its second part is no transformer that can be cloned.
     ValueError
         If a name is taken or does not suit a file, or a transformer needs labels or is fitted.
     """

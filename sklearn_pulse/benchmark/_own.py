@@ -21,16 +21,17 @@ from .._warnings import warn_user
 from ..datasets._arrays import map_array
 from ..features._neighbours import first_repeat
 from ..windows._numbers import as_real_array
+from ._execution import Condition, Execution
 from ._own_files import PARTS, read_windows
 from ._tasks import Task
-from ._trial import Condition, Trial
+from ._trial import Trial
 
 PREFIX = "own-"  # of the names of these data sets
 PRESET = ""  # name of their preset: the defaults of each class
 N_FOLDS = 5  # if there are as many groups
 _MAX_TITLE = 60  # bytes of a title, since names of files that hold it have a limit
-_KINDS = {"X": np.floating, "y": np.generic, "groups": np.integer} | dict.fromkeys(
-    ("recording", "start"), np.integer
+_KINDS = {"X": np.floating, "y": np.generic} | dict.fromkeys(
+    ("groups", "recording", "start"), np.integer
 )
 
 
@@ -56,6 +57,11 @@ def is_own(dataset: str) -> bool:
     return dataset.startswith(PREFIX)
 
 
+def title_of_dataset(dataset: str) -> str:
+    """Return the name that the user gave to a data set; the name itself of a known data set."""
+    return OwnSource(dataset).title if is_own(dataset) else dataset
+
+
 def add_files(path: str | os.PathLike[str], folder: str | os.PathLike[str]) -> str:
     """Add the windows of a folder or file to a results folder.
 
@@ -65,9 +71,9 @@ def add_files(path: str | os.PathLike[str], folder: str | os.PathLike[str]) -> s
         Folder of ``X.npy``, ``y.npy`` and so on, or of ``.npz`` or ``.parquet`` files, which are
         read in the order of their names; or one such file. Each holds the arrays, or columns, of
         `add_arrays`. A Parquet column ``X`` holds one window per row, as a list of time steps
-        that are numbers, or lists of one number per channel. Where two files share the number of a
-        recording, each holds a recording of its own if there are no groups, or if both hold its
-        window of one start; else the recording goes on from file to file.
+        that are numbers, or lists of one number per channel. If two files use the same number of a
+        recording, each file holds a recording of its own if there are no groups, or if both files
+        hold a window with the same start; else the recording continues from file to file.
     folder : path-like
         Results folder.
 
@@ -101,7 +107,8 @@ def add_files(path: str | os.PathLike[str], folder: str | os.PathLike[str]) -> s
         raise FileNotFoundError(f"{path} does not exist: pass the folder or file of your windows.")
     whole = Path(os.path.abspath(path))  # "." has no name
     try:
-        return _add(folder, whole.stem if path.is_file() else whole.name, **read_windows(path))
+        name = whole.stem if path.is_file() else whole.name
+        return add_arrays(folder, name, **read_windows(path))
     except (TypeError, ValueError) as error:
         raise ValueError(f"{path}: {error}") from error
 
@@ -114,6 +121,7 @@ def add_arrays(
     groups: ArrayLike | None = None,
     recording: ArrayLike | None = None,
     start: ArrayLike | None = None,
+    file: NDArray[np.int64] | None = None,
 ) -> str:
     """Add windows to a results folder, unless they are there.
 
@@ -128,12 +136,15 @@ def add_arrays(
     y : array-like of shape (n_samples,)
         Label of each window.
     groups : array-like of shape (n_samples,), default=None
-        Person of each window, or whatever shares nothing between parts.
+        Person of each window, or another unit that no two parts may share.
     recording : array-like of shape (n_samples,), default=None
-        Recording of each window; None takes the groups. Where groups share the number of a
-        recording, each has a recording of its own.
+        Recording of each window; None takes the groups. If several groups use the same number, each
+        group has a recording of its own.
     start : array-like of shape (n_samples,), default=None
         First time step of each window in its recording.
+    file : ndarray of int of shape (n_samples,), default=None
+        Number of the file of each window, by which recordings of the same number may be told apart,
+        as `add_files` describes.
 
     Returns
     -------
@@ -147,20 +158,6 @@ def add_arrays(
         If an array is missing, of the wrong shape or of the wrong kind; or if `start` repeats
         within groups, and `recording` is missing.
     """
-    return _add(folder, name, X, y, groups, recording, start)
-
-
-def _add(
-    folder: Path,
-    name: str,
-    X: Any = None,
-    y: Any = None,
-    groups: Any = None,
-    recording: Any = None,
-    start: Any = None,
-    file: Any = None,
-) -> str:
-    """Add windows, whose files are numbered, to a results folder."""
     arrays = _checked(X, y, groups, recording, start)
     if "recording" in arrays:
         if groups is not None:
@@ -179,14 +176,7 @@ def _add(
     dataset = f"{PREFIX}{title}-{digest.hexdigest()}" + (f".{n_folds}" if n_folds < N_FOLDS else "")
     target = folder / "data" / dataset
     if not all((target / f"{part}.npy").exists() for part in arrays):  # a damaged one was deleted
-        partial = target.with_name(f".partial-{uuid.uuid4().hex}")  # readable as any new folder
-        partial.mkdir(parents=True)
-        try:
-            for part, array in arrays.items():
-                np.save(partial / f"{part}.npy", array)
-            _rename(partial, target)
-        finally:
-            shutil.rmtree(partial, ignore_errors=True)  # gone already, unless an error occurred
+        _store(arrays, target)
     return dataset
 
 
@@ -202,7 +192,7 @@ def on_own_fold(condition: Condition) -> Trial:
     return Trial(condition, task, PRESET, division=f"fold {condition.seed}")
 
 
-def own_task(dataset: str, fold: int, execution: Any) -> Task:
+def own_task(dataset: str, fold: int, execution: Execution) -> Task:
     """Return the windows of a data set of the user, with a fold as its test part.
 
     The next fold is the validation part. There are `N_FOLDS` folds, or as many as groups.
@@ -280,26 +270,14 @@ def _checked(X: Any, y: Any, groups: Any, recording: Any, start: Any) -> dict[st
     elif groups is not None:
         arrays["recording"] = numbers
     if start is not None:
-        steps = np.asarray(start)
-        if steps.shape != y.shape or steps.dtype.kind not in "iu":
-            raise ValueError(
-                f"start has shape {steps.shape} and type {steps.dtype} for {len(X)} windows: pass"
-                " the first time step of each window, an integer."
-            )
-        masked = missing_mask(start)
-        if masked.any():
-            raise ValueError(
-                f"start is masked for {masked.sum()} windows (first window {masked.argmax()}): pass"
-                " the first time step of every window."
-            )
-        arrays["start"] = steps.astype(np.int64)
+        arrays["start"] = _steps(start, len(X))
     return arrays
 
 
 def _classes(y: NDArray[Any], given: Any) -> NDArray[Any]:
-    """Return integer or text labels; raise if they are none or mark unlabelled windows.
+    """Return integer or text labels; raise for other labels, and for marks of unlabelled windows.
 
-    In what was given, a missing label or the mark -1 beside text is no text yet.
+    `given` holds the labels before NumPy made text of a missing label, or of a -1, beside text.
     """
     missing = missing_mask(given)
     if missing.any():
@@ -335,8 +313,25 @@ def _numbered(groups: Any, n_windows: int, name: str = "groups") -> NDArray[np.i
     return np.unique(checked, return_inverse=True)[1].astype(np.int64)
 
 
+def _steps(start: Any, n_windows: int) -> NDArray[np.int64]:
+    """Return the first time step of each window; raise unless all are integers."""
+    steps = np.asarray(start)
+    if steps.shape != (n_windows,) or steps.dtype.kind not in "iu":
+        raise ValueError(
+            f"start has shape {steps.shape} and type {steps.dtype} for {n_windows} windows: pass"
+            " the first time step of each window, an integer."
+        )
+    masked = missing_mask(start)
+    if masked.any():
+        raise ValueError(
+            f"start is masked for {masked.sum()} windows (first window {masked.argmax()}): pass"
+            " the first time step of every window."
+        )
+    return steps.astype(np.int64)
+
+
 def _apart(recording: NDArray[np.int64], owner: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Renumber recordings where owners share a number: labs count those of each person from 0.
+    """Renumber recordings so that no two owners share one: labs count each person's from 0.
 
     Numbers that only one owner uses keep their order.
     """
@@ -365,6 +360,18 @@ def _check_places(arrays: dict[str, NDArray[Any]]) -> None:
             " that a group holds several recordings: pass the recording of each window as"
             " recording."
         )
+
+
+def _store(arrays: dict[str, NDArray[Any]], target: Path) -> None:
+    """Store arrays in a folder, which is complete as soon as it exists."""
+    partial = target.with_name(f".partial-{uuid.uuid4().hex}")  # readable as any new folder
+    partial.mkdir(parents=True)
+    try:
+        for part, array in arrays.items():
+            np.save(partial / f"{part}.npy", array)
+        _rename(partial, target)
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)  # gone already, unless an error occurred
 
 
 def _rename(partial: Path, target: Path) -> None:

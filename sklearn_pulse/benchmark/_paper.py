@@ -33,7 +33,7 @@ def table(name: str) -> tuple[dict[str, str], ...]:
     Returns
     -------
     tuple of dict
-        One a row, all text.
+        One dictionary per row, whose values are text.
     """
     path = resources.files(__package__) / "paper_tables" / f"{name}.csv"
     with path.open(encoding="utf-8") as file:

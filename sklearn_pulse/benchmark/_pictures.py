@@ -10,13 +10,12 @@ from typing import Any
 import numpy as np
 
 from ..plotting import LabelEfficiencyDisplay
-from ..plotting._style import distinct_colors
+from ..plotting._style import MARKERS, distinct_colors
 from ._methods import Method
 from ._protocols import ALL_LABELS, FEW_LABELS, FEW_PEOPLE, FRACTIONS, N_PEOPLE, PROTOCOLS
 from ._tables import Table, Value
 
 _GAINS = (-0.5, -0.2, -0.1, -0.05, -0.02, -0.01, 0.0, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5)
-_MARKERS = "osD^v"  # one for each turn of the colours
 _LABELS = dict(zip((*FEW_LABELS, ALL_LABELS), (*FRACTIONS, 1.0), strict=True))
 _PEOPLE = dict(zip(FEW_PEOPLE, N_PEOPLE, strict=True))
 
@@ -112,7 +111,7 @@ def _across_columns(table: Table) -> Any:
     for number, method in enumerate(table.methods):
         style = {
             "color": colors[number % len(colors)],
-            "marker": _MARKERS[number // len(colors) % len(_MARKERS)],
+            "marker": MARKERS[number // len(colors) % len(MARKERS)],
             "markerfacecolor": "white" if method.is_control else None,
             "capsize": 2,
         }

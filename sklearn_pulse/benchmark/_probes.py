@@ -95,7 +95,7 @@ class LabeledRows:
         """Choose C by the accuracy of a cross-validation over labelled rows, as a user would.
 
         Whole groups are held out if every class occurs in at least two groups; otherwise windows
-        are held out, stratified by class. Without two windows of any class, C stays that of the
+        are held out, stratified by class. If no class has two windows, C stays that of the
         fixed probe. Of more than `N_SEARCHED` windows, about as many are used, as whole groups.
 
         Parameters
@@ -156,7 +156,7 @@ def _in_span(
 
 
 def _some_groups(groups: NDArray[Any], seed: int) -> NDArray[np.intp]:
-    """Return the positions of the first groups, in random order, that hold `N_SEARCHED` windows."""
+    """Return the positions of random groups, as many as it takes to hold `N_SEARCHED` windows."""
     if len(groups) <= N_SEARCHED:
         return np.arange(len(groups))
     _, codes, sizes = np.unique(groups, return_inverse=True, return_counts=True)

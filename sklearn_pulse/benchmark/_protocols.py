@@ -12,6 +12,7 @@ from ..evaluation import clustering_scores, make_cluster_probe, reconstruction_s
 from ..model_selection import LabelFractionSplit
 from ._budgets import Budget
 from ._comparison import probes_by_amount
+from ._execution import Condition
 from ._methods import (
     Method,
     ablations,
@@ -28,7 +29,7 @@ from ._supervised import PUBLISHED_DRAW, supervised_scores
 from ._synthetic import SYNTHETIC, on_system, synthetic
 from ._tasks import N_FOLDS, SCENARIOS, TASKS
 from ._transfer import on_transfer, transfer
-from ._trial import Condition, Scores, Trial, cross_validated
+from ._trial import Scores, Trial, cross_validated
 
 FRACTIONS = (0.01, 0.05)
 FEW_LABELS = ("accuracy 1 %", "accuracy 5 %")
@@ -61,7 +62,7 @@ class Protocol:
     methods : callable
         Function without arguments that returns the methods to compare.
     make_trial : callable
-        Function of a `Condition` that returns its `Trial`.
+        Function of a `Condition` on one of `datasets` that returns its `Trial`.
     metrics : tuple of str
         Metrics of the tables. Pictures show the first metric.
     has_folds : bool, default=False
@@ -92,6 +93,11 @@ class Protocol:
         """Return a data set or transfer of the protocol, or a data set of the user, by name."""
         return OwnSource(dataset) if is_own(dataset) else self.datasets[dataset]
 
+    def trial(self, condition: Condition) -> Trial:
+        """Return the trial of a condition; on a data set of the user, its fold is the seed."""
+        make = on_own_fold if is_own(condition.dataset) else self.make_trial
+        return make(condition)
+
     def n_runs(self, dataset: str, n_seeds: int | None, budget: Budget) -> int:
         """Return the number of seeds, folds or divisions of a data set."""
         if self.has_folds:
@@ -102,17 +108,13 @@ class Protocol:
 
 
 def _on_paper_split(condition: Condition) -> Trial:
-    """Return a trial on the published division of a data set, or on a fold of the user's."""
-    if is_own(condition.dataset):
-        return on_own_fold(condition)
+    """Return a trial on the published division of a data set."""
     source = TASKS[condition.dataset]
     return Trial(condition, condition.execution.load(source.load), source.preset)
 
 
 def _on_fold(condition: Condition) -> Trial:
     """Return a trial on the fold whose number is the seed."""
-    if is_own(condition.dataset):
-        return on_own_fold(condition)
     source = TASKS[condition.dataset]
     task = condition.execution.load(source.load).fold(condition.seed)
     return Trial(condition, task, source.preset, division=f"fold {condition.seed} of {N_FOLDS}")
@@ -121,7 +123,7 @@ def _on_fold(condition: Condition) -> Trial:
 def linear_probe(trial: Trial) -> Scores:
     """Score a linear probe, clusters and, if the method has a decoder, the reconstruction.
 
-    Clusters are left out where there are no more windows than classes, or all are alike.
+    Clusters are left out where there are no more windows than classes, or all embeddings are equal.
 
     Sources: paper, Section 5.1 and Appendix F.
     """
@@ -152,7 +154,7 @@ def label_efficiency(trial: Trial) -> Scores:
 
 
 def _few_labels(trial: Trial) -> Scores:
-    """Return the scores of `label_efficiency` but that with all labels."""
+    """Return the scores of `label_efficiency`, except the score with all labels."""
     if trial.method.is_classifier:
         return supervised_scores(trial, dict(zip(FRACTIONS, FEW_LABELS, strict=True)))
     Z, y, split = trial.embedding, trial.y, trial.split
@@ -172,8 +174,8 @@ def labelled_people(trial: Trial) -> Scores:
     """Score linear probes on the labels of whole people, drawn several times.
 
     People are drawn until each class is shown by a number of them, as by
-    :func:`~sklearn_pulse.model_selection.mask_labels`. Amounts that label all people are left out,
-    beside that of all people.
+    :func:`~sklearn_pulse.model_selection.mask_labels`. Amounts that would label everybody are
+    left out, since all people are one of the amounts.
     """
     Z, y = trial.embedding, trial.y
     train, scored = trial.split

@@ -13,10 +13,10 @@ from . import _paper as paper
 from ._budgets import BUDGETS
 from ._cells import Cell, Results
 from ._markdown import figure, grid, percent
-from ._own import OwnSource, is_own
+from ._own import title_of_dataset
 from ._pictures import draw
 from ._protocols import PROTOCOLS
-from ._tables import PARTS, Table, Value, tables
+from ._tables import PARTS, Table, Value, table_key, tables
 from ._wide import measure_markdown, summaries
 
 
@@ -79,19 +79,14 @@ def report(results: Results, folder: str | os.PathLike[str]) -> str:
 
 def _unfinished(results: Results) -> list[str]:
     """List the data sets that were asked for and have no finished cell, by protocol and part."""
-    finished = {_part(Cell(**record["cell"])) for record in results}
+    finished = {table_key(Cell(**record["cell"])) for record in results}
     names: dict[str, dict[str, None]] = defaultdict(dict)
     for cell in results.asked():
-        if cell.protocol in PROTOCOLS and cell.split in PARTS and _part(cell) not in finished:
+        if cell.protocol in PROTOCOLS and cell.split in PARTS and table_key(cell) not in finished:
             title, part = PROTOCOLS[cell.protocol].title, PARTS[cell.split]
-            name = OwnSource(cell.dataset).title if is_own(cell.dataset) else cell.dataset
+            name = title_of_dataset(cell.dataset)
             names[f"{title}, {part}, budget {cell.budget}"][name] = None
     return [f"{what}: {', '.join(datasets)}" for what, datasets in names.items()]
-
-
-def _part(cell: Cell) -> tuple[str, ...]:
-    """Return what the cells of one table share."""
-    return cell.protocol, cell.dataset, cell.split, cell.budget
 
 
 def _versions(record: dict[str, Any]) -> str:

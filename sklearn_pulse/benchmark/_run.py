@@ -23,11 +23,12 @@ from .._version import __version__
 from ._budgets import BUDGETS
 from ._cells import Cell, Results
 from ._comparison import settings as comparison_settings
+from ._execution import Condition, Execution
 from ._methods import Method, all_methods
 from ._outside import is_outside
 from ._own import is_own
 from ._protocols import PROTOCOLS, dataset_names, method_names
-from ._trial import Condition, Execution, Scores, Trial, encoder_identity
+from ._trial import Scores, Trial, encoder_identity
 
 _WAIT = 2.0  # seconds between checks of cells that another process is running
 
@@ -92,9 +93,9 @@ def plan(
     budget : {"smoke", "tiny", "small", "medium", "full", "full-bfloat16"}, default="small"
         Name of the limits on training, a key of `BUDGETS`.
     published : bool, default=False
-        Whether methods have the settings of the released code, with its errors, which are mended
-        otherwise. Their rows are named "pulse-published" and so on. Methods of which nothing was
-        released stay as they are.
+        Whether methods have the settings of the released code, with its errors, which the presets
+        mend otherwise. Their rows are named "pulse-published" and so on. Methods of which nothing
+        was released stay as they are.
 
     Returns
     -------
@@ -158,7 +159,7 @@ def _names(parameter: str, values: Iterable[str] | None) -> list[str] | None:
 
 
 def _check_known(datasets: list[str], methods: list[str]) -> None:
-    """Raise for a name that no protocol has, whose cells would be missing in silence."""
+    """Raise for a name that no protocol has: its cells would be missing without a word."""
     of_datasets, of_methods = dataset_names(PROTOCOLS), method_names(PROTOCOLS)
     for dataset in datasets:
         if not is_own(dataset):
@@ -230,9 +231,9 @@ def run(
     waiting = _groups(cells)
     outcomes: list[Outcome] = []
     if joblib.effective_n_jobs(n_jobs) != 1 and any(is_outside(cell.method) for cell in cells):
-        # Processes that joblib keeps hold modules of the user as they were when these were loaded.
+        # joblib's processes live on, and keep the user's modules as they were first loaded.
         get_reusable_executor().shutdown()
-    # That of scikit-learn, whose configuration, such as its routing, holds in the processes too.
+    # scikit-learn's Parallel passes its configuration, such as routing, to the processes.
     with Parallel(n_jobs=n_jobs, return_as="generator_unordered") as parallel:
         while waiting:
             busy = []
@@ -302,12 +303,12 @@ def _run_locked(cells: list[Cell], execution: Execution, results: Results) -> li
         try:
             with execution.threads():
                 if trial is None:
-                    trial = protocol.make_trial(condition_of(cell, execution))
+                    trial = protocol.trial(condition_of(cell, execution))
                 if cell.split == "test":
                     results.log_look(cell)
                 start = time.perf_counter()
                 scores = protocol.run(trial)
-            content = _content(trial, scores, start, execution)
+            content = _content(trial, scores, start)
             results.write(cell, identity(cell, execution), content)
         except Exception as error:  # must not stop the other cells; the caller reports it
             state = (
@@ -321,7 +322,7 @@ def _run_locked(cells: list[Cell], execution: Execution, results: Results) -> li
     return outcomes
 
 
-def _content(trial: Trial, scores: Scores, start: float, execution: Execution) -> dict[str, Any]:
+def _content(trial: Trial, scores: Scores, start: float) -> dict[str, Any]:
     """Return the entries of a finished cell that was begun at the time `start`."""
     return {
         "scores": scores,
@@ -329,7 +330,7 @@ def _content(trial: Trial, scores: Scores, start: float, execution: Execution) -
         "note": trial.task.note,
         "training": trial.record,
         "seconds": time.perf_counter() - start,
-        "execution": {"device": execution.device, "num_threads": execution.num_threads},
+        "execution": trial.options,
         "versions": versions(),
     }
 

@@ -11,10 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..datasets import fetch_gesture
-from ._own import is_own, on_own_fold
+from ._execution import Condition
 from ._synthetic import SYNTHETIC
 from ._tasks import N_FOLDS, TASKS, Task, task_of
-from ._trial import Condition, Trial
+from ._trial import Trial
 
 
 @dataclass(frozen=True)
@@ -111,8 +111,6 @@ COLUMNS = tuple(dict.fromkeys(source.column for source in SOURCES.values()))
 
 def on_division(condition: Condition) -> Trial:
     """Return a trial on the division whose number is the seed."""
-    if is_own(condition.dataset):
-        return on_own_fold(condition)
     source, seed = SOURCES[condition.dataset], condition.seed
     task = condition.execution.load(source.load(seed))
     division = f"{source.column} {seed}"

@@ -24,8 +24,8 @@ def supervised_scores(trial: Trial, metrics: dict[float, str]) -> Scores:
     """Train the supervised classifier on few labels, and score its predictions.
 
     Labels are drawn once per seed. As published, all validation windows select the epoch. If the
-    validation windows are scored, or none has a class that was drawn, a part of the few labels
-    selects it instead.
+    validation windows are scored, or none of them has a class that was drawn, a part of the few
+    labels selects the epoch instead.
 
     Parameters
     ----------
@@ -65,13 +65,7 @@ def _draw(
 def _accuracy(trial: Trial, chosen: NDArray[np.intp], scored: NDArray[np.intp]) -> float:
     """Return the accuracy after training on the chosen windows."""
     task, method = trial.task, trial.method
-    settings = method.settings(trial.preset)
-    classifier = method.build(
-        settings,
-        trial.seed,
-        device=trial.execution.device,
-        num_threads=trial.execution.num_threads,
-    )
+    classifier = method.build(method.settings(trial.preset), trial.seed, **trial.options)
     classifier.set_params(**trial.budget.supervised(classifier.get_params()))
     validation = {}
     if trial.scored == "test":

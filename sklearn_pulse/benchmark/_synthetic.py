@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 
 from ..datasets import make_system_classification
+from ._execution import Condition
 from ._tasks import Task
-from ._trial import Condition, Scores, Trial, cross_validated
+from ._trial import Scores, Trial, cross_validated
 
 SYSTEMS = {"lorenz": "Lorenz", "thomas": "Thomas", "hindmarsh_rose": "Hindmarsh-Rose"}
 NOISE_LEVELS = (0, 1, 3, 5)

@@ -135,8 +135,8 @@ class Table:
     def best(self, metric: str) -> list[Method]:
         """Return the methods with the best mean, controls included; several if means are equal.
 
-        Only methods with the largest number of seeds are compared, since the mean over fewer seeds
-        is one of other tasks or draws.
+        Only methods with the largest number of seeds are compared, since a mean over fewer seeds is
+        a mean over other tasks or draws.
         """
         sign = -1 if metric in LOWER_IS_BETTER else 1
         there = [method for method in self.methods if (method.name, metric) in self.values]
@@ -175,9 +175,9 @@ class Table:
         both = ours.of_seed.keys() & theirs.of_seed.keys()
         return Value({s: ours.of_seed[s] - theirs.of_seed[s] for s in both}) if both else None
 
-    def paper_difference(self, method: str, metric: str, base: str = "pulse") -> float | None:
-        """Return the difference from `base` in the paper; None if a value is not reported."""
-        ours, theirs = self.paper(method, metric), self.paper(base, metric)
+    def paper_difference(self, method: str, metric: str) -> float | None:
+        """Return the difference from PULSE in the paper; None if a value is not reported."""
+        ours, theirs = self.paper(method, metric), self.paper("pulse", metric)
         return None if ours is None or theirs is None else ours - theirs
 
 
@@ -208,12 +208,12 @@ def _tables(records: list[dict[str, Any]], asked: list[Cell]) -> Iterator[Table]
     """Yield the tables, without the rows of estimators of the user."""
     found = defaultdict(list)
     for record in records:
-        cell = record["cell"]
-        if cell["split"] in PARTS and cell["budget"] in BUDGETS:
-            found[cell["protocol"], cell["dataset"], cell["split"], cell["budget"]].append(record)
+        cell = Cell(**record["cell"])
+        if cell.split in PARTS and cell.budget in BUDGETS:
+            found[table_key(cell)].append(record)
     wanted = defaultdict(set)
     for cell in asked:
-        wanted[cell.protocol, cell.dataset, cell.split, cell.budget].add(cell.method)
+        wanted[table_key(cell)].add(cell.method)
     namesakes = _namesakes(found)
     for protocol in PROTOCOLS.values():
         if protocol.is_wide:
@@ -225,6 +225,11 @@ def _tables(records: list[dict[str, Any]], asked: list[Cell]) -> Iterator[Table]
             for key in sorted(key for key in found if key[:2] == (protocol.name, dataset))
         ]
         yield from _crossed(of_protocol) if protocol.is_crossed else of_protocol
+
+
+def table_key(cell: Cell) -> tuple[str, str, str, str]:
+    """Return what the cells of one table share."""
+    return cell.protocol, cell.dataset, cell.split, cell.budget
 
 
 def _own(protocol: str, found: Iterable[tuple[str, str, str, str]]) -> list[str]:
@@ -311,7 +316,7 @@ def _crossed(of_datasets: list[Table]) -> Iterator[Table]:
         title = PROTOCOLS[table.protocol].datasets[table.dataset].title
         groups[table.split, table.budget][title].append(table)
     for of_title in groups.values():
-        rows = [_side_by_side(title, tables) for title, tables in of_title.items()]
+        rows = [_side_by_side(title, parts) for title, parts in of_title.items()]
         yield _mean_of(rows)
         yield from rows
 

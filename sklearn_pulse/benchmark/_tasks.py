@@ -186,7 +186,7 @@ class Task:
 def _stratified_folds(
     y: NDArray[Any], groups: NDArray[Any], n_folds: int
 ) -> list[NDArray[np.intp]]:
-    """Return folds of whole groups; of several shuffles, the one whose folds show most classes.
+    """Return folds of whole groups, from the shuffle whose folds show the most classes.
 
     Folds that scikit-learn stratifies may be empty, and it refuses classes that all have fewer
     windows than there are folds. Where no shuffle fills every fold, folds are of similar sizes.

@@ -8,8 +8,9 @@ import numpy as np
 from sklearn.frozen import FrozenEstimator
 
 from .._finetune import FineTuneClassifier
+from ._execution import Condition, Execution
 from ._tasks import SCENARIOS, Scenario, Task
-from ._trial import Condition, Execution, Scores, Trial, cross_validated
+from ._trial import Scores, Trial, cross_validated
 
 
 def on_transfer(condition: Condition) -> Trial:
@@ -60,8 +61,7 @@ def _fine_tune(trial: Trial, scenario: Scenario, target: Task) -> FineTuneClassi
         FrozenEstimator(trial.encoder),
         max_epochs=trial.budget.finetune_epochs,
         batch_size=scenario.batch_size,
-        device=trial.execution.device,
-        num_threads=trial.execution.num_threads,
         random_state=trial.seed,
+        **trial.options,
     )
     return classifier.fit(target.X[chosen], target.y[chosen])

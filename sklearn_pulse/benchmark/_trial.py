@@ -6,13 +6,10 @@ import functools
 import hashlib
 import inspect
 import json
-import os
 import shutil
 import time
 import warnings
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -24,141 +21,17 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import UndefinedMetricWarning
 from sklearn.model_selection import cross_validate
 from sklearn.utils.metadata_routing import get_routing_for_object
-from threadpoolctl import threadpool_limits
 
-from .._parameters import as_path, check_threads
-from .._threads import limited_threads
 from .._version import __version__
 from ..base import BaseEncoderTransformer
-from ..datasets._remote import default_data_home
 from ..evaluation import probe_scores
 from ._budgets import Budget
 from ._cells import read_record
-from ._methods import Method, all_methods
-from ._tasks import Task, load_once
+from ._execution import Condition
+from ._methods import Method
+from ._tasks import Task
 
 Scores = dict[str, float | list[float]]
-
-
-@dataclass(frozen=True)
-class Execution:
-    """Settings of the execution of cells, on which results do not depend.
-
-    Parameters
-    ----------
-    folder : Path
-        Folder of the results and of trained encoders; it becomes an absolute path.
-    data_home : str or None, default=None
-        Folder of the data sets, which becomes an absolute path; None means the default folder of
-        :mod:`sklearn_pulse.datasets`, as it is when the object is made.
-    download : bool, default=False
-        Whether missing data sets are downloaded.
-    device : str, default="auto"
-        Parameter `device` of the estimators.
-    num_threads : int, default=1
-        Number of threads of torch and of linear algebra, at most 1024.
-    outside : tuple of Method, default=()
-        Estimators of the user, as `compare` makes methods of them.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If `num_threads` is out of its range.
-
-    Examples
-    --------
-    >>> from pathlib import Path
-    >>> from sklearn_pulse.benchmark import Execution
-    >>> Execution(Path("output"), device="cpu").num_threads
-    1
-    """
-
-    folder: Path
-    data_home: str | None = None
-    download: bool = False
-    device: str = "auto"
-    num_threads: int = 1
-    outside: tuple[Method, ...] = ()
-
-    def __post_init__(self) -> None:
-        check_threads(self.num_threads, optional=False)
-        # joblib's processes keep the working folder in which they were started.
-        object.__setattr__(self, "folder", as_path("folder", self.folder).absolute())
-        # Nor do they see a change of the environment, and loaded data sets are cached by folder.
-        home = default_data_home() if self.data_home is None else self.data_home
-        home = os.path.abspath(as_path("data_home", home, optional=True))
-        object.__setattr__(self, "data_home", home)
-
-    def load(self, load: Callable[..., Task]) -> Task:
-        """Load a task.
-
-        Parameters
-        ----------
-        load : callable
-            Function of the keyword arguments `data_home` and `download_if_missing` that returns a
-            task.
-
-        Returns
-        -------
-        Task
-            The task, which is cached.
-        """
-        return load_once(load, self.data_home, self.download)
-
-    def method(self, name: str) -> Method:
-        """Return a method of the package, or an estimator of the user as a method.
-
-        Parameters
-        ----------
-        name : str
-            Name of the method in cells.
-
-        Returns
-        -------
-        Method
-            The method.
-        """
-        return ({method.name: method for method in self.outside} | all_methods())[name]
-
-    @contextmanager
-    def threads(self) -> Iterator[None]:
-        """Limit the threads of torch and of linear algebra inside a ``with`` block.
-
-        Yields
-        ------
-        None
-            Nothing.
-        """
-        with limited_threads(self.num_threads), threadpool_limits(self.num_threads, "openmp"):
-            yield
-
-
-@dataclass(frozen=True)
-class Condition:
-    """What a trial is asked for.
-
-    Parameters
-    ----------
-    method : Method
-        Method to train.
-    dataset : str
-        Name of the data set or transfer.
-    seed : int
-        Seed of the method and of its windows.
-    scored : {"val", "test"}
-        Part of the task that is scored.
-    budget : Budget
-        Limits on training.
-    execution : Execution
-        Folder of the results, and settings of the execution.
-    """
-
-    method: Method
-    dataset: str
-    seed: int
-    scored: str
-    budget: Budget
-    execution: Execution
 
 
 class Trial:
@@ -213,23 +86,18 @@ class Trial:
             if not (folder.exists() and record.exists()):
                 self._train(folder, record)
         self.record |= read_record(record)
-        return type(self)._load(folder, self.execution)
-
-    @staticmethod
-    def _load(folder: Path, execution: Execution) -> BaseEncoderTransformer:
-        """Load a trained transformer."""
-        encoder = BaseEncoderTransformer.from_pretrained(folder, device=execution.device)
-        return encoder.set_params(num_threads=execution.num_threads)
+        encoder = BaseEncoderTransformer.from_pretrained(folder, device=self.execution.device)
+        return encoder.set_params(num_threads=self.execution.num_threads)
 
     def _fit_control(self) -> Any:
         """Return the control, or the method in closed form, fitted on the training windows."""
-        control = self.method.build(self.method.settings(self.preset), self.seed, **self._options())
+        control = self.method.build(self.method.settings(self.preset), self.seed, **self.options)
         rows = self.task.rows("train")
         known: dict[str, Any] = {"y": None}
         if self.task.recording is not None:
             known["groups"] = self.task.recording[rows]
-        if self.task.recording is not None and self.task.start is not None:
-            known["start"] = self.task.start[rows]
+            if self.task.start is not None:
+                known["start"] = self.task.start[rows]
         asked = _asked_at_fit(control, known)
         start = time.perf_counter()
         control.fit(self.task.X[rows], **{name: known[name] for name in asked})
@@ -240,7 +108,7 @@ class Trial:
     def _train(self, folder: Path, record: Path) -> None:
         """Pre-train and save; a killed run continues from its last checkpoint."""
         settings = self.method.settings(self.preset)
-        transformer = self.method.build(settings, self.seed, **self._options())
+        transformer = self.method.build(settings, self.seed, **self.options)
         checkpoints = folder.parent / f"{self.name}.checkpoints"  # names may hold a dot
         limits = self.budget.pretraining(transformer.get_params())
         transformer.set_params(**limits, checkpoint_dir=checkpoints)
@@ -276,8 +144,9 @@ class Trial:
         """Return windows for pre-training, and None instead of labels."""
         return self.task.pretraining_windows(*args), None
 
-    def _options(self) -> dict[str, Any]:
-        """Return the parameters of estimators that the execution sets."""
+    @property
+    def options(self) -> dict[str, Any]:
+        """Parameters of estimators that the execution sets."""
         return {"device": self.execution.device, "num_threads": self.execution.num_threads}
 
     @functools.cached_property

@@ -14,7 +14,7 @@ from ._markdown import figure, grid
 from ._methods import Method
 from ._tables import PARTS, Table, Value
 
-_HERO = "cross-prediction"  # whose lost cells are named
+_HERO = "cross-prediction"  # the method whose lost cells are named
 
 
 def measure_markdown(table: Table) -> str:
@@ -28,7 +28,7 @@ def measure_markdown(table: Table) -> str:
 
 
 def _entry(table: Table, method: Method, metric: str) -> str:
-    """Return an entry; the best is bold, a lost one is marked, and one of fewer scores counted."""
+    """Return an entry: the best in bold, "(lost)" if lost, "(3 of 5)" if scores are missing."""
     value = table.values.get((method.name, metric))
     wins = method.name in [best.name for best in table.best(metric)]
     text = figure(value, bold=wins)
@@ -74,7 +74,7 @@ def _lead(difference: Value) -> str:
 def summaries(wide: list[Table]) -> Iterator[str]:
     """Yield, per part and budget, what is won and lost, and per probe a table of everything.
 
-    What is won and lost is left out where the method whose cells they are has none.
+    What is won and lost is left out where cross-prediction has no value.
     """
     for split, budget in dict.fromkeys((table.split, table.budget) for table in wide):
         of_part = {t.dataset: t for t in wide if (t.split, t.budget) == (split, budget)}
@@ -94,8 +94,8 @@ def _won_and_lost(of_measure: dict[str, Table], where: str) -> str:
     for measure, table in of_measure.items():
         there = [metric for metric in table.metrics if (_HERO, metric) in table.values]
         lost = [metric for metric in there if table.better(_HERO, metric)]
-        lines.append([measure, f"{len(there) - len(lost)} of {len(there)}", "; ".join(lost)])
-    lines = [[measure, won, lost or "none"] for measure, won, lost in lines]
+        won = f"{len(there) - len(lost)} of {len(there)}"
+        lines.append([measure, won, "; ".join(lost) or "none"])
     title = f"### Cells in which no other finished row is above {_HERO}, {where}"
     return "\n".join([title, "", *grid(["measure", "won or shared", "lost"], lines), ""])
 

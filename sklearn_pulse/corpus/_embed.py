@@ -13,8 +13,6 @@ from sklearn.exceptions import NotFittedError
 
 from .._parameters import check_integer, check_n_jobs, check_verbose
 from .._progress import progress_bar
-from ..windows import LazyWindows
-from ..windows._reading import read_places
 from ._sink import (
     begin,
     check_same,
@@ -32,6 +30,7 @@ from ._source import (
     file_names,
     fingerprint,
     handed_over,
+    known_places,
     read,
     sampled,
 )
@@ -60,9 +59,10 @@ def embed_dataset(
     Parameters
     ----------
     transformer : estimator
-        A fitted transformer or pipeline. Rows must not depend on each other, as those of this
-        package do not, but for ``WindowScaler(per="recording")``: apply this step to lazy windows
-        first, and embed what it returns. The embeddings have the bits of ``transformer.transform``.
+        A fitted transformer or pipeline. The embedding of a window must not depend on other
+        windows. In this package, only ``WindowScaler(per="recording")`` breaks this rule: apply it
+        to lazy windows first, and embed the windows that it returns. The embeddings have the bits
+        of ``transformer.transform``.
     source : path-like, dask.array.Array, zarr.Array, ndarray or LazyWindows
         The windows: a Dask array, an array of Zarr or of NumPy, of the shapes that the transformer
         takes; lazy windows; or a folder with a file ``*.npy`` per recording, of shape
@@ -72,13 +72,13 @@ def embed_dataset(
         Where the embeddings go: a path, also as an address (``file:///...``), or a group. All
         processes and machines that compute must reach it.
     length : int or None, default=None
-        Number of time steps of a window, for a folder alone.
+        Number of time steps of a window, only for a folder.
     stride : int or None, default=None
-        Number of time steps between the starts of two windows, for a folder alone. None means
+        Number of time steps between the starts of two windows, only for a folder. None means
         `length`.
     input_layout : {"ntc", "nct"}, default="ntc"
-        Order of the axes of the files, for a folder alone: "nct" is (n_channels, n_timesteps).
-        What arrays hold is said by the transformer.
+        Order of the axes of the files, only for a folder: "nct" is (n_channels, n_timesteps). The
+        transformer itself knows the layout of arrays.
     chunk_size : int or None, default=None
         Number of windows in a chunk. None means a block of a Dask array, otherwise 16 MiB of
         windows and at most 4096.
@@ -94,7 +94,7 @@ def embed_dataset(
         The group: ``embedding`` of shape (n_windows, n_features); ``recording`` and ``start`` of
         each window, if they are known, and in the attribute ``recordings`` the file of each
         recording (None for one without a file; empty if there are no files); ``done``, which chunks
-        are complete; ``sample``, the embeddings by which the transformer is known again.
+        are complete; ``sample``, the embeddings by which a later call recognises the transformer.
 
     Raises
     ------
@@ -115,9 +115,9 @@ def embed_dataset(
 
     Notes
     -----
-    A source is known again by its shape, by eight windows that are spread over it, by the places
-    of lazy windows and by the names of files. A transformer is known by the embeddings of these
-    eight windows. Values that changed in other windows are not noticed.
+    A source is recognised by its shape, by eight windows that are spread over it, by the places
+    of lazy windows and by the names of files. A transformer is recognised by the embeddings of
+    these eight windows. A change of other windows goes unnoticed.
 
     A window without a finite step, as where an electrode was off, has no embedding. Leave such
     windows out by ``X[X.observed_windows()]``, where X are the lazy windows that
@@ -125,10 +125,10 @@ def embed_dataset(
     `recording` and `start` say which windows the rows are.
 
     A chunk counts as complete once it is written and its mark in ``done`` is set. A chunk that a
-    kill has left half written has no mark, and is written again. A sink without a complete chunk
-    is begun anew, by whatever transformer and source. One process at a time fills a
-    sink, with workers as many as it likes; a second one may lose marks, and some chunks are then
-    embedded twice.
+    killed run has left half written has no mark, and is written again. A sink without a complete
+    chunk is begun anew, with any transformer and source. Only one process at a time should fill a
+    sink, with any number of workers: a second process may undo marks of the first, so that some
+    chunks are embedded twice.
 
     Examples
     --------
@@ -153,8 +153,7 @@ def embed_dataset(
             " of a pipeline that ends in a classifier or a regressor pass pipeline[:-1]."
         )
     windows = as_source(source, length, stride, input_layout)
-    if isinstance(source, str | os.PathLike):
-        check_channels_last(transformer, "embed_dataset")
+    check_channels_last(transformer, source, "embed_dataset")
     group = open_sink(sink)
     if not stays_here(n_jobs):
         check_shareable(group)
@@ -166,12 +165,12 @@ def embed_dataset(
     calls: Iterable[tuple[Any, ...]]
     if active_client() is None:
         calls = ((*handed_over(windows, chunk), chunk) for chunk in chunks)
-    else:  # which sends each worker what is shared, once
+    else:  # Dask sends each worker the shared objects once
         shared, calls = [*shared, windows], ((chunk, chunk) for chunk in chunks)
     results = spread(_embed_chunk, shared, calls, n_jobs=n_jobs, ordered=False)
     size, done = int(group["embedding"].chunks[0]), group["done"]
     shown = progress_bar("embedding", n_left, "window") if verbose else nullcontext(_silent)
-    with closing(results), shown as advance:  # joblib and Dask are set back whatever happens
+    with closing(results), shown as advance:  # an error, too, sets joblib and Dask back
         for first, last in results:
             done[first // size] = True
             advance(last - first)
@@ -179,7 +178,7 @@ def embed_dataset(
 
 
 def _prepare(transformer: Any, windows: Any, group: Any, chunk_size: int | None) -> list[slice]:
-    """Begin a group, or check that it was begun alike; return the chunks that are left."""
+    """Begin a group, or check that this run continues it; return the chunks that are left."""
     sample = sampled(windows)
     n_windows = int(windows.shape[0])
     try:
@@ -198,18 +197,10 @@ def _prepare(transformer: Any, windows: Any, group: Any, chunk_size: int | None)
         size = check_same(group, digest, embedded, chunk_size) if goes_on else 0
     if not goes_on:  # an earlier run whose first chunk was refused leaves nothing to keep
         size = min(int(chunk_size or default_chunk(windows)), n_windows)  # Zarr fills a whole chunk
-        begin(group, digest, embedded, n_windows, size, _places(windows), file_names(windows))
+        begin(group, digest, embedded, n_windows, size, known_places(windows), file_names(windows))
     with undamaged():
         left = np.flatnonzero(~group["done"][:]).tolist()
     return [slice(size * i, min(size * (i + 1), n_windows)) for i in left]
-
-
-def _places(windows: Any) -> dict[str, NDArray[Any]]:
-    """Return recording and start of lazy windows, where they are known."""
-    if not isinstance(windows, LazyWindows):
-        return {}
-    known = {name: read_places(windows, name) for name in ("recording", "start")}
-    return {name: values for name, values in known.items() if values is not None}
 
 
 def _embed_chunk(
@@ -217,7 +208,8 @@ def _embed_chunk(
 ) -> tuple[int, int]:
     """Read, embed and write a chunk; return its first window and the window after its last.
 
-    In `windows`, which may be a part of the source, these are the windows `rows`.
+    The chunk has the numbers `chunk` in the source, and `rows` in `windows`, which may be a part
+    of the source.
     """
     embedding = reopened(embedding)
     try:
@@ -232,7 +224,7 @@ def _embed_chunk(
 
 
 def _embedded(transformer: Any, windows: Any) -> NDArray[Any]:
-    """Return what a transformer makes of windows, as an array with a row per window."""
+    """Return the embeddings of windows; raise unless these are a row of numbers per window."""
     rows = np.asarray(transformer.transform(windows))
     if rows.ndim != 2 or len(rows) != windows.shape[0]:
         raise ValueError(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from functools import partial
 from typing import Any
 
@@ -44,13 +43,13 @@ def fit_dataset(
         Time of each window in its recording. None means that the windows of a recording are given
         in order, without gaps.
     length : int or None, default=None
-        Number of time steps of a window, for a folder alone.
+        Number of time steps of a window, only for a folder.
     stride : int or None, default=None
-        Number of time steps between the starts of two windows, for a folder alone. None means
+        Number of time steps between the starts of two windows, only for a folder. None means
         `length`.
     input_layout : {"ntc", "nct"}, default="ntc"
-        Order of the axes of the files, for a folder alone: "nct" is (n_channels, n_timesteps).
-        What arrays hold is said by the transformer.
+        Order of the axes of the files, only for a folder: "nct" is (n_channels, n_timesteps). The
+        transformer itself knows the layout of arrays.
     n_jobs : int or None, default=None
         Number of processes, as in joblib, where no Dask client is active. None means 1, or what
         ``joblib.parallel_config`` says.
@@ -63,7 +62,7 @@ def fit_dataset(
     Raises
     ------
     TypeError
-        If `transformer` is another, or an argument is of a wrong kind.
+        If `transformer` is another estimator, or an argument is of a wrong kind.
     ValueError
         If an argument is out of its range, or ``transformer.fit`` refuses the windows.
 
@@ -93,8 +92,7 @@ def fit_dataset(
         )
     check_n_jobs(n_jobs)
     windows = as_source(source, length, stride, input_layout)
-    if isinstance(source, str | os.PathLike):
-        check_channels_last(transformer, "fit_dataset")
+    check_channels_last(transformer, source, "fit_dataset")
     if is_dask(windows):
         if windows.ndim != 3:
             raise ValueError(

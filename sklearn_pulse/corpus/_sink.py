@@ -96,7 +96,7 @@ def undamaged() -> Iterator[None]:
 
 
 def for_workers(array: Any) -> Any:
-    """Return an array of a sink that is found from every working folder.
+    """Return an array of a sink that a process with any working folder finds.
 
     Parameters
     ----------
@@ -145,8 +145,8 @@ def reopened(array: Any) -> Any:
     Raises
     ------
     ValueError
-        If it is not there: the disk is that of another machine, or the memory that of another
-        process. Zarr itself would write where nobody reads.
+        If the array is not there, since it lies on the disk of another machine, or in the memory
+        of another process. Zarr itself would write where nobody reads.
     """
     import zarr
 
@@ -177,7 +177,7 @@ def begin(
     places: dict[str, NDArray[Any]],
     names: list[str | None],
 ) -> None:
-    """Create the arrays of a group; what a killed run left half made is made again.
+    """Create the arrays of a group, also those that a killed run has left incomplete.
 
     Parameters
     ----------
@@ -186,7 +186,7 @@ def begin(
     fingerprint : str
         Digest of the source.
     embedded : ndarray of shape (n_sampled, n_features)
-        Embeddings of a sample of the source, by which the transformer is known.
+        Embeddings of a sample of the source, by which the transformer is recognised.
     n_windows : int
         Number of windows.
     chunk_size : int
@@ -217,13 +217,13 @@ def begin(
         shape=(n_windows, n_features),
         chunks=(chunk_size, n_features),
         dtype=embedded.dtype,
-        overwrite=True,  # else marks that a deletion left behind, when it was broken off, count
+        overwrite=True,  # an interrupted deletion may have left marks behind
     )
     marks = (min(n_chunks, _MARKS),)
     group.create_array("done", shape=(n_chunks,), chunks=marks, dtype="bool", overwrite=True)
     for name, values in ({"sample": embedded} | places).items():
         group.create_array(name, data=values, overwrite=True)
-    # Last, as from now on the arrays are relied on.
+    # Last, since from now on the arrays count.
     group.attrs.update({"source": fingerprint, "recordings": names, "state": "begun"})
 
 
@@ -239,7 +239,7 @@ def check_same(group: Any, fingerprint: str, embedded: NDArray[Any], chunk_size:
     embedded : ndarray of shape (n_sampled, n_features)
         Embeddings of a sample of the source.
     chunk_size : int or None
-        Number of windows in a chunk, if the caller says.
+        Number of windows in a chunk; None means that of the group.
 
     Returns
     -------
@@ -249,7 +249,7 @@ def check_same(group: Any, fingerprint: str, embedded: NDArray[Any], chunk_size:
     Raises
     ------
     ValueError
-        If the source, the transformer or `chunk_size` is another.
+        If the group was begun with another source, transformer or `chunk_size`.
     """
     if group.attrs["source"] != fingerprint:
         raise ValueError(

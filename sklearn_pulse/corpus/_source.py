@@ -13,11 +13,12 @@ from .._groups import is_dask, nan_where_masked
 from .._parameters import check_option
 from ..windows import LazyWindows, RecordingFile, RecordingWindows, open_recordings, sliding_windows
 from ..windows._numbers import as_real_array
+from ..windows._reading import read_places
 from ..windows._stored import StoredArray, as_stored
 
 _CHUNK_BYTES = 2**24  # of float32 windows in a chunk
 _MOST_WINDOWS = 4096  # in a chunk
-_N_SAMPLED = 8  # windows by which a source is known
+_N_SAMPLED = 8  # windows by which a source is recognised
 
 
 class DaskWindows(LazyWindows):
@@ -61,7 +62,7 @@ class DaskWindows(LazyWindows):
         last, values = self._last  # another thread may compute another block meanwhile
         if last != number:
             self._last = (-1, None)
-            del values  # two blocks are never in memory
+            del values  # so that two blocks are never in memory
             values = np.asarray(self.array.blocks[number].compute())
             self._last = (number, values)
         return values
@@ -80,14 +81,14 @@ class DaskWindows(LazyWindows):
 
 
 class WindowRange(LazyWindows):
-    """Consecutive windows of lazy windows that know no selection of their own.
+    """Consecutive windows of lazy windows that cannot select windows themselves.
 
     Parameters
     ----------
     source : LazyWindows
         The windows.
     index : slice
-        Which of them, with a start and a stop.
+        Numbers of the windows, with a start and a stop.
     """
 
     def __init__(self, source: LazyWindows, index: slice) -> None:
@@ -111,20 +112,18 @@ class WindowRange(LazyWindows):
         return self.source.take(self.first + np.asarray(indices))
 
 
-def as_source(
-    source: Any, length: int | None = None, stride: int | None = None, input_layout: str = "ntc"
-) -> Any:
+def as_source(source: Any, length: int | None, stride: int | None, input_layout: str) -> Any:
     """Return windows that are read in parts: a Dask array, an array or lazy windows.
 
     Parameters
     ----------
     source : path-like, dask.array.Array, zarr.Array, ndarray or LazyWindows
         Folder of recordings, or windows.
-    length : int or None, default=None
-        Number of time steps of a window, for a folder alone.
-    stride : int or None, default=None
-        Number of time steps between windows, for a folder alone. None means `length`.
-    input_layout : {"ntc", "nct"}, default="ntc"
+    length : int or None
+        Number of time steps of a window, only for a folder.
+    stride : int or None
+        Number of time steps between windows, only for a folder. None means `length`.
+    input_layout : {"ntc", "nct"}
         Order of the axes of the files of a folder.
 
     Returns
@@ -157,17 +156,7 @@ def as_source(
             " as sliding_windows(recordings, length, lazy=True).X, got"
             f" {type(source).__name__}."
         )
-    for name, value in (("length", length), ("stride", stride)):
-        if value is not None:
-            raise ValueError(
-                f"{name}={value} is for a folder of recordings, and source holds windows already:"
-                f" leave {name} out."
-            )
-    if input_layout != "ntc":
-        raise ValueError(
-            f"input_layout={input_layout!r} is for a folder of recordings, and source holds windows"
-            " already: leave it out, and set the input_layout of the transformer."
-        )
+    _refuse_for_windows(length, stride, input_layout)
     if is_dask(source):
         if not np.isfinite(source.shape).all():
             raise ValueError(
@@ -182,8 +171,25 @@ def as_source(
     return source
 
 
-def check_channels_last(transformer: Any, caller: str) -> None:
-    """Raise if a transformer would read the windows of a folder transposed."""
+def _refuse_for_windows(length: int | None, stride: int | None, input_layout: str) -> None:
+    """Raise if a parameter that is only for a folder is passed beside windows."""
+    for name, value in (("length", length), ("stride", stride)):
+        if value is not None:
+            raise ValueError(
+                f"{name}={value} is for a folder of recordings, and source holds windows already:"
+                f" leave {name} out."
+            )
+    if input_layout != "ntc":
+        raise ValueError(
+            f"input_layout={input_layout!r} is for a folder of recordings, and source holds windows"
+            " already: leave it out, and set the input_layout of the transformer."
+        )
+
+
+def check_channels_last(transformer: Any, source: Any, caller: str) -> None:
+    """Raise if a source is a folder, and a transformer would read its windows transposed."""
+    if not isinstance(source, str | os.PathLike):
+        return
     while getattr(transformer, "steps", None):  # the first step of a pipeline reads them
         transformer = transformer.steps[0][1]
     if getattr(transformer, "input_layout", None) == "nct":
@@ -211,19 +217,19 @@ def read(source: Any, index: slice) -> Any:
 
 
 def handed_over(source: Any, index: slice) -> tuple[Any, slice]:
-    """Return what another process is sent of a source, and where the windows are in it.
+    """Return the part of a source that another process needs, and where the windows are in it.
 
     Parameters
     ----------
     source : dask.array.Array, StoredArray, ndarray or LazyWindows
         The windows.
     index : slice
-        Which of them are needed, with a start and a stop.
+        Numbers of the windows that are needed, with a start and a stop.
 
     Returns
     -------
     source : dask.array.Array, StoredArray, ndarray or LazyWindows
-        The source; of many recordings, those that are needed.
+        The source, without recordings that are not needed.
     index : slice
         Where the windows are.
     """
@@ -237,6 +243,14 @@ def sampled(source: Any) -> NDArray[Any]:
     numbers = np.unique(np.linspace(0, n - 1, _N_SAMPLED).astype(np.intp))
     windows = (nan_where_masked(read(source, slice(i, i + 1))) for i in numbers.tolist())
     return np.concatenate([np.asarray(window) for window in windows])
+
+
+def known_places(source: Any) -> dict[str, NDArray[Any]]:
+    """Return recording and start of lazy windows, where they are known."""
+    if not isinstance(source, LazyWindows):
+        return {}
+    places = {name: read_places(source, name) for name in ("recording", "start")}
+    return {name: values for name, values in places.items() if values is not None}
 
 
 def fingerprint(source: Any, windows: NDArray[Any]) -> str:
@@ -261,9 +275,8 @@ def fingerprint(source: Any, windows: NDArray[Any]) -> str:
     digest.update(np.ascontiguousarray(windows).data)
     names = "\n".join(name or "" for name in file_names(source))
     digest.update(names.encode(errors="surrogateescape"))  # a name may be no text
-    for places in (getattr(source, "recording", None), getattr(source, "start", None)):
-        if places is not None:
-            digest.update(np.ascontiguousarray(places).data)
+    for places in known_places(source).values():
+        digest.update(np.ascontiguousarray(places).data)
     return digest.hexdigest()
 
 
@@ -274,7 +287,7 @@ def file_names(source: Any) -> list[str | None]:
     """
     cut = source
     while isinstance(cut, LazyWindows) and not isinstance(cut, RecordingWindows):
-        cut = getattr(cut, "source", None)  # what a step of preprocessing changes
+        cut = getattr(cut, "source", None)  # the windows that a preprocessing step changes
     if not isinstance(cut, RecordingWindows):
         return []
     recordings: list[Any] = list(cut.recordings)

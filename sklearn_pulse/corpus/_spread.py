@@ -25,9 +25,9 @@ def active_client() -> Any:
 def dask_workers(*data: Any) -> Iterator[None]:
     """Let joblib run on the workers of the active Dask client, each of which keeps some data.
 
-    Inside, a search of scikit-learn sends its fits to the workers. The data are sent once, and as
-    long as one worker lives none are lost: Dask's memory manager, which would keep a single copy
-    of them, pauses.
+    Inside, a search of scikit-learn sends its fits to the workers. The data are sent once, and no
+    data are lost as long as one worker lives: Dask's memory manager, which would keep a single
+    copy of them, pauses.
 
     Parameters
     ----------
@@ -122,7 +122,7 @@ def spread(
         Number of processes, where no Dask client is active; None means 1, or what
         ``joblib.parallel_config`` says.
     ordered : bool, default=True
-        Whether results come in the order of the calls, or as they are ready.
+        Whether results come in the order of the calls, rather than as soon as they are ready.
 
     Yields
     ------

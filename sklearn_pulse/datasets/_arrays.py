@@ -19,9 +19,9 @@ def map_array(path: Path, kind: type[np.generic], shape: tuple[int | None, ...])
     path : pathlib.Path
         File of :func:`numpy.save`.
     kind : type
-        Type of the numbers that the file must hold, such as float32, or floating for any of them.
+        Type of the numbers that the file must hold, such as float32, or floating for any float.
     shape : tuple of int or None
-        Shape that the array must have; None is any number.
+        Shape that the array must have; None allows any number.
 
     Returns
     -------

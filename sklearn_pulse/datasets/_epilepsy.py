@@ -17,7 +17,7 @@ from sklearn.utils import Bunch
 from .._parameters import check_option
 from . import _tfc
 from ._groups import check_group, window_groups
-from ._remote import check_flags, ensure, locate, resolve_data_home
+from ._remote import REMOTES, check_flags, ensure, locate, resolve_data_home
 
 SAMPLING_RATE = 173.61
 WINDOW_LENGTH = 178
@@ -221,8 +221,8 @@ def fetch_epilepsy(
     if bonn is not None:
         data = _from_bonn(read_segments(bonn), group, split)
     else:
-        folder = locate(folders, _tfc.LANDMARKS)
-        folder = folder or ensure("epilepsy", data_home, download_if_missing)
+        folder = locate(folders, REMOTES["epilepsy"].landmarks)
+        folder = folder or ensure("epilepsy", home, download_if_missing)
         data = _from_tfc(folder, group, split)
     return (data.X, data.y) if return_X_y else data
 
@@ -348,7 +348,7 @@ def _read_segment(path: Path) -> NDArray[np.float64]:
         values = np.array(path.read_text(encoding="ascii").split(), dtype=np.float64)
     except ValueError as error:  # UnicodeDecodeError is a ValueError
         raise ValueError(f"{path} is no list of numbers; unpack the data set again.") from error
-    if not np.isfinite(values).all():  # which would spread to a time step of all windows
+    if not np.isfinite(values).all():  # it would spread to a time step of all windows
         raise ValueError(f"{path} holds a value that is not finite; unpack the data set again.")
     if values.shape != (SEGMENT_LENGTH,):
         raise ValueError(

@@ -16,7 +16,7 @@ from sklearn.utils import Bunch
 from .._parameters import check_integer, check_option
 from . import _tfc
 from ._groups import check_group
-from ._remote import check_flags, ensure, locate, resolve_data_home
+from ._remote import REMOTES, check_flags, ensure, locate, resolve_data_home
 
 N_TIMESTEPS = 315
 SAMPLING_RATE = 100.0
@@ -304,7 +304,7 @@ def _read(
     """Read the benchmark's files; if they are missing, read the archive's files."""
     home = resolve_data_home(data_home)
     folders = (home, home / "gesture", home / "uwave_gesture")
-    folder = locate(folders, _tfc.LANDMARKS)
+    folder = locate(folders, REMOTES["gesture"].landmarks)
     archive = locate(folders, _TS_LANDMARKS)
     if archive is not None and (folder is None or split == "archive"):
         return _from_archive(archive, split)
@@ -313,7 +313,7 @@ def _read(
             f"split='archive' needs {' and '.join(_TS_LANDMARKS)}, which are not in {home}; put "
             "them into this folder, or use split='published'."
         )
-    folder = folder or ensure("gesture", data_home, download_if_missing)
+    folder = folder or ensure("gesture", home, download_if_missing)
     return _tfc.read_parts(folder, n_channels=len(CHANNEL_NAMES), n_classes=len(TARGET_NAMES))
 
 

@@ -37,10 +37,9 @@ def window_groups(
     >>> window_groups("subject", np.array([0, 0, 1]), np.array([7, 9])).tolist()
     [7, 7, 9]
     """
-    check_group(group)
     return subject[recording] if group == "subject" else recording.copy()
 
 
 def check_group(group: str) -> None:
-    """Raise unless `group` is a name of what windows can be grouped by."""
+    """Raise unless `group` is "subject" or "recording"."""
     check_option("group", group, _GROUPS)

@@ -336,7 +336,7 @@ def _load(raw_folder: Path, group: str) -> Bunch:
 def _refuse_incomplete(
     raw_folder: Path, rows: NDArray[np.int64], recordings: list[Recording]
 ) -> None:
-    """Raise if a recording that the labels name is missing: the others would be split anew.
+    """Raise if a recording that the labels name is missing: the split of the others would change.
 
     Raise also if the labels do not name a recording, whose windows would be missing.
     """

@@ -21,7 +21,7 @@ from .._warnings import warn_user
 from ..windows import RecordingWindows, sliding_windows
 from ._ecg import SAMPLING_RATE, clean_ecg, fill_missing, resample, resampling_ratio
 from ._groups import check_group, window_groups
-from ._remote import check_flags, ensure, is_there, locate, resolve_data_home
+from ._remote import REMOTES, check_flags, ensure, is_there, locate, resolve_data_home
 from ._split import shuffled_split
 from ._standardize import standardize
 
@@ -29,8 +29,8 @@ WINDOW_LENGTH = 2500  # steps at 250 Hz: 10 s
 TARGET_NAMES = ["AFIB", "N"]
 CHANNEL_NAMES = ["ecg_1", "ecg_2"]
 
-# The order matters, since the lowest code wins a tie between rhythms.
 _SLOWEST, _FASTEST = 50, 2000  # sampling rates in Hz that an ECG may have
+# The order matters, since the lowest code wins a tie between rhythms.
 _RHYTHM_CODES = {"AFIB": 0, "AFL": 1, "J": 2, "N": 3}
 _OTHER_RHYTHM = len(_RHYTHM_CODES)
 _CLASS_OF_CODE = np.array([0, -1, -1, 1, -1])  # only AFIB and N are classes
@@ -47,7 +47,6 @@ _WFDB_DAMAGE = (
     ValueError,
 )
 _END_OF_ANNOTATIONS = b"\0\0"
-_LANDMARKS = ("*.dat", "*.hea", "*.atr")
 _WITHOUT_SIGNALS = {"00735", "03665"}  # records that are published with annotations alone
 # Two records of the MIT-BIH Arrhythmia Database come from the same man.
 _SUBJECT_OF_RECORD = {"202": "201"}
@@ -294,7 +293,7 @@ def record_names(folder: Path) -> list[str]:
     Raises
     ------
     OSError
-        If the signals of a record are missing that the database has.
+        If the signals of a record of the database are missing.
     """
     signals, headers = (
         {path.stem for path in folder.glob(pattern) if not path.name.startswith(".")}
@@ -382,7 +381,7 @@ def read_rhythms(wfdb: Any, folder: Path, name: str) -> Rhythms:
 def _read_header(wfdb: Any, folder: Path, name: str) -> Any:
     """Read the header of a record; raise unless the record is its own ``.dat`` file, and whole.
 
-    A header names the files of its signals, so that a foreign one could name any other file.
+    A header names the files of its signals, so that a hostile header could name any file.
     """
     path, signals = folder / f"{name}.hea", folder / f"{name}.dat"
     header = _read_wfdb(path, wfdb.rdheader, str(folder / name))
@@ -468,7 +467,7 @@ def read_signals(wfdb: Any, folder: Path, rhythms: Rhythms, length: int) -> NDAr
             raise ValueError(
                 f"record {rhythms.name} has no sample in lead {lead}; unpack the data set again."
             )
-    with np.errstate(all="ignore"):  # of numbers beyond a float, which are an error below
+    with np.errstate(all="ignore"):  # numbers beyond a float are an error below
         signals = fill_missing(signals)
         is_flat = np.ptp(signals, axis=0) == 0
         signals = resample(signals, up, down)[:length]
@@ -554,12 +553,13 @@ def _find_folder(
 ) -> tuple[Path, bool]:
     """Return the folder with the WFDB files, and whether the Arrhythmia Database stands in."""
     home = resolve_data_home(data_home)
-    found = locate((home, home / "afdb"), _LANDMARKS)
+    landmarks = REMOTES["mitbih_af"].landmarks
+    found = locate((home, home / "afdb"), landmarks)
     if found is not None:
         return found, False
-    stand_in = locate((home / "mitdb",), _LANDMARKS)
+    stand_in = locate((home / "mitdb",), landmarks)
     if stand_in is None or is_there("mitbih_af", home):
-        return ensure("mitbih_af", data_home, download_if_missing), False
+        return ensure("mitbih_af", home, download_if_missing), False
     warn_user(
         f"the MIT-BIH AF database is not in {home}; the MIT-BIH Arrhythmia Database in "
         f"{stand_in} is read instead. Name that folder with data_home to say that it is meant."

@@ -42,9 +42,9 @@ def denoise(signal: NDArray[np.float64], *, aligned: bool = False) -> NDArray[np
     Raises
     ------
     ValueError
-        If a value is not finite, or no pulse is there from which cut-offs can be estimated.
+        If a value is not finite, or there is no pulse from which to estimate the cut-offs.
     """
-    if not np.isfinite(signal).all():  # which the filter would spread over all later steps
+    if not np.isfinite(signal).all():  # the filter would spread it over all later steps
         raise ValueError(
             "the recording holds a value that is not finite; unpack the data set again."
         )

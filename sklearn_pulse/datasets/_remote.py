@@ -261,7 +261,7 @@ def ensure(
 
 
 def _archive_to_unpack(home: Path, remote: Remote, download_if_missing: bool | None) -> Path | None:
-    """Return the archive that lies there; None if it is to be downloaded; raise if it is not."""
+    """Return the archive to unpack; None for a download; raise if a download is not allowed."""
     archive = _archive_by_hand(home, remote)
     if archive is not None:
         return archive
@@ -376,7 +376,7 @@ def _files_of_article(article: Any) -> dict[str, dict[str, Any]]:
 def _check(
     path: Path, checksum: str | None, home: Path, remote: Remote, *, delete: bool = False
 ) -> None:
-    """Raise if a file has another checksum; delete the file first if `delete`."""
+    """Raise if a file does not have the checksum; delete the file first if `delete`."""
     try:
         check_file(path, checksum)
     except OSError as error:

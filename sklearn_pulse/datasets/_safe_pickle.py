@@ -25,10 +25,10 @@ from numpy.typing import NDArray
 from .._pickles import check_pickle
 
 _MAX_DEPTH = 30  # of nested containers
-# Of all whole numbers. Long ones take time to hash and to multiply, and those that differ by a
-# multiple of 2**61 - 1 have the same hash, so that a dict of them takes the square of its length.
+# Sum of all whole numbers. Long numbers take time to hash and to multiply, and numbers that differ
+# by a multiple of 2**61 - 1 have the same hash, so that a dict of them takes quadratic time.
 _MAX_SUM = 2**70
-_MAX_VALUES = 10**6  # where a value that is held twice counts twice, as it does to who reads it
+_MAX_VALUES = 10**6  # a value that is held twice counts twice, as for a caller that reads all
 _PLAIN_DTYPE = re.compile(r"[<>|=]?[?biufcSU]\d*")
 _DAMAGE = (  # errors that a damaged or hostile stream can raise in the unpickler
     pickle.UnpicklingError,
@@ -102,14 +102,26 @@ class _Array:
 
     __slots__ = ("value",)
 
-    def __init__(self) -> None:
+    def __init__(self, *_: Any) -> None:
         self.value: NDArray[Any] | None = None
 
     def __setstate__(self, state: tuple[Any, ...]) -> None:
         _, shape, dtype, is_fortran, content = state
-        self.fill(content, dtype, shape, "F" if is_fortran is True or is_fortran == 1 else "C")
+        self.fill(content, dtype, shape, "F" if is_fortran == 1 else "C")
 
-    def fill(self, content: Any, dtype: Any, shape: Any, order: str) -> None:
+    @classmethod
+    def of(cls, content: Any, dtype: Any, shape: Any, order: Any, *_: Any) -> _Array:
+        """Return an array that is filled at once."""
+        array = cls()
+        array.fill(content, dtype, shape, order)
+        return array
+
+    @classmethod
+    def of_scalar(cls, dtype: Any, content: Any) -> _Array:
+        """Return the array of a scalar."""
+        return cls.of(content, dtype, (), "C")
+
+    def fill(self, content: Any, dtype: Any, shape: Any, order: Any) -> None:
         """Build the array; raise unless the content is as long as shape and dtype require."""
         if not isinstance(dtype, _Dtype):
             raise pickle.UnpicklingError("an array has no dtype")
@@ -132,7 +144,7 @@ class _Dtype:
 
     __slots__ = ("value",)
 
-    def __init__(self, kind: str) -> None:
+    def __init__(self, kind: str, *_: Any) -> None:
         if not isinstance(kind, str) or _PLAIN_DTYPE.fullmatch(kind) is None:
             raise pickle.UnpicklingError(f"the dtype {_shown(kind)} is not numeric")
         self.value = np.dtype(kind)
@@ -142,44 +154,14 @@ class _Dtype:
         if (subarray, names, fields) != (None, None, None):
             raise pickle.UnpicklingError("structured dtypes are not numeric")
         if self.value.kind in "SU":  # only the state holds the size of a text dtype
-            self.value = np.dtype(f"{self.value.kind}{state[5] // _text_unit(self.value)}")
+            n_bytes = np.dtype(f"{self.value.kind}1").itemsize  # of a character
+            self.value = np.dtype(f"{self.value.kind}{state[5] // n_bytes}")
         self.value = self.value.newbyteorder(byte_order)
 
 
-def _text_unit(dtype: np.dtype[Any]) -> int:
-    """Return the number of bytes per character of a text dtype."""
-    return 4 if dtype.kind == "U" else 1
-
-
-def _empty_array(*_: Any) -> _Array:
-    return _Array()
-
-
-def _dtype(kind: str, *_: Any) -> _Dtype:
-    return _Dtype(kind)
-
-
-def _array_from_buffer(content: Any, dtype: Any, shape: Any, order: str, *_: Any) -> _Array:
-    array = _Array()
-    array.fill(content, dtype, shape, order)
-    return array
-
-
-def _scalar(dtype: Any, content: Any) -> Any:
-    array = _Array()
-    array.fill(content, dtype, (), "C")
-    return array
-
-
 def _shown(value: Any) -> str:
-    """Show a value of the file: the text of nested values that share others has no bound."""
+    """Show a value of the file; the text of nested values could be long beyond any bound."""
     return repr(value[:80]) if isinstance(value, str) else f"of type {type(value).__name__}"
-
-
-def _encode(text: str, encoding: str) -> bytes:
-    if encoding not in ("latin1", "latin-1"):
-        raise pickle.UnpicklingError(f"the encoding {_shown(encoding)} is not used by numpy")
-    return text.encode("latin1")
 
 
 def _empty_bytes(*args: Any) -> bytes:
@@ -210,15 +192,15 @@ def _no_call(*_: Any) -> None:
 # Names in pickles of numpy arrays, written before and since numpy 2, with our replacements.
 _ALLOWED: dict[tuple[str, str], Callable[..., Any]] = {
     ("numpy", "ndarray"): _no_call,  # an argument of other functions; never called itself
-    ("numpy", "dtype"): _dtype,
+    ("numpy", "dtype"): _Dtype,
     ("__builtin__", "bytes"): _empty_bytes,
     **{
         (f"numpy.{core}.{module}", name): function
         for core in ("core", "_core")
         for module, name, function in (
-            ("multiarray", "_reconstruct", _empty_array),
-            ("multiarray", "scalar", _scalar),
-            ("numeric", "_frombuffer", _array_from_buffer),
+            ("multiarray", "_reconstruct", _Array),
+            ("multiarray", "scalar", _Array.of_scalar),
+            ("numeric", "_frombuffer", _Array.of),
         )
     },
 }
@@ -242,7 +224,9 @@ class _PlainUnpickler(pickle.Unpickler):
 
     def _encode(self, text: Any, encoding: Any) -> bytes:
         """Return the bytes of a text; raise if texts are encoded again and again."""
-        content = _encode(text, encoding)
+        if encoding not in ("latin1", "latin-1"):
+            raise pickle.UnpicklingError(f"the encoding {_shown(encoding)} is not used by numpy")
+        content: bytes = text.encode("latin1")
         self._n_bytes_left -= len(content)
         if self._n_bytes_left < 0:
             raise pickle.UnpicklingError("its texts stand for more bytes than the file has")

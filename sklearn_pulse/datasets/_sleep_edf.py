@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import re
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -17,7 +18,7 @@ from sklearn.utils import Bunch
 from .._extras import needs
 from .._parameters import check_integer, check_option
 from ._groups import check_group, window_groups
-from ._remote import check_flags, ensure, locate, resolve_data_home
+from ._remote import REMOTES, check_flags, ensure, locate, resolve_data_home
 from ._split import shuffled_split
 from ._standardize import standardize
 
@@ -41,14 +42,11 @@ _STAGES = {
         {"W": 0, "1": 1, "2": 2, "3": 3, "4": 4},
     ),
 }
-# Bytes of an EDF file's header: before the signals' fields, of a number, of the fields with the
-# length of the header, the number of records and the number of signals, and of one signal's fields
-# before its number of samples in a record.
-_EDF_HEADER = 256
-_EDF_NUMBER = 8
+_EDF_HEADER = 256  # bytes of an EDF file before the fields of its signals
+_EDF_NUMBER = 8  # bytes of a number
+# Where the header has its length, the number of records and the number of signals.
 _EDF_FIELDS = ((184, 192), (236, 244), (252, 256))
-_EDF_BEFORE_LENGTHS = 216
-_LANDMARKS = ("SC4*-PSG.edf", "SC4*-Hypnogram.edf")
+_EDF_BEFORE_LENGTHS = 216  # bytes of a signal's fields before its number of samples in a record
 # Study, subject (0 to 19 of 83), night, recorder, version.
 _PSG_NAME = re.compile(r"(SC4([01]\d)([12])\w)\w-PSG\.edf")
 _HYPNOGRAM_NAME = re.compile(r"(SC4[01]\d[12]\w)\w-Hypnogram\.edf")
@@ -377,19 +375,21 @@ def read_signals(mne: Any, path: Path) -> NDArray[np.float64]:
     ValueError
         If the file is cut off, or a channel is missing, not sampled at 100 Hz or without a range.
     """
-    raw = _read_edf(path, mne.io.read_raw_edf, include=CHANNEL_NAMES)
+    # mne reports the headers' filter settings as warnings, which do not matter here.
+    read = partial(mne.io.read_raw_edf, verbose="ERROR")
+    raw = _read_edf(path, read, include=CHANNEL_NAMES)
     missing = [name for name in CHANNEL_NAMES if name not in raw.ch_names]
     if missing:
         raise ValueError(f"{path} has no channel {missing[0]!r}; unpack the data set again.")
     for name in CHANNEL_NAMES:
         # Read alone, since mne brings channels of several rates to the highest of them.
-        rate = _read_edf(path, mne.io.read_raw_edf, include=[name]).info["sfreq"]
+        rate = _read_edf(path, read, include=[name]).info["sfreq"]
         if rate != SAMPLING_RATE:
             raise ValueError(
                 f"{path} is sampled at {rate:g} Hz instead of {SAMPLING_RATE:g} Hz in {name!r}; "
                 "unpack the data set again."
             )
-    with np.errstate(all="ignore"):  # of a range that is no number or beyond one, an error below
+    with np.errstate(all="ignore"):  # a range that is no number is an error below
         signals: NDArray[np.float64] = raw.get_data(picks=CHANNEL_NAMES, verbose="ERROR").T
         has_range = np.isfinite(signals.std(axis=0)).all()
     if not has_range:
@@ -531,8 +531,7 @@ def _read_edf(path: Path, read: Any, **options: Any) -> Any:
     """Call a reader of mne; raise a ValueError that names the file if mne cannot read it."""
     _refuse_cut_off(path)
     try:
-        # mne reports the headers' filter settings as warnings, which do not matter here.
-        return read(str(path), verbose="ERROR", **options) if options else read(str(path))
+        return read(str(path), **options)
     except (ValueError, RuntimeError, IndexError, AssertionError) as error:
         raise ValueError(f"{path} is not a readable EDF file; unpack it again.") from error
 
@@ -563,8 +562,8 @@ def _find_folder(
     """Return the folder with the EDF files."""
     home = resolve_data_home(data_home)
     folders = (home, home / "sleep-cassette", home / "physionet-sleep-data")
-    found = locate(folders, _LANDMARKS)
-    return found or ensure("sleep_edf", data_home, download_if_missing)
+    found = locate(folders, REMOTES["sleep_edf"].landmarks)
+    return found or ensure("sleep_edf", home, download_if_missing)
 
 
 def _import_mne() -> Any:

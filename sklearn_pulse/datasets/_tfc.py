@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 
 from .._tensor_files import read_tensors
 
-LANDMARKS = ("train.pt", "val.pt", "test.pt")
 _PARTS = ("train", "val", "test")
 
 

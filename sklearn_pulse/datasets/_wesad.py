@@ -358,7 +358,7 @@ def read_subject_pickle(path: Path) -> Subject:
             "set again."
         )
     of_pulse, of_labels = pulse.size / SAMPLING_RATE, labels.size / _LABEL_RATE
-    if abs(of_pulse - of_labels) > 60:  # windows of the rest would be missing in silence
+    if abs(of_pulse - of_labels) > 60:  # windows of the rest would be missing without notice
         raise ValueError(
             f"{path} holds {of_pulse:.0f} s of pulse and {of_labels:.0f} s of labels, so that a"
             " part is missing; unpack the data set again."
@@ -433,11 +433,13 @@ def _minutes(
     segments: NDArray[np.int64],
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
     """Return the recording, start and label of each minute of the segments."""
-    n_minutes = (segments[:, 2] - segments[:, 1]) // WINDOW_LENGTH
-    of_segment = np.repeat(np.arange(len(segments)), n_minutes)
-    minute = np.arange(len(of_segment)) - np.repeat(np.cumsum(n_minutes) - n_minutes, n_minutes)
-    recording, start, _, label = segments[of_segment].T
-    return recording.copy(), start + minute * WINDOW_LENGTH, label.copy()
+    rows = [
+        (recording, start, label)
+        for recording, begin, end, label in segments.tolist()
+        for start in range(begin, end, WINDOW_LENGTH)
+    ]
+    recording, start, label = np.array(rows, dtype=np.int64).reshape(-1, 3).T.copy()
+    return recording, start, label
 
 
 def _denoise_all(subjects: list[Subject], *, aligned: bool) -> list[NDArray[np.float32]]:

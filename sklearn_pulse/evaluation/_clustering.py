@@ -84,8 +84,8 @@ def clustering_scores(estimator: Any, X: Any, y: ArrayLike | None = None) -> dic
     TypeError
         If the last step of `estimator` has no method `fit_predict`, or `y` mixes text with numbers.
     ValueError
-        If no row of `y` has a label, a label is missing otherwise (NaN or None), or `y` has another
-        length than `X`; or if there is a single cluster, or one for each row.
+        If no row of `y` has a label, a label is NaN or None, or `y` has another length than `X`; or
+        if there is a single cluster, or a cluster for each row.
 
     Notes
     -----
@@ -110,7 +110,7 @@ def clustering_scores(estimator: Any, X: Any, y: ArrayLike | None = None) -> dic
 
 
 class _Clustering(NamedTuple):
-    """Embeddings with their clusters, and the rows that have a label with theirs."""
+    """Embeddings with their clusters, the rows that have a label, and these labels."""
 
     points: NDArray[Any]
     clusters: NDArray[Any]
@@ -139,9 +139,8 @@ def _cluster(estimator: Any, X: Any, y: ArrayLike | None) -> _Clustering:
         labels = labels[labeled]
         check_one_kind(labels.tolist(), "y")
     clusters = clone(clusterer).fit_predict(embedding)
-    # A power of two changes no digit, but for half precision, in which a quotient may be subnormal.
-    # scikit-learn takes distances below 1e-8 for zero.
     points = check_array(embedding, dtype=[np.float64, np.float32], input_name="embedding")
+    # scikit-learn takes distances below 1e-8 for zero. Dividing by a power of two changes no digit.
     points = np.ldexp(points, -np.frexp(np.abs(points).max())[1])
     return _Clustering(points, clusters, labeled, labels)
 
@@ -155,7 +154,7 @@ def _davies_bouldin(found: _Clustering) -> dict[str, float]:
 
 
 def _agreement(found: _Clustering) -> dict[str, float]:
-    """Return the scores that need labels; none where there are no labels."""
+    """Return the scores that need labels; without labels, an empty dictionary."""
     if found.labels is None:
         return {}
     clusters = found.clusters[found.labeled]
@@ -166,17 +165,17 @@ def _agreement(found: _Clustering) -> dict[str, float]:
 
 
 def silhouette_scores(estimator: Any, X: Any, y: ArrayLike | None = None) -> dict[str, float]:
-    """Return the silhouette alone, as :func:`clustering_scores` does."""
+    """Return the silhouette of :func:`clustering_scores` alone."""
     return _silhouette(_cluster(estimator, X, y))
 
 
 def davies_bouldin_scores(estimator: Any, X: Any, y: ArrayLike | None = None) -> dict[str, float]:
-    """Return the Davies-Bouldin index alone, as :func:`clustering_scores` does."""
+    """Return the Davies-Bouldin index of :func:`clustering_scores` alone."""
     return _davies_bouldin(_cluster(estimator, X, y))
 
 
 def agreement_scores(estimator: Any, X: Any, y: ArrayLike | None = None) -> dict[str, float]:
-    """Return the scores that need labels alone, as :func:`clustering_scores` does."""
+    """Return only those of the :func:`clustering_scores` that need labels."""
     return _agreement(_cluster(estimator, X, y))
 
 

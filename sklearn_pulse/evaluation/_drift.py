@@ -14,9 +14,9 @@ from sklearn.utils.validation import _num_samples
 
 from .._groups import check_groups, nan_where_masked
 from .._parameters import check_integer, check_real, check_seed
-from ._scoring import before_last_step, last_step
+from ._scoring import before_last_step, last_step, reconstructs
 
-_ROUNDING = 1e-7  # by which two relative distances that are equal may differ
+_ROUNDING = 1e-7  # by which two relative distances may differ that are equal in theory
 
 
 def drift_scores(
@@ -53,12 +53,12 @@ def drift_scores(
     groups_new : array-like of shape (n_new,), default=None
         Recording of each window of `X_new`; needed with `groups_reference`.
     coverage : float, default=0.95
-        Share of the reference's scores that lies in its range.
+        Share of the reference's scores that lies inside the range.
     n_permutations : int, default=199
         Number of random divisions that the distance is compared with.
     max_windows : int, default=2000
-        Largest number of windows of each set whose embeddings are compared. Their distances take
-        memory in proportion to its square; the scores are those of all windows.
+        Largest number of windows of each set whose embeddings are compared. The distances take
+        memory in proportion to its square. The scores of all windows are compared.
     random_state : int, RandomState instance or None, default=None
         Seed of the permutations and of the choice of windows.
 
@@ -92,6 +92,7 @@ def drift_scores(
     >>> drift.embedding.p_value, float(drift.scores.share_outside[1])
     (0.005, 1.0)
     """
+    # The parameters are checked again below, but only after the windows were embedded.
     check_coverage(coverage)
     _check_settings(n_permutations, max_windows, random_state)
     if groups_reference is not None or groups_new is not None:
@@ -110,8 +111,7 @@ def drift_scores(
     for name, X in {"X_reference": X_reference, "X_new": X_new}.items():
         X, transformer = before_last_step(estimator, X)
         embedded[name] = _table(transformer.transform(X), name)
-        # SimMTM has a parameter of this name.
-        if callable(getattr(transformer, "reconstruct", None)):
+        if reconstructs(transformer):
             scored[name] = transformer.score_samples(X, per_channel=True)
     distances = embedding_drift(
         embedded["X_reference"],
@@ -143,12 +143,12 @@ def embedding_drift(
     """Measure the energy distance of two sets of embeddings, and test whether it is chance.
 
     The distance is ``1 - (W_reference + W_new) / (2 B)``. Here B is the mean Euclidean distance of
-    an embedding of one set from an embedding of the other, and the W are the mean distances of two
-    embeddings of one set. So 0 means alike, up to chance (which may take it below 0), and 1 means
-    two sets that lie far apart. Each dimension is scaled to unit variance over both sets first.
+    an embedding of one set from an embedding of the other, and each W is the mean distance of two
+    embeddings of one set. The result is about 0 if the sets are alike (chance may take it below 0),
+    and 1 if they lie far apart. Each dimension is scaled to unit variance over both sets first.
 
-    Chance is what remains when windows, or whole recordings if there are groups, are divided at
-    random into two sets of these sizes.
+    It is compared with the distances that arise by chance, when windows, or whole recordings if
+    there are groups, are divided at random into two sets of these sizes.
 
     Parameters
     ----------
@@ -166,7 +166,7 @@ def embedding_drift(
         Number of random divisions.
     max_windows : int, default=2000
         Largest number of embeddings of each set that are compared, chosen at random, from all
-        groups alike. Their distances take time, and without groups memory, in proportion to its
+        groups alike. The distances take time, and without groups memory, in proportion to its
         square.
     random_state : int, RandomState instance or None, default=None
         Seed of the divisions and of the choice.
@@ -183,8 +183,8 @@ def embedding_drift(
     ------
     TypeError, ValueError
         If a set holds fewer than two embeddings, values that are not finite, or another number of
-        dimensions; if one of the groups is missing, names a single recording of the reference, or
-        shares a recording with the other; or if a parameter is of the wrong kind or out of range.
+        dimensions; if only one set has groups, the reference has a single recording, or both sets
+        share a recording; or if a parameter is of the wrong kind or out of range.
 
     Notes
     -----
@@ -221,8 +221,8 @@ def embedding_drift(
     divisions = np.array([is_new, *(rng.permutation(is_new) for _ in range(n_permutations))])
     distances = _energy_distances(points, group, divisions)
     distance, null = distances[0], distances[1:]
-    # A division and its complement have one distance, but for rounding. So have divisions that
-    # exchange equal embeddings. The distance may be 0, so no share of it can be the tolerance.
+    # A division and its complement have equal distances but for rounding, and so have divisions
+    # that exchange equal embeddings. The distance may be 0, so the tolerance is no share of it.
     at_least = null >= distance - _ROUNDING
     return Bunch(
         distance=float(distance),
@@ -245,7 +245,7 @@ def score_drift(reference: ArrayLike, new: ArrayLike, coverage: float = 0.95) ->
     new : array-like of shape (n_new,) or (n_new, n_channels)
         Scores to compare with them.
     coverage : float, default=0.95
-        Share of the reference's scores that lies in its range.
+        Share of the reference's scores that lies inside the range.
 
     Returns
     -------
@@ -318,7 +318,7 @@ def _table(values: Any, name: str, ensure_min_samples: int = 2) -> NDArray[np.fl
 def _codes(
     groups_reference: ArrayLike | None, groups_new: ArrayLike | None, n_reference: int, n_new: int
 ) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Return the recording of each window as a number, those of the reference first."""
+    """Return the number of each window's recording; the reference has the lowest numbers."""
     if groups_reference is None and groups_new is None:
         return np.arange(n_reference), n_reference + np.arange(n_new)
     if groups_reference is None or groups_new is None:
@@ -352,7 +352,7 @@ def _drawn(
     order = rng.permutation(len(codes))
     by_group = order[np.argsort(codes[order], kind="stable")]
     _, first = np.unique(codes[by_group], return_index=True)
-    # The windows of a recording, shuffled, are numbered 0, 1, 2, ...; low numbers are taken first.
+    # The shuffled windows of each recording have the turns 0, 1, 2, ...; low turns come first.
     turn = np.arange(len(codes)) - np.repeat(first, np.diff([*first, len(codes)]))
     shuffled = rng.permutation(len(codes))
     taken = by_group[shuffled[np.argsort(turn[shuffled], kind="stable")][:max_windows]]
@@ -388,7 +388,7 @@ def _energy_distances(
     between = np.einsum("dg,gd->d", first, to_second) / (n_first * n_second)
     within = np.einsum("dg,gd->d", first, to_first) / _n_pairs(n_first)
     within += np.einsum("dg,gd->d", second, to_second) / _n_pairs(n_second)
-    # Without any distance at all the sets are alike.
+    # Where all embeddings are equal, the sets are alike.
     apart = between > 0
     return np.where(apart, 1 - within / np.where(apart, 2 * between, 1.0), 0.0)
 

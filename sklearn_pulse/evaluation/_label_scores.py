@@ -25,18 +25,18 @@ from ._probe import make_linear_probe
 
 
 class Split(NamedTuple):
-    """Positions among the labelled rows, and masks of the training rows that each draw labels."""
+    """Split of the labelled rows, and the training rows that keep their label in each draw."""
 
-    train: NDArray[np.intp]
+    train: NDArray[np.intp]  # positions among the labelled rows
     test: NDArray[np.intp]
-    draws: list[list[NDArray[np.bool_]]]  # by draw, then by amount
+    draws: list[list[NDArray[np.bool_]]]  # masks of `train`, by draw, then by amount
 
 
 class Amounts(NamedTuple):
     """Ascending amounts of labels: shares of the labels, or numbers of labelled groups."""
 
     values: NDArray[Any]
-    of_groups: bool  # whether they count labelled groups of each class
+    of_groups: bool  # whether the values count labelled groups of each class
 
     def keep(
         self, codes: NDArray[np.intp], groups: NDArray[Any] | None, seed: int
@@ -122,7 +122,7 @@ def label_efficiency_scores(
     rows = np.flatnonzero(labeled)
     embeddings = _embed(estimators, X, rows, len(labeled))
     y_labeled = np.asarray(_safe_indexing(y, rows)).reshape(len(rows))
-    classes = np.full(len(labeled), -1)  # numbers, since -1 is no text where labels are text
+    classes = np.full(len(labeled), -1)  # numbers: text labels leave no room for -1
     classes[rows] = np.unique(y_labeled, return_inverse=True)[1]
     splits = list(
         _splits(X, classes, groups, _splitter(cv, groups), rows, amounts, n_draws, random_state)
@@ -162,7 +162,7 @@ def check_amounts(fractions: Any, n_groups: Any) -> Amounts:
             " the labels or the numbers of labelled groups of each class."
         )
     if n_groups is None:
-        return Amounts(check_fractions(fractions), of_groups=False)
+        return Amounts(_check_fractions(fractions), of_groups=False)
     return Amounts(_check_numbers(n_groups), of_groups=True)
 
 
@@ -173,7 +173,7 @@ def _check_numbers(n_groups: Any) -> NDArray[np.intp]:
     return _ascending("n_groups", n_groups, example, check).astype(np.intp)
 
 
-def check_fractions(fractions: Sequence[float]) -> NDArray[np.float64]:
+def _check_fractions(fractions: Any) -> NDArray[np.float64]:
     """Return ascending shares of labels in (0, 1] as an array; raise for anything else."""
     example = "shares, for example (0.01, 0.1, 1.0)"
     check = partial(check_real, minimum=0.0, maximum=1.0, open_minimum=True, open_maximum=False)
@@ -186,7 +186,7 @@ def _ascending(name: str, given: Any, what: str, check: Callable[..., Any]) -> N
     if values.ndim != 1 or values.size == 0:
         kind = TypeError if values.ndim == 0 else ValueError
         raise kind(f"{name} must be a sequence of {what}, got {given!r}")
-    # An array of a list that holds True and a number holds numbers alone.
+    # NumPy turns a True beside numbers into a number, so the entries of a list are checked.
     for value in given if isinstance(given, list | tuple) else values.tolist():
         check(f"each of {name}", value)
     if (values[1:] <= values[:-1]).any():  # a difference of unsigned numbers is never negative
@@ -264,7 +264,6 @@ def _splits(
 ) -> Iterator[Split]:
     """Yield the splits, with labels drawn on each training part, the same for all methods."""
     rng = check_random_state(random_state)
-    who = None if groups is None else groups[rows]
     position = np.full(len(classes), -1)
     position[rows] = np.arange(len(rows))
     for number, (train, test) in enumerate(cv.split(classes if X is None else X, classes, groups)):
@@ -275,10 +274,9 @@ def _splits(
                 f"The training part of split {number} holds no labelled row: label more rows, or"
                 " pass another cv."
             )
-        _, codes = np.unique(classes[rows][train], return_inverse=True)
         seeds = rng.randint(np.iinfo(np.int32).max, size=n_draws).tolist()
-        of_train = None if who is None else who[train]
-        draws = [amounts.keep(codes, of_train, seed) for seed in seeds]
+        of_train = None if groups is None else groups[rows[train]]
+        draws = [amounts.keep(classes[rows[train]], of_train, seed) for seed in seeds]
         yield Split(train, position[test], draws)
 
 

@@ -37,12 +37,12 @@ from sklearn.utils.validation import (
 from .._data._labels import labeled_mask
 from .._parameters import check_label
 
-# Methods of a fitted classifier that are passed on.
-_ANSWERS = ("predict", "predict_proba", "predict_log_proba", "decision_function")
+# Methods that are passed on to the fitted classifier.
+_PASSED_ON = ("predict", "predict_proba", "predict_log_proba", "decision_function")
 
 
 def _estimator_has(method: str) -> Callable[[LabeledSubsetClassifier], bool]:
-    """Return a check for ``available_if``: the fitted, else the given estimator has this method."""
+    """Return a check for ``available_if``: whether the classifier, fitted or not, has a method."""
 
     def check(self: LabeledSubsetClassifier) -> bool:
         estimator = getattr(self, "estimator_", None)
@@ -81,11 +81,10 @@ class LabeledSubsetClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator
 
     Notes
     -----
-    Labels of another type never equal the marker: with text labels and the marker -1, every row
-    is labelled. The text "-1" is an error then, since NumPy makes it of a -1 beside text. ``X`` is
-    only indexed along its first axis and never converted. So the estimator may take arrays of any
-    dimension, data frames, sparse matrices, lists or lazy arrays. If all rows are labelled, nothing
-    is copied.
+    With text labels and the marker -1, every row is labelled, since no text equals a number. The
+    text "-1" is then an error: NumPy turns a -1 beside text into this text. ``X`` is only indexed
+    along its first axis and never converted. So the estimator may take arrays of any dimension,
+    data frames, sparse matrices, lists or lazy arrays. If all rows are labelled, nothing is copied.
 
     Source: paper, Section 5.2 (a probe on few labels).
 
@@ -127,9 +126,9 @@ class LabeledSubsetClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator
             are ignored.
         **fit_params : dict
             Other parameters for the ``fit`` of the estimator. Parameters with one entry per row
-            are cut to the labelled rows, except those whose names end in ``_val``, such as
-            ``X_val`` and ``y_val``: they belong to other rows. With metadata routing enabled, these
-            parameters and the weights are routed as the estimator requests.
+            are cut to the labelled rows, except ``channel_names`` and those whose names end in
+            ``_val``, such as ``X_val`` and ``y_val``, which belong to other rows. With metadata
+            routing enabled, these parameters and the weights are routed as the estimator requests.
 
         Returns
         -------
@@ -146,16 +145,7 @@ class LabeledSubsetClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator
             ``unlabeled_label`` is no label.
         """
         estimator = clone(self._sub_estimator())
-        if is_regressor(estimator):
-            raise TypeError(
-                f"estimator is a regressor, {type(estimator).__name__}, and predicts no classes:"
-                " pass a classifier, or fit the regressor itself on the rows whose number is known."
-            )
-        if is_clusterer(estimator):
-            raise TypeError(
-                f"estimator is a clusterer, {type(estimator).__name__}, which would predict numbers"
-                " of clusters: pass a classifier."
-            )
+        _check_predicts_classes(estimator)
         given, y = y, _flat_labels(y)
         if sample_weight is not None:
             _check_weights(sample_weight, _num_samples(y))
@@ -173,7 +163,8 @@ class LabeledSubsetClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator
                 )
             X, y, fit_params = _take_rows(X, y, labeled, fit_params)
         estimator.fit(X, y, **fit_params)
-        self.classes_ = _classes_of(estimator, y)
+        known = hasattr(estimator, "classes_")
+        self.classes_ = estimator.classes_ if known else np.unique(np.asarray(y))
         self.estimator_ = estimator
         for name in ("n_features_in_", "feature_names_in_"):
             if hasattr(estimator, name):
@@ -273,7 +264,7 @@ class LabeledSubsetClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator
             Weights of all rows. Weights of unlabelled rows are ignored.
         **params : dict
             Parameters for the ``predict`` of the estimator. Those with one entry per row are cut
-            to the labelled rows, except ``channel_names``.
+            to the labelled rows, as in :meth:`fit`.
 
         Returns
         -------
@@ -326,7 +317,7 @@ class LabeledSubsetClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator
             The metadata routing of this classifier.
         """
         mapping = MethodMapping().add(caller="score", callee="predict")
-        for method in ("fit", *_ANSWERS):
+        for method in ("fit", *_PASSED_ON):
             mapping.add(caller=method, callee=method)
         return (
             MetadataRouter(owner=self)
@@ -357,16 +348,30 @@ class LabeledSubsetClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator
         return self.estimator
 
 
+def _check_predicts_classes(estimator: Any) -> None:
+    """Raise for a regressor and for a clusterer."""
+    if is_regressor(estimator):
+        raise TypeError(
+            f"estimator is a regressor, {type(estimator).__name__}, and predicts no classes: pass a"
+            " classifier, or fit the regressor itself on the rows whose number is known."
+        )
+    if is_clusterer(estimator):
+        raise TypeError(
+            f"estimator is a clusterer, {type(estimator).__name__}, which would predict numbers of"
+            " clusters: pass a classifier."
+        )
+
+
 def _flat_labels(y: Any) -> Any:
     """Flatten a column of labels with scikit-learn's warning; refuse several columns.
 
-    A mask is lost, so :func:`labeled_mask` looks at what was given.
+    The result has no mask any more, so :func:`labeled_mask` needs the labels as they were given.
     """
     return column_or_1d(y, warn=True) if np.asarray(y).ndim == 2 else y
 
 
 def _check_weights(sample_weight: Any, n_rows: int) -> None:
-    """Raise if weights are a list of another length than the rows; a number is left alone."""
+    """Raise if there are more or fewer weights than rows; a single number is allowed."""
     if not isinstance(sample_weight, Real) and _num_samples(sample_weight) != n_rows:
         raise ValueError(
             f"sample_weight has {_num_samples(sample_weight)} entries, but there are {n_rows} rows:"
@@ -390,8 +395,3 @@ def _take_rows(
     }
     params = params | _check_method_params(X, per_row, indices=rows)
     return _safe_indexing(X, rows), _safe_indexing(y, rows), params
-
-
-def _classes_of(estimator: Any, y: Any) -> NDArray[Any]:
-    """Return the classes of a fitted classifier; without ``classes_``, those of its labels."""
-    return estimator.classes_ if hasattr(estimator, "classes_") else np.unique(np.asarray(y))

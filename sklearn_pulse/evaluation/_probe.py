@@ -50,7 +50,7 @@ def make_linear_probe(C: float = 1.0, max_iter: int = 1000) -> Pipeline:
 
 
 def probe_arrays(probe: Pipeline) -> dict[str, NDArray[np.float64]]:
-    """Return what a fitted probe predicts by: scaling, coefficients and intercepts."""
+    """Return the arrays of a fitted probe: scaling, coefficients and intercepts."""
     scaler, classifier = (step for _, step in probe.steps)
     arrays = (scaler.mean_, scaler.scale_, classifier.coef_, classifier.intercept_)
     names = ("mean", "scale", "coef", "intercept")
@@ -61,7 +61,7 @@ def probe_arrays(probe: Pipeline) -> dict[str, NDArray[np.float64]]:
 
 
 def restore_probe(arrays: Mapping[str, NDArray[np.float64]], classes: NDArray[Any]) -> Pipeline:
-    """Return a probe that predicts by these arrays; ValueError if a scale is not positive."""
+    """Return a probe that predicts by these arrays; raise if a scale is not positive."""
     if not (arrays["scale"] > 0).all():
         raise ValueError("the probe divides by a scale that is not positive: save the model again.")
     probe = make_linear_probe()

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 from sklearn.metrics import mean_absolute_error, mean_squared_error, r2_score
 
 from ..windows._recordings import as_windows
-from ._scoring import MetricScorer, before_last_step
+from ._scoring import MetricScorer, before_last_step, reconstructs
 
 
 def reconstruction_scores(
@@ -63,7 +63,7 @@ def reconstruction_scores(
     ['mae', 'mse', 'r2']
     """
     X, transformer = before_last_step(estimator, X)
-    if not callable(getattr(transformer, "reconstruct", None)):  # a parameter of SimMTM
+    if not reconstructs(transformer):
         raise TypeError(
             f"{type(transformer).__name__} has no method reconstruct: pass a fitted"
             " PulseTransformer, or a pipeline that ends with one."
@@ -72,7 +72,7 @@ def reconstruction_scores(
     layout = getattr(transformer, "input_layout", "ntc")
     target = as_windows(X, layout).astype(np.float64, copy=False)
     if layout == "nct" and target.ndim > 2:
-        # A sum depends on the order of its terms: every layout is summed in the same order.
+        # Rounding depends on the order of a sum, so every layout is summed in the same order.
         prediction, target = prediction.swapaxes(-1, -2), target.swapaxes(-1, -2)
     known = np.isfinite(target) & np.isfinite(prediction)
     if not known.any():

@@ -156,19 +156,19 @@ def probe_scores(estimator: Any, X: Any, y: ArrayLike) -> dict[str, float]:
     {'accuracy': 1.0, 'auroc': 1.0, 'auprc': 1.0}
     """
     X, classifier = before_last_step(estimator, X)
-    ranking = ranking_scores(classifier, X, y)  # first: it checks more
+    ranking = ranking_scores(classifier, X, y)  # before the accuracy, since it checks more
     return {**accuracy_scores(classifier, X, y), **ranking}
 
 
 def accuracy_scores(estimator: Any, X: Any, y: ArrayLike) -> dict[str, float]:
-    """Return the first of the :func:`probe_scores`."""
+    """Return the accuracy of :func:`probe_scores` alone."""
     X, classifier = before_last_step(estimator, X)
     X, y = labeled_rows(classifier, X, y)
     return {"accuracy": float(accuracy_score(y, classifier.predict(X)))}
 
 
 def ranking_scores(estimator: Any, X: Any, y: ArrayLike) -> dict[str, float]:
-    """Return the two of the :func:`probe_scores` that rank rows by their scores of classes."""
+    """Return AUROC and AUPRC of :func:`probe_scores`, without the accuracy."""
     X, classifier = before_last_step(estimator, X)
     X, y = labeled_rows(classifier, X, y)
     y_score, classes = _class_scores(classifier, X)
@@ -217,7 +217,7 @@ def _class_scores(classifier: Any, X: Any) -> tuple[NDArray[np.floating], NDArra
 
 
 def _innermost(classifier: Any) -> Any:
-    """Return the fitted classifier inside searches, wrappers and pipelines, which answers."""
+    """Return the fitted classifier that predicts inside searches, wrappers and pipelines."""
     while True:
         classifier = last_step(classifier)
         for name in ("best_estimator_", "estimator_"):
@@ -262,4 +262,4 @@ def _macro_average(
         )
         for label in np.unique(labels).tolist()
     ]
-    return float(np.minimum(np.mean(values), 1.0))  # rounding may pass the largest value
+    return float(np.minimum(np.mean(values), 1.0))  # rounding may exceed 1

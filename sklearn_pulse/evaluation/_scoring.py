@@ -52,8 +52,13 @@ def _working_steps(estimator: Any) -> Any:
     return inner[:n_steps]
 
 
+def reconstructs(transformer: Any) -> bool:
+    """Return whether a transformer has a method `reconstruct`; SimMTM has a parameter so named."""
+    return callable(getattr(transformer, "reconstruct", None))
+
+
 def check_scored(y: Any, name: str = "y") -> NDArray[Any]:
-    """Return labels to compare with as a flat array; raise unless there are some, and all known."""
+    """Return true labels as a flat array; raise if there is no label, or if one is missing."""
     y = _of_known_type(y)
     labels = np.asarray(column_or_1d(y))
     missing = missing_mask(y)

@@ -12,6 +12,7 @@ from .._data._windows import Block
 from .._docstrings import complete_docstring
 from .._parameters import check_integer
 from ._base import BaseFeatureTransformer
+from ._channels import channels_first
 
 _LANES = 16  # signals that a Fourier transform may compute side by side
 _ROUNDING = float(np.finfo(np.float32).eps)  # share of the values that a speed may be wrong by
@@ -107,7 +108,7 @@ class AutocorrelationTransformer(BaseFeatureTransformer):
             )
 
     def _features(self, block: Block) -> NDArray[np.float64]:
-        signal = np.ascontiguousarray(block.x.swapaxes(1, 2), dtype=np.float64)
+        signal = channels_first(block)
         observed = np.ones((len(signal), 1, signal.shape[2]), dtype=bool)
         if block.observed is not None:
             observed = block.observed[:, None, :]

@@ -42,10 +42,10 @@ class BaseFeatureTransformer(
     """Windows to features, with the input contract of the estimators that train an encoder.
 
     A subclass stores its parameters, among them `bag_pooling` and `input_layout`, checks them in
-    `_check_params`, and computes the features of a few windows in `_features`. What depends only
-    on the shape of the windows it derives in `_fit_shape`. A subclass that learns more overrides
-    `_fit`, `_weights` and `_restore`. Its docstring describes what is its own; the decorator
-    `complete_docstring` fills in the parameters and attributes below.
+    `_check_params`, and computes the features of a few windows in `_features`. What follows from
+    the parameters and the shape of the windows it derives in `_fit_shape`. A subclass that learns
+    more overrides `_fit`, `_weights` and `_restore`. Its docstring describes what is its own; the
+    decorator `complete_docstring` fills in the parameters and attributes below.
 
     Parameters
     ----------
@@ -100,7 +100,7 @@ class BaseFeatureTransformer(
         check_option("input_layout", self.input_layout, ("ntc", "nct"))
 
     def _fit_shape(self) -> None:
-        """Derive what depends only on the number of time steps and channels."""
+        """Derive what follows from the parameters and the shape of the windows."""
 
     def _fit(self, windows: CheckedWindows, usable: NDArray[np.intp]) -> None:
         """Learn what the features depend on from the windows with an observed time step."""

@@ -139,8 +139,11 @@ class ClosedFormFit:
         shared = (1 - alpha) * (moments.adjacent + moments.constant) / 2
         shared += alpha * moments.adjacent - removed
         kept = moments.variance - removed
-        found = self._map_of(stack, moments.variance, shared, kept, [moments.folds])
-        return ClosedForm(stack, found[0], alpha, kappa, int(paired.follows.sum()), found[1])
+        to_embedding, predictability = self._map_of(
+            stack, moments.variance, shared, kept, [moments.folds]
+        )
+        n_pairs = int(paired.follows.sum())
+        return ClosedForm(stack, to_embedding, alpha, kappa, n_pairs, predictability)
 
     def halves(
         self,
@@ -161,9 +164,11 @@ class ClosedFormFit:
         with closing(sums):
             moments = half_moments(sums, n, self.rho)
         variance = moments.variance
-        found = self._map_of(stack, variance, moments.shared, variance, moments.predictors)
+        to_embedding, predictability = self._map_of(
+            stack, variance, moments.shared, variance, moments.predictors
+        )
         n_pairs = n if halves.parts else 0
-        return ClosedForm(stack, found[0], 0.0, float("nan"), n_pairs, found[1])
+        return ClosedForm(stack, to_embedding, 0.0, np.nan, n_pairs, predictability)
 
     def sample(self, index: Index) -> Index:
         """Draw the windows that scales and components come from, in the order of `index`."""
@@ -174,10 +179,7 @@ class ClosedFormFit:
 
     def new_stack(self, n_components: int | None = None) -> FeatureStack:
         """Return the unfitted stack of blocks."""
-        reading: dict[str, Any] = {
-            "bag_pooling": self.bag_pooling,
-            "input_layout": self.input_layout,
-        }
+        reading: Any = {"bag_pooling": self.bag_pooling, "input_layout": self.input_layout}
         convolutions = {**reading, "device": self.device, "random_state": self.seed}
         further = max(N_KERNELS, self.num_kernels // 8)
         blocks: list[tuple[BaseFeatureTransformer, float]] = [
@@ -211,7 +213,7 @@ class ClosedFormFit:
     ) -> tuple[FeatureStack, Generator[Sums, None, None]]:
         """Fit a stack on each part of the windows; return the first, and sums over `index`.
 
-        The features of a sample that holds all windows are there already.
+        If the sample holds all windows, their features are not computed again.
         """
         sample, usable = self.sample(index), np.sort(index)
         of_halves = min(_HALF_COMPONENTS, self.n_components)
@@ -227,13 +229,12 @@ class ClosedFormFit:
         self, results: Generator[Sums, None, None], n_windows: int
     ) -> Generator[Sums, None, None]:
         """Yield sums over pieces of the windows, and show how many are done."""
-        shown = progress_bar("cross-prediction", n_windows, "window")
-        with shown if self.verbose else nullcontext(lambda n: None) as advance:
-            # Dask and joblib are set back whatever happens.
-            with closing(results):
-                for piece, sums in zip(pieces_of(n_windows), results, strict=True):
-                    advance(piece.stop - piece.start)
-                    yield sums
+        bar = progress_bar("cross-prediction", n_windows, "window")
+        shown = bar if self.verbose else nullcontext(lambda n: None)
+        with shown as advance, closing(results):  # Dask and joblib are set back whatever happens
+            for piece, sums in zip(pieces_of(n_windows), results, strict=True):
+                advance(piece.stop - piece.start)
+                yield sums
 
     def _map_of(
         self,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -43,8 +43,14 @@ class BaseConvolutionTransformer(BaseFeatureTransformer):
         super()._check_params()
         check_boolean("standardize", self.standardize)
         resolve_device(self.device)
-        check_threads(self.num_threads)
         check_seed("random_state", self.random_state)
+
+    def _check_params_read_later(self) -> None:
+        super()._check_params_read_later()
+        check_threads(self.num_threads)
+
+    def _fit_shape(self) -> None:
+        self._standardizes = bool(self.standardize)
 
     @abstractmethod
     def _convolutions(self, x: Tensor, observed: Tensor | None, n_pooled: int) -> Tensor:
@@ -67,16 +73,11 @@ class BaseConvolutionTransformer(BaseFeatureTransformer):
                 f" {self._reach}: pass at least {needed} steps, or fit on shorter windows."
             )
 
-    def _restore(self, weights: Mapping[str, Tensor]) -> None:
-        super()._restore(weights)
-        self._standardizes = bool(self.standardize)
-
     def _read(self, block: Block) -> Block:
         """Return windows as the kernels read them."""
         return standardized(block) if self._standardizes else block
 
     def _features(self, block: Block) -> NDArray[np.float32]:
-        check_threads(self.num_threads)
         block = self._read(block)
         device = resolve_device(self.device)
         size = self._block_size(block.x.shape[1], device)
@@ -104,8 +105,8 @@ class BaseConvolutionTransformer(BaseFeatureTransformer):
     def _block_size(self, n_timesteps: int, device: torch.device) -> int:
         """Return the number of windows that are convolved at a time.
 
-        The last ones are filled up, so it is at most that of the windows which a closed form reads
-        at a time.
+        The last windows are filled up to this number, so it is at most the number of windows that a
+        closed form reads at a time.
         """
         fitting = _BLOCK_OUTPUTS[device.type] // self._n_outputs(n_timesteps)
         return min(max(1, fitting), CHUNK)

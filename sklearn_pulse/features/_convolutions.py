@@ -194,7 +194,7 @@ def pool_outputs(
     # (n_biases, n_kernels, n)
     counts = outputs.new_empty(biases.shape[1], *outputs.shape[:2])
     summed = [pooling for pooling in ("mean", "position") if pooling in poolings]
-    pooled = {pooling: torch.empty_like(counts) for pooling in summed}
+    pooled: dict[str, Tensor] = {pooling: torch.empty_like(counts) for pooling in summed}
     place = (counted.cumsum(-1) - 1).to(outputs.dtype)
     # A comparison that writes floats into memory at hand, and a sum of floats, are several times
     # faster than a count of Booleans. A GPU compares with many biases at once.

@@ -19,8 +19,8 @@ class FixedShapeProduct:
     """Product of at most 256 rows with a matrix that is held on a device.
 
     The rows are filled up with zeros, since the shape of a product decides how its sums are
-    rounded. So does the place of a row, where a library takes the last few rows apart, which are
-    zeros here. PyTorch multiplies, since OpenBLAS rounds the rows of a dozen in two ways.
+    rounded. So does the place of a row where a library computes the last few rows by other code;
+    here, these are zeros. PyTorch multiplies, since OpenBLAS rounds each dozen rows in two ways.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Sums over pairs of views, in parts of which each is predicted from the other."""
+"""Sums over pairs of views in two parts, each of which is predicted from the other."""
 
 from __future__ import annotations
 

@@ -153,9 +153,9 @@ class HydraTransformer(BaseConvolutionTransformer):
         check_integer("kernels_per_group", self.kernels_per_group, 2)
 
     def _fit(self, windows: CheckedWindows, usable: NDArray[np.intp]) -> None:
+        super()._fit(windows, usable)
         rng = check_random_state(self.random_state)
         n_kernels = int(self.kernels_per_group)
-        self._standardizes = bool(self.standardize)
         groups = []
         for differenced, n_groups in enumerate(self._numbers_of_groups()):
             dilations = _dilations(windows.n_timesteps - differenced)

@@ -11,8 +11,8 @@ from .._data._windows import Block
 from .._docstrings import complete_docstring
 from .._parameters import check_boolean, check_integer
 from ._base import BaseFeatureTransformer
+from ._channels import over_observed_parts
 from ._standardized import standardized
-from ._statistics import without_gaps
 
 _STEPS_PER_QUANTILE = 4
 Series = NDArray[np.float64]  # of shape (n, n_channels, n_steps)
@@ -128,20 +128,9 @@ class IntervalQuantileTransformer(BaseFeatureTransformer):
 
     def _features(self, block: Block) -> NDArray[np.float64]:
         block = standardized(block) if self._standardizes else block
-        # (n, n_channels, n_timesteps): time last and contiguous, so that a row is computed the same
-        # way in every block.
-        signal = np.ascontiguousarray(block.x.swapaxes(1, 2), dtype=np.float64)
-        if block.observed is None or block.observed.all():
-            return self._quantiles(signal)
-        features = np.zeros((len(signal), self._n_features_out))
-        complete = block.observed.all(1)
-        features[complete] = self._quantiles(signal[complete])
-        signal = without_gaps(signal, block.observed)
-        for row in np.flatnonzero(~complete & block.observed.any(1)):
-            seen = np.flatnonzero(block.observed[row])
-            part = signal[[row], :, seen[0] : seen[-1] + 1]
-            features[row] = self._quantiles(np.ascontiguousarray(part))[0]
-        return features
+        return over_observed_parts(
+            block, lambda signal, _: self._quantiles(signal), self._n_features_out
+        )
 
     def _quantiles(self, signal: Series) -> NDArray[np.float64]:
         """Return the features of complete windows, shape (n, n_features)."""

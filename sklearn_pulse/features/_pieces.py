@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import numpy as np
@@ -74,10 +75,11 @@ def pieces_of(n: int) -> list[slice]:
 
 
 def with_neighbour(piece: slice, follows: NDArray[np.bool_]) -> slice:
-    """Extend a piece by the window before it, if the first window of the piece follows that."""
+    """Extend a piece by the window before it, if the first window of the piece follows it."""
     return slice(piece.start - 1, piece.stop) if follows[piece.start] else piece
 
 
+@dataclass(frozen=True)
 class FeaturesOfViews:
     """Principal components of views of windows, computed a few windows at a time.
 
@@ -91,13 +93,9 @@ class FeaturesOfViews:
         Number of threads to compute on.
     """
 
-    def __init__(
-        self,
-        stacks: Sequence[FeatureStack],
-        parts: Sequence[CheckedWindows | PartOfWindows],
-        num_threads: int | None,
-    ) -> None:
-        self.stacks, self.parts, self.num_threads = stacks, parts, num_threads
+    stacks: Sequence[FeatureStack]
+    parts: Sequence[CheckedWindows | PartOfWindows]
+    num_threads: int | None
 
     def of(self, index: NDArray[np.intp]) -> Iterator[Views]:
         """Yield the features of windows, chunk by chunk."""

@@ -51,11 +51,12 @@ class RandomConvolutionTransformer(BaseConvolutionTransformer):
         84. Each pair gives one feature per pooling.
     poolings : sequence of {"ppv", "mean", "position", "stretch"}, default=("ppv",)
         What is pooled from the outputs: the share that is above the bias ("ppv", MiniRocket), the
-        mean excess of these positive outputs over the bias, their mean place in the window, and
-        the longest stretch of successive positive outputs (all four: MultiRocket). Places and
-        stretches are shares of the window; a window without a positive output has the place -1.
+        mean excess of these positive outputs over the bias ("mean"), their mean place in the window
+        ("position"), and the longest stretch of successive positive outputs ("stretch"). All four
+        make MultiRocket. Places and stretches are shares of the window; a window without a positive
+        output has the place -1.
     difference : bool, default=False
-        Whether the differences of neighbouring steps get as many features as the window itself.
+        Whether the differences of neighbouring steps are convolved too, for as many features again.
     standardize : bool, default=False
         Whether each channel of a window is first scaled to mean 0 and standard deviation 1, so that
         its level and its gain leave no trace in the features. A constant channel becomes zero.
@@ -150,11 +151,14 @@ class RandomConvolutionTransformer(BaseConvolutionTransformer):
         _check_poolings(self.poolings)
         check_boolean("difference", self.difference)
 
+    def _fit_shape(self) -> None:
+        super()._fit_shape()
+        self._poolings = tuple(self.poolings)
+
     def _fit(self, windows: CheckedWindows, usable: NDArray[np.intp]) -> None:
+        super()._fit(windows, usable)
         rng = check_random_state(self.random_state)
         n_per_kernel = int(self.num_kernels) // N_KERNELS
-        self._poolings = tuple(self.poolings)
-        self._standardizes = bool(self.standardize)
         with threads(self.num_threads):
             self.banks_ = tuple(
                 _draw_bank(windows, usable, n_per_kernel, bool(differenced), rng, self._read)
@@ -172,7 +176,6 @@ class RandomConvolutionTransformer(BaseConvolutionTransformer):
     def _restore(self, weights: Mapping[str, Tensor]) -> None:
         super()._restore(weights)
         n_per_kernel = int(self.num_kernels) // N_KERNELS
-        self._poolings = tuple(self.poolings)
         banks = []
         for i in range(1 + bool(self.difference)):
             dilations, n_biases = spread_dilations(self.n_timesteps_in_ - i, n_per_kernel)
@@ -206,17 +209,18 @@ class RandomConvolutionTransformer(BaseConvolutionTransformer):
         return reach_of(longest, differenced=len(self.banks_) > 1)
 
     @property
+    def _numbers_of_biases(self) -> list[int]:
+        """Number of the biases of each bank."""
+        return [sum(biases.size for biases in bank.biases) for bank in self.banks_]
+
+    @property
     def _n_features_out(self) -> int:
-        n_biases = sum(biases.size for bank in self.banks_ for biases in bank.biases)
-        return n_biases * len(self._poolings)
+        return sum(self._numbers_of_biases) * len(self._poolings)
 
     @property
     def _spread_has_unit(self) -> NDArray[np.bool_]:
-        of_poolings = [pooling == "mean" for pooling in self._poolings]
-        if self._standardizes:
-            of_poolings = [False] * len(of_poolings)
-        n_biases = [sum(biases.size for biases in bank.biases) for bank in self.banks_]
-        return np.concatenate([np.repeat(of_poolings, number) for number in n_biases])
+        have_unit = [pooling == "mean" and not self._standardizes for pooling in self._poolings]
+        return np.concatenate([np.repeat(have_unit, number) for number in self._numbers_of_biases])
 
 
 def _check_poolings(poolings: Any) -> None:
@@ -327,7 +331,7 @@ def _quantiles_of_outputs(
     """Quantiles of the output of each kernel for its own window; `block` has one per kernel.
 
     On the grid of a recorder, and where a signal is constant, many outputs equal their quantile.
-    The biases lie above it by more than rounding, which would decide whether those are positive.
+    The biases lie so far above it that rounding does not decide whether these are positive.
     """
     x = torch.from_numpy(block.x)
     seen = None if block.observed is None else torch.from_numpy(block.observed)

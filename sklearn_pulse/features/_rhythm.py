@@ -12,7 +12,7 @@ from .._data._windows import Block
 from .._docstrings import complete_docstring
 from .._parameters import check_integer
 from ._base import BaseFeatureTransformer
-from ._statistics import without_gaps
+from ._channels import over_observed_parts
 
 _FEATURES = ("spread", "middle_spread", "change", "deviation", "persistence", "height_deviation")
 _WIDEST = 16  # an event is the fastest step of at most this share of the window on each side
@@ -29,21 +29,22 @@ class RhythmTransformer(BaseFeatureTransformer):
     """Regularity of the rhythm of each channel: of the intervals between its events.
 
     Events are the steps at which a channel changes fastest, such as the beats of an ECG or a PPG,
-    or steps and strokes in motion data. What is irregular about them does not depend on the
-    amplitude, the rate or the shape of the events, which differ between people: in atrial
-    fibrillation, for example, it is the intervals between beats that are irregular.
+    or steps and strokes in motion data. How regular they are does not depend on the amplitude, the
+    rate or the shape of the events, which differ between people. In atrial fibrillation, for
+    example, the intervals between beats are irregular.
 
     Parameters
     ----------
     n_scales : int, default=4
-        Number of time scales. On the first, an event is the fastest step of those up to a sixteenth
-        of the window before and after it; on each further scale, of half as many.
+        Number of time scales. On the first scale, an event is the fastest step within a sixteenth
+        of the window on both sides. Each further scale halves this distance.
 
     Attributes
     ----------
     radii_ : ndarray of int of shape (n_scales,)
-        Steps before and after an event that are slower, on each scale, or later and as fast. Short
-        windows have fewer scales, since each radius is at least one step.
+        Distance, in steps, within which an event is the fastest step, on each scale; of steps that
+        are as fast as one another, the first is the event. Short windows have fewer scales, since
+        each radius is at least one step.
 
     See Also
     --------
@@ -111,21 +112,7 @@ class RhythmTransformer(BaseFeatureTransformer):
         self.radii_ = np.array([max(1, widest >> scale) for scale in range(n_scales)])
 
     def _features(self, block: Block) -> NDArray[np.float64]:
-        # (n, n_channels, n_timesteps): time last and contiguous, so that a row is computed the same
-        # way in every block.
-        signal = np.ascontiguousarray(block.x.swapaxes(1, 2), dtype=np.float64)
-        if block.observed is None or block.observed.all():
-            return self._rhythm(signal, None)
-        features = np.zeros((len(signal), self._n_features_out))
-        complete = block.observed.all(1)
-        features[complete] = self._rhythm(signal[complete], None)
-        signal = without_gaps(signal, block.observed)
-        for row in np.flatnonzero(~complete & block.observed.any(1)):
-            seen = np.flatnonzero(block.observed[row])
-            part = slice(seen[0], seen[-1] + 1)
-            window = np.ascontiguousarray(signal[[row], :, part])
-            features[row] = self._rhythm(window, block.observed[row, part])[0]
-        return features
+        return over_observed_parts(block, self._rhythm, self._n_features_out)
 
     def _rhythm(
         self, signal: NDArray[np.float64], observed: NDArray[np.bool_] | None

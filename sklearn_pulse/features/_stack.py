@@ -40,9 +40,6 @@ class PartOfWindows:
         self.windows, self.first, self.last = windows, first, last
         self.n_timesteps, self.n_channels = last - first, windows.n_channels
 
-    def __len__(self) -> int:
-        return len(self.windows)
-
     def take(self, index: NDArray[np.intp]) -> Block:
         """Gather the parts of some windows."""
         return self.cut(self.windows.take(index))

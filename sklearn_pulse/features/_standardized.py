@@ -1,10 +1,11 @@
-"""Windows each channel of which has mean 0 and standard deviation 1."""
+"""Windows whose channels are scaled to mean 0 and standard deviation 1."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from .._data._windows import Block
+from ._channels import channels_first
 
 
 def standardized(block: Block) -> Block:
@@ -29,8 +30,7 @@ def standardized(block: Block) -> Block:
     >>> standardized(Block(x, None)).x.tolist()
     [[[-1.0, 0.0], [1.0, 0.0]]]
     """
-    # Time last and contiguous, so that a row is summed the same way in every block.
-    signal = np.ascontiguousarray(block.x.swapaxes(1, 2), dtype=np.float64)
+    signal = channels_first(block)
     seen, number = np.ones((1, 1, 1), dtype=bool), np.float64(signal.shape[-1])
     if block.observed is not None:
         seen = block.observed[:, None, :]

@@ -12,12 +12,13 @@ from .._data._windows import Block
 from .._docstrings import complete_docstring
 from .._parameters import check_integer
 from ._base import BaseFeatureTransformer
+from ._channels import channels_first, without_gaps
 
 _MOMENTS = ("mean", "std", "skewness", "kurtosis", "min", "max")
 _WITHOUT_UNIT = ("skewness", "kurtosis")
 _LONGEST_SEGMENT = 256  # time steps of a segment of the spectrum
-# Stands for the power of a constant channel, whose logarithm is not finite; and, as a share of the
-# variance, of an octave that holds nothing. A variance above 1 counts as 1.
+# Share of the variance that is added to each power, whose logarithm would else not be finite. A
+# variance of 0, or above 1, counts as 1.
 _NO_POWER = 1e-20
 _ROUNDING = 1e-12  # a smaller share of the mean is what rounding leaves of a constant
 
@@ -29,8 +30,8 @@ class StatisticsTransformer(BaseFeatureTransformer):
     The features are the mean, standard deviation, skewness, excess kurtosis, minimum and maximum
     of the observed values, and the logarithm of the power in octave bands: from a quarter of the
     sampling rate up to half of it, from an eighth up to a quarter, and so on down to the lowest
-    octave that the window resolves. An octave of a constant channel counts as a power of 1e-20;
-    another one has at least 1e-20 of the variance, or of 1 if that is less.
+    octave that the window resolves. To each power 1e-20 times the variance of the channel is added,
+    so that the logarithm is finite; here a variance of 0, or above 1, counts as 1.
 
     Parameters
     ----------
@@ -106,9 +107,7 @@ class StatisticsTransformer(BaseFeatureTransformer):
             )
 
     def _features(self, block: Block) -> NDArray[np.float64]:
-        # (n, n_channels, n_timesteps): time last and contiguous, so that a row is summed the same
-        # way in every block.
-        signal = np.ascontiguousarray(block.x.swapaxes(1, 2), dtype=np.float64)
+        signal = channels_first(block)
         observed = np.ones(signal.shape, dtype=bool)
         if block.observed is None:
             powers = _log_band_powers(signal, self.n_bands_)
@@ -133,21 +132,6 @@ class StatisticsTransformer(BaseFeatureTransformer):
     def _feature_names(self) -> list[str]:
         names = [*_MOMENTS, *(f"octave{band}" for band in range(self.n_bands_))]
         return [f"channel{c}_{name}" for c in range(self.n_channels_in_) for name in names]
-
-
-def without_gaps(signal: NDArray[np.float64], observed: NDArray[np.bool_]) -> NDArray[np.float64]:
-    """Bridge the missing steps of each window by straight lines.
-
-    `signal` has the shape (n, n_channels, n_timesteps) and `observed` (n, n_timesteps). A window
-    without an observed step stays as it is.
-    """
-    signal = signal.copy()
-    time = np.arange(signal.shape[-1])
-    for row in np.flatnonzero(~observed.all(1) & observed.any(1)):
-        known = observed[row]
-        for values in signal[row]:
-            values[~known] = np.interp(time[~known], time[known], values[known])
-    return signal
 
 
 def _moments(signal: NDArray[np.float64], observed: NDArray[np.bool_]) -> NDArray[np.float64]:

@@ -15,10 +15,10 @@ from sklearn.utils.validation import _num_samples
 
 from .._groups import check_groups
 from .._parameters import check_integer, check_seed
-from ..windows._numbers import as_real_array, is_object_list
+from ..windows._numbers import as_real_array
 from ..windows._panel import read_frame
 from ..windows._recordings import as_windows
-from ..windows._tables import has_columns, is_panel_frame
+from ..windows._tables import has_columns, is_list, is_object_list, is_panel_frame
 from ._exchanged import exchanger
 
 
@@ -46,10 +46,10 @@ def channel_importance(
         Windows, best of recordings that were held out of `fit`, in the `input_layout` of the first
         step of `estimator` that has this parameter. 2-D data is univariate; 4-D data are bags, of
         which whole bags exchange a channel. An array is copied once. Lazy windows and 3-D memory
-        maps are never copied: they are exchanged when the model reads them, which therefore must
-        take lazy windows, as those of this package do. A time step that either of two windows lacks
-        is missing after the exchange. A model of sktime takes its panels, arrays (n_samples,
-        n_channels, n_timesteps) or frames, of series of one length.
+        maps are never copied: a channel is exchanged when the model reads the windows, so the model
+        must take lazy windows, as the models of this package do. A time step that either of two
+        windows lacks is missing after the exchange. For a model of sktime, pass one of its panels,
+        an array (n_samples, n_channels, n_timesteps) or a frame, with series of one length.
     y : array-like of shape (n_samples,) or None
         Labels, or None for a scorer that needs none.
     scoring : str, callable or None, default=None
@@ -57,10 +57,10 @@ def channel_importance(
     n_repeats : int, default=5
         Number of random exchanges.
     groups : array-like of shape (n_samples,), default=None
-        Recording of each window. Channels are then exchanged between recordings, in order of time:
-        the windows of a recording get those of one other recording, from a random one on and then
-        from the first. Without groups, a window may get a channel of its own recording, which tells
-        the same if the recording has one label.
+        Recording of each window. The windows of a recording then take the channel from the windows
+        of one other recording, in their order, from a random window on and then from the first.
+        Without groups, a window may take the channel from its own recording, which tells the same
+        if the recording has one label.
     random_state : int, RandomState instance or None, default=None
         Seed of the exchanges. All channels are exchanged alike.
 
@@ -166,7 +166,7 @@ def _is_number(score: Any) -> bool:
 
 def _with_shape(X: Any, input_layout: str) -> Any:
     """Return X as it is where it has a shape, else as an array; raise unless it holds windows."""
-    if is_panel_frame(X):  # of which a row is a time step, or a cell a series
+    if is_panel_frame(X):  # whose rows are time steps, or whose cells are series
         panel = as_real_array(list(read_frame(X, "X", hierarchical=True).arrays))
         return panel.swapaxes(1, 2) if input_layout == "nct" else panel
     if not hasattr(X, "shape") or is_object_list(X):
@@ -183,15 +183,15 @@ def _holds_frames(X: Any) -> bool:
     """Return whether X is a panel in a frame, or a list or 1-D array that holds a frame."""
     if is_panel_frame(X):
         return True
-    is_list = isinstance(X, list | tuple) or is_object_list(X)
-    return is_list and any(map(has_columns, X))
+    return is_list(X) and any(map(has_columns, X))
 
 
 def _donors(codes: NDArray[np.intp], rng: np.random.RandomState) -> NDArray[np.intp]:
     """Draw for each window the window that lends its channel.
 
-    The groups stand in a random circle, and each group takes from the next, from a random window
-    on. So none keeps its own, and recordings of one protocol do not exchange like for like.
+    The groups form a random circle, and each group takes from the next group, from a random window
+    on. So no group keeps its own channel, and recordings that follow one schedule do not exchange
+    windows of the same stage.
     """
     circle = rng.permutation(codes.max() + 1)
     lender = np.empty_like(circle)
@@ -226,8 +226,8 @@ def _is_of_sktime(estimator: Any) -> bool:
 def _layouts(estimator: Any, seen: dict[int, Any]) -> Iterator[str | None]:
     """Yield the layouts that an estimator and its parts expect, the first step first.
 
-    None stands for a layout that the estimator takes from a file when it is fitted. `seen` holds,
-    by id, those that have been looked at, since a part may refer to the whole, as a callback.
+    None stands for a layout that the estimator takes from a file when it is fitted. `seen` holds
+    the visited estimators by id, since a part may refer to the whole, as a callback does.
     """
     if id(estimator) in seen:
         return
@@ -241,15 +241,15 @@ def _layouts(estimator: Any, seen: dict[int, Any]) -> Iterator[str | None]:
 
 
 def _parts(estimator: Any) -> Iterator[Any]:
-    """Yield the parts of an estimator, fitted ones before those that they are clones of.
+    """Yield the parts of an estimator, fitted parts before the unfitted parts that were cloned.
 
-    Fitted ones are in attributes such as ``best_estimator_`` and ``estimators_``.
+    Fitted parts are in attributes such as ``best_estimator_`` and ``estimators_``.
     """
     fitted = [
         value for name, value in getattr(estimator, "__dict__", {}).items() if name.endswith("_")
     ]
     given = estimator.get_params().values() if hasattr(estimator, "get_params") else ()
-    hidden = getattr(estimator, "estimator", None)  # of a frozen or a calibrated one
+    hidden = getattr(estimator, "estimator", None)  # of a frozen or a calibrated estimator
     for value in (*fitted, hidden, *given):
         for part in _flat(value):
             if not isinstance(part, type) and (

@@ -1,4 +1,4 @@
-"""Random draws of labelled rows, shared by masking and splitting."""
+"""Draws of labelled rows, and checks of labels and folds, shared by masking and splitting."""
 
 from __future__ import annotations
 
@@ -30,18 +30,23 @@ def check_share(name: str, value: Any) -> float:
 
 
 def as_labels(y: Any) -> NDArray[Any]:
-    """Return labels as a flat array, which keeps text beside a numeric marker."""
+    """Return labels as a flat array, in which a number beside text stays a number."""
     return np.asarray(y, dtype=object if isinstance(y, (list, tuple)) else None).ravel()
 
 
 def check_one_kind(labels: NDArray[Any]) -> None:
     """Raise if labels mix text with numbers, which have no order."""
-    if labels.dtype == object and len({isinstance(label, str) for label in labels}) > 1:
+    if _mixes_text(labels):
         other = next(label for label in labels if not isinstance(label, str))
         raise TypeError(
             f"y mixes text with other labels, such as {other!r}: make all of them text, or set"
             f" unlabeled_label={other!r} if it marks unlabelled rows."
         )
+
+
+def _mixes_text(labels: NDArray[Any]) -> bool:
+    """Return whether some labels are text and others are not."""
+    return labels.dtype == object and len({isinstance(label, str) for label in labels}) > 1
 
 
 def as_indices(part: ArrayLike, n_rows: int) -> NDArray[np.intp]:
@@ -64,15 +69,15 @@ def as_indices(part: ArrayLike, n_rows: int) -> NDArray[np.intp]:
 
 
 def for_splitters(y: Any, unlabeled_label: Any) -> Any:
-    """Return labels that scikit-learn's splitters know, for splitters that look at them.
+    """Return labels that scikit-learn's splitters accept.
 
-    They know none that mix text with numbers, as text labels beside the marker -1 do. So of these,
-    the numbers of the classes are returned, and -1 for unlabelled rows. Others stay as they are.
+    These refuse text mixed with numbers, such as text labels beside the marker -1. Mixed labels
+    become the numbers of their classes, and -1 for unlabelled rows. Others stay as they are.
     """
     if y is None or hasattr(y, "detach"):  # a tensor holds numbers alone
         return y
     labels = as_labels(y)
-    if labels.dtype != object or len({isinstance(label, str) for label in labels}) < 2:
+    if not _mixes_text(labels):
         return y
     text = labels.astype(str)
     codes = np.unique(text, return_inverse=True)[1]
@@ -91,7 +96,7 @@ def one_more_of_each_class(
 
 
 def check_one_of(fraction: Any, n_groups: Any) -> None:
-    """Raise unless one of two parameters says how many labels to keep."""
+    """Raise unless exactly one of two parameters says how many labels to keep."""
     if (fraction is None) == (n_groups is None):
         raise ValueError(
             f"fraction={fraction!r} and n_groups={n_groups!r}: set one of them, the share of the"
@@ -112,24 +117,27 @@ def check_labeled_groups(n_groups: Any, groups: ArrayLike | None, n_samples: int
 
 
 def rows_of_groups(
-    labels: NDArray[Any], groups: NDArray[Any], order: NDArray[Any], n_groups: int
+    labels: NDArray[Any], groups: NDArray[Any], order: NDArray[np.intp], n_groups: int
 ) -> NDArray[np.intp]:
-    """Return the rows of the first groups that together show each class so many times.
+    """Return the rows of the first groups that together show each class in `n_groups` groups.
 
-    Groups are gone through in order. A group is taken if one of its classes is shown by fewer
-    groups than asked for so far, so fewer groups show a subset of the rows of more groups.
+    `order` holds the positions of the groups among their sorted names. The groups are gone through
+    in this order. A group is taken if fewer than `n_groups` groups so far show one of its classes,
+    so fewer groups have a subset of the rows of more groups.
     """
-    names, codes = np.unique(groups, return_inverse=True)
+    _, codes = np.unique(groups, return_inverse=True)
     by_group = np.argsort(codes, kind="stable")
-    ends = np.cumsum(np.bincount(codes))
+    sizes = np.bincount(codes)
+    ends = np.cumsum(sizes)
+    starts = ends - sizes
     classes, numbers = np.unique(labels, return_inverse=True)
     shown = np.zeros(len(classes), dtype=np.intp)
-    chosen = np.zeros(len(names), dtype=bool)
-    for code in np.searchsorted(names, order):
+    chosen = np.zeros(len(sizes), dtype=bool)
+    for group in order:
         if (shown >= n_groups).all():
             break
-        own = np.unique(numbers[by_group[ends[code - 1] if code else 0 : ends[code]]])
+        own = np.unique(numbers[by_group[starts[group] : ends[group]]])
         if (shown[own] < n_groups).any():
-            chosen[code] = True
+            chosen[group] = True
             shown[own] += 1
     return np.flatnonzero(chosen[codes])

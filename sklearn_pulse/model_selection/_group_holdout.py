@@ -35,7 +35,7 @@ class GroupHoldout(BaseCrossValidator):
         part.
     random_state : int, RandomState instance or None, default=1234
         Seed of the shuffle. The default is the published seed. None and an instance divide anew at
-        each call, so the test part of one call may hold training groups of another.
+        each call, so the test part of one call may hold training groups of another call.
 
     Notes
     -----

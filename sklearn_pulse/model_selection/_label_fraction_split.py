@@ -43,9 +43,10 @@ class LabelFractionSplit(BaseCrossValidator):
         Share of the labelled rows of each training part to keep, 0 to 1, before smoothing: the
         first ``int(fraction * n)`` of a random permutation of the n rows. None with `n_groups`.
     n_groups : int or None, default=None
-        Number of groups, such as people, whose rows of the training part are kept, for each class:
-        groups are gone through in random order, and one is kept if it shows a class that fewer
-        kept groups show. `split` needs `groups` then, and metadata routing requests them.
+        Number of groups, such as people, that show each class in the rows that are kept of a
+        training part. Groups are visited in random order, and a group is kept if it shows a class
+        that fewer than `n_groups` kept groups show. `split` then needs `groups`, which metadata
+        routing requests.
     smoothing : {"per_class", "published", "none"}, default="per_class"
         Rows that are added so that all classes are represented. "per_class" adds one further row
         of each class, as the paper says. The result is the rows that :func:`mask_labels` keeps of
@@ -146,12 +147,7 @@ class LabelFractionSplit(BaseCrossValidator):
             one-dimensional, groups are missing, a part names no rows, or no row is left to learn
             from.
         """
-        check_one_of(self.fraction, self.n_groups)
-        if self.n_groups is None:
-            check_share("fraction", self.fraction)
-        check_option("smoothing", self.smoothing, ("per_class", "published", "none"))
-        check_integer("n_draws", self.n_draws, 1)
-        check_seed("random_state", self.random_state)
+        self._check_params()
         labeled = labeled_mask(y, self.unlabeled_label, "LabelFractionSplit")
         check_label("unlabeled_label", self.unlabeled_label)
         labels = as_labels(y)
@@ -182,6 +178,15 @@ class LabelFractionSplit(BaseCrossValidator):
                     )
                 yield train[rows], test
 
+    def _check_params(self) -> None:
+        """Raise unless the parameters that need no labels are valid."""
+        check_one_of(self.fraction, self.n_groups)
+        if self.n_groups is None:
+            check_share("fraction", self.fraction)
+        check_option("smoothing", self.smoothing, ("per_class", "published", "none"))
+        check_integer("n_draws", self.n_draws, 1)
+        check_seed("random_state", self.random_state)
+
     def _passed_on(self, groups: ArrayLike | None) -> ArrayLike | None:
         """Return the groups for the wrapped splitter, if they are not for this one alone."""
         if self.n_groups is None or _may_use_groups(check_cv(self.cv, classifier=True)):
@@ -193,8 +198,7 @@ class LabelFractionSplit(BaseCrossValidator):
     ) -> NDArray[np.intp]:
         """Return the positions of the rows that keep their label."""
         if groups is not None and self.n_groups is not None:
-            names = np.unique(groups)
-            order = names[own_permutation(names.size, seed)]
+            order = own_permutation(np.unique(groups).size, seed)
             return rows_of_groups(labels, groups, order, self.n_groups)
         n_drawn = int(check_share("fraction", self.fraction) * labels.size)
         if self.smoothing == "published":
@@ -243,16 +247,16 @@ class LabelFractionSplit(BaseCrossValidator):
         """
         request = copy.deepcopy(get_routing_for_object(check_cv(self.cv, classifier=True)))
         asked = request.split.requests.get("groups")
-        if self.n_groups is not None and not isinstance(asked, str):  # which is another name
+        if self.n_groups is not None and not isinstance(asked, str):  # a text is an alias
             request.split.add_request(param="groups", alias=True)
         return request
 
 
 def _may_use_groups(cv: Any) -> bool:
-    """Return whether a splitter uses groups, as far as it can be told.
+    """Return whether a splitter may use groups.
 
-    Splitters of scikit-learn that use none warn of them. Their requests tell those from the others.
-    A splitter of another origin, which makes no request, may use them all the same.
+    A splitter of scikit-learn that ignores groups warns if it gets any; its metadata request tells
+    whether it uses them. A splitter of another package may use groups without requesting them.
     """
     if isinstance(cv, LabeledTestSplit):
         return _may_use_groups(check_cv(cv.cv, classifier=True))

@@ -37,9 +37,9 @@ def mask_labels(
     has a further row. No class is lost, and with the same integer seed a smaller fraction keeps a
     subset of the labels of a larger fraction.
 
-    With `n_groups`, whole groups keep their labels, as where few people were annotated: groups are
-    gone through in random order, and one is kept if it shows a class that fewer than `n_groups`
-    kept groups show. With the same integer seed, fewer groups keep a subset of the labels.
+    With `n_groups`, whole groups keep their labels, as if few people had been annotated. Groups are
+    visited in random order, and a group is kept if it shows a class that fewer than `n_groups` kept
+    groups show. With the same integer seed, fewer groups keep a subset of the labels.
 
     Parameters
     ----------
@@ -52,7 +52,7 @@ def mask_labels(
     random_state : int, RandomState instance or None, default=None
         Seed of the permutation.
     n_groups : int or None, default=None
-        Number of groups that show each class with their labels, if there are as many.
+        Number of labelled groups that show each class, or all groups of a class that has fewer.
     groups : array-like of shape (n_samples,) or None, default=None
         Group of each row, for example its subject; needed with `n_groups`.
     unlabeled_label : int or str, default=-1
@@ -69,8 +69,8 @@ def mask_labels(
     TypeError
         If the labels or a parameter are of the wrong type.
     ValueError
-        If ``fraction`` is outside 0 to 1, if both or none of ``fraction`` and ``n_groups`` are
-        given, if groups or a label are missing, or if ``y`` is not one-dimensional or holds no
+        If ``fraction`` is outside 0 to 1, if both or neither of ``fraction`` and ``n_groups``
+        are given, if groups or a label are missing, or if ``y`` is not one-dimensional or holds no
         label.
 
     See Also
@@ -93,16 +93,7 @@ def mask_labels(
     """
     check_one_of(fraction, n_groups)
     check_seed("random_state", random_state)
-    labels = np.asarray(y)
-    if labels.ndim != 1:
-        raise ValueError(
-            f"y must hold one label per row, shape (n_samples,); got shape {labels.shape}."
-        )
-    if not labels.size:
-        raise ValueError("y holds no label: pass the label of one row or more.")
-    given = as_labels(y)  # where NumPy makes no text of numbers beside text
-    if labels.dtype.kind == "U" and not all(isinstance(label, str) for label in given):
-        labels = given
+    labels = _one_per_row(y)
     candidates = np.flatnonzero(labeled_mask(y, unlabeled_label, "mask_labels"))
     masked = np.array(labels, dtype=_masked_dtype(labels, unlabeled_label))
     if candidates.size == 0:
@@ -112,8 +103,7 @@ def mask_labels(
         )
     if n_groups is not None:
         who = check_labeled_groups(n_groups, groups, labels.size)[candidates]
-        names = np.unique(who)
-        order = names[own_permutation(names.size, random_state)]
+        order = own_permutation(np.unique(who).size, random_state)
         kept = rows_of_groups(labels[candidates], who, order, n_groups)
         masked[np.delete(candidates, kept)] = unlabeled_label
         return masked
@@ -126,6 +116,21 @@ def mask_labels(
     return masked
 
 
+def _one_per_row(y: ArrayLike) -> NDArray[Any]:
+    """Return labels as an array, numbers beside text as objects; raise unless it has one axis."""
+    labels = np.asarray(y)
+    if labels.ndim != 1:
+        raise ValueError(
+            f"y must hold one label per row, shape (n_samples,); got shape {labels.shape}."
+        )
+    if not labels.size:
+        raise ValueError("y holds no label: pass the label of one row or more.")
+    given = as_labels(y)  # NumPy made text of numbers beside text, which are still numbers here
+    if labels.dtype.kind == "U" and not all(isinstance(label, str) for label in given):
+        return given
+    return labels
+
+
 def _masked_dtype(labels: NDArray[Any], unlabeled_label: Any) -> np.dtype[Any]:
     """Return a type that holds the labels and the marker."""
     if isinstance(unlabeled_label, Integral) and not isinstance(unlabeled_label, bool):
@@ -135,7 +140,7 @@ def _masked_dtype(labels: NDArray[Any], unlabeled_label: Any) -> np.dtype[Any]:
                 " text unlabeled_label."
             )
             if all(isinstance(label, Real) for label in labels.tolist()):
-                # An encoder would make a class of a marker among them.
+                # LabelEncoder would make a class of a marker among these numbers.
                 remedy = "pass y.astype(int) if they are whole numbers."
             raise TypeError(
                 f"y must hold integers beside unlabeled_label={unlabeled_label!r}, got "

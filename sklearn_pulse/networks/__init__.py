@@ -14,7 +14,7 @@ from ._patch_encoder import PatchEncoder
 from ._repeated_input import SeededDropout
 from ._segment_encoder import SegmentEncoder, SegmentTransformer
 from ._sequential_vae import SequentialLatents, SequentialVAE
-from ._time import observed_or_all, pool_steps
+from ._time import mask_steps, observed_or_all, pool_steps
 from ._time_varying import TimeVaryingBranch
 
 __all__ = [
@@ -36,6 +36,7 @@ __all__ = [
     "SystemEncoder",
     "TimeVaryingBranch",
     "chunks",
+    "mask_steps",
     "observed_or_all",
     "pool_steps",
     "run_parts",

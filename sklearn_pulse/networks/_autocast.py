@@ -41,7 +41,7 @@ def compute_dtype(x: Tensor) -> torch.dtype:
 
 
 def recurrent_autocast(x: Tensor) -> contextlib.AbstractContextManager[object]:
-    """Return the context to run a recurrent layer of torch in: autocast only where it does right.
+    """Return a context for a recurrent layer of torch: autocast is on only where it works.
 
     On CUDA, autocast runs these layers in float16 whichever type was asked for. Without a scaled
     loss, their small gradients would become zero there.

@@ -236,13 +236,13 @@ class ConvEncoder(Encoder):
         Returns
         -------
         steps : Tensor of shape (batch, n_steps(n_timesteps), embedding_dim)
-            Encoded steps; zero if all steps of the signal behind one are unobserved.
+            Encoded steps; an encoded step is zero if no step of the signal behind it was observed.
         reached : Tensor of bool, of shape (batch, n_steps(n_timesteps)), or None
             Which encoded steps have an observed step; None if `observed` is None.
         """
         if is_exporting():
-            # Torch takes an axis of one step for an axis that always has one. With steps that
-            # nobody observed behind a window, no block leaves a single one.
+            # Torch takes an axis of one step for an axis that always has one. With unobserved steps
+            # behind each window, no block leaves a single step.
             added = self._blocks[0].stride
             observed = F.pad(observed_or_all(x, observed), (0, added), value=False)
             x = F.pad(x, (0, 0, 0, added))

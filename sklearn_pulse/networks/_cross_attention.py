@@ -20,8 +20,8 @@ _EPS_SCALE = 1e-10  # added to the learnt scale before dividing by it
 # Time steps of a part of a batch that passes through all layers before the next part does: few
 # enough on a CPU to stay in the cache, and on a GPU to fit into its memory.
 _PART_STEPS = {"cpu": 2**11, "cuda": 2**16}
-# Number of the block from which on the dilation doubles no more. No window is as long as it is
-# there, and torch knows no padding beyond 62 bits.
+# Number of the block after which the dilation doubles no more. No window is as long as its
+# dilation, and torch has no padding beyond 62 bits.
 _LAST_DOUBLING = 30
 _MAX_WEIGHTS = 2**22  # attention weights of a part above which they are never in memory at once
 
@@ -462,8 +462,7 @@ class CrossAttention(nn.Module):
         steps: Tensor | None,
     ) -> Tensor:
         """Reconstruct steps of a part of the windows."""
-        statistics = self.norm.statistics(x, observed)
-        mean, std = statistics
+        mean, std = self.norm.statistics(x, observed)
         affine = self.norm.weight, self.norm.bias
         other = (other - mean) / std
         queries = self.query((x - mean) / std, visible, observed, convs[0], affine)
@@ -479,7 +478,7 @@ class CrossAttention(nn.Module):
             values = _map_features(self.output.weight, None, values.permute(2, 0, 1))
             mixed = (weights if dropout is None else dropout(weights)) @ values.permute(1, 2, 0)
             mixed = mixed + self.output.bias
-        return self.norm.restore(mixed, *statistics)
+        return self.norm.restore(mixed, mean, std)
 
 
 def _weights(queries: Tensor, keys: Tensor, allowed: Tensor | None) -> Tensor:

@@ -158,7 +158,7 @@ class GRUDecoder(nn.Module):
             packing_of_all = Packing.of(whole[0], n_steps)
             rows = packing.rows_in(packing_of_all, whole[1])
             drop = drop.of_rows(rows, len(packing_of_all.positions))
-            if not packing.sizes and packing_of_all.sizes:  # keep step with those who draw
+            if not packing.sizes and packing_of_all.sizes:  # keep step with parts that draw
                 drop.draw((0, constant.shape[1] + drive.shape[2]))
         if not packing.sizes:
             # Part of the graph, since a loss needs a gradient even of nothing.

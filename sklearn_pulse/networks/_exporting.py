@@ -4,11 +4,6 @@ from __future__ import annotations
 
 import torch
 
-
-def _never() -> bool:
-    return False
-
-
-# A name and not a function of ours, since torch.compile knows torch's own and traces through it.
-# Before torch 2.7 there is none, and nothing is exported.
-is_exporting = getattr(torch.compiler, "is_exporting", _never)
+# Torch's own function, since torch.compile knows it and traces through it. Torch before 2.7 has no
+# such function, and exports nothing here.
+is_exporting = getattr(torch.compiler, "is_exporting", lambda: False)

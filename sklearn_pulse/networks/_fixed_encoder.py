@@ -40,7 +40,7 @@ class FixedEncoder(Encoder):
     def features(
         self, x: NDArray[np.float32], observed: NDArray[np.bool_] | None = None
     ) -> NDArray[np.float32]:
-        """Compute the features of windows; one without an observed step is read as it stands.
+        """Compute the features of windows; a window without an observed step is read as it is.
 
         Parameters
         ----------

@@ -12,11 +12,11 @@ from ._exporting import is_exporting
 from ._images import as_images, as_steps, as_taps
 from ._time import in_memory_order
 
-_CPU_CONVOLUTIONS = {torch.float32}  # types that oneDNN convolves on this processor
-if not torch.backends.mkldnn.is_available():
-    _CPU_CONVOLUTIONS.clear()
-elif torch.ops.mkldnn._is_mkldnn_bf16_supported():
-    _CPU_CONVOLUTIONS.add(torch.bfloat16)
+_CPU_CONVOLUTIONS: set[torch.dtype] = set()  # types that oneDNN convolves on this processor
+if torch.backends.mkldnn.is_available():
+    _CPU_CONVOLUTIONS.add(torch.float32)
+    if torch.ops.mkldnn._is_mkldnn_bf16_supported():
+        _CPU_CONVOLUTIONS.add(torch.bfloat16)
 
 # oneDNN applies a GELU, or a sum, to outputs that are still in registers; on other processors than
 # these it calls a library that does not.

@@ -88,7 +88,7 @@ def standardize(x: Tensor, observed: Tensor | None = None) -> Tensor:
     observed = observed_or_all(x, observed)
     count = observed.sum(1).clamp(min=1).view(-1, 1, 1)
     centred = mask_steps(x, observed)
-    for _ in range(2):  # of a constant, the first leaves what rounding the mean adds to each step
+    for _ in range(2):  # of a constant, the first pass leaves the rounding error of the mean
         mean = centred.sum(1, keepdim=True) / count
         centred = mask_steps(centred - mean, observed)
     variance = centred.square().sum(1, keepdim=True) / count

@@ -15,11 +15,11 @@ from torch.autograd.function import once_differentiable
 from .._products import Linear, linear, multiply, multiply_transposed, uses_onednn
 from ._autocast import compute_dtype
 
-_LARGEST, _SMALLEST = 2**12, 2**4  # rows of a piece; what remains of the smallest is one, too
+_LARGEST, _SMALLEST = 2**12, 2**4  # rows of a piece; fewer rows may remain for the last piece
 
 
 def padded_rows(n_rows: int, like: Tensor) -> int:
-    """Return the next larger number of rows that recurs, where products need that.
+    """Round a number of rows up to one that recurs, where products are compiled for their shape.
 
     Parameters
     ----------
@@ -43,7 +43,7 @@ def padded_rows(n_rows: int, like: Tensor) -> int:
 
 
 def recurring_length(n: int) -> int:
-    """Return the next larger of the lengths of which there are eight in each doubling.
+    """Round a length up to a length that recurs; from 128 on, eight lie in each doubling.
 
     Parameters
     ----------
@@ -70,7 +70,7 @@ def _is_compiled(x: Tensor) -> bool:
 
 
 def row_pieces(table: Tensor) -> list[slice]:
-    """Split the rows of a table into pieces of recurring sizes, where products need that.
+    """Split a table into pieces of recurring sizes, where products are compiled for their shape.
 
     Parameters
     ----------

@@ -80,6 +80,7 @@ def mask_steps(x: Tensor, observed: Tensor | None) -> Tensor:
     Examples
     --------
     >>> import torch
+    >>> from sklearn_pulse.networks import mask_steps
     >>> mask_steps(torch.ones(1, 3, 1), torch.tensor([[True, False, True]])).flatten()
     tensor([1., 0., 1.])
     """

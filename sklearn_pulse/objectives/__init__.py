@@ -6,7 +6,8 @@ from ._contrastive import ContrastiveObjective, check_contrastive
 from ._cross_reconstruction import CrossReconstruction
 from ._head import HeadOnEncoder, Source
 from ._pair_reconstruction import NegativePairs, PairReconstruction, PositivePairs
-from ._rebar import REBARContrast, REBARReconstruction
+from ._rebar_contrast import REBARContrast
+from ._rebar_reconstruction import REBARReconstruction
 from ._regression import Regression
 from ._trajectory import Reconstruction, TrajectoryReconstruction
 

@@ -36,8 +36,8 @@ class Objective(nn.Module):
     evaluates_in_validation : bool
         Whether validation always runs without dropout, even if its draws are random.
     computes_in_parts : bool
-        Whether nearly all of a step runs in :func:`sklearn_pulse.networks.run_parts`. What is left
-        then has one thread.
+        Whether nearly all of a step runs in :func:`sklearn_pulse.networks.run_parts`. The rest of
+        the step then has one thread.
     replayed : {"never", "whole", "always"}
         For which batches a GPU may replay the kernels of an earlier step: those without missing
         steps ("whole") or all ("always"). For these, `forward` must neither read values back from
@@ -57,8 +57,8 @@ class Objective(nn.Module):
 
     Notes
     -----
-    A subclass does not inherit what is said of a computation that it replaces: with another
-    `forward` or `encode` `replayed` is "never", and with another `forward` or `validation_loss` a
+    A subclass that replaces a computation does not inherit the statements about it: with another
+    `forward` or `encode`, `replayed` is "never", and with another `forward` or `validation_loss`, a
     batch is indivisible, unless the subclass says otherwise.
 
     Examples
@@ -92,8 +92,8 @@ class Objective(nn.Module):
             """Return how far away the first class is that defines one of the names."""
             return next(i for i, base in enumerate(cls.__mro__) if vars(base).keys() & set(names))
 
-        # What a class says of its own computation need not hold of one that replaces it, which may
-        # come from a class beside it.
+        # What a class says of its own computation need not hold of a computation that replaces it,
+        # which a class that is inherited beside it may define.
         if depth("forward", "validation_loss") < depth("indivisible"):
             cls.indivisible = Objective.indivisible
         if depth("forward", "encode") < depth("replayed"):
@@ -111,7 +111,7 @@ class Objective(nn.Module):
 
     @property
     def tokens_per_step(self) -> int:
-        """Tokens that the encoder reads per time step; 1 for an encoder that does not say."""
+        """Tokens that the encoder reads per time step; 1 for a plain module."""
         return self.encoder.tokens_per_step if isinstance(self.encoder, Encoder) else 1
 
     @property
@@ -226,8 +226,8 @@ class Objective(nn.Module):
         return self.encoder(x, observed)
 
     def __getstate__(self) -> dict[str, Any]:
-        # A CUDA generator cannot be unpickled on a machine without CUDA. Inference draws nothing.
-        # Nor is the net that is unpickled one of several.
+        # A CUDA generator cannot be unpickled on a machine without CUDA. Inference draws nothing,
+        # and an unpickled objective divides no batch with other processes.
         state = {**super().__getstate__(), "_generator": None}
         state.pop("share", None)
         return state

@@ -9,15 +9,14 @@ from torch import Tensor, nn
 
 from .._parameters import check_option, check_real
 from ..functional import dropout
-from ..networks import SystemEncoder
-from ..networks._time import mask_steps
+from ..networks import SystemEncoder, mask_steps
 from ._base import Objective
 
 
 class ContrastiveObjective(Objective):
     """Base class of the losses that contrast embeddings of the system encoder.
 
-    A subclass defines `forward` and reads `represent` or `represent_steps` for its loss.
+    A subclass defines `forward` and computes its loss from `represent` or `represent_steps`.
 
     Parameters
     ----------
@@ -171,6 +170,3 @@ def check_contrastive(estimator: Any) -> None:
     """
     check_option("layer_norm", estimator.layer_norm, ("embedding", "everywhere", "none"))
     check_real("representation_dropout", estimator.representation_dropout, 0.0, 1.0)
-
-
-__all__ = ["ContrastiveObjective", "check_contrastive"]

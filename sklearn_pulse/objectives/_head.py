@@ -9,8 +9,7 @@ from typing import Literal, NamedTuple
 import torch
 from torch import Tensor, nn
 
-from ..networks import Head, SystemEncoder
-from ..networks._time import mask_steps, pool_steps
+from ..networks import Head, SystemEncoder, mask_steps, pool_steps
 from ._base import Objective
 
 
@@ -111,8 +110,9 @@ class HeadOnEncoder(Objective):
             )
             source = Source(_wrap_encoder(encoder), n_channels, embedding_dim, min_batch_size=1)
         self.source = source.objective
-        _seed_anew(self.source, seed)
-        if isinstance(self.source, HeadOnEncoder):  # its `freeze_epochs` were of its own training
+        drawing = _innermost(self.source)
+        drawing.seed, drawing._generator = seed, None  # whatever it has drawn before
+        if isinstance(self.source, HeadOnEncoder):  # `freeze_epochs` concerned its own training
             self.source.freeze_epochs = 0
         same = source.n_channels == n_channels
         self.in_head = nn.Identity() if same else nn.Linear(n_channels, source.n_channels)
@@ -131,7 +131,7 @@ class HeadOnEncoder(Objective):
         return self.source.encoder
 
     def predict(self, x: Tensor, observed: Tensor | None = None) -> Tensor:
-        """Compute what the head makes of the embedding.
+        """Compute the output of the head from the embedding.
 
         Parameters
         ----------
@@ -171,7 +171,7 @@ class HeadOnEncoder(Objective):
         if observed is None:
             rows, usable = self.source.encode(self.in_head(windows)), None
         else:
-            # A bag without a window that is read, which `transform` refuses, keeps the others.
+            # If no window of a bag is read, which `transform` refuses, all observed windows count.
             usable = observed[..., self.steps_read].any(2)  # (batch, n_windows)
             usable = usable | (observed.any(2) & ~usable.any(1, keepdim=True))
             rows = self._encode_usable(windows, observed.flatten(0, 1), usable.flatten())
@@ -179,13 +179,13 @@ class HeadOnEncoder(Objective):
         return pool_steps(rows.unflatten(0, x.shape[:2]), self.bag_pooling, usable)
 
     def _encode_usable(self, windows: Tensor, observed: Tensor, usable: Tensor) -> Tensor:
-        """Embed windows of which only the `usable` ones have an observed step that is read.
+        """Embed windows, of which only the `usable` windows have an observed step that is read.
 
-        The embeddings of the others are finite and otherwise of no meaning.
+        The embeddings of the other windows are finite and mean nothing.
         """
-        if not self.training:  # a fixed shape: all are embedded
+        if not self.training:  # a fixed shape: all windows are embedded
             return self.source.encode(self.in_head(windows), observed | ~usable.unsqueeze(1))
-        # Batch normalisation would count the others in training.
+        # In training, batch normalisation would count the other windows.
         rows = self.source.encode(self.in_head(windows[usable]), observed[usable])
         return rows.new_zeros(len(windows), rows.shape[1]).index_put((usable,), rows)
 
@@ -203,7 +203,7 @@ class HeadOnEncoder(Objective):
             The objective itself.
         """
         super().train(mode)
-        if mode and self.freeze_epochs:  # else what a callback has frozen stays frozen
+        if mode and self.freeze_epochs:  # otherwise weights that a callback has frozen stay frozen
             frozen = self.epoch < self.freeze_epochs
             self.source.train(not frozen)
             for name, parameter in self.source.named_parameters():
@@ -269,19 +269,18 @@ class HeadOnEncoder(Objective):
             yield
 
 
-def _seed_anew(source: Objective, seed: int) -> None:
-    """Seed the generator of a pretrained objective, whatever it has drawn before."""
-    while isinstance(source, HeadOnEncoder):  # which draws from the generator of its own source
-        source = source.source
-    source.seed, source._generator = seed, None
+def _innermost(objective: Objective) -> Objective:
+    """Return the objective whose encoder and generator a head uses, or a head on a head."""
+    while isinstance(objective, HeadOnEncoder):
+        objective = objective.source
+    return objective
 
 
 def _embeds_alike(source: Objective) -> bool:
-    """Whether a GPU may replay how a pretrained objective embeds, which may be a user's own."""
-    while isinstance(source, HeadOnEncoder):
-        source = source.source
+    """Whether a GPU may replay how a pretrained objective, which may be a user's own, embeds."""
+    source = _innermost(source)
     by_encoder = type(source).encode is Objective.encode or source.replayed != "never"
-    encodes = getattr(type(source.encoder), "forward", None)  # a subclass may have another one
+    encodes = getattr(type(source.encoder), "forward", None)  # a subclass may override it
     return by_encoder and encodes is SystemEncoder.forward
 
 

@@ -51,7 +51,7 @@ class _LossParts(torch.autograd.Function):
         totals: list[Tensor | None] = [None] * len(weights)
         values = []
         for loss in losses:
-            torch.clear_autocast_cache()  # its casts belong to the graph of the loss before
+            torch.clear_autocast_cache()  # its casts belong to the graph of the previous loss
             with torch.enable_grad():
                 value = loss()
             for i, grad in enumerate(torch.autograd.grad(value, weights, allow_unused=True)):

@@ -8,8 +8,7 @@ import torch
 from torch import Tensor
 
 from ..functional import dropout
-from ..networks import observed_or_all
-from ..networks._time import mask_steps
+from ..networks import mask_steps, observed_or_all
 from ..sampling import aligned_steps, observed_span
 from ._trajectory import Reconstruction, TrajectoryReconstruction
 
@@ -152,10 +151,10 @@ class PositivePairs(PairReconstruction):
     n_channels : int
         Channels of the windows.
     init_source : {"target", "anchor", "published"}, default="target"
-        Window that the initial condition is read from: the partner (paper) or the anchor.
-        "published" is what the published code does: the partner with `shared_encoder`, the anchor
-        without. The anchor is read at the same step; if this step lies in its padding, at the
-        nearest observed step.
+        Window that the initial condition is read from: the partner ("target", paper) or the
+        "anchor". "published" is what the published code does: the partner with `shared_encoder`,
+        the anchor without. The anchor is read at the step at which the pass starts; if this step
+        lies in the anchor's padding, at the nearest observed step.
     **params : dict
         Further parameters of :class:`PairReconstruction` and :class:`TrajectoryReconstruction`.
 

@@ -142,7 +142,8 @@ class TrajectoryReconstruction(Objective):
         Steps of a fixed crop (int), or its fraction of the window (float), from the first observed
         step to the last; None means `min_crop_length`.
     min_crop_length : int or float, default=0.5
-        Least steps that a suffix crop predicts (int), or their fraction of the window (float).
+        Smallest number of steps that a suffix crop predicts (int), or their fraction of the window
+        (float).
     loss_reduction : {"published", "valid"}, default="published"
         Whether the mean squared error counts the zeros past the end of shorter crops, as the
         published code does, or valid entries only.
@@ -280,7 +281,7 @@ class TrajectoryReconstruction(Objective):
         return Encoding(embedding, time_varying, init_input)
 
     def _encoding(self, x: Tensor, observed: Tensor | None, embedding: Tensor | None) -> Encoding:
-        """Encode windows, whose embedding by a fixed encoder may be known; it has no drive."""
+        """Encode windows. With a known `embedding`, by a fixed encoder, there is no drive."""
         if embedding is None:
             return self.encode_window(x, observed)
         return Encoding(embedding, time_varying=x[..., :0], init_input=x)
@@ -410,7 +411,7 @@ class TrajectoryReconstruction(Objective):
         Tensor of shape (batch, n_channels)
             Mean over the observed steps that are predicted; NaN in a window without such a step.
         """
-        if embedding is None:  # a subclass may complete windows in its own way, without one
+        if embedding is None:  # the `complete` of a subclass may take no embedding
             prediction = self.complete(x, observed)
         else:
             prediction = self.complete(x, observed, embedding=embedding)

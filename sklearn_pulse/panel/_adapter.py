@@ -13,9 +13,9 @@ from sktime.transformations.base import BaseTransformer
 
 from .._commit import unchanged_on_failure
 from .._training._progress import CallbackSupportMixin, with_callbacks
-from ..windows._numbers import as_real_array, is_object_list
+from ..windows._numbers import as_real_array
 from ..windows._panel import Panel, read_frame, read_frames
-from ..windows._tables import is_panel_frame
+from ..windows._tables import is_list, is_panel_frame
 from ..windows._times import compare_rate
 
 _MTYPES = ["numpy3D", "pd-multiindex", "df-list", "nested_univ", "pd_multiindex_hier"]
@@ -88,9 +88,9 @@ class PanelAdapter(CallbackSupportMixin, BaseTransformer):
         X : panel
             Panel of one of sktime's mtypes: "numpy3D" (n_instances, n_channels, n_timesteps),
             "pd-multiindex", "df-list", "nested_univ", or "pd_multiindex_hier", of which every
-            series is an instance. Or aeon's list of arrays of shape (n_channels, n_timesteps), or
-            (n_timesteps,). A single series is a panel of one instance. Series may differ in length,
-            and NaN means missing; missing steps are masked.
+            series is an instance. aeon's list of arrays of shape (n_channels, n_timesteps), or
+            (n_timesteps,), is a panel too. A single series is a panel of one instance. Series may
+            differ in length, and NaN means missing; missing steps are masked.
         y : Ignored
             Not used; present because pipelines pass labels to every step.
 
@@ -158,19 +158,7 @@ class PanelAdapter(CallbackSupportMixin, BaseTransformer):
         estimator = self._build_estimator()
         _compare_rate(estimator, X)
         _hand_on_names(estimator, panel.channels)
-        windows = _in_layout(windows, estimator)
-        context = getattr(self, "_callback_fit_ctx", None)  # absent before scikit-learn 1.9
-        if context is None:
-            estimator.fit(windows, None)
-        else:
-            data = {"X": X, "y": None}
-            context.call_on_fit_task_begin(estimator=self, **data)
-            subcontext = context.subcontext(task_name="fit-encoder")
-            with subcontext.propagate_callback_context(estimator):
-                subcontext.call_on_fit_task_begin(estimator=self, **data)
-                estimator.fit(windows, None)
-                subcontext.call_on_fit_task_end(estimator=self, **data)
-            context.call_on_fit_task_end(estimator=self, **data)
+        self._train(estimator, _in_layout(windows, estimator), X)
         # The fit of a frozen estimator compares nothing.
         _check_number(panel.arrays[0].shape[1], estimator.n_channels_in_, "the estimator")
         self.estimator_ = estimator
@@ -179,6 +167,21 @@ class PanelAdapter(CallbackSupportMixin, BaseTransformer):
         self.unequal_length_ = _is_unequal(panel)
         self.input_layout_ = "nct"
         return self
+
+    def _train(self, estimator: Any, windows: Any, X: Any) -> None:
+        """Fit the wrapped transformer, as a task of this fit for scikit-learn's callbacks."""
+        context = getattr(self, "_callback_fit_ctx", None)  # absent before scikit-learn 1.9
+        if context is None:
+            estimator.fit(windows, None)
+            return
+        data = {"X": X, "y": None}
+        context.call_on_fit_task_begin(estimator=self, **data)
+        subcontext = context.subcontext(task_name="fit-encoder")
+        with subcontext.propagate_callback_context(estimator):
+            subcontext.call_on_fit_task_begin(estimator=self, **data)
+            estimator.fit(windows, None)
+            subcontext.call_on_fit_task_end(estimator=self, **data)
+        context.call_on_fit_task_end(estimator=self, **data)
 
     def _transform(self, X: Any, y: None = None) -> Any:
         from pandas import DataFrame
@@ -219,7 +222,7 @@ class PanelAdapter(CallbackSupportMixin, BaseTransformer):
         Parameters
         ----------
         transform : {"default", "pandas"} or None, default=None
-            Requested container. None of the accepted values changes the output.
+            Requested container. The output is the same for all three values.
 
         Returns
         -------
@@ -251,9 +254,7 @@ class PanelAdapter(CallbackSupportMixin, BaseTransformer):
 
 def _as_mtype(X: Any) -> Any:
     """Return a list, in which aeon's arrays (channels first) are sktime's frames; else X itself."""
-    if is_object_list(X):
-        X = list(X)
-    if not isinstance(X, list | tuple):
+    if not is_list(X):
         return X
     if not len(X):
         raise ValueError("X is an empty list: pass at least one series.")
@@ -308,7 +309,7 @@ def _hand_on_names(estimator: Any, channels: list[str] | None) -> None:
 
 
 def _check_names(channels: list[str] | None, known: list[str] | None, owner: str) -> None:
-    """Raise if channels have other names, or another order, than those that an owner knows."""
+    """Raise if channels have other names, or another order, than those that `owner` knows."""
     if known is None or channels is None or channels == known:
         return
     # sktime's pipelines convert arrays, which have no names, to frames with these columns.

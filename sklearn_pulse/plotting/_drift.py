@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -206,29 +207,26 @@ class DriftDisplay:
         ValueError
             If the display holds nothing to draw, or the number of axes or of names does not fit.
         """
-        panels = [
-            draw
-            for draw, result in ((self._draw_null, self.embedding), (self._draw_bars, self.scores))
-            if result is not None
-        ]
+        panels: list[Callable[[Any], None]] = []
+        names: list[str] = []
+        if self.embedding is not None:
+            panels.append(self._draw_null)
+        if self.scores is not None:  # the names may raise, so they come before a figure is made
+            names = name_channels(len(self.scores.share_outside), self.channel_names)
+            panels.append(partial(self._draw_bars, names=names))
         if not panels:
             raise ValueError("embedding and scores are None: pass one of them to draw it.")
-        names = None
-        if self.scores is not None:  # may raise, so it comes before a figure is made
-            names = name_channels(len(self.scores.share_outside), self.channel_names)
-        # A single panel has the size of a scikit-learn display.
-        single = len(panels) == 1
-        if ax is None and single:
-            axes = np.ravel(axes_or_new(None))
+        if ax is None and len(panels) == 1:
+            axes = np.ravel(axes_or_new(None))  # of the size of a scikit-learn display
         else:
             axes = new_axes(ax, 1, len(panels), "panels")
         for draw, panel in zip(panels, axes, strict=True):
-            draw(panel, names)
+            draw(panel)
         title = self.name if name is None else name
         if title is not None:
             axes[0].set_title(title)
         self.axes_, self.figure_ = axes, axes[0].figure
-        if ax is None and names is not None:
+        if ax is None:
             self._widen(len(names))
         return self
 
@@ -240,13 +238,13 @@ class DriftDisplay:
             self.axes_[1].get_gridspec().set_width_ratios([width / 2, width / 2 + more])
         self.figure_.set_figwidth(width + more)
 
-    def _draw_null(self, ax: Any, names: list[str] | None) -> None:
-        """Draw the distance beside those of random divisions."""
+    def _draw_null(self, ax: Any) -> None:
+        """Draw the distance of the new windows beside the distances of random divisions."""
         assert self.embedding is not None
         null, new = distinct_colors(2)
         # Equal distances differ by rounding, and no bin is narrow enough to hold the difference.
         values = np.round(self.embedding.null_distances, 7)
-        ax.autoscale(axis="y")  # which the room for a legend on top has ended
+        ax.autoscale(axis="y")  # which an earlier picture on these axes has switched off
         ax.hist(values, bins="sqrt", color=null, alpha=0.6, label=f"{len(values)} random divisions")
         ax.axvline(
             self.embedding.distance,
@@ -258,7 +256,7 @@ class DriftDisplay:
         _leave_room(ax)
         add_legend(ax, loc="upper center")
 
-    def _draw_bars(self, ax: Any, names: list[str] | None) -> None:
+    def _draw_bars(self, ax: Any, names: list[str]) -> None:
         """Draw the share of windows outside the range of each channel."""
         assert self.scores is not None
         expected, new = distinct_colors(2)
@@ -270,7 +268,6 @@ class DriftDisplay:
             ls="--",
             label=f"expected ({100 * self.scores.expected:.3g} %)",
         )
-        assert names is not None
         ax.set_xticks(np.arange(len(shares)), names, **_turned(names))
         ax.set(ylabel="share of windows outside the range", xlim=(-1, len(shares)), ylim=(0, 1))
         ax.set_yticks(np.linspace(0, 1, 6))

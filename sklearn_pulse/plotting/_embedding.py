@@ -195,7 +195,7 @@ class EmbeddingDisplay:
         check_seed("random_state", random_state)
         points = check_array(
             nan_where_masked(embedding),
-            order="C",  # sums over columns of another order of memory round in another way
+            order="C",  # in another memory order, sums over columns round differently
             ensure_min_samples=2,
             ensure_min_features=2,
             input_name="embedding",
@@ -255,7 +255,7 @@ class EmbeddingDisplay:
                 "The continuous values of y colour the points: leave out c and color, or y."
             )
         groups = self._values() if continuous else self._groups()
-        if "c" in style:  # which matplotlib takes instead of a color
+        if "c" in style:  # matplotlib takes c or color, not both
             groups = [(rows, {**drawn, "color": None}) for rows, drawn in groups]
         has_legend = self.y is not None and not continuous
         # Points fill the plane, so on a new figure the legend stands beside them.
@@ -318,7 +318,7 @@ def _is_continuous(y: NDArray[Any]) -> bool:
     if y.dtype.kind != "f" or y.ndim != 1:
         return False
     known = y[~np.isnan(y)]
-    if np.isinf(known).any():  # which is no class, and is refused among continuous values
+    if np.isinf(known).any():  # an infinity is no class, and `_values` refuses it
         return True
     return bool((known != np.round(known)).any()) or len(np.unique(known)) > _MANY_VALUES
 
@@ -339,7 +339,7 @@ def _labels(y: ArrayLike) -> NDArray[Any]:
         kind = _kind(labels[~missing], y)
         labels = labels.astype(object)
         labels[missing] = None
-        if kind == "i":  # which pandas and polars make floating-point numbers beside a missing one
+        if kind == "i":  # pandas and polars make them floating-point beside a missing entry
             labels[~missing] = [int(label) for label in labels[~missing]]
         labels = labels.astype(float) if kind == "f" else labels
     return labels[:, 0] if labels.ndim == 2 and labels.shape[1] == 1 else labels

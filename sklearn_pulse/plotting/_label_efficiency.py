@@ -142,8 +142,8 @@ class LabelEfficiencyDisplay:
         y : array-like of shape (n_samples,)
             Labels. The probe neither learns from unlabelled windows, marked by -1, nor is it scored
             on them. They are not embedded either: a ``WindowScaler(per="recording")`` in a
-            transformer then scales by the labelled windows alone, so pass the embeddings of all
-            windows in its place.
+            transformer then scales by the labelled windows alone; pass the embeddings of all
+            windows instead of such a transformer.
         groups : array-like of shape (n_samples,), default=None
             Recording or subject of each window, for splits that keep groups whole. Without groups,
             windows of one recording fall on both sides, and scores are too high. `n_groups` labels
@@ -343,7 +343,7 @@ class LabelEfficiencyDisplay:
         line_kw = with_style("line", {"markersize": 5}, line_kw)
         n_entries = len(self.scores) + (self.majority_score is not None)
         ax = axes_or_new(ax, n_beside=n_entries if n_entries > CROWDED else 0)
-        amounts = self._amounts
+        amounts = check_amounts(self.fractions, self.n_groups).values
         self.lines_, self.bands_, self.points_ = [], [], []
         looks = zip(distinct_colors(len(self.scores)), itertools.cycle(MARKERS), strict=False)
         for (name, scores), (color, marker) in zip(self.scores.items(), looks, strict=True):
@@ -365,19 +365,14 @@ class LabelEfficiencyDisplay:
             self.majority_line_ = ax.axhline(
                 self.majority_score, color="0.4", ls="--", lw=1, label="majority class"
             )
-        self._label_axes(ax)
+        self._label_axes(ax, amounts)
         add_legend(ax, title=self._legend_title(band), title_fontsize="small")
         self.ax_, self.figure_ = ax, ax.figure
         return self
 
-    @property
-    def _amounts(self) -> NDArray[Any]:
-        """Amounts of labels on the horizontal axis."""
-        return check_amounts(self.fractions, self.n_groups).values
-
-    def _label_axes(self, ax: Any) -> None:
+    def _label_axes(self, ax: Any, amounts: NDArray[Any]) -> None:
         ax.set_xscale("log")
-        shown = _spaced(self._amounts)
+        shown = _spaced(amounts)
         if self.n_groups is None:
             ticks, label = [f"{100 * share:.3g} %" for share in shown], "labels used for training"
         else:

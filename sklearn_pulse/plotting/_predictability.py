@@ -133,7 +133,7 @@ class PredictabilityDisplay:
         named = [*self.blocks, *(f"direction {i}" for i in ends)]
         ticks = [*range(len(self.blocks)), *(places[i - 1] for i in ends)]
         self.ax_.set_xticks(ticks, named, rotation=90)
-        # Of the colour of the text, which is seen on dark axes too.
+        # The colour of the text is visible on dark axes too.
         self.ax_.axhline(0.0, color=self.ax_.yaxis.label.get_color(), linewidth=0.8)
         self.ax_.set_ylabel("share predicted by the other view (R2)")
         self.ax_.set_ylim(min(-0.05, self.ax_.dataLim.y0), 1.0)  # other bars may be on the axes

@@ -107,7 +107,7 @@ class ReconstructionDisplay:
             `starts` is no sequence of integers.
         ValueError
             If there is no window, if windows have one time step only, if `X` holds bags, if
-            `sample` is no position in `X`, or if a start lies outside the window or behind its
+            `sample` is no position in `X`, or if a start lies outside the window or after its
             observed steps.
         """
         check_is_fitted(estimator)
@@ -202,7 +202,7 @@ def _check_single(windows: CheckedWindows, sample: int) -> None:
 
 
 def _latest_start(signal: NDArray[np.floating], sample: int) -> int:
-    """Return the last observed step that has a step behind it, which can be predicted."""
+    """Return the last observed step that another step follows, which can be predicted from it."""
     observed = np.flatnonzero(np.isfinite(signal[:-1]).all(1))
     if not observed.size:
         raise ValueError(

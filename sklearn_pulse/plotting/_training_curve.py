@@ -193,21 +193,12 @@ class TrainingCurveDisplay:
             If the history is no list, an epoch is no dictionary, or another parameter is of the
             wrong type.
         ValueError
-            If the history is empty, an epoch has no "train_loss", or something else than a number
-            as a loss or as "fit", `selected_epoch` lies outside the history, or a loss is zero or
-            negative with `log_scale`.
+            If the history is empty, an epoch has no "train_loss", a loss or a "fit" is no number,
+            `selected_epoch` lies outside the history, or a loss is zero or negative with
+            `log_scale`.
         """
-        if not isinstance(history, Iterable):
-            raise TypeError(f"history must be a list of dictionaries, got {history!r}")
-        rows = list(history)
-        if not rows:
-            raise ValueError("history holds no epoch: fit the estimator for at least one")
-        if not all(isinstance(row, Mapping) for row in rows):
-            raise TypeError(
-                "history must hold a dictionary for every epoch, such as {'train_loss': 0.5}"
-            )
-        if not all(_is_number(row.get("train_loss")) for row in rows):
-            raise ValueError("history must hold a number 'train_loss' for every epoch")
+        rows = _checked_rows(history)
+        validated = _validated(rows)
         if selected_epoch is not None:
             check_integer("selected_epoch", selected_epoch, 1)
             if selected_epoch > len(rows):
@@ -215,13 +206,6 @@ class TrainingCurveDisplay:
                     f"selected_epoch={selected_epoch} lies behind the {len(rows)} epochs of"
                     " history: count epochs from 1"
                 )
-        validated = _validated(rows)
-        if not all(_is_number(rows[i]["valid_loss"]) for i in validated):
-            raise ValueError(
-                "history holds a 'valid_loss' that is no number: leave it out where it is unknown"
-            )
-        if not all(_is_number(row.get("fit", 1)) for row in rows):
-            raise ValueError("history holds a 'fit' that is no number: leave it out, or count fits")
         display = cls(
             np.arange(1, len(rows) + 1),
             np.array([row["train_loss"] for row in rows], dtype=float),
@@ -302,8 +286,8 @@ class TrainingCurveDisplay:
         ax.xaxis.set_major_locator(MaxNLocator(integer=True, steps=[1, 2, 5, 10]))
         if log_scale:
             ax.set_yscale("log")
-            # Losses often stay within a decade, which powers of ten would label too coarsely, and
-            # some nearly stay the same.
+            # Losses often stay within a decade, where ticks at powers of ten are too coarse, and
+            # some hardly change.
             low, high = ax.get_ylim()
             fine = LogLocator(subs=(1, 1.5, 2, 3, 5, 7)) if high > 3 * low else AutoLocator()
             ax.yaxis.set_major_locator(fine)
@@ -313,6 +297,28 @@ class TrainingCurveDisplay:
         add_legend(ax)
         self.ax_, self.figure_ = ax, ax.figure
         return self
+
+
+def _checked_rows(history: Any) -> list[Mapping[str, Any]]:
+    """Return the epochs of a history; raise for one that cannot be drawn."""
+    if not isinstance(history, Iterable):
+        raise TypeError(f"history must be a list of dictionaries, got {history!r}")
+    rows = list(history)
+    if not rows:
+        raise ValueError("history holds no epoch: fit the estimator for at least one")
+    if not all(isinstance(row, Mapping) for row in rows):
+        raise TypeError(
+            "history must hold a dictionary for every epoch, such as {'train_loss': 0.5}"
+        )
+    if not all(_is_number(row.get("train_loss")) for row in rows):
+        raise ValueError("history must hold a number 'train_loss' for every epoch")
+    if not all(_is_number(rows[i]["valid_loss"]) for i in _validated(rows)):
+        raise ValueError(
+            "history holds a 'valid_loss' that is no number: leave it out where it is unknown"
+        )
+    if not all(_is_number(row.get("fit", 1)) for row in rows):
+        raise ValueError("history holds a 'fit' that is no number: leave it out, or count fits")
+    return rows
 
 
 def _is_number(value: Any) -> bool:

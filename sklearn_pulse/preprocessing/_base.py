@@ -23,14 +23,14 @@ from ._values import Mapping
 
 
 def _gives_tables(estimator: Any) -> bool:
-    """Whether the output has two axes, so that its columns have names; before `fit` it may."""
+    """Return whether the output has columns with names; before `fit` it may have."""
     return bool(estimator._fitted_on_table)
 
 
 def _contained_if_table(transform: Callable[..., Any]) -> Callable[..., Any]:
-    """Return `transform`, which scikit-learn has wrapped, without its containers for other X.
+    """Return `transform`, which scikit-learn has wrapped, with containers for tables alone.
 
-    scikit-learn would make a frame of a list or of an array of three axes, too.
+    scikit-learn would turn a list, or an array of three axes, into a frame too.
     """
     plain = vars(transform)["__wrapped__"]
 
@@ -55,8 +55,9 @@ class BasePreprocessor(_TableOutput, BaseEstimator):
     """A step from windows to windows.
 
     A subclass stores its parameters, among them `input_layout`, checks them in `_check_params` and
-    its input in `_check_windows`, learns in `_derive` and `_learn`, and says in `_function` what it
-    does. After `fit` it reads parameters by `_fitted`, since they may have been changed.
+    its input in `_check_windows`, learns in `_derive` and `_learn`, and returns what it does to
+    windows from `_function`. After `fit` it reads parameters by `_fitted`, since the user may have
+    changed them.
 
     Attributes
     ----------
@@ -101,7 +102,7 @@ class BasePreprocessor(_TableOutput, BaseEstimator):
     def _derive(self) -> None:
         """Set the fitted attributes that follow from the parameters alone."""
         params = self.get_params(deep=False)
-        del params["input_layout"]  # it says how X lies, in `transform` too
+        del params["input_layout"]  # the layout of the X of each call, so its present value counts
         self._fit_params = params
 
     def _fitted(self, name: str) -> Any:
@@ -163,8 +164,8 @@ class BasePreprocessor(_TableOutput, BaseEstimator):
         Returns
         -------
         ndarray, list of ndarray or of frames, or LazyWindows
-            The changed windows, float32; a list for a list, in it frames for frames and Series for
-            Series, whose names and times go on, and lazy windows for lazy windows.
+            The changed windows, float32. A list gives a list, in which frames and Series stay
+            frames and Series with their names and times; lazy windows give lazy windows.
 
         Raises
         ------

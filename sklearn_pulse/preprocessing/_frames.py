@@ -1,4 +1,4 @@
-"""Frames and Series for recordings that were frames or Series."""
+"""Containers of changed recordings: a frame stays a frame, a Series a Series."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ def like_source(
     -------
     ndarray, DataFrame or Series
         A frame of pandas or polars with the columns of the source, or a Series with its name. An
-        index of pandas stays if `ratio` is 1; otherwise, times go on at the new rate, or at that of
-        their own clock, and numbers in their own unit.
+        index of pandas stays if `ratio` is 1. Otherwise times go on at the new rate, or at the
+        pace of their own clock, and numbers go on in their own unit.
     """
     if is_table(source):
         import pandas as pd

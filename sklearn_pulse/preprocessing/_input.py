@@ -1,4 +1,4 @@
-"""Checks of what a step is given."""
+"""Checks of the input of a step."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 from .._signals import check_signals, note_or_compare_names
 from ..windows import LazyWindows
 from ..windows._names import carried_names
-from ..windows._numbers import as_real_array, is_object_list
+from ..windows._numbers import as_real_array
 from ..windows._recordings import as_series, is_series_list
 from ..windows._shape import Shape, check_axes, check_layout, note_or_compare_shape
 from ..windows._stored import as_stored
@@ -54,8 +54,7 @@ def check_input(estimator: Any, X: Any, *, reset: bool) -> WindowSource:
 
 
 def _read(X: Any, name: str, input_layout: str) -> tuple[WindowSource, Any]:
-    """Return the input as it is read, and, of a table, the frame or array that it came in."""
-    X = list(X) if is_object_list(X) else X
+    """Return the input as a source, and, of a table, the frame or array that it came in."""
     if isinstance(X, LazyWindows):
         check_layout(X, input_layout, name)
         _check_lazy(X.shape, name)

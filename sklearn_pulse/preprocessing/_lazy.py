@@ -22,16 +22,17 @@ class MappedWindows(LazyWindows):
     source : LazyWindows
         The windows.
     function : callable
-        From windows of shape (n, n_channels, n_timesteps), and the recording of each, to windows.
+        Function of windows of shape (n, n_channels, n_timesteps) and of the recording of each,
+        which returns windows.
     n_timesteps : int
         Number of time steps of a changed window.
     recording : ndarray of int of shape (n_windows,) or None
         Recording of each window, for the function.
     sampling_rate : float or None
         Sampling rate of a changed window, in Hz; None if it is unknown.
-    resampled : bool, default=False
+    resampled : bool
         Whether the function changes the sampling rate.
-    channels_first : bool, default=False
+    channels_first : bool
         Order of the last two axes of the windows.
 
     Attributes
@@ -60,8 +61,8 @@ class MappedWindows(LazyWindows):
         recording: NDArray[np.intp] | None,
         *,
         sampling_rate: float | None,
-        resampled: bool = False,
-        channels_first: bool = False,
+        resampled: bool,
+        channels_first: bool,
     ) -> None:
         self.source = source
         self.function = function
@@ -114,7 +115,7 @@ class MappedWindows(LazyWindows):
         return self._of(pieces, pieces.recording)
 
     def _alone(self, index: slice) -> MappedWindows | None:
-        """Return consecutive windows without the values of recordings that they need not."""
+        """Return consecutive windows without the recordings that they do not need."""
         part = self.source._alone(index)
         if part is None:
             return None
@@ -157,7 +158,7 @@ class MappedWindows(LazyWindows):
 
 
 def _can_select(windows: Any) -> bool:
-    """Tell whether the windows below all steps, which may be of a user's own class, are indexed."""
+    """Return whether the windows below all steps, perhaps of a user's own class, take an index."""
     while isinstance(windows, MappedWindows):
         windows = windows.source
     return hasattr(windows, "__getitem__")

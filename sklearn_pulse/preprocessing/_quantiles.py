@@ -8,11 +8,11 @@ from itertools import chain, islice
 import numpy as np
 from numpy.typing import NDArray
 
-from ._statistics import Statistics, from_quartiles
+from ._statistics import Statistics, from_quartiles, robust_of_windows
 
 _DIGITS = ((51, 13), (38, 13), (25, 13), (12, 13), (0, 12))  # shift and width in bits, of 64
 _SIGN = np.uint64(1) << np.uint64(63)
-_SMALL = 2**19  # values of a piece that is joined with others
+_SMALL = 2**19  # values; smaller pieces are joined
 _QUARTILES = (0.25, 0.5, 0.75)
 
 
@@ -21,16 +21,16 @@ def robust_of_pieces(
 ) -> Statistics:
     """Return median and scaled interquartile range of each channel.
 
-    Few values are sorted. More are read in five passes: floats are ordered as integers, and each
-    pass counts how often the next digit takes each value among the numbers that begin like the
-    ones looked for, and so learns this digit. The memory does not grow with the number of values,
-    and the quartiles are exact.
+    Few values are sorted. More are read in five passes, one per digit: the floats are taken as
+    integers of the same order, and a pass counts the values of the next digit among the numbers
+    whose first digits are those of a quartile. The counts tell this digit of the quartile. The
+    memory does not grow with the number of values, and the quartiles are exact.
 
     Parameters
     ----------
     pieces : callable
-        Returns an iterable of arrays of shape (n, n_channels, n_timesteps), NaN where missing; the
-        same ones at each call.
+        Returns an iterable of arrays of shape (n, n_channels, n_timesteps), NaN where missing.
+        Each call returns the same arrays.
     n_channels : int
         Number of channels.
 
@@ -42,7 +42,7 @@ def robust_of_pieces(
     blocks = _blocks(pieces())
     first = list(islice(blocks, 2))
     if len(first) == 1:
-        return _robust_of_few(first[0])
+        return robust_of_windows(first[0].reshape(n_channels, -1))
     searches = [_Search() for _ in range(n_channels)]
     more = (_blocks(pieces()) for _ in _DIGITS[1:])
     for (shift, width), values_of_pass in zip(_DIGITS, (chain(first, blocks), *more), strict=True):
@@ -59,7 +59,7 @@ def robust_of_pieces(
 
 
 def _blocks(pieces: Iterable[NDArray[np.float64]]) -> Iterator[NDArray[np.float64]]:
-    """Yield the values in arrays of shape (n_channels, ...), of many small pieces at once."""
+    """Yield the values in arrays of shape (n_channels, ...); small pieces are joined."""
     held: list[NDArray[np.float64]] = []
     size = 0
     for x in pieces:
@@ -73,36 +73,6 @@ def _blocks(pieces: Iterable[NDArray[np.float64]]) -> Iterator[NDArray[np.float6
             held, size = [], 0
     if held:
         yield np.concatenate(held, axis=1)
-
-
-def _robust_of_few(x: NDArray[np.float64]) -> Statistics:
-    """Return the statistics of values of shape (n_channels, ...), from their order."""
-    counts, quartiles = [], []
-    for values in x:
-        keys = np.sort(_as_keys(values[~np.isnan(values)]))
-        near = keys[_ranks(len(keys))] if len(keys) else keys
-        counts.append(len(keys))
-        quartiles.append(_quartiles(len(keys), near))
-    return from_quartiles(np.array(counts), *np.array(quartiles).reshape(-1, 3).T)
-
-
-def _ranks(n_values: int) -> list[int]:
-    """Return the ranks of the numbers below and above each quartile."""
-    below = [int((n_values - 1) * q) for q in _QUARTILES]
-    last = max(n_values - 1, 0)
-    return [rank for low in below for rank in (low, min(low + 1, last))]
-
-
-def _quartiles(n_values: int, keys: NDArray[np.uint64]) -> list[float]:
-    """Return the quartiles between the numbers below and above them; 0 if there are none."""
-    if not n_values:
-        return [0.0] * 3
-    places = [(n_values - 1) * q for q in _QUARTILES]
-    pairs = _as_values(keys).reshape(3, 2).tolist()
-    return [
-        low + (place - int(place)) * (high - low)
-        for place, (low, high) in zip(places, pairs, strict=True)
-    ]
 
 
 class _Search:
@@ -129,7 +99,9 @@ class _Search:
     def learn_digit(self) -> None:
         if self.n_values < 0:
             self.n_values = int(self.histograms[0].sum())
-            self.ranks = _ranks(self.n_values)
+            below = [int(place) for place in self.places()]
+            last = max(self.n_values - 1, 0)
+            self.ranks = [rank for low in below for rank in (low, min(low + 1, last))]
         if not self.n_values:
             return
         for i, (prefix, rank) in enumerate(zip(self.prefixes, self.ranks, strict=True)):
@@ -138,16 +110,27 @@ class _Search:
             self.ranks[i] = rank - (int(up_to[digit - 1]) if digit else 0)
             self.prefixes[i] = (prefix << int(self.width)) | digit
 
+    def places(self) -> list[float]:
+        """Return where the quartiles lie among the sorted values, which have the ranks 0, 1, ..."""
+        return [max(self.n_values - 1, 0) * q for q in _QUARTILES]
+
     def quartiles(self) -> list[float]:
-        return _quartiles(self.n_values, np.array(self.prefixes, dtype=np.uint64))
+        """Return the quartiles between the numbers below and above them; 0 without values."""
+        if not self.n_values:
+            return [0.0] * 3
+        pairs = _as_values(np.array(self.prefixes, dtype=np.uint64)).reshape(3, 2).tolist()
+        return [
+            low + (place - int(place)) * (high - low)
+            for place, (low, high) in zip(self.places(), pairs, strict=True)
+        ]
 
 
 def _as_keys(values: NDArray[np.float64]) -> NDArray[np.uint64]:
-    """Return integers in the order of the floats."""
+    """Return integers that have the order of the floats."""
     bits = values.view(np.uint64)
     return np.where(bits & _SIGN, ~bits, bits | _SIGN)
 
 
 def _as_values(keys: NDArray[np.uint64]) -> NDArray[np.float64]:
-    """Return the floats of integers."""
+    """Undo :func:`_as_keys`."""
     return np.where(keys & _SIGN, keys & ~_SIGN, ~keys).view(np.float64)

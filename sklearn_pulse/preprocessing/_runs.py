@@ -37,9 +37,9 @@ def observed_runs(x: NDArray[np.float64]) -> Iterator[tuple[int, int]]:
 def runs_alike(
     x: NDArray[np.float64],
 ) -> Iterator[tuple[NDArray[np.intp], NDArray[np.intp], int, int]]:
-    """Yield the runs of observed steps, of several channels that lack the same steps at a time.
+    """Yield the runs of observed steps, together for channels that lack the same steps.
 
-    Long channels are yielded one by one, since a computation on one holds several copies of it.
+    Long channels are yielded one by one, since a computation holds several copies of a channel.
 
     Parameters
     ----------

@@ -27,7 +27,7 @@ _NO_RECORDINGS = (
 
 
 def _keeps_statistics(scaler: Any) -> bool:
-    """Return True; raise an AttributeError if there will be nothing to undo a scaling with."""
+    """Return True; raise an AttributeError if no statistics are kept to undo the scaling with."""
     per = scaler._fitted("per") if hasattr(scaler, "center_") else scaler.per
     if per != "channel":
         raise AttributeError(
@@ -50,14 +50,14 @@ class WindowScaler(BasePreprocessor):
     with_std : bool, default=True
         Whether to divide by the standard deviation.
     per : {"channel", "window", "recording"}, default="channel"
-        What shares a mean and a standard deviation. "channel": all values of a channel seen in
+        Which values share a mean and a standard deviation. "channel": all values of a channel in
         `fit`, so that levels of windows, and of people, stay comparable. "window": the values of a
         channel in one window, so that its level and amplitude are lost. "recording": the values of
         a channel in all windows of a recording that are transformed together, so that differences
-        between people or electrodes are lost, and those in time stay. "window" and "recording"
-        learn nothing in `fit`. A recording in a list is one window, and so is each of a list of
-        1-D arrays or Series, as long as one another or not, unless `groups` say otherwise; nested
-        lists of numbers are a table.
+        between people or electrodes are lost, and differences in time stay. "window" and
+        "recording" learn nothing in `fit`. Each recording in a list, also if it is a 1-D array or a
+        Series, is one window, and a recording of its own unless `groups` say otherwise; nested
+        lists of numbers of equal length are a table.
     robust : bool, default=False
         Whether to take the median, and the interquartile range divided by 1.349 (which makes it
         the standard deviation of normal data), so that outliers do not count.
@@ -68,10 +68,10 @@ class WindowScaler(BasePreprocessor):
     Attributes
     ----------
     center_ : ndarray of float64 of shape (n_channels,) or None
-        What is subtracted from each channel; None unless `per` is "channel".
+        Number that is subtracted from each channel; None unless `per` is "channel".
     scale_ : ndarray of float64 of shape (n_channels,) or None
-        What each channel is divided by: 1 for a channel without spread. None unless `per` is
-        "channel".
+        Number by which each channel is divided: 1 for a channel without spread. None unless `per`
+        is "channel".
     n_channels_in_ : int
         Number of channels seen in `fit`.
     channel_names_in_ : ndarray of str of shape (n_channels,) or None
@@ -92,9 +92,9 @@ class WindowScaler(BasePreprocessor):
     by itself, whatever the other channels hold. Sums are in float64, and the values are centred
     before they are squared, so that an offset of 1e6 with a spread of 1 loses no precision.
 
-    `fit` reads arrays, memory maps, lists and lazy windows in blocks; ``robust=True`` reads them
-    five times, for exact quartiles. Lazy windows stay lazy in `transform`; everything else becomes
-    an array in memory, or a list of arrays. Windows that overlap count their common steps several
+    `fit` reads arrays, memory maps, lists and lazy windows in blocks; ``robust=True`` reads large
+    data five times, for exact quartiles. Lazy windows stay lazy in `transform`; everything else
+    becomes an array in memory, or a list of arrays. Steps that several windows share count several
     times.
 
     `groups` is an argument of `transform` (and not a parameter of the constructor, nor an argument
@@ -143,7 +143,7 @@ class WindowScaler(BasePreprocessor):
     def _learn(self, windows: WindowSource) -> None:
         self.center_ = self.scale_ = None
         if self.per == "channel":
-            self.center_, self.scale_ = self._selected(self._streamed(windows, None))
+            self.center_, self.scale_ = self._streamed(windows, None)
 
     def transform(
         self, X: ArrayLike, *, groups: ArrayLike | None = None
@@ -162,8 +162,8 @@ class WindowScaler(BasePreprocessor):
         Returns
         -------
         ndarray, list of ndarray or of frames, or LazyWindows
-            The windows, float32, in the shape of the input; a list for a list, in it frames for
-            frames and Series for Series, and lazy windows for lazy windows.
+            The windows, float32, in the shape of the input. A list gives a list, in which frames
+            and Series stay frames and Series; lazy windows give lazy windows.
 
         Raises
         ------
@@ -176,7 +176,7 @@ class WindowScaler(BasePreprocessor):
         windows = self._read(X)
         names = check_groups(groups, windows.n_samples)
         if self._fitted("per") != "recording":
-            names = None  # lazy windows must not tell the next step of recordings that nobody knows
+            names = None  # lazy windows would hand these groups on as recordings
         if windows.recording is None and names is not None:
             windows.recording = np.unique(names, return_inverse=True)[1]
         elif windows.recording is None and windows.is_list:
@@ -232,7 +232,7 @@ class WindowScaler(BasePreprocessor):
         Returns
         -------
         ndarray, list of ndarray, or LazyWindows
-            The windows in their former units, float32: near 1e6 its values are 0.06 apart.
+            The windows in their former units, float32, whose values near 1e6 are 0.06 apart.
 
         Raises
         ------
@@ -261,22 +261,21 @@ class WindowScaler(BasePreprocessor):
         """Learn the statistics of each recording, one after the other."""
         names, first = np.unique(np.sort(recording), return_index=True)
         members = np.split(np.argsort(recording, kind="stable"), first[1:])
-        rows = [self._selected(self._streamed(windows, index)) for index in members]
+        rows = [self._streamed(windows, index) for index in members]
         statistics = Statistics(*map(np.array, zip(*rows, strict=True)))
         return partial(_scale_recordings, statistics=statistics, names=names)
 
     def _streamed(self, windows: WindowSource, index: NDArray[np.intp] | None) -> Statistics:
         """Return the statistics of some windows, read in pieces."""
         if self._fitted("robust"):
-            return robust_of_pieces(lambda: windows.pieces(index), windows.n_channels)
-        return of_pieces(windows.pieces(index), windows.n_channels)
-
-    def _selected(self, statistics: Statistics) -> Statistics:
-        """Leave out what is not to be subtracted or divided by."""
-        return _select(statistics, self._fitted("with_mean"), self._fitted("with_std"))
+            found = robust_of_pieces(lambda: windows.pieces(index), windows.n_channels)
+        else:
+            found = of_pieces(windows.pieces(index), windows.n_channels)
+        return _select(found, self._fitted("with_mean"), self._fitted("with_std"))
 
 
 def _select(statistics: Statistics, with_mean: bool, with_std: bool) -> Statistics:
+    """Return 0 as the centre, and 1 as the scale, where the user does not want it."""
     center, scale = statistics
     return Statistics(
         center if with_mean else np.zeros_like(center), scale if with_std else np.ones_like(scale)

@@ -30,7 +30,7 @@ class WindowSource(ABC):
     n_samples : int
         Number of rows of the input.
     n_windows : int
-        Number of windows: of recordings in a list, of windows in all bags, else of rows.
+        Number of recordings in a list, of windows in all bags, otherwise of rows.
     n_channels : int
         Number of channels.
     n_timesteps : int
@@ -73,7 +73,7 @@ class WindowSource(ABC):
         """Read some steps of some windows, in the layout of the input."""
 
     def _chunks(self, index: Index) -> Iterator[Index]:
-        """Divide windows into parts that are read at a time."""
+        """Divide the numbers of windows into parts that are read at a time."""
         size = max(1, _BLOCK_VALUES // (self.n_timesteps * self.n_channels))
         for first in range(0, len(index), size):
             yield index[first : first + size]
@@ -83,7 +83,7 @@ class WindowSource(ABC):
         return self.n_timesteps
 
     def _name(self, window: int) -> str:
-        """Return what a window is called in a message."""
+        """Return the name of a window, for messages."""
         return f"X[{window}]"
 
     def _take(self, index: Index, steps: slice = slice(None)) -> NDArray[np.float64]:
@@ -161,7 +161,7 @@ class ArrayWindows(WindowSource):
 class RecordingList(WindowSource):
     """A list of recordings that may differ in length, read one after the other.
 
-    `data` holds them with a row per time step, `sources` as the user has passed them.
+    `data` holds the recordings with a row per time step, `sources` as the user has passed them.
     """
 
     is_list = True
@@ -185,7 +185,7 @@ class RecordingList(WindowSource):
         return recording_name("X", window, self.sources[window])
 
     def _read(self, index: Index, steps: slice) -> NDArray[Any]:
-        return np.asarray(self.data[index[0]])[np.newaxis, steps]  # a file is open for this alone
+        return np.asarray(self.data[index[0]])[np.newaxis, steps]  # a file is open only meanwhile
 
     def mapped(self, function: Mapping, length: Callable[[int], int]) -> list[Any]:
         """Return a list of arrays, frames or Series in memory, with the axes of the recordings."""
@@ -218,7 +218,7 @@ class LazySource(WindowSource):
         return x[:, :, steps] if self.channels_first else x[:, steps]
 
     def pieces(self, index: Index | None = None) -> Iterator[NDArray[np.float64]]:
-        """Yield the values in pieces; a window longer than a piece is read once for all of them."""
+        """Yield the values in pieces; a window that is longer than a piece is read once."""
         for chunk in self._chunks(np.arange(self.n_windows) if index is None else index):
             x = self._read(chunk, slice(None))
             yield from ArrayWindows(x, self.input_layout, chunk).pieces()

@@ -21,9 +21,9 @@ class Statistics(NamedTuple):
     Attributes
     ----------
     center : ndarray of float64
-        What is subtracted: 0 where nothing was observed.
+        Number that is subtracted: 0 where nothing was observed.
     scale : ndarray of float64
-        What is divided by: 1 where nothing was observed, or where all values are the same.
+        Divisor: 1 where nothing was observed, or where all values are the same.
     """
 
     center: NDArray[np.float64]
@@ -132,10 +132,10 @@ def _checked(
     low: NDArray[np.float64],
     high: NDArray[np.float64],
 ) -> Statistics:
-    """Replace what cannot be subtracted or divided by."""
+    """Return 0 for an unknown centre, and 1 for a spread that cannot be divided by."""
     unseen = count == 0
     largest = np.where(unseen, 0.0, np.maximum(np.abs(low), np.abs(high)))
-    # float32 tells no smaller spread from none.
+    # In float32, a smaller spread is no spread.
     least = np.maximum(_ROUNDING * largest, np.finfo(np.float32).tiny)
     constant = unseen | (low == high) | (spread <= least)
     return Statistics(np.where(unseen, 0.0, center), np.where(constant, 1.0, spread))

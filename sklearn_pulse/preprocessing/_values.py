@@ -10,13 +10,13 @@ from numpy.typing import NDArray
 
 _LARGEST = float(np.finfo(np.float32).max)
 
-# From windows of shape (n, n_channels, n_timesteps), and the recording of each, to such windows,
-# for which it may overwrite what it is given.
+# A function of windows of shape (n, n_channels, n_timesteps), which it may overwrite, and of the
+# recording of each window. It returns the changed windows.
 Mapping = Callable[[NDArray[np.float64], NDArray[np.intp] | None], NDArray[np.float64]]
 
 
 def _beyond(x: NDArray[np.float64]) -> NDArray[np.bool_]:
-    """Return which values are too large for float32; no other array of floats is made."""
+    """Return which values are too large for float32, without a copy of the values."""
     return (x > _LARGEST) | (x < -_LARGEST)
 
 

@@ -25,8 +25,8 @@ PARAMS: Presets = {
 }
 
 # The initial state is that of the anchor, or with a shared encoder that of the partner; validation
-# uses fresh pairs and crops. Whether the tables
-# were made with or without random starts is unknown: both configurations are published.
+# uses fresh pairs and crops. Whether the tables were made with or without random starts is unknown:
+# both configurations are published.
 PUBLISHED: Presets = {
     dataset: {"init_source": "published", "deterministic_validation": False} for dataset in PARAMS
 }

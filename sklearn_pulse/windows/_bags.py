@@ -19,7 +19,7 @@ from ._base import LazyWindows
 from ._checks import check_grid
 from ._files import recording_name
 from ._names import carried_names
-from ._numbers import as_real_array, is_object_list
+from ._numbers import as_real_array
 from ._recordings import as_series, is_series_list, stacked
 from ._shape import Shape, check_axes, check_layout, note_or_compare_shape
 
@@ -191,7 +191,6 @@ class SlidingWindows(TransformerMixin, BaseEstimator):
 
         In a list the values keep their dtype, and files are closed again.
         """
-        X = list(X) if is_object_list(X) else X
         frame, layout = X, self.input_layout
         check_layout(X, layout, type(self).__name__)
         series: Any

@@ -96,7 +96,7 @@ class LazyWindows(ABC):
         Returns
         -------
         ndarray of bool of shape (n_windows,), or None
-            True for each window with such a step. None if the windows have to be read to tell.
+            True for each window with such a step. None if only reading the windows would tell.
         """
         return None
 
@@ -117,9 +117,9 @@ class LazyWindows(ABC):
         return None
 
     def _alone(self, index: slice) -> LazyWindows | None:
-        """Return consecutive windows without the values of recordings that they need not.
+        """Return consecutive windows without the recordings that they do not need.
 
-        Another process is sent them. None if the windows know no recordings that can be left out.
+        The windows are sent to another process. None if the recordings are unknown.
         """
         return None
 
@@ -140,7 +140,7 @@ class LazyWindows(ABC):
 
 
 def check_taken(windows: LazyWindows, shape: tuple[int, ...], n_selected: int) -> None:
-    """Raise unless `take`, whose class may be a user's own, returned a window for each index.
+    """Raise unless `take`, which a user may have written, returned a window for each index.
 
     Parameters
     ----------
@@ -154,7 +154,7 @@ def check_taken(windows: LazyWindows, shape: tuple[int, ...], n_selected: int) -
     Raises
     ------
     ValueError
-        If the shape is another one.
+        If the shape is not ``(n_selected, *windows.shape[1:])``.
     """
     expected = (n_selected, *windows.shape[1:])
     if shape != expected:

@@ -67,8 +67,7 @@ class ContextWindows(LazyWindows):
         """
         x = self.windows
         start = x.start[indices]
-        last = start + (x.length - 1) * x.downsample
-        after = self._n_timesteps[x.recording[indices]] - 1 - last
+        after = self._n_timesteps[x.recording[indices]] - (start + x._span)
         steps = np.stack([start, after], axis=1) // x.downsample
         return np.minimum(steps, self.margin).astype(np.intp, copy=False)
 

@@ -32,9 +32,9 @@ _LAYOUTS = ("ntc", "nct")
 class RecordingFile:
     """Recording in a file of NumPy, which is mapped into memory only while it is read.
 
-    A pickle holds the path and no values, so that a worker of a cluster reads the file itself. Any
-    number of recordings takes no file handle and no address space. Values are read as the file
-    holds them at that time.
+    A pickle holds the path and no values, so that a worker of a cluster reads the file itself. A
+    recording that is not being read takes no file handle and no address space. A file that changes
+    gives other values when it is read again.
 
     Parameters
     ----------
@@ -68,9 +68,9 @@ class RecordingFile:
 
     Notes
     -----
-    A pickle also holds the size of the file and the time of its last change, at the time of the
-    pickling. By them joblib's caches, as that of ``Pipeline(memory=...)``, notice that a file was
-    written again. Nothing compares them: recordings may be copied to another machine.
+    A pickle also holds the size of the file and the time of its last change, by which joblib's
+    caches, such as that of ``Pipeline(memory=...)``, notice that a file was written again. Nothing
+    else compares them: recordings may be copied to another machine.
 
     Examples
     --------
@@ -148,7 +148,7 @@ class RecordingFile:
 
 
 def recording_name(values: str, number: int, recording: Any) -> str:
-    """Return what a recording of a list is called in a message.
+    """Return the name of a recording of a list, for messages.
 
     Parameters
     ----------
@@ -199,7 +199,7 @@ def open_recordings(
     TypeError
         If a parameter is of a wrong kind.
     ValueError
-        If a parameter is invalid, the folder holds no recording, or a file holds none.
+        If a parameter is invalid, or the folder or a file holds no recording.
 
     Examples
     --------
@@ -225,7 +225,7 @@ def open_recordings(
 
 
 def _files_below(root: Path) -> Iterator[Path]:
-    """Yield the files *.npy in a folder and below it, also where links lead, each folder once."""
+    """Yield the files *.npy in a folder and below it; follow links, but visit each folder once."""
     seen = set()
     for folder, subfolders, names in os.walk(root, followlinks=True, onerror=_raise):
         subfolders.sort()
@@ -238,5 +238,5 @@ def _files_below(root: Path) -> Iterator[Path]:
 
 
 def _raise(error: OSError) -> None:
-    """Raise an error that os.walk leaves out, such as of a folder that may not be read."""
+    """Raise an error that os.walk would ignore, such as that of an unreadable folder."""
     raise error

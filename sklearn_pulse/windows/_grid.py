@@ -62,7 +62,8 @@ def as_bunch(
 ) -> Bunch:
     """Return the Bunch of windows; `groups` has one entry per recording, `y` one per window.
 
-    `source` is what the user has passed: frames name their channels, and tell their rate.
+    `source` holds the recordings as the user has passed them: frames name their channels, and
+    their time index tells the rate.
     """
     check_boolean("lazy", lazy)
     stated = check_signals(sampling_rate, channel_names, recordings[0].shape[1])

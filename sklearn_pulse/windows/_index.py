@@ -21,7 +21,7 @@ def keeps_all(key: Any) -> bool:
 
 
 def takes_an_axis(key: Any) -> bool:
-    """Return whether an index selects along one axis, as None and dots do not."""
+    """Return whether an index selects along one axis, which None and Ellipsis do not."""
     return is_simple(key) or np.ndim(key) == 1
 
 
@@ -40,7 +40,7 @@ def rows_to_read(key: Any, n_rows: int) -> tuple[NDArray[np.intp], Any]:
     rows : ndarray of int of shape (n_needed,)
         The rows; all of them if the index is no slice, integer, mask or array of integers.
     place : any index
-        What selects the same from these rows, whatever indices follow.
+        Index that selects the same from these rows, whatever indices follow.
 
     Raises
     ------
@@ -69,19 +69,19 @@ def rows_to_read(key: Any, n_rows: int) -> tuple[NDArray[np.intp], Any]:
 def row_numbers(key: Any, n_rows: int) -> NDArray[np.intp]:
     """Return the numbers of the rows that a key selects, as ``numpy.arange(n_rows)[key]`` does.
 
-    For integers, slices and arrays of integers nothing is made that has all rows.
+    Integers, slices and arrays of integers take no memory in proportion to `n_rows`.
 
     Parameters
     ----------
     key : slice, ndarray or any index
-        What selects the rows.
+        Index of the rows.
     n_rows : int
         Number of rows.
 
     Returns
     -------
     ndarray of int
-        The numbers, none negative; of no axis if `key` is an integer.
+        The numbers, none of them negative; 0-D if `key` is an integer.
 
     Raises
     ------

@@ -127,6 +127,30 @@ def _as_entries(y: Any) -> list[Any]:
     return list(array)
 
 
+def _are_per_step(entries: list[Any]) -> bool:
+    """Return whether labels are per time step; raise unless all entries are scalars or all 1-D."""
+    axes = [_n_axes(entry, f"y[{i}]") for i, entry in enumerate(entries)]
+    for i, n_axes in enumerate(axes):
+        if n_axes == 2 and np.shape(entries[i])[1] == 1:
+            names = list(getattr(entries[i], "columns", []))
+            column = f"frame[{names[0]!r}]" if names else f"numpy.ravel(y[{i}])"
+            raise ValueError(
+                f"y[{i}] has 2 axes, as a table of one column has: pass the column, {column}, which"
+                " holds one label per step."
+            )
+        if n_axes > 1:
+            raise ValueError(
+                f"y[{i}] has {n_axes} axes, but a step has one label: pass numpy.argmax(y[{i}],"
+                " axis=1) if each column is 1 in the steps of its class, else one of the columns."
+            )
+        if n_axes != axes[0]:
+            raise ValueError(
+                f"y[{i}] has {n_axes} axes and y[0] has {axes[0]}; the entries of y must all be "
+                "scalars (one label per recording) or all be 1-D (one label per step)."
+            )
+    return axes[0] == 1
+
+
 def parse_labels(y: Any, n_timesteps: Sequence[int]) -> NDArray[Any] | list[NDArray[Any]]:
     """Read labels that are given per recording or per time step.
 
@@ -161,26 +185,7 @@ def parse_labels(y: Any, n_timesteps: Sequence[int]) -> NDArray[Any] | list[NDAr
             f"y has {len(entries)} entries for {len(n_timesteps)} recordings; give one label "
             "or one sequence of labels per recording (a single recording: [labels])."
         )
-    axes = [_n_axes(entry, f"y[{i}]") for i, entry in enumerate(entries)]
-    for i, n_axes in enumerate(axes):
-        if n_axes == 2 and np.shape(entries[i])[1] == 1:
-            names = list(getattr(entries[i], "columns", []))
-            column = f"frame[{names[0]!r}]" if names else f"numpy.ravel(y[{i}])"
-            raise ValueError(
-                f"y[{i}] has 2 axes, as a table of one column has: pass the column, {column}, which"
-                " holds one label per step."
-            )
-        if n_axes > 1:
-            raise ValueError(
-                f"y[{i}] has {n_axes} axes, but a step has one label: pass numpy.argmax(y[{i}],"
-                " axis=1) if each column is 1 in the steps of its class, else one of the columns."
-            )
-        if n_axes != axes[0]:
-            raise ValueError(
-                f"y[{i}] has {n_axes} axes and y[0] has {axes[0]}; the entries of y must all be "
-                "scalars (one label per recording) or all be 1-D (one label per step)."
-            )
-    if axes[0] == 0:
+    if not _are_per_step(entries):
         return as_label_array(_column(y, entries), "y")
     labels = [as_label_array(entry, f"y[{i}]") for i, entry in enumerate(entries)]
     first = next((i for i, steps in enumerate(labels) if len(steps)), 0)

@@ -17,20 +17,18 @@ from ._checks import check_downsample
 from ._index import is_simple, keeps_all, rows_to_read, takes_an_axis
 from ._recordings import as_recordings
 
-_SCAN_BLOCK_SIZE = 2**22  # number of values that are scanned, or read to keep a part, at a time
+_SCAN_BLOCK_SIZE = 2**22  # values that are read at a time to scan them, or to keep some of them
 
 
 def _as_positions(values: ArrayLike, name: str) -> NDArray[np.intp]:
-    """Return a read-only 1-D copy of integer positions."""
+    """Return a 1-D copy of integer positions."""
     array = np.asarray(values)
     if array.ndim != 1 or (array.size and array.dtype.kind not in "iu"):
         raise ValueError(
             f"{name} must be a 1-D array of integers, got shape {array.shape} and dtype "
             f"{array.dtype}; give one integer per window."
         )
-    positions = array.astype(np.intp)
-    positions.flags.writeable = False
-    return positions
+    return array.astype(np.intp)
 
 
 class RecordingWindows(LazyWindows):
@@ -129,13 +127,17 @@ class RecordingWindows(LazyWindows):
         self.recordings = tuple(as_recordings(recordings))
         self.length = check_integer("length", length, 1, meaning="it counts time steps")
         self.downsample = check_downsample(downsample)
-        self.recording = _as_positions(recording, "recording")
-        self.start = _as_positions(start, "start")
+        self._place(_as_positions(recording, "recording"), _as_positions(start, "start"))
         self._check_positions()
         signals = check_signals(sampling_rate, channel_names, self.shape[2])
         rate = signals.sampling_rate
         self.sampling_rate = None if rate is None else rate / self.downsample
         self.channel_names = signals.channel_names
+
+    def _place(self, recording: NDArray[np.intp], start: NDArray[np.intp]) -> None:
+        """Set the places of the windows, read-only."""
+        self.recording, self.start = recording, start
+        recording.flags.writeable = start.flags.writeable = False
 
     def _check_positions(self) -> None:
         """Raise if the positions do not fit each other or the recordings."""
@@ -152,8 +154,7 @@ class RecordingWindows(LazyWindows):
                 f"{len(self.recordings)} recordings, counted from 0."
             )
         n_timesteps = np.array([len(x) for x in self.recordings], dtype=np.intp)
-        last = self.start + (self.length - 1) * self.downsample
-        outside = (self.start < 0) | (last >= n_timesteps[self.recording])
+        outside = (self.start < 0) | (self.start + self._span > n_timesteps[self.recording])
         if outside.any():
             row = int(np.flatnonzero(outside)[0])
             raise ValueError(
@@ -166,6 +167,11 @@ class RecordingWindows(LazyWindows):
     def shape(self) -> tuple[int, int, int]:  # type: ignore[override]  # derived, so read-only
         """Shape of the array, (n_windows, length, n_channels)."""
         return len(self.start), self.length, int(self.recordings[0].shape[1])
+
+    @property
+    def _span(self) -> int:
+        """Number of steps of a recording from the first to the last step of a window."""
+        return (self.length - 1) * self.downsample + 1
 
     @property
     def size(self) -> int:
@@ -181,13 +187,19 @@ class RecordingWindows(LazyWindows):
     @property
     def overlaps(self) -> bool:  # type: ignore[override]  # derived, so read-only
         """Whether two windows overlap or are the same (the steps between kept steps count)."""
-        return self._any_closer((self.length - 1) * self.downsample + 1)
+        return self._any_closer(self._span)
 
     def _any_closer(self, distance: int) -> bool:
         """Return whether two windows of a recording start less than `distance` steps apart."""
         order = np.lexsort((self.start, self.recording))
         recording, start = self.recording[order], self.start[order]
         return bool(((np.diff(recording) == 0) & (np.diff(start) < distance)).any())
+
+    def _by_recording(self, indices: NDArray[np.intp]) -> Iterator[tuple[int, NDArray[np.intp]]]:
+        """Yield each recording's number, and the indices of its windows in order of time."""
+        order = indices[np.lexsort((self.start[indices], self.recording[indices]))]
+        numbers, first = np.unique(self.recording[order], return_index=True)
+        yield from zip(numbers.tolist(), np.split(order, first)[1:], strict=True)
 
     def observed_windows(self) -> NDArray[np.bool_] | None:
         """Find the windows that have a time step whose channels are all finite.
@@ -210,10 +222,8 @@ class RecordingWindows(LazyWindows):
         array([ True, False,  True])
         """
         observed = np.empty(len(self), dtype=bool)
-        order = np.lexsort((self.start, self.recording))
-        names, first = np.unique(self.recording[order], return_index=True)
-        for r, own in zip(names.tolist(), np.split(order, first)[1:], strict=True):
-            recording, start = np.asarray(self.recordings[r]), self.start[own]
+        for number, own in self._by_recording(np.arange(len(self))):
+            recording, start = np.asarray(self.recordings[number]), self.start[own]
             seen = _windows_with_finite_steps(recording, start, self.length, self.downsample)
             if seen is None:
                 return None
@@ -251,19 +261,14 @@ class RecordingWindows(LazyWindows):
         indices = self._as_indices(indices)
         if not len(indices):
             return self._select(indices)
-        span = (self.length - 1) * self.downsample + 1
-        order = indices[np.lexsort((self.start[indices], self.recording[indices]))]
-        names, first = np.unique(self.recording[order], return_index=True)
         recording: list[NDArray[np.intp]] = []
         start: list[NDArray[np.intp]] = []
-        for name, times in zip(names, np.split(self.start[order], first[1:]), strict=True):
-            for covered in np.split(times, np.flatnonzero(np.diff(times) > span) + 1):
-                start.append(np.arange(covered[0], covered[-1] + 1, span))
-                recording.append(np.full(len(start[-1]), name))
-        pieces = copy.copy(self)
-        pieces.recording = _as_positions(np.concatenate(recording), "recording")
-        pieces.start = _as_positions(np.concatenate(start), "start")
-        return pieces
+        for number, own in self._by_recording(indices):
+            times = self.start[own]
+            for covered in np.split(times, np.flatnonzero(np.diff(times) > self._span) + 1):
+                start.append(np.arange(covered[0], covered[-1] + 1, self._span))
+                recording.append(np.full(len(start[-1]), number))
+        return self._at(np.concatenate(recording), np.concatenate(start))
 
     def __sizeof__(self) -> int:
         """Return the bytes of a pickle, about; by this number Dask sends a large array once."""
@@ -316,12 +321,13 @@ class RecordingWindows(LazyWindows):
 
     def _select(self, key: slice | NDArray[np.intp]) -> RecordingWindows:
         """Return the selected windows of the same recordings."""
-        selected = copy.copy(self)
-        selected.recording = self.recording[key]
-        selected.start = self.start[key]
-        selected.recording.flags.writeable = False
-        selected.start.flags.writeable = False
-        return selected
+        return self._at(self.recording[key], self.start[key])
+
+    def _at(self, recording: NDArray[np.intp], start: NDArray[np.intp]) -> RecordingWindows:
+        """Return windows at other places of the same recordings."""
+        windows = copy.copy(self)
+        windows._place(recording, start)
+        return windows
 
     def _alone(self, index: slice) -> RecordingWindows:
         """Return consecutive windows, whose recordings keep their numbers, without the others."""
@@ -360,7 +366,7 @@ class RecordingWindows(LazyWindows):
     def _in_turn(self, indices: NDArray[np.intp]) -> Iterator[tuple[int, int, NDArray[Any]]]:
         """Yield place in `indices`, start and recording of windows, recording by recording.
 
-        So each file is opened once, and few at a time, however many there are.
+        Each file is thus opened once, one after the other.
         """
         order = np.argsort(self.recording[indices], kind="stable")
         ordered = indices[order]
@@ -400,8 +406,8 @@ class RecordingWindows(LazyWindows):
         (3, 4, 2)
         """
         indices = self._as_indices(indices)
-        span = (self.length - 1) * self.downsample + 1
         windows = np.empty((len(indices), *self.shape[1:]), dtype=np.float32)
+        span = self._span
         # One slice per window is one block copy, faster than gathering steps by index.
         with np.errstate(over="ignore"):  # a value beyond float32 is an infinity, which fits refuse
             for row, start, recording in self._in_turn(indices):

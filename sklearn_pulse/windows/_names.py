@@ -14,7 +14,7 @@ def carried_names(X: Any) -> tuple[str, ...] | None:
     Parameters
     ----------
     X : LazyWindows, sequence of array-like or Any
-        The windows or recordings, of which any in a list may be frames.
+        The windows or recordings. Entries of a list may be frames.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""Real numbers out of any container: arrays, frames, tensors and lists of them."""
+"""Real numbers from any container: arrays, frames, tensors and lists of them."""
 
 from __future__ import annotations
 
@@ -12,16 +12,11 @@ from numpy.typing import NDArray
 
 from .._groups import nan_where_masked
 from ._panel import check_frames
-from ._tables import refuse_panel, refuse_times, table_values
-
-
-def is_object_list(X: Any) -> bool:
-    """Return whether X is a 1-D array of objects, which is what a list of recordings becomes."""
-    return isinstance(X, np.ndarray) and X.ndim == 1 and X.dtype == object
+from ._tables import is_list, refuse_panel, refuse_times, table_values
 
 
 def as_real_array(values: Any, name: str = "X") -> NDArray[Any]:
-    """Return real numbers as an array, without a copy where they are one.
+    """Return real numbers as an array, without a copy if they are an array already.
 
     Parameters
     ----------
@@ -50,10 +45,8 @@ def as_real_array(values: Any, name: str = "X") -> NDArray[Any]:
     values = _of_tensor(values)
     refuse_panel(values, name)
     _refuse_collection(values, name)
-    if is_object_list(values):  # which a list of recordings becomes, for example in a splitter
-        values = list(values)
     # Numpy drops the masks of arrays in a list, and of a Dask array's blocks.
-    if isinstance(values, list | tuple):
+    if is_list(values):
         check_frames(values, name)
         values = [nan_where_masked(table_values(_of_tensor(x))) for x in values]
     refuse_times(values, name)
@@ -75,7 +68,7 @@ def as_real_array(values: Any, name: str = "X") -> NDArray[Any]:
 
 
 def _of_tensor(values: Any) -> Any:
-    """Return a tensor of torch, which this room does not import, as an array; all else as it is."""
+    """Return a tensor of torch, which is not imported here, as an array; else the values."""
     if not hasattr(values, "detach"):
         return values
     values = values.detach().cpu()
@@ -83,7 +76,7 @@ def _of_tensor(values: Any) -> Any:
 
 
 def _refuse_collection(values: Any, name: str) -> None:
-    """Raise for what leads to arrays or frames, and is neither an array nor a list."""
+    """Raise for an object that only leads to arrays or frames, such as a mapping or a reader."""
     kind = type(values).__name__
     if isinstance(values, Mapping):
         raise TypeError(

@@ -12,7 +12,6 @@ from ._tables import (
     has_columns,
     has_multiindex,
     instance_rows,
-    is_panel_frame,
     is_table,
     refuse_times,
     table_values,
@@ -138,87 +137,6 @@ def check_frames(recordings: Iterable[Any], name: str) -> None:
                 f" {channels}: give every frame the same columns, in one order."
             )
     check_times((table.index for table in tables.values()), name, tables)
-
-
-def align(values: Any, panel: Any, name: str) -> Any:
-    """Arrange the labels or groups of a panel frame by instance.
-
-    Parameters
-    ----------
-    values : array-like, Series or DataFrame of one column
-        One value per time step, with the index of `panel`, or one value per instance. Objects
-        other than those of pandas are returned as they are.
-    panel : Any
-        The recordings that the user has passed. If they are no panel frame, `values` are returned
-        as they are.
-    name : str
-        Name of the values in error messages.
-
-    Returns
-    -------
-    ndarray of shape (n_instances,), list of ndarray of shape (n_timesteps,), or `values`
-        An array if there is one value per instance, a list if there is one value per time step.
-
-    Raises
-    ------
-    ValueError
-        If the index of `values` is neither the index of the panel nor 0, 1, 2, ..., or if a Series
-        of a list has another index than its frame.
-    """
-    _check_aligned(values, panel, name)
-    if not (is_table(values) and is_panel_frame(panel)):
-        return values
-    column = np.ravel(table_values(values))
-    if len(column) != len(values):
-        raise ValueError(f"{name} has {values.shape[1]} columns: pass one column, {name}[column].")
-    if has_multiindex(values):
-        if not values.index.equals(panel.index):
-            raise ValueError(
-                f"{name} has one label per step, but not the index of recordings: pass"
-                f" {name}.loc[recordings.index], or, with a nested frame, a list with one"
-                " sequence per instance."
-            )
-        rows, counts, _ = instance_rows(values.index, name)
-        return np.split(column[rows], np.cumsum(counts)[:-1])
-    instances = instance_labels(panel)
-    numbered = list(values.index) == list(range(len(values)))
-    if list(values.index) != list(instances) and (
-        not numbered or set(instances) == set(values.index)
-    ):
-        raise ValueError(
-            f"the index of {name} does not list the instances of recordings in their order: pass"
-            f" {name}.loc[instances], or {name}.to_numpy() if the order is right."
-        )
-    return column
-
-
-def _check_aligned(values: Any, recordings: Any, name: str) -> None:
-    """Raise if a Series of a list has another index than the frame at its place."""
-    # Lists become 1-D arrays of objects, for example in a splitter.
-    lists = (
-        isinstance(x, list | tuple) or (isinstance(x, np.ndarray) and x.dtype == object)
-        for x in (values, recordings)
-    )
-    if not all(lists):
-        return
-    for i, (steps, table) in enumerate(zip(values, recordings, strict=False)):
-        if is_table(steps) and is_table(table) and len(steps) == len(table):
-            numbered = list(steps.index) == list(range(len(steps)))
-            if not (numbered or steps.index.equals(table.index)):
-                raise ValueError(
-                    f"{name}[{i}] has another index than recordings[{i}]: pass"
-                    f" {name}[{i}].loc[recordings[{i}].index], or {name}[{i}].to_numpy() if the"
-                    " order is right."
-                )
-
-
-def instance_labels(recordings: Any) -> Any:
-    """Return the labels of the instances of a panel frame; None for any other input."""
-    if not is_panel_frame(recordings):
-        return None
-    if has_multiindex(recordings):
-        return instance_rows(recordings.index, "recordings")[2].to_numpy()
-    return recordings.index.to_numpy()
 
 
 def _read_multiindex(frame: Any, name: str, hierarchical: bool) -> Panel:

@@ -12,7 +12,8 @@ from sklearn.utils import Bunch
 from .._parameters import check_real, check_seed
 from .._seeds import as_seed
 from .._warnings import warn_user
-from ._checks import check_grid, recording_groups
+from ._alignment import recording_groups
+from ._checks import check_grid
 from ._grid import as_bunch, count_steps, join_starts, report_short
 from ._recordings import as_recordings
 
@@ -55,7 +56,8 @@ def random_windows(
         An integer is the seed itself and gives the published windows. From a RandomState
         instance, a seed of 31 bits is drawn. None draws it from numpy's global RandomState.
     groups : array-like of shape (n_recordings,), default=None
-        Group of each recording. None makes each recording its own group.
+        Group of each recording. None makes each recording its own group; the groups of a panel
+        frame are then the names of its instances.
     lazy : bool, default=False
         If True, `X` is a `RecordingWindows`, which cuts windows when they are read.
     downsample : int, default=1

@@ -1,4 +1,4 @@
-"""What lazy windows return, checked, since their class may be a user's own."""
+"""Checked reading of lazy windows, whose class may be a user's own."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ._numbers import as_real_array
 
 
 def read_windows(windows: LazyWindows, indices: NDArray[np.intp]) -> NDArray[Any]:
-    """Read selected windows; raise unless these are real numbers, a window for each index.
+    """Read selected windows; raise unless `take` returns real numbers, a window for each index.
 
     Parameters
     ----------
@@ -29,7 +29,7 @@ def read_windows(windows: LazyWindows, indices: NDArray[np.intp]) -> NDArray[Any
     Raises
     ------
     TypeError
-        If `take` returns something else than numbers.
+        If `take` does not return numbers.
     ValueError
         If `take` returns an array of another shape, or numbers that are not real.
     """
@@ -57,7 +57,7 @@ def read_places(windows: LazyWindows, name: str) -> NDArray[Any] | None:
     Raises
     ------
     ValueError
-        If it has another shape.
+        If the attribute has another shape.
     """
     values = getattr(windows, name)
     if values is None:

@@ -11,9 +11,9 @@ from numpy.typing import DTypeLike, NDArray
 from .._parameters import check_option
 from .._warnings import warn_user
 from ._files import RecordingFile, recording_name
-from ._numbers import as_real_array, is_object_list
+from ._numbers import as_real_array
 from ._panel import check_frames, read_frame
-from ._tables import is_panel_frame, is_table
+from ._tables import is_list, is_panel_frame, is_table
 
 _LAYOUTS = ("ntc", "nct")
 _READINGS = (
@@ -33,12 +33,12 @@ def number_of_axes(X: Any) -> int | None:
 
 
 def is_series_list(X: Any) -> bool:
-    """Return whether X is a list of series of shape (T_i, C) or (T_i,).
+    """Return whether X is a list of series of shape (n_timesteps, n_channels) or (n_timesteps,).
 
     Lists of numbers as long as one another are the rows of a table; arrays, Series and tensors with
     one axis are series, however long.
     """
-    if not isinstance(X, (list, tuple)) or not X:
+    if not is_list(X) or not len(X):
         return False
     axes = {number_of_axes(x) for x in X}
     if axes == {1}:
@@ -47,7 +47,7 @@ def is_series_list(X: Any) -> bool:
 
 
 def has_own_layout(recording: Any) -> bool:
-    """Return whether a recording has a row per time step, whatever the layout of arrays is."""
+    """Return whether a recording, a file or a frame, has a row per time step in every layout."""
     return isinstance(recording, RecordingFile) or hasattr(recording, "columns")  # a frame
 
 
@@ -59,8 +59,8 @@ def _layout(recording: Any, input_layout: str) -> str:
 def channels_last(recording: NDArray[Any], source: Any, input_layout: str) -> NDArray[Any]:
     """Return a recording of a list as an array of shape (n_timesteps, n_channels).
 
-    `input_layout` is the layout of arrays; a frame has a row per time step and a column per
-    channel whatever it says, and a 1-D recording has one channel.
+    `input_layout` is the layout of arrays. A frame always has a row per time step and a column per
+    channel, and a 1-D recording has one channel.
 
     Parameters
     ----------
@@ -94,25 +94,26 @@ def as_windows(X: Any, input_layout: str) -> NDArray[Any]:
     Returns
     -------
     ndarray or memory map
-        Real numbers, without a copy where they are an array. What is masked is NaN.
+        Real numbers, without a copy if they are an array already. Masked values are NaN.
 
     Raises
     ------
     TypeError, ValueError
         If `X` is ragged, or holds no real numbers.
     """
-    is_list = isinstance(X, list | tuple) or is_object_list(X)
-    if is_list and all(isinstance(x, RecordingFile) for x in X) and len({x.shape for x in X}) == 1:
+    if not is_list(X):
+        return as_real_array(X)
+    if all(isinstance(x, RecordingFile) for x in X) and len({x.shape for x in X}) == 1:
         windows = stacked(X, np.result_type(*{x.dtype for x in X}))
     else:
         windows = as_real_array(X)
-    if input_layout == "nct" and is_list and windows.ndim == 3 and all(map(has_own_layout, X)):
+    if input_layout == "nct" and windows.ndim == 3 and all(map(has_own_layout, X)):
         return windows.swapaxes(1, 2)
     return windows
 
 
 def stacked(recordings: Sequence[Any], dtype: DTypeLike) -> NDArray[Any]:
-    """Return arrays or files of one shape as one array; each file is open for its turn alone."""
+    """Return arrays or files of one shape as one array; only one file is open at a time."""
     result = np.empty((len(recordings), *recordings[0].shape), dtype)
     for row, recording in zip(result, recordings, strict=True):
         row[:] = recording
@@ -171,7 +172,7 @@ def as_series(X: Any, input_layout: str) -> list[NDArray[Any]]:
     X : list of array-like of shape (n_timesteps, n_channels) or (n_timesteps,)
         The series.
     input_layout : {"ntc", "nct"}
-        Order of the axes of arrays; a frame has a column per channel whatever it says.
+        Order of the axes of arrays; a frame always has a column per channel.
 
     Returns
     -------
@@ -240,9 +241,7 @@ def as_recordings(recordings: Any, input_layout: str = "ntc") -> list[NDArray[An
             "recordings is a bare pandas object; pass [frame] for one recording with a column "
             "per channel, or a list with one frame or array per recording."
         )
-    if is_object_list(recordings):
-        recordings = list(recordings)
-    if isinstance(recordings, (list, tuple)):
+    if is_list(recordings):
         check_frames(recordings, "recordings")
         arrays = [
             _as_recording(x, f"recordings[{i}]", input_layout) for i, x in enumerate(recordings)

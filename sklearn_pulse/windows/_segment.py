@@ -11,7 +11,8 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import Bunch
 
 from .._warnings import warn_user
-from ._checks import check_grid, recording_groups
+from ._alignment import recording_groups
+from ._checks import check_grid
 from ._grid import as_bunch, join_starts
 from ._labels import UNLABELED, as_label_array
 from ._recordings import as_recordings
@@ -59,7 +60,8 @@ def segment_windows(
         Number of time steps between the starts of two consecutive windows, counted after
         down-sampling. None means `length`.
     groups : array-like of shape (n_recordings,), default=None
-        Group of each recording. None makes each recording its own group.
+        Group of each recording. None makes each recording its own group; the groups of a panel
+        frame are then the names of its instances.
     lazy : bool, default=False
         If True, `X` is a `RecordingWindows`, which cuts windows when they are read.
     downsample : int, default=1

@@ -1,4 +1,4 @@
-"""Shape of what an estimator takes: what `fit` notes of it, and what later calls compare."""
+"""Shape of an estimator's input, which `fit` notes and later calls compare."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ _AXES = {
     "ntc": "(n_samples, n_timesteps, n_channels)",
     "nct": "(n_samples, n_channels, n_timesteps)",
 }
-# A table of so many rows, and so few and long columns, is likely one recording. The windows of no
-# univariate data set are that short: of the UCR archive's, the shortest have 15 steps.
+# A table with many rows, and few and long columns, is likely one recording. No univariate data set
+# has windows that short: the shortest of the UCR archive have 15 steps.
 _SHORT_WINDOW = 14  # time steps
 _LONG_TABLE = 1000  # rows
 _LONG_COLUMN = 100  # rows per column

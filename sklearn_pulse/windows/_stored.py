@@ -13,15 +13,15 @@ from .._groups import is_dask
 from .._warnings import warn_user
 from ._index import row_numbers
 
-_KEPT_BYTES = 2**28  # of chunks in memory, unless one is larger
-_MANY_PASSES = 10  # as many bytes as the array has are read so often before a warning
+_KEPT_BYTES = 2**28  # bytes of the chunks that are kept, unless a single chunk is larger
+_MANY_PASSES = 10  # the bytes of the array are read this many times before a warning
 
 
 class StoredArray:
-    """Array in chunks, which is indexed as one in memory is, and read by its chunks.
+    """Array in chunks that is indexed like an array in memory, and read chunk by chunk.
 
-    A chunk has to be read and decompressed as a whole. So an index reads each chunk once, and the
-    last chunks are kept, up to 256 MiB.
+    A chunk has to be read and decompressed as a whole. An index therefore reads each chunk once,
+    and the last chunks are kept, up to 256 MiB.
 
     Parameters
     ----------
@@ -126,7 +126,7 @@ class StoredArray:
 
 
 def as_stored(X: Any) -> StoredArray | None:
-    """Return an array of real numbers in chunks as one that is read in parts; None for others.
+    """Return an array of real numbers in chunks as a `StoredArray`; None for other objects.
 
     Parameters
     ----------
@@ -136,7 +136,7 @@ def as_stored(X: Any) -> StoredArray | None:
     Returns
     -------
     StoredArray or None
-        The array. A Dask array is none, and nor is an array of one axis, or without chunks.
+        The array. None for a Dask array, a 1-D array, or an array without chunks.
     """
     if isinstance(X, StoredArray):
         return X

@@ -1,4 +1,4 @@
-"""Frames and Series, recognised without importing pandas: kinds, values, names of channels."""
+"""Lists, frames and Series, recognised without importing pandas: values, names of channels."""
 
 from __future__ import annotations
 
@@ -6,6 +6,16 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+
+def is_object_list(X: Any) -> bool:
+    """Return whether X is a 1-D array of objects, as which splitters return a list."""
+    return isinstance(X, np.ndarray) and X.ndim == 1 and X.dtype == object
+
+
+def is_list(X: Any) -> bool:
+    """Return whether X is a list, a tuple or a 1-D array of objects."""
+    return isinstance(X, list | tuple) or is_object_list(X)
 
 
 def is_table(X: Any) -> bool:
@@ -77,9 +87,7 @@ def frame_channels(recordings: Any) -> tuple[str, ...] | None:
         The column names; None if there are no frames, or their columns are not different strings.
     """
     frames = [recordings] if is_panel_frame(recordings) else recordings
-    is_objects = isinstance(frames, np.ndarray) and frames.dtype.kind == "O"
-    is_list = isinstance(frames, list | tuple) or is_objects
-    frame = next((x for x in frames if hasattr(x, "columns")), None) if is_list else None
+    frame = next((x for x in frames if hasattr(x, "columns")), None) if is_list(frames) else None
     names = column_names(frame)
     return tuple(names) if names and len({*names}) == len(names) else None
 
@@ -109,7 +117,7 @@ def refuse_panel(X: Any, name: str) -> None:
 
 
 def refuse_times(values: Any, name: str) -> None:
-    """Raise if an array, a Series or a column of a frame holds times, which are no channel."""
+    """Raise if an array, a Series or a column of a frame holds times, which are not a channel."""
     is_frame = has_columns(values)
     dtypes = list(values.dtypes) if is_frame else [getattr(values, "dtype", None)]
     times = {dtype for dtype in {*dtypes} if _is_of_times(dtype)}  # few types, many columns
@@ -126,6 +134,8 @@ def refuse_times(values: Any, name: str) -> None:
 
 def _is_of_times(dtype: Any) -> bool:
     """Return whether a type of NumPy, pandas, Arrow or polars is one of times."""
+    if isinstance(dtype, np.dtype):  # mostly, and a text of each type would cost time
+        return dtype.kind in ("m", "M")
     is_polars = hasattr(dtype, "is_temporal")
     is_time = dtype.is_temporal() if is_polars else getattr(dtype, "kind", "") in ("m", "M")
     # Periods and Arrow's times of a day are objects to NumPy.

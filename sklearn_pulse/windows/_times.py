@@ -12,13 +12,15 @@ from numpy.typing import NDArray
 
 from .._warnings import warn_user
 from ._base import LazyWindows
-from ._tables import has_multiindex, instance_rows, is_panel_frame, is_table
+from ._tables import has_multiindex, instance_rows, is_list, is_panel_frame, is_table
 
 _JITTER = 0.1  # largest distance of a time from a regular grid, in steps
 _CLOCKS = 0.02  # largest difference of two rates that are meant to be the same, relative
 _SET_BACK = 1800, 3600  # by how much clocks are set back or forward, in seconds
 _GAP = 1.5  # smallest distance of two times that is a gap, in steps
 _OFTEN = 0.05  # share of rows behind a gap from which on rounding is likelier than missing rows
+
+_WRONG = "the steps are regular and the times in the index are wrong"
 
 # What pandas calls indexes of objects that are differences of times, or numbers.
 _OBJECTS = ("timedelta", "timedelta64", "integer", "floating", "mixed-integer-float")
@@ -45,8 +47,8 @@ def compare_rate(stated: float | None, frames: Any, parameter: str, name: str) -
     stated : float or None
         The stated rate, in Hz; None is not compared.
     frames : Any
-        The recordings or windows that the user has passed, also lazy ones. What has no times is not
-        compared.
+        The recordings or windows that the user has passed, also lazy windows. Without times,
+        nothing is compared.
     parameter : str
         Name of the parameter that states the rate.
     name : str
@@ -94,7 +96,7 @@ def index_rate(frames: Any) -> tuple[float, float] | None:
 
 
 def _tolerance(*grids: _Grid) -> float:
-    """Return by how much the rates of indexes may differ from each other or a stated rate."""
+    """Return by how much rates of indexes may differ from each other or a stated rate, relative."""
     shortest = min(grid.n_times for grid in grids)
     rounding = sum(grid.rounding / (grid.n_times - 1) for grid in grids)
     return max(_CLOCKS, 2 * _JITTER / (shortest - 1), rounding)
@@ -105,8 +107,7 @@ def _longest_times(frames: Any) -> Any:
     # The longest comes first, of several the first, so that mostly one index has to be read.
     indexes = sorted(_time_indexes(frames), key=len, reverse=True)
     times = (as_times(index) for index in indexes if len(index) > 1)
-    kinds = ((index, getattr(getattr(index, "dtype", None), "kind", "")) for index in times)
-    return next((index for index, kind in kinds if kind in ("m", "M")), None)
+    return next((index for index in times if _kind(index) in ("m", "M")), None)
 
 
 def _time_indexes(frames: Any) -> Iterator[Any]:
@@ -119,8 +120,7 @@ def _time_indexes(frames: Any) -> Iterator[Any]:
             yield frames.index.get_level_values(-1)[rows[first : first + counts[longest]]]
             return
         frames = list(frames.iloc[:, 0])
-    is_objects = isinstance(frames, np.ndarray) and frames.dtype.kind == "O"
-    if isinstance(frames, list | tuple) or is_objects:
+    if is_list(frames):
         yield from (table.index for table in frames if is_table(table))
 
 
@@ -158,7 +158,7 @@ def check_times(indexes: Iterable[Any], name: str, labels: Iterable[Any]) -> Non
 
 
 def _calendar(index: Any) -> Any:
-    """Return what repeats in an index, such as a month; the index itself if nothing is known."""
+    """Return the frequency of an index, such as a month; if it is unknown, a mark of this index."""
     frequency = getattr(as_times(index), "inferred_freq", None)
     return id(index) if frequency is None else frequency
 
@@ -210,10 +210,9 @@ def _rounding(times: NDArray[Any], step: float) -> float:
 
 def _remedy(index: Any, times: NDArray[Any]) -> str:
     """Return what is wrong with an irregular time index, at its first wrong row, and the remedy."""
-    wrong = "the steps are regular and the times in the index are wrong"
     if not np.isfinite(times).all():
         row = int(np.isfinite(times).argmin())
-        return f"row {row} has no time; drop it, or reset the index if {wrong}"
+        return f"row {row} has no time; drop it, or reset the index if {_WRONG}"
     steps = np.diff(times)
     usual = np.median(steps[steps > 0]) if (steps > 0).any() else math.inf
     # The remedy of a gap needs sorted times, and none of them twice.
@@ -225,36 +224,47 @@ def _remedy(index: Any, times: NDArray[Any]) -> str:
             f" {steps.min():g} to {steps.max():g} apart), or resample the frame to a regular grid"
         )
     row = int(rows[0])
-    step, where = steps[row - 1], f"row {row} ({index[row]})"
-    is_date = getattr(getattr(as_times(index), "dtype", None), "kind", "") == "M"
-    is_local = is_date and getattr(index, "tz", None) is None
-    if is_local and -_SET_BACK[1] <= step <= usual - _SET_BACK[0]:
+    where = f"row {row} ({index[row]})"
+    is_local = _kind(as_times(index)) == "M" and getattr(index, "tz", None) is None
+    if is_local and -_SET_BACK[1] <= steps[row - 1] <= usual - _SET_BACK[0]:
         return (
             f"{where} goes back in time; if the clocks were set back there, name the zone before"
             " anything is sorted or dropped, as by frame.index.tz_localize('Europe/Berlin',"
             " ambiguous='infer'); else sort the frame by its index, or reset it if"
-            f" {wrong}"
+            f" {_WRONG}"
         )
-    if step < 0:
-        return f"{where} goes back in time; sort the frame by its index, or reset it if {wrong}"
-    if step == 0 and (steps == 0).sum() > (steps > 0).sum():
+    if steps[row - 1] < 0:
+        return f"{where} goes back in time; sort the frame by its index, or reset it if {_WRONG}"
+    if steps[row - 1] == 0:
+        return _remedy_of_repeats(steps, where)
+    return _remedy_of_gap(steps, steps[row - 1], usual, where, is_local)
+
+
+def _remedy_of_repeats(steps: NDArray[Any], where: str) -> str:
+    """Return what is wrong with an index whose times repeat from a row on, and the remedy."""
+    if (steps == 0).sum() > (steps > 0).sum():
         return (
             f"{where} repeats the time of the row before, as most rows do: reset the index if the"
             " times are rounded to more than a step, or name the instance of each row if several"
             " recordings share them"
         )
-    if step == 0:
-        return (
-            f"{where} repeats the time of the row before; drop repeated times, as by"
-            f" frame[~frame.index.duplicated()], or reset the index if {wrong}"
-        )
+    return (
+        f"{where} repeats the time of the row before; drop repeated times, as by"
+        f" frame[~frame.index.duplicated()], or reset the index if {_WRONG}"
+    )
+
+
+def _remedy_of_gap(
+    steps: NDArray[Any], step: float, usual: float, where: str, is_local: bool
+) -> str:
+    """Return what is wrong with an index that has a gap of `step` before a row, and the remedy."""
     if is_local and any(abs(step - usual - shift) < 1 for shift in _SET_BACK):
         return (
             f"{where} comes {step:.6g} seconds after the row before; if the clocks were set forward"
             " there, name the zone, as by frame.index.tz_localize('Europe/Berlin'); else reindex"
-            f" the frame on a regular grid (missing steps become NaN), or reset it if {wrong}"
+            f" the frame on a regular grid (missing steps become NaN), or reset it if {_WRONG}"
         )
-    n_gaps = int(kinds[2].sum())
+    n_gaps = int((steps > _GAP * usual).sum())
     if n_gaps > max(10, _OFTEN * len(steps)) and steps.max() < (1 + _GAP) * usual:
         return (
             f"{where} comes after a gap of {step / usual:.3g} steps, as {n_gaps} rows do:"
@@ -264,7 +274,7 @@ def _remedy(index: Any, times: NDArray[Any]) -> str:
     return (
         "reindex it on a regular grid, with method='nearest' and a tolerance of half a step so that"
         " no row between its steps is lost (missing steps become NaN, which is masked), since"
-        f" {where} comes after a gap of {step / usual:.3g} steps, or reset it if {wrong}"
+        f" {where} comes after a gap of {step / usual:.3g} steps, or reset it if {_WRONG}"
     )
 
 
@@ -273,16 +283,22 @@ def _is_unread(index: Any, times: Any) -> bool:
     if not len(index) or not all(isinstance(entry, str) for entry in (index[0], index[-1])):
         return False
     looks = all(_TIME.fullmatch(entry.strip()) for entry in (index[0], index[-1]))
-    return looks and getattr(getattr(times, "dtype", None), "kind", None) != "M"
+    return looks and _kind(times) != "M"
+
+
+def _kind(index: Any) -> str:
+    """Return the kind of the type of an index, such as "M" for dates; "" if it has no type."""
+    return getattr(getattr(index, "dtype", None), "kind", "")
 
 
 def as_times(index: Any) -> Any:
     """Return an index as pandas' index of times if it holds times in another form.
 
-    They may be text, objects, of Arrow, or periods of one length; months stay what they are.
+    The times may be text, objects, times of Arrow, or periods of one length; periods of months
+    stay as they are.
     """
-    kind = getattr(getattr(index, "dtype", None), "kind", None)
-    if kind is None or not hasattr(index, "inferred_type"):
+    kind = _kind(index)
+    if not kind or not hasattr(index, "inferred_type"):
         return index
     import pandas as pd
 

@@ -17,8 +17,8 @@ from sklearn_pulse._training._iterator import ResidentBatches
 from sklearn_pulse.base import CandidateBatches, WindowBatches
 from sklearn_pulse.baselines import RandomEncoderTransformer, REBARTransformer
 from sklearn_pulse.evaluation import make_linear_probe
-from sklearn_pulse.objectives import REBARContrast, REBARReconstruction, _rebar
-from sklearn_pulse.objectives._rebar import squared_errors
+from sklearn_pulse.objectives import REBARContrast, REBARReconstruction, _rebar_contrast
+from sklearn_pulse.objectives._rebar_reconstruction import squared_errors
 from sklearn_pulse.windows import RecordingWindows, sliding_windows
 from tests.baselines.task import N_EACH, chaotic_task
 from tests.helpers import SMALL, SMALL_ENCODER, BatchSpy, accepted, callback_of, make_windows, small
@@ -181,7 +181,7 @@ def test_distances_are_the_errors_on_the_hidden_half(monkeypatch, n_observed):
         calls.append(hidden)
         return squared_errors(attention, x, hidden, *others)
 
-    monkeypatch.setattr("sklearn_pulse.objectives._rebar.squared_errors", record)
+    monkeypatch.setattr("sklearn_pulse.objectives._rebar_contrast.squared_errors", record)
     distances = objective.distances(x, candidates, observed)
     (hidden,) = calls
     halves = hidden.view(4, 3, 15)
@@ -290,8 +290,8 @@ def test_candidates_are_embedded_one_after_the_other_where_they_are_many(monkeyp
             Kept.present -= self.tensor.numel()
 
     for most, part in ((2**15, 2**13), (4 * 6 * 32 - 1, 7 * 32)):
-        monkeypatch.setitem(_rebar._MAX_JOINT_STEPS, "cpu", most)
-        monkeypatch.setitem(_rebar._PART_STEPS, "cpu", part)
+        monkeypatch.setitem(_rebar_contrast._MAX_JOINT_STEPS, "cpu", most)
+        monkeypatch.setitem(_rebar_contrast._PART_STEPS, "cpu", part)
         most_kept.append(0)
         hooks = torch.autograd.graph.saved_tensors_hooks(Kept, lambda kept: kept.tensor)
         with objective.seeded(3), hooks:
@@ -319,7 +319,7 @@ def test_anchors_that_share_few_windows_have_their_gradient_apart(
     weights, rows, results = tuple(objective.encoder.parameters()), [], []
     objective.encoder.input.register_forward_pre_hook(lambda _, args: rows.append(len(args[0])))
     for steps in (2**13, 2 * 4 * 16):
-        monkeypatch.setitem(_rebar._PART_STEPS, "cpu", steps)
+        monkeypatch.setitem(_rebar_contrast._PART_STEPS, "cpu", steps)
         for batch in ({}, {"numbers": numbers}, {"observed": observed}, {"observed": observed}):
             rows.clear()
             masks = {"candidates_observed": seen} if batch else {}
@@ -355,8 +355,8 @@ def test_a_window_in_several_places_is_embedded_once(monkeypatch, alpha):
     objective.encoder.register_forward_pre_hook(lambda _, args: rows.append(len(args[0])))
     weights = tuple(objective.encoder.parameters())
     for most in (2**15, 16):
-        monkeypatch.setitem(_rebar._MAX_JOINT_STEPS, "cpu", most)
-        monkeypatch.setitem(_rebar._PART_STEPS, "cpu", most)
+        monkeypatch.setitem(_rebar_contrast._MAX_JOINT_STEPS, "cpu", most)
+        monkeypatch.setitem(_rebar_contrast._PART_STEPS, "cpu", most)
         for batch in batches:
             results = []
             for which in (None, numbers):

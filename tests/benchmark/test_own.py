@@ -20,9 +20,10 @@ from sklearn_pulse.benchmark.__main__ import main
 from sklearn_pulse.benchmark._compare import announce
 from sklearn_pulse.benchmark._comparison import MEASURES
 from sklearn_pulse.benchmark._estimate import estimate
+from sklearn_pulse.benchmark._execution import Condition
 from sklearn_pulse.benchmark._methods import all_methods
 from sklearn_pulse.benchmark._own import add_arrays, own_task
-from sklearn_pulse.benchmark._trial import Condition, Trial
+from sklearn_pulse.benchmark._trial import Trial
 from sklearn_pulse.evaluation import make_linear_probe
 from sklearn_pulse.features import StatisticsTransformer
 from sklearn_pulse.plotting import LabelEfficiencyDisplay

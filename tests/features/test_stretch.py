@@ -57,4 +57,4 @@ def test_a_step_that_does_not_count_ends_a_stretch():
 
 @given(st.lists(st.tuples(st.booleans(), st.integers(1, 140)), min_size=1, max_size=6))
 def test_rows_of_runs(runs):
-    check(np.concatenate([np.full(n, one, dtype=np.float32) for one, n in runs])[None])
+    check(np.concatenate([np.full(n, one, dtype=np.float32) for one, n in runs])[None, None])

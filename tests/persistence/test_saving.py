@@ -251,7 +251,7 @@ def test_an_interrupted_save_leaves_the_earlier_model(fitted, other, tmp_path, m
     def interrupted(*args, **kwargs):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("sklearn_pulse._persistence._save._check_reads_back", interrupted)
+    monkeypatch.setattr("sklearn_pulse._persistence._save.check_reads_back", interrupted)
     with pytest.raises(KeyboardInterrupt):
         fitted.save_pretrained(tmp_path / "model")
     assert names(tmp_path) == ["model"]

@@ -1,4 +1,4 @@
-"""REBAR's two objectives: reconstruct a window from another, then contrast by the errors."""
+"""REBAR's second objective: contrast of windows, chosen by the errors of reconstructions."""
 
 from __future__ import annotations
 
@@ -11,180 +11,25 @@ import torch
 from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
-from ..functional import dropout, info_nce
+from ..functional import info_nce
 from ..networks import CrossAttention, observed_or_all
-from ..networks._time import mask_steps, take_rows
-from ..sampling import length_in_steps, observed_span, random_integers
-from ._base import Objective
+from ..sampling import random_integers
 from ._contrastive import ContrastiveObjective
 from ._loss_parts import sum_losses
+from ._rebar_reconstruction import squared_errors
 
-# Time steps of all windows of a batch above which the windows are embedded part by part, and the
-# time steps of a part. A part of a GPU takes about 3 GB: more parts launch more kernels.
+# A batch whose windows have more time steps is embedded part by part.
 _MAX_JOINT_STEPS = {"cpu": 2**15, "cuda": 2**18, "mps": 2**16}
+# Time steps of a part. On a GPU a part takes about 3 GB: smaller parts would launch more kernels.
 _PART_STEPS = {"cpu": 2**13, "cuda": 2**18, "mps": 2**16}
-# Windows that parts embed, per distinct window, up to which parts are worth their copies.
+# Most windows that all parts together embed, per distinct window, for parts to be worth it.
 _MOST_TWICE = 1.1
 
 
-class REBARReconstruction(Objective):
-    """Loss of REBAR's first stage: reconstruction of a hidden block of a window from the window.
-
-    The loss is the sum of the squared errors on the hidden block (paper, Appendix C).
-
-    Parameters
-    ----------
-    n_channels : int
-        Channels of the windows.
-    attention : dict
-        Sizes of the :class:`~sklearn_pulse.networks.CrossAttention`: its keyword arguments
-        `hidden_dim`, `kernel_size`, `bottleneck_dim` and `depth`.
-    mask_length : int or float, default=0.12
-        Steps of the hidden block (int), or their fraction of the window (float).
-    attention_dropout : float, default=0.1
-        Probability of dropout of the attention weights, in training.
-    seed : int, default=0
-        Seed of the generator of blocks and dropout.
-
-    Examples
-    --------
-    >>> import torch
-    >>> sizes = {"hidden_dim": 8, "kernel_size": 3, "bottleneck_dim": 4, "depth": 1}
-    >>> REBARReconstruction(2, attention=sizes)(x=torch.randn(4, 16, 2)).shape
-    torch.Size([])
-    """
-
-    encoder: CrossAttention
-
-    def __init__(
-        self,
-        n_channels: int,
-        *,
-        attention: dict[str, int],
-        mask_length: int | float = 0.12,
-        attention_dropout: float = 0.1,
-        seed: int = 0,
-    ) -> None:
-        super().__init__(seed)
-        self.mask_length = mask_length
-        self.attention_dropout = attention_dropout
-        self.encoder = CrossAttention(n_channels, **attention)
-
-    def forward(
-        self, x: Tensor, observed: Tensor | None = None, hidden: Tensor | None = None
-    ) -> Tensor:
-        """Compute the loss of a batch.
-
-        Parameters
-        ----------
-        x : Tensor of shape (batch, n_timesteps, n_channels)
-            Windows; unobserved steps hold any finite value.
-        observed : Tensor of bool, of shape (batch, n_timesteps), or None, default=None
-            Which steps were observed; None means all.
-        hidden : Tensor of bool, of shape (batch, n_timesteps), or None, default=None
-            Steps to hide and reconstruct; None draws a block of each window.
-
-        Returns
-        -------
-        Tensor, scalar
-            Sum of the squared errors over the batch.
-        """
-        if hidden is None:
-            hidden = self._draw_block(x, observed)
-        drop = self._dropout if self.training and self.attention_dropout else None
-        return squared_errors(self.encoder, x, hidden, x, observed, observed, drop).sum()
-
-    def validation_loss(  # type: ignore[override]  # names the keys of its batch, as `forward` does
-        self, x: Tensor, observed: Tensor | None = None
-    ) -> Tensor:
-        """Compute the mean squared error of a hidden entry, comparable across batch sizes.
-
-        Parameters
-        ----------
-        x : Tensor of shape (batch, n_timesteps, n_channels)
-            Windows; unobserved steps hold any finite value.
-        observed : Tensor of bool, of shape (batch, n_timesteps), or None, default=None
-            Which steps were observed; None means all.
-
-        Returns
-        -------
-        Tensor, scalar
-            Mean squared error over the hidden and observed entries.
-        """
-        hidden = self._draw_block(x, observed)
-        scored = hidden if observed is None else hidden & observed
-        return self(x, observed, hidden) / (scored.sum() * x.shape[2]).clamp(min=1)
-
-    def _draw_block(self, x: Tensor, observed: Tensor | None) -> Tensor:
-        """Draw a block of steps of each window between its first and last observed step."""
-        length = length_in_steps(self.mask_length, x.shape[1])
-        first = torch.zeros(len(x), dtype=torch.int64, device=x.device)
-        stop = torch.full_like(first, x.shape[1])
-        if observed is not None:
-            first, stop = observed_span(observed)
-        start = random_integers(first, stop - length, self.generator(x.device)).unsqueeze(1)
-        steps = torch.arange(x.shape[1], device=x.device)
-        return (steps >= start) & (steps < start + length)
-
-    def _dropout(self, weights: Tensor) -> Tensor:
-        """Drop attention weights out."""
-        return dropout(weights, self.attention_dropout, self.generator(weights.device))
-
-
-def squared_errors(
-    attention: CrossAttention,
-    x: Tensor,
-    hidden: Tensor,
-    other: Tensor,
-    observed: Tensor | None,
-    other_observed: Tensor | None,
-    drop: Callable[[Tensor], Tensor] | None = None,
-) -> Tensor:
-    """Compute the sum of squared errors on the hidden steps of each window.
-
-    Parameters
-    ----------
-    attention : CrossAttention
-        Network that reconstructs.
-    x : Tensor of shape (batch, n_timesteps, n_channels)
-        Windows to reconstruct; unobserved steps hold any finite value.
-    hidden : Tensor of bool, of shape (batch, n_timesteps)
-        Steps of `x` that are hidden from the network and scored.
-    other : Tensor of shape (batch, n_steps, n_channels)
-        Windows to reconstruct from; unobserved steps hold any finite value.
-    observed : Tensor of bool, of shape (batch, n_timesteps), or None
-        Which steps of `x` were observed; None means all.
-    other_observed : Tensor of bool, of shape (batch, n_steps), or None
-        Which steps of `other` were observed; None means all.
-    drop : callable or None, default=None
-        Dropout of the attention weights; None drops nothing.
-
-    Returns
-    -------
-    Tensor of shape (batch,)
-        Sum of squared errors of each window.
-
-    Examples
-    --------
-    >>> import torch
-    >>> net, x = CrossAttention(2, hidden_dim=8, kernel_size=3), torch.randn(4, 16, 2)
-    >>> hidden = torch.arange(16).expand(4, -1) < 3
-    >>> squared_errors(net, x, hidden, x.flip(0), None, None).shape
-    torch.Size([4])
-    """
-    scored = hidden if observed is None else hidden & observed
-    # Scored steps first: only these are reconstructed.
-    n_most = max(1, int(scored.sum(1).max()))
-    steps = scored.byte().sort(dim=1, descending=True, stable=True).indices[:, :n_most]
-    rebuilt = attention(x, ~hidden, other, observed, other_observed, drop, steps)
-    errors = (rebuilt - take_rows(x, steps)).float()
-    return mask_steps(errors, scored.gather(1, steps)).square().sum((1, 2))
-
-
 def _distinct(numbers: Tensor) -> tuple[Tensor, Tensor]:
-    """Return where each distinct number stands first, and which of the distinct each number is.
+    """Return the first place of each distinct number, and which distinct number each number is.
 
-    In contrast to :func:`torch.unique`, it says where the numbers stand.
+    :func:`torch.unique` does not return the first places.
     """
     order = numbers.argsort(stable=True)
     is_new = torch.ones_like(order, dtype=torch.bool)
@@ -192,6 +37,14 @@ def _distinct(numbers: Tensor) -> tuple[Tensor, Tensor]:
     which = torch.empty_like(order)
     which[order] = is_new.cumsum(0) - 1
     return order[is_new], which
+
+
+def _recomputed(compute: Callable[..., Tensor], *arguments: Any) -> Tensor:
+    """Compute without storing activations; the gradient computes them again."""
+    if not torch.is_grad_enabled():
+        return compute(*arguments)
+    # Nothing draws from torch's global generator.
+    return checkpoint(compute, *arguments, use_reentrant=False, preserve_rng_state=False)
 
 
 class _Anchors(NamedTuple):
@@ -204,19 +57,18 @@ class _Anchors(NamedTuple):
     numbers: Tensor | None
 
     def with_one(self, chosen: Tensor) -> _Anchors:
-        """Keep one candidate of each anchor, the one at the place `chosen`."""
+        """Keep of each anchor's candidates the one at the place `chosen`."""
         rows = torch.arange(len(self.x), device=self.x.device)
         mask, numbers = self.candidates_observed, self.numbers
-        return self._replace(
-            candidates=self.candidates[rows, chosen].unsqueeze(1),
-            candidates_observed=None if mask is None else mask[rows, chosen].unsqueeze(1),
-            numbers=None
-            if numbers is None
-            else torch.stack([numbers[:, 0], numbers[rows, chosen + 1]], dim=1),
-        )
+        if mask is not None:
+            mask = mask[rows, chosen].unsqueeze(1)
+        if numbers is not None:
+            numbers = torch.stack([numbers[:, 0], numbers[rows, chosen + 1]], dim=1)
+        candidates = self.candidates[rows, chosen].unsqueeze(1)
+        return self._replace(candidates=candidates, candidates_observed=mask, numbers=numbers)
 
     def split(self, size: int) -> Iterator[_Anchors]:
-        """Yield a few anchors with their candidates at a time."""
+        """Yield the anchors with their candidates, `size` anchors at a time."""
         parts = (repeat(None) if t is None else t.split(size) for t in self)
         return map(_Anchors._make, zip(*parts, strict=False))
 
@@ -335,15 +187,15 @@ class REBARContrast(ContrastiveObjective):
         return self.contrast(*self._embed_once(anchors), positive)
 
     def _anchors_apart(self, anchors: _Anchors) -> int:
-        """Return how many anchors at a time get their loss and its gradient.
+        """Return the number of anchors whose loss and gradient are computed at a time.
 
-        That is a part of the batch if the loss compares no anchors, the batch is large, and few
+        It is smaller than the batch if the loss compares no anchors, the batch is large, and few
         windows belong to several parts.
         """
         batch, n_candidates, n_timesteps = anchors.candidates.shape[:3]
         numbers = anchors.numbers
-        size = _PART_STEPS[anchors.x.device.type] // ((1 + n_candidates) * n_timesteps)
-        size = max(1, size)
+        steps = (1 + n_candidates) * n_timesteps  # of an anchor and its candidates
+        size = max(1, _PART_STEPS[anchors.x.device.type] // steps)
         if self.alpha > 0.0 or size >= batch or not torch.is_grad_enabled():
             return batch
         if numbers is not None:
@@ -379,9 +231,7 @@ class REBARContrast(ContrastiveObjective):
             first, which = _distinct(anchors.numbers.flatten())
             windows, mask = windows[first], None if mask is None else mask[first]
         embedded = self._represent_parts(windows, mask)
-        if which is not None:
-            embedded = embedded[which]
-        embedded = embedded.unflatten(0, shape)
+        embedded = (embedded if which is None else embedded[which]).unflatten(0, shape)
         return embedded[:, 0], embedded[:, 1:]
 
     def _represent_parts(self, windows: Tensor, observed: Tensor | None) -> Tensor:
@@ -393,30 +243,19 @@ class REBARContrast(ContrastiveObjective):
         parts = windows.split(size)
         masks = [None] * len(parts) if observed is None else observed.split(size)
         return torch.cat(
-            [self._recomputed(self.represent, *part) for part in zip(parts, masks, strict=True)]
+            [_recomputed(self.represent, *part) for part in zip(parts, masks, strict=True)]
         )
-
-    @staticmethod
-    def _recomputed(compute: Callable[..., Tensor], *arguments: Any) -> Tensor:
-        """Compute without storing activations; the gradient computes them again."""
-        if not torch.is_grad_enabled():
-            return compute(*arguments)
-        # Nothing draws from torch's global generator.
-        return checkpoint(compute, *arguments, use_reentrant=False, preserve_rng_state=False)
 
     def _embed_with_dropout(self, anchors: _Anchors) -> tuple[Tensor, Tensor]:
         """Embed anchors and candidates, each with its own dropout; candidates one at a time."""
         candidates, candidates_observed = anchors.candidates, anchors.candidates_observed
-        most = _MAX_JOINT_STEPS[candidates.device.type]
-        is_large = candidates.shape[:3].numel() > most
+        represent: Callable[..., Tensor] = self._represent_seeded
+        if candidates.shape[:3].numel() > _MAX_JOINT_STEPS[candidates.device.type]:
+            represent = partial(_recomputed, represent)
         columns = []  # n_candidates tensors of shape (batch, embedding_dim)
         for k in range(candidates.shape[1]):
             mask = None if candidates_observed is None else candidates_observed[:, k]
-            column = candidates[:, k], mask, self._draw_seed(candidates.device)
-            if is_large:
-                columns.append(self._recomputed(self._represent_seeded, *column))
-            else:
-                columns.append(self._represent_seeded(*column))
+            columns.append(represent(candidates[:, k], mask, self._draw_seed(candidates.device)))
         return self.represent(anchors.x, anchors.observed), torch.stack(columns, dim=1)
 
     def _represent_seeded(self, x: Tensor, observed: Tensor | None, seed: int) -> Tensor:
@@ -424,7 +263,7 @@ class REBARContrast(ContrastiveObjective):
         return self.represent(x, observed, torch.Generator(x.device).manual_seed(seed))
 
     def _draw_seed(self, device: torch.device) -> int:
-        """Draw the seed of a generator of dropout."""
+        """Draw the seed for a generator of dropout."""
         generator = self.generator(device)
         return int(torch.randint(2**31, (), generator=generator, device=device))
 

@@ -1,0 +1,103 @@
+"""Labels and groups in the order of recordings."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._groups import check_groups
+from ._tables import (
+    has_multiindex,
+    instance_rows,
+    is_list,
+    is_panel_frame,
+    is_table,
+    table_values,
+)
+
+
+def recording_groups(groups: Any, n_recordings: int, recordings: Any) -> NDArray[Any]:
+    """Return one group per recording; None makes each recording (or instance) its own group."""
+    if groups is not None:
+        groups = check_groups(align(groups, recordings, "groups"), n_recordings, unit="recording")
+    else:
+        groups = instance_labels(recordings)
+    return np.arange(n_recordings) if groups is None else groups
+
+
+def align(values: Any, panel: Any, name: str) -> Any:
+    """Arrange the labels or groups of a panel frame by instance.
+
+    Parameters
+    ----------
+    values : array-like, Series or DataFrame of one column
+        One value per time step, with the index of `panel`, or one value per instance. Objects
+        other than those of pandas are returned as they are.
+    panel : Any
+        The recordings that the user has passed. If they are no panel frame, `values` are returned
+        as they are.
+    name : str
+        Name of the values in error messages.
+
+    Returns
+    -------
+    ndarray of shape (n_instances,), list of ndarray of shape (n_timesteps,), or `values`
+        An array if there is one value per instance, a list if there is one value per time step.
+
+    Raises
+    ------
+    ValueError
+        If the index of `values` is neither the index of the panel nor 0, 1, 2, ..., or if a Series
+        of a list has another index than its frame.
+    """
+    _check_aligned(values, panel, name)
+    if not (is_table(values) and is_panel_frame(panel)):
+        return values
+    column = np.ravel(table_values(values))
+    if len(column) != len(values):
+        raise ValueError(f"{name} has {values.shape[1]} columns: pass one column, {name}[column].")
+    if has_multiindex(values):
+        if not values.index.equals(panel.index):
+            raise ValueError(
+                f"{name} has one label per step, but not the index of recordings: pass"
+                f" {name}.loc[recordings.index], or, with a nested frame, a list with one"
+                " sequence per instance."
+            )
+        rows, counts, _ = instance_rows(values.index, name)
+        return np.split(column[rows], np.cumsum(counts)[:-1])
+    instances = instance_labels(panel)
+    numbered = list(values.index) == list(range(len(values)))
+    if list(values.index) != list(instances) and (
+        not numbered or set(instances) == set(values.index)
+    ):
+        raise ValueError(
+            f"the index of {name} does not list the instances of recordings in their order: pass"
+            f" {name}.loc[instances], or {name}.to_numpy() if the order is right."
+        )
+    return column
+
+
+def _check_aligned(values: Any, recordings: Any, name: str) -> None:
+    """Raise if a Series of a list has another index than the frame at its place."""
+    if not (is_list(values) and is_list(recordings)):
+        return
+    for i, (steps, table) in enumerate(zip(values, recordings, strict=False)):
+        if is_table(steps) and is_table(table) and len(steps) == len(table):
+            numbered = list(steps.index) == list(range(len(steps)))
+            if not (numbered or steps.index.equals(table.index)):
+                raise ValueError(
+                    f"{name}[{i}] has another index than recordings[{i}]: pass"
+                    f" {name}[{i}].loc[recordings[{i}].index], or {name}[{i}].to_numpy() if the"
+                    " order is right."
+                )
+
+
+def instance_labels(recordings: Any) -> Any:
+    """Return the labels of the instances of a panel frame; None for any other input."""
+    if not is_panel_frame(recordings):
+        return None
+    if has_multiindex(recordings):
+        return instance_rows(recordings.index, "recordings")[2].to_numpy()
+    return recordings.index.to_numpy()
