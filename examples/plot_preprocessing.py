@@ -9,8 +9,8 @@ scaler brings each recording to mean 0 and standard deviation 1. The windows car
 channel, and a model refuses windows of another rate.
 
 The question at the end is which device recorded a window. Before the steps, plain statistics always
-tell the device. After the steps they can only guess, so that no model can learn the device instead
-of the person's state.
+tell the device. After the steps they can only guess, so a model is less likely to learn the device
+instead of the person's state.
 
     python examples/plot_preprocessing.py
 

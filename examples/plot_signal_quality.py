@@ -106,8 +106,8 @@ score = model.score_samples(X_new)
 # ----------------------------------
 # The area under the ROC curve (AUC) is the chance that a spoilt window scores lower than a clean
 # one: 0.5 is guessing. A dead sensor is the exception: a flat line is the easiest window of all to
-# reconstruct, so its score is high. So the second row of the table takes a window for spoilt if its
-# score is far from the median of the training windows, on either side.
+# reconstruct, so its score is high. So the second row of the table ranks windows by the distance of
+# their score from the median score of the training windows, to either side.
 
 usual = np.median(np.log(-model.score_samples(X)))
 controls = {
@@ -129,8 +129,8 @@ for name, badness in controls.items():
 # %%
 # A window of each kind
 # ---------------------
-# The decoder has learnt the shapes of a pulse, and follows no others. The picture shows the window
-# with the median score of each kind.
+# The decoder has learnt to draw pulses. The picture shows the window with the median score of each
+# kind.
 
 figure, axes = plt.subplots(1, 5, figsize=(12, 2.8), sharex=True, sharey=True, layout="constrained")
 signal = model[0].transform(X_new)
