@@ -159,7 +159,7 @@ channel_names : sequence of str or None
 groups : array-like of shape (n_samples,)
     Recording or subject of each sample. The training and the validation part share no group.
 X_val : array-like
-    Samples to validate on, in the layout of `X`. If they are given, `fit` trains on all of `X`,
+    Samples to validate on, in the layout of `X`. If they are given, `fit` holds out nothing of `X`,
     whatever `validation_fraction` is.
 y_val : array-like
     Labels of `X_val`.

@@ -428,4 +428,4 @@ def test_without_huggingface_hub(read, monkeypatch):
     with pytest.raises(ImportError, match=r"sklearn-pulse\[hub\]"):
         push_to_hub(encoder().fit(X), "lab/none")
     with pytest.raises(ValueError, match="repo_id must be 'organisation/name'"):
-        push_to_hub(encoder().fit(X), "none")
+        push_to_hub(encoder(), "none")  # not fitted: the name is read before anything is saved

@@ -380,7 +380,7 @@ def labeled_mask(
             "unlabeled_label must not be NaN, which equals nothing; mark unlabelled rows with -1."
         )
     y = _without_torch(y)
-    if not allow_missing:  # else labels are drawn from, and not learnt
+    if not allow_missing:  # otherwise labels only decide which rows are drawn
         _refuse_string_dtype(y, "y")
     # A list may mix text with -1, which numpy would turn into the text "-1".
     values = np.asarray(y, dtype=object if isinstance(y, (list, tuple)) else None)

@@ -98,12 +98,12 @@ def upload(save: Callable[[Path], None], repo_id: str, private: bool | None) -> 
     str
         Address of the commit.
     """
+    if not isinstance(repo_id, str) or not _NAME.fullmatch(repo_id):
+        raise ValueError(f"repo_id must be 'organisation/name', got {repo_id!r}")
+    hub = _hub("to")
     with tempfile.TemporaryDirectory(prefix="sklearn_pulse-") as home:
         folder = Path(home) / "model"
         save(folder)
-        if not isinstance(repo_id, str) or not _NAME.fullmatch(repo_id):
-            raise ValueError(f"repo_id must be 'organisation/name', got {repo_id!r}")
-        hub = _hub("to")
         hub.create_repo(repo_id, private=private, exist_ok=True)
         return str(hub.upload_folder(repo_id=repo_id, folder_path=folder))
 

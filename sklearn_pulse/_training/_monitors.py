@@ -21,7 +21,7 @@ def counts_validations(callback: Callback) -> bool:
 
 
 def skip_validation(net: NeuralNet, callback: Callback) -> None:
-    """Record for a callback, which is not told of the end of an epoch, what it would record."""
+    """Record what a callback records at the end of an epoch, which it is not told of."""
     if isinstance(callback, LRScheduler) and callback.event_name is not None:
         net.history.record(callback.event_name, net.optimizer_.param_groups[0]["lr"])
 

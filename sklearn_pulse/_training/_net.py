@@ -140,7 +140,7 @@ class SSLNet(NeuralNet):
         self.report_compilation()
         history = self.history
         self.notify("on_train_end", X=train, y=y)
-        self.history = history  # skorch's Checkpoint has replaced it along with the weights
+        self.history = history  # skorch's Checkpoint may have loaded that of its weights
         self.selected_epoch_ = selected_epoch(self)
         if self.share is not None:
             end_alike(self, self.share)
@@ -301,7 +301,7 @@ class SSLNet(NeuralNet):
             self.run_single_epoch(iterator, False, "valid", self.validation_step)
 
     def _end_epoch(self, datasets: dict[str, Any], repeats: bool) -> None:
-        """Notify the callbacks; some do not count a validation loss that repeats the last one."""
+        """Notify the callbacks, except those that would count a repeated validation loss."""
         self.on_epoch_end(self, **datasets)
         for _, callback in self.callbacks_:
             if repeats and counts_validations(callback):

@@ -19,7 +19,7 @@ def make_picklable(module: nn.Module) -> None:
     Parameters
     ----------
     module : nn.Module
-        The module. It changes only the classes that torch has made for single modules in it.
+        The module. Only classes that torch has made for single modules in it are changed.
 
     Examples
     --------

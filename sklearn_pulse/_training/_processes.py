@@ -225,7 +225,7 @@ def check_divisible(module: nn.Module) -> None:
 
 
 def callbacks_of_process(callbacks: list[Any], share: Share) -> list[Any]:
-    """Add a callback that stops all processes; leave those that write to the first process."""
+    """Add a callback that stops all processes; only the first keeps callbacks that write."""
     callbacks = [*callbacks, ("stop_together", StopTogether(share))]
     if share.is_first:
         return callbacks

@@ -50,10 +50,9 @@ from ..networks import run_parts
 from ..objectives._base import Objective
 from ._complete import check_spelled_out, embedding_width
 
-# Time steps (or tokens) that are embedded at a time, and windows.
-_BLOCK_STEPS = {"cpu": 2**12, "cuda": 2**18, "mps": 2**16}
+_BLOCK_STEPS = {"cpu": 2**12, "cuda": 2**18, "mps": 2**16}  # time steps (or tokens) of a block
 _CPU_STEPS_BFLOAT16 = 2**13  # products are so fast that the fixed costs of a block weigh more
-_MAX_BLOCK = {"cpu": 256, "cuda": 4096, "mps": 1024}
+_MAX_BLOCK = {"cpu": 256, "cuda": 4096, "mps": 1024}  # windows of a block
 _BLOCKS_PER_THREAD = 4  # so that a thread that is held up does not keep the others waiting
 _PROBE_STEPS = 256  # time steps of a window that tests whether stored weights embed
 _TOO_MUCH = "The windows need too much memory: cut them shorter, or set device='cpu'."

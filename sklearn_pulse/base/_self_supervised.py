@@ -125,7 +125,7 @@ class BaseSSLTransformer(TrainedEmbedder, BaseEncoderTransformer):
         return check_windows(self, X, reset=False, groups=groups)
 
     def _take_labels(self, windows: CheckedWindows, y: ArrayLike | None, name: str) -> None:
-        """Keep checked labels with the windows, if the method learns from labels."""
+        """Check labels and keep them with the windows, if the method learns from labels."""
 
     def _check_window_length(self, n_timesteps: int) -> None:
         """Raise, or warn, if the parameters do not suit the length of the windows."""

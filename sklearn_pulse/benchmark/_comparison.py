@@ -31,9 +31,10 @@ MEASURES = tuple(f"accuracy {labels}{probe}" for probe in PROBES for labels in L
 def probes_by_amount(trial: Trial) -> Scores:
     """Score both probes with all labels, few labels, and the labels of few people.
 
-    For "1 person", people are drawn in random order until one of them shows each class; a person
-    who adds no class is passed over. For "2 people", two of them show each class. A person is a
-    segment of Bonn, a gesture of UWave, a trial of a chaotic system.
+    For "1 person", people are drawn in random order until every class occurs in at least one of
+    them; a person who adds no class is passed over. For "2 people", until every class occurs in at
+    least two of them. A person is a segment of Bonn, a gesture of UWave, a trial of a chaotic
+    system.
     """
     train, scored = trial.split
     rows = LabeledRows(_embedding(trial), trial.y, trial.task.groups[trial.rows])
@@ -70,7 +71,7 @@ def draws_of_labels(
 def people_of_each_class(
     y: NDArray[Any], groups: NDArray[Any], n_people: int, seed: int, draw: int
 ) -> NDArray[np.intp]:
-    """Return the rows of random people, so that `n_people` of them show each class.
+    """Return the rows of random people, so that every class occurs in `n_people` of them.
 
     Parameters
     ----------

@@ -84,7 +84,7 @@ class _NamesModules(pickle.Pickler):
 
 
 def _code_of(modules: set[str]) -> dict[str, str]:
-    """Return versions of the packages and digests of the other modules that are needed, by name."""
+    """Return the version of each package, and a digest of each other module, that modules need."""
     known: dict[str, str] = {}
     version_of = cache(_version)
     waiting = set(modules)

@@ -73,7 +73,7 @@ def add_files(path: str | os.PathLike[str], folder: str | os.PathLike[str]) -> s
         `add_arrays`. A Parquet column ``X`` holds one window per row, as a list of time steps
         that are numbers, or lists of one number per channel. If two files use the same number of a
         recording, each file holds a recording of its own if there are no groups, or if both files
-        hold a window with the same start; else the recording continues from file to file.
+        hold a window of it with the same start; else the recording continues from file to file.
     folder : path-like
         Results folder.
 

@@ -251,6 +251,9 @@ def fold_of_pairs(recording: NDArray[np.intp], follows: NDArray[np.bool_]) -> ND
 
 
 def share_of_change(moments: Moments) -> float:
-    """Return kappa, the share of what adjacent windows have in common that other windows lack."""
+    """Return kappa, the share of what adjacent windows have in common that varies.
+
+    The rest is common to all windows of a recording.
+    """
     common = np.trace(moments.adjacent)
     return float(1.0 - np.trace(moments.constant) / common) if common > 0 else 0.0

@@ -1,4 +1,4 @@
-"""REBAR's second objective: contrast of windows, chosen by the errors of reconstructions."""
+"""REBAR's second objective: contrast, whose positives are chosen by errors of reconstruction."""
 
 from __future__ import annotations
 

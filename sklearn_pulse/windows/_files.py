@@ -68,9 +68,9 @@ class RecordingFile:
 
     Notes
     -----
-    A pickle also holds the size of the file and the time of its last change, by which joblib's
-    caches, such as that of ``Pipeline(memory=...)``, notice that a file was written again. Nothing
-    else compares them: recordings may be copied to another machine.
+    A pickle also holds the size of the file and the time of its last change, as they are when it is
+    written. By them joblib's caches, such as that of ``Pipeline(memory=...)``, notice that a file
+    was written again. Nothing else compares them: recordings may be copied to another machine.
 
     Examples
     --------

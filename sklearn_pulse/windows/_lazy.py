@@ -154,7 +154,8 @@ class RecordingWindows(LazyWindows):
                 f"{len(self.recordings)} recordings, counted from 0."
             )
         n_timesteps = np.array([len(x) for x in self.recordings], dtype=np.intp)
-        outside = (self.start < 0) | (self.start + self._span > n_timesteps[self.recording])
+        # A sum with a huge start would wrap round.
+        outside = (self.start < 0) | (self.start > n_timesteps[self.recording] - self._span)
         if outside.any():
             row = int(np.flatnonzero(outside)[0])
             raise ValueError(
@@ -267,7 +268,7 @@ class RecordingWindows(LazyWindows):
             times = self.start[own]
             for covered in np.split(times, np.flatnonzero(np.diff(times) > self._span) + 1):
                 start.append(np.arange(covered[0], covered[-1] + 1, self._span))
-                recording.append(np.full(len(start[-1]), number))
+                recording.append(np.full(len(start[-1]), number, dtype=np.intp))
         return self._at(np.concatenate(recording), np.concatenate(start))
 
     def __sizeof__(self) -> int:
@@ -366,7 +367,7 @@ class RecordingWindows(LazyWindows):
     def _in_turn(self, indices: NDArray[np.intp]) -> Iterator[tuple[int, int, NDArray[Any]]]:
         """Yield place in `indices`, start and recording of windows, recording by recording.
 
-        Each file is thus opened once, one after the other.
+        So each file is opened once, and one file after the other.
         """
         order = np.argsort(self.recording[indices], kind="stable")
         ordered = indices[order]

@@ -245,6 +245,7 @@ def test_positions_are_read_only_copies():
         ([0, 1], [0, 7], {}, r"start\[1\] is 7: .* 10 steps of recording 1"),
         ([0], [-1], {}, r"start\[0\] is -1"),
         ([0], [2], {"downsample": 3}, r"start\[0\] is 2"),
+        ([0], [2**63 - 1], {}, r"start\[0\] is 9223372036854775807"),
         ([0.0], [0], {}, "recording must be a 1-D array of integers"),
         ([0], [[0]], {}, "start must be a 1-D array of integers"),
         ([0], [0], {"downsample": 0}, "downsample must be an integer of at least 1"),
