@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from perf.literal import LiteralEncoder
 from perf.published._base import Published
 from sklearn_pulse.networks import CrossAttention
-from sklearn_pulse.networks._cross_attention import PartialConvNet
+from sklearn_pulse.networks._partial_conv import PartialConvNet
 from sklearn_pulse.objectives import Objective
 
 

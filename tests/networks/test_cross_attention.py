@@ -12,12 +12,8 @@ from torch import nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from sklearn_pulse.networks import CrossAttention
-from sklearn_pulse.networks._cross_attention import (
-    BottleneckBlock,
-    PartialConv,
-    PartialConvNet,
-    ReversibleNorm,
-)
+from sklearn_pulse.networks._instance_norm import ReversibleNorm
+from sklearn_pulse.networks._partial_conv import BottleneckBlock, PartialConv, PartialConvNet
 from sklearn_pulse.networks._tiled_conv import TiledConv
 
 
