@@ -45,7 +45,6 @@ from .._training._iterator import Batch
 from .._training._net import SSLNet
 from .._training._progress import CallbackSupportMixin
 from .._training._torch_state import own_torch_state
-from .._warnings import warn_user
 from ..networks import run_parts
 from ..objectives._base import Objective
 from ._complete import check_spelled_out, embedding_width
@@ -311,22 +310,13 @@ class WindowEmbedder(
         return stream_blocks(windows, size, device)
 
     def _check_input_length(self, n_timesteps: int) -> None:
-        """Raise, or warn, if windows are longer or shorter than the method can embed well."""
+        """Raise if windows have a length that the method does not take."""
         fitted = self.n_timesteps_in_
-        if fitted is None or n_timesteps == fitted:
-            return
-        if not self._variable_length:
+        if not (self._variable_length or fitted is None or n_timesteps == fitted):
             raise ValueError(
                 f"X has windows of {n_timesteps} time steps, but {type(self).__name__} was fitted"
                 f" on windows of {fitted} and takes no other length: cut X into windows of"
                 f" {fitted} steps, or fit again."
-            )
-        longest = self._longest_trained()
-        if any(longest <= dilation < n_timesteps for dilation in self.net_.module_.dilations):
-            warn_user(
-                f"X has windows of {n_timesteps} time steps, more than the {longest} of fit: they"
-                " reach convolution weights that were never trained. Fit on windows at least as"
-                " long, or cut X into shorter ones."
             )
 
     def _longest_trained(self) -> int:

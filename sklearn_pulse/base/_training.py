@@ -59,6 +59,7 @@ from .._training._user_callbacks import (
     sets_learning_rate,
     with_stored_kept,
 )
+from .._warnings import warn_user
 from ._complete import check_objective, check_stored
 from ._encoder import WindowEmbedder
 from ._fit_data import FitData, Parts
@@ -186,6 +187,19 @@ class TrainedEmbedder(WindowEmbedder):
         if not self._uses_recordings and request.fit.requests.get("groups", False) is None:
             request.fit.add_request(param="groups", alias=True)
         return request
+
+    def _check_input_length(self, n_timesteps: int) -> None:
+        """Raise, or warn, if windows are longer or shorter than the method can embed well."""
+        super()._check_input_length(n_timesteps)
+        if self.n_timesteps_in_ is None:
+            return
+        longest = self._longest_trained()
+        if any(longest <= dilation < n_timesteps for dilation in self.net_.module_.dilations):
+            warn_user(
+                f"X has windows of {n_timesteps} time steps, more than the {longest} of fit: they"
+                " reach convolution weights that were never trained. Fit on windows at least as"
+                " long, or cut X into shorter ones."
+            )
 
     def _check_validation_length(self, n_timesteps: int) -> None:
         """Raise if windows to validate on are of another length, where the method takes one."""
