@@ -2,6 +2,7 @@
 
 import os
 import pickle
+import re
 import signal
 import subprocess
 import sys
@@ -162,8 +163,8 @@ def test_the_first_process_alone_warns(outcome):
     first, second = outcome.results("fits", "warned")
     assert len(first) == 1 and first[0].startswith("groups holds one group only")
     assert second == []
-    for rank in range(2):
-        assert "Warning" not in outcome.printed("fits", rank, "err")
+    for rank in range(2):  # torch 2.4 warns of its own code by a FutureWarning
+        assert not re.search("(?<!Future)Warning", outcome.printed("fits", rank, "err"))
 
 
 def test_a_callback_that_stops_one_process_stops_all(outcome):
