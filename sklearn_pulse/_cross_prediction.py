@@ -11,6 +11,20 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 
+from ._closed_form._block_weights import (
+    BLOCKS,
+    RHYTHM_ALONE,
+    RHYTHM_WEIGHTS,
+    USUAL_WEIGHTS,
+    all_weights,
+    check_weights,
+)
+from ._closed_form._device_products import FixedShapeProduct
+from ._closed_form._fit import ClosedForm, ClosedFormFit
+from ._closed_form._neighbours import check_start, first_repeat, in_order
+from ._closed_form._pieces import Run, in_turn
+from ._closed_form._recording_moments import paired_windows
+from ._closed_form._stack import halves_with_steps
 from ._commit import unchanged_on_failure
 from ._data._validation import check_windows
 from ._data._windows import Block, CheckedWindows
@@ -30,23 +44,9 @@ from ._seeds import draw_seed
 from ._threads import limited_threads
 from ._training._device import resolve_device
 from ._warnings import warn_user
-from .features._base import BaseFeatureTransformer, overflow_is_found
-from .features._block_weights import (
-    BLOCKS,
-    RHYTHM_ALONE,
-    RHYTHM_WEIGHTS,
-    USUAL_WEIGHTS,
-    all_weights,
-    check_weights,
-)
-from .features._closed_form import ClosedForm, ClosedFormFit
+from .features._base import CHUNK, BaseFeatureTransformer, overflow_is_found
 from .features._convolution_base import BaseConvolutionTransformer
 from .features._convolutions import N_KERNELS
-from .features._device_products import CHUNK, FixedShapeProduct
-from .features._neighbours import check_start, first_repeat, in_order
-from .features._pieces import Run, in_turn
-from .features._recording_moments import paired_windows
-from .features._stack import halves_with_steps
 
 # Share of the variance of the rhythm's features that the halves of windows predict, above which the
 # rhythm is taken. ECGs have at least 0.40; the other sources, and noise, at most 0.21. Neighbours

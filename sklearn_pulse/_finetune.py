@@ -15,9 +15,7 @@ from torch import Tensor
 from ._data._labeled import LabeledWindows
 from ._data._labels import class_weights
 from ._persistence import stored_array, tensor_of
-from .base import BaseWindowClassifier, Parts, check_option
-from .base._finetuning import FineTuner
-from .base._typing import (
+from ._typing import (
     BagPooling,
     ClassWeight,
     InputLayout,
@@ -26,6 +24,8 @@ from .base._typing import (
     Precision,
     RandomState,
 )
+from .base import BaseWindowClassifier, Parts, check_option
+from .base._finetuning import FineTuner
 from .evaluation import make_linear_probe
 from .evaluation._probe import probe_arrays, restore_probe
 

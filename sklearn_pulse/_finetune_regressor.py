@@ -8,9 +8,9 @@ from typing import Any, Literal
 import torch
 from sklearn.frozen import FrozenEstimator
 
+from ._typing import BagPooling, InputLayout, PathLike, Pooling, Precision, RandomState
 from .base import BaseWindowRegressor
 from .base._finetuning import FineTuner
-from .base._typing import BagPooling, InputLayout, PathLike, Pooling, Precision, RandomState
 
 
 class FineTuneRegressor(FineTuner, BaseWindowRegressor):

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from ._data._labels import check_labels, check_together
 from ._data._windows import CheckedWindows
 from ._training._progress import with_callbacks
+from ._typing import BagPooling, InputLayout, PathLike, Pooling, Precision, RandomState, Select
 from ._warnings import warn_user
 from .base import (
     FitData,
@@ -24,7 +25,6 @@ from .base import (
     check_real,
 )
 from .base._reconstructing import NETWORK_PARAMS, check_fits, check_reconstruction
-from .base._typing import BagPooling, InputLayout, PathLike, Pooling, Precision, RandomState, Select
 from .objectives import NegativePairs, PairReconstruction, PositivePairs
 
 

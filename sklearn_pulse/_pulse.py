@@ -22,16 +22,7 @@ from ._parameters import check_seed
 from ._seeds import draw_seed
 from ._threads import threads
 from ._training._iterator import Batch
-from .base import (
-    ReconstructingTransformer,
-    check_integer,
-    check_option,
-    check_real,
-    check_steps_or_fraction,
-)
-from .base._frozen import adopt_signals, as_encoder, check_frozen, embedder, kept
-from .base._reconstructing import NETWORK_PARAMS, check_fits, check_reconstruction
-from .base._typing import (
+from ._typing import (
     BagPooling,
     Distributed,
     InputLayout,
@@ -41,6 +32,15 @@ from .base._typing import (
     RandomState,
     Select,
 )
+from .base import (
+    ReconstructingTransformer,
+    check_integer,
+    check_option,
+    check_real,
+    check_steps_or_fraction,
+)
+from .base._frozen import adopt_signals, as_encoder, check_frozen, embedder, kept
+from .base._reconstructing import NETWORK_PARAMS, check_fits, check_reconstruction
 from .networks import FixedEncoder
 from .objectives import CrossReconstruction
 

@@ -13,12 +13,12 @@ from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
+from ._inputs._shape import note_channels
 from ._persistence import check_embedding, check_finite
 from ._pulse import PulseTransformer
 from ._signals import check_signals, note
 from ._tensor_files import read_tensors
 from .networks import FixedEncoder, GRUDecoder
-from .windows._shape import note_channels
 
 # Pairs of a published prefix and ours. The first prefix that fits a name is used.
 _PREFIXES = (

@@ -85,8 +85,8 @@ def folder(tmp_path):
 @pytest.fixture
 def in_pieces(monkeypatch):
     """The closed form fits scales on a sample of ten windows, and sums over pieces of six."""
-    monkeypatch.setattr("sklearn_pulse.features._closed_form._SAMPLE", 10)
-    monkeypatch.setattr("sklearn_pulse.features._pieces._PIECE", 6)
+    monkeypatch.setattr("sklearn_pulse._closed_form._fit._SAMPLE", 10)
+    monkeypatch.setattr("sklearn_pulse._closed_form._pieces._PIECE", 6)
 
 
 def test_every_source_has_the_bits_of_transform(tmp_path, folder):
@@ -332,9 +332,9 @@ def test_an_interrupt_leaves_joblib_as_it_was(tmp_path, monkeypatch, interrupted
 
         return bar()
 
-    monkeypatch.setattr("sklearn_pulse.features._closed_form._SAMPLE", 10)
-    monkeypatch.setattr("sklearn_pulse.features._pieces._PIECE", 10)
-    for name in ("corpus._embed", "features._closed_form"):
+    monkeypatch.setattr("sklearn_pulse._closed_form._fit._SAMPLE", 10)
+    monkeypatch.setattr("sklearn_pulse._closed_form._pieces._PIECE", 10)
+    for name in ("corpus._embed", "_closed_form._fit"):
         monkeypatch.setattr(f"sklearn_pulse.{name}.progress_bar", interrupt)
     with distributed.Client(processes=False, dashboard_address=":0") as client:
         before = type(joblib.parallel.get_active_backend()[0]), client.amm.running()
@@ -668,7 +668,7 @@ def test_pieces_change_only_the_rounding(monkeypatch):
     recording = np.repeat([0, 1, 2, 3, 4], [3, 1, 40, 7, 9])
     fitted = []
     for size in (4096, 7, 1):
-        monkeypatch.setattr("sklearn_pulse.features._pieces._PIECE", size)
+        monkeypatch.setattr("sklearn_pulse._closed_form._pieces._PIECE", size)
         fitted.append(closed_form().fit(windows, groups=recording))
     for cross in fitted[1:]:
         assert cross.kappa_ == pytest.approx(fitted[0].kappa_, rel=1e-9)

@@ -134,9 +134,7 @@ def test_rounding_helps_a_probe_of_two_labelled_windows(monkeypatch):
     [(-0.2, 0.0), (0.0, 0.0), (0.04, 0.2), (0.25, 0.5), (0.4, 0.5), (0.7, 0.7), (1.3, 1.0)],
 )
 def test_automatic_alpha(monkeypatch, kappa, alpha):
-    monkeypatch.setattr(
-        "sklearn_pulse.features._closed_form.share_of_change", lambda moments: kappa
-    )
+    monkeypatch.setattr("sklearn_pulse._closed_form._fit.share_of_change", lambda moments: kappa)
     X, _ = make_windows(12, 16)
     cross = CrossPredictionTransformer(**SMALL).fit(X, groups=np.arange(12) // 6)
     assert cross.alpha_ == pytest.approx(alpha)
@@ -481,7 +479,7 @@ def test_nothing_predicts_a_window():
 @pytest.fixture
 def streaming(monkeypatch):
     """Let a sample of ten windows stand for the 5,000."""
-    monkeypatch.setattr("sklearn_pulse.features._closed_form._SAMPLE", 10)
+    monkeypatch.setattr("sklearn_pulse._closed_form._fit._SAMPLE", 10)
 
 
 def test_progress_bar(capsys, streaming):
@@ -506,7 +504,7 @@ def test_moments_stream_over_all_windows(monkeypatch, groups):
     X, _ = make_windows(600, 16)
     params = SMALL | {"embedding_dim": 400, "n_components": 100}
     whole = CrossPredictionTransformer(**params).fit(X, groups=groups)
-    monkeypatch.setattr("sklearn_pulse.features._closed_form._SAMPLE", 590)
+    monkeypatch.setattr("sklearn_pulse._closed_form._fit._SAMPLE", 590)
     streamed = CrossPredictionTransformer(**params).fit(X, groups=groups)
     assert streamed.n_pairs_ == whole.n_pairs_
     if groups is not None:
@@ -670,7 +668,7 @@ def test_values_near_the_ends_of_float32(scale):
 @pytest.mark.parametrize("n_sampled", [None, 4])
 def test_windows_whose_features_are_not_finite_are_named(n_sampled, monkeypatch):
     if n_sampled is not None:  # then the other windows are read in the streaming pass
-        monkeypatch.setattr("sklearn_pulse.features._closed_form._SAMPLE", n_sampled)
+        monkeypatch.setattr("sklearn_pulse._closed_form._fit._SAMPLE", n_sampled)
     X, _ = make_windows(12, 16)
     X[5, 3, 0] = 1e38
     with pytest.raises(ValueError, match=r"not finite: window 5 reaches 1e\+38.*Scale X"):
@@ -769,7 +767,7 @@ def test_the_rhythm_is_taken_where_it_lasts(views, is_heart, tmp_path):
 @pytest.mark.parametrize("bags", [False, True])
 def test_the_choice_of_blocks_needs_no_further_pass(views, n_passes, bags, monkeypatch):
     """Windows are read to be checked, for halves to find the gaps in them, and for the moments."""
-    monkeypatch.setattr("sklearn_pulse.features._closed_form._SAMPLE", 20)
+    monkeypatch.setattr("sklearn_pulse._closed_form._fit._SAMPLE", 20)
     X, groups = make_windows(600)[0], np.arange(600) // 30
     X = X.reshape(20, 30, *X.shape[1:]) if bags else X
     read, take = [], CheckedWindows.take

@@ -226,7 +226,7 @@ def chunks_read_again(tmp_path):
     stored = zarr.create_array({}, shape=X.shape, chunks=(3, *X.shape[1:]), dtype=X.dtype)
     stored[:] = X
     limits = {"_KEPT_BYTES": 0, "_MANY_PASSES": 1}
-    with patch.multiple("sklearn_pulse.windows._stored", **limits):
+    with patch.multiple("sklearn_pulse._inputs._stored", **limits):
         pulse(batch_size=4).fit(stored)
 
 

@@ -7,13 +7,13 @@ from typing import Any
 from numpy.typing import ArrayLike
 from sklearn.utils import get_tags
 
+from .._inputs._recordings import as_windows
+from .._inputs._shape import Shape, check_axes, check_layout, note_or_compare_shape
+from .._inputs._stored import as_stored
+from .._inputs._tables import frame_channels
+from .._inputs._times import compare_rate
 from .._signals import Signals, agreed, check_signals, compare, note, noted
 from ..windows import LazyWindows
-from ..windows._recordings import as_windows
-from ..windows._shape import Shape, check_axes, check_layout, note_or_compare_shape
-from ..windows._stored import as_stored
-from ..windows._tables import frame_channels
-from ..windows._times import compare_rate
 from ._precision import warn_of_lost_variation
 from ._windows import CheckedWindows
 

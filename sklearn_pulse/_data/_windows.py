@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .._groups import check_groups
+from .._inputs._reading import read_places, read_windows
 from ..windows import LazyWindows
-from ..windows._reading import read_places, read_windows
 
 _BLOCK_ELEMENTS = 2**22  # values converted at a time, 16 MiB of float32
 

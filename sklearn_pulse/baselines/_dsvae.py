@@ -8,8 +8,7 @@ from typing import Any, Literal, NamedTuple
 import torch
 from torch import Tensor
 
-from ..base import BaseSSLTransformer, check_integer, check_option, check_real, complete_docstring
-from ..base._typing import (
+from .._typing import (
     BagPooling,
     Distributed,
     InputLayout,
@@ -19,6 +18,7 @@ from ..base._typing import (
     RandomState,
     Select,
 )
+from ..base import BaseSSLTransformer, check_integer, check_option, check_real, complete_docstring
 from ..functional import gaussian_kl
 from ..networks import SequentialLatents, SequentialVAE, SystemEncoder, mask_steps
 from ..objectives import Objective

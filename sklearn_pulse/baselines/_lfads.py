@@ -12,15 +12,7 @@ from skorch.callbacks import Callback
 from torch import Tensor, nn
 
 from .._training._schedules import ReduceOnPlateau, ReduceOnValidationPlateau
-from ..base import (
-    BaseSSLTransformer,
-    Callbacks,
-    WindowBatches,
-    check_integer,
-    check_real,
-    complete_docstring,
-)
-from ..base._typing import (
+from .._typing import (
     BagPooling,
     Distributed,
     InputLayout,
@@ -29,6 +21,14 @@ from ..base._typing import (
     Precision,
     RandomState,
     Select,
+)
+from ..base import (
+    BaseSSLTransformer,
+    Callbacks,
+    WindowBatches,
+    check_integer,
+    check_real,
+    complete_docstring,
 )
 from ..functional import HALF_LOG_2PI, ar1_log_density, gaussian_kl, gaussian_nll
 from ..networks import LatentFactorModel, LatentFactors, SystemEncoder, mask_steps

@@ -9,16 +9,7 @@ from typing import Any, Literal
 import torch
 from torch import Tensor, nn
 
-from ..base import (
-    BaseSSLTransformer,
-    check_heads,
-    check_integer,
-    check_option,
-    check_real,
-    check_steps_or_fraction,
-    complete_docstring,
-)
-from ..base._typing import (
+from .._typing import (
     BagPooling,
     Distributed,
     InputLayout,
@@ -27,6 +18,15 @@ from ..base._typing import (
     RandomState,
     Schedule,
     Select,
+)
+from ..base import (
+    BaseSSLTransformer,
+    check_heads,
+    check_integer,
+    check_option,
+    check_real,
+    check_steps_or_fraction,
+    complete_docstring,
 )
 from ..networks import PatchEncoder
 from ..networks._patches import standardize

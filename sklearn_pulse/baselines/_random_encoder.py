@@ -13,8 +13,8 @@ from .._commit import unchanged_on_failure
 from .._data._scale import warn_of_scale
 from .._data._validation import check_windows
 from .._seeds import draw_seed
+from .._typing import BagPooling, InputLayout, Pooling, Precision, RandomState
 from ..base import BaseEncoderTransformer, complete_docstring
-from ..base._typing import BagPooling, InputLayout, Pooling, Precision, RandomState
 from ..networks import SystemEncoder
 from ..objectives import Objective
 

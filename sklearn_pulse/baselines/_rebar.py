@@ -15,6 +15,18 @@ from .._parameters import plain
 from .._training._callbacks import SelectWeights
 from .._training._checkpoint import Checkpoint
 from .._training._net import SSLNet
+from .._typing import (
+    BagPooling,
+    Distributed,
+    InputLayout,
+    LayerNorm,
+    PathLike,
+    Pooling,
+    Precision,
+    RandomState,
+    Schedule,
+    SelectOrAverage,
+)
 from .._warnings import warn_user
 from ..base import (
     AVERAGES,
@@ -28,18 +40,6 @@ from ..base import (
     check_option,
     check_real,
     check_steps_or_fraction,
-)
-from ..base._typing import (
-    BagPooling,
-    Distributed,
-    InputLayout,
-    LayerNorm,
-    PathLike,
-    Pooling,
-    Precision,
-    RandomState,
-    Schedule,
-    SelectOrAverage,
 )
 from ..objectives import REBARContrast, REBARReconstruction, check_contrastive
 

@@ -14,17 +14,7 @@ from .._data._batches import as_batch
 from .._data._windows import CheckedWindows
 from .._moments import Moments
 from .._training._iterator import Batch
-from ..augmentations import Jitter, RandomApply, Scale
-from ..base import (
-    AVERAGES,
-    BaseSSLTransformer,
-    WindowBatches,
-    check_pair,
-    check_real,
-    complete_docstring,
-)
-from ..base._fit_data import errors_of
-from ..base._typing import (
+from .._typing import (
     BagPooling,
     Distributed,
     InputLayout,
@@ -36,6 +26,16 @@ from ..base._typing import (
     Schedule,
     SelectOrAverage,
 )
+from ..augmentations import Jitter, RandomApply, Scale
+from ..base import (
+    AVERAGES,
+    BaseSSLTransformer,
+    WindowBatches,
+    check_pair,
+    check_real,
+    complete_docstring,
+)
+from ..base._fit_data import errors_of
 from ..functional import info_nce
 from ..networks import observed_or_all
 from ..objectives import ContrastiveObjective, check_contrastive

@@ -11,16 +11,7 @@ from skorch.callbacks import LRScheduler
 from torch import Tensor, nn
 from torch.optim.lr_scheduler import CosineAnnealingLR
 
-from ..base import (
-    BaseSSLTransformer,
-    Callbacks,
-    WindowBatches,
-    check_integer,
-    check_option,
-    check_real,
-    complete_docstring,
-)
-from ..base._typing import (
+from .._typing import (
     BagPooling,
     Distributed,
     InputLayout,
@@ -29,6 +20,15 @@ from ..base._typing import (
     Precision,
     RandomState,
     Select,
+)
+from ..base import (
+    BaseSSLTransformer,
+    Callbacks,
+    WindowBatches,
+    check_integer,
+    check_option,
+    check_real,
+    complete_docstring,
 )
 from ..networks import ConvEncoder, SystemEncoder, mask_steps
 from ..objectives import Objective

@@ -9,8 +9,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from ..base import BaseWindowClassifier, check_boolean
-from ..base._typing import (
+from .._typing import (
     BagPooling,
     ClassWeight,
     InputLayout,
@@ -20,6 +19,7 @@ from ..base._typing import (
     RandomState,
     Select,
 )
+from ..base import BaseWindowClassifier, check_boolean
 
 
 class SupervisedClassifier(BaseWindowClassifier):

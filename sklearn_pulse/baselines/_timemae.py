@@ -11,6 +11,16 @@ from skorch import NeuralNet
 from skorch.callbacks import Callback
 from torch import Tensor, nn
 
+from .._typing import (
+    BagPooling,
+    Distributed,
+    InputLayout,
+    PathLike,
+    Pooling,
+    Precision,
+    RandomState,
+    Select,
+)
 from ..base import (
     BaseSSLTransformer,
     Callbacks,
@@ -20,16 +30,6 @@ from ..base import (
     check_real,
     check_steps_or_fraction,
     complete_docstring,
-)
-from ..base._typing import (
-    BagPooling,
-    Distributed,
-    InputLayout,
-    PathLike,
-    Pooling,
-    Precision,
-    RandomState,
-    Select,
 )
 from ..networks import SegmentEncoder, SegmentTransformer
 from ..networks._patches import attendable, patch_steps

@@ -9,16 +9,7 @@ import torch
 from torch import Tensor
 
 from .._parameters import is_auto
-from ..base import (
-    AVERAGES,
-    BaseSSLTransformer,
-    WindowBatches,
-    check_integer,
-    check_option,
-    check_real,
-    complete_docstring,
-)
-from ..base._typing import (
+from .._typing import (
     BagPooling,
     Distributed,
     InputLayout,
@@ -29,6 +20,15 @@ from ..base._typing import (
     RandomState,
     Schedule,
     SelectOrAverage,
+)
+from ..base import (
+    AVERAGES,
+    BaseSSLTransformer,
+    WindowBatches,
+    check_integer,
+    check_option,
+    check_real,
+    complete_docstring,
 )
 from ..functional import hierarchical_contrast, keep_mask
 from ..networks import mask_steps

@@ -15,12 +15,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from .._closed_form._neighbours import first_repeat
 from .._groups import check_groups, missing_mask
+from .._inputs._numbers import as_real_array
 from .._parameters import as_path
 from .._warnings import warn_user
 from ..datasets._arrays import map_array
-from ..features._neighbours import first_repeat
-from ..windows._numbers import as_real_array
 from ._execution import Condition, Execution
 from ._own_files import PARTS, read_windows
 from ._tasks import Task

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .._inputs._files import DAMAGE
 from .._warnings import warn_user
 from ..datasets._archive import is_damage
-from ..windows._files import DAMAGE
 
 PARTS = ("X", "y", "groups", "recording", "start")  # names of arrays and of columns
 FILE = "file"  # name of the numbers of files

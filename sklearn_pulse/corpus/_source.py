@@ -10,11 +10,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .._groups import is_dask, nan_where_masked
+from .._inputs._numbers import as_real_array
+from .._inputs._reading import read_places
+from .._inputs._stored import StoredArray, as_stored
 from .._parameters import check_option
 from ..windows import LazyWindows, RecordingFile, RecordingWindows, open_recordings, sliding_windows
-from ..windows._numbers import as_real_array
-from ..windows._reading import read_places
-from ..windows._stored import StoredArray, as_stored
 
 _CHUNK_BYTES = 2**24  # of float32 windows in a chunk
 _MOST_WINDOWS = 4096  # in a chunk

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..windows._files import DAMAGE
+from .._inputs._files import DAMAGE
 
 
 def map_array(path: Path, kind: type[np.generic], shape: tuple[int | None, ...]) -> NDArray[Any]:

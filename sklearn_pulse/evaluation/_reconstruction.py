@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.metrics import mean_absolute_error, mean_squared_error, r2_score
 
-from ..windows._recordings import as_windows
+from .._inputs._recordings import as_windows
 from ._scoring import MetricScorer, before_last_step, reconstructs
 
 

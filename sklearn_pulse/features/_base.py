@@ -17,11 +17,13 @@ from .._commit import unchanged_on_failure
 from .._data._pooling import collect, pooled
 from .._data._validation import check_windows
 from .._data._windows import Block, CheckedWindows
+from .._inputs._shape import note_channels
 from .._parameters import check_option
 from .._persistence import PretrainedMixin, check_params_unchanged
 from .._signals import Signals, SignalTransformerMixin, check_signals, note
 from .._tags import WindowTags, of_windows
-from ..windows._shape import note_channels
+
+CHUNK = 256  # windows whose features are in memory at once
 
 # Parameters that act at `transform`, on this machine, or only while something is drawn.
 _NOT_LEARNT = (

@@ -15,9 +15,8 @@ from .._data._windows import Block
 from .._parameters import check_boolean, check_seed, check_threads
 from .._threads import threads
 from .._training._device import resolve_device
-from ._base import BaseFeatureTransformer
+from ._base import CHUNK, BaseFeatureTransformer
 from ._convolutions import KERNEL_LENGTH
-from ._device_products import CHUNK
 from ._standardized import standardized
 
 # Outputs of convolutions computed at a time: few enough for the cache of a processor, and so many

@@ -14,11 +14,11 @@ from sklearn.utils import Bunch, check_random_state
 from sklearn.utils.validation import _num_samples
 
 from .._groups import check_groups
+from .._inputs._numbers import as_real_array
+from .._inputs._panel import read_frame
+from .._inputs._recordings import as_windows
+from .._inputs._tables import has_columns, is_list, is_object_list, is_panel_frame
 from .._parameters import check_integer, check_seed
-from ..windows._numbers import as_real_array
-from ..windows._panel import read_frame
-from ..windows._recordings import as_windows
-from ..windows._tables import has_columns, is_list, is_object_list, is_panel_frame
 from ._exchanged import exchanger
 
 

@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import _safe_indexing
 
+from .._inputs._numbers import as_real_array
+from .._inputs._reading import read_windows
+from .._inputs._stored import as_stored
 from ..windows import LazyWindows
-from ..windows._numbers import as_real_array
-from ..windows._reading import read_windows
-from ..windows._stored import as_stored
 
 # From a channel and the window that lends it to each window, to X with the channel exchanged.
 Exchange = Callable[[int, NDArray[np.intp]], Any]

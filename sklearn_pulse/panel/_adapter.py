@@ -12,11 +12,11 @@ from sklearn.utils import InputTags, Tags, TargetTags, TransformerTags
 from sktime.transformations.base import BaseTransformer
 
 from .._commit import unchanged_on_failure
+from .._inputs._numbers import as_real_array
+from .._inputs._panel import Panel, read_frame, read_frames
+from .._inputs._tables import is_list, is_panel_frame
+from .._inputs._times import compare_rate
 from .._training._progress import CallbackSupportMixin, with_callbacks
-from ..windows._numbers import as_real_array
-from ..windows._panel import Panel, read_frame, read_frames
-from ..windows._tables import is_list, is_panel_frame
-from ..windows._times import compare_rate
 
 _MTYPES = ["numpy3D", "pd-multiindex", "df-list", "nested_univ", "pd_multiindex_hier"]
 # Attributes that scikit-learn's callbacks store in an estimator, before and during its fit.

@@ -9,7 +9,7 @@ from typing import Any, Literal
 import torch
 
 from .._pulse import PulseTransformer
-from ..base._typing import (
+from .._typing import (
     BagPooling,
     Distributed,
     PathLike,

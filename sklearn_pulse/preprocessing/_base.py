@@ -13,10 +13,10 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from .._commit import unchanged_on_failure
+from .._inputs._recordings import is_series_list, number_of_axes
 from .._parameters import check_option
 from .._signals import same_rate
 from .._tags import of_windows
-from ..windows._recordings import is_series_list, number_of_axes
 from ._input import check_input
 from ._source import WindowSource
 from ._values import Mapping

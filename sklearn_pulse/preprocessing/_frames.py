@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..windows._tables import has_columns, is_table
-from ..windows._times import as_times
+from .._inputs._tables import has_columns, is_table
+from .._inputs._times import as_times
 
 _LARGEST_EXACT = 2**53  # of the integers up to here, each is a float
 

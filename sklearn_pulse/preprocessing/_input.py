@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+from .._inputs._names import carried_names
+from .._inputs._numbers import as_real_array
+from .._inputs._recordings import as_series, is_series_list
+from .._inputs._shape import Shape, check_axes, check_layout, note_or_compare_shape
+from .._inputs._stored import as_stored
+from .._inputs._times import compare_rate
 from .._signals import check_signals, note_or_compare_names
 from ..windows import LazyWindows
-from ..windows._names import carried_names
-from ..windows._numbers import as_real_array
-from ..windows._recordings import as_series, is_series_list
-from ..windows._shape import Shape, check_axes, check_layout, note_or_compare_shape
-from ..windows._stored import as_stored
-from ..windows._times import compare_rate
 from ._source import ArrayWindows, LazySource, RecordingList, WindowSource
 
 

@@ -8,9 +8,9 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from .._inputs._index import keeps_all, row_numbers, rows_to_read
+from .._inputs._reading import read_windows
 from ..windows import LazyWindows
-from ..windows._index import keeps_all, row_numbers, rows_to_read
-from ..windows._reading import read_windows
 from ._values import Mapping, as_float32, as_float64
 
 

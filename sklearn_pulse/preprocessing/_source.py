@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .._inputs._files import recording_name
+from .._inputs._reading import read_places, read_windows
+from .._inputs._tables import has_columns
 from ..windows import LazyWindows
-from ..windows._files import recording_name
-from ..windows._reading import read_places, read_windows
-from ..windows._tables import has_columns
 from ._frames import like_source
 from ._lazy import MappedWindows
 from ._values import Mapping, as_float32, as_float64

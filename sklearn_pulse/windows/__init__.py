@@ -6,9 +6,9 @@ own label, cut the windows before the pipeline (`sliding_windows`, `segment_wind
 bag of windows inside the pipeline.
 """
 
+from .._inputs._files import RecordingFile, open_recordings
+from .._inputs._lazy import LazyWindows
 from ._bags import SlidingWindows
-from ._base import LazyWindows
-from ._files import RecordingFile, open_recordings
 from ._lazy import RecordingWindows
 from ._random import random_windows
 from ._segment import segment_windows

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._groups import check_groups
-from ._tables import (
+from .._inputs._tables import (
     has_multiindex,
     instance_rows,
     is_list,

@@ -12,16 +12,16 @@ from sklearn.utils import assert_all_finite
 from sklearn.utils.validation import check_is_fitted
 
 from .._commit import unchanged_on_failure
+from .._inputs._files import recording_name
+from .._inputs._lazy import LazyWindows
+from .._inputs._names import carried_names
+from .._inputs._numbers import as_real_array
+from .._inputs._recordings import as_series, is_series_list, stacked
+from .._inputs._shape import Shape, check_axes, check_layout, note_or_compare_shape
 from .._parameters import check_option
 from .._signals import note_or_compare_names
 from .._tags import of_windows
-from ._base import LazyWindows
 from ._checks import check_grid
-from ._files import recording_name
-from ._names import carried_names
-from ._numbers import as_real_array
-from ._recordings import as_series, is_series_list, stacked
-from ._shape import Shape, check_axes, check_layout, note_or_compare_shape
 
 
 class SlidingWindows(TransformerMixin, BaseEstimator):

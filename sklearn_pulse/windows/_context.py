@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ._base import LazyWindows
+from .._inputs._lazy import LazyWindows
 from ._lazy import RecordingWindows
 
 

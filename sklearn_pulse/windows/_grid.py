@@ -9,12 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import Bunch
 
+from .._inputs._tables import frame_channels
+from .._inputs._times import compare_rate, index_rate
 from .._parameters import check_boolean
 from .._signals import Signals, agreed, check_signals
 from .._warnings import warn_user
 from ._lazy import RecordingWindows
-from ._tables import frame_channels
-from ._times import compare_rate, index_rate
 
 
 def count_steps(recordings: list[NDArray[Any]], downsample: int) -> NDArray[np.int64]:

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .._groups import nan_where_masked
+from .._inputs._tables import table_values
 from .._parameters import check_option, check_real
-from ._tables import table_values
 
 UNLABELED = -1
 """Label of an unlabelled step or window, as in scikit-learn's semi-supervised estimators."""

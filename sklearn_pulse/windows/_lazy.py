@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from .._inputs._index import is_simple, keeps_all, rows_to_read, takes_an_axis
+from .._inputs._lazy import LazyWindows
+from .._inputs._recordings import as_recordings
 from .._parameters import check_integer
 from .._signals import check_signals
-from ._base import LazyWindows
 from ._checks import check_downsample
-from ._index import is_simple, keeps_all, rows_to_read, takes_an_axis
-from ._recordings import as_recordings
 
 _SCAN_BLOCK_SIZE = 2**22  # values that are read at a time to scan them, or to keep some of them
 

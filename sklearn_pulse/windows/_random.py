@@ -9,13 +9,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import Bunch
 
+from .._inputs._recordings import as_recordings
 from .._parameters import check_real, check_seed
 from .._seeds import as_seed
 from .._warnings import warn_user
 from ._alignment import recording_groups
 from ._checks import check_grid
 from ._grid import as_bunch, count_steps, join_starts, report_short
-from ._recordings import as_recordings
 
 
 def random_windows(

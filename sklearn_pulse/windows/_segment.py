@@ -10,13 +10,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import Bunch
 
+from .._inputs._recordings import as_recordings
+from .._inputs._tables import table_values
 from .._warnings import warn_user
 from ._alignment import recording_groups
 from ._checks import check_grid
 from ._grid import as_bunch, join_starts
 from ._labels import UNLABELED, as_label_array
-from ._recordings import as_recordings
-from ._tables import table_values
 
 _COLUMNS = ("recording", "start", "end", "label")
 _COUNTED = "count time steps, for example by recording.index.searchsorted(times)"

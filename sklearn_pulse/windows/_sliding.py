@@ -9,11 +9,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils import Bunch
 
+from .._inputs._recordings import as_recordings
 from ._alignment import align, recording_groups
 from ._checks import check_grid
 from ._grid import as_bunch, count_steps, join_starts, report_short
 from ._labels import check_label_rule, parse_labels, window_labels
-from ._recordings import as_recordings
 
 
 def sliding_windows(

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from sklearn.utils.validation import validate_data
 
 from .._warnings import warn_user
-from ._base import LazyWindows
+from ._lazy import LazyWindows
 
 _AXES = {
     "ntc": "(n_samples, n_timesteps, n_channels)",

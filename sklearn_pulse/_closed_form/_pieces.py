@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 
 from .._data._windows import CheckedWindows
 from .._threads import limited_threads
-from ._base import check_features, overflow_is_found
-from ._device_products import CHUNK
+from ..features._base import CHUNK, check_features, overflow_is_found
 from ._half_moments import HalfSums, half_sums
 from ._recording_moments import PairedWindows, RecordingSums, recording_sums
 from ._stack import FeatureStack, PartOfWindows

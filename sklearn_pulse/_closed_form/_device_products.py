@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from .._persistence import tensor_of
 from .._products import multiply
+from ..features._base import CHUNK
 
-CHUNK = 256  # windows whose features are in memory at once
 _SPARE_ROWS = 32  # zeros behind them in a product, more than a library takes at a time
 
 

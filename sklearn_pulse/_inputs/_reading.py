@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ._base import LazyWindows, check_taken
+from ._lazy import LazyWindows, check_taken
 from ._numbers import as_real_array
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ._base import LazyWindows
+from ._lazy import LazyWindows
 from ._tables import frame_channels
 
 

@@ -5,9 +5,9 @@ import pytest
 from scipy.linalg import inv
 
 from sklearn_pulse import CrossPredictionTransformer
-from sklearn_pulse.features._half_moments import half_moments, half_sums
-from sklearn_pulse.features._pieces import with_neighbour
-from sklearn_pulse.features._recording_moments import (
+from sklearn_pulse._closed_form._half_moments import half_moments, half_sums
+from sklearn_pulse._closed_form._pieces import with_neighbour
+from sklearn_pulse._closed_form._recording_moments import (
     fold_of_pairs,
     paired_windows,
     recording_moments,
@@ -95,14 +95,14 @@ def test_moments_of_halves_literally(piece, chunk):
 @pytest.mark.parametrize("groups", [None, np.arange(600) // 30])
 def test_chunks_of_a_fit_change_only_the_rounding(monkeypatch, groups):
     X, _ = make_windows(600, 16)
-    monkeypatch.setattr("sklearn_pulse.features._closed_form._SAMPLE", 590)
+    monkeypatch.setattr("sklearn_pulse._closed_form._fit._SAMPLE", 590)
     weights = (0.5, 0.5, 0, 0)
     cross = CrossPredictionTransformer(
         block_weights=weights, n_components=20, embedding_dim=20, num_threads=1, random_state=0
     )
     embedding = cross.fit(X, groups=groups).transform(X[:50])
     kappa = cross.kappa_
-    monkeypatch.setattr("sklearn_pulse.features._pieces.CHUNK", 7)
+    monkeypatch.setattr("sklearn_pulse._closed_form._pieces.CHUNK", 7)
     again = cross.fit(X, groups=groups).transform(X[:50])
     products = [theta @ theta.T for theta in (again, embedding)]
     np.testing.assert_allclose(*products, atol=1e-4 * np.abs(products[1]).max())

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._warnings import warn_user
-from ._base import LazyWindows
+from ._lazy import LazyWindows
 from ._tables import has_multiindex, instance_rows, is_list, is_panel_frame, is_table
 
 _JITTER = 0.1  # largest distance of a time from a regular grid, in steps

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from sklearn_pulse.features._predictive_map import ridge_inverse
+from sklearn_pulse._closed_form._predictive_map import ridge_inverse
 
 
 def test_a_rho_that_is_lost_in_rounding_is_named():

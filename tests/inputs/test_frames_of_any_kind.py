@@ -10,9 +10,10 @@ from sklearn.base import clone
 from sklearn.pipeline import make_pipeline
 
 from sklearn_pulse import CrossPredictionTransformer
+from sklearn_pulse._inputs import _times
 from sklearn_pulse.features import StatisticsTransformer
 from sklearn_pulse.preprocessing import BandpassFilter, Resampler, WindowScaler
-from sklearn_pulse.windows import SlidingWindows, _times, segment_windows, sliding_windows
+from sklearn_pulse.windows import SlidingWindows, segment_windows, sliding_windows
 
 _TIMES = pd.date_range("2026-10-25 01:00", periods=240, freq="min", tz="Europe/Berlin")
 _STEPS = [WindowScaler(), BandpassFilter(None, 0.4, 1), SlidingWindows(10)]

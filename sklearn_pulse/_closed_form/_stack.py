@@ -15,8 +15,8 @@ from torch import Tensor
 from .._data._windows import Block, CheckedWindows
 from .._persistence import stored_array
 from .._training._device import resolve_device
-from ._base import BaseFeatureTransformer, check_features
-from ._device_products import CHUNK, FixedShapeProduct, held, product
+from ..features._base import CHUNK, BaseFeatureTransformer, check_features
+from ._device_products import FixedShapeProduct, held, product
 from ._signs import oriented, reference
 
 _FLOOR = 0.01  # smallest scale of a column, as a share of the median of its block and unit

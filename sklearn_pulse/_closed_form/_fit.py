@@ -13,14 +13,19 @@ from numpy.typing import NDArray
 
 from .._data._windows import CheckedWindows
 from .._progress import progress_bar
-from ._autocorrelation import AutocorrelationTransformer
-from ._base import BaseFeatureTransformer
+from ..features import (
+    AutocorrelationTransformer,
+    HydraTransformer,
+    IntervalQuantileTransformer,
+    RandomConvolutionTransformer,
+    RhythmTransformer,
+    StatisticsTransformer,
+)
+from ..features._base import BaseFeatureTransformer
+from ..features._convolutions import N_KERNELS, POOLINGS
 from ._block_weights import BLOCKS
-from ._convolutions import N_KERNELS, POOLINGS
 from ._folds import Fold, Matrix
 from ._half_moments import half_moments
-from ._hydra import HydraTransformer
-from ._interval_quantile import IntervalQuantileTransformer
 from ._pieces import (
     FeaturesOfSample,
     FeaturesOfViews,
@@ -38,11 +43,8 @@ from ._predictive_map import (
     predictive_map,
     share_explained,
 )
-from ._random_convolution import RandomConvolutionTransformer
 from ._recording_moments import PairedWindows, fold_of_pairs, recording_moments, share_of_change
-from ._rhythm import RhythmTransformer
 from ._stack import FeatureStack, Halves, PartOfWindows, StackedBlock
-from ._statistics import StatisticsTransformer
 
 _SAMPLE = 5000  # windows that the scales and the principal components come from
 _HALF_COMPONENTS = 800  # largest number of principal components of half a window

@@ -8,12 +8,12 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 
 from sklearn_pulse import CrossPredictionTransformer, PulseTransformer
+from sklearn_pulse._inputs import _stored
+from sklearn_pulse._inputs._stored import StoredArray, as_stored
 from sklearn_pulse.corpus import embed_dataset, fit_dataset
 from sklearn_pulse.features import StatisticsTransformer
 from sklearn_pulse.inspection import channel_importance
 from sklearn_pulse.preprocessing import Resampler, WindowScaler
-from sklearn_pulse.windows import _stored
-from sklearn_pulse.windows._stored import StoredArray, as_stored
 from tests.helpers import make_windows, small
 
 zarr = pytest.importorskip("zarr")

@@ -1,0 +1,1 @@
+"""Cross-prediction in closed form: stacked features, their moments, and the map."""
