@@ -30,7 +30,7 @@ from sklearn_pulse import (
     load_pretrained,
     pretrained,
 )
-from sklearn_pulse.benchmark._tasks import Task
+from sklearn_pulse.benchmark._task import Task
 
 ROOT = Path(__file__).parents[1]
 ROOM = ROOT / "sklearn_pulse" / "pretrained"

@@ -17,7 +17,7 @@ from ._cells import Cell, Results
 from ._execution import Execution
 from ._protocols import PROTOCOLS
 from ._run import condition_of, identity, trial_key
-from ._tasks import Task
+from ._task import Task
 from ._trial import Trial
 
 _N_SMALL = 96  # windows of each part in a small run

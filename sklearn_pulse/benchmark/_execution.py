@@ -15,7 +15,8 @@ from .._threads import limited_threads
 from ..datasets._remote import default_data_home
 from ._budgets import Budget
 from ._methods import Method, all_methods
-from ._tasks import Task, load_once
+from ._task import Task
+from ._tasks import load_once
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,7 @@ from .._warnings import warn_user
 from ..datasets._arrays import map_array
 from ._execution import Condition, Execution
 from ._own_files import PARTS, read_windows
-from ._tasks import Task
+from ._task import Task
 from ._trial import Trial
 
 PREFIX = "own-"  # of the names of these data sets

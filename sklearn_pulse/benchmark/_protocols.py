@@ -27,7 +27,8 @@ from ._own import OwnSource, is_own, n_folds_of, on_own_fold
 from ._sources import COLUMNS, SOURCES, on_division
 from ._supervised import PUBLISHED_DRAW, supervised_scores
 from ._synthetic import SYNTHETIC, on_system, synthetic
-from ._tasks import N_FOLDS, SCENARIOS, TASKS
+from ._task import N_FOLDS
+from ._tasks import SCENARIOS, TASKS
 from ._transfer import on_transfer, transfer
 from ._trial import Scores, Trial, cross_validated
 

@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 from ..datasets import fetch_gesture
 from ._execution import Condition
 from ._synthetic import SYNTHETIC
-from ._tasks import N_FOLDS, TASKS, Task, task_of
+from ._task import N_FOLDS, Task
+from ._tasks import TASKS, task_of
 from ._trial import Trial
 
 

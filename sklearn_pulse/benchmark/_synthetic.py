@@ -11,7 +11,7 @@ import numpy as np
 
 from ..datasets import make_system_classification
 from ._execution import Condition
-from ._tasks import Task
+from ._task import Task
 from ._trial import Scores, Trial, cross_validated
 
 SYSTEMS = {"lorenz": "Lorenz", "thomas": "Thomas", "hindmarsh_rose": "Hindmarsh-Rose"}

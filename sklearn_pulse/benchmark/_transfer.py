@@ -9,7 +9,8 @@ from sklearn.frozen import FrozenEstimator
 
 from .._finetune import FineTuneClassifier
 from ._execution import Condition, Execution
-from ._tasks import SCENARIOS, Scenario, Task
+from ._task import Task
+from ._tasks import SCENARIOS, Scenario
 from ._trial import Scores, Trial, cross_validated
 
 

@@ -29,7 +29,7 @@ from ._budgets import Budget
 from ._cells import read_record
 from ._execution import Condition
 from ._methods import Method
-from ._tasks import Task
+from ._task import Task
 
 Scores = dict[str, float | list[float]]
 

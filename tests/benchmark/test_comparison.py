@@ -20,7 +20,8 @@ from sklearn_pulse.benchmark._comparison import (
 )
 from sklearn_pulse.benchmark._sources import SOURCES, ComparisonSource
 from sklearn_pulse.benchmark._tables import tables
-from sklearn_pulse.benchmark._tasks import N_FOLDS, TASKS, Task
+from sklearn_pulse.benchmark._task import N_FOLDS, Task
+from sklearn_pulse.benchmark._tasks import TASKS
 from sklearn_pulse.model_selection import LabelFractionSplit
 
 from .toy import SMALL_SETTINGS, load_toy

@@ -8,7 +8,8 @@ import pytest
 from sklearn_pulse import presets
 from sklearn_pulse.benchmark import Results
 from sklearn_pulse.benchmark.__main__ import main
-from sklearn_pulse.benchmark._tasks import N_FOLDS, SCENARIOS, TASKS
+from sklearn_pulse.benchmark._task import N_FOLDS
+from sklearn_pulse.benchmark._tasks import SCENARIOS, TASKS
 from sklearn_pulse.windows import random_windows
 from tests.datasets.test_epilepsy import write_tfc
 

@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from sklearn_pulse.benchmark._tasks import Task, TaskSource
+from sklearn_pulse.benchmark._task import Task
+from sklearn_pulse.benchmark._tasks import TaskSource
 
 N_RECORDINGS = 10
 LENGTH = 200
