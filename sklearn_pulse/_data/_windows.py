@@ -230,7 +230,7 @@ class CheckedWindows:
             True where a window has an observed step.
         """
         # Lazy windows read each step of a recording once, however many windows hold the step.
-        known = None if self.channels_first or self.lazy is None else self.lazy.observed_windows()
+        known = None if self.channels_first or self.lazy is None else self.lazy._known_observed()
         if known is not None:
             return known
         observed = np.ones(len(self), dtype=bool)

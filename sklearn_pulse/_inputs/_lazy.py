@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from typing import Any
 
@@ -9,6 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from .._groups import nan_where_masked
+
+_BLOCK_VALUES = 2**22  # values of windows that are read together, 16 MiB of float32
 
 
 class LazyWindows(ABC):
@@ -90,15 +93,42 @@ class LazyWindows(ABC):
             The windows.
         """
 
-    def observed_windows(self) -> NDArray[np.bool_] | None:
+    def observed_windows(self) -> NDArray[np.bool_]:
         """Find the windows that have a time step whose channels are all finite.
+
+        ``X[X.observed_windows()]`` leaves the others out, which are an error in `fit`. Windows are
+        read block by block. `RecordingWindows` read each recording once, however many windows
+        share its steps, and only from the first of its windows to the last.
 
         Returns
         -------
-        ndarray of bool of shape (n_windows,), or None
-            True for each window with such a step. None if only reading the windows would tell.
+        ndarray of bool of shape (n_windows,)
+            True for each window with such a step.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from sklearn_pulse.windows import RecordingWindows
+        >>> recording = np.array([[0.0], [np.nan], [np.nan], [3.0]])
+        >>> RecordingWindows([recording], [0, 0, 0], [0, 1, 2], length=2).observed_windows()
+        array([ True, False,  True])
         """
-        return None
+        known = self._known_observed()
+        if known is not None:
+            return known
+        n_windows, *axes = self.shape
+        size = max(1, _BLOCK_VALUES // math.prod(axes))
+        observed = np.empty(n_windows, dtype=bool)
+        for first in range(0, n_windows, size):
+            block = np.arange(first, min(first + size, n_windows))
+            finite = np.isfinite(self._taken(block))
+            observed[block] = finite.all(1 if self._channels_first else 2).any(1)
+        return observed
+
+    def _known_observed(self) -> NDArray[np.bool_] | None:
+        """Find them without reading windows; None if only reading the windows would tell."""
+        overridden = type(self).observed_windows is not LazyWindows.observed_windows
+        return self.observed_windows() if overridden else None
 
     def apart(self, indices: NDArray[np.intp]) -> LazyWindows | None:
         """Cut the steps that selected windows cover into windows that share no step.
@@ -134,9 +164,13 @@ class LazyWindows(ABC):
                 f"{type(self).__name__} cannot become an array without a copy; use"
                 " numpy.asarray(X) instead of copy=False."
             )
-        taken = nan_where_masked(np.asanyarray(self.take(np.arange(len(self)))))
-        check_taken(self, taken.shape, len(self))
-        return taken.astype(dtype or np.float32, copy=False)
+        return self._taken(np.arange(len(self))).astype(dtype or np.float32, copy=False)
+
+    def _taken(self, indices: NDArray[np.intp]) -> NDArray[Any]:
+        """Return what `take` returns, whose shape is checked, with NaN where it is masked."""
+        taken = nan_where_masked(np.asanyarray(self.take(indices)))
+        check_taken(self, taken.shape, len(indices))
+        return taken
 
 
 def check_taken(windows: LazyWindows, shape: tuple[int, ...], n_selected: int) -> None:

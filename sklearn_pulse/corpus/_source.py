@@ -67,8 +67,8 @@ class DaskWindows(LazyWindows):
             self._last = (number, values)
         return values
 
-    def observed_windows(self) -> NDArray[np.bool_] | None:
-        """Find the windows that have a time step whose channels are all finite."""
+    def _known_observed(self) -> NDArray[np.bool_] | None:
+        """Find them by Dask's workers; None if a value is infinite, which is an error."""
         import dask.array as da
         from dask.base import compute
 

@@ -11,7 +11,7 @@ from scipy.signal import butter, sosfiltfilt
 
 from .._parameters import check_integer, check_real
 from ._base import BasePreprocessor
-from ._runs import runs_alike
+from ._runs import bridge_gaps, runs_alike
 from ._source import WindowSource
 from ._values import Mapping
 
@@ -57,11 +57,12 @@ class BandpassFilter(BasePreprocessor):
 
     Notes
     -----
-    Missing values (NaN) stay where they are and do not spread: each run of observed steps of a
-    channel is filtered as a signal of its own. At its ends a signal is continued by its odd
-    reflection, over as many steps as scipy takes, or as the run has. After a gap, and near the
-    ends, slow components are therefore less exact. In a run that is shorter than one period of
-    `low`, even components inside the band are damped: fill short gaps before.
+    Missing values (NaN) stay where they are and do not spread. The filter reads a straight line
+    across a gap of a channel that is shorter than half a period of `low` (of `high` if `low` is
+    None). Between longer gaps each run of steps is filtered as a signal of its own. At its ends a
+    signal is continued by its odd reflection, over as many steps as scipy takes, or as the run has.
+    After a long gap, and near the ends, slow components are therefore less exact. In a run that is
+    shorter than one period of `low`, even components inside the band are damped.
 
     `fit` designs the filter and reads no values. Every window must be as long as one period of
     `low`. Lazy windows stay lazy in `transform`; everything else becomes an array in memory, or a
@@ -130,14 +131,23 @@ class BandpassFilter(BasePreprocessor):
         )
 
     def _function(self, windows: WindowSource) -> Mapping:
-        return partial(_filter, sos=self.sos_, keeps_level=self._fitted("low") is None)
+        return partial(
+            _filter,
+            sos=self.sos_,
+            keeps_level=self._fitted("low") is None,
+            longest_bridge=self._longest_bridge(),
+        )
+
+    def _longest_bridge(self) -> float:
+        """Return the largest number of steps that are fewer than half a period of the lower end."""
+        low, high, rate = map(self._fitted, ("low", "high", "sampling_rate"))
+        return _whole_steps(0.5 * float(rate) / float(high if low is None else low)) - 1
 
     def _check_windows(self, windows: WindowSource) -> None:
         """Raise if a window is shorter than one period of `low`."""
         super()._check_windows(windows)
         low, rate = self._fitted("low"), self._fitted("sampling_rate")
-        # A quotient that misses an integer by rounding is the integer: 2.1 / 0.3 is above 7.
-        period = np.ceil((1 - 1e-9) * float(rate) / float(low or np.inf))
+        period = _whole_steps(float(rate) / float(low or np.inf))
         n_timesteps, name = windows.shortest
         if n_timesteps < period:
             raise ValueError(
@@ -147,13 +157,26 @@ class BandpassFilter(BasePreprocessor):
             )
 
 
+def _whole_steps(quotient: float) -> float:
+    """Round up, but for a quotient that misses an integer by rounding: 2.1 / 0.3 is above 7."""
+    return float(np.ceil((1 - 1e-9) * quotient))
+
+
 def _filter(
-    x: NDArray[np.float64], recording: Any, *, sos: NDArray[np.float64], keeps_level: bool
+    x: NDArray[np.float64],
+    recording: Any,
+    *,
+    sos: NDArray[np.float64],
+    keeps_level: bool,
+    longest_bridge: float,
 ) -> NDArray[np.float64]:
-    """Filter windows (n, n_channels, n_timesteps), in place, each run of observed steps alone."""
+    """Filter windows (n, n_channels, n_timesteps), in place, each run between long gaps alone."""
+    missing = np.isnan(x)
+    bridge_gaps(x, longest_bridge)
     for window, channel, first, end in runs_alike(x):
         run = window, channel, slice(first, end)
         x[run] = _both_ways(sos, x[run], keeps_level)
+    x[missing] = np.nan
     return x
 
 

@@ -55,7 +55,7 @@ def like_source(
 def _resampled(index: Any, n_timesteps: int, rate: float, ratio: float) -> Any:
     """Return an index at a new rate, from the first time or number of an index on.
 
-    Names, and numbers that only count the steps, are replaced by numbers from 0 on.
+    Names, and a RangeIndex that counts the steps, are replaced by numbers from 0 on.
     """
     import pandas as pd
 
@@ -72,16 +72,16 @@ def _resampled(index: Any, n_timesteps: int, rate: float, ratio: float) -> Any:
         except (pd.errors.OutOfBoundsDatetime, OverflowError):  # nanoseconds end in 2262
             result = first + passed.as_unit("us")
         return result.rename(index.name)
-    if kind in ("i", "u", "f") and len(index) > 1:  # seconds, for example, or milliseconds
+    counts = isinstance(index, pd.RangeIndex) and index.step == 1
+    if kind in ("i", "u", "f") and len(index) > 1 and not counts:  # seconds, or milliseconds
         # Not all integers are floats: nanoseconds since 1970 would be rounded to 256 of them.
         number = float if kind == "f" else int
         first, step = number(index[0]), (number(index[-1]) - number(index[0])) / (len(index) - 1)
-        if kind == "f" or step != 1:
-            step /= ratio
-            passed = steps * (int(step) if step.is_integer() else step)
-            if kind != "f" and abs(first) > _LARGEST_EXACT:
-                passed = passed.round().astype(np.int64)
-            return pd.Index(first + passed, name=index.name)
+        step /= ratio
+        passed = steps * (int(step) if step.is_integer() else step)
+        if kind != "f" and abs(first) > _LARGEST_EXACT:
+            passed = passed.round().astype(np.int64)
+        return pd.Index(first + passed, name=index.name)
     return pd.RangeIndex(n_timesteps, name=index.name)
 
 

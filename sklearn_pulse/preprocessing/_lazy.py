@@ -103,9 +103,9 @@ class MappedWindows(LazyWindows):
         recording = None if self.recording is None else self.recording[rows]
         return as_float32(self.function(x, recording), self._channels_first)
 
-    def observed_windows(self) -> NDArray[np.bool_] | None:
-        """Find the windows with an observed step, where the source has the same missing steps."""
-        return self.source.observed_windows() if self.shape == self.source.shape else None
+    def _known_observed(self) -> NDArray[np.bool_] | None:
+        """Find them in the source, where it has the same missing steps."""
+        return self.source._known_observed() if self.shape == self.source.shape else None
 
     def apart(self, indices: NDArray[np.intp]) -> MappedWindows | None:
         """Cut the steps that selected windows cover into windows that share no step."""

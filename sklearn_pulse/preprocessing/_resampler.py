@@ -70,8 +70,8 @@ class Resampler(BasePreprocessor):
     In a list, the times in the index of a frame or Series of pandas, in any form that `fit`
     compares with `from_rate`, go on at `to_rate` from the first time. Where they drift from
     `from_rate` by more than a step, as by the clock of a recorder, they go on at their own pace.
-    Numbers go on in their own unit, such as seconds. Names, and numbers that only count the steps,
-    become 0, 1, 2, ...
+    Numbers go on in their own unit, such as milliseconds. Names, and pandas' own count of the steps
+    (a RangeIndex), become 0, 1, 2, ...
 
     ``set_output`` concerns 2-D output; windows of several channels stay arrays.
 

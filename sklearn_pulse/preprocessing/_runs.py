@@ -1,4 +1,4 @@
-"""Runs of observed steps between gaps."""
+"""Runs of observed steps, and the gaps between them."""
 
 from __future__ import annotations
 
@@ -32,6 +32,38 @@ def observed_runs(x: NDArray[np.float64]) -> Iterator[tuple[int, int]]:
     observed = np.concatenate([[False], ~np.isnan(x), [False]])
     edges = np.flatnonzero(np.diff(observed))
     yield from zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True)
+
+
+def bridge_gaps(x: NDArray[np.float64], longest: float) -> None:
+    """Fill short gaps in place, each by the straight line between its observed neighbours.
+
+    Steps before the first observed step of a channel, and after its last, stay missing.
+
+    Parameters
+    ----------
+    x : ndarray of shape (n, n_channels, n_timesteps)
+        Windows.
+    longest : float
+        Length of the longest gap that is filled, in steps.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> x = np.array([[[0.0, np.nan, 2.0, np.nan, np.nan, 5.0]]])
+    >>> bridge_gaps(x, longest=1)
+    >>> x[0, 0]
+    array([ 0.,  1.,  2., nan, nan,  5.])
+    """
+    for window, channel in np.argwhere(np.isnan(x).any(-1)).tolist():
+        signal = x[window, channel]
+        observed = np.flatnonzero(~np.isnan(signal))
+        if not observed.size:
+            continue
+        missing = np.flatnonzero(np.isnan(signal))
+        inside = missing[(missing > observed[0]) & (missing < observed[-1])]
+        lengths = np.diff(observed) - 1  # of the gap behind each observed step
+        filled = inside[np.repeat(lengths, lengths) <= longest]
+        signal[filled] = np.interp(filled, observed, signal[observed])
 
 
 def runs_alike(

@@ -202,25 +202,10 @@ class RecordingWindows(LazyWindows):
         numbers, first = np.unique(self.recording[order], return_index=True)
         yield from zip(numbers.tolist(), np.split(order, first)[1:], strict=True)
 
-    def observed_windows(self) -> NDArray[np.bool_] | None:
-        """Find the windows that have a time step whose channels are all finite.
+    def _known_observed(self) -> NDArray[np.bool_] | None:
+        """Find them from the recordings, each of which is read once, block by block.
 
-        A recording is read once, block by block, however many windows share its steps, and only
-        from the first of its windows to the last.
-
-        Returns
-        -------
-        ndarray of bool of shape (n_windows,), or None
-            True for each window with such a step. None if a value that is read is infinite in
-            float32, since a window may hold this value.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from sklearn_pulse.windows import RecordingWindows
-        >>> recording = np.array([[0.0], [np.nan], [np.nan], [3.0]])
-        >>> RecordingWindows([recording], [0, 0, 0], [0, 1, 2], length=2).observed_windows()
-        array([ True, False,  True])
+        None if a value that is read is infinite in float32, since a window may hold this value.
         """
         observed = np.empty(len(self), dtype=bool)
         for number, own in self._by_recording(np.arange(len(self))):

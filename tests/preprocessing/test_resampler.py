@@ -191,9 +191,14 @@ def test_times_in_any_form_go_on(kind, to_rate):
 
 
 def test_numbers_go_on_in_their_unit():
-    seconds, milliseconds, steps = 5 + np.arange(60) / 100, 10 * np.arange(60), np.arange(60)
-    expected = (5 + np.arange(30) / 50, 20 * np.arange(30), np.arange(30))
-    for index, halved in zip((seconds, milliseconds, steps), expected, strict=True):
+    indexes = (
+        5 + np.arange(60) / 100,  # seconds
+        10 * np.arange(60),  # milliseconds
+        1000 + np.arange(60),  # ticks of a clock
+        pd.RangeIndex(100, 160),
+    )
+    expected = (5 + np.arange(30) / 50, 20 * np.arange(30), 1000 + 2 * np.arange(30), np.arange(30))
+    for index, halved in zip(indexes, expected, strict=True):
         (result,) = Resampler(100, 50).fit_transform([pd.Series(np.zeros(60), index)])
         np.testing.assert_allclose(result.index, halved, rtol=1e-12)
         (one,) = Resampler(100, 200).fit_transform([pd.Series([1.0], index[:1])])

@@ -332,6 +332,17 @@ def test_observed_windows_are_those_with_a_finite_step(data, length, downsample,
         np.testing.assert_array_equal(X.observed_windows(), expected)
 
 
+def test_windows_of_an_own_class_are_read_to_find_observed_ones(monkeypatch):
+    class Own(LazyWindows):
+        shape = (5, 2, 2)
+
+        def take(self, indices):
+            return np.array([[[i, np.nan], [i % 3 or np.nan, i]] for i in indices], np.float32)
+
+    monkeypatch.setattr("sklearn_pulse._inputs._lazy._BLOCK_VALUES", 8)  # two windows
+    assert Own().observed_windows().tolist() == [False, True, True, False, True]
+
+
 def test_no_windows_are_no_observed_windows():
     assert RecordingWindows([ramp(9, 1)], [], [], length=2).observed_windows().shape == (0,)
 
@@ -353,7 +364,9 @@ def test_infinity_is_refused_only_in_windows_that_hold_it(value):
     recording = ramp(30, 2)[:].astype(np.float64)
     recording[20, 1] = value
     between = RecordingWindows([recording], [0, 0], [0, 24], 4)
-    assert between.observed_windows() is None
+    assert between.observed_windows().all()
+    holding = RecordingWindows([recording[:, 1:]], [0, 0, 0], [19, 20, 24], length=1)
+    assert holding.observed_windows().tolist() == [True, False, True]
     outside = RecordingWindows([recording], [0], [0], 4)
     assert outside.observed_windows().all()
     transformer = RandomEncoderTransformer(embedding_dim=4, encoder_depth=2, random_state=0)
