@@ -2,6 +2,7 @@
 
 import builtins
 import inspect
+import re
 import subprocess
 import sys
 
@@ -26,6 +27,7 @@ from sklearn_pulse import (
 from sklearn_pulse.base import BaseEncoderTransformer
 from sklearn_pulse.baselines import PatchTSTTransformer, SupervisedClassifier
 from sklearn_pulse.features import StatisticsTransformer
+from sklearn_pulse.preprocessing import WindowScaler
 from tests.helpers import SMALL, SMALL_ENCODER, SMALL_PULSE, make_windows, small
 
 pytest.importorskip("sktime")
@@ -367,7 +369,7 @@ def test_irregular_times(fitted, mtype):
 def test_time_steps_must_agree(fitted):
     frames = convert_to(make_panel(3), "df-list")
     frames[1].index = frames[1].index * 2
-    with pytest.raises(ValueError, match="different time steps, 1 and, in instance 1, 2: resample"):
+    with pytest.raises(ValueError, match="different time steps, 1 and, in instance 1, 2: bring"):
         fitted.transform(frames)
     nested = convert_to(make_panel(3), "nested_univ")
     nested.at[1, "var_1"] = nested.at[1, "var_1"].iloc[:-2]
@@ -462,8 +464,15 @@ def test_panels_into_the_plain_estimator():
     X = make_panel(4)
     hierarchy = pd.concat({"a": convert_to(X, "pd-multiindex")})
     for frame in (convert_to(X, "pd-multiindex"), convert_to(X, "nested_univ"), hierarchy):
-        with pytest.raises(TypeError, match="as_panel_transformer.*numpy3D.*input_layout='nct'"):
+        with pytest.raises(TypeError, match="pass a list.*as_panel_transformer") as error:
             PulseTransformer().fit(frame)
+        remedy = re.search("its series, as (.*), to the steps", str(error.value))[1]
+        series = eval(remedy, {"X": frame, "sktime": pytest.importorskip("sktime")})
+        np.testing.assert_array_equal(
+            np.asarray(WindowScaler(per="window").fit_transform(series)),
+            WindowScaler(per="window").fit_transform(X.swapaxes(1, 2)),
+        )
+        assert StatisticsTransformer().fit_transform(series).shape[0] == 4
     frames, _ = unequal([16, 9, 12])
     with pytest.raises(ValueError, match="differ in length.*sklearn_pulse.panel"):
         PulseTransformer().fit(frames)

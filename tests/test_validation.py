@@ -69,8 +69,8 @@ BAD_INPUT = {
     "1-D": (X[0, :, 0], ValueError, "X has 1 dimensions.*Reshape your data"),
     "5-D": (X[None, None], ValueError, "X has 5 dimensions.*bag"),
     "scalar": (3.0, ValueError, "X has 0 dimensions"),
-    "MultiIndex": (multi_indexed(), TypeError, "MultiIndex.*numpy3D.*input_layout='nct'"),
-    "nested frame": (nested(), TypeError, "cells hold series.*numpy3D.*input_layout='nct'"),
+    "MultiIndex": (multi_indexed(), TypeError, r"MultiIndex.*droplevel\(0\).*as_panel_transfor"),
+    "nested frame": (nested(), TypeError, "cells hold series.*'df-list'.*as_panel_transformer"),
     "sparse": (sp.csr_matrix(X[:, :, 0]), TypeError, r"Sparse.*X.*toarray"),
 }
 

@@ -205,6 +205,10 @@ def classes_without_a_window(tmp_path):
     segment_windows([RAMP], [(0, 0, 40, "walk"), (0, 40, 44, "sit")], 8)
 
 
+def segments_of_a_recording_without_a_window(tmp_path):
+    segment_windows([RAMP, RAMP], [(0, 0, 40, "walk"), (1, 40, 44, "walk")], 8)
+
+
 def times_that_are_not_read(tmp_path):
     times = pd.date_range("2026", periods=60, freq="s").strftime("%d.%m.%Y %H:%M:%S")
     sliding_windows([pd.DataFrame(RAMP, index=times)], 8)
@@ -340,7 +344,8 @@ TEXTS = {
     "short_recordings": "are shorter than length=8 steps",
     "recordings_without_a_window": "keeps no window of 1 of 2 recordings",
     "classes_without_a_window": "no segment of the class 'sit' is as long as length=8",
-    "times_that_are_not_read": "looks like times, but is not in ISO format",
+    "segments_of_a_recording_without_a_window": "1 of 2 recordings that have segments",
+    "times_that_are_not_read": "look like times, but are not dates, nor text in ISO format",
     "what_a_file_cannot_hold": "A file cannot hold callbacks",
     "what_a_folder_cannot_hold": "A folder cannot hold LogisticRegression",
     "extreme_scale": "The scale of X is extreme",

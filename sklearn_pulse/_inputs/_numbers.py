@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from .._groups import nan_where_masked
 from ._panel import check_frames
-from ._tables import is_list, refuse_panel, refuse_times, table_values
+from ._tables import is_list, refuse_other_frame, refuse_panel, refuse_times, table_values
 
 
 def as_real_array(values: Any, name: str = "X") -> NDArray[Any]:
@@ -43,6 +43,7 @@ def as_real_array(values: Any, name: str = "X") -> NDArray[Any]:
             f"Sparse data was passed for {name}, but dense data is required: {name}.toarray()."
         )
     values = _of_tensor(values)
+    refuse_other_frame(values, name)
     refuse_panel(values, name)
     _refuse_collection(values, name)
     # Numpy drops the masks of arrays in a list, and of a Dask array's blocks.
@@ -60,7 +61,8 @@ def as_real_array(values: Any, name: str = "X") -> NDArray[Any]:
                 f"{name}[{absent}] is None: leave it out, or pass an array of its values."
             ) from error
         raise ValueError(
-            f"{name} is ragged ({error}): its windows differ in length. Cut equal ones with"
+            f"{name} is ragged ({error}): its parts differ in length. A recording is one array of"
+            " shape (n_timesteps, n_channels). Windows have one length: cut them with"
             " sklearn_pulse.windows.sliding_windows(recordings, length, stride), or pad them with"
             " NaN, as sklearn_pulse.panel does."
         ) from error
@@ -98,6 +100,11 @@ def _refuse_collection(values: Any, name: str) -> None:
             f"{name} is a tuple of values and a dict, as wfdb.rdsamp returns: pass {name}[0], the"
             " values."
         )
+    if getattr(values, "e_p_signal", None) is not None:  # a Record of wfdb, of several rates
+        raise TypeError(
+            f"{name} is a {kind} whose signals have samples of their own: read it by"
+            " wfdb.rdrecord(path, smooth_frames=True), and pass its p_signal."
+        )
     if hasattr(values, "p_signal") and values.p_signal is None:
         raise TypeError(
             f"{name} is a {kind} without physical values: read it by wfdb.rdrecord(path,"
@@ -114,10 +121,12 @@ def _refuse_collection(values: Any, name: str) -> None:
             f"{name} is {values!r}: if it is a file, read it first; a folder of .npy files opens by"
             " sklearn_pulse.windows.open_recordings(folder)."
         )
-    if hasattr(values, "collect"):  # a LazyFrame of polars
-        raise TypeError(f"{name} is a {kind}, whose values are not read yet: pass its .collect().")
     if hasattr(values, "get_group"):  # groups of a frame of pandas
-        raise TypeError(f"{name} is a {kind}: pass [frame for _, frame in {name}].")
+        raise TypeError(
+            f"{name} is a {kind}: pass [frame[channels] for _, frame in {name}], where channels"
+            " lists the columns that are signals, without the key of the groups; a frame with a"
+            " MultiIndex needs no groupby."
+        )
 
 
 def _as_real(data: NDArray[Any], name: str) -> NDArray[Any]:

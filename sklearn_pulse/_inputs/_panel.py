@@ -13,6 +13,7 @@ from ._tables import (
     has_multiindex,
     instance_rows,
     is_table,
+    refuse_other_frame,
     refuse_times,
     table_values,
 )
@@ -116,6 +117,8 @@ def check_frames(recordings: Iterable[Any], name: str) -> None:
         time index is irregular, or an entry is itself a list of frames.
     """
     recordings = list(recordings)
+    for i, recording in enumerate(recordings):
+        refuse_other_frame(recording, f"{name}[{i}]")
     for i, bag in enumerate(recordings):
         if isinstance(bag, list | tuple) and bag and is_table(bag[0]):
             raise ValueError(
@@ -171,7 +174,9 @@ def _read_nested(frame: Any, name: str) -> Panel:
     for label, cells in zip(frame.index, frame.to_numpy(), strict=True):
         if any(np.ndim(cell) != 1 for cell in cells):
             raise ValueError(
-                f"{name} has cells without a series, in instance {label!r}: drop this instance."
+                f"{name} has cells without a series of one channel, in instance {label!r}: drop"
+                " this instance, or, if a cell holds several channels, pass the list of a column's"
+                " cells."
             )
         for column, cell in zip(frame.columns, cells, strict=True):
             refuse_times(cell, f"the column {column!r} of {name}")

@@ -20,7 +20,7 @@ def is_list(X: Any) -> bool:
 
 def is_table(X: Any) -> bool:
     """Return whether X is a pandas DataFrame or Series, without importing pandas."""
-    return hasattr(X, "iloc") and hasattr(X, "index")
+    return hasattr(X, "iloc") and hasattr(X, "index") and not hasattr(X, "compute")  # as in Dask
 
 
 def has_multiindex(table: Any) -> bool:
@@ -107,13 +107,29 @@ def refuse_panel(X: Any, name: str) -> None:
     """Raise if X is a frame of many series, which would be read as a table."""
     if not is_panel_frame(X):
         return
-    what = "with a MultiIndex" if has_multiindex(X) else "whose cells hold series"
+    what, series = "whose cells hold series", f"sktime.datatypes.convert_to({name}, 'df-list')"
+    if has_multiindex(X):
+        what = "with a MultiIndex"
+        level = 0 if X.index.nlevels == 2 else list(range(X.index.nlevels - 1))
+        series = f"[x.droplevel({level}) for _, x in {name}.groupby(level={level}, sort=False)]"
     raise TypeError(
-        f"{name} is a frame {what}, which would be read as a table: take"
-        " sklearn_pulse.panel.as_panel_transformer(estimator), or convert the panel to a 3-D"
-        " array first, for example by sktime.datatypes.convert_to(X, 'numpy3D'), and set"
-        " input_layout='nct'. Cutters take a panel as it is, outside of a list."
+        f"{name} is a frame {what}, which would be read as a table: pass a list of its series, as"
+        f" {series}, to the steps of preprocessing and, if all have one length, to an estimator;"
+        " for series of other lengths take sklearn_pulse.panel.as_panel_transformer(estimator)."
+        " Cutters take a panel as it is, outside of a list."
     )
+
+
+def refuse_other_frame(X: Any, name: str) -> None:
+    """Raise for a frame of Arrow, and for frames of Dask and polars that are not read yet."""
+    kind = type(X).__name__
+    unread = f"{name} is a {kind}, whose values are not read yet: pass its "
+    if hasattr(X, "compute") and hasattr(X, "iloc"):
+        raise TypeError(f"{unread}.compute().")
+    if hasattr(X, "collect") and hasattr(X, "lazy"):
+        raise TypeError(f"{unread}.collect().")
+    if hasattr(X, "column_names") and hasattr(X, "to_pandas"):
+        raise TypeError(f"{name} is a {kind} of Arrow: pass {name}.to_pandas().")
 
 
 def refuse_times(values: Any, name: str) -> None:

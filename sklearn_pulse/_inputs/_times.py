@@ -130,10 +130,10 @@ def check_times(indexes: Iterable[Any], name: str, labels: Iterable[Any]) -> Non
     Warns
     -----
     UserWarning
-        If an index holds text that looks like times, but is not read.
+        If an index looks like times, but is not read.
     """
     known = None  # grid and index that the others are compared with
-    unread = None  # index of text
+    unread = None  # index that looks like times
     for label, index in zip(labels, indexes, strict=True):
         times = as_times(index)
         unread = index if unread is None and _is_unread(index, times) else unread
@@ -147,13 +147,15 @@ def check_times(indexes: Iterable[Any], name: str, labels: Iterable[Any]) -> Non
         if is_far and _calendar(index) != _calendar(other):
             raise ValueError(
                 f"{name} has instances with different time steps, {first.step:g} and, in instance"
-                f" {label!r}, {grid.step:g}: resample them to one time step."
+                f" {label!r}, {grid.step:g}: bring the recordings of each rate to one rate, by a"
+                " sklearn_pulse.preprocessing.Resampler of their own."
             )
     if unread is not None:
         warn_user(
-            f"{name} has an index of text such as {unread[0]!r}, which looks like times, but is not"
-            " in ISO format, so that neither gaps nor rates are checked: convert it by"
-            " pandas.to_datetime(index, format=...), or pandas.to_timedelta(index) for durations."
+            f"{name} has an index with entries such as {unread[0]!r}, which look like times, but"
+            " are not dates, nor text in ISO format, so that neither gaps nor rates are checked:"
+            " convert it by pandas.to_datetime(index, format=...), or, for durations and times of a"
+            " day, by pandas.to_timedelta(index.astype(str))."
         )
 
 
@@ -195,17 +197,27 @@ def _rounding(times: NDArray[Any], step: float) -> float:
     """Return the unit to which times are rounded, in steps; 0 if rounding does not explain them.
 
     Rounded times are multiples of a unit, and their differences are at most two neighbouring
-    multiples. Units above half a step would hide a gap.
+    multiples, or at most three if times are cut off to a unit and just miss it. Units above half a
+    step would hide a gap.
     """
     if not 0 < step < math.inf:
         return 0.0
     power = math.floor(math.log10(step / 2))
     multiples = (times - times[0]) / 10.0**power
     spread = float(np.ptp(np.diff(np.rint(multiples))))
-    if not (np.abs(multiples - np.rint(multiples)) < 1e-3).all() or spread > 1:
+    if not (np.abs(multiples - np.rint(multiples)) < 1e-3).all() or spread > 2:
+        return 0.0
+    if spread > 1 and _distance_from_line(multiples) > 1.5:  # 1 if cut off, 2 at a missing row
         return 0.0
     # Even differences show no unit: seconds, milliseconds and so on are usual.
     return float(10.0 ** (power if spread else power - power % 3) / step)
+
+
+def _distance_from_line(numbers: NDArray[np.float64]) -> float:
+    """Return the range of the residuals from the line of least squares."""
+    steps = np.arange(len(numbers)) - (len(numbers) - 1) / 2
+    slope = steps @ numbers / (steps @ steps)
+    return float(np.ptp(numbers - slope * steps))
 
 
 def _remedy(index: Any, times: NDArray[Any]) -> str:
@@ -223,9 +235,10 @@ def _remedy(index: Any, times: NDArray[Any]) -> str:
             "reset it if the steps are regular and the times in the index are rounded (they are"
             f" {steps.min():g} to {steps.max():g} apart), or resample the frame to a regular grid"
         )
-    row = int(rows[0])
-    where = f"row {row} ({index[row]})"
     is_local = _kind(as_times(index)) == "M" and getattr(index, "tz", None) is None
+    forward = [row for row in rows if is_local and _is_set_forward(steps[row - 1], usual)]
+    row = int((forward or rows)[0])
+    where = f"row {row} ({index[row]})"
     if is_local and -_SET_BACK[1] <= steps[row - 1] <= usual - _SET_BACK[0]:
         return (
             f"{where} goes back in time; if the clocks were set back there, name the zone before"
@@ -234,7 +247,10 @@ def _remedy(index: Any, times: NDArray[Any]) -> str:
             f" {_WRONG}"
         )
     if steps[row - 1] < 0:
-        return f"{where} goes back in time; sort the frame by its index, or reset it if {_WRONG}"
+        return (
+            f"{where} goes back in time; if another recording begins there, pass a frame for each"
+            f" recording; else sort the frame by its index, or reset it if {_WRONG}"
+        )
     if steps[row - 1] == 0:
         return _remedy_of_repeats(steps, where)
     return _remedy_of_gap(steps, steps[row - 1], usual, where, is_local)
@@ -258,7 +274,7 @@ def _remedy_of_gap(
     steps: NDArray[Any], step: float, usual: float, where: str, is_local: bool
 ) -> str:
     """Return what is wrong with an index that has a gap of `step` before a row, and the remedy."""
-    if is_local and any(abs(step - usual - shift) < 1 for shift in _SET_BACK):
+    if is_local and _is_set_forward(step, usual):
         return (
             f"{where} comes {step:.6g} seconds after the row before; if the clocks were set forward"
             " there, name the zone, as by frame.index.tz_localize('Europe/Berlin'); else reindex"
@@ -278,8 +294,15 @@ def _remedy_of_gap(
     )
 
 
+def _is_set_forward(step: float, usual: float) -> bool:
+    """Return whether a step is as long as if the clocks were set forward in it."""
+    return any(abs(step - usual - shift) < 1 for shift in _SET_BACK)
+
+
 def _is_unread(index: Any, times: Any) -> bool:
-    """Return whether an index of text looks like times, but is not read as `times`."""
+    """Return whether an index looks like times, but is not read as `times`."""
+    if getattr(times, "inferred_type", None) == "time":  # times of a day, as objects
+        return True
     if not len(index) or not all(isinstance(entry, str) for entry in (index[0], index[-1])):
         return False
     looks = all(_TIME.fullmatch(entry.strip()) for entry in (index[0], index[-1]))

@@ -110,7 +110,7 @@ def segment_windows(
     Warns
     -----
     UserWarning
-        If all segments of a class are shorter than a window.
+        If all segments of a class, or of a recording, are shorter than a window.
 
     See Also
     --------
@@ -144,7 +144,8 @@ def segment_windows(
             f"length={length}; choose a smaller length, or, if start and end are in seconds,"
             " multiply them by the sampling rate."
         )
-    _report_lost(labels, labels[segment], length)
+    _report_lost_classes(labels, labels[segment], length)
+    _report_lost_recordings(intervals[:, 0], intervals[segment, 0], length)
     return as_bunch(
         recordings,
         arrays,
@@ -160,13 +161,26 @@ def segment_windows(
     )
 
 
-def _report_lost(labels: NDArray[Any], kept: NDArray[Any], length: int) -> None:
+def _report_lost_classes(labels: NDArray[Any], kept: NDArray[Any], length: int) -> None:
     """Warn about classes of segments that have no window."""
     lost = [label for label in np.setdiff1d(labels, kept).tolist() if label != UNLABELED]
     if lost:
         warn_user(
             f"no segment of the class {', '.join(map(repr, lost))} is as long as length={length}"
             " steps, so that this class has no window: choose a smaller length."
+        )
+
+
+def _report_lost_recordings(
+    recordings: NDArray[np.int64], kept: NDArray[np.int64], length: int
+) -> None:
+    """Warn about recordings whose segments have no window."""
+    lost = np.setdiff1d(recordings, kept)
+    if len(lost):
+        warn_user(
+            f"{len(lost)} of {len(np.unique(recordings))} recordings that have segments, the first"
+            f" of them recordings[{lost[0]}], have none as long as length={length} steps, and give"
+            " no window."
         )
 
 
@@ -208,6 +222,8 @@ def _entries(column: Any) -> NDArray[Any]:
 
 def _column_names(segments: Any) -> list[Any] | None:
     """Return the names of the columns of a frame or a structured array; None for other tables."""
+    if hasattr(segments, "column_names"):  # a Table of Arrow, whose columns are arrays
+        return list(segments.column_names)
     if hasattr(segments, "columns"):
         return list(segments.columns)
     names = getattr(getattr(segments, "dtype", None), "names", None)

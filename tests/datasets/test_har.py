@@ -10,6 +10,8 @@ import pytest
 
 from sklearn_pulse.datasets import fetch_har, get_data_home
 
+pytestmark = pytest.mark.filterwarnings("ignore:.* recordings that have segments")
+
 LENGTH = 128
 # Lengths of seven recordings: the third smallest is 700, two are shorter.
 LENGTHS = {1: 900, 2: 300, 3: 750, 4: 700, 5: 1000, 6: 420, 7: 701}

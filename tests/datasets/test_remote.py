@@ -584,6 +584,7 @@ def test_article_with_another_checksum_or_list(server, monkeypatch, tmp_path):
 # Through the fetchers
 
 
+@pytest.mark.filterwarnings("ignore:.* recordings that have segments")
 def test_fetch_har_downloads(server, monkeypatch, tmp_path):
     rows = random_label_rows(np.random.default_rng(3), LENGTHS)
     write_folder(tmp_path / "made" / "RawData", LENGTHS, rows)

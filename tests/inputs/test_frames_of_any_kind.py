@@ -2,6 +2,7 @@
 
 import datetime
 import io
+import re
 
 import numpy as np
 import pandas as pd
@@ -73,11 +74,15 @@ def test_text_that_looks_like_times_but_is_not_read(form):
     frame = pd.DataFrame({"x": np.arange(240.0)}, index=_TIMES.strftime(form))
     calls = (lambda x: sliding_windows(x, 30), Resampler(2, 1).fit_transform)
     for call in calls:
-        with pytest.warns(UserWarning, match=r"index of text such as .*to_datetime\(index, format"):
+        with pytest.warns(UserWarning, match=r"entries such as .*to_datetime\(index, format"):
             call([frame])
     durations = frame.set_axis((_TIMES - _TIMES[0]).astype(str))
-    with pytest.warns(UserWarning, match=r"index of text such as '0 days .*to_timedelta\(index\)"):
-        sliding_windows([durations], 30)
+    for index in (durations.index, pd.Index(pd.date_range("2026", periods=240, freq="min").time)):
+        message = f"entries such as {index[0]!r}, .*"
+        with pytest.warns(UserWarning, match=re.escape(message[:-2]) + r".*to_timedelta\(index"):
+            sliding_windows([frame.set_axis(index)], 30)
+        frame.index = pd.to_timedelta(index.astype(str))
+        assert len(sliding_windows([frame], 30, sampling_rate=1 / 60).X) == 8
 
 
 def test_days_with_slashes_are_times():
@@ -112,6 +117,18 @@ def test_times_in_milliseconds_are_regular(rate, n_times, way, kind):
             sliding_windows([pd.DataFrame({"x": np.zeros(len(wrong))}, index=index)], 4)
 
 
+@pytest.mark.parametrize("rate", [200, 250, 500])
+@pytest.mark.parametrize("n_times", [40, 20_000])
+def test_milliseconds_that_are_cut_off_are_regular(rate, n_times):
+    """A product of floats may lie just below its integer."""
+    times = (np.arange(n_times) / rate * 1000).astype(int)
+    series = pd.Series(np.zeros(n_times), times)
+    assert len(sliding_windows([series], 40).X) == n_times // 40
+    for row in (1, n_times // 3, n_times - 2):
+        with pytest.raises(ValueError, match="irregular time index"):
+            sliding_windows([series.drop(times[row])], 4)
+
+
 def test_times_rounded_to_more_than_half_a_step_are_not_called_gaps():
     frame = pd.DataFrame({"x": np.zeros(700)}, index=_rounded(700, 700, "floor"))
     with pytest.raises(ValueError, match=r"as 299 rows do: reset the index if .* rounded"):
@@ -127,6 +144,8 @@ def test_clocks_that_were_set_forward_are_no_gap():
     frame = pd.DataFrame({"x": np.zeros(100)}, index=local.tz_localize(None))
     with pytest.raises(ValueError, match=r"row 50 .* 3600.02 seconds .* set forward .* the zone"):
         sliding_windows([frame], 4)
+    with pytest.raises(ValueError, match=r"row 47 .* set forward .* the zone"):
+        sliding_windows([frame.drop(frame.index[10:13])], 4)  # lost before the clocks were set
     frame.index = frame.index.tz_localize("Europe/Berlin")
     assert len(sliding_windows([frame], 4, sampling_rate=50).X) == 25
 
@@ -145,16 +164,16 @@ def test_one_late_time_is_shared_with_the_others():
 
 def test_the_first_wrong_row_of_an_index_is_named():
     times = pd.date_range("2026", periods=20, freq="s")
+    back = "goes back in time; if another recording begins there, pass a frame for each.* sort"
     uneven = times + pd.to_timedelta(np.tile([0, 0.3], 10), unit="s")
     cases = {
         r"0: reindex it .*'nearest'.* row 5 \(2026-01-01 00:00:07\) comes after a gap of 3": (
             times.delete([5, 6])
         ),
         r"0: row 6 \(2026-01-01 00:00:05\) repeats .*duplicated": times.insert(5, times[5]),
-        r"0: row 10 \(2026-01-01 00:00:04\) goes back in time; sort": times.insert(10, times[4]),
-        r"0: row 3 \(2026-01-01 00:00:02\) goes back in time; sort": times[
-            [0, 1, 3, 2, *range(4, 20)]
-        ],
+        rf"0: row 10 \(2026-01-01 00:00:04\) {back}": times.insert(10, times[4]),
+        rf"0: row 3 \(2026-01-01 00:00:02\) {back}": times[[0, 1, 3, 2, *range(4, 20)]],
+        rf"0: row 20 \(2026-01-01 00:00:00\) {back}": times.append(times[:9]),
         # To sort the rows would mix two hours.
         r"0: row 3 \(2026-01-01 00:00:00\) .*; if the clocks .* name the zone before .*'infer'": (
             (times[:3] + pd.Timedelta(hours=1, seconds=-3)).append(times)

@@ -124,7 +124,7 @@ def test_bad_input():
         sliding_windows(FIRST, 8)
     with pytest.raises(ValueError, match=r"channels, on the first axis .* input_layout='ntc'"):
         sliding_windows(RECORDINGS, 8, input_layout="nct")
-    with pytest.raises(ValueError, match="(?s)X is ragged .* Cut equal ones"):
+    with pytest.raises(ValueError, match="(?s)X is ragged .* cut them with"):
         PulseTransformer().fit(objects(RECORDINGS))
     with pytest.raises(ValueError, match="recordings is empty"):
         sliding_windows(objects([]), 8)

@@ -139,7 +139,7 @@ def test_frames_that_are_no_panel_are_refused():
         sliding_windows(MULTI.rename(index={"eva": np.nan}, level=0), 4)
     holes = NESTED.copy()
     holes.loc["anna", "y"] = np.nan
-    with pytest.raises(ValueError, match="cells without a series, in instance 'anna'"):
+    with pytest.raises(ValueError, match="cells without a series of one .* instance 'anna'"):
         sliding_windows(holes, 4)
     with pytest.raises(ValueError, match="bare pandas object"):
         sliding_windows(FRAMES[0], 4)

@@ -32,6 +32,7 @@ def test_segment_windows_equals_loop(data, length, stride, f):
     drawn = data.draw(st.lists(one, max_size=4))
     segments = [(r, a, b, c) for r, (a, b), c in drawn]
     segments += [(0, 0, 30, c) for c in {9, *(segment[3] for segment in segments)}]
+    segments += [(1, 0, 17, 9)]
     recordings = [ramp(n, 2, 100.0 * i) for i, n in enumerate(n_timesteps)]
     w = segment_windows(recordings, segments, length, stride=stride, downsample=f)
     expected = slow_segments(n_timesteps, segments, length, stride, f)

@@ -147,7 +147,7 @@ def test_unusable_recordings(recordings, message):
         (lambda frames: {0: frames[0]}.values(), r"X is a dict_values: pass list\(X\)"),
         (
             lambda frames: pd.concat(frames).groupby([0] * 5 + [1] * 5),
-            r"X is a DataFrameGroupBy: pass \[frame for _, frame in X\]",
+            r"X is a DataFrameGroupBy: pass \[frame\[channels\] for _, frame in X\]",
         ),
         (lambda frames: "folder", r"X is 'folder': .*open_recordings\(folder\)"),
         (lambda frames: Path("folder"), r"X is .*Path\('folder'\): if it is a file, read it"),
@@ -168,11 +168,13 @@ def test_recordings_of_readers_are_refused_with_the_values_to_pass():
     epochs = mne.make_fixed_length_epochs(raw, 1.0, preload=True, verbose="error")
     record = wfdb.Record(p_signal=np.ones((9, 2)))
     digital = wfdb.Record(d_signal=np.ones((9, 2), int))
+    several_rates = wfdb.Record(e_p_signal=[np.ones(9), np.ones(18)])
     for source, message in (
         ([raw], r"recordings\[0\] is a RawArray: pass what its get_data\(\) returns, .*'nct'"),
         (epochs, r"recordings is a Epochs: pass what its get_data\(\) returns, .*'nct'"),
         ([record], r"recordings\[0\] is a Record: pass recordings\[0\].p_signal"),
         ([digital], r"recordings\[0\] is a Record without physical values: .* physical=True"),
+        ([several_rates], r"recordings\[0\] is a Record whose signals .* smooth_frames=True"),
         ([(np.ones((9, 2)), {"fs": 360})], r"wfdb.rdsamp returns: pass recordings\[0\]\[0\]"),
     ):
         with pytest.raises(TypeError, match=message):
@@ -197,6 +199,12 @@ def test_files_and_unread_frames_are_no_recordings():
         warnings.simplefilter("ignore")  # polars warns of each look at the columns
         with pytest.raises(TypeError, match=r"\[0\] is a LazyFrame, .* pass its .collect\(\)"):
             sliding_windows([lazy], 2)
+    frame = pd.DataFrame({"x": [1.0, 2.0, 3.0]})
+    with pytest.raises(TypeError, match=r"\[0\] is a DataFrame, .* pass its .compute\(\)"):
+        sliding_windows([pytest.importorskip("dask.dataframe").from_pandas(frame)], 2)
+    arrow = pytest.importorskip("pyarrow").Table.from_pandas(frame)
+    with pytest.raises(TypeError, match=r"\[0\] is a Table of Arrow: pass .*\.to_pandas\(\)"):
+        sliding_windows([arrow], 2)
 
 
 def test_text_is_refused_and_numbers_as_objects_are_not():
