@@ -440,6 +440,21 @@ def test_from_scratch_starts_where_the_untrained_encoder_is(windows):
     assert not same(control.encoder_.state_dict(), classifier.encoder_.state_dict())
 
 
+@pytest.mark.parametrize(("n_channels", "n_pretrained", "n_timesteps"), [(9, 3, 33), (13, 2, 5)])
+def test_a_row_of_other_channels_does_not_depend_on_its_place(
+    n_channels, n_pretrained, n_timesteps
+):
+    rng = np.random.default_rng(0)
+    sizes = {"embedding_dim": 16, "encoder_hidden_dim": 16, "encoder_depth": 2}
+    encoder = RandomEncoderTransformer(**sizes, random_state=0)
+    encoder.fit(rng.normal(size=(4, 32, n_pretrained)))
+    X = rng.normal(size=(40, n_timesteps, n_channels)).astype(np.float32)
+    model = FineTuneClassifier(FrozenEstimator(encoder), max_epochs=1, random_state=0)
+    model.fit(X, np.arange(40) % 2)
+    alone = np.concatenate([model.transform(X[[row]]) for row in range(40)])
+    np.testing.assert_array_equal(alone, model.transform(X))
+
+
 def test_same_channels_need_no_map(pulse):
     X, y = make_windows(n_channels=6)
     classifier = tuned(pulse, **STILL).fit(X, y)

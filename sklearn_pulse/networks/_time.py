@@ -116,9 +116,10 @@ def pool_steps(x: Tensor, how: Literal["max", "mean"], observed: Tensor | None =
     count: int | Tensor = x.shape[1]
     if observed is not None:
         x, count = mask_steps(x, observed), observed.sum(1, keepdim=True)
-    # Sums in bfloat16 would round; whether there is a mask must not matter.
+    # Sums in bfloat16 would round. Whether there is a mask must not matter: of a part of a tensor,
+    # sums add up in another order.
     wide = torch.promote_types(x.dtype, torch.float32)
-    return (x.sum(1, dtype=wide) / count).to(x.dtype)
+    return (x.contiguous().sum(1, dtype=wide) / count).to(x.dtype)
 
 
 class _LargestStep(torch.autograd.Function):

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from ..networks import Head, SystemEncoder, mask_steps, pool_steps
+from ..networks._aligned import AlignedLinear
 from ._base import Objective
 
 
@@ -115,7 +116,7 @@ class HeadOnEncoder(Objective):
         if isinstance(self.source, HeadOnEncoder):  # `freeze_epochs` concerned its own training
             self.source.freeze_epochs = 0
         same = source.n_channels == n_channels
-        self.in_head = nn.Identity() if same else nn.Linear(n_channels, source.n_channels)
+        self.in_head = nn.Identity() if same else AlignedLinear(n_channels, source.n_channels)
         self.head = Head(source.embedding_dim, n_outputs, head_hidden_dim)
         self.head.requires_grad_(train_head)
         self.embedding_dim = source.embedding_dim
