@@ -440,6 +440,7 @@ def test_from_scratch_starts_where_the_untrained_encoder_is(windows):
     assert not same(control.encoder_.state_dict(), classifier.encoder_.state_dict())
 
 
+@pytest.mark.filterwarnings("ignore:X has more channels")
 @pytest.mark.parametrize(("n_channels", "n_pretrained", "n_timesteps"), [(9, 3, 33), (13, 2, 5)])
 def test_a_row_of_other_channels_does_not_depend_on_its_place(
     n_channels, n_pretrained, n_timesteps
