@@ -78,9 +78,9 @@ def export(
     Notes
     -----
     The output is called "embedding" (of a transformer), "probabilities" (of a classifier with
-    `predict_proba`, and a column per class), "scores" (the `decision_function` of the other
-    classifiers) or "prediction" (of a regressor). A window without an observed step, which
-    `transform` refuses, gives results that are not finite.
+    `predict_proba`, and a column per class; of an `SGDClassifier` with ``loss="log_loss"`` alone),
+    "scores" (the `decision_function` of the other classifiers) or "prediction" (of a regressor). A
+    window without an observed step, which `transform` refuses, gives results that are not finite.
 
     The comparison is of the program of torch, on one and three windows of the length of `fit`, of
     half of it and of seven steps more, with missing steps, to 1e-5 (5e-2 for

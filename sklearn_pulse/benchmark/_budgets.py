@@ -115,8 +115,9 @@ class Budget:
             return "all windows and epochs of the presets" + suffix
         return (
             f"pre-training on windows of at most {self.max_timesteps:,} time steps together, for"
-            f" at most {_epochs(self.max_epochs)} per stage; {_epochs(self.finetune_epochs)} of"
-            f" fine-tuning, {self.supervised_epochs} of the supervised method"
+            f" at most {count_epochs(self.max_epochs)} per stage;"
+            f" {count_epochs(self.finetune_epochs)} of fine-tuning,"
+            f" {self.supervised_epochs} of the supervised method"
         )
 
     def identity(self) -> dict[str, Any]:
@@ -135,7 +136,7 @@ class Budget:
         return {"precision": self.precision} if "precision" in settings else {}
 
 
-def _epochs(number: int | None) -> str:
+def count_epochs(number: int | None) -> str:
     """Return a number of epochs as text."""
     return "1 epoch" if number == 1 else f"{number} epochs"
 

@@ -55,7 +55,7 @@ class Comparison(NamedTuple):
     --------
     >>> import pandas as pd
     >>> from sklearn_pulse.benchmark import Comparison
-    >>> result = Comparison(pd.DataFrame({"method": ["majority"], "mean": [20.0]}), display=None)
+    >>> result = Comparison(pd.DataFrame({"method": ["majority"], "mean": [0.2]}), display=None)
     >>> frame, display = result
     >>> list(frame.columns)
     ['method', 'mean']
@@ -86,7 +86,8 @@ def compare(
     """Compare methods and controls on your own windows, as the benchmark does on public data.
 
     Whole groups are divided into as many as five folds. Run s, of the seed s, has fold s as its
-    test part, the next fold as its validation part, and learns from the others. Choose a method by
+    test part, the next fold as its validation part, and learns from the others. Further runs repeat
+    the folds with other seeds, and a note says so. Choose a method by
     the validation parts, which are scored by default, and look at the test parts once.
 
     Parameters
@@ -145,8 +146,8 @@ def compare(
         ``frame.attrs["notes"]`` holds a list of notes for each protocol: how the windows are
         divided, which classes a part lacks, and how long methods are trained.
     display : LabelEfficiencyDisplay or None
-        Accuracy against the amount of labels, of the first of `protocols` that varies it; None
-        without such a protocol.
+        Accuracy against the amount of labels, of the first of `protocols` that is
+        "label-efficiency" or "labelled-people"; None without such a protocol.
 
     Raises
     ------

@@ -5,6 +5,7 @@ from __future__ import annotations
 from ._tables import Value
 
 MISSING = "missing"
+NOT_SCORED = "–"  # a score that a protocol does not compute for a method
 
 
 def figure(value: Value | None, *, bold: bool = False, sign: str = "") -> str:

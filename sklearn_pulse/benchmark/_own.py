@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import os
 import re
@@ -199,7 +200,11 @@ def own_task(dataset: str, fold: int, execution: Execution) -> Task:
     """
     task = execution.load(_loader(execution.folder / "data" / dataset))
     n_folds = n_folds_of(dataset)
-    return task.stratified_fold(fold % n_folds, n_folds)
+    task = task.stratified_fold(fold % n_folds, n_folds)
+    if fold < n_folds:
+        return task
+    note = f"run {n_folds} and further runs repeat the {n_folds} folds with other seeds"
+    return dataclasses.replace(task, note=f"{task.note}; {note}")
 
 
 def n_folds_of(dataset: str) -> int:

@@ -156,11 +156,13 @@ def _figures(table: Table) -> Any:
     methods = table.methods[::-1]
     figure, ax = plt.subplots(figsize=(7, 1.6 + 0.33 * len(methods)), layout="constrained")
     ours, paper = distinct_colors(2)
+    has_paper = False
     for height, method in enumerate(methods):
         value = table.values.get((method.name, metric))
         theirs = table.paper(method.name, metric)
         if theirs is not None:
             ax.plot(theirs, height, "D", mfc="none", color=paper)
+            has_paper = True
         if value is None:
             # The coordinates are a fraction of the width and the number of the row.
             where = ax.get_yaxis_transform()
@@ -173,7 +175,8 @@ def _figures(table: Table) -> Any:
         )
     ax.plot([], [], "o", color=ours, label="method")
     ax.plot([], [], "o", color="0.45", label="control")
-    ax.plot([], [], "D", mfc="none", color=paper, label="paper, full budget")
+    if has_paper:
+        ax.plot([], [], "D", mfc="none", color=paper, label="paper, full budget")
     figure.legend(frameon=False, fontsize="small", loc="outside lower right", ncols=3)
     ax.set_yticks(range(len(methods)), [method.title for method in methods])
     ax.set(xlabel=metric, ylim=(-0.7, len(methods) - 0.3))

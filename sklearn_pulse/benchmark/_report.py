@@ -12,7 +12,7 @@ from .._parameters import as_path
 from . import _paper as paper
 from ._budgets import BUDGETS
 from ._cells import Cell, Results
-from ._markdown import figure, grid, percent
+from ._markdown import NOT_SCORED, figure, grid, percent
 from ._own import title_of_dataset
 from ._pictures import draw
 from ._protocols import PROTOCOLS
@@ -147,9 +147,10 @@ def _figures(table: Table) -> tuple[list[str], list[list[str]]]:
     for method in table.methods:
         values = [table.values.get((method.name, metric)) for metric in table.metrics]
         line = [method.title + (" (control)" if method.is_control else ""), _n_seeds(values)]
+        is_run = any(values) and not PROTOCOLS[table.protocol].is_crossed
         for metric, value in zip(table.metrics, values, strict=True):
             wins = method.name in [best.name for best in table.best(metric)]
-            line.append(figure(value, bold=wins))
+            line.append(NOT_SCORED if is_run and value is None else figure(value, bold=wins))
             if metric in with_paper:
                 line.append(percent(table.paper(method.name, metric)))
         lines.append(line)

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from . import _paper as paper
-from ._budgets import BUDGETS
+from ._budgets import BUDGETS, count_epochs
 from ._cells import Cell
 from ._comparison import MEASURES
 from ._methods import PUBLISHED_SUFFIX, Method
@@ -358,4 +358,4 @@ def _training(record: dict[str, Any]) -> str:
     if not all(isinstance(number, int) for number in numbers):
         return ""
     n_windows, n_timesteps, n_epochs = numbers
-    return f"pre-training on {n_windows:,} windows of {n_timesteps} steps, {n_epochs} epochs"
+    return f"pre-training on {n_windows:,} windows of {n_timesteps} steps, {count_epochs(n_epochs)}"

@@ -17,6 +17,7 @@ from sklearn.metrics import (
 from sklearn.utils import check_array, check_consistent_length
 
 from .._data._labels import unlabeled_rows
+from .._parameters import check_label
 from ._scoring import MetricScorer, before_last_step, check_one_kind, check_scored
 
 
@@ -49,7 +50,13 @@ def make_cluster_probe(
     return KMeans(n_clusters=n_clusters, n_init="auto", random_state=random_state)
 
 
-def clustering_scores(estimator: Any, X: Any, y: ArrayLike | None = None) -> dict[str, float]:
+def clustering_scores(
+    estimator: Any,
+    X: Any,
+    y: ArrayLike | None = None,
+    *,
+    unlabeled_label: int | str | None = -1,
+) -> dict[str, float]:
     """Cluster the embeddings of `X` and compare the clusters with the classes.
 
     The published protocol clusters the very data that it scores. So a copy of the clusterer is
@@ -68,9 +75,11 @@ def clustering_scores(estimator: Any, X: Any, y: ArrayLike | None = None) -> dic
     X : array-like of shape (n_samples, ...)
         Input of the estimator: windows for a pipeline, embeddings for a clusterer alone.
     y : array-like of shape (n_samples,), default=None
-        True labels; -1 marks rows without a label, which are clustered and not compared. (It is a
-        class where the labels are -1 and 1 alone, or another label is negative.) With None, the
-        scores that need labels are left out.
+        True labels. With None, the scores that need labels are left out.
+    unlabeled_label : int, str or None, default=-1
+        Label of rows without a label, which are clustered and not compared. (-1 is a class where
+        the labels are -1 and 1 alone, or another label is negative.) None means that every label
+        is a class.
 
     Returns
     -------
@@ -105,7 +114,7 @@ def clustering_scores(estimator: Any, X: Any, y: ArrayLike | None = None) -> dic
     >>> scores["ari"], scores["nmi"]
     (1.0, 1.0)
     """
-    found = _cluster(estimator, X, y)
+    found = _cluster(estimator, X, y, unlabeled_label)
     return _silhouette(found) | _davies_bouldin(found) | _agreement(found)
 
 
@@ -118,8 +127,11 @@ class _Clustering(NamedTuple):
     labels: NDArray[Any] | None
 
 
-def _cluster(estimator: Any, X: Any, y: ArrayLike | None) -> _Clustering:
+def _cluster(
+    estimator: Any, X: Any, y: ArrayLike | None, unlabeled_label: int | str | None = -1
+) -> _Clustering:
     """Fit a copy of the clusterer on the embeddings of `X`."""
+    check_label("unlabeled_label", unlabeled_label)
     embedding, clusterer = before_last_step(estimator, X)
     if not hasattr(clusterer, "fit_predict"):
         raise TypeError(
@@ -130,11 +142,14 @@ def _cluster(estimator: Any, X: Any, y: ArrayLike | None) -> _Clustering:
     if y is not None:
         labels = check_scored(y)
         check_consistent_length(embedding, labels)
-        labeled = ~unlabeled_rows(labels, -1)
+        labeled = np.full(len(labels), True)
+        if unlabeled_label is not None:
+            labeled = ~unlabeled_rows(labels, unlabeled_label)
         if not labeled.any():
             raise ValueError(
-                f"All {len(labels)} rows of y are -1, which marks a row without a label: label some"
-                " rows, or pass y=None, which leaves out the scores that need labels."
+                f"All {len(labels)} rows of y are {unlabeled_label!r}, which marks a row without a"
+                " label: label some rows, or pass y=None, which leaves out the scores that need"
+                " labels."
             )
         labels = labels[labeled]
         check_one_kind(labels.tolist(), "y")

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
+from sklearn import config_context
 from sklearn.metrics import pairwise_distances_chunked
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils import Bunch, check_array, check_random_state
@@ -306,7 +307,8 @@ def _table(values: Any, name: str, ensure_min_samples: int = 2) -> NDArray[np.fl
             f"{name} must give one row of numbers per window, got an array of shape"
             f" {np.shape(values)}: pass embeddings, or a transformer that embeds."
         )
-    table = check_array(values, dtype=np.float64, ensure_min_samples=0, input_name=name)
+    with config_context(assume_finite=False):  # NaN would pass for the absence of drift
+        table = check_array(values, dtype=np.float64, ensure_min_samples=0, input_name=name)
     if len(table) < ensure_min_samples:
         raise ValueError(
             f"{name} holds {len(table)} window(s), while a minimum of {ensure_min_samples} is"

@@ -19,7 +19,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._data._labels import labeled_mask
 from .._groups import check_groups, nan_where_masked
-from .._parameters import check_integer, check_mapping, check_real, check_seed
+from .._parameters import check_integer, check_label, check_mapping, check_real, check_seed
 from ..model_selection import LabeledTestSplit, mask_labels
 from ._probe import make_linear_probe
 
@@ -66,6 +66,7 @@ def label_efficiency_scores(
     probe: Any,
     scoring: Any,
     random_state: Any,
+    unlabeled_label: int | str | None,
 ) -> tuple[dict[str, NDArray[np.float64]], float]:
     """Fit probes on a part of the labels and score them on held-out groups.
 
@@ -76,7 +77,7 @@ def label_efficiency_scores(
     X : array-like of shape (n_samples, n_timesteps, n_channels) or None
         Windows; None if embeddings of all methods are passed.
     y : array-like of shape (n_samples,)
-        Labels; -1 marks unlabelled windows.
+        Labels; `unlabeled_label` marks unlabelled windows.
     groups : array-like of shape (n_samples,) or None
         Recording or subject of each window.
     cv : int, splitter, iterable of (train, test) or None
@@ -93,6 +94,8 @@ def label_efficiency_scores(
         Scorer; None means the ``score`` of the probe.
     random_state : int, RandomState instance or None
         Seed of the draws.
+    unlabeled_label : int, str or None
+        Label of windows without a label; None means that every label is a class.
 
     Returns
     -------
@@ -109,11 +112,12 @@ def label_efficiency_scores(
         )
     check_integer("n_draws", n_draws, 1)
     check_seed("random_state", random_state)
-    labeled = labeled_mask(y, -1, "LabelEfficiencyDisplay")
+    check_label("unlabeled_label", unlabeled_label)
+    labeled = labeled_mask(y, unlabeled_label, "LabelEfficiencyDisplay")
     if not labeled.any():
         raise ValueError(
-            f"All {labeled.size} rows of y are -1, which marks a row without a label: label some"
-            " rows of each class."
+            f"All {labeled.size} rows of y are {unlabeled_label!r}, which marks a row without a"
+            " label: label some rows of each class."
         )
     X, labeled, _ = indexable(X, labeled, groups)
     groups = check_groups(groups, len(labeled), unit="row")

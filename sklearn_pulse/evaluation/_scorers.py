@@ -7,7 +7,9 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn import config_context
 from sklearn.metrics import accuracy_score, average_precision_score, roc_auc_score
+from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted
 
 from ._scoring import (
@@ -247,6 +249,8 @@ def _macro_average(
         )
     if scores.dtype.kind not in "biufO":
         raise TypeError(f"y_score has dtype {scores.dtype}: pass real numbers.")
+    with config_context(assume_finite=False):  # a NaN would count as a score
+        check_array(scores, dtype=float, ensure_min_samples=0, input_name="y_score")
     check_one_kind([*labels.tolist(), *columns.tolist()], "y_true and classes")
     column_of = {label: column for column, label in enumerate(columns.tolist())}
     if len(column_of) < len(columns):

@@ -15,7 +15,7 @@ from sklearn.utils import check_array
 
 from .._data._labels import labeled_mask
 from .._groups import missing_mask, nan_where_masked
-from .._parameters import check_option, check_seed
+from .._parameters import check_label, check_option, check_seed
 from ._style import (
     add_legend,
     axes_or_new,
@@ -42,10 +42,11 @@ class EmbeddingDisplay:
     coordinates : ndarray of shape (n_samples, 2)
         Coordinates of the points.
     y : ndarray of shape (n_samples,) or None, default=None
-        Labels, numbers or text, one colour and legend entry per class; samples without a label (-1,
-        NaN or None) are drawn in grey. Or continuous values, such as an age, on a colour scale with
-        a colour bar: floating-point numbers of which some are not whole, or more than twenty
-        differ. Of these, NaN is drawn in grey. None draws all samples in one colour.
+        Labels, numbers or text, one colour and legend entry per class; samples without a label
+        (`unlabeled_label`, NaN or None) are drawn in grey. Or continuous values, such as an age, on
+        a colour scale with a colour bar: floating-point numbers of which some are not whole, or
+        more than twenty differ. Of these, NaN is drawn in grey. None draws all samples in one
+        colour.
     axis_names : tuple of str, default=("1", "2")
         Names of the two coordinates.
     target_names : sequence of str or None, default=None
@@ -55,6 +56,8 @@ class EmbeddingDisplay:
         Title of the axes, for example the name of the method; None draws no title.
     y_name : str or None, default=None
         What `y` means, as the title of the legend or of the colour bar; None draws no title.
+    unlabeled_label : int, str or None, default=-1
+        Label of samples without a label; None means that every label is a class.
 
     Attributes
     ----------
@@ -90,6 +93,7 @@ class EmbeddingDisplay:
         target_names: Sequence[str] | None = None,
         name: str | None = None,
         y_name: str | None = None,
+        unlabeled_label: int | str | None = -1,
     ) -> None:
         self.coordinates = coordinates
         self.y = y
@@ -97,6 +101,7 @@ class EmbeddingDisplay:
         self.target_names = target_names
         self.name = name
         self.y_name = y_name
+        self.unlabeled_label = unlabeled_label
 
     @classmethod
     def from_estimator(
@@ -111,7 +116,8 @@ class EmbeddingDisplay:
         X : array-like of shape (n_samples, n_timesteps, n_channels)
             Windows to embed, or any other input of the transformer.
         y : array-like of shape (n_samples,), default=None
-            Labels, numbers or text, of which -1 means unlabelled; or continuous values.
+            Labels, numbers or text, of which `unlabeled_label` means unlabelled; or continuous
+            values.
         **kwargs : dict
             Keyword arguments for :meth:`from_embedding`.
 
@@ -139,6 +145,7 @@ class EmbeddingDisplay:
         target_names: Sequence[str] | None = None,
         name: str | None = None,
         y_name: str | None = None,
+        unlabeled_label: int | str | None = -1,
         random_state: Any = None,
         ax: Any = None,
         **scatter_kw: Any,
@@ -150,9 +157,9 @@ class EmbeddingDisplay:
         embedding : array-like of shape (n_samples, embedding_dim)
             Embeddings of at least two samples, of at least two dimensions.
         y : array-like of shape (n_samples,), default=None
-            Labels, numbers or text, of which -1 means unlabelled; or continuous values, of which
-            NaN means unknown: floating-point numbers of which some are not whole, or more than
-            twenty differ.
+            Labels, numbers or text, of which `unlabeled_label` means unlabelled; or continuous
+            values, of which NaN means unknown: floating-point numbers of which some are not whole,
+            or more than twenty differ.
         method : {"pca", "tsne"}, default="pca"
             Projection to two dimensions. "pca": the first two principal components of the
             standardised embedding. "tsne": t-SNE of the embedding as it is, with the settings of
@@ -165,6 +172,8 @@ class EmbeddingDisplay:
             Title of the axes; None draws no title.
         y_name : str, default=None
             What `y` means, as the title of the legend or of the colour bar; None draws no title.
+        unlabeled_label : int, str or None, default=-1
+            Label of samples without a label; None means that every label is a class.
         random_state : int, RandomState instance or None, default=None
             Seed of the projection.
         ax : matplotlib.axes.Axes, default=None
@@ -193,6 +202,7 @@ class EmbeddingDisplay:
         """
         check_option("method", method, ("pca", "tsne"))
         check_seed("random_state", random_state)
+        check_label("unlabeled_label", unlabeled_label)
         points = check_array(
             nan_where_masked(embedding),
             order="C",  # in another memory order, sums over columns round differently
@@ -214,6 +224,7 @@ class EmbeddingDisplay:
             target_names=target_names,
             name=name,
             y_name=y_name,
+            unlabeled_label=unlabeled_label,
         )
         return display.plot(ax=ax, **scatter_kw)
 
@@ -283,17 +294,17 @@ class EmbeddingDisplay:
         """Return groups of samples that look alike: their rows, and keywords for the points."""
         if self.y is None:
             return [(slice(None), {})]
-        labeled = labeled_mask(self.y, -1, "EmbeddingDisplay", allow_missing=True)
+        labeled = labeled_mask(self.y, self.unlabeled_label, "EmbeddingDisplay", allow_missing=True)
         classes = _sorted_classes(self.y[labeled])
-        names = class_names(classes, self.target_names)
+        names, places = class_names(classes, self.target_names)
         drawn: list[tuple[Any, dict[str, Any]]] = []
         if not labeled.all():
             drawn.append((~labeled, {"color": "0.7", "label": "unlabelled"}))
-        looks = zip(distinct_colors(len(names)), distinct_markers(len(names)), strict=True)
-        for label, name, (color, marker) in zip(classes, names, looks, strict=True):
-            drawn.append(
-                (self.y == label, {"color": color, "marker": marker, "label": legend_entry(name)})
-            )
+        # A class looks the same whichever others occur.
+        colors, markers = distinct_colors(len(names)), distinct_markers(len(names))
+        for label, place in zip(classes, places, strict=True):
+            style = {"color": colors[place], "marker": markers[place]}
+            drawn.append((self.y == label, style | {"label": legend_entry(names[place])}))
         return drawn
 
     def _values(self) -> list[tuple[Any, dict[str, Any]]]:

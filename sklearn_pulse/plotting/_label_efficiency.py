@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Mapping, Sequence
 from numbers import Real
 from typing import Any, Literal
@@ -24,6 +23,7 @@ from ._style import (
 )
 
 _FRACTIONS = (0.01, 0.05, 0.1, 0.5, 1.0)
+_MAJORITY = "majority class"
 _BANDS = {"std": " ±1 std", "quantiles": ", 10 to 90 %", "none": ""}
 
 
@@ -119,6 +119,7 @@ class LabelEfficiencyDisplay:
         scoring: Any = None,
         score_name: str | None = None,
         random_state: Any = 0,
+        unlabeled_label: int | str | None = -1,
         ax: Any = None,
         **plot_kw: Any,
     ) -> LabelEfficiencyDisplay:
@@ -140,10 +141,10 @@ class LabelEfficiencyDisplay:
         X : array-like of shape (n_samples, n_timesteps, n_channels) or None
             Windows; None if embeddings of all methods are passed.
         y : array-like of shape (n_samples,)
-            Labels. The probe neither learns from unlabelled windows, marked by -1, nor is it scored
-            on them. They are not embedded either: a ``WindowScaler(per="recording")`` in a
-            transformer then scales by the labelled windows alone; pass the embeddings of all
-            windows instead of such a transformer.
+            Labels. The probe neither learns from unlabelled windows, marked by `unlabeled_label`,
+            nor is it scored on them. They are not embedded either: a
+            ``WindowScaler(per="recording")`` in a transformer then scales by the labelled windows
+            alone; pass the embeddings of all windows instead of such a transformer.
         groups : array-like of shape (n_samples,), default=None
             Recording or subject of each window, for splits that keep groups whole. Without groups,
             windows of one recording fall on both sides, and scores are too high. `n_groups` labels
@@ -169,9 +170,11 @@ class LabelEfficiencyDisplay:
             Scorer, as in :func:`~sklearn.metrics.check_scoring`; None means the ``score`` of the
             probe, which is the accuracy.
         score_name : str, default=None
-            Name of the score axis; None takes the name of `scoring`.
+            Name of the score axis; None takes the name of `scoring`, if it has one.
         random_state : int, RandomState instance or None, default=0
             Seed of the draws.
+        unlabeled_label : int, str or None, default=-1
+            Label of windows without a label; None means that every label is a class.
         ax : matplotlib.axes.Axes, default=None
             Axes to draw on; None makes a new figure.
         **plot_kw : dict
@@ -217,6 +220,7 @@ class LabelEfficiencyDisplay:
         >>> display.ax_.get_xlabel()
         'labelled groups of each class'
         """
+        _check_look(ax, **plot_kw)  # before anything is fitted
         if fractions is None and n_groups is None:
             fractions = _FRACTIONS
         scores, majority = label_efficiency_scores(
@@ -231,6 +235,7 @@ class LabelEfficiencyDisplay:
             probe=probe,
             scoring=scoring,
             random_state=random_state,
+            unlabeled_label=unlabeled_label,
         )
         return cls.from_scores(
             scores,
@@ -316,7 +321,8 @@ class LabelEfficiencyDisplay:
         Parameters
         ----------
         ax : matplotlib.axes.Axes, default=None
-            Axes to draw on; None makes a new figure.
+            Axes to draw on; None makes a new figure. On axes with lines, colours and markers go on
+            behind those of the lines, and a majority line that is there is not drawn again.
         band : {"std", "quantiles", "none"}, default="std"
             Band around the mean: "std" reaches one population standard deviation of the repeats to
             each side, "quantiles" reaches from the 10 % to the 90 % quantile, "none" draws no band.
@@ -338,16 +344,19 @@ class LabelEfficiencyDisplay:
         ValueError
             If `band` is unknown.
         """
-        check_option("band", band, _BANDS)
-        check_boolean("points", points)
-        line_kw = with_style("line", {"markersize": 5}, line_kw)
+        line_kw = _check_look(ax, band=band, points=points, **line_kw)
         n_entries = len(self.scores) + (self.majority_score is not None)
         ax = axes_or_new(ax, n_beside=n_entries if n_entries > CROWDED else 0)
         amounts = check_amounts(self.fractions, self.n_groups).values
         self.lines_, self.bands_, self.points_ = [], [], []
-        looks = zip(distinct_colors(len(self.scores)), itertools.cycle(MARKERS), strict=False)
-        for (name, scores), (color, marker) in zip(self.scores.items(), looks, strict=True):
-            style = {"color": color, "marker": marker, "label": legend_entry(name)}
+        before = [line for line in ax.get_lines() if line.get_label() != _MAJORITY]
+        colors = distinct_colors(len(before) + len(self.scores))
+        for number, (name, scores) in enumerate(self.scores.items(), len(before)):
+            style = {
+                "color": colors[number],
+                "marker": MARKERS[number % len(MARKERS)],
+                "label": legend_entry(name),
+            }
             mean = _by_amount(np.mean, scores)
             self.lines_ += ax.plot(amounts, mean, **(style | line_kw))
             drawn = self.lines_[-1].get_color()
@@ -362,8 +371,13 @@ class LabelEfficiencyDisplay:
                 self.points_.append(ax.scatter(where.ravel(), scores.ravel(), **faint))
         self.majority_line_ = None
         if self.majority_score is not None:
-            self.majority_line_ = ax.axhline(
-                self.majority_score, color="0.4", ls="--", lw=1, label="majority class"
+            drawn_before = (
+                line
+                for line in ax.get_lines()
+                if line.get_label() == _MAJORITY and line.get_ydata()[0] == self.majority_score
+            )
+            self.majority_line_ = next(drawn_before, None) or ax.axhline(
+                self.majority_score, color="0.4", ls="--", lw=1, label=_MAJORITY
             )
         self._label_axes(ax, amounts)
         add_legend(ax, title=self._legend_title(band), title_fontsize="small")
@@ -390,6 +404,17 @@ class LabelEfficiencyDisplay:
         if repeats == {1}:
             return "one run each"
         return f"mean{_BANDS[band]} of {count} runs"
+
+
+def _check_look(
+    ax: Any, *, band: Any = "std", points: Any = True, **line_kw: Any
+) -> dict[str, Any]:
+    """Return the keywords of the lines; raise unless the parameters of `plot` can be drawn."""
+    check_option("band", band, _BANDS)
+    check_boolean("points", points)
+    if ax is not None:
+        axes_or_new(ax)
+    return with_style("line", {"markersize": 5}, line_kw)
 
 
 def _check_scores(
@@ -450,4 +475,4 @@ def _score_name(scoring: Any) -> str:
         return "accuracy"
     if isinstance(scoring, str):
         return scoring.replace("_", " ")
-    return "score"
+    return str(getattr(scoring, "metric", "score"))  # of PROBE_SCORERS and the like

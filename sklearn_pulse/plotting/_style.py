@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence, Set
 from contextlib import AbstractContextManager
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -121,6 +121,8 @@ def with_style(
     ------
     ImportError
         If matplotlib is not installed.
+    AttributeError
+        If the caller gives a keyword that lines lack.
     TypeError
         If the caller gives a keyword under two names.
 
@@ -134,7 +136,10 @@ def with_style(
         from matplotlib.collections import Collection
         from matplotlib.lines import Line2D
     artist = Line2D if kind == "line" else Collection
-    return {**own} | normalize_kwargs(dict(given), artist)
+    style = {**own} | normalize_kwargs(dict(given), artist)
+    if kind == "line":
+        Line2D([], [], **style)  # raises for a keyword that lines lack
+    return style
 
 
 def new_axes(axes: Any, n_rows: int, n_columns: int, unit: str) -> NDArray[Any]:
@@ -346,10 +351,17 @@ def _legend_columns(n_entries: int) -> int:
     return -(-n_entries // 20)
 
 
+class ClassNames(NamedTuple):
+    """Names of all classes that could occur, and the place among them of each that does."""
+
+    names: list[str]
+    places: list[int]
+
+
 def class_names(
     classes: Sequence[Any] | NDArray[Any], target_names: Sequence[str] | None
-) -> list[str]:
-    """Return the name of each class.
+) -> ClassNames:
+    """Name the classes that occur.
 
     Parameters
     ----------
@@ -362,31 +374,39 @@ def class_names(
 
     Returns
     -------
-    list of str
-        One name per class.
+    ClassNames
+        The names, and a place for each of `classes`.
 
     Raises
     ------
     TypeError
         If `target_names` is a single string, a mapping or no sequence at all.
     ValueError
-        If some position has no name, and the number of names is not that of the classes.
+        If some position has no name, and the number of names is not that of the classes; or if
+        integers from 1 on are positions in `target_names`, but could also count from 1.
 
     Examples
     --------
     >>> class_names([0, 2], ["rest", "walk", "run"])
-    ['rest', 'run']
+    ClassNames(names=['rest', 'walk', 'run'], places=[0, 2])
     >>> class_names([1, 2], ["rest", "walk"])
-    ['rest', 'walk']
+    ClassNames(names=['rest', 'walk'], places=[0, 1])
     """
+    in_order = list(range(len(classes)))
     if target_names is None:
-        return [str(label) for label in classes]
+        return ClassNames([str(label) for label in classes], in_order)
     names = _list_of_names("target_names", target_names)
     if all(hasattr(label, "__index__") and 0 <= label < len(names) for label in classes):
-        return [names[label] for label in classes]
+        if len(classes) and classes[0] > 0:
+            raise ValueError(
+                f"y holds the labels {classes[0]} to {classes[-1]} of {len(names)} target_names,"
+                " and may count from 0 or from 1: pass the names as y,"
+                " numpy.asarray(target_names)[y], or [y - 1] if it counts from 1."
+            )
+        return ClassNames(names, [int(label) for label in classes])
     if len(names) != len(classes):
         raise ValueError(
             f"target_names has {len(names)} names for the {len(classes)} classes of y: pass one"
             " name per class, in the order of the sorted labels."
         )
-    return names
+    return ClassNames(names, in_order)

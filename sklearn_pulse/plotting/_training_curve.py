@@ -336,12 +336,10 @@ def _history_of(estimator: Any) -> list[dict[str, Any]]:
     try:
         history = estimator.history_
     except AttributeError as error:
-        held = hasattr(getattr(estimator, "estimator_", None), "history_")
-        remedy = (
-            "pass its estimator_, which does"
-            if held
-            else "pass an estimator that was trained in epochs, for example a PulseTransformer"
-        )
+        remedy = "pass an estimator that was trained in epochs, for example a PulseTransformer"
+        for inner in ("estimator_", "best_estimator_"):
+            if hasattr(getattr(estimator, inner, None), "history_"):
+                remedy = f"pass its {inner}, which does"
         raise TypeError(f"{kind} keeps no history_ of losses by epoch: {remedy}") from error
     if not history:
         raise NotFittedError(f"the history_ of this {kind} is empty: fit it for one epoch or more")

@@ -260,6 +260,13 @@ def folder_of_archives(own, path):
         np.savez(path / f"{number}.npz", **part)
 
 
+def test_further_runs_repeat_the_folds_and_a_note_says_so(own):
+    settings = {"methods": ["majority"], "protocols": ["linear-probe"]}
+    notes = [quick(own, n_seeds=n, **settings)[0].attrs["notes"]["linear-probe"] for n in (5, 6)]
+    said = ["further runs repeat the 5 folds" in "; ".join(of_table) for of_table in notes]
+    assert said == [False, True]
+
+
 @pytest.mark.parametrize("n_people", [3, 5, 7])
 def test_no_fold_is_run_twice(own, tmp_path, n_people):
     kept = own["groups"] < np.unique(own["groups"])[n_people]

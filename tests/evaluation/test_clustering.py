@@ -81,6 +81,9 @@ def test_unlabelled_rows_are_clustered_and_not_compared(blobs):
     assert scores["ari"] == adjusted_rand_score(truth[labeled], clusters[labeled])
     assert scores["nmi"] != all_known["nmi"]
     assert scores["silhouette"] == all_known["silhouette"]
+    text = np.where(labeled, np.array([*"abc"])[truth], "?")
+    assert clustering_scores(probe, X, text, unlabeled_label="?") == scores
+    assert clustering_scores(probe, X, y, unlabeled_label=None)["nmi"] != scores["nmi"]
     signs = np.where(truth > 0, 1, -1)  # usual names of two classes
     for names in (signs, signs.astype(str)):
         assert clustering_scores(probe, X, names) == clustering_scores(probe, X, truth > 0)

@@ -6,6 +6,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from scipy.spatial.distance import cdist
+from sklearn import config_context
 from sklearn.decomposition import PCA
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
@@ -209,6 +210,8 @@ def test_bad_input(pulse):
         embedding_drift(NEAR, FAR[:, :4])
     with pytest.raises(ValueError, match="NaN"):
         embedding_drift(NEAR, np.where(FAR > 2, np.nan, FAR))
+    with config_context(assume_finite=True), pytest.raises(ValueError, match="NaN"):
+        score_drift(NEAR, np.where(FAR > 2, np.nan, FAR))
     with pytest.raises(ValueError, match="scores of 2 channels and new of 1"):
         score_drift(NEAR[:, :2], FAR[:, 0])
 

@@ -308,7 +308,7 @@ def test_bad_input():
         macro_auprc([0, 1], np.zeros((3, 2)), classes=[0, 1])
     with pytest.raises(ValueError, match="1d array"):
         macro_auroc(np.zeros((3, 2)), np.zeros((3, 2)), classes=[0, 1])
-    with pytest.raises(ValueError, match="NaN"):
+    with pytest.raises(ValueError, match="Input y_score contains NaN"):
         macro_auroc([0, 1, 1], np.full((3, 2), np.nan), classes=[0, 1])
     accuracy = PROBE_SCORERS["accuracy"]
     assert accuracy(LogisticRegression().fit(X, y), X, y) > 0.5

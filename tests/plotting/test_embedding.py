@@ -134,6 +134,37 @@ def test_names_of_classes(legend):
     assert legend(from_embedding(Z, text, target_names=["fib", "normal"]).ax_) == ["fib", "normal"]
 
 
+def test_labels_that_may_count_from_0_or_from_1_are_refused(headless):
+    """A part of the labels 1 to 3 would get the names of their neighbours."""
+    names = ["rest", "walk", "run"]
+    y = np.arange(60) % 3 + 1
+    labels = from_embedding(Z, y, target_names=names).ax_.get_legend().get_texts()
+    assert [text.get_text() for text in labels] == names
+    headless.close("all")
+    with pytest.raises(ValueError, match=r"labels 1 to 2 of 3 .*from 0 or from 1: pass .*\[y - 1"):
+        from_embedding(Z[y < 3], y[y < 3], target_names=names)
+    assert headless.get_fignums() == []
+
+
+def test_a_class_looks_the_same_whichever_others_occur(legend):
+    y = np.arange(60) % 3
+    looks = []
+    for part in (y >= 0, y != 1):
+        display = from_embedding(Z[part], y[part], target_names=["rest", "walk", "run"])
+        drawn = zip(legend(display.ax_), display.collections_, strict=True)
+        looks.append({name: tuple(points.get_facecolor()[0]) for name, points in drawn})
+    assert looks[1] == {name: looks[0][name] for name in ("rest", "run")}
+
+
+@pytest.mark.parametrize(("mark", "other"), [("?", "rest"), (None, -1)])
+def test_the_mark_of_unlabelled_samples_is_the_callers(mark, other, legend):
+    y = np.array([other, "walk" if mark else 1, mark or other] * 20, dtype=object)
+    shown = legend(from_embedding(Z, y, unlabeled_label=mark).ax_)
+    assert shown == (["unlabelled", "rest", "walk"] if mark else ["-1", "1"])
+    with pytest.raises(TypeError, match="unlabeled_label must be an integer, text or None"):
+        from_embedding(Z, y, unlabeled_label=0.5)
+
+
 def test_style_is_the_callers(headless):
     display = from_embedding(Z, alpha=0.5, color="red", s=3)
     (points,) = display.collections_

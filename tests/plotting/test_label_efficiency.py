@@ -169,11 +169,32 @@ def test_text_labels_beside_the_mark(as_objects):
     if as_objects:
         text = np.array(text, dtype=object)
     settings = {"groups": groups, "cv": 3, "fractions": (0.2, 1.0), "n_draws": 2}
-    numbers, words = (
-        from_estimators({"Z": Z}, None, labels, random_state=0, **settings) for labels in (y, text)
+    marked = np.where(y == -1, "?", np.array(["rest", "walk"])[y])
+    numbers, words, others = (
+        from_estimators({"Z": Z}, None, labels, unlabeled_label=mark, **settings)
+        for labels, mark in ((y, -1), (text, -1), (marked, "?"))
     )
-    np.testing.assert_array_equal(numbers.scores["Z"], words.scores["Z"])
-    assert numbers.majority_score == words.majority_score
+    for display in (words, others):
+        np.testing.assert_array_equal(numbers.scores["Z"], display.scores["Z"])
+        assert numbers.majority_score == display.majority_score
+
+
+def test_minus_one_may_be_a_class():
+    Z, y, groups = task(n_classes=2)
+    settings = {"groups": groups, "cv": 3, "fractions": (0.2, 1.0), "n_draws": 2}
+    signs = from_estimators({"Z": Z}, None, 2 * y - 1, unlabeled_label=None, **settings)
+    expected = from_estimators({"Z": Z}, None, y, **settings)
+    np.testing.assert_array_equal(signs.scores["Z"], expected.scores["Z"])
+
+
+def test_two_displays_on_one_axes_can_be_told_apart(legend, headless):
+    ax = headless.subplots()[1]
+    for name in ("A", "B"):
+        display = from_scores({name: [0.5, 0.6]}, (0.1, 1.0), majority_score=0.4, ax=ax)
+    assert legend(ax) == ["A", "majority class", "B"]
+    first, majority, second = ax.get_lines()
+    assert first.get_color() != second.get_color() and first.get_marker() != second.get_marker()
+    assert display.majority_line_ is majority
 
 
 def test_all_labels_are_plain_cross_validation():
@@ -403,14 +424,19 @@ def test_same_seed_same_scores_and_no_global_generator():
         ({"groups": [*"a" * 89, np.nan]}, ValueError, r"groups is missing for 1 row\(s\)"),
         ({"band": "sem"}, ValueError, "band must be one of"),
         ({"points": 1}, TypeError, "points must be True or False"),
+        ({"ax": 3}, TypeError, "ax must be one Axes"),
+        ({"n_draw": 3}, AttributeError, "n_draw"),
+        ({"unlabeled_label": 0.5}, TypeError, "unlabeled_label must be an integer, text or None"),
     ],
 )
-def test_bad_arguments_leave_no_figure(headless, arguments, error, message):
+def test_bad_arguments_leave_no_figure(headless, arguments, error, message, monkeypatch):
     Z, y, groups = task()
     shared = {"estimators": {"Z": Z}, "X": None, "y": y, "groups": groups}
     shared |= {"fractions": (1.0,), "n_draws": 1, "cv": 2}
     if "y" in arguments:
         shared["X"] = Z
+    if {*arguments} & {"band", "points", "ax", "n_draw"}:  # before anything is fitted
+        monkeypatch.setattr(LogisticRegression, "fit", None)
     with pytest.raises(error, match=message):
         from_estimators(**(shared | arguments))
     assert headless.get_fignums() == []
