@@ -13,7 +13,6 @@ from ._tables import (
     has_multiindex,
     instance_rows,
     is_table,
-    refuse_other_frame,
     refuse_times,
     table_values,
 )
@@ -117,8 +116,6 @@ def check_frames(recordings: Iterable[Any], name: str) -> None:
         time index is irregular, or an entry is itself a list of frames.
     """
     recordings = list(recordings)
-    for i, recording in enumerate(recordings):
-        refuse_other_frame(recording, f"{name}[{i}]")
     for i, bag in enumerate(recordings):
         if isinstance(bag, list | tuple) and bag and is_table(bag[0]):
             raise ValueError(

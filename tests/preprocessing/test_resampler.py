@@ -11,7 +11,7 @@ from scipy.signal import firwin, resample_poly
 
 from sklearn_pulse.features import StatisticsTransformer
 from sklearn_pulse.preprocessing import Resampler
-from sklearn_pulse.windows import sliding_windows
+from sklearn_pulse.windows import RecordingWindows, sliding_windows
 from tests.preprocessing.data import quick
 
 KAISER = ("kaiser", 5.0)
@@ -78,6 +78,15 @@ def test_an_offset_makes_no_ripple(level):
     X[0, 20:25] = np.nan
     result = Resampler(64, 100).fit_transform(X)
     assert set(result[~np.isnan(result)]) == {np.float32(level)}
+
+
+def test_windows_whose_steps_are_lost_are_not_observed():
+    recording = np.full((12, 1), np.nan)
+    recording[[0, 7]] = 1.0  # the second lies between two output steps
+    lazy = RecordingWindows([recording], [0, 0], [0, 6], length=6)
+    assert lazy.observed_windows().tolist() == [True, True]
+    resampled = Resampler(2, 1).fit_transform(lazy)
+    assert resampled.observed_windows().tolist() == [True, False]
 
 
 def test_a_run_between_two_output_steps_is_lost():

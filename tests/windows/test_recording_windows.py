@@ -337,7 +337,7 @@ def test_windows_of_an_own_class_are_read_to_find_observed_ones(monkeypatch):
         shape = (5, 2, 2)
 
         def take(self, indices):
-            return np.array([[[i, np.nan], [i % 3 or np.nan, i]] for i in indices], np.float32)
+            return np.array([[[np.nan, i], [i % 3 or np.nan, i]] for i in indices], np.float32)
 
     monkeypatch.setattr("sklearn_pulse._inputs._lazy._BLOCK_VALUES", 8)  # two windows
     assert Own().observed_windows().tolist() == [False, True, True, False, True]
