@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
+import math
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -149,7 +152,9 @@ def embedding_drift(
     and 1 if they lie far apart. Each dimension is scaled to unit variance over both sets first.
 
     It is compared with the distances that arise by chance, when windows, or whole recordings if
-    there are groups, are divided at random into two sets of these sizes.
+    there are groups, are divided into two sets of these sizes: in all ways, or, if there are more
+    than `n_permutations`, at random. A division that leaves a single window in a set, which has no
+    distance within, does not count.
 
     Parameters
     ----------
@@ -164,7 +169,7 @@ def embedding_drift(
         Recording of each embedding of `new`; needed with `groups_reference`. No recording is in
         both sets.
     n_permutations : int, default=199
-        Number of random divisions.
+        Largest number of divisions that the actual one is compared with.
     max_windows : int, default=2000
         Largest number of embeddings of each set that are compared, chosen at random, from all
         groups alike. The distances take time, and without groups memory, in proportion to its
@@ -176,9 +181,9 @@ def embedding_drift(
     -------
     Bunch
         ``distance``, the distance, at most 1; ``null_distances``, an ndarray with the distances of
-        the random divisions; and ``p_value``, the share of divisions, the actual one included,
+        the other divisions; and ``p_value``, the share of divisions, the actual one included,
         whose distance is at least as large. With few recordings there are few divisions: of six
-        recordings, of which one is new, no p-value can be much below 1/6.
+        recordings, of which one is new, no p-value is below 1/6.
 
     Raises
     ------
@@ -219,7 +224,9 @@ def embedding_drift(
     group = np.concatenate([codes[0][kept[0]], codes[1][kept[1]]])
     names, group = np.unique(group, return_inverse=True)
     is_new = names > codes[0].max()
-    divisions = np.array([is_new, *(rng.permutation(is_new) for _ in range(n_permutations))])
+    divisions = np.array([is_new, *_other_divisions(is_new, n_permutations, rng)])
+    n_new = divisions @ np.bincount(group)
+    divisions = divisions[(n_new > 1) & (n_new < len(group) - 1)]
     distances = _energy_distances(points, group, divisions)
     distance, null = distances[0], distances[1:]
     # A division and its complement have equal distances but for rounding, and so have divisions
@@ -361,6 +368,20 @@ def _drawn(
     return np.sort(taken)
 
 
+def _other_divisions(
+    is_new: NDArray[np.bool_], n_permutations: int, rng: np.random.RandomState
+) -> Iterator[NDArray[np.bool_]]:
+    """Yield all other divisions of the groups; random ones if there are too many."""
+    n_groups, n_new = len(is_new), int(is_new.sum())
+    if math.comb(n_groups, n_new) - 1 > n_permutations:
+        yield from (rng.permutation(is_new) for _ in range(n_permutations))
+        return
+    for chosen in itertools.combinations(range(n_groups), n_new):
+        division = np.isin(np.arange(n_groups), chosen)
+        if (division != is_new).any():
+            yield division
+
+
 def _energy_distances(
     points: NDArray[np.float64], group: NDArray[np.intp], divisions: NDArray[np.bool_]
 ) -> NDArray[np.float64]:
@@ -388,13 +409,8 @@ def _energy_distances(
     to_second = sums @ second.T  # (n_groups, n_divisions)
     to_first = sums @ first.T
     between = np.einsum("dg,gd->d", first, to_second) / (n_first * n_second)
-    within = np.einsum("dg,gd->d", first, to_first) / _n_pairs(n_first)
-    within += np.einsum("dg,gd->d", second, to_second) / _n_pairs(n_second)
+    within = np.einsum("dg,gd->d", first, to_first) / (n_first * (n_first - 1))
+    within += np.einsum("dg,gd->d", second, to_second) / (n_second * (n_second - 1))
     # Where all embeddings are equal, the sets are alike.
     apart = between > 0
     return np.where(apart, 1 - within / np.where(apart, 2 * between, 1.0), 0.0)
-
-
-def _n_pairs(n: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the number of ordered pairs; 1 for a single member, whose sum of distances is 0."""
-    return np.maximum(n * (n - 1), 1.0)

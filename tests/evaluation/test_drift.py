@@ -1,6 +1,7 @@
 """Distances of embeddings, and scores outside the range of a reference."""
 
 import itertools
+import math
 from fractions import Fraction
 
 import numpy as np
@@ -59,8 +60,9 @@ def test_groups_are_divided_whole():
         is_new = np.isin(group, new)
         one = embedding_drift(points[~is_new], points[is_new], n_permutations=1, random_state=0)
         expected.append(one.distance)
-    values = np.unique(got.null_distances.round(9))
-    np.testing.assert_allclose(values, np.unique(np.round(expected, 9)))
+    *others, actual = np.round(expected, 9)
+    np.testing.assert_allclose(np.sort(got.null_distances), np.sort(others), atol=1e-8)
+    assert got.distance == pytest.approx(actual, abs=1e-8)
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -72,7 +74,32 @@ def test_a_division_and_its_complement_are_alike(seed):
     got = embedding_drift(
         points[:90], points[90:], groups_reference=old, groups_new=new, n_permutations=999
     )
-    assert got.p_value == (1 + np.isclose(got.null_distances, got.distance).sum()) / 1000 > 0.07
+    assert len(got.null_distances) == 19 and got.p_value == 0.1
+
+
+def test_the_divisions_of_few_recordings_need_no_seed():
+    points, group = np.random.default_rng(0).normal(size=(155, 8)), np.repeat(np.arange(31), 5)
+    old = group < 30
+    for seed in range(5):
+        got = embedding_drift(
+            points[old],
+            points[~old] + 50,
+            groups_reference=group[old],
+            groups_new=group[~old],
+            random_state=seed,
+        )
+        assert got.p_value == 1 / 31
+
+
+def test_recordings_of_a_single_window_hide_no_drift():
+    """They leave no distance within a set, if they alone take the place of the new recording."""
+    sizes = [1] * 15 + [10] * 15
+    group = np.repeat(np.arange(30), sizes)
+    rng = np.random.default_rng(0)
+    reference, new = rng.normal(size=(len(group), 8)), 1 + rng.normal(size=(10, 8))
+    got = embedding_drift(reference, new, groups_reference=group, groups_new=np.full(10, 99))
+    assert len(got.null_distances) == 15
+    assert got.p_value == 1 / 16
 
 
 def test_recordings_that_differ_are_drift_only_without_groups():
@@ -293,11 +320,15 @@ def test_equal_distances_count_for_the_p_value():
             energy_distance(points[~new], points[new]) for new in divisions(n, m, n_permutations=40)
         ]
         at_least = np.array(shares) > distance - 1e-6
-        assert got.p_value == pytest.approx((1 + at_least.sum()) / 41)
+        assert got.p_value == pytest.approx((1 + at_least.sum()) / (1 + len(shares)))
 
 
 def divisions(n, m, n_permutations):
-    """Divisions of a seed 0, whose first four draws choose windows."""
+    """All other divisions, or those of a seed 0, whose first four draws choose windows."""
+    if math.comb(n + m, m) <= n_permutations + 1:
+        every = itertools.combinations(range(n + m), m)
+        yield from (np.isin(np.arange(n + m), new) for new in every if new[0] < n)
+        return
     rng = np.random.RandomState(0)
     for size in (n, n, m, m):
         rng.permutation(size)

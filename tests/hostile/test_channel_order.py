@@ -139,7 +139,7 @@ def test_frames_of_two_rates_are_refused():
 
 def test_periods_of_two_lengths_are_refused():
     periods = [pd.period_range("2026", periods=200, freq=freq) for freq in ("ms", "s")]
-    with pytest.raises(ValueError, match=r"time steps, 0\.001 and, in instance 1, 1: resample"):
+    with pytest.raises(ValueError, match=r"time steps, 0\.001 and, in instance 1, 1: bring"):
         sliding_windows([_FRAME.set_axis(index) for index in periods], 50)
     months = [pd.period_range(start, periods=200, freq="M") for start in ("1926-01", "2026-06")]
     assert len(sliding_windows([_FRAME.set_axis(index) for index in months], 50).X) == 8
