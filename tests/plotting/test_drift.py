@@ -1,7 +1,7 @@
-from itertools import math
+import math
+from itertools import pairwise
 
 import numpy as np
-import pairwise
 import pytest
 
 from sklearn_pulse import PulseTransformer
