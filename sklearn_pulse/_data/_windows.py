@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .._groups import check_groups
-from .._inputs._reading import read_places, read_windows
+from .._inputs._lazy import read_places
+from .._inputs._reading import read_windows
 from ..windows import LazyWindows
 
 _BLOCK_ELEMENTS = 2**22  # values converted at a time, 16 MiB of float32
@@ -322,7 +323,7 @@ class CheckedWindows:
             first, last, _ = read.indices(self.n_timesteps)
             is_part = last - first < self.n_timesteps
             where = f" among steps {first} to {last - 1}, which are read," if is_part else ""
-            can_select = hasattr(self.lazy, "__getitem__")  # which windows of Dask arrays lack
+            can_select = self.lazy is not None and self.lazy._is_users
             select = ", as by X[X.observed_windows()] of lazy windows" if can_select else ""
             raise ValueError(
                 f"Input X has no finite time step{where} in sample {empty.argmax()}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from abc import ABC, abstractmethod
 from typing import Any
 
@@ -10,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from .._groups import nan_where_masked
+from ._index import keeps_all, row_numbers, rows_to_read
 
 _BLOCK_VALUES = 2**22  # values of windows that are read together, 16 MiB of float32
 
@@ -19,7 +21,9 @@ class LazyWindows(ABC):
 
     A subclass sets `shape` and defines `take`, which must return windows of that shape. It may
     override the other attributes and methods, whose defaults mean that nothing else is known about
-    the windows. ``numpy.asarray`` reads all windows.
+    the windows. ``X[rows]`` selects windows lazily, with their recordings, starts, rate and names;
+    an integer, and an index of several axes, read the windows that they need. ``numpy.asarray``
+    reads all windows.
 
     Attributes
     ----------
@@ -67,6 +71,7 @@ class LazyWindows(ABC):
     channel_names: tuple[str, ...] | None = None
     index_rate: tuple[float, float] | None = None
     _channels_first: bool | None = None  # order of the last two axes; None if it is unknown
+    _is_users = True  # False for what the package makes of an array that the user passed
 
     @property
     def ndim(self) -> int:
@@ -157,6 +162,18 @@ class LazyWindows(ABC):
         """Return the number of windows."""
         return self.shape[0]
 
+    def __getitem__(self, key: Any) -> Any:
+        """Select windows lazily; any other index reads the windows that it needs."""
+        first, *rest = (key or (Ellipsis,)) if isinstance(key, tuple) else (key,)
+        if first is None or first is Ellipsis:
+            return np.asarray(self)[key]
+        if all(keeps_all(part) for part in rest):
+            numbers = row_numbers(first, len(self))
+            if numbers.ndim == 1:
+                return SelectedWindows(self, numbers)
+        rows, place = rows_to_read(first, len(self))
+        return self._taken(rows)[(place, *rest)]
+
     def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> NDArray[Any]:
         """Read all windows into a new array (numpy's array protocol)."""
         if copy is False:
@@ -171,6 +188,63 @@ class LazyWindows(ABC):
         taken = nan_where_masked(np.asanyarray(self.take(indices)))
         check_taken(self, taken.shape, len(indices))
         return taken
+
+
+class SelectedWindows(LazyWindows):
+    """Some of the windows of lazy windows.
+
+    Parameters
+    ----------
+    source : LazyWindows
+        The windows.
+    rows : ndarray of int of shape (n_selected,)
+        Numbers of the windows that are selected, none of them negative.
+    """
+
+    def __init__(self, source: LazyWindows, rows: NDArray[np.intp]) -> None:
+        self.source = source
+        self.rows = rows
+        self.shape = (len(rows), *source.shape[1:])
+        self.recording, self.start = (
+            None if places is None else places[rows]
+            for places in (read_places(source, "recording"), read_places(source, "start"))
+        )
+        self.sampling_rate = source.sampling_rate
+        self.channel_names = source.channel_names
+        self.index_rate = source.index_rate
+        self._channels_first = source._channels_first
+        self._is_users = source._is_users
+
+    @property
+    def overlaps(self) -> bool:  # type: ignore[override]  # the source sorts all its windows
+        """Whether two windows of the source are known to overlap."""
+        return self.source.overlaps
+
+    def take(self, indices: ArrayLike) -> NDArray[np.float32]:
+        """Read selected windows of the source."""
+        return self.source.take(self.rows[np.asarray(indices, dtype=np.intp)])
+
+    def apart(self, indices: NDArray[np.intp]) -> LazyWindows | None:
+        """Cut the steps that selected windows cover into windows that share no step."""
+        return self.source.apart(self.rows[indices])
+
+    def _known_observed(self) -> NDArray[np.bool_] | None:
+        known = self.source._known_observed()
+        return None if known is None else known[self.rows]
+
+    def __getitem__(self, key: Any) -> Any:
+        selected = super().__getitem__(key)
+        if isinstance(selected, SelectedWindows):  # a chain of selections is one
+            return SelectedWindows(self.source, self.rows[selected.rows])
+        return selected
+
+    def __sizeof__(self) -> int:
+        """Return the bytes of a pickle, about; by this number Dask sends a large array once."""
+        return object.__sizeof__(self) + sys.getsizeof(self.source)
+
+    def __repr__(self) -> str:
+        """Describe the array without reading a window."""
+        return f"SelectedWindows(shape={self.shape}, source={self.source!r})"
 
 
 def check_taken(windows: LazyWindows, shape: tuple[int, ...], n_selected: int) -> None:
@@ -197,3 +271,35 @@ def check_taken(windows: LazyWindows, shape: tuple[int, ...], n_selected: int) -
             f" indices, where the attribute shape promises {expected}: let it return the windows"
             " of the indices, in their order."
         )
+
+
+def read_places(windows: LazyWindows, name: str) -> NDArray[Any] | None:
+    """Return `recording` or `start` of lazy windows; raise unless each window has one.
+
+    Parameters
+    ----------
+    windows : LazyWindows
+        The windows.
+    name : {"recording", "start"}
+        Name of the attribute.
+
+    Returns
+    -------
+    ndarray of shape (n_windows,), or None
+        The attribute.
+
+    Raises
+    ------
+    ValueError
+        If the attribute has another shape.
+    """
+    values = getattr(windows, name)
+    if values is None:
+        return None
+    places = np.asarray(values)
+    if places.shape != (len(windows),):
+        raise ValueError(
+            f"X.{name} has shape {places.shape}, but X holds {len(windows)} windows: let the"
+            f" attribute {name} of {type(windows).__name__} hold one number per window."
+        )
+    return places

@@ -37,35 +37,3 @@ def read_windows(windows: LazyWindows, indices: NDArray[np.intp]) -> NDArray[Any
     taken = as_real_array(windows.take(indices), f"what {name} returned")
     check_taken(windows, taken.shape, len(indices))
     return taken
-
-
-def read_places(windows: LazyWindows, name: str) -> NDArray[Any] | None:
-    """Return `recording` or `start` of lazy windows; raise unless each window has one.
-
-    Parameters
-    ----------
-    windows : LazyWindows
-        The windows.
-    name : {"recording", "start"}
-        Name of the attribute.
-
-    Returns
-    -------
-    ndarray of shape (n_windows,), or None
-        The attribute.
-
-    Raises
-    ------
-    ValueError
-        If the attribute has another shape.
-    """
-    values = getattr(windows, name)
-    if values is None:
-        return None
-    places = np.asarray(values)
-    if places.shape != (len(windows),):
-        raise ValueError(
-            f"X.{name} has shape {places.shape}, but X holds {len(windows)} windows: let the"
-            f" attribute {name} of {type(windows).__name__} hold one number per window."
-        )
-    return places

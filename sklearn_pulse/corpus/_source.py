@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .._groups import is_dask, nan_where_masked
+from .._inputs._lazy import SelectedWindows, read_places
 from .._inputs._numbers import as_real_array
-from .._inputs._reading import read_places
 from .._inputs._stored import StoredArray, as_stored
 from .._parameters import check_option
 from ..windows import LazyWindows, RecordingFile, RecordingWindows, open_recordings, sliding_windows
@@ -34,6 +34,8 @@ class DaskWindows(LazyWindows):
     shape : tuple of int
         Shape of the array.
     """
+
+    _is_users = False
 
     def __init__(self, array: Any) -> None:
         self.array = array.rechunk(dict.fromkeys(range(1, array.ndim), -1))
@@ -78,38 +80,6 @@ class DaskWindows(LazyWindows):
                 da.isinf(values).any(), da.isfinite(values).all(axis=2).any(axis=1)
             )
         return None if infinite else np.asarray(observed)
-
-
-class WindowRange(LazyWindows):
-    """Consecutive windows of lazy windows that cannot select windows themselves.
-
-    Parameters
-    ----------
-    source : LazyWindows
-        The windows.
-    index : slice
-        Numbers of the windows, with a start and a stop.
-    """
-
-    def __init__(self, source: LazyWindows, index: slice) -> None:
-        self.source = source
-        self.first = index.start
-        self.shape = (index.stop - index.start, *source.shape[1:])
-        self.recording = None if source.recording is None else source.recording[index]
-        self.start = None if source.start is None else source.start[index]
-        self.sampling_rate = source.sampling_rate
-        self.channel_names = source.channel_names
-        self.index_rate = source.index_rate
-        self._channels_first = source._channels_first
-
-    @property
-    def overlaps(self) -> bool:  # type: ignore[override]  # the source sorts all its windows
-        """Whether two windows of the source are known to overlap."""
-        return self.source.overlaps
-
-    def take(self, indices: ArrayLike) -> NDArray[np.float32]:
-        """Read selected windows of the source."""
-        return self.source.take(self.first + np.asarray(indices))
 
 
 def as_source(source: Any, length: int | None, stride: int | None, input_layout: str) -> Any:
@@ -212,7 +182,7 @@ def read(source: Any, index: slice) -> Any:
     if is_dask(source):
         return np.asarray(source[index].compute())
     if isinstance(source, LazyWindows) and not isinstance(source, RecordingWindows):
-        return WindowRange(source, slice(*index.indices(len(source))[:2]))
+        return SelectedWindows(source, np.arange(*index.indices(len(source))))
     return source[index]
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -147,18 +147,11 @@ class MappedWindows(LazyWindows):
         first, *rest = (key or (Ellipsis,)) if isinstance(key, tuple) else (key,)
         if first is None or first is Ellipsis:
             return np.asarray(self)[key]
-        if all(keeps_all(part) for part in rest) and _can_select(self.source):
-            rows, source = row_numbers(first, len(self)), cast(Any, self.source)
-            selected = source[rows] if rows.ndim == 1 else None
+        if all(keeps_all(part) for part in rest):
+            rows = row_numbers(first, len(self))
+            selected = self.source[rows] if rows.ndim == 1 else None
             if isinstance(selected, LazyWindows):  # a user's own class may return an array
                 recording = None if self.recording is None else self.recording[rows]
                 return self._of(selected, recording)
         rows, place = rows_to_read(first, len(self))
         return self.take(rows)[(place, *rest)]
-
-
-def _can_select(windows: Any) -> bool:
-    """Return whether the windows below all steps, perhaps of a user's own class, take an index."""
-    while isinstance(windows, MappedWindows):
-        windows = windows.source
-    return hasattr(windows, "__getitem__")

@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._inputs._files import recording_name
-from .._inputs._reading import read_places, read_windows
+from .._inputs._lazy import read_places
+from .._inputs._reading import read_windows
 from .._inputs._tables import has_columns
 from ..windows import LazyWindows
 from ._frames import like_source

@@ -343,6 +343,41 @@ def test_windows_of_an_own_class_are_read_to_find_observed_ones(monkeypatch):
     assert Own().observed_windows().tolist() == [False, True, True, False, True]
 
 
+class _Own(LazyWindows):
+    """Windows of a class of the user, of three recordings, that knows no index."""
+
+    def __init__(self):
+        rng = np.random.default_rng(0)
+        self.x = (rng.normal(size=(48, 1, 2)) + rng.normal(size=(48, 20, 2))).astype(np.float32)
+        self.shape = self.x.shape
+        self.recording = np.repeat(np.arange(3), 16)
+        self.start = np.tile(np.arange(16), 3)
+        self.sampling_rate, self.channel_names = 10.0, ("a", "b")
+
+    def take(self, indices):
+        return self.x[indices]
+
+
+def test_windows_of_an_own_class_keep_what_they_know_when_they_are_divided():
+    own = _Own()
+    part = own[own.recording < 2][::2]
+    assert isinstance(pickle.loads(pickle.dumps(part)), LazyWindows)
+    np.testing.assert_array_equal(part, own.x[:32:2])
+    np.testing.assert_array_equal(part.recording, own.recording[:32:2])
+    np.testing.assert_array_equal(part.start, own.start[:32:2])
+    assert (part.sampling_rate, part.channel_names) == (10.0, ("a", "b"))
+    for key in (3, -1, (), None, (2, 1), (slice(4), slice(None), 0), ([1, 2], [0, 1]), (..., 1)):
+        np.testing.assert_array_equal(part[key], own.x[:32:2][key])
+    assert len(list(own)) == 48
+    with pytest.raises(IndexError):
+        own[48]
+    cross = CrossPredictionTransformer(num_kernels=84, embedding_dim=16, random_state=0)
+    train, _ = train_test_split(own, shuffle=False, train_size=32)
+    assert cross.fit(train).n_pairs_ == 30  # of two recordings
+    expected = cross.fit_transform(own.x[:32], groups=own.recording[:32], start=own.start[:32])
+    np.testing.assert_array_equal(cross.fit_transform(train), expected)
+
+
 def test_no_windows_are_no_observed_windows():
     assert RecordingWindows([ramp(9, 1)], [], [], length=2).observed_windows().shape == (0,)
 
