@@ -88,6 +88,7 @@ def from_reference_checkpoint(
         source, state = "the state dictionary", state_or_path
     else:
         source = _file(state_or_path)
+        _refuse_other_files(source)
         state = read_tensors(source)
     try:
         weights = _our_weights(_unwrapped(state))
@@ -107,6 +108,21 @@ def from_reference_checkpoint(
     except (ArithmeticError, RuntimeError, TypeError, ValueError) as error:
         raise _no_checkpoint(source, _in_published_names(error)) from error
     return estimator
+
+
+def _refuse_other_files(path: str) -> None:
+    """Raise for a saved model, and for another format of weights."""
+    if os.path.isdir(path):
+        raise ValueError(
+            f"{path} is a folder: load a model that save_pretrained wrote by"
+            " PulseTransformer.from_pretrained."
+        )
+    if path.endswith(".safetensors"):
+        raise ValueError(
+            f"{path} is a file of safetensors: pass safetensors.torch.load_file of it, or, if it is"
+            " of a folder that save_pretrained wrote, call PulseTransformer.from_pretrained on the"
+            " folder."
+        )
 
 
 def _check_stated(params: dict[str, Any], sizes: dict[str, Any], source: str) -> None:

@@ -178,7 +178,10 @@ def test_errors_name_the_file(fitted, tmp_path, change, message):
 def test_a_path_without_a_file(tmp_path):
     with pytest.raises(FileNotFoundError, match="missing.pt"):
         from_reference_checkpoint(tmp_path / "missing.pt")
-    with pytest.raises(ValueError, match="is a folder or a pipe"):
+    (tmp_path / "model.safetensors").touch()
+    with pytest.raises(ValueError, match="a file of safetensors: pass .*load_file"):
+        from_reference_checkpoint(tmp_path / "model.safetensors")
+    with pytest.raises(ValueError, match="is a folder: load .* PulseTransformer.from_pretrained"):
         from_reference_checkpoint(tmp_path)
 
 

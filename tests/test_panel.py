@@ -25,7 +25,11 @@ from sklearn_pulse import (
     RandomEncoderTransformer,
 )
 from sklearn_pulse.base import BaseEncoderTransformer
-from sklearn_pulse.baselines import PatchTSTTransformer, SupervisedClassifier
+from sklearn_pulse.baselines import (
+    MiniRocketTransformer,
+    PatchTSTTransformer,
+    SupervisedClassifier,
+)
 from sklearn_pulse.features import StatisticsTransformer
 from sklearn_pulse.preprocessing import WindowScaler
 from tests.helpers import SMALL, SMALL_ENCODER, SMALL_PULSE, make_windows, small
@@ -476,6 +480,16 @@ def test_panels_into_the_plain_estimator():
     frames, _ = unequal([16, 9, 12])
     with pytest.raises(ValueError, match="differ in length.*sklearn_pulse.panel"):
         PulseTransformer().fit(frames)
+
+
+def test_lengths_are_named_where_no_step_may_be_missing():
+    frames, _ = unequal([40, 50, 60])
+    transformer = as_panel_transformer(MiniRocketTransformer(num_kernels=84))
+    with pytest.raises(ValueError, match="series of 40 to 60 steps, and MiniRocketTransf"):
+        transformer.fit(frames)
+    transformer.fit(make_panel(4, 60))
+    with pytest.raises(ValueError, match="series of 40 to 60 steps, .* cut or resample them"):
+        transformer.transform(frames)
 
 
 def test_bad_parameters_fail_at_fit():

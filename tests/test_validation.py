@@ -1,6 +1,7 @@
 """Bad input and bad parameters: each error names what is wrong and what to do."""
 
 import contextlib
+import datetime
 import warnings
 
 import numpy as np
@@ -47,7 +48,23 @@ def nested():
     return pd.DataFrame({c: [pd.Series(row) for row in X[:, :, c]] for c in range(2)})
 
 
+def with_column(values):
+    """A frame whose second column holds no numbers."""
+    return pd.DataFrame({"x": np.arange(4.0), "when": values})
+
+
 BAD_INPUT = {
+    "times as text": (
+        with_column(["2026-01-01 00:00:00", "2026-01-01 00:00:01"] * 2),
+        TypeError,
+        "the column 'when' of X holds '2026-01-01 00:00:00', .* make times the index",
+    ),
+    "dates as objects": (
+        with_column([None, *[datetime.date(2026, 1, 1)] * 3]),
+        TypeError,
+        "the column 'when' of X holds datetime.date.* make times the index",
+    ),
+    "labels": (with_column(["rest"] * 4), TypeError, "holds 'rest', .* pass labels as y"),
     "infinity": (poisoned(np.inf), ValueError, "X contains infinity.*sample 3.*replace"),
     "too large": (X.astype(np.float64) * 1e300, ValueError, "too large for float32"),
     "no finite step": (

@@ -183,6 +183,7 @@ def open_recordings(
     folder : path-like
         Folder with a file ``*.npy`` per recording, also in folders below it. A file holds one
         recording of shape (n_timesteps, n_channels), or (n_timesteps,) if it has one channel.
+        Hidden files and folders, whose names begin with ".", are left out.
     input_layout : {"ntc", "nct"}, default="ntc"
         Order of the axes of the files: "nct" is (n_channels, n_timesteps).
 
@@ -225,16 +226,25 @@ def open_recordings(
 
 
 def _files_below(root: Path) -> Iterator[Path]:
-    """Yield the files *.npy in a folder and below it; follow links, but visit each folder once."""
+    """Yield the files *.npy in a folder and below it; follow links, but visit each folder once.
+
+    Hidden files and folders are left out: a trash, checkpoints of notebooks, traces of a Mac.
+    """
     seen = set()
     for folder, subfolders, names in os.walk(root, followlinks=True, onerror=_raise):
-        subfolders.sort()
+        subfolders[:] = sorted(name for name in subfolders if not _is_hidden(name))
         real = os.path.realpath(folder)
         if real in seen:  # as where a link leads to a folder above it
             subfolders.clear()
         else:
             seen.add(real)
-            yield from (Path(folder, name) for name in names if name.endswith(".npy"))
+            files = (name for name in names if name.endswith(".npy") and not _is_hidden(name))
+            yield from (Path(folder, name) for name in files)
+
+
+def _is_hidden(name: str) -> bool:
+    """Return whether a file or folder is hidden, or holds what a Mac adds to an archive."""
+    return name.startswith(".") or name == "__MACOSX"
 
 
 def _raise(error: OSError) -> None:

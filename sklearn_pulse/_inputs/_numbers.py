@@ -12,7 +12,14 @@ from numpy.typing import NDArray
 
 from .._groups import nan_where_masked
 from ._panel import check_frames
-from ._tables import is_list, refuse_other_frame, refuse_panel, refuse_times, table_values
+from ._tables import (
+    is_list,
+    refuse_other_frame,
+    refuse_panel,
+    refuse_text_column,
+    refuse_times,
+    table_values,
+)
 
 
 def as_real_array(values: Any, name: str = "X") -> NDArray[Any]:
@@ -51,6 +58,7 @@ def as_real_array(values: Any, name: str = "X") -> NDArray[Any]:
         check_frames(values, name)
         values = [nan_where_masked(table_values(_of_tensor(x))) for x in values]
     refuse_times(values, name)
+    refuse_text_column(values, name)
     values = nan_where_masked(table_values(values))
     try:
         data = values if isinstance(values, np.memmap) else np.asarray(values)

@@ -148,6 +148,23 @@ def refuse_times(values: Any, name: str) -> None:
     )
 
 
+def refuse_text_column(values: Any, name: str) -> None:
+    """Raise if a column of a frame of pandas holds text or dates, with the name of the column."""
+    if not has_columns(values) or not is_table(values):
+        return
+    for number, (column, dtype) in enumerate(zip(values.columns, values.dtypes, strict=True)):
+        if getattr(dtype, "kind", "O") not in "OUT" and not str(dtype).startswith("str"):
+            continue
+        entries = values.iloc[:, number]
+        text = next((x for x in entries if isinstance(x, str) or hasattr(x, "isoformat")), None)
+        if text is not None:
+            raise TypeError(
+                f"the column {column!r} of {name} holds {text!r}, which is no number: make times"
+                " the index, as by frame.set_index(pandas.to_datetime(column)), pass labels as y,"
+                " and leave other text out."
+            )
+
+
 def _is_of_times(dtype: Any) -> bool:
     """Return whether a type of NumPy, pandas, Arrow or polars is one of times."""
     if isinstance(dtype, np.dtype):  # mostly, and a text of each type would cost time

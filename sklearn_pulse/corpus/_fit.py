@@ -38,7 +38,7 @@ def fit_dataset(
     source : path-like, dask.array.Array, zarr.Array, ndarray or LazyWindows
         The windows, as in :func:`embed_dataset`; a Dask array must be 3-D.
     groups : array-like of shape (n_windows,) or None, default=None
-        Recording of each window. Lazy windows and folders know their recordings.
+        Recording of each window. It is not read where lazy windows or folders know theirs.
     start : array-like of shape (n_windows,) or None, default=None
         Time of each window in its recording. None means that the windows of a recording are given
         in order, without gaps.
@@ -95,9 +95,11 @@ def fit_dataset(
     check_channels_last(transformer, source, "fit_dataset")
     if is_dask(windows):
         if windows.ndim != 3:
+            remedy = "give univariate windows a last axis of length 1"
+            if windows.ndim == 4:
+                remedy = "reshape bags to windows, and pass the bag of each window as groups"
             raise ValueError(
-                f"source must be a 3-D Dask array, got shape {windows.shape}: give univariate"
-                " windows a last axis of length 1."
+                f"source must be a 3-D Dask array, got shape {windows.shape}: {remedy}."
             )
         windows = DaskWindows(windows)
     return transformer._fit_in_pieces(partial(spread, n_jobs=n_jobs), windows, groups, start)

@@ -190,9 +190,13 @@ def resolve_data_home(data_home: str | os.PathLike[str] | None) -> Path:
 
 
 def locate(folders: Iterable[Path], landmarks: tuple[str, ...]) -> Path | None:
-    """Return the first folder that holds a file for each glob pattern, or None."""
+    """Return the first folder that holds a file for each glob pattern, hidden ones aside."""
+
+    def holds(folder: Path, pattern: str) -> bool:
+        return any(not path.name.startswith(".") for path in folder.glob(pattern))
+
     for folder in folders:
-        if all(any(folder.glob(pattern)) for pattern in landmarks):
+        if all(holds(folder, pattern) for pattern in landmarks):
             return folder
     return None
 

@@ -36,12 +36,12 @@ _DESCR = """\
 :Windows: {n_windows} of 100 time steps without overlap
 :Classes: {n_classes}; {classes}
 
-The task is to tell parameter values of a chaotic system apart, given 100 steps of one trajectory
-with dynamical noise.
+The task is to tell parameter values of a dynamical system apart, given 100 steps of one trajectory.
+Noise, if its level is not 0, is part of the dynamics.
 
-Simulation, as in the PULSE publication's code: standard normal initial states, the explicit
-midpoint rule with steps of 0.001, and 200 outputs of burn-in. The diffusion is the noise level
-times an amplitude of the noise-free trajectories of the same parameter value, divided by
+Simulation, as in the PULSE publication's code for its systems: standard normal initial states, the
+explicit midpoint rule with steps of 0.001, and 200 outputs of burn-in. The diffusion is the noise
+level times an amplitude of the noise-free trajectories of the same parameter value, divided by
 {divisor:g}. The parameter value at place k of the sweep is simulated with seed k, whatever its
 label in this task.
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.frozen import FrozenEstimator
-from sklearn.utils import InputTags, Tags, TargetTags, TransformerTags
+from sklearn.utils import InputTags, Tags, TargetTags, TransformerTags, get_tags
 from sktime.transformations.base import BaseTransformer
 
 from .._commit import unchanged_on_failure
@@ -156,6 +156,7 @@ class PanelAdapter(CallbackSupportMixin, BaseTransformer):
         panel = _read(X)
         windows = _as_windows(panel)
         estimator = self._build_estimator()
+        _check_lengths(panel, estimator)
         _compare_rate(estimator, X)
         _hand_on_names(estimator, panel.channels)
         self._train(estimator, _in_layout(windows, estimator), X)
@@ -191,6 +192,7 @@ class PanelAdapter(CallbackSupportMixin, BaseTransformer):
         _check_names(panel.channels, self.channel_names_in_, name)
         _check_number(panel.arrays[0].shape[1], self.estimator_.n_channels_in_, name)
         _compare_rate(self.estimator_, X)
+        _check_lengths(panel, self.estimator_)
         windows = _as_windows(panel, self._padded_length(panel))
         embedding = np.asarray(self.estimator_.transform(_in_layout(windows, self.estimator_)))
         return DataFrame(embedding, index=panel.instances, columns=self.get_feature_names_out())
@@ -333,6 +335,16 @@ def _check_number(n_channels: int, fitted: int, owner: str) -> None:
 def _is_unequal(panel: Panel) -> bool:
     """Return whether the series of a panel differ in length."""
     return len({len(x) for x in panel.arrays}) > 1
+
+
+def _check_lengths(panel: Panel, estimator: Any) -> None:
+    """Raise if the series differ in length, and the estimator masks no missing steps."""
+    lengths = sorted(len(x) for x in panel.arrays)
+    if lengths[0] < lengths[-1] and not get_tags(estimator).input_tags.allow_nan:
+        raise ValueError(
+            f"X has series of {lengths[0]} to {lengths[-1]} steps, and {type(estimator).__name__}"
+            " takes series of one length alone: cut or resample them, or take another transformer."
+        )
 
 
 def _as_windows(panel: Panel, n_timesteps: int = 0) -> ArrayLike:

@@ -412,6 +412,14 @@ def test_records_without_signals_are_passed_over(tmp_path, folder):
     np.testing.assert_array_equal(fetch_mitbih_af(tmp_path).X, folder[-1].X)
 
 
+def test_what_a_mac_adds_to_an_archive_is_no_data_set(tmp_path, folder):
+    shutil.copytree(folder[0] / "mitbih_af", tmp_path / "mitbih_af" / "files")
+    (tmp_path / "mitbih_af" / "__MACOSX").mkdir()
+    for suffix in (".hea", ".atr", ".dat"):
+        (tmp_path / "mitbih_af" / "__MACOSX" / f"._04015{suffix}").write_bytes(b"\x00\x05")
+    np.testing.assert_array_equal(fetch_mitbih_af(tmp_path).X, folder[-1].X)
+
+
 @pytest.mark.parametrize("suffix", [".hea", ".atr", ".dat"])
 def test_missing_file(tmp_path, folder, suffix):
     shutil.copytree(folder[0] / "mitbih_af", tmp_path / "afdb")

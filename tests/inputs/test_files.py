@@ -164,6 +164,16 @@ def test_a_file_that_is_cut_short_is_named(tmp_path):
         open_recordings(tmp_path)
 
 
+def test_hidden_files_are_no_recordings(tmp_path):
+    traces = (".Trash-1000/ben.npy", ".ipynb_checkpoints/anna-checkpoint.npy", "__MACOSX/cleo.npy")
+    for name in ("anna.npy", "night/dora.npy", *traces):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        np.save(tmp_path / name, RECORDING)
+    (tmp_path / "._anna.npy").write_bytes(b"\x00\x05\x16")  # of a Mac, on a disk of another kind
+    names = [Path(x.path).relative_to(tmp_path).as_posix() for x in open_recordings(tmp_path)]
+    assert names == ["anna.npy", "night/dora.npy"]
+
+
 def test_linked_folders_are_read_once(tmp_path):
     people = tmp_path / "people"
     (people / "anna").mkdir(parents=True)
