@@ -365,7 +365,7 @@ def test_windows_of_an_own_class_are_preprocessed_and_embedded(tmp_path):
     np.testing.assert_array_equal(group["embedding"][:], STATISTICS.transform(expected))
     square = WindowScaler(per="window").fit_transform(sliding_windows([X[0]], 2, lazy=True).X)
     transposed = StatisticsTransformer(input_layout="nct").fit(np.asarray(square))
-    with pytest.raises(ValueError, match="whose channels are last: leave input_layout at 'ntc'"):
+    with pytest.raises(ValueError, match="whose channels are last: fit with input_layout='ntc'"):
         embed_dataset(transposed, square, tmp_path / "transposed")
 
 
@@ -411,6 +411,17 @@ def test_refusals(tmp_path, folder):
             embed_dataset(**{"transformer": STATISTICS, "source": X, "sink": sink} | empty)
     with pytest.raises(ValueError, match="length is missing"):
         embed_dataset(STATISTICS, folder[0], sink)
+    np.save(tmp_path / "windows.npy", X)
+    zarr.save_array(tmp_path / "windows.zarr", X)
+    for name, remedy in (
+        ("windows.npy", "is a file, .* numpy.load"),
+        ("windows.zarr", "zarr.open"),
+    ):
+        with pytest.raises(ValueError, match=remedy):
+            embed_dataset(STATISTICS, tmp_path / name, sink)
+    for file in (tmp_path / "windows.npy", tmp_path / "windows.npy" / "z"):
+        with pytest.raises(OSError, match="sink=.* is a file, or lies below one: name a folder"):
+            embed_dataset(STATISTICS, X, file)
     with pytest.raises(ValueError, match="length=16 is for a folder"):
         embed_dataset(STATISTICS, X, sink, length=16)
     for function, transformer in ((embed_dataset, STATISTICS), (fit_dataset, closed_form())):

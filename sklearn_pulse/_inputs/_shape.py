@@ -85,12 +85,11 @@ def check_layout(X: Any, input_layout: str, name: str) -> None:
     channels_first = X._channels_first if isinstance(X, LazyWindows) else None
     if channels_first in (None, input_layout == "nct"):
         return
-    place, remedy = "last", "leave input_layout at 'ntc'"
-    if channels_first:
-        place, remedy = "first", "set input_layout='nct'"
+    place, layout = ("first", "nct") if channels_first else ("last", "ntc")
     raise ValueError(
         f"{name} has input_layout={input_layout!r}, but X is a {type(X).__name__}, whose channels"
-        f" are {place}: {remedy}, or pass X as an array, numpy.asarray(X).swapaxes(1, 2)."
+        f" are {place}: fit with input_layout={layout!r}, a pretrained encoder too, or pass X as an"
+        " array, numpy.asarray(X).swapaxes(1, 2)."
     )
 
 

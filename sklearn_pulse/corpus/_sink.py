@@ -40,6 +40,8 @@ def open_sink(sink: Any) -> Any:
     ------
     ImportError
         If zarr is not installed.
+    OSError
+        If the path is a file, or lies below one.
     TypeError
         If `sink` is neither.
     ValueError
@@ -58,8 +60,13 @@ def open_sink(sink: Any) -> Any:
         address = str(_of_file_address(address))
     elif "://" not in address:  # else a store elsewhere
         address = os.path.abspath(path)  # the working folder may change, and workers have their own
-    with undamaged():
-        return zarr.open_group(address, mode="a")
+    try:
+        with undamaged():
+            return zarr.open_group(address, mode="a")
+    except (FileExistsError, NotADirectoryError) as error:
+        raise type(error)(
+            f"sink={address!r} is a file, or lies below one: name a folder of its own."
+        ) from error
 
 
 def _of_file_address(address: str) -> Path:

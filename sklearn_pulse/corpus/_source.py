@@ -111,6 +111,7 @@ def as_source(source: Any, length: int | None, stride: int | None, input_layout:
     """
     check_option("input_layout", input_layout, ("ntc", "nct"))
     if isinstance(source, str | os.PathLike):
+        _refuse_windows_in_a_file(source)
         if length is None:
             raise ValueError(
                 "length is missing: source is a folder of recordings, and length is the number of"
@@ -139,6 +140,21 @@ def as_source(source: Any, length: int | None, stride: int | None, input_layout:
     if not source.shape[0]:
         raise ValueError("source holds no window.")
     return source
+
+
+def _refuse_windows_in_a_file(source: str | os.PathLike[str]) -> None:
+    """Raise for the path of an array, which is no folder of recordings."""
+    path = os.path.expanduser(os.fspath(source))
+    if os.path.isfile(path):
+        raise ValueError(
+            f"source={path!r} is a file, and a path names a folder of recordings: pass the windows"
+            " of the file, as by numpy.load(source, mmap_mode='r')."
+        )
+    if any(os.path.exists(os.path.join(path, name)) for name in ("zarr.json", ".zarray")):
+        raise ValueError(
+            f"source={path!r} is an array or a group of Zarr, and a path names a folder of"
+            " recordings: pass an array, as by zarr.open(source)."
+        )
 
 
 def _refuse_for_windows(length: int | None, stride: int | None, input_layout: str) -> None:

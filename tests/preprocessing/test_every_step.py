@@ -464,8 +464,8 @@ def test_lazy_windows_are_not_read_transposed_by_the_next_step(step):
         for lazy, layout in zip(own, ("ntc", "nct"), strict=True)
     )
     for lazy, other, message in (
-        (last, "nct", "MappedWindows, whose channels are last: leave input_layout at 'ntc', or"),
-        (first, "ntc", "MappedWindows, whose channels are first: set input_layout='nct',"),
+        (last, "nct", "MappedWindows, whose channels are last: fit with input_layout='ntc',"),
+        (first, "ntc", "MappedWindows, whose channels are first: fit with input_layout='nct',"),
         (own[0], "nct", "RecordingWindows, whose channels are last"),
     ):
         for reads in (clone(step), StatisticsTransformer(), SlidingWindows(1)):
