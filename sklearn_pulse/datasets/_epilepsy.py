@@ -221,10 +221,27 @@ def fetch_epilepsy(
     if bonn is not None:
         data = _from_bonn(read_segments(bonn), group, split)
     else:
+        for place in folders:
+            _refuse_some_sets(place)
         folder = locate(folders, REMOTES["epilepsy"].landmarks)
         folder = folder or ensure("epilepsy", home, download_if_missing)
         data = _from_tfc(folder, group, split)
     return (data.X, data.y) if return_X_y else data
+
+
+def _refuse_some_sets(folder: Path) -> None:
+    """Raise if a folder holds some of the five sets of text files, but not all."""
+    there = [
+        name
+        for name, pattern in zip(_SETS, _BONN_LANDMARKS, strict=True)
+        if locate([folder], (pattern,))
+    ]
+    if 0 < len(there) < len(_SETS):
+        lacking = ", ".join(name for name in _SETS if name not in there)
+        raise FileNotFoundError(
+            f"{folder} holds the folders {', '.join(there)} of the Bonn EEG, but not {lacking}:"
+            " unpack all five there."
+        )
 
 
 def read_segments(folder: Path) -> Segments:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import pickle
+import shutil
 
 import numpy as np
 import pytest
@@ -222,6 +223,13 @@ def test_missing_data_set(tmp_path):
     with pytest.raises(OSError, match="19930199"):
         fetch_epilepsy(tmp_path / "nothing", download_if_missing=False)
     assert not (tmp_path / "nothing").exists()
+
+
+def test_a_set_that_was_not_unpacked_is_named(folder, tmp_path):
+    source = folder[0] / "bonn_epilepsy"
+    shutil.copytree(source, tmp_path / "epilepsy", ignore=shutil.ignore_patterns("S", "N"))
+    with pytest.raises(FileNotFoundError, match="folders Z, O, F of .* but not N, S: unpack all"):
+        fetch_epilepsy(tmp_path)
 
 
 @pytest.mark.parametrize(
