@@ -136,7 +136,7 @@ def test_channels_that_a_recording_lacks_are_named(layout):
 def test_windows_of_recordings_are_not_read_transposed(estimator):
     square = sliding_windows(list(np.ones((4, 6, 2)) * [1, 2]), 2, lazy=True).X  # 2 by 2
     reads = estimator.set_params(input_layout="nct")
-    with pytest.raises(ValueError, match="RecordingWindows, whose channels are last: leave input"):
+    with pytest.raises(ValueError, match="RecordingWindows, whose channels are last: fit with"):
         reads.fit(square)
     swapped = reads.fit(np.asarray(square).swapaxes(1, 2))  # the remedy
     with pytest.raises(ValueError, match=f"^{type(estimator).__name__} has input_layout='nct'"):
