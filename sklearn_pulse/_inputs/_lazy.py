@@ -222,7 +222,8 @@ class SelectedWindows(LazyWindows):
 
     def take(self, indices: ArrayLike) -> NDArray[np.float32]:
         """Read selected windows of the source."""
-        return self.source.take(self.rows[np.asarray(indices, dtype=np.intp)])
+        indices = np.asarray(indices)  # a mask too, as of RecordingWindows
+        return self.source.take(self.rows[indices if indices.size else indices.astype(np.intp)])
 
     def apart(self, indices: NDArray[np.intp]) -> LazyWindows | None:
         """Cut the steps that selected windows cover into windows that share no step."""

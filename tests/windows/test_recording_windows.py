@@ -368,6 +368,8 @@ def test_windows_of_an_own_class_keep_what_they_know_when_they_are_divided():
     assert (part.sampling_rate, part.channel_names) == (10.0, ("a", "b"))
     for key in (3, -1, (), None, (2, 1), (slice(4), slice(None), 0), ([1, 2], [0, 1]), (..., 1)):
         np.testing.assert_array_equal(part[key], own.x[:32:2][key])
+    np.testing.assert_array_equal(part.take(np.arange(16) == 3), own.x[[6]])
+    assert part.take([]).shape == (0, 20, 2)
     assert len(list(own)) == 48
     with pytest.raises(IndexError):
         own[48]
