@@ -21,7 +21,15 @@ from .._warnings import warn_user
 from ..windows import RecordingWindows, sliding_windows
 from ._ecg import SAMPLING_RATE, clean_ecg, fill_missing, resample, resampling_ratio
 from ._groups import check_group, window_groups
-from ._remote import REMOTES, check_flags, ensure, is_there, locate, resolve_data_home
+from ._remote import (
+    REMOTES,
+    check_flags,
+    ensure,
+    is_there,
+    locate,
+    physionet_folders,
+    resolve_data_home,
+)
 from ._split import shuffled_split
 from ._standardize import standardize
 
@@ -154,9 +162,10 @@ def fetch_mitbih_af(
     Parameters
     ----------
     data_home : str or path-like, default=None
-        Folder with the WFDB files, or a folder whose subfolder ``mitbih_af`` or ``afdb`` holds
-        them. If all of these are missing, a subfolder ``mitdb`` (the MIT-BIH Arrhythmia Database)
-        is read instead, with a warning. None means the default of :func:`get_data_home`.
+        Folder with the WFDB files, or a folder whose subfolder ``mitbih_af``, ``afdb`` or
+        ``physionet.org/files/afdb/1.0.0`` (a download by wget) holds them. If all of these are
+        missing, a subfolder ``mitdb`` (the MIT-BIH Arrhythmia Database) is read instead, with a
+        warning. None means the default of :func:`get_data_home`.
     download_if_missing : bool, default=True
         Whether to download the data set (440 MB) if it is missing. If False, a missing data set
         raises an OSError.
@@ -554,10 +563,10 @@ def _find_folder(
     """Return the folder with the WFDB files, and whether the Arrhythmia Database stands in."""
     home = resolve_data_home(data_home)
     landmarks = REMOTES["mitbih_af"].landmarks
-    found = locate((home, home / "afdb"), landmarks)
+    found = locate((home, *physionet_folders(home, "afdb")), landmarks)
     if found is not None:
         return found, False
-    stand_in = locate((home / "mitdb",), landmarks)
+    stand_in = locate(physionet_folders(home, "mitdb"), landmarks)
     if stand_in is None or is_there("mitbih_af", home):
         return ensure("mitbih_af", home, download_if_missing), False
     warn_user(

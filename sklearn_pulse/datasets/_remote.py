@@ -201,6 +201,12 @@ def locate(folders: Iterable[Path], landmarks: tuple[str, ...]) -> Path | None:
     return None
 
 
+def physionet_folders(home: Path, database: str) -> tuple[Path, ...]:
+    """Return where a database of PhysioNet lies if it was fetched with wget, awscli or wfdb."""
+    mirror = home / "physionet.org" / "files"  # `wget --recursive`, as PhysioNet advises, makes it
+    return tuple(root / database / version for root in (home, mirror) for version in ("", "1.0.0"))
+
+
 def is_there(name: str, home: Path) -> bool:
     """Return whether a data set, or its archive, lies where `ensure` looks for it."""
     remote = REMOTES[name]

@@ -18,7 +18,14 @@ from sklearn.utils import Bunch
 from .._extras import needs
 from .._parameters import check_integer, check_option
 from ._groups import check_group, window_groups
-from ._remote import REMOTES, check_flags, ensure, locate, resolve_data_home
+from ._remote import (
+    REMOTES,
+    check_flags,
+    ensure,
+    locate,
+    physionet_folders,
+    resolve_data_home,
+)
 from ._split import shuffled_split
 from ._standardize import standardize
 
@@ -178,7 +185,8 @@ def fetch_sleep_edf(
     ----------
     data_home : str or path-like, default=None
         Folder with ``SC4...-PSG.edf`` and ``SC4...-Hypnogram.edf``, or a folder whose subfolder
-        ``sleep_edf``, ``sleep-cassette`` or ``physionet-sleep-data`` (mne's folder) holds them.
+        ``sleep_edf``, ``sleep-cassette``, ``physionet-sleep-data`` (mne's folder) or
+        ``physionet.org/files/sleep-edfx/1.0.0/sleep-cassette`` (a download by wget) holds them.
         Only files of the subjects 0 to 19 are read. None means the default of
         :func:`get_data_home`.
     download_if_missing : bool or None, default=None
@@ -561,7 +569,8 @@ def _find_folder(
 ) -> Path:
     """Return the folder with the EDF files."""
     home = resolve_data_home(data_home)
-    folders = (home, home / "sleep-cassette", home / "physionet-sleep-data")
+    cassettes = (place / "sleep-cassette" for place in physionet_folders(home, "sleep-edfx"))
+    folders = (home, home / "sleep-cassette", home / "physionet-sleep-data", *cassettes)
     found = locate(folders, REMOTES["sleep_edf"].landmarks)
     return found or ensure("sleep_edf", home, download_if_missing)
 

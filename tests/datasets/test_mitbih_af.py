@@ -382,7 +382,10 @@ def test_global_random_state_is_left_alone(folder):
 def test_where_the_folder_is_looked_for(tmp_path, folder):
     for place in (folder[0], folder[0] / "mitbih_af"):
         np.testing.assert_array_equal(fetch_mitbih_af(place).y, folder[-1].y)
-    shutil.copytree(folder[0] / "mitbih_af", tmp_path / "afdb")
+    by_wget = tmp_path / "physionet.org" / "files" / "afdb" / "1.0.0"
+    shutil.copytree(folder[0] / "mitbih_af", by_wget)
+    np.testing.assert_array_equal(fetch_mitbih_af(tmp_path).y, folder[-1].y)
+    by_wget.rename(tmp_path / "afdb")
     np.testing.assert_array_equal(fetch_mitbih_af(tmp_path).y, folder[-1].y)
     (tmp_path / "afdb").rename(tmp_path / "mitdb")
     with pytest.warns(UserWarning, match="Arrhythmia Database in .*mitdb is read instead"):

@@ -333,7 +333,8 @@ def test_channel_without_a_range(damaged, low):
 
 def test_where_the_folder_is_looked_for(damaged, tmp_path_factory):
     expected = fetch_sleep_edf(damaged).X
-    for name in ("sleep-cassette", "physionet-sleep-data", "sleep_edf"):
+    by_wget = "physionet.org/files/sleep-edfx/1.0.0/sleep-cassette"
+    for name in ("sleep-cassette", "physionet-sleep-data", "sleep_edf", by_wget):
         home = tmp_path_factory.mktemp("home")
         shutil.copytree(damaged, home / name)
         np.testing.assert_array_equal(fetch_sleep_edf(home).X, expected)
