@@ -1,5 +1,6 @@
 """Whole chains in folders: what comes back, to the bit, and what is refused."""
 
+import fnmatch
 import shutil
 import sys
 import types
@@ -355,7 +356,11 @@ def hub(tmp_path, monkeypatch):
         asked.append((repo_id, private))
         (repositories / repo_id).mkdir(parents=True, exist_ok=exist_ok)
 
-    def upload_folder(*, repo_id, folder_path):
+    def upload_folder(*, repo_id, folder_path, delete_patterns):
+        for path in [path for path in (repositories / repo_id).rglob("*") if path.is_file()]:
+            name = str(path.relative_to(repositories / repo_id))
+            if any(fnmatch.fnmatch(name, pattern) for pattern in delete_patterns):
+                path.unlink()
         shutil.copytree(folder_path, repositories / repo_id, dirs_exist_ok=True)
         return f"https://huggingface.co/{repo_id}/commit/0"
 
@@ -403,6 +408,27 @@ def test_a_folder_goes_before_a_repository(hub, tmp_path, monkeypatch):
     fitted.save_pretrained("lab/encoder")
     restored = RandomEncoderTransformer.from_pretrained("lab/encoder")
     np.testing.assert_array_equal(restored.transform(X), fitted.transform(X))
+
+
+def test_a_revision_of_what_is_no_repository_is_refused(hub, tmp_path, monkeypatch):
+    """A folder of the repository's name would be loaded whatever its revision is."""
+    monkeypatch.chdir(tmp_path)
+    encoder().fit(X).save_pretrained("lab/encoder")
+    for read in (load_pretrained, RandomEncoderTransformer.from_pretrained):
+        with pytest.raises(ValueError, match="revision='v1', but lab/encoder is a folder, which"):
+            read("lab/encoder", revision="v1")
+        with pytest.raises(ValueError, match="eeg-174hz is a model that comes with the package, w"):
+            read("eeg-174hz", revision="v1")
+
+
+def test_encoders_of_an_earlier_chain_leave_the_repository(hub, tmp_path):
+    fitted = encoder().fit(X)
+    push_to_hub(make_pipeline(fitted, StandardScaler(), LinearSVC()).fit(X, y), "lab/chain")
+    (tmp_path / "hub" / "lab" / "chain" / "LICENSE").write_text("BSD")
+    fitted.push_to_hub("lab/chain")
+    left = [path.name for path in (tmp_path / "hub" / "lab" / "chain").iterdir()]
+    assert "step0" not in left or not any((tmp_path / "hub/lab/chain/step0").iterdir())
+    assert {"LICENSE", "config.json", "model.safetensors"} <= set(left)
 
 
 @pytest.mark.parametrize("read", [load_pretrained, PulseTransformer.from_pretrained])

@@ -7,6 +7,7 @@ import warnings
 import numpy as np
 import pytest
 import torch
+from sklearn.base import clone
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.decomposition import PCA
 from sklearn.exceptions import NotFittedError
@@ -27,13 +28,18 @@ from sklearn.svm import LinearSVC
 from sklearn_pulse import (
     CrossPredictionTransformer,
     FineTuneClassifier,
+    FineTuneRegressor,
     RandomEncoderTransformer,
     export,
     save_pretrained,
 )
 from sklearn_pulse._chain._layers import last_layer
 from sklearn_pulse._export import EncoderGraph
-from sklearn_pulse.baselines import PatchTSTTransformer, SimMTMTransformer
+from sklearn_pulse.baselines import (
+    PatchTSTTransformer,
+    SimMTMTransformer,
+    SupervisedClassifier,
+)
 from sklearn_pulse.evaluation import LabeledSubsetClassifier, make_linear_probe
 from sklearn_pulse.preprocessing import Resampler, WindowScaler
 from tests.helpers import SMALL_ENCODER, make_windows
@@ -199,6 +205,67 @@ def test_the_published_sizes(format, tmp_path):
     assert_equal(read(tmp_path / "model")[0], model, [(1, 32), (7, 128), (2, 1500)])
 
 
+def tuned(cls=FineTuneClassifier, **params):
+    """Fine-tuned from an encoder of three channels, so that a map of channels comes first."""
+    three = encoder().fit(np.concatenate([X, X[..., :1]], axis=-1))
+    return cls(FrozenEstimator(three), max_epochs=1, random_state=0, **params)
+
+
+RATES = 60 + 50 * X[:, 0].astype(np.float64)  # targets far from zero, in units of their own
+HEADS = [
+    (tuned(), y, "predict_proba"),
+    (tuned(score_with="probe"), y == "calm", "predict_proba"),
+    (tuned(FineTuneRegressor), RATES[:, 0], "predict"),
+]
+MORE_HEADS = [
+    (tuned(head_hidden_dim=None), y == "calm", "predict_proba"),
+    (tuned(score_with="probe"), y, "predict_proba"),
+    (tuned(FineTuneRegressor), RATES, "predict"),
+    (tuned(FineTuneRegressor), RATES[:, :1], "predict"),
+    (SupervisedClassifier(**SMALL_ENCODER, max_epochs=1, random_state=0), y, "predict_proba"),
+]
+
+
+@pytest.mark.parametrize(
+    ("model", "target", "method"),
+    HEADS + [pytest.param(*case, marks=pytest.mark.slow) for case in MORE_HEADS],
+    ids=lambda value: str(value)[:30],
+)
+def test_a_network_with_a_head_predicts(model, target, method, tmp_path):
+    model = clone(model).fit(X, target)
+    signature = model.export(tmp_path / "model.pt2", format="torch")
+    run, stored = torch_program(tmp_path / "model.pt2")
+    assert stored == signature
+    assert_equal(run, model, method=method)
+    of_classes = {"name": "probabilities", "classes": np.unique(target).tolist()}
+    expected = of_classes if method == "predict_proba" else {"name": "prediction"}
+    assert signature["output"].items() >= expected.items()
+    assert len(signature["output"]["dims"]) == np.ndim(run(windows(2, 9)))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("model", "target", "method"), HEADS + MORE_HEADS)
+def test_a_network_with_a_head_under_onnxruntime(model, target, method, tmp_path):
+    for name in ("onnx", "onnxscript", "onnxruntime"):
+        pytest.importorskip(name)
+    chain = make_pipeline(WindowScaler(), clone(model)).fit(X, target)
+    export(chain, tmp_path / "model.onnx")
+    run, _ = onnx_program(tmp_path / "model.onnx")
+    assert_equal(run, chain, method=method)
+
+
+def test_a_fine_tuned_network_before_the_last_step_embeds(tmp_path):
+    chain = make_pipeline(tuned(), StandardScaler(), LinearSVC()).fit(X, y)
+    assert export(chain, tmp_path / "chain.pt2", format="torch")["output"]["name"] == "scores"
+    assert_equal(torch_program(tmp_path / "chain.pt2")[0], chain, method="decision_function")
+
+
+def test_a_probe_that_was_asked_for_too_late_is_refused(tmp_path):
+    late = tuned().fit(X, y).set_params(score_with="probe")
+    with pytest.raises(ValueError, match="score_with='probe' was set after a fit with 'head'"):
+        late.export(tmp_path / "model.pt2", format="torch")
+
+
 LAST = [
     (LogisticRegression(), y, "predict_proba"),
     (LogisticRegression(), y == "calm", "predict_proba"),
@@ -298,13 +365,8 @@ def test_steps_without_a_graph_are_refused_by_name(tmp_path):
     with pytest.raises(TypeError, match="StandardScaler has no graph before the encoder. A W"):
         export(step_by_step, tmp_path / "chain.pt2", format="torch")
     cross = CrossPredictionTransformer(num_kernels=84, embedding_dim=8).fit(X)
-    with pytest.raises(TypeError, match="CrossPredictionTransformer: exactly one step must be"):
+    with pytest.raises(TypeError, match="CrossPredictionTransformer: exactly one step must have"):
         export(make_pipeline(cross), tmp_path / "chain.onnx")
-    tuned = FineTuneClassifier(FrozenEstimator(encoder().fit(X)), max_epochs=1, random_state=0).fit(
-        X, y
-    )
-    with pytest.raises(TypeError, match="FineTuneClassifier: exactly one step must be"):
-        export(tuned, tmp_path / "chain.onnx")
     assert not list(tmp_path.iterdir())
 
 

@@ -1,4 +1,4 @@
-"""Export of a chain: an encoder and the linear steps after it as one graph."""
+"""Export of a chain: a network and the linear steps after it as one graph."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ def export(
     Parameters
     ----------
     model : Pipeline or transformer
-        A fitted transformer with an encoder, or a pipeline of such a transformer and of linear
-        steps of scikit-learn after it; a `WindowScaler` with ``per="channel"`` may come before it.
+        A fitted estimator with a network, or a pipeline of such an estimator and of linear steps
+        of scikit-learn after it; a `WindowScaler` with ``per="channel"`` may come before it.
     path : path-like
         The file; an earlier file is replaced. A leading ``~`` is the user's home.
     format : {"onnx", "torch"}, default="onnx"
@@ -79,7 +79,9 @@ def export(
     -----
     The output is called "embedding" (of a transformer), "probabilities" (of a classifier with
     `predict_proba`, and a column per class; of an `SGDClassifier` with ``loss="log_loss"`` alone),
-    "scores" (the `decision_function` of the other classifiers) or "prediction" (of a regressor). A
+    "scores" (the `decision_function` of the other classifiers) or "prediction" (of a regressor).
+    `FineTuneClassifier`, `FineTuneRegressor` and `SupervisedClassifier` predict as the last step,
+    and embed before it. A
     window without an observed step, which `transform` refuses, gives results that are not finite.
 
     The comparison is of the program of torch, on one and three windows of the length of `fit`, of
@@ -119,9 +121,9 @@ def export(
     encoder = steps[place]
     layers = [layer_of(step, takes_windows=True) for step in steps[:place]]
     layers.append(encoder._as_graph())
+    layers += [layer_of(step) for step in steps[place + 1 : -1]]
     method, output = "transform", {"name": "embedding", "dims": ["batch", "feature"]}
-    if place < len(steps) - 1:
-        layers += [layer_of(step) for step in steps[place + 1 : -1]]
+    if place < len(steps) - 1 or hasattr(encoder, "head_"):
         layer, method, output = last_layer(steps[-1])
         layers.append(layer)
     signature = {
@@ -168,8 +170,8 @@ def _place_of_encoder(steps: list[Any]) -> int:
     if len(places) != 1:
         names = ", ".join(type(step).__name__ for step in steps)
         raise TypeError(
-            f"{names}: exactly one step must be a transformer with an encoder, such as"
-            " PulseTransformer. Serve other chains by save_pretrained and load_pretrained."
+            f"{names}: exactly one step must have a network, such as PulseTransformer or"
+            " FineTuneClassifier. Serve other chains by save_pretrained and load_pretrained."
         )
     return places[0]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from typing import Any
 
 import numpy as np
@@ -161,6 +162,8 @@ def last_layer(step: Any) -> tuple[nn.Module, str, dict[str, Any]]:
     output : dict
         Name, axes and classes of the output.
     """
+    if hasattr(step, "head_"):
+        return _head_of(step)
     if not hasattr(step, "coef_"):
         return layer_of(step), "transform", {"name": "embedding", "dims": ["batch", "feature"]}
     check_one_label(step)
@@ -178,6 +181,25 @@ def last_layer(step: Any) -> tuple[nn.Module, str, dict[str, Any]]:
         return layer, "predict_proba", {"name": "probabilities", "dims": dims, **classes}
     dims = ["batch"] if coef.ndim == 1 else ["batch", "class"]
     return linear, "decision_function", {"name": "scores", "dims": dims, **classes}
+
+
+def _head_of(model: Any) -> tuple[nn.Module, str, dict[str, Any]]:
+    """Return what follows the encoder of a fine-tuned or supervised network, as `last_layer`."""
+    if getattr(model, "score_with", "head") == "probe":
+        model._check_probe()
+        scale, classifier = (step for _, step in model.probe_.steps)
+        layer, method, output = last_layer(classifier)
+        return nn.Sequential(layer_of(scale), layer), method, output
+    head = copy.deepcopy(model.head_).cpu()
+    if hasattr(model, "classes_"):
+        classes = {"classes": encoded_classes(model)["array"]}
+        output = {"name": "probabilities", "dims": ["batch", "class"], **classes}
+        return nn.Sequential(head, nn.Softmax(dim=1)), "predict_proba", output
+    in_units = nn.Sequential(head, Affine(0.0, model.target_scale_, model.target_mean_))
+    if np.ndim(model.target_mean_) == 0:
+        output = {"name": "prediction", "dims": ["batch"]}
+        return nn.Sequential(in_units, nn.Flatten(0)), "predict", output
+    return in_units, "predict", {"name": "prediction", "dims": ["batch", "target"]}
 
 
 def dense(coef: Any) -> NDArray[Any]:

@@ -75,7 +75,8 @@ def load_pretrained(
         package, nor a repository.
     ValueError
         If a file is damaged, was changed, was written by another program, has a later format or an
-        unknown step, or its parts do not fit each other.
+        unknown step, or its parts do not fit each other; or for a `revision` of what is no
+        repository.
 
     See Also
     --------

@@ -157,6 +157,8 @@ def check_replaceable(folder: Path) -> None:
         raise FileExistsError(f"{folder} is a file. {remedy}")
     if folder.resolve() == Path.cwd():
         raise FileExistsError(f"{folder} is the working folder, which cannot be replaced. {remedy}")
+    if folder.is_mount():
+        raise FileExistsError(f"{folder} is a mount point: name a folder in it.")
     names = sorted(path.name for path in folder.iterdir()) if folder.is_dir() else []
     if not names:
         return

@@ -47,9 +47,18 @@ def local_folder(name: str | os.PathLike[str], revision: str | None = None) -> I
     FileNotFoundError
         If the name is neither a folder, nor a model of the package, nor a repository that can be
         read.
+    ValueError
+        If a revision is asked for, and the name is no repository.
     """
     path = as_path("folder", name)  # the parameter of those who call
-    if os.path.lexists(path) or not isinstance(name, str):
+    is_here = os.path.lexists(path) or not isinstance(name, str)
+    if revision is not None and (is_here or name in _shipped.names()):
+        kind = "a folder" if is_here else "a model that comes with the package"
+        raise ValueError(
+            f"revision={revision!r}, but {name} is {kind}, which has no revisions: leave revision"
+            " out, or load the repository from a working folder without a folder of this name."
+        )
+    if is_here:
         yield path
         return
     if name in _shipped.names():
@@ -105,7 +114,9 @@ def upload(save: Callable[[Path], None], repo_id: str, private: bool | None) -> 
         folder = Path(home) / "model"
         save(folder)
         hub.create_repo(repo_id, private=private, exist_ok=True)
-        return str(hub.upload_folder(repo_id=repo_id, folder_path=folder))
+        # An earlier chain may have had more encoders than this model.
+        stale = [f"step{digits}/*" for digits in ("[0-9]", "[0-9][0-9]")]
+        return str(hub.upload_folder(repo_id=repo_id, folder_path=folder, delete_patterns=stale))
 
 
 def _hub(start: str, missing: type[Exception] = ImportError) -> Any:

@@ -171,7 +171,7 @@ class PretrainedMixin:
         ValueError
             If a file is damaged, was changed, was written by another program, has a later format,
             belongs to another class, does not fit the other files, or embeds a plain sine as
-            numbers that are not finite.
+            numbers that are not finite; or for a `revision` of what is no repository.
 
         Notes
         -----

@@ -392,6 +392,50 @@ class WindowEmbedder(
         self.net_.selected_epoch_ = selected_epoch
         self.net_.n_earlier_ = count_earlier(history) if n_earlier is None else n_earlier
 
+    def export(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        format: str = "onnx",
+        units: Sequence[str] | None = None,
+    ) -> dict[str, Any]:
+        """Write the network as a graph, for programs without Python.
+
+        The graph reads windows of shape (batch, n_timesteps, n_channels), float32, channels last,
+        where NaN is missing. It gives what `transform` gives, that of a classifier what
+        `predict_proba` gives, that of a regressor what `predict` gives.
+        :func:`sklearn_pulse.export` does the same for a pipeline, and says more.
+
+        Parameters
+        ----------
+        path : path-like
+            The file; an earlier file is replaced.
+        format : {"onnx", "torch"}, default="onnx"
+            "onnx" for onnxruntime and others, which needs the extra ``export``; "torch" for
+            :func:`torch.export.load`.
+        units : sequence of str or None, default=None
+            Unit of each channel, for the signature.
+
+        Returns
+        -------
+        dict
+            The signature, which the file holds too.
+
+        Raises
+        ------
+        ImportError
+            If a package that the format needs is not installed.
+        ValueError
+            If torch cannot write the network as a graph for every batch.
+        """
+        from .._chain import export  # loads what few users of an encoder need
+
+        return export(self, path, format=format, units=units)
+
+    def _as_graph(self) -> EncoderGraph:
+        """Return a copy of the encoder as a network of its own, on the CPU."""
+        return EncoderGraph(copy.deepcopy(self.net_.module_).cpu())
+
     def __sklearn_tags__(self) -> WindowTags:
         tags = WindowTags.of(
             super().__sklearn_tags__(),
@@ -462,46 +506,3 @@ class BaseEncoderTransformer(WindowEmbedder):
     >>> isinstance(embedder, BaseEncoderTransformer), embedder.fit_transform(bags).shape
     (True, (4, 8))
     """
-
-    def export(
-        self,
-        path: str | os.PathLike[str],
-        *,
-        format: str = "onnx",
-        units: Sequence[str] | None = None,
-    ) -> dict[str, Any]:
-        """Write the encoder as a graph, for programs without Python.
-
-        The graph reads windows of shape (batch, n_timesteps, n_channels), float32, channels last,
-        where NaN is missing, and gives what `transform` gives. :func:`sklearn_pulse.export` does
-        the same for a pipeline, and says more.
-
-        Parameters
-        ----------
-        path : path-like
-            The file; an earlier file is replaced.
-        format : {"onnx", "torch"}, default="onnx"
-            "onnx" for onnxruntime and others, which needs the extra ``export``; "torch" for
-            :func:`torch.export.load`.
-        units : sequence of str or None, default=None
-            Unit of each channel, for the signature.
-
-        Returns
-        -------
-        dict
-            The signature, which the file holds too.
-
-        Raises
-        ------
-        ImportError
-            If a package that the format needs is not installed.
-        ValueError
-            If torch cannot write the encoder as a graph for every batch.
-        """
-        from .._chain import export  # loads what few users of an encoder need
-
-        return export(self, path, format=format, units=units)
-
-    def _as_graph(self) -> EncoderGraph:
-        """Return a copy of the encoder as a network of its own, on the CPU."""
-        return EncoderGraph(copy.deepcopy(self.net_.module_).cpu())

@@ -308,12 +308,13 @@ def own_protocols() -> list[str]:
 @contextmanager
 def _folder(out: str | os.PathLike[str] | None) -> Iterator[str | os.PathLike[str]]:
     """Use a folder for the results: the given one, or one that is deleted at the end."""
-    try:
-        kept = None if out is None else nullcontext(as_path("out", out, optional=True))
-        with kept or tempfile.TemporaryDirectory() as name:
+    kept = None if out is None else nullcontext(as_path("out", out, optional=True))
+    # Workers map files of the folder as long as they live, which some systems do not delete.
+    with kept or tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as name:
+        try:
             yield name
-    finally:
-        load_once.cache_clear()  # it holds the user's windows
+        finally:
+            load_once.cache_clear()  # it holds the user's windows, maps of files in the folder
 
 
 def _silent(outcome: Outcome) -> None:

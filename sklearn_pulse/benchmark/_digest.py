@@ -161,7 +161,10 @@ def _imports(name: str, content: bytes) -> Iterator[str]:
             found = [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
             relative = "." * node.level + (node.module or "")
-            base = importlib.util.resolve_name(relative, package)
+            try:
+                base = importlib.util.resolve_name(relative, package)
+            except ImportError:  # above the top: an import that fails, which the code may expect
+                continue
             found = [base, *(f"{base}.{alias.name}" for alias in node.names)]
         else:
             continue

@@ -44,7 +44,8 @@ def read_windows(path: Path) -> dict[str, NDArray[Any]]:
     UserWarning
         If a folder holds ``.npy`` files of other names.
     """
-    files = [path] if path.is_file() else sorted(path.iterdir())
+    visible = (file for file in path.iterdir() if not file.name.startswith("."))
+    files = [path] if path.is_file() else sorted(visible)
     kinds = {kind: [f for f in files if f.suffix == kind] for kind in (".npy", ".npz", ".parquet")}
     present = {kind: found for kind, found in kinds.items() if found}
     if len(present) != 1:

@@ -3,6 +3,7 @@
 import importlib
 import re
 import sys
+import tempfile
 import threading
 
 import numpy as np
@@ -24,6 +25,7 @@ from sklearn_pulse.benchmark import Execution, Results, compare
 from sklearn_pulse.benchmark.__main__ import main
 from sklearn_pulse.benchmark._methods import StatisticsControl
 from sklearn_pulse.benchmark._own import own_task
+from sklearn_pulse.benchmark._tasks import load_once
 from sklearn_pulse.features import StatisticsTransformer
 
 from ..toy_method import DenoisedMeanTransformer
@@ -256,6 +258,39 @@ def test_code_that_is_imported_later_counts_too(own, tmp_path, monkeypatch):
         quick(own, ("mine", mine), n_seeds=1, out=tmp_path / "out")
         n_fits.append(len(Means.fits))
     assert n_fits == [1, 1, 2]
+
+
+def test_an_import_that_cannot_be_found_is_no_error(own, tmp_path, monkeypatch):
+    """A module may be a part of a larger package, or stand alone."""
+    monkeypatch.syspath_prepend(tmp_path)
+    guarded = """
+try:
+    from ..utils import factor
+except ImportError:
+    def factor():
+        return 1
+"""
+    text = MODULE.replace("from {helper} import factor\n", guarded)
+    mine = write_module(tmp_path, "their_alone", text).Mine()
+    frame, _ = quick(own, ("mine", mine), n_seeds=1)
+    assert frame["mean"].notna().all()
+
+
+def test_no_window_is_mapped_when_the_folder_goes(own, monkeypatch):
+    """A file that is mapped cannot be deleted everywhere."""
+    held = []
+
+    class Folder(tempfile.TemporaryDirectory):
+        def cleanup(self):
+            held.append(load_once.cache_info().currsize)
+            super().cleanup()
+
+        def __exit__(self, *error):
+            self.cleanup()
+
+    monkeypatch.setattr("sklearn_pulse.benchmark._compare.tempfile.TemporaryDirectory", Folder)
+    quick(own, ("mine", Means()), n_seeds=1)
+    assert held == [0]
 
 
 def test_without_a_digest_nothing_is_reused(own, tmp_path):

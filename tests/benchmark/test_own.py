@@ -291,6 +291,8 @@ def test_files_are_the_arrays(own, tmp_path, store):
     source, out = tmp_path / "my data", tmp_path / "out"
     source.mkdir()
     store(own, source)
+    for path in list(source.iterdir()):  # a Mac adds such a file beside each
+        path.with_name(f"._{path.name}").write_bytes(b"\0\5\x16\7")
     name = add_files(source, out)
     assert name.startswith("own-my-data-")
     assert add_files(source, out) == name

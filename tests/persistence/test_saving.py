@@ -237,6 +237,9 @@ def test_a_file_a_link_and_the_working_folder_are_refused(fitted, other, tmp_pat
     for link in ("link", "broken"):
         with pytest.raises(FileExistsError, match="symbolic link"):
             fitted.save_pretrained(tmp_path / link)
+    with monkeypatch.context() as patch, pytest.raises(FileExistsError, match="mount point: name"):
+        patch.setattr("pathlib.Path.is_mount", lambda path: path.name == "volume")
+        fitted.save_pretrained(tmp_path / "volume")
     monkeypatch.chdir(tmp_path / "model")
     for here in (".", "../model"):
         with pytest.raises(FileExistsError, match="working folder"):
