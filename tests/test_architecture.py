@@ -174,6 +174,7 @@ ALLOWED = {
         "_training",
         "_version",
         "_warnings",
+        "preprocessing",
     },
     "corpus": {
         "_cross_prediction",

@@ -33,7 +33,7 @@ from sklearn_pulse import (
     export,
     save_pretrained,
 )
-from sklearn_pulse._chain._layers import last_layer
+from sklearn_pulse._chain._layers import last_layer, layer_of
 from sklearn_pulse._export import EncoderGraph
 from sklearn_pulse.baselines import (
     PatchTSTTransformer,
@@ -254,6 +254,30 @@ def test_a_network_with_a_head_under_onnxruntime(model, target, method, tmp_path
     assert_equal(run, chain, method=method)
 
 
+@pytest.mark.parametrize("robust", [False, True])
+@pytest.mark.parametrize("parts", [{}, {"with_mean": False}, {"with_std": False}])
+def test_windows_are_scaled_by_their_own_statistics(robust, parts):
+    scaler = WindowScaler(per="window", robust=robust, **parts).fit(X)
+    layer = layer_of(scaler, takes_windows=True)
+    for n, length in [(1, 32), (7, 33), (3, 80), (4, 1)]:
+        x = windows(n, length, offset=1e5)
+        x[:, ::5, 1] = np.nan  # by itself, whatever the other channel holds
+        x[-1, :, 1] = np.nan
+        x[0, :, 0] = x[0, 0, 0]  # a channel without spread
+        found = layer(torch.from_numpy(x))
+        assert found.dtype == torch.float32
+        np.testing.assert_allclose(found.numpy(), scaler.transform(x), rtol=1e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize("robust", [False, pytest.param(True, marks=pytest.mark.slow)])
+def test_a_scaler_of_windows_under_onnxruntime(robust, tmp_path):
+    for name in ("onnx", "onnxscript", "onnxruntime"):
+        pytest.importorskip(name)
+    chain = make_pipeline(WindowScaler(per="window", robust=robust), encoder()).fit(X)
+    export(chain, tmp_path / "chain.onnx")
+    assert_equal(onnx_program(tmp_path / "chain.onnx")[0], chain, offset=1e4)
+
+
 def test_a_fine_tuned_network_before_the_last_step_embeds(tmp_path):
     chain = make_pipeline(tuned(), StandardScaler(), LinearSVC()).fit(X, y)
     assert export(chain, tmp_path / "chain.pt2", format="torch")["output"]["name"] == "scores"
@@ -358,9 +382,10 @@ def test_steps_without_a_graph_are_refused_by_name(tmp_path):
     chain = make_pipeline(Resampler(64, 32), encoder(), LinearSVC()).fit(X, y)
     with pytest.raises(TypeError, match="Resampler has no graph.*before the graph, or serve"):
         export(chain, tmp_path / "chain.onnx")
-    window_by_window = make_pipeline(WindowScaler(per="window"), encoder()).fit(X)
+    bags = X.reshape(6, 4, 32, 2)
+    by_recording = make_pipeline(WindowScaler(per="recording"), encoder()).fit(bags)
     with pytest.raises(TypeError, match="WindowScaler has no graph. A WindowScaler with per='ch"):
-        export(window_by_window, tmp_path / "chain.onnx")
+        export(by_recording, tmp_path / "chain.onnx")
     step_by_step = make_pipeline(StandardScaler(), encoder()).fit(X[..., 0])
     with pytest.raises(TypeError, match="StandardScaler has no graph before the encoder. A W"):
         export(step_by_step, tmp_path / "chain.pt2", format="torch")

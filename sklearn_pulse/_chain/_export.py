@@ -40,7 +40,7 @@ def export(
     ----------
     model : Pipeline or transformer
         A fitted estimator with a network, or a pipeline of such an estimator and of linear steps
-        of scikit-learn after it; a `WindowScaler` with ``per="channel"`` may come before it.
+        of scikit-learn after it; a `WindowScaler` may come before it, but for ``per="recording"``.
     path : path-like
         The file; an earlier file is replaced. A leading ``~`` is the user's home.
     format : {"onnx", "torch"}, default="onnx"

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import issparse
 from torch import Tensor, nn
 
+from ..preprocessing._statistics import LEAST, NORMAL_RANGE, ROUNDING
 from ._steps import check_one_label, encoded_classes
 
 
@@ -47,6 +48,64 @@ class Affine(nn.Module):
         """Map the last axis."""
         y = ((x - self.coarse) - self.fine) * self.factor + self.shift
         return y if self.limits is None else y.clamp(*self.limits)
+
+
+class ScaledWindows(nn.Module):
+    """Windows of which each channel is scaled by its own mean and spread, or quartiles.
+
+    The graph of a `WindowScaler` with ``per="window"``. It computes in float64, as the scaler.
+
+    Parameters
+    ----------
+    scaler : WindowScaler
+        The fitted scaler.
+    """
+
+    def __init__(self, scaler: Any) -> None:
+        super().__init__()
+        self.robust = scaler.robust
+        self.with_mean, self.with_std = scaler.with_mean, scaler.with_std
+
+    def forward(self, windows: Tensor) -> Tensor:
+        """Scale windows (batch, n_timesteps, n_channels), NaN where missing."""
+        x = windows.double()
+        seen = ~torch.isnan(x)
+        count = seen.sum(1, keepdim=True)
+        low = x.masked_fill(~seen, torch.inf).amin(1, keepdim=True)
+        high = x.masked_fill(~seen, -torch.inf).amax(1, keepdim=True)
+        if self.robust:
+            first, center, third = _quartiles(x.masked_fill(~seen, torch.inf), count)
+            low, high, spread = first, third, (third - first) / NORMAL_RANGE
+        else:
+            center, spread = _moments(x.masked_fill(~seen, 0.0), seen, count)
+            center = torch.where(low == high, low, center)
+        least = (ROUNDING * torch.maximum(low.abs(), high.abs())).clamp(min=LEAST)
+        scale = torch.where((low == high) | (spread <= least), 1.0, spread)
+        if self.with_mean:
+            x = x - center
+        return (x / scale if self.with_std else x).float()
+
+
+def _moments(x: Tensor, seen: Tensor, count: Tensor) -> tuple[Tensor, Tensor]:
+    """Return mean and population standard deviation over time, of zeros where nothing is seen."""
+    number = count.clamp(min=1)
+    center = x.sum(1, keepdim=True) / number
+    deviation = torch.where(seen, x - center, 0.0)
+    return center, (deviation.square().sum(1, keepdim=True) / number).sqrt()
+
+
+def _quartiles(x: Tensor, count: Tensor) -> tuple[Tensor, ...]:
+    """Return the quartiles over time of the first `count` values in order."""
+    ordered = x.sort(1).values
+    last = (count - 1).clamp(min=0)
+    found = []
+    for q in (0.25, 0.5, 0.75):
+        place = last * q
+        below = place.floor().long()
+        lower = ordered.gather(1, below)
+        upper = ordered.gather(1, torch.minimum(below + 1, last))
+        found.append(lower + (place - below) * (upper - lower))
+    return tuple(found)
 
 
 class Linear(nn.Module):
@@ -121,6 +180,8 @@ def layer_of(step: Any, *, takes_windows: bool = False) -> nn.Module:
     name = type(step).__name__
     if takes_windows and name != "WindowScaler":
         raise _refused(f"{name} has no graph before the encoder")
+    if name == "WindowScaler" and step.per == "window":
+        return ScaledWindows(step)
     if name == "WindowScaler" and step.per == "channel" or name == "RobustScaler":
         return Affine(_or(step.center_, 0.0), 1 / _or(step.scale_, 1.0))
     if name == "StandardScaler":
@@ -139,8 +200,8 @@ def layer_of(step: Any, *, takes_windows: bool = False) -> nn.Module:
 def _refused(reason: str) -> TypeError:
     """Return the error for a step without a layer."""
     return TypeError(
-        f"{reason}. A WindowScaler with per='channel', then a transformer with an"
-        " encoder, then StandardScaler, MinMaxScaler, RobustScaler, PCA and a linear model have"
+        f"{reason}. A WindowScaler with per='channel' or 'window', then an estimator with a"
+        " network, then StandardScaler, MinMaxScaler, RobustScaler, PCA and a linear model have"
         " one: do other steps before the graph, or serve the chain by save_pretrained."
     )
 

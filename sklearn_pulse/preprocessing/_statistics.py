@@ -12,7 +12,8 @@ from .._moments import Moments
 
 # Interquartile range of a normal distribution, in standard deviations.
 NORMAL_RANGE = 1.3489795003921634
-_ROUNDING = 1e-14  # a spread below this share of the largest value is rounding
+ROUNDING = 1e-14  # a spread below this share of the largest value is rounding
+LEAST = float(np.finfo(np.float32).tiny)  # in float32, a smaller spread is no spread
 
 
 class Statistics(NamedTuple):
@@ -135,7 +136,6 @@ def _checked(
     """Return 0 for an unknown centre, and 1 for a spread that cannot be divided by."""
     unseen = count == 0
     largest = np.where(unseen, 0.0, np.maximum(np.abs(low), np.abs(high)))
-    # In float32, a smaller spread is no spread.
-    least = np.maximum(_ROUNDING * largest, np.finfo(np.float32).tiny)
+    least = np.maximum(ROUNDING * largest, LEAST)
     constant = unseen | (low == high) | (spread <= least)
     return Statistics(np.where(unseen, 0.0, center), np.where(constant, 1.0, spread))
