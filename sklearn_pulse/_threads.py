@@ -134,13 +134,13 @@ def workers_only() -> Iterator[None]:
     The threads of an operation wait for one another, each time for as long as a busy processor
     holds one of them up. Operations of milliseconds gain less by them than they lose.
     """
-    number = n_workers()
+    number, outer = n_workers(), getattr(_share, "number", None)
     with threads(1):
         _share.number = number
         try:
             yield
         finally:
-            del _share.number
+            _share.number = outer
 
 
 def run_side_by_side(calls: Sequence[Callable[[], Any]]) -> list[Any]:

@@ -26,7 +26,7 @@ from skorch.callbacks import (
     PrintLog,
     TensorBoard,
 )
-from torch.optim.lr_scheduler import ReduceLROnPlateau, StepLR
+from torch.optim.lr_scheduler import LambdaLR, ReduceLROnPlateau, StepLR
 
 from sklearn_pulse import PulseTransformer
 from sklearn_pulse.baselines import SupervisedClassifier
@@ -306,6 +306,122 @@ def test_a_function_is_known_by_its_code_and_what_it_encloses(tmp_path):
     lock = threading.Lock()
     with pytest.raises(TypeError, match="callbacks holds the function '<lambda>'.*checkpoint_dir"):
         pulse(lambda: lock and Callback(), checkpoint_dir=tmp_path).fit(X)
+
+
+class Shrinks(Callback):
+    """The factor by which it shrinks the weights is an attribute of the class."""
+
+    factor = 0.9
+
+    def on_epoch_end(self, net, **kwargs):
+        with torch.no_grad():
+            for weight in net.module_.parameters():
+                weight.mul_(self.factor)
+
+
+def shrinking(factor):
+    """A class that encloses the factor."""
+
+    class Encloses(Callback):
+        def on_epoch_end(self, net, **kwargs):
+            with torch.no_grad():
+                for weight in net.module_.parameters():
+                    weight.mul_(factor)
+
+    return Encloses
+
+
+def decaying(factor):
+    def decay(epoch):
+        return decay.factor**epoch
+
+    decay.factor = factor  # an attribute of the function
+    return LRScheduler(LambdaLR, lr_lambda=decay)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [lambda factor: shrinking(factor)(), shrinking, decaying, lambda factor: Shrinks()],
+    ids=["closure", "class", "function", "class attribute"],
+)
+def test_callbacks_of_other_code_make_another_run(make, tmp_path, monkeypatch):
+    found = []
+    for factor in (0.9, 0.5, 0.9):
+        monkeypatch.setattr(Shrinks, "factor", factor)
+        fitted = pulse(make(factor), max_epochs=2, checkpoint_dir=tmp_path).fit(X)
+        alone = pulse(make(factor), max_epochs=2).fit(X)
+        found.append(fitted.transform(X))
+        np.testing.assert_array_equal(found[-1], alone.transform(X))
+    assert len(list(tmp_path.iterdir())) == 2
+    np.testing.assert_array_equal(found[0], found[2])
+
+
+def test_a_function_that_counts_in_an_attribute_is_refused(tmp_path):
+    def tally():
+        tally.calls += 1
+
+    tally.calls = 0
+
+    class Counts(Callback):
+        def __init__(self):
+            self.function = tally
+
+        def on_epoch_end(self, net, **kwargs):
+            self.function()
+
+    with pytest.raises(TypeError, match="attribute '.*(function|__init__)': training has changed"):
+        pulse(Counts(), checkpoint_dir=tmp_path).fit(X)
+
+
+class Spawns(Callback):
+    """Draws from generators that its generator spawns, and from one that shares its bits."""
+
+    def __init__(self):
+        self.rng = np.random.default_rng(0)
+        self.twin = np.random.Generator(self.rng.bit_generator)
+        self.seen = []
+
+    def on_epoch_end(self, net, **kwargs):
+        self.seen.append((self.rng.spawn(1)[0].random(), self.twin.random(), self.rng.random()))
+
+
+def test_generators_that_spawn_go_on_after_a_kill(tmp_path):
+    with killed(2):
+        pulse(Spawns(), checkpoint_dir=tmp_path).fit(X)
+    resumed = pulse(Spawns(), checkpoint_dir=tmp_path).fit(X)
+    whole = pulse(Spawns()).fit(X)
+    assert callback_of(resumed, Spawns).seen == callback_of(whole, Spawns).seen
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        (torch.eye(3).to_sparse(), "attribute 'value': .*cannot be told from others"),
+        (np.random.RandomState(np.random.PCG64(0)), "'value': .*RandomState cannot be stored"),
+    ],
+)
+def test_values_that_no_file_holds_are_named(value, message, tmp_path):
+    class Holds(Callback):
+        def __init__(self):
+            self.value = value
+
+        def on_epoch_end(self, net, **kwargs):
+            self.value.normal()
+
+    with pytest.raises(TypeError, match=message):
+        pulse(Holds(), checkpoint_dir=tmp_path, max_epochs=1).fit(X)
+
+
+def test_a_conjugate_tensor_is_stored(tmp_path):
+    class Holds(Callback):
+        def on_train_begin(self, net, **kwargs):
+            self.value = torch.fft.fft(torch.arange(4.0)).conj()
+
+    expected = torch.fft.fft(torch.arange(4.0)).conj()
+    with killed(2):
+        pulse(Holds(), checkpoint_dir=tmp_path).fit(X)
+    resumed = pulse(Holds(), checkpoint_dir=tmp_path).fit(X)
+    assert torch.equal(callback_of(resumed, Holds).value, expected)
 
 
 def test_weights_of_the_best_epoch_stay_those_of_a_validation():

@@ -51,17 +51,12 @@ def local_folder(name: str | os.PathLike[str], revision: str | None = None) -> I
         If a revision is asked for, and the name is no repository.
     """
     path = as_path("folder", name)  # the parameter of those who call
-    is_here = os.path.lexists(path) or not isinstance(name, str)
-    if revision is not None and (is_here or name in _shipped.names()):
-        kind = "a folder" if is_here else "a model that comes with the package"
-        raise ValueError(
-            f"revision={revision!r}, but {name} is {kind}, which has no revisions: leave revision"
-            " out, or load the repository from a working folder without a folder of this name."
-        )
-    if is_here:
+    if os.path.lexists(path) or not isinstance(name, str):
+        _refuse_revision(revision, f"{name} is a folder")
         yield path
         return
     if name in _shipped.names():
+        _refuse_revision(revision, f"{name} is a model that comes with the package")
         with _shipped.folder(name) as shipped:
             yield shipped
         return
@@ -88,6 +83,15 @@ def local_folder(name: str | os.PathLike[str], revision: str | None = None) -> I
         copied = Path(home) / "model"
         shutil.copytree(cached, copied)
         yield copied
+
+
+def _refuse_revision(revision: str | None, found: str) -> None:
+    """Raise if a revision is asked for of what is no repository."""
+    if revision is not None:
+        raise ValueError(
+            f"revision={revision!r}, but {found}, which has no revisions: leave revision out, or"
+            " load the repository from a working folder without a folder of this name."
+        )
 
 
 def upload(save: Callable[[Path], None], repo_id: str, private: bool | None) -> str:

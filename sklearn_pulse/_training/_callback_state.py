@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import inspect
 from collections.abc import Iterable, Iterator, Mapping, Set
 from types import MemberDescriptorType
@@ -31,7 +32,7 @@ Entries = Iterable[tuple[str, Any]]
 
 
 def callbacks_fingerprint(callbacks: Entries) -> bytes:
-    """Digest callbacks as they were passed: their names, classes and settings.
+    """Digest callbacks as they were passed: their names, settings, and classes with their code.
 
     Parameters
     ----------
@@ -54,19 +55,33 @@ def callbacks_fingerprint(callbacks: Entries) -> bytes:
         if not isinstance(callback, Callback):
             known.append((name, _factory_fingerprint(name, callback)))
         elif type(callback) not in _WITHOUT_STATE:
-            known.append((name, type(callback), *_settings(name, callback)))
+            known.append((name, type(callback), *_settings(name, callback), _code(type(callback))))
     return fingerprint(known)
 
 
 def _factory_fingerprint(name: str, factory: Any) -> bytes:
     """Digest a class, or a function that makes a callback."""
     try:
-        return fingerprint(factory)
-    except (TypeError, ValueError) as error:
+        return fingerprint((factory, _code(factory) if isinstance(factory, type) else None))
+    except TypeError as error:
         raise TypeError(
             f"callbacks holds the function {name!r}, and checkpoint_dir cannot tell it from others:"
             f" {error}. Let it enclose plain values, or set checkpoint_dir=None."
         ) from error
+
+
+def _code(callback_class: type) -> dict[str, bytes]:
+    """Digest the methods of a class, and what its callbacks share.
+
+    A member that another process could not tell from others, such as a lock or a method that
+    encloses one, is known by its name alone.
+    """
+    found = {}
+    for name, member in _members(callback_class):
+        found[name] = b""
+        with contextlib.suppress(TypeError):
+            found[name] = fingerprint(member)
+    return found
 
 
 def _settings(name: str, callback: Callback) -> Iterator[tuple[str, bytes]]:
@@ -76,7 +91,7 @@ def _settings(name: str, callback: Callback) -> Iterator[tuple[str, bytes]]:
             continue
         try:
             yield attribute, fingerprint(value)
-        except (TypeError, ValueError) as error:
+        except TypeError as error:
             raise _refusal(name, callback, attribute, error) from error
 
 
@@ -246,7 +261,7 @@ class CallbackStates:
     def _shared_now(self) -> Iterator[tuple[tuple[str, str], bytes]]:
         """Yield a digest of each attribute of the classes; a method's covers what it encloses."""
         for name, callback in self._callbacks.items():
-            for member, value in _shared(callback):
+            for member, value in _members(type(callback)):
                 try:
                     yield (name, member), snapshot(value, self._parts)
                 except TypeError as error:
@@ -264,9 +279,9 @@ def own_attributes(callback: Callback) -> dict[str, Any]:
     return vars(callback) | slots
 
 
-def _shared(callback: Callback) -> Iterator[tuple[str, Any]]:
-    """Yield the attributes of the classes of a callback, by the names of class and attribute."""
-    for class_ in type(callback).__mro__:
+def _members(callback_class: type) -> Iterator[tuple[str, Any]]:
+    """Yield the attributes of a class of callbacks and its bases, by their names."""
+    for class_ in callback_class.__mro__:
         if class_.__module__.partition(".")[0] not in _STATELESS:
             for name, value in vars(class_).items():
                 if name not in _OF_PYTHON and (not name.startswith("__") or callable(value)):

@@ -25,8 +25,8 @@ _TOOLS = (type(threading.Lock()), type(threading.RLock()), io.IOBase)
 def fingerprint(value: Any) -> bytes:
     """Digest a value by what it holds, never by where it lies in memory.
 
-    A function is known by its name, its code and what it encloses; an estimator by its class and
-    parameters; any other object by what pickle would store of it.
+    A function is known by its name, its code, what it encloses and its attributes; an estimator by
+    its class and parameters; any other object by what pickle would store of it.
 
     Parameters
     ----------
@@ -93,7 +93,7 @@ def _guarded(value: Any, parts: Collection[int] | None) -> bytes:
         return _digest(value, (), parts)
     except RecursionError as error:
         raise TypeError("values nested so deeply cannot be told from others") from error
-    except ValueError as error:  # a function encloses a name that has no value yet
+    except (ValueError, RuntimeError) as error:  # a name without a value, a sparse tensor
         raise TypeError(f"it cannot be told from others ({error})") from error
 
 
@@ -154,7 +154,9 @@ def _of_code(value: Any, inner: _Inner) -> bytes | None:
     """Digest functions, methods and the like; None for another value."""
     if isinstance(value, FunctionType):
         cells = [cell.cell_contents for cell in value.__closure__ or ()]
-        rest = (value.__defaults__, value.__kwdefaults__, cells, value.__code__)
+        rest = [value.__defaults__, value.__kwdefaults__, cells, value.__code__]
+        if vars(value):  # attributes that a user gave it
+            rest.append(vars(value))
         return _hash("function", _name(value), *inner(rest))
     if isinstance(value, CodeType):
         return _hash("code", value.co_code, *inner((value.co_names, value.co_consts)))
@@ -188,7 +190,8 @@ def _reduced(value: Any) -> list[Any]:
 
 def _bytes_of(tensor: Tensor) -> tuple[bytes, bytes]:
     """Return the kind and the values of a tensor."""
-    values = tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy()
+    plain = tensor.detach().resolve_conj().resolve_neg().cpu()
+    values = plain.contiguous().reshape(-1).view(torch.uint8).numpy()
     return f"{tensor.dtype}{tuple(tensor.shape)}".encode(), values.tobytes()
 
 

@@ -120,7 +120,7 @@ class BatchIterator:
     def _n_batches(self) -> int:
         """Number of batches in a whole epoch."""
         full, rest = divmod(len(self.dataset), self.batch_size)
-        return max(1, full + (not self.drop_last and rest >= self.min_batch_size and rest > 0))
+        return max(1, full + (not self.drop_last and rest >= self.min_batch_size))
 
     def __iter__(self) -> Iterator[Batch]:
         order = self._order()

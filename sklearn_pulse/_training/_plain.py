@@ -15,7 +15,9 @@ _SEQUENCES: dict[str, Any] = {
     kind.__name__: kind for kind in (list, tuple, set, frozenset, torch.Size)
 }
 _MAPPINGS: dict[str, Any] = {kind.__name__: kind for kind in (dict, OrderedDict, Counter)}
-_BIT_GENERATORS = ("MT19937", "PCG64", "PCG64DXSM", "Philox", "SFC64")
+_BIT_GENERATORS: dict[str, Any] = {
+    name: getattr(np.random, name) for name in ("MT19937", "PCG64", "PCG64DXSM", "Philox", "SFC64")
+}
 _PATH = type(Path())
 
 
@@ -79,7 +81,7 @@ class Encoder:
                 raise TypeError("a tensor with a graph of gradients cannot be stored: detach it")
             if value.untyped_storage().data_ptr() in self._weights:
                 raise TypeError("a tensor in the memory of a weight cannot be stored: clone it")
-            return ["tensor", value, value.device.type]
+            return ["tensor", value.resolve_conj().resolve_neg(), value.device.type]
         if isinstance(value, np.generic) and value.dtype.kind in "biufcmMSU":
             return ["scalar", value.dtype.str, value.tobytes().hex()]
         if kind is np.ndarray and value.dtype.kind in "biufcmMSU":
@@ -99,11 +101,15 @@ class Encoder:
         if kind is random.Random:
             return ["random", self.encode(value.getstate())]
         if kind is np.random.RandomState:
-            return ["RandomState", self.encode(value.get_state(legacy=False))]
+            state = value.get_state(legacy=False)
+            if state["bit_generator"] == "MT19937":  # the only one that it can be built on again
+                return ["RandomState", self.encode(state)]
         if kind is np.random.Generator:
-            state = value.bit_generator.state
-            if state["bit_generator"] in _BIT_GENERATORS:
-                return ["Generator", state["bit_generator"], self.encode(state)]
+            return ["Generator", self.encode(value.bit_generator)]
+        if _BIT_GENERATORS.get(kind.__name__) is kind:
+            return ["bits", kind.__name__, self.encode(value.state), self.encode(value.seed_seq)]
+        if kind is np.random.SeedSequence:
+            return ["SeedSequence", self.encode(value.state)]
         if kind is torch.Generator:
             return ["torch.Generator", value.device.type, value.get_state()]
         raise TypeError(f"an object of class {kind.__name__} cannot be stored")
@@ -174,10 +180,14 @@ class Decoder:
             state = np.random.RandomState()
             state.set_state(self.decode(parts[0]))
             return state
-        if kind == "Generator" and parts[0] in _BIT_GENERATORS:
-            bits = getattr(np.random, parts[0])()
+        if kind == "Generator":
+            return np.random.Generator(self.decode(parts[0]))
+        if kind == "bits" and parts[0] in _BIT_GENERATORS:
+            bits = _BIT_GENERATORS[parts[0]](self.decode(parts[2]))  # which `spawn` reads
             bits.state = self.decode(parts[1])
-            return np.random.Generator(bits)
+            return bits
+        if kind == "SeedSequence":
+            return np.random.SeedSequence(**self.decode(parts[0]))
         if kind == "torch.Generator":
             own = torch.Generator(self._device_of(parts[0]))
             own.set_state(parts[1])

@@ -221,8 +221,6 @@ def _is_left_over(path: Path) -> bool:
 def _is_running(process: int) -> bool:
     try:
         os.kill(process, 0)
-    except ProcessLookupError:
-        return False
-    except OSError:  # the process of another user
-        return True
+    except OSError as error:  # a PermissionError: the process of another user
+        return not isinstance(error, ProcessLookupError)
     return True

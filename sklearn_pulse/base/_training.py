@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import inspect
 import os
 from collections.abc import Mapping
 from functools import partial
@@ -329,8 +330,6 @@ class TrainedEmbedder(WindowEmbedder):
         params: dict[str, Any] = {
             "optimizer": self._optimizer,
             "optimizer__weight_decay": self.weight_decay,
-            # Early versions of PyTorch have no fused optimiser for a GPU of Apple's.
-            "optimizer__fused": self._device.type != "mps",
             "lr": self.lr,
             "batch_size": self.batch_size,
             "iterator_train__min_batch_size": self._min_batch_size,
@@ -341,6 +340,9 @@ class TrainedEmbedder(WindowEmbedder):
             "max_epochs": self.max_epochs,
             "verbose": int(self.verbose),
         }
+        if "fused" in inspect.signature(self._optimizer).parameters:
+            # Early versions of PyTorch have no fused optimiser for a GPU of Apple's.
+            params["optimizer__fused"] = self._device.type != "mps"
         if self.betas is not None:
             params["optimizer__betas"] = tuple(map(float, self.betas))
         n_updates = self._n_updates(train)

@@ -238,7 +238,8 @@ class PatchTSTTransformer(BaseSSLTransformer):
         Steps from the start of a patch to that of the next (int), or their fraction of the patch
         (float). With 1.0 patches do not overlap, as in the code of the method's authors; with 1 a
         patch starts at every step, as in the published code. Below 1.0 a part of each hidden patch
-        stays visible in its neighbours.
+        stays visible in its neighbours. Where the patch is a fraction, or was shortened, a stride
+        in steps is at most the patch.
     mask_ratio : float, default=0.4
         Fraction of the patches that is hidden, drawn for each channel by itself.
     gradient_clip_value : float or None, default=None

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from scipy.sparse import issparse
 from torch import Tensor
 
 from ._base import Encoder
@@ -57,7 +58,10 @@ class FixedEncoder(Encoder):
         if observed is not None:
             missing = ~observed & observed.any(1, keepdims=True)
             x = np.where(missing[..., None], np.float32(np.nan), x)
-        return np.array(self.transform(x), dtype=np.float32)  # a frame's values are read-only
+        found = self.transform(x)
+        if issparse(found):
+            found = found.toarray()
+        return np.array(found, dtype=np.float32)  # a frame's values are read-only
 
     def forward(self, x: Tensor, observed: Tensor | None = None) -> Tensor:
         """Compute the features of windows.
