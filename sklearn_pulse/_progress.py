@@ -24,6 +24,8 @@ def progress_bar(name: str, total: int, unit: str) -> Iterator[Callable[[int], N
     try:
         from tqdm import tqdm
     except ImportError:
+        tqdm = None
+    if tqdm is None:  # outside of `except`, whose error would be shown beside one of the caller
         yield _lines(name, total)
         return
     with tqdm(total=total, desc=name, unit=unit, unit_scale=True) as bar:

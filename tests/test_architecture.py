@@ -72,7 +72,7 @@ ALLOWED = {
         "_warnings",
     },
     "presets": {"_parameters"},
-    "_data._labels": {"_groups", "_parameters"},
+    "_data._labels": {"_groups", "_inputs", "_parameters"},
     "_data._windows": {"_groups", "_inputs", "windows"},
     "_data._precision": {"_data._windows", "_warnings"},
     "_data._validation": {"_data._precision", "_data._windows", "_inputs", "_signals", "windows"},

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -279,6 +280,19 @@ def test_a_frozen_transformer_stays_as_it_is():
     np.testing.assert_array_equal(embedding.to_numpy(), trained.transform(X))
     with pytest.raises(ValueError, match="X has 1 channels, but the estimator was fitted on 2"):
         wrapped.fit(panel.iloc[:, :1])
+
+
+def test_a_frozen_transformer_without_a_fit_is_named():
+    with pytest.raises(NotFittedError, match="FrozenEstimator"):
+        as_panel_transformer(FrozenEstimator(StatisticsTransformer())).fit(make_panel())
+
+
+@pytest.mark.parametrize("mtype", ["numpy3D", "df-list", "pd-multiindex"])
+def test_values_that_float32_does_not_hold_are_warned_of(mtype):
+    far = 1e9 + np.random.default_rng(0).normal(size=(12, 2, 30))
+    panel = convert_to(far, mtype) if mtype != "numpy3D" else far
+    with pytest.warns(UserWarning, match="float32 does not hold the variation of X"):
+        as_panel_transformer(StatisticsTransformer()).fit(panel)
 
 
 def test_output_of_the_wrapped_one_does_not_matter(encoder):

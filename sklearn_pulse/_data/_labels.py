@@ -14,6 +14,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight
 
 from .._groups import missing_mask, nan_where_masked
+from .._inputs._numbers import of_tensor
 from .._parameters import check_real
 
 _WRAPPER = "sklearn_pulse.evaluation.LabeledSubsetClassifier"
@@ -67,7 +68,7 @@ def check_labels(
     array([-1,  1])
     """
     _check_given(y, owner, name)
-    y = _without_torch(y)
+    y = of_tensor(y)
     _refuse_string_dtype(y, name)
     labels: NDArray[Any] = column_or_1d(y, warn=True)
     missing = missing_mask(y)
@@ -118,7 +119,7 @@ def check_targets(
     array([1., 2.])
     """
     _check_given(y, owner, name)
-    targets = np.asarray(nan_where_masked(_without_torch(y)))
+    targets = np.asarray(nan_where_masked(of_tensor(y)))
     if targets.ndim not in (1, 2) or targets.shape[1:] == (0,):
         raise ValueError(
             f"{name} has shape {targets.shape}: pass one target per sample, shape (n_samples,), or"
@@ -144,17 +145,6 @@ def check_targets(
     assert_all_finite(targets, input_name=name)
     _check_length(targets, n_samples, name, "target")
     return targets
-
-
-def _without_torch(values: Any) -> Any:
-    """Return a tensor as an array, and other values as they are.
-
-    scikit-learn keeps tensors where its configuration sets ``array_api_dispatch=True``.
-    """
-    if not hasattr(values, "detach"):  # this module does not import torch
-        return values
-    values = values.detach().cpu()
-    return (values.float() if str(values.dtype) == "torch.bfloat16" else values).numpy()
 
 
 def _refuse_string_dtype(y: Any, name: str) -> None:
@@ -275,7 +265,7 @@ def check_sample_weight(sample_weight: ArrayLike | None, n_samples: int) -> NDAr
     """Return moderate weights, ones for None; raise if all of them are zero."""
     try:
         weight = _check_sample_weight(
-            _without_torch(sample_weight),
+            of_tensor(sample_weight),
             np.arange(n_samples),
             dtype=np.float64,
             ensure_non_negative=True,
@@ -379,7 +369,7 @@ def labeled_mask(
         raise ValueError(
             "unlabeled_label must not be NaN, which equals nothing; mark unlabelled rows with -1."
         )
-    y = _without_torch(y)
+    y = of_tensor(y)
     if not allow_missing:  # otherwise labels only decide which rows are drawn
         _refuse_string_dtype(y, "y")
     # A list may mix text with -1, which numpy would turn into the text "-1".

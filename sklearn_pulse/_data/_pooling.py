@@ -51,6 +51,8 @@ def collect(
 
     Raises
     ------
+    TypeError
+        If a block of results has another shape.
     ValueError
         If no window of a sample has an observed step that was read, or a result is not finite.
 
@@ -67,9 +69,16 @@ def collect(
     usable = np.ones(len(windows), dtype=bool)
     finite = np.ones(len(windows), dtype=bool)
     for index, block, rows in blocks:
-        result[index] = rows = np.asarray(rows, dtype=dtype)
+        rows = np.asarray(rows, dtype=dtype)
+        if rows.shape != (len(index), *shape):  # a hook of a user may have computed them
+            raise TypeError(
+                f"the results of {len(index)} windows have the shape {rows.shape}, and must have"
+                f" {(len(index), *shape)}: return a row for each window, of the width that the"
+                " transformer states."
+            )
+        result[index] = rows
         written = rows.reshape(len(rows), -1)
-        finite[index] = ~(np.isinf(written) if nan_allowed else ~np.isfinite(written)).any(1)
+        finite[index] = (~np.isinf(written) if nan_allowed else np.isfinite(written)).all(1)
         if block.observed is not None:
             usable[index] = block.observed[:, read].any(1)
     windows.check_usable(usable, read)

@@ -10,8 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .._groups import check_groups
-from .._inputs._lazy import read_places
-from .._inputs._reading import read_windows
+from .._inputs._lazy import read_places, read_windows
 from ..windows import LazyWindows
 
 _BLOCK_ELEMENTS = 2**22  # values converted at a time, 16 MiB of float32
@@ -324,6 +323,8 @@ class CheckedWindows:
             is_part = last - first < self.n_timesteps
             where = f" among steps {first} to {last - 1}, which are read," if is_part else ""
             can_select = self.lazy is not None and self.lazy._is_users
+            if self.channels_first:  # only windows that know so count steps along the right axis
+                can_select = can_select and bool(self.lazy._channels_first)
             select = ", as by X[X.observed_windows()] of lazy windows" if can_select else ""
             raise ValueError(
                 f"Input X has no finite time step{where} in sample {empty.argmax()}"
@@ -380,6 +381,8 @@ class CheckedWindows:
 
     def _holds(self, x: NDArray[np.float32]) -> bool:
         """Tell whether `x` shares the memory of X, which no method may write to."""
+        if self.lazy is not None:  # a `take` of a user may return a part of a file
+            return not x.flags.writeable
         return isinstance(self.data, np.ndarray) and np.may_share_memory(x, self.data)
 
     def _gather(self, index: NDArray[np.intp]) -> Any:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 import sys
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
-from .._groups import nan_where_masked
 from ._index import keeps_all, row_numbers, rows_to_read
+from ._numbers import as_real_array
 
 _BLOCK_VALUES = 2**22  # values of windows that are read together, 16 MiB of float32
 
@@ -103,7 +104,8 @@ class LazyWindows(ABC):
 
         ``X[X.observed_windows()]`` leaves the others out, which are an error in `fit`. Windows are
         read block by block. `RecordingWindows` read each recording once, however many windows
-        share its steps, and only from the first of its windows to the last.
+        share its steps, and only from the first of its windows to the last. A class of your own
+        with channels first overrides this method.
 
         Returns
         -------
@@ -118,22 +120,23 @@ class LazyWindows(ABC):
         >>> RecordingWindows([recording], [0, 0, 0], [0, 1, 2], length=2).observed_windows()
         array([ True, False,  True])
         """
-        known = self._known_observed()
+        known = self._observed_unread()
         if known is not None:
             return known
-        n_windows, *axes = self.shape
-        size = max(1, _BLOCK_VALUES // math.prod(axes))
-        observed = np.empty(n_windows, dtype=bool)
-        for first in range(0, n_windows, size):
-            block = np.arange(first, min(first + size, n_windows))
-            finite = np.isfinite(self._taken(block))
+        observed = np.empty(len(self), dtype=bool)
+        for block in self._blocks():
+            finite = np.isfinite(read_windows(self, block))
             observed[block] = finite.all(1 if self._channels_first else 2).any(1)
         return observed
 
     def _known_observed(self) -> NDArray[np.bool_] | None:
         """Find them without reading windows; None if only reading the windows would tell."""
         overridden = type(self).observed_windows is not LazyWindows.observed_windows
-        return self.observed_windows() if overridden else None
+        return self.observed_windows() if overridden else self._observed_unread()
+
+    def _observed_unread(self) -> NDArray[np.bool_] | None:
+        """Do what `_known_observed` does, but for an override of a user."""
+        return None
 
     def apart(self, indices: NDArray[np.intp]) -> LazyWindows | None:
         """Cut the steps that selected windows cover into windows that share no step.
@@ -167,12 +170,12 @@ class LazyWindows(ABC):
         first, *rest = (key or (Ellipsis,)) if isinstance(key, tuple) else (key,)
         if first is None or first is Ellipsis:
             return np.asarray(self)[key]
-        if all(keeps_all(part) for part in rest):
+        if len(rest) < self.ndim and all(keeps_all(part) for part in rest):
             numbers = row_numbers(first, len(self))
             if numbers.ndim == 1:
                 return SelectedWindows(self, numbers)
         rows, place = rows_to_read(first, len(self))
-        return self._taken(rows)[(place, *rest)]
+        return read_windows(self, rows)[(place, *rest)]
 
     def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> NDArray[Any]:
         """Read all windows into a new array (numpy's array protocol)."""
@@ -181,13 +184,17 @@ class LazyWindows(ABC):
                 f"{type(self).__name__} cannot become an array without a copy; use"
                 " numpy.asarray(X) instead of copy=False."
             )
-        return self._taken(np.arange(len(self))).astype(dtype or np.float32, copy=False)
+        windows = np.empty(self.shape, dtype=dtype or np.float32)
+        for block in self._blocks():
+            windows[block] = read_windows(self, block)
+        return windows
 
-    def _taken(self, indices: NDArray[np.intp]) -> NDArray[Any]:
-        """Return what `take` returns, whose shape is checked, with NaN where it is masked."""
-        taken = nan_where_masked(np.asanyarray(self.take(indices)))
-        check_taken(self, taken.shape, len(indices))
-        return taken
+    def _blocks(self) -> Iterator[NDArray[np.intp]]:
+        """Yield the numbers of the windows that are read together, block by block."""
+        n_windows, *axes = self.shape
+        size = max(1, _BLOCK_VALUES // math.prod(axes))
+        for first in range(0, n_windows, size):
+            yield np.arange(first, min(first + size, n_windows))
 
 
 class SelectedWindows(LazyWindows):
@@ -229,7 +236,7 @@ class SelectedWindows(LazyWindows):
         """Cut the steps that selected windows cover into windows that share no step."""
         return self.source.apart(self.rows[indices])
 
-    def _known_observed(self) -> NDArray[np.bool_] | None:
+    def _observed_unread(self) -> NDArray[np.bool_] | None:
         known = self.source._known_observed()
         return None if known is None else known[self.rows]
 
@@ -246,6 +253,34 @@ class SelectedWindows(LazyWindows):
     def __repr__(self) -> str:
         """Describe the array without reading a window."""
         return f"SelectedWindows(shape={self.shape}, source={self.source!r})"
+
+
+def read_windows(windows: LazyWindows, indices: NDArray[np.intp]) -> NDArray[Any]:
+    """Read selected windows; raise unless `take` returns real numbers, a window for each index.
+
+    Parameters
+    ----------
+    windows : LazyWindows
+        The windows, whose class may be a user's own.
+    indices : ndarray of int of shape (n_selected,)
+        Indices of the windows.
+
+    Returns
+    -------
+    ndarray of shape (n_selected, *windows.shape[1:])
+        The windows; masked values are NaN.
+
+    Raises
+    ------
+    TypeError
+        If `take` does not return numbers.
+    ValueError
+        If `take` returns an array of another shape, or numbers that are not real.
+    """
+    name = f"{type(windows).__name__}.take"
+    taken = as_real_array(windows.take(indices), f"what {name} returned")
+    check_taken(windows, taken.shape, len(indices))
+    return taken
 
 
 def check_taken(windows: LazyWindows, shape: tuple[int, ...], n_selected: int) -> None:

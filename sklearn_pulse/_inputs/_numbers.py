@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, ValuesView
+from numbers import Number
 from typing import Any
 
 import numpy as np
@@ -49,14 +50,14 @@ def as_real_array(values: Any, name: str = "X") -> NDArray[Any]:
         raise TypeError(
             f"Sparse data was passed for {name}, but dense data is required: {name}.toarray()."
         )
-    values = _of_tensor(values)
+    values = of_tensor(values)
     refuse_other_frame(values, name)
     refuse_panel(values, name)
     _refuse_collection(values, name)
     # Numpy drops the masks of arrays in a list, and of a Dask array's blocks.
     if is_list(values):
         check_frames(values, name)
-        values = [nan_where_masked(table_values(_of_tensor(x))) for x in values]
+        values = [_unmasked(x) for x in values]
     refuse_times(values, name)
     refuse_text_column(values, name)
     values = nan_where_masked(table_values(values))
@@ -77,7 +78,14 @@ def as_real_array(values: Any, name: str = "X") -> NDArray[Any]:
     return _as_real(data, name)
 
 
-def _of_tensor(values: Any) -> Any:
+def _unmasked(values: Any) -> Any:
+    """Return an entry of a list, and the entries of lists in it, without masks."""
+    if is_list(values) and len(values) and not isinstance(values[0], Number):
+        return [_unmasked(x) for x in values]
+    return nan_where_masked(table_values(of_tensor(values)))
+
+
+def of_tensor(values: Any) -> Any:
     """Return a tensor of torch, which is not imported here, as an array; else the values."""
     if not hasattr(values, "detach"):
         return values

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
@@ -157,6 +158,12 @@ def refuse_text_column(values: Any, name: str) -> None:
             continue
         entries = values.iloc[:, number]
         text = next((x for x in entries if isinstance(x, str) or hasattr(x, "isoformat")), None)
+        if isinstance(text, str) and re.fullmatch(r"\s*[+-]?\d+([.,]\d*)?\s*", text):
+            raise TypeError(
+                f"the column {column!r} of {name} holds the number {text!r} as text: convert it,"
+                " as by pandas.to_numeric(frame[column]), or read the file by"
+                " pandas.read_csv(path, decimal=',')."
+            )
         if text is not None:
             raise TypeError(
                 f"the column {column!r} of {name} holds {text!r}, which is no number: make times"

@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._warnings import warn_user
-from ._lazy import LazyWindows
 from ._tables import has_multiindex, instance_rows, is_list, is_panel_frame, is_table
 
 _JITTER = 0.1  # largest distance of a time from a regular grid, in steps
@@ -85,7 +84,7 @@ def index_rate(frames: Any) -> tuple[float, float] | None:
         Rate in Hz, and the relative tolerance with which a stated rate must agree; None without
         times.
     """
-    if isinstance(frames, LazyWindows):
+    if hasattr(frames, "index_rate"):  # lazy windows, which build on this module
         return frames.index_rate
     longest = _longest_times(frames)
     times = None if longest is None else _as_numbers(longest)

@@ -491,6 +491,8 @@ def _context_windows(windows: CheckedWindows, max_shift: float) -> ContextWindow
     """Return windows widened by their context, or None if their recordings are unknown."""
     if not isinstance(windows.data, RecordingWindows) or windows.channels_first:
         return None
+    if not windows.data._cuts_only:  # the context would lack what `take` does
+        return None
     return ContextWindows(windows.data, whole_steps(max_shift * windows.n_timesteps))
 
 

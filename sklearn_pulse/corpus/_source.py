@@ -69,7 +69,7 @@ class DaskWindows(LazyWindows):
             self._last = (number, values)
         return values
 
-    def _known_observed(self) -> NDArray[np.bool_] | None:
+    def _observed_unread(self) -> NDArray[np.bool_] | None:
         """Find them by Dask's workers; None if a value is infinite, which is an error."""
         import dask.array as da
         from dask.base import compute
@@ -269,6 +269,7 @@ def fingerprint(source: Any, windows: NDArray[Any]) -> str:
 def file_names(source: Any) -> list[str | None]:
     """Return the path of each recording, relative to their common folder; None without a file.
 
+    Paths on several drives are whole.
     Without any file the list is empty.
     """
     cut = source
@@ -282,5 +283,7 @@ def file_names(source: Any) -> list[str | None]:
     # A step may number the recordings in its own way.
     if not folders or not np.array_equal(source.recording, cut.recording):
         return []
+    if len({path.drive for path in folders}) > 1:  # of Windows
+        return [None if path is None else path.as_posix() for path in files]
     root = os.path.commonpath(folders)
     return [None if path is None else path.relative_to(root).as_posix() for path in files]

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import _safe_indexing
 
+from .._inputs._lazy import read_windows
 from .._inputs._numbers import as_real_array
-from .._inputs._reading import read_windows
 from .._inputs._stored import as_stored
 from ..windows import LazyWindows
 

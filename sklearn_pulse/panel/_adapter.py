@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils import InputTags, Tags, TargetTags, TransformerTags, get_tags
+from sklearn.utils.validation import check_is_fitted
 from sktime.transformations.base import BaseTransformer
 
 from .._commit import unchanged_on_failure
@@ -156,6 +157,8 @@ class PanelAdapter(CallbackSupportMixin, BaseTransformer):
         panel = _read(X)
         windows = _as_windows(panel)
         estimator = self._build_estimator()
+        if isinstance(estimator, FrozenEstimator):
+            check_is_fitted(estimator)
         _check_lengths(panel, estimator)
         _compare_rate(estimator, X)
         _hand_on_names(estimator, panel.channels)
@@ -353,10 +356,11 @@ def _as_windows(panel: Panel, n_timesteps: int = 0) -> ArrayLike:
     n_timesteps = max(n_timesteps, *(len(x) for x in arrays))
     if isinstance(arrays, np.ndarray) and arrays.shape[1] == n_timesteps:
         return arrays
-    windows = np.full((len(arrays), n_timesteps, arrays[0].shape[1]), np.nan, np.float32)
-    with np.errstate(over="ignore"):  # the transformer refuses the infinities
-        for window, x in zip(windows, arrays, strict=True):
-            window[: len(x)] = x
+    # The transformer warns where float32 does not hold the values.
+    dtype = np.result_type(np.float32, *{x.dtype for x in arrays})
+    windows = np.full((len(arrays), n_timesteps, arrays[0].shape[1]), np.nan, dtype)
+    for window, x in zip(windows, arrays, strict=True):
+        window[: len(x)] = x
     return windows
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .._inputs._index import keeps_all, row_numbers, rows_to_read
-from .._inputs._reading import read_windows
+from .._inputs._lazy import read_windows
 from ..windows import LazyWindows
 from ._values import Mapping, as_float32, as_float64
 
@@ -103,7 +103,7 @@ class MappedWindows(LazyWindows):
         recording = None if self.recording is None else self.recording[rows]
         return as_float32(self.function(x, recording), self._channels_first)
 
-    def _known_observed(self) -> NDArray[np.bool_] | None:
+    def _observed_unread(self) -> NDArray[np.bool_] | None:
         """Find them in the source, where it has the same missing steps."""
         return self.source._known_observed() if self.shape == self.source.shape else None
 

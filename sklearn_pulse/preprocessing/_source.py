@@ -10,8 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._inputs._files import recording_name
-from .._inputs._lazy import read_places
-from .._inputs._reading import read_windows
+from .._inputs._lazy import read_places, read_windows
 from .._inputs._tables import has_columns
 from ..windows import LazyWindows
 from ._frames import like_source
@@ -215,8 +214,7 @@ class LazySource(WindowSource):
         self.sampling_rate = data.sampling_rate
 
     def _read(self, index: Index, steps: slice) -> NDArray[Any]:
-        x = read_windows(self.data, index)
-        return x[:, :, steps] if self.channels_first else x[:, steps]
+        return read_windows(self.data, index)  # of whole windows, by `pieces`
 
     def pieces(self, index: Index | None = None) -> Iterator[NDArray[np.float64]]:
         """Yield the values in pieces; a window that is longer than a piece is read once."""

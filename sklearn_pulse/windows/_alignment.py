@@ -68,9 +68,8 @@ def align(values: Any, panel: Any, name: str) -> Any:
         rows, counts, _ = instance_rows(values.index, name)
         return np.split(column[rows], np.cumsum(counts)[:-1])
     instances = instance_labels(panel)
-    numbered = list(values.index) == list(range(len(values)))
     if list(values.index) != list(instances) and (
-        not numbered or set(instances) == set(values.index)
+        not _is_numbered(values.index) or set(instances) == set(values.index)
     ):
         raise ValueError(
             f"the index of {name} does not list the instances of recordings in their order: pass"
@@ -85,13 +84,17 @@ def _check_aligned(values: Any, recordings: Any, name: str) -> None:
         return
     for i, (steps, table) in enumerate(zip(values, recordings, strict=False)):
         if is_table(steps) and is_table(table) and len(steps) == len(table):
-            numbered = list(steps.index) == list(range(len(steps)))
-            if not (numbered or steps.index.equals(table.index)):
+            if not (steps.index.equals(table.index) or _is_numbered(steps.index)):
                 raise ValueError(
                     f"{name}[{i}] has another index than recordings[{i}]: pass"
                     f" {name}[{i}].loc[recordings[{i}].index], or {name}[{i}].to_numpy() if the"
                     " order is right."
                 )
+
+
+def _is_numbered(index: Any) -> bool:
+    """Return whether an index is 0, 1, 2, ...; of times only the first entry is read."""
+    return not len(index) or (index[0] == 0 and np.array_equal(index, np.arange(len(index))))
 
 
 def instance_labels(recordings: Any) -> Any:

@@ -33,6 +33,8 @@ def _unbox(array: NDArray[Any], name: str) -> NDArray[Any]:
         return np.asarray(values, dtype=str)
     if all(isinstance(value, numbers.Real) for value in values):
         return np.asarray(values)
+    if all(isinstance(value, bytes) for value in values):
+        raise ValueError(f"{name} holds bytes: pass text, numpy.array({name}).astype(str).")
     raise ValueError(
         f"{name} mixes strings, numbers or missing entries; strings have no unlabelled marker, "
         "so encode the classes as integers and mark unlabelled entries with -1."
@@ -70,7 +72,7 @@ def as_label_array(values: ArrayLike, name: str) -> NDArray[Any]:
     if isinstance(values, list | tuple) and any(isinstance(value, str) for value in values):
         values = np.array(values, dtype=object)  # else numbers and NaN beside text become text
     array = np.asarray(nan_where_masked(table_values(values)))
-    if array.dtype.kind in ("O", "T"):  # T is NumPy's StringDType
+    if array.dtype.kind in ("O", "S", "T"):  # T is NumPy's StringDType
         array = _unbox(array, name)
     if array.dtype.kind == "U":
         return array

@@ -202,11 +202,18 @@ class RecordingWindows(LazyWindows):
         numbers, first = np.unique(self.recording[order], return_index=True)
         yield from zip(numbers.tolist(), np.split(order, first)[1:], strict=True)
 
-    def _known_observed(self) -> NDArray[np.bool_] | None:
+    @property
+    def _cuts_only(self) -> bool:
+        """Whether windows hold what the recordings hold: a subclass may change it in `take`."""
+        return type(self).take is RecordingWindows.take
+
+    def _observed_unread(self) -> NDArray[np.bool_] | None:
         """Find them from the recordings, each of which is read once, block by block.
 
         None if a value that is read is infinite in float32, since a window may hold this value.
         """
+        if not self._cuts_only:
+            return None
         observed = np.empty(len(self), dtype=bool)
         for number, own in self._by_recording(np.arange(len(self))):
             recording, start = np.asarray(self.recordings[number]), self.start[own]

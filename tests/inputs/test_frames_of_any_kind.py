@@ -330,6 +330,13 @@ def test_segments_with_two_columns_of_a_name_are_refused():
         segment_windows([np.arange(100.0)], segments, 50)
 
 
+@pytest.mark.parametrize("text", ["1", "-1,5", " 2.25"])
+def test_numbers_as_text_are_to_be_read_as_numbers(text):
+    frame = pd.DataFrame({"x": [text] * 64, "y": np.arange(64.0)})
+    with pytest.raises(TypeError, match=r"column 'x'.* holds the number .* as text: convert it"):
+        sliding_windows([frame], 32)
+
+
 def test_labels_of_steps_have_the_index_of_their_frame():
     times = pd.date_range("2026", periods=100, freq="s")
     frame = pd.DataFrame({"x": np.arange(100.0)}, index=times)

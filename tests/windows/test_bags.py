@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from sklearn.base import clone
 
 import sklearn_pulse
+from sklearn_pulse.features import StatisticsTransformer
 from sklearn_pulse.windows import SlidingWindows, sliding_windows
 from tests.helpers import sklearn_suite
 from tests.windows.helpers import quick
@@ -34,6 +35,14 @@ def test_masked_entries_are_missing():
     found = [*(bag.reshape(expected.shape) for bag in bags), sliding_windows(masked, 5).X]
     for windows in (*found, sliding_windows(list(masked), 5).X):
         np.testing.assert_array_equal(windows, expected)
+    nested = [[[np.ma.masked_array(channel) for channel in window.T] for window in masked]][0]
+    found = StatisticsTransformer(input_layout="nct").fit_transform(nested)
+    filled = np.where(mask, np.nan, X)
+    np.testing.assert_array_equal(found, StatisticsTransformer().fit_transform(filled))
+    bag = StatisticsTransformer().fit_transform([list(masked), tuple(masked)])
+    np.testing.assert_array_equal(
+        bag, StatisticsTransformer().fit_transform(np.array([filled] * 2))
+    )
 
 
 def slow_bag(series, length, stride):

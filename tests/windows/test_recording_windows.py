@@ -10,6 +10,7 @@ from unittest import mock
 
 import numpy as np
 import pytest
+import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
@@ -22,7 +23,7 @@ from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _num_samples
 
 from sklearn_pulse import CrossPredictionTransformer
-from sklearn_pulse.baselines import RandomEncoderTransformer
+from sklearn_pulse.baselines import RandomEncoderTransformer, SimCLRTransformer
 from sklearn_pulse.corpus import embed_dataset
 from sklearn_pulse.features import StatisticsTransformer
 from sklearn_pulse.preprocessing import WindowScaler
@@ -431,6 +432,116 @@ def test_lazy_windows_are_scanned_recording_by_recording(monkeypatch):
         transformer.fit(X)
     monkeypatch.setattr(RecordingWindows, "take", None)
     transformer.fit(X[X.observed_windows()])
+
+
+class _Cleaned(RecordingWindows):
+    """Windows of which `take` masks the artefacts of a recording."""
+
+    def take(self, indices):
+        windows = super().take(indices)
+        windows[np.abs(windows).max((1, 2)) > 50] = np.nan
+        return windows
+
+
+def test_what_a_subclass_masks_is_not_observed():
+    recording = ramp(40, 1) / 40
+    recording[10:12] = 99.0
+    X = _Cleaned([recording], [0] * 10, np.arange(0, 40, 4), 4)
+    assert np.flatnonzero(~X.observed_windows()).tolist() == [2]
+    assert np.flatnonzero(~X[::2].observed_windows()).tolist() == [1]
+    for estimator in (
+        StatisticsTransformer(),
+        CrossPredictionTransformer(num_kernels=84, embedding_dim=8),
+        SimCLRTransformer(embedding_dim=8, encoder_depth=2, max_epochs=1),
+    ):
+        with pytest.raises(ValueError, match=r"no finite time step in sample 2.*observed_windows"):
+            estimator.fit(X)
+    transformer = SimCLRTransformer(embedding_dim=8, encoder_depth=2, max_epochs=1, random_state=0)
+    kept = X[X.observed_windows()]
+    expected = transformer.fit_transform(np.asarray(kept))  # no context beyond what `take` gives
+    np.testing.assert_array_equal(transformer.fit_transform(kept), expected)
+
+
+class _Worn(_Own):
+    """Windows that know more than their values tell."""
+
+    def observed_windows(self):
+        return super().observed_windows() & (np.arange(48) > 3)
+
+
+def test_an_own_rule_of_what_is_observed_may_build_on_the_values():
+    assert np.flatnonzero(~_Worn().observed_windows()).tolist() == [0, 1, 2, 3]
+    with pytest.raises(ValueError, match="no finite time step in sample 0"):
+        StatisticsTransformer().fit(_Worn())
+
+
+class _Odd(_Own):
+    """Windows whose `take` returns what estimators read, though it is no plain array."""
+
+    def __init__(self, kind):
+        super().__init__()
+        self.kind = kind
+        self.x[:, :3, 0] = np.nan
+
+    def take(self, indices):
+        taken = self.x[indices]
+        if self.kind == "masked":
+            return [np.ma.masked_invalid(np.nan_to_num(x, nan=np.inf)) for x in taken]
+        if self.kind == "graph":
+            return torch.tensor(taken, requires_grad=True)
+        return taken.astype(object)
+
+
+@pytest.mark.parametrize("kind", ["masked", "graph", "objects"])
+def test_own_windows_are_read_as_estimators_read_them(kind):
+    odd = _Odd(kind)
+    np.testing.assert_array_equal(np.asarray(odd), odd.x)
+    np.testing.assert_array_equal(odd[3], odd.x[3])
+    assert odd.observed_windows().all()
+    transformer = StatisticsTransformer().fit(odd.x)
+    np.testing.assert_array_equal(transformer.transform(odd), transformer.transform(odd.x))
+
+
+def test_an_array_is_made_block_by_block(monkeypatch):
+    monkeypatch.setattr("sklearn_pulse._inputs._lazy._BLOCK_VALUES", 7 * 40)
+    asked = []
+
+    class Counts(_Own):
+        def take(self, indices):
+            asked.append(len(indices))
+            return super().take(indices)
+
+    np.testing.assert_array_equal(np.asarray(Counts()), _Own().x)
+    assert asked == [7] * 6 + [6]
+    with pytest.raises(IndexError, match="too many indices"):
+        Counts()[[0, 1], :, :, :]
+
+
+def test_own_windows_of_a_file_are_copied(recwarn):
+    class ReadOnly(_Own):
+        def take(self, indices):
+            x = self.x[indices[0] : indices[-1] + 1]
+            x.flags.writeable = False
+            return x
+
+    RandomEncoderTransformer(embedding_dim=4, encoder_depth=2).fit_transform(ReadOnly())
+    assert not [w for w in recwarn if "writable" in str(w.message)]
+
+
+def test_the_advice_is_left_out_where_channels_come_first():
+    """The windows do not know their layout, which the estimator alone is told."""
+
+    class First(LazyWindows):
+        shape = (4, 2, 20)
+
+        def take(self, indices):
+            x = np.random.default_rng(0).normal(size=self.shape)[indices]
+            x[np.asarray(indices) == 1] = np.nan
+            return x
+
+    with pytest.raises(ValueError, match="Drop these samples") as caught:
+        StatisticsTransformer(input_layout="nct").fit(First())
+    assert "observed_windows" not in str(caught.value)
 
 
 def test_windows_apart_cover_the_same_steps_once():
