@@ -152,7 +152,17 @@ class Linear(nn.Linear):
         -------
         Tensor of shape (..., out_features)
             Mapped rows.
+
+        Raises
+        ------
+        ValueError
+            If the last axis has another size.
         """
+        if x.shape[-1] != self.in_features:  # else padding to aligned widths might hide it
+            raise ValueError(
+                f"the last axis of the input has {x.shape[-1]} entries, and this layer reads"
+                f" {self.in_features}: windows have the shape (batch, n_timesteps, n_channels)."
+            )
         return self._map(x)
 
     def _map(self, x: Tensor) -> Tensor:

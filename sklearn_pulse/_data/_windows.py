@@ -323,8 +323,8 @@ class CheckedWindows:
             is_part = last - first < self.n_timesteps
             where = f" among steps {first} to {last - 1}, which are read," if is_part else ""
             can_select = self.lazy is not None and self.lazy._is_users
-            if self.channels_first:  # only windows that know so count steps along the right axis
-                can_select = can_select and bool(self.lazy._channels_first)
+            if can_select and self.lazy is not None and self.channels_first:
+                can_select = bool(self.lazy._channels_first)  # else it reads the wrong axis
             select = ", as by X[X.observed_windows()] of lazy windows" if can_select else ""
             raise ValueError(
                 f"Input X has no finite time step{where} in sample {empty.argmax()}"

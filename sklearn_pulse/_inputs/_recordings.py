@@ -18,7 +18,7 @@ from ._tables import is_list, is_panel_frame, is_table
 _LAYOUTS = ("ntc", "nct")
 _READINGS = (
     "for one multichannel recording pass [X]; for many univariate recordings of equal length "
-    "pass X[:, :, None]"
+    "pass numpy.asarray(X)[:, :, None]"
 )
 
 

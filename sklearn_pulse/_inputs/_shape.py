@@ -196,5 +196,5 @@ def _warn_if_recording(n_rows: int, n_columns: int) -> None:
             f"X has the shape ({n_rows}, {n_columns}) and is read as {n_rows} univariate windows of"
             f" {n_columns} time steps. If it is one recording of {n_columns} channels, cut it into"
             " windows first: sklearn_pulse.windows.sliding_windows([X], length).X. If it is windows"
-            " indeed, pass X[:, :, None]."
+            " indeed, pass numpy.asarray(X)[:, :, None]."
         )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import os
 import re
+import sys
 from collections.abc import Mapping
 from numbers import Integral
 from pathlib import Path
@@ -98,8 +99,9 @@ def _find_class(cls: type, name: str) -> type:
     _import_estimators()
     known = set(filter(_is_method, _descendants(cls)))
     found = [sub for sub in known if sub.__name__ == name]
-    if len(found) == 1:
-        return found[0]
+    current = _as_defined_now(found)
+    if current is not None:
+        return current
     if found:
         raise ValueError(
             f"{len(found)} classes are named {name}: call from_pretrained of the right one."
@@ -111,6 +113,21 @@ def _find_class(cls: type, name: str) -> type:
         f"the class {name!r} is unknown; known are {names}. Import the module that defines it, or"
         " install a later version of sklearn_pulse."
     )
+
+
+def _as_defined_now(classes: list[type]) -> type | None:
+    """Return the only class, or the last of one that was defined anew; None for several classes.
+
+    A cell of a notebook that is run again defines its classes anew.
+    """
+    if len({(cls.__module__, cls.__qualname__) for cls in classes}) != 1:
+        return None
+    if len(classes) == 1:
+        return classes[0]
+    now: Any = sys.modules.get(classes[0].__module__)
+    for name in classes[0].__qualname__.split("."):
+        now = getattr(now, name, None)
+    return now if now in classes else None
 
 
 def _is_method(cls: Any) -> bool:

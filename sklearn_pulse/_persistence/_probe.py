@@ -5,11 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 _LARGEST = 2**18  # values of a window that is embedded as a test
+_ROUNDING = 0.05  # by which embeddings of two devices may differ, bfloat16 included
 
 
-def check_embedding(estimator: Any) -> None:
+def check_embedding(estimator: Any) -> NDArray[Any] | None:
     """Raise unless a fitted transformer embeds a plain test signal as finite numbers.
 
     Finite weights can overflow where they are multiplied. Windows too large to be embedded in
@@ -20,6 +22,11 @@ def check_embedding(estimator: Any) -> None:
     estimator : transformer
         A fitted transformer of windows.
 
+    Returns
+    -------
+    ndarray of shape (1, n_features), or None
+        The embedding; None where it was left out.
+
     Raises
     ------
     ValueError
@@ -27,18 +34,44 @@ def check_embedding(estimator: Any) -> None:
     """
     n_timesteps, n_channels = estimator._probe_length(), estimator.n_channels_in_
     if n_timesteps * n_channels > _LARGEST:
-        return
+        return None
     time = np.arange(n_timesteps, dtype=np.float32)[:, np.newaxis]
     x = np.sin(0.3 * time + np.arange(n_channels, dtype=np.float32))
     if estimator._layout == "nct":
         x = x.T
     with np.errstate(all="ignore"):
         try:
-            finite = np.isfinite(np.asarray(estimator.transform(x[np.newaxis]))).all()
+            embedding = np.asarray(estimator.transform(x[np.newaxis]))
         except (ArithmeticError, ValueError):
-            finite = False
-    if not finite:
+            embedding = np.full((1, 1), np.nan)
+    if not np.isfinite(embedding).all():
         raise ValueError(
             "its weights are finite, but so large that the embedding of a plain sine is not: fit"
             " again, with a lower lr, and save that."
+        )
+    return embedding
+
+
+def check_alike(estimator: Any, loaded: Any) -> None:
+    """Raise unless a transformer that was read back embeds the test signal as the saved one does.
+
+    An objective of a user may embed by what no file holds. Devices round in their own ways.
+
+    Parameters
+    ----------
+    estimator, loaded : transformer
+        The fitted transformer, and what was read back.
+
+    Raises
+    ------
+    ValueError
+        If the embeddings differ.
+    """
+    ours, theirs = check_embedding(estimator), check_embedding(loaded)
+    if ours is None or theirs is None:
+        return
+    if np.abs(ours - theirs).max(initial=0.0) > _ROUNDING * np.abs(ours).max(initial=1.0):
+        raise ValueError(
+            "what was read back embeds a plain sine as other numbers, so it embeds by something"
+            " that is neither a weight nor a buffer: let its modules call register_buffer for it."
         )

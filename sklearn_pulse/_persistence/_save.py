@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 from typing import Any
 
 from sklearn.utils.validation import check_is_fitted
@@ -20,6 +21,7 @@ from ._files import (
     write_model,
 )
 from ._load import FITTED, LOCAL, construct, load, place
+from ._probe import check_alike
 from ._values import encode
 
 
@@ -33,9 +35,12 @@ def save(estimator: Any, folder: str | os.PathLike[str]) -> None:
     card = model_card(type(estimator), config, estimator._n_features_out, estimator._layout)
     with new_folder(folder) as partial:
         write_model(partial, config, weights, card)
-        check_reads_back(
-            estimator, lambda path: load(type(estimator), path, "cpu"), partial, folder
-        )
+        check_reads_back(estimator, lambda path: _read_back(estimator, path), partial, folder)
+
+
+def _read_back(estimator: Any, folder: Path) -> None:
+    """Raise unless the folder holds a transformer that embeds as this one does."""
+    check_alike(estimator, load(type(estimator), folder, "cpu"))
 
 
 def _weights(estimator: Any) -> dict[str, Tensor]:

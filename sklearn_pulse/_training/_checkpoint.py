@@ -19,6 +19,7 @@ from torch import Tensor, nn
 from .._share import Share
 from ._callback_state import CallbackStates
 from ._identity import fingerprint
+from ._module_state import decoded_attributes, encoded_attributes, restore_attributes
 from ._plain import Decoder, Encoder
 from ._state_file import DamagedError, newest_state, remove_left_overs, store_state
 
@@ -182,6 +183,7 @@ class Checkpoint(Callback):
     def _restore(self, net: NeuralNet, state: Mapping[str, Any]) -> None:
         """Put back what callbacks may have touched."""
         net.module_.load_state_dict(state["module"])
+        restore_attributes(net.module_, state["attributes"])
         net.module_.set_generator_state(state["generator"], torch.device(net.device))
         for name, parameter in net.module_.named_parameters():
             parameter.requires_grad_(state["trained"][name])
@@ -196,6 +198,7 @@ class Checkpoint(Callback):
         encoder = Encoder(self._states.weights)
         state = {
             "module": _encoded_weights(encoder, net.module_.state_dict()),
+            "attributes": encoded_attributes(net.module_, encoder),
             "trained": _trained(net.module_),
             "generator": net.module_.generator_state(),
             "optimizer": encoder.encode(net.optimizer_.state_dict()),
@@ -229,6 +232,7 @@ class Checkpoint(Callback):
                 raise ValueError("its parameters are others")
             return {
                 "module": module,
+                "attributes": decoded_attributes(net.module_, decoder, state["attributes"]),
                 "optimizer": optimizer,
                 "trained": state["trained"],
                 "generator": state["generator"],

@@ -76,19 +76,16 @@ class ReduceOnValidationPlateau(ReduceOnPlateau):
         self._total, self._n_windows = 0.0, 0
 
 
-def one_cycle(lr: float, n_updates: int) -> list[tuple[str, Callback]]:
+def one_cycle(lr: float, n_updates: int, has_momentum: bool = True) -> list[tuple[str, Callback]]:
     """Return the callback of a learning rate that rises to `lr` and falls, stepped per batch.
 
-    A single update has the rate `lr`, without a callback: torch's schedule would begin with its
-    last rate, 4e-6 of `lr`, which trains nothing.
+    The momentum of an optimiser that has one falls and rises. A single update has the rate `lr`,
+    without a callback: torch's schedule would begin with its last rate, 4e-6 of `lr`, which trains
+    nothing.
     """
     if n_updates == 1:
         return []
-    return [
-        (
-            "lr_scheduler",
-            LRScheduler(
-                OneCycleLR, step_every="batch", max_lr=float(lr), total_steps=int(n_updates)
-            ),
-        )
-    ]
+    settings: dict[str, Any] = {"max_lr": float(lr), "total_steps": int(n_updates)}
+    if not has_momentum:
+        settings["cycle_momentum"] = False
+    return [("lr_scheduler", LRScheduler(OneCycleLR, step_every="batch", **settings))]

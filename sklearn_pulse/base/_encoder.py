@@ -483,7 +483,8 @@ def _check_embeddings(rows: Any, shape: tuple[int, int], objective: Objective) -
         raise TypeError(
             f"{type(objective).__name__}.encode must return one tensor of shape (batch,"
             f" embedding_dim), here {shape}, got {found}: let the encoder, or an encode of the"
-            " objective, return embeddings alone, as wide as the encoder's embedding_dim says."
+            " objective, return embeddings alone, as wide as the encoder's embedding_dim says;"
+            " where they are wider, let the estimator override _n_features_out."
         )
 
 

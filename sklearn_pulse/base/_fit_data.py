@@ -6,7 +6,8 @@ import contextlib
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from numpy.typing import ArrayLike
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from .._data._batches import WindowBatches
 
@@ -28,6 +29,18 @@ def errors_of(name: str) -> Iterator[None]:
     except (TypeError, ValueError) as error:
         kind = TypeError if isinstance(error, TypeError) else ValueError
         raise kind(f"{name}: {error}") from error
+
+
+def rows_of(part: Any) -> NDArray[np.intp]:
+    """Return the numbers of rows that a hook of a method chose, which may be a mask.
+
+    Examples
+    --------
+    >>> rows_of([True, False, True])
+    array([0, 2])
+    """
+    rows = np.asarray(part)
+    return np.flatnonzero(rows) if rows.dtype == bool else rows.astype(np.intp, copy=False)
 
 
 class FitData(NamedTuple):

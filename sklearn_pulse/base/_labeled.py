@@ -18,7 +18,7 @@ from .._parameters import check_integer, plain
 from .._threads import threads
 from ..objectives import Source
 from ._encoder import WindowEmbedder
-from ._fit_data import FitData, Parts, errors_of
+from ._fit_data import FitData, Parts, errors_of, rows_of
 from ._training import TrainedEmbedder
 
 _HEAD_BLOCK = 256  # rows that the head reads at a time
@@ -170,7 +170,7 @@ class LabeledEmbedder(TrainedEmbedder):
             return labeled, None
         groups = labeled.windows.groups
         groups = None if groups is None else groups[labeled.samples]
-        train, valid = self._hold_out(labeled.y, groups, seed)
+        train, valid = map(rows_of, self._hold_out(labeled.y, groups, seed))
         if not len(valid):
             if needs is not None:
                 raise ValueError(

@@ -16,7 +16,7 @@ from .._parameters import plain
 from .._training._progress import with_callbacks
 from .._warnings import warn_user
 from ._encoder import BaseEncoderTransformer
-from ._fit_data import FitData, Parts, errors_of
+from ._fit_data import FitData, Parts, errors_of, rows_of
 from ._training import TrainedEmbedder
 
 
@@ -80,7 +80,7 @@ class BaseSSLTransformer(TrainedEmbedder, BaseEncoderTransformer):
         usable = windows.scan()
         if data.X_val is None:
             one_class = np.zeros(windows.n_samples, dtype=np.intp)
-            train, valid = self._hold_out(one_class, windows.groups, seed)
+            train, valid = map(rows_of, self._hold_out(one_class, windows.groups, seed))
             if windows.groups is None and len(valid) and self._shares_steps(windows):
                 _warn_of_shared_steps()
             validation = self._batches(windows, windows.numbers(valid, usable))

@@ -221,7 +221,8 @@ class TrainedEmbedder(WindowEmbedder):
         share, context = join_others(self), None
         if share is None or share.is_first:
             # `max_updates` gives a number of epochs only when the data is split into batches.
-            n_epochs = self.max_epochs if self.max_updates is None else None
+            counts_epochs = type(self)._n_updates is TrainedEmbedder._n_updates
+            n_epochs = self.max_epochs if self.max_updates is None and counts_epochs else None
             context = self._init_callback_context(max_subtasks=n_epochs)
         seen = {"X": data.X, "y": data.y}  # by scikit-learn's callbacks
         with unchanged_on_failure(self), among_others(share), own_torch_state():
@@ -329,7 +330,6 @@ class TrainedEmbedder(WindowEmbedder):
         """Return the settings of the net that only training needs."""
         params: dict[str, Any] = {
             "optimizer": self._optimizer,
-            "optimizer__weight_decay": self.weight_decay,
             "lr": self.lr,
             "batch_size": self.batch_size,
             "iterator_train__min_batch_size": self._min_batch_size,
@@ -340,9 +340,17 @@ class TrainedEmbedder(WindowEmbedder):
             "max_epochs": self.max_epochs,
             "verbose": int(self.verbose),
         }
-        if "fused" in inspect.signature(self._optimizer).parameters:
+        settings = inspect.signature(self._optimizer).parameters
+        if "fused" in settings:
             # Early versions of PyTorch have no fused optimiser for a GPU of Apple's.
             params["optimizer__fused"] = self._device.type != "mps"
+        if "weight_decay" in settings:
+            params["optimizer__weight_decay"] = self.weight_decay
+        elif self.weight_decay:
+            raise ValueError(
+                f"weight_decay={self.weight_decay!r}, but {self._optimizer.__name__} decays no"
+                " weights: set weight_decay=0."
+            )
         if self.betas is not None:
             params["optimizer__betas"] = tuple(map(float, self.betas))
         n_updates = self._n_updates(train)
@@ -404,7 +412,8 @@ class TrainedEmbedder(WindowEmbedder):
         if self.schedule == "constant":
             return []
         n_updates = self._n_updates(train) or self._n_batches(train) * self.max_epochs
-        return [*one_cycle(self.lr, n_updates)]
+        settings = inspect.signature(self._optimizer).parameters
+        return [*one_cycle(self.lr, n_updates, bool({"momentum", "betas"} & settings.keys()))]
 
     def _identity(self) -> dict[str, Any]:
         """Return what identifies a run, beside its seed, its data and its first weights."""

@@ -71,7 +71,7 @@ class PatchEncoder(Encoder):
         pooling: Literal["cls", "mean", "max"] = "cls",
     ) -> None:
         super().__init__()
-        self.embedding_dim = n_channels * channel_dim
+        self.n_channels, self.embedding_dim = n_channels, n_channels * channel_dim
         self.pooling = pooling
         self.patch_length = patch_steps(patch_length, n_timesteps)
         self.patch_stride = stride_steps(patch_stride, self.patch_length)
@@ -161,7 +161,17 @@ class PatchEncoder(Encoder):
         -------
         Tensor of shape (batch, n_channels * channel_dim)
             The embeddings of the channels, side by side.
+
+        Raises
+        ------
+        ValueError
+            If the windows have another number of channels.
         """
+        if x.shape[-1] != self.n_channels:  # whose embeddings would have another width
+            raise ValueError(
+                f"the windows have {x.shape[-1]} channels on their last axis, and this encoder"
+                f" reads {self.n_channels}: windows are of shape (batch, n_timesteps, n_channels)."
+            )
         observed = observed_or_all(x, observed)
         visible = self.visible(observed)
         tokens = self.encode_patches(self.cut(standardize(x, observed)), visible)

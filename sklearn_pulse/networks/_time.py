@@ -104,6 +104,11 @@ def pool_steps(x: Tensor, how: Literal["max", "mean"], observed: Tensor | None =
     Tensor of shape (batch, n_features)
         The pooled values.
 
+    Raises
+    ------
+    ValueError
+        If `how` is another word.
+
     Examples
     --------
     >>> import torch
@@ -113,6 +118,8 @@ def pool_steps(x: Tensor, how: Literal["max", "mean"], observed: Tensor | None =
     if how == "max":
         seen = x if observed is None else x.masked_fill(~observed.unsqueeze(-1), -torch.inf)
         return seen.amax(1) if is_exporting() else _LargestStep.apply(seen)
+    if how != "mean":
+        raise ValueError(f"pooling must be 'max' or 'mean', got {how!r}")
     count: int | Tensor = x.shape[1]
     if observed is not None:
         x, count = mask_steps(x, observed), observed.sum(1, keepdim=True)

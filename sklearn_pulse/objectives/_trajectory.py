@@ -293,7 +293,12 @@ class TrajectoryReconstruction(Objective):
 
     def _encode_chunk(self, x: Tensor, observed: Tensor | None) -> Encoding:
         """Encode the windows of one chunk of the batch."""
-        assert isinstance(self.encoder, SystemEncoder)
+        if not isinstance(self.encoder, SystemEncoder):  # which a subclass may have set
+            raise TypeError(
+                f"{type(self).__name__} reads every step that its encoder encodes, and"
+                f" {type(self.encoder).__name__} encodes none: derive the encoder from"
+                " networks.SystemEncoder, with an `encode_steps` of its own."
+            )
         steps = self.encoder.encode_steps(x, observed)
         return Encoding(
             embedding=self.encoder.pool(steps, observed),

@@ -254,7 +254,7 @@ def test_what_a_file_cannot_hold_is_named(tmp_path, monkeypatch):
 
 def test_two_classes_of_one_name(tmp_path):
     TiedTransformer(**SMALL_ENCODER).fit(X).save_pretrained(tmp_path / "model")
-    twin = type("TiedTransformer", (RandomEncoderTransformer,), {})
+    twin = type("TiedTransformer", (RandomEncoderTransformer,), {"__module__": "another"})
     with pytest.raises(ValueError, match="2 classes are named TiedTransformer"):
         BaseEncoderTransformer.from_pretrained(tmp_path / "model")
     del twin

@@ -39,10 +39,9 @@ def test_masked_entries_are_missing():
     found = StatisticsTransformer(input_layout="nct").fit_transform(nested)
     filled = np.where(mask, np.nan, X)
     np.testing.assert_array_equal(found, StatisticsTransformer().fit_transform(filled))
-    bag = StatisticsTransformer().fit_transform([list(masked), tuple(masked)])
-    np.testing.assert_array_equal(
-        bag, StatisticsTransformer().fit_transform(np.array([filled] * 2))
-    )
+    bags = StatisticsTransformer().fit_transform([list(masked), tuple(masked)])
+    expected = StatisticsTransformer().fit_transform(np.array([filled] * 2))
+    np.testing.assert_array_equal(bags, expected)
 
 
 def slow_bag(series, length, stride):
