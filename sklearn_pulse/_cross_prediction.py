@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -49,11 +50,13 @@ from .features._convolution_base import BaseConvolutionTransformer
 from .features._convolutions import N_KERNELS
 
 # Share of the variance of the rhythm's features that the halves of windows predict, above which the
-# rhythm is taken. ECGs have at least 0.40; the other sources, and noise, at most 0.21. Neighbours
+# rhythm is taken. ECGs have at least 0.35; the other sources, and noise, at most 0.20. Neighbours
 # are not asked, since overlapping windows predict each other whatever they hold.
 _RHYTHM_LASTS = 0.3
+# Ridge of this test alone: with a small one, the share depends on the number of windows.
+_RHYTHM_RHO = 0.03
 _LARGEST_RHO = 1e6  # a larger ridge gives the same map, until it overflows
-# Of the embedding, whose columns have a variance of about one. A column in which two labelled
+# Of the embedding, whose columns have a mean variance of about one. A column in which two labelled
 # windows hardly differ would outweigh the others once it is scaled by their spread.
 _DECIMALS = 2
 
@@ -75,7 +78,9 @@ class CrossPredictionTransformer(BaseFeatureTransformer):
         tells who was recorded if recordings visit several states, and the state itself if a
         recording is one state. "auto" removes half of it; more if adjacent windows share much more
         than the constant part (`kappa_` above 1/2), and less if they share hardly more
-        (``sqrt(kappa_)``, with `kappa_` below 1/4). Halves of windows have no constant part, and
+        (``sqrt(kappa_)``, with `kappa_` below 1/4). Windows that overlap share steps, which raises
+        `kappa_` and with it the share: where a label belongs to a whole recording, as a disease
+        does, cut windows without overlap or set 0. Halves of windows have no constant part, and
         `alpha` has no effect.
     views : {"auto", "adjacent", "halves"}, default="auto"
         Which views predict each other: adjacent windows of a recording, or the halves of a window.
@@ -93,7 +98,7 @@ class CrossPredictionTransformer(BaseFeatureTransformer):
         quantiles on intervals, Hydra, and rhythm, each from 0 to 1e6. A block of share 0, or
         without a share, is left out. "auto" takes ``(0.06, 0.03, 0.36, 0.15, 0.15, 0.25)``, and
         gives 0.15 of it to the rhythm where the halves of windows predict more than 0.3 of the
-        variance of its features.
+        variance of its features (by ridge regressions whose ridge is 0.03 of the total variance).
     rho : float, default=1.5e-4
         Ridge of the regressions, as a share of the total variance; above 0 and at most 1e6.
     device : str or torch.device, default="auto"
@@ -118,8 +123,9 @@ class CrossPredictionTransformer(BaseFeatureTransformer):
         `fit`.
     kappa_ : float
         Share of what adjacent windows have in common that other windows of the recording lack.
-        It is an estimate, from sums over pairs. Where pairs are few (less than about a hundred),
-        or adjacent windows predict nothing (`predictability_`), it may lie far below 0 or above 1:
+        It is an estimate, from sums over pairs, and larger if windows overlap. Where pairs are few
+        (less than about a hundred), or adjacent windows predict nothing (the directions of
+        `predictability_`), it may lie far below 0 or above 1:
         then it says nothing of the signal. ``alpha="auto"`` takes it for 0 or 1 there. It is 0
         where adjacent windows have nothing in common, and NaN for halves of windows.
     n_pairs_ : int
@@ -128,8 +134,10 @@ class CrossPredictionTransformer(BaseFeatureTransformer):
         Share of the variance that the other view predicts: R2 of ridge regressions on half of the
         recordings, scored on the other half (a single recording is cut in the middle). It is
         negative where the mean would predict better, and NaN where nothing can be held out.
-        ``"blocks"`` holds a number per block, ``"directions"`` an array of the 20 leading
-        directions of the embedding.
+        ``"directions"`` holds an array of the 20 leading directions of the embedding, which tell
+        whether there is anything to keep, ``"blocks"`` a number per block. A block is the mean of
+        many columns, most of them noise of the sample, and may be negative where the directions
+        are well predicted.
     views_ : {"adjacent", "halves"}
         The views that were used.
 
@@ -144,8 +152,9 @@ class CrossPredictionTransformer(BaseFeatureTransformer):
     number of windows. Then ``S = (1 - alpha) (C + B) / 2 + alpha (C - B)``,
     ``M = (V + rho tr V I)^-1 S`` and ``N = (V + rho tr V I)^-1 (V - alpha B)``, each scaled to
     unit variance of f M and f N. The embedding is ``f R Q`` with ``R R' = 0.9 M M' + 0.1 N N'``
-    and a random rotation Q, so that scaling its columns does not whiten it. Its columns have a
-    variance of about one over the windows of `fit`, and are rounded to hundredths. So columns
+    and a random rotation Q, so that scaling its columns does not whiten it. The
+    variances of its columns have a mean of about one over the windows of `fit` (less where
+    `embedding_dim` drops directions), and the columns are rounded to hundredths. So columns
     in which two labelled windows hardly differ are equal there, and a probe leaves them out; else
     a scaler fitted on these two would give most weight to them.
 
@@ -301,7 +310,8 @@ class CrossPredictionTransformer(BaseFeatureTransformer):
             usable = np.flatnonzero(windows.scan())
             index, recording, follows = in_order(windows, times, usable)
             self.views_ = self._choose_views(windows, bool(follows.any()), start is not None)
-            if self.views_ == "adjacent" and start is not None:
+            knows = self.views_ == "adjacent" or windows.groups is not None
+            if start is not None and knows and self.views != "halves":
                 _report_repeats(windows, times)
             self._seed = draw_seed(self.random_state)
             self.block_weights_ = self._choose_weights(windows, index, recording)
@@ -342,7 +352,7 @@ class CrossPredictionTransformer(BaseFeatureTransformer):
         """Return the shares of the blocks, with that of the rhythm if a fit shows that it lasts."""
         if not isinstance(self.block_weights, str):
             return all_weights(self.block_weights)
-        fit = self._closed_form(all_weights(RHYTHM_ALONE))
+        fit = replace(self._closed_form(all_weights(RHYTHM_ALONE)), rho=_RHYTHM_RHO)
         drawn = np.isin(index, fit.sample(index))  # so that no further pass is needed
         index, recording = index[drawn], recording[drawn]
         halves = halves_with_steps(windows, index)
@@ -454,6 +464,6 @@ def _report_repeats(windows: CheckedWindows, start: NDArray[Any]) -> None:
     if repeat is not None:
         warn_user(
             f"start repeats within groups (first in the windows {repeat[0]} and {repeat[1]}), so"
-            " that windows of different recordings count as neighbours: pass the recording of each"
-            " window as groups."
+            " that neighbours are not known: pass the recording of each window as groups, and its"
+            " own time in the recording as start."
         )

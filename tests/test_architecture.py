@@ -140,7 +140,14 @@ ALLOWED = {
         "_warnings",
         "windows",
     },
-    "evaluation": {"_data._labels", "_groups", "_inputs", "_parameters", "model_selection"},
+    "evaluation": {
+        "_data._labels",
+        "_groups",
+        "_inputs",
+        "_parameters",
+        "_warnings",
+        "model_selection",
+    },
     "inspection": {"_groups", "_inputs", "_parameters", "windows"},
     "model_selection": {"_data._labels", "_groups", "_parameters", "_seeds"},
     # 3. what a method is built on

@@ -2,6 +2,7 @@
 
 import pickle
 import sys
+import warnings
 
 import joblib
 import numpy as np
@@ -746,7 +747,7 @@ def test_the_rhythm_is_taken_where_it_lasts(views, is_heart, tmp_path):
     params = SMALL | {"views": views}
     cross = CrossPredictionTransformer(**params).fit(X, groups=groups)
     alone = CrossPredictionTransformer(
-        **params | {"views": "halves"}, block_weights=(0, 0, 0, 0, 0, 0, 1)
+        **params | {"views": "halves"}, block_weights=(0, 0, 0, 0, 0, 0, 1), rho=0.03
     )
     predicted = alone.fit(X, groups=groups).predictability_["blocks"]["rhythm"]
     assert (predicted > 0.3) == is_heart
@@ -761,6 +762,33 @@ def test_the_rhythm_is_taken_where_it_lasts(views, is_heart, tmp_path):
         loaded = CrossPredictionTransformer.from_pretrained(tmp_path / str(number))
         np.testing.assert_array_equal(loaded.transform(X), cross.transform(X))
         np.testing.assert_array_equal(loaded.block_weights_, cross.block_weights_)
+
+
+@pytest.mark.parametrize("n_channels", [1, 4])
+@pytest.mark.parametrize("rho", [1.5e-4, 1.0])
+def test_the_choice_of_the_rhythm_depends_on_no_number_of_windows_and_no_ridge(n_channels, rho):
+    X, groups = hearts()
+    rng = np.random.default_rng(0)
+    X = X + 0.02 * rng.normal(size=(*X.shape[:2], n_channels)).astype(np.float32)
+    few = np.sort(rng.permutation(len(X))[:60])
+    params = SMALL | {"rho": rho}
+    assert "rhythm" in CrossPredictionTransformer(**params).fit(X[few], groups=groups[few]).blocks_
+    noise = rng.normal(size=X.shape).astype(np.float32)
+    for index in (few, slice(None)):
+        fitted = CrossPredictionTransformer(**params).fit(noise[index], groups=groups[index])
+        assert "rhythm" not in fitted.blocks_
+
+
+def test_a_start_that_repeats_everywhere_is_warned_of():
+    """The start of the recording, for example, in place of that of the window."""
+    X = np.random.default_rng(0).normal(size=(24, 40, 1))
+    groups, start = np.repeat([0, 1], 12), np.repeat([0.0, 500.0], 12)
+    cross = CrossPredictionTransformer(**SMALL)
+    with pytest.warns(UserWarning, match="start repeats within groups .*that neighbours are not"):
+        assert cross.fit(X, groups=groups, start=start).views_ == "halves"
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        CrossPredictionTransformer(**SMALL, views="halves").fit(X, groups=groups, start=start)
 
 
 @pytest.mark.parametrize(("views", "n_passes"), [("adjacent", 2), ("halves", 3)])

@@ -29,6 +29,7 @@ from sklearn_pulse._training import _captured
 from sklearn_pulse.baselines import REBARTransformer
 from sklearn_pulse.benchmark import add_files, compare
 from sklearn_pulse.datasets import fetch_mitbih_af
+from sklearn_pulse.evaluation import embedding_drift
 from sklearn_pulse.features import StatisticsTransformer
 from sklearn_pulse.preprocessing import WindowScaler
 from sklearn_pulse.windows import (
@@ -123,6 +124,10 @@ def alike(tmp_path):
 
 def start_without_groups(tmp_path):
     quick(CrossPredictionTransformer).fit(X, start=np.arange(len(X)))
+
+
+def drift_without_a_comparison(tmp_path):
+    embedding_drift(NOISE[:2], NOISE[2:4], groups_reference=["a", "b"], groups_new=["c", "c"])
 
 
 def repeated_start(tmp_path):
@@ -334,6 +339,7 @@ TEXTS = {
     "no_halves": "No window of X has an observed time step in both halves",
     "alike": "All windows of X have the same features",
     "start_without_groups": "start is not used, since no recording",
+    "drift_without_a_comparison": "No other division of the recordings",
     "repeated_start": "start repeats within groups",
     "one_group": "groups holds one group only",
     "shared_steps": "validation shares time steps with training",

@@ -269,7 +269,8 @@ def _automatic(kappa: float) -> float:
     If adjacent windows share nothing beyond the constant part (`kappa` is 0), the constant part is
     all that can be kept.
     """
-    return min(max(min(0.5, max(kappa, 0.0) ** 0.5), kappa), 1.0)
+    kappa = min(max(kappa, 0.0), 1.0)
+    return max(kappa, min(0.5, kappa**0.5))
 
 
 def _groups_of(num_kernels: int) -> int:

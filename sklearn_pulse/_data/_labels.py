@@ -398,6 +398,16 @@ def labeled_mask(
                 " if it is a class)."
             )
     labeled = ~missing
-    if unlabeled_label is not None:
-        labeled[labeled] = values[labeled] != unlabeled_label
+    if unlabeled_label is None:
+        return labeled
+    labeled[labeled] = values[labeled] != unlabeled_label
+    is_marked = bool((labeled != ~missing).any())
+    if is_marked and unlabeled_label == -1 and _names_minus_one(values[labeled].tolist()):
+        if allow_missing:
+            return ~missing
+        raise ValueError(
+            f"y holds -1 beside {sorted(set(values[labeled].tolist()))} alone, where -1 is mostly"
+            f" the name of a class, and {caller} takes it for unlabelled rows: if it is a class,"
+            " pass another unlabeled_label (None, or -2 for mask_labels); if not, call the class 0."
+        )
     return labeled

@@ -232,7 +232,8 @@ class Checkpoint(Callback):
                 raise ValueError("its parameters are others")
             return {
                 "module": module,
-                "attributes": decoded_attributes(net.module_, decoder, state["attributes"]),
+                # Earlier versions stored none.
+                "attributes": decoded_attributes(net.module_, decoder, state.get("attributes", {})),
                 "optimizer": optimizer,
                 "trained": state["trained"],
                 "generator": state["generator"],

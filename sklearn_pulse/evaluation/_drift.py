@@ -18,8 +18,10 @@ from sklearn.utils.validation import _num_samples
 
 from .._groups import check_groups, nan_where_masked
 from .._parameters import check_integer, check_real, check_seed
+from .._warnings import warn_user
 from ._scoring import before_last_step, last_step, reconstructs
 
+_DIVISIONS = 500  # that are compared at a time, which bounds the memory
 _ROUNDING = 1e-7  # by which two relative distances may differ that are equal in theory
 
 
@@ -59,7 +61,8 @@ def drift_scores(
     coverage : float, default=0.95
         Share of the reference's scores that lies inside the range.
     n_permutations : int, default=199
-        Number of random divisions that the distance is compared with.
+        Largest number of other divisions that the distance is compared with, random ones if there
+        are more.
     max_windows : int, default=2000
         Largest number of windows of each set whose embeddings are compared. The distances take
         memory in proportion to its square. The scores of all windows are compared.
@@ -220,7 +223,7 @@ def embedding_drift(
     codes = _codes(groups_reference, groups_new, len(first), len(second))
     rng = check_random_state(random_state)
     kept = [_drawn(part, max_windows, rng) for part in codes]
-    points = np.concatenate([first[kept[0]], second[kept[1]]])
+    points = np.concatenate([first[kept[0]], second[kept[1]]]).astype(np.float64, copy=False)
     group = np.concatenate([codes[0][kept[0]], codes[1][kept[1]]])
     names, group = np.unique(group, return_inverse=True)
     is_new = names > codes[0].max()
@@ -229,6 +232,11 @@ def embedding_drift(
     divisions = divisions[(n_new > 1) & (n_new < len(group) - 1)]
     distances = _energy_distances(points, group, divisions)
     distance, null = distances[0], distances[1:]
+    if not len(null):
+        warn_user(
+            "No other division of the recordings has two windows on each side, so that the p-value"
+            " of 1 compares nothing: pass more windows of each recording."
+        )
     # A division and its complement have equal distances but for rounding, and so have divisions
     # that exchange equal embeddings. The distance may be 0, so the tolerance is no share of it.
     at_least = null >= distance - _ROUNDING
@@ -282,7 +290,7 @@ def score_drift(reference: ArrayLike, new: ArrayLike, coverage: float = 0.95) ->
     for name, scores, least in (("reference", reference, 2), ("new", new, 1)):
         scores = np.asanyarray(scores)
         scores = scores[:, np.newaxis] if scores.ndim == 1 else scores
-        tables.append(_table(scores, name, least))
+        tables.append(_table(scores, name, least).astype(np.float64, copy=False))
     first, second = tables
     if first.shape[1] != second.shape[1]:
         raise ValueError(
@@ -306,8 +314,8 @@ def _check_settings(n_permutations: Any, max_windows: Any, random_state: Any) ->
     check_seed("random_state", random_state)
 
 
-def _table(values: Any, name: str, ensure_min_samples: int = 2) -> NDArray[np.float64]:
-    """Return a table of finite numbers of one row per window."""
+def _table(values: Any, name: str, ensure_min_samples: int = 2) -> NDArray[Any]:
+    """Return a table of finite floats, of one row per window."""
     values = nan_where_masked(values)
     if np.ndim(values) != 2:
         raise ValueError(
@@ -315,7 +323,8 @@ def _table(values: Any, name: str, ensure_min_samples: int = 2) -> NDArray[np.fl
             f" {np.shape(values)}: pass embeddings, or a transformer that embeds."
         )
     with config_context(assume_finite=False):  # NaN would pass for the absence of drift
-        table = check_array(values, dtype=np.float64, ensure_min_samples=0, input_name=name)
+        kept = [np.float64, np.float32]  # a copy in float64 would double the memory
+        table = check_array(values, dtype=kept, ensure_min_samples=0, input_name=name)
     if len(table) < ensure_min_samples:
         raise ValueError(
             f"{name} holds {len(table)} window(s), while a minimum of {ensure_min_samples} is"
@@ -403,6 +412,16 @@ def _energy_distances(
         sums += member[:, start : start + len(rows)] @ (member @ rows.T).T
         start += len(rows)
     counts = np.bincount(group)
+    parts = range(0, len(divisions), _DIVISIONS)
+    return np.concatenate(
+        [_distances_of(sums, counts, divisions[part : part + _DIVISIONS]) for part in parts]
+    )
+
+
+def _distances_of(
+    sums: NDArray[np.float64], counts: NDArray[np.intp], divisions: NDArray[np.bool_]
+) -> NDArray[np.float64]:
+    """Compute the distance of some divisions from the sums of distances between groups."""
     second = divisions.astype(np.float64)
     first = 1.0 - second
     n_first, n_second = first @ counts, second @ counts

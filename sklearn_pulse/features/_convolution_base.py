@@ -164,7 +164,8 @@ def _bridged(signal: Tensor, observed: Tensor) -> Tensor:
     before = torch.where(observed, time, -1).cummax(1).values  # -1 before the first observed step
     after = torch.where(observed, time, n_timesteps).flip(1).cummin(1).values.flip(1)
     inside = ~observed & (before >= 0) & (after < n_timesteps)
-    share = ((time - before) / (after - before).clamp(min=1)).to(signal.dtype).unsqueeze(1)
+    # Cast first: a quotient of integers has the default dtype, which a user may set.
+    share = ((time - before).to(signal.dtype) / (after - before).clamp(min=1)).unsqueeze(1)
     left, right = (
         signal.gather(2, step.clamp(0, n_timesteps - 1).unsqueeze(1).expand_as(signal))
         for step in (before, after)

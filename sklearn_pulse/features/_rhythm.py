@@ -60,7 +60,8 @@ class RhythmTransformer(BaseFeatureTransformer):
     - *spread*: ``log(q90 / q10)`` of the quantiles of d, and *middle_spread*: ``log(q75 / q25)``;
     - *change*: the median of the absolute differences of neighbouring d, over the median of d;
     - *deviation*: the standard deviation of d over its mean;
-    - *persistence*: the covariance of neighbouring d over the variance of d;
+    - *persistence*: the covariance of neighbouring d over the variance of d plus a thousandth of
+      the square of its mean;
     - *height_deviation*: the standard deviation of the speed at the events, over its mean.
 
     All but the persistence are given as ``log(0.02 + value)``. A channel with fewer than three

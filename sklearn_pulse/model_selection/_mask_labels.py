@@ -146,6 +146,11 @@ def _masked_dtype(labels: NDArray[Any], unlabeled_label: Any) -> np.dtype[Any]:
                 f"y must hold integers beside unlabeled_label={unlabeled_label!r}, got "
                 f"{labels.dtype} labels; {remedy}"
             )
+        if labels.size and labels.max() > np.iinfo(np.int64).max:
+            raise ValueError(
+                "y holds numbers beyond 64-bit integers with a sign: number the classes, for"
+                " example by numpy.unique(y, return_inverse=True)[1]."
+            )
         held = np.iinfo(labels.dtype)
         fits = held.min <= int(unlabeled_label) <= held.max
         return labels.dtype if fits else np.dtype(np.int64)

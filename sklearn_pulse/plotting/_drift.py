@@ -18,7 +18,7 @@ class DriftDisplay:
     """Distance of the embeddings, and scores outside the reference's range, of new windows.
 
     The panel of the embeddings shows the distance of the new windows from the reference beside the
-    distances of random divisions. The panel of the scores shows the share of new windows whose
+    distances of other divisions. The panel of the scores shows the share of new windows whose
     reconstruction is outside the reference's range, channel by channel, beside the share that is
     expected.
 
@@ -239,13 +239,13 @@ class DriftDisplay:
         self.figure_.set_figwidth(width + more)
 
     def _draw_null(self, ax: Any) -> None:
-        """Draw the distance of the new windows beside the distances of random divisions."""
+        """Draw the distance of the new windows beside the distances of other divisions."""
         assert self.embedding is not None
         null, new = distinct_colors(2)
         # Equal distances differ by rounding, and no bin is narrow enough to hold the difference.
         values = np.round(self.embedding.null_distances, 7)
         ax.autoscale(axis="y")  # which an earlier picture on these axes has switched off
-        ax.hist(values, bins="sqrt", color=null, alpha=0.6, label=f"{len(values)} random divisions")
+        ax.hist(values, bins="sqrt", color=null, alpha=0.6, label=f"{len(values)} other divisions")
         ax.axvline(
             self.embedding.distance,
             color=new,

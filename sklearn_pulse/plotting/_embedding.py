@@ -23,6 +23,7 @@ from ._style import (
     class_names,
     distinct_colors,
     distinct_markers,
+    is_color,
     legend_entry,
     with_style,
 )
@@ -240,7 +241,8 @@ class EmbeddingDisplay:
         name : str, default=None
             Title of the axes; None takes the `name` of the display.
         **scatter_kw : dict
-            Keyword arguments for :meth:`matplotlib.axes.Axes.scatter`.
+            Keyword arguments for :meth:`matplotlib.axes.Axes.scatter`. A list or an array with an
+            entry per point, such as of sizes or edge colours, is in the order of the points.
 
         Returns
         -------
@@ -253,14 +255,16 @@ class EmbeddingDisplay:
             If the labels of `y` have no order, `target_names` is no list of names, or `ax` is
             something else than one Axes.
         ValueError
-            If `y` or `target_names` cannot be drawn, as in :meth:`from_embedding`, or if continuous
-            values and `scatter_kw` both colour the points.
+            If `y` or `target_names` cannot be drawn, as in :meth:`from_embedding`, if continuous
+            values and `scatter_kw` both colour the points, or if `alpha` is not one number.
         """
         continuous = self.y is not None and _is_continuous(self.y)
         crowded = len(self.coordinates) > _MANY_POINTS
         own = {"s": 18, "alpha": 0.3 if crowded else 0.8, "linewidth": 0}
         # May raise, so it comes before a figure is made.
         style = with_style("points", own, scatter_kw)
+        if np.ndim(style["alpha"]):  # which no entry of a legend can show
+            raise ValueError("alpha is one number for all points: colour them by c=, as RGBA rows.")
         if continuous and {"c", "color"} & style.keys():
             raise ValueError(
                 "The continuous values of y colour the points: leave out c and color, or y."
@@ -273,7 +277,8 @@ class EmbeddingDisplay:
         beside = ax is None
         ax = axes_or_new(ax, n_beside=len(groups) if has_legend else 0)
         self.collections_ = [
-            ax.scatter(*self.coordinates[rows].T, **(drawn | style)) for rows, drawn in groups
+            ax.scatter(*self.coordinates[rows].T, **(drawn | self._of_rows(style, rows)))
+            for rows, drawn in groups
         ]
         self.colorbar_ = None
         if continuous:
@@ -289,6 +294,16 @@ class EmbeddingDisplay:
             ax.set_title(title)
         self.ax_, self.figure_ = ax, ax.figure
         return self
+
+    def _of_rows(self, style: dict[str, Any], rows: Any) -> dict[str, Any]:
+        """Return the keywords for some points; a value per point is cut to these points."""
+        n_points = len(self.coordinates)
+        return {
+            name: np.asarray(value)[rows]
+            if np.ndim(value) and len(value) == n_points and not is_color(value)
+            else value
+            for name, value in style.items()
+        }
 
     def _groups(self) -> list[tuple[Any, dict[str, Any]]]:
         """Return groups of samples that look alike: their rows, and keywords for the points."""

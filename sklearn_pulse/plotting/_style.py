@@ -323,6 +323,24 @@ def add_legend(ax: Any, *, beside: bool = False, **legend_kw: Any) -> Any:
     return legend
 
 
+def is_color(value: Any) -> bool:
+    """Return whether matplotlib reads a value as one colour, such as three numbers.
+
+    Parameters
+    ----------
+    value : Any
+        Value of a keyword.
+
+    Returns
+    -------
+    bool
+        True for one colour.
+    """
+    with _needs_matplotlib():
+        from matplotlib.colors import is_color_like
+    return bool(is_color_like(value))
+
+
 def legend_entry(name: Any) -> str:
     """Return a name as a label that matplotlib shows in a legend.
 

@@ -155,3 +155,17 @@ def test_a_gpu_gives_the_same_features(make):
     # Rounding moves few outputs across a threshold, or exchanges few winners, each at one step.
     close = np.isclose(gpu.transform(X), cpu.transform(X), rtol=1e-3, atol=1e-4)
     assert close.mean() > 0.999
+
+
+@pytest.mark.parametrize("transformer", KINDS.values(), ids=KINDS.keys())
+def test_the_default_dtype_of_torch_bridges_no_gap(transformer):
+    X = np.random.default_rng(0).normal(size=(8, 60, 2)).astype(np.float32)
+    X[3, 5:9], X[4, 20:43] = np.nan, np.nan
+    expected = transformer.fit_transform(X)
+    for dtype in (torch.bfloat16, torch.float64):
+        torch.set_default_dtype(dtype)
+        try:
+            found = transformer.transform(X)
+        finally:
+            torch.set_default_dtype(torch.float32)
+        np.testing.assert_array_equal(found, expected)

@@ -222,3 +222,21 @@ def test_a_splitter_inside_another_knows_unlabelled_text():
     y = np.array([-1, "a", -1, "b"] * 6, dtype=object)
     for _, test in LabelFractionSplit(1.0, cv=LabeledTestSplit(3)).split(y, y):
         assert set(y[test]) == {"a", "b"}
+
+
+@pytest.mark.parametrize("y", [[-1] * 6 + [1] * 6, np.repeat([-1, 1], 6), np.repeat([-2, -1], 6)])
+def test_minus_one_beside_one_is_a_class(y):
+    """The usual names of two classes: a splitter would test on one of them alone."""
+    readers = [
+        lambda: next(LabeledTestSplit(3).split(y, y)),
+        lambda: next(LabelFractionSplit(0.5).split(y, y)),
+        lambda: mask_labels(y, 0.5),
+        lambda: LabeledSubsetClassifier().fit(np.ones((12, 2)), y),
+    ]
+    for read in readers:
+        with pytest.raises(ValueError, match="y holds -1 beside .* mostly the name of a class"):
+            read()
+    masked = mask_labels(np.repeat([-1, 1], 6), 0.5, 0, unlabeled_label=-2)
+    assert {*masked.tolist()} == {-2, -1, 1}
+    for train, test in LabeledTestSplit(3, unlabeled_label=None).split(y, y):
+        assert len(set(np.asarray(y)[test].tolist())) == 2 and len(train) == 8

@@ -27,7 +27,7 @@ def test_panels_show_the_numbers(pulse, legend):
     assert left.lines[0].get_xdata()[0] == drift.embedding.distance
     assert sum(bar.get_height() for bar in left.patches) == 199
     assert legend(left) == [
-        "199 random divisions",
+        "199 other divisions",
         f"new windows (p = {display.embedding.p_value:.2g})",
     ]
     assert [bar.get_height() for bar in right.patches] == drift.scores.share_outside.tolist()

@@ -2,6 +2,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+from matplotlib.colors import to_rgba_array
 from sklearn import config_context
 from sklearn.manifold import TSNE
 from sklearn.preprocessing import StandardScaler
@@ -251,3 +252,29 @@ def test_labels_of_a_wrong_kind(headless):
     with pytest.raises(TypeError, match="y holds labels without an order .* all of them text"):
         from_embedding(Z, ["rest", 1, 2] * 20)
     assert headless.get_fignums() == []
+
+
+@pytest.mark.parametrize("classes", [2, None])
+def test_a_style_of_each_point_goes_to_that_point(classes):
+    y = np.array([0, 1, 1, 0, 1, 0]) if classes else np.array([0.5, np.nan, 1, 2, np.nan, 3])
+    embedding = np.random.default_rng(0).normal(size=(6, 3))
+    sizes = np.arange(6.0) + 10
+    edges = ["red", "blue", "green", "red", "blue", "green"]
+    display = EmbeddingDisplay.from_embedding(embedding, y, linewidth=1, edgecolors=edges, s=sizes)
+    groups = [y == 0, y == 1] if classes else [np.isnan(y), ~np.isnan(y)]
+    for rows, points in zip(groups, display.collections_, strict=True):
+        np.testing.assert_array_equal(points.get_sizes(), sizes[rows])
+        expected = to_rgba_array(np.array(edges)[rows])[:, :3]
+        np.testing.assert_allclose(points.get_edgecolors()[:, :3], expected)
+    display.figure_.canvas.draw()
+    with pytest.raises(ValueError, match="alpha is one number for all points"):
+        EmbeddingDisplay.from_embedding(embedding, y, alpha=np.linspace(0.1, 1, 6))
+    three = EmbeddingDisplay.from_embedding(embedding[:3], color=(0.1, 0.2, 0.3), alpha=1)
+    np.testing.assert_allclose(three.collections_[0].get_facecolor()[:, :3], [[0.1, 0.2, 0.3]])
+
+
+def test_minus_one_beside_one_is_drawn_as_a_class(legend):
+    embedding = np.random.default_rng(0).normal(size=(6, 3))
+    assert legend(EmbeddingDisplay.from_embedding(embedding, [-1, 1] * 3).ax_) == ["-1", "1"]
+    shown = EmbeddingDisplay.from_embedding(embedding, [-1, 0] * 3)
+    assert legend(shown.ax_) == ["unlabelled", "0"]
