@@ -49,7 +49,8 @@ def make_lorenz(
         Bifurcation parameter. Published: 28, 41, 55, 69, 83, 96, 110, 124, 138, 152.
     noise : float, default=0.0
         Noise level. Published: 0, 1, 3, 5. The diffusion is ``noise`` times an amplitude of the
-        noise-free trajectories with the same seed.
+        noise-free trajectories with the same seed. It depends on `n_timesteps`, and a system at
+        rest has almost none.
     n_trials : int, default=20
         Number of trajectories.
     random_state : int, RandomState instance or None, default=None
@@ -125,8 +126,9 @@ def make_thomas(
     b : float, default=0.2
         Friction, the bifurcation parameter. Published: 0.025, 0.05, ..., 0.25.
     noise : float, default=0.0
-        Noise level. Published: 0, 1, 3, 5. The diffusion is ``noise`` times an amplitude of the
-        noise-free trajectories with the same seed.
+        Noise level. Published: 0, 1, 3, 5. The diffusion is ``noise / 8`` times an amplitude of
+        the noise-free trajectories with the same seed. It depends on `n_timesteps`, and a system at
+        rest has almost none.
     n_trials : int, default=20
         Number of trajectories.
     random_state : int, RandomState instance or None, default=None
@@ -203,8 +205,9 @@ def make_hindmarsh_rose(
         External current, the bifurcation parameter. Published: 1, 1.33, 1.66, 2, 2.33, 2.66, 3,
         3.33, 3.66, 4.
     noise : float, default=0.0
-        Noise level. Published: 0, 1, 3, 5. The diffusion is ``noise`` times an amplitude of the
-        noise-free trajectories with the same seed.
+        Noise level. Published: 0, 1, 3, 5. The diffusion is ``noise / 5`` times an amplitude of
+        the noise-free trajectories with the same seed. It depends on `n_timesteps`, and a system at
+        rest has almost none.
     n_trials : int, default=20
         Number of trajectories.
     random_state : int, RandomState instance or None, default=None
@@ -281,8 +284,9 @@ def make_fitzhugh_nagumo(
     current : float, default=0.5
         External current, the bifurcation parameter.
     noise : float, default=0.0
-        Noise level. The diffusion is ``noise`` times an amplitude of the
-        noise-free trajectories with the same seed.
+        Noise level. The diffusion is ``noise / 5`` times an amplitude of the
+        noise-free trajectories with the same seed. It depends on `n_timesteps`, and a system at
+        rest has almost none.
     n_trials : int, default=20
         Number of trajectories.
     random_state : int, RandomState instance or None, default=None

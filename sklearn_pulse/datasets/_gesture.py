@@ -16,7 +16,7 @@ from sklearn.utils import Bunch
 from .._parameters import check_integer, check_option
 from . import _tfc
 from ._groups import check_group
-from ._remote import REMOTES, check_flags, ensure, locate, resolve_data_home
+from ._remote import REMOTES, check_flags, ensure, resolve_data_home, search
 
 N_TIMESTEPS = 315
 SAMPLING_RATE = 100.0
@@ -303,9 +303,9 @@ def _read(
 ) -> _tfc.Parts:
     """Read the benchmark's files; if they are missing, read the archive's files."""
     home = resolve_data_home(data_home)
-    folders = (home, home / "gesture", home / "uwave_gesture")
-    folder = locate(folders, REMOTES["gesture"].landmarks)
-    archive = locate(folders, _TS_LANDMARKS)
+    folders = ("gesture", "uwave_gesture", "UWaveGestureLibrary")
+    folder = search(home, folders, REMOTES["gesture"].landmarks)
+    archive = search(home, folders, _TS_LANDMARKS)
     if archive is not None and (folder is None or split == "archive"):
         return _from_archive(archive, split)
     if split == "archive":

@@ -17,7 +17,7 @@ from sklearn.utils import Bunch
 
 from ..windows import segment_windows
 from ._groups import check_group, window_groups
-from ._remote import check_flags, ensure, locate, resolve_data_home
+from ._remote import check_flags, ensure, resolve_data_home, search
 from ._split import shuffled_split
 
 WINDOW_LENGTH = 128
@@ -298,8 +298,7 @@ def activity_segments(rows: NDArray[np.int64], length: int) -> list[tuple[int, i
 
 def _find_folder(home: Path, download_if_missing: bool) -> Path:
     """Return the folder with ``RawData/labels.txt``."""
-    places = (home, home / "har", home / "hapt")
-    found = locate(places, ("RawData/labels.txt",))
+    found = search(home, ("har", "hapt", "HAPT Data Set"), ("RawData/labels.txt",))
     return found or ensure("har", home, download_if_missing)
 
 

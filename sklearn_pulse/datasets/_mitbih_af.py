@@ -29,6 +29,7 @@ from ._remote import (
     locate,
     physionet_folders,
     resolve_data_home,
+    search,
 )
 from ._split import shuffled_split
 from ._standardize import standardize
@@ -55,6 +56,10 @@ _WFDB_DAMAGE = (
     ValueError,
 )
 _END_OF_ANNOTATIONS = b"\0\0"
+_RECORDS = (
+    "04015 04043 04048 04126 04746 04908 04936 05091 05121 05261 06426 06453 06995 07162 07859"
+    " 07879 07910 08215 08219 08378 08405 08434 08455"
+).split()
 _WITHOUT_SIGNALS = {"00735", "03665"}  # records that are published with annotations alone
 # Two records of the MIT-BIH Arrhythmia Database come from the same man.
 _SUBJECT_OF_RECORD = {"202": "201"}
@@ -175,7 +180,8 @@ def fetch_mitbih_af(
         Names of all records, in the order in which the records enter the seeded shuffle that
         makes the split. None sorts the records by name.
     label : {"majority", "pure"}, default="majority"
-        How a window is labelled. "majority" takes the most frequent rhythm of its steps; the
+        How a window is labelled. "majority" takes the most frequent rhythm of its steps, where
+        all rhythms but AFIB, AFL, J and N count as one; the
         first of AFIB, AFL, J, N wins a tie. "pure" keeps only windows with a single rhythm.
     downsample : int, default=5
         A window holds every `downsample`-th of its 2,500 steps. No filter is applied.
@@ -245,7 +251,8 @@ def fetch_mitbih_af(
     Warns
     -----
     UserWarning
-        If the subfolder ``mitdb`` is read instead of the data set.
+        If the subfolder ``mitdb`` is read instead of the data set, or some of the published records
+        are missing, so that others come into the parts.
 
     Examples
     --------
@@ -262,7 +269,9 @@ def fetch_mitbih_af(
     )
     wfdb = _import_wfdb()
     folder, stands_in = _find_folder(data_home, download_if_missing)
-    ordered = ordered_names(record_names(folder), record_order)
+    there = record_names(folder)
+    _warn_of_absent(folder, there)
+    ordered = ordered_names(there, record_order)
     order, recording_split = shuffled_split(len(ordered))
     rhythms = [read_rhythms(wfdb, folder, ordered[i]) for i in order]
     length = common_length(rhythms)
@@ -478,7 +487,8 @@ def read_signals(wfdb: Any, folder: Path, rhythms: Rhythms, length: int) -> NDAr
             )
     with np.errstate(all="ignore"):  # numbers beyond a float are an error below
         signals = fill_missing(signals)
-        is_flat = np.ptp(signals, axis=0) == 0
+        n_kept = (length - 1) * down // up + 1  # samples under the steps that are kept
+        is_flat = np.ptp(signals[:n_kept], axis=0) == 0
         signals = resample(signals, up, down)[:length]
         scores = standardize(clean_ecg(signals)).astype(np.float32)
     if not np.isfinite(scores).all():
@@ -557,13 +567,24 @@ def label_windows(
     return np.concatenate(recording), np.concatenate(start), np.concatenate(y)
 
 
+def _warn_of_absent(folder: Path, names: Sequence[str]) -> None:
+    """Warn of published records that are missing among others that are there."""
+    absent = [name for name in _RECORDS if name not in names]
+    if 0 < len(absent) < len(_RECORDS):
+        warn_user(
+            f"{folder} lacks the records {', '.join(absent)}, so the parts are not the published"
+            " ones: the records that are there are divided anew."
+        )
+
+
 def _find_folder(
     data_home: str | os.PathLike[str] | None, download_if_missing: bool
 ) -> tuple[Path, bool]:
     """Return the folder with the WFDB files, and whether the Arrhythmia Database stands in."""
     home = resolve_data_home(data_home)
     landmarks = REMOTES["mitbih_af"].landmarks
-    found = locate((home, *physionet_folders(home, "afdb")), landmarks)
+    folders = [home / "mitbih_af", *physionet_folders(home, "afdb")]
+    found = search(home, folders, landmarks)
     if found is not None:
         return found, False
     stand_in = locate(physionet_folders(home, "mitdb"), landmarks)

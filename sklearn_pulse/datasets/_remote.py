@@ -6,10 +6,11 @@ archive that the user has put there, or downloads the data set (paper, Appendix 
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -85,7 +86,7 @@ REMOTES: dict[str, Remote] = {
             title="WESAD (Wearable Stress and Affect Detection)",
             url="https://uni-siegen.sciebo.de/s/HGdUkoNlW1Ub0Gx/download",
             licence="academic, non-commercial use; cite the authors",
-            landmarks=("S*/S*.pkl",),
+            landmarks=("S[0-9]*/S[0-9]*.pkl",),
             filename="WESAD.zip",
             size=2_500_000_000,
             members=r"(^|/)(S\d+/S\d+(\.pkl|_quest\.csv|_readme\.txt)|wesad_readme\.pdf)$",
@@ -169,8 +170,24 @@ def get_data_home(data_home: str | os.PathLike[str] | None = None) -> str:
     True
     """
     home = resolve_data_home(data_home)
-    home.mkdir(parents=True, exist_ok=True)
+    with writable(home):
+        home.mkdir(parents=True, exist_ok=True)
     return str(home)
+
+
+@contextlib.contextmanager
+def writable(home: Path) -> Iterator[None]:
+    """Let a PermissionError name the data home, and what to do."""
+    try:
+        yield
+    except PermissionError as error:
+        raise PermissionError(
+            error.errno,
+            f"the data folder {home} cannot be written: put the unpacked files there as another"
+            " user, or name another folder, by data_home or by the environment variable"
+            " SKLEARN_PULSE_DATA",
+            error.filename,
+        ) from error
 
 
 def default_data_home() -> str:
@@ -199,6 +216,29 @@ def locate(folders: Iterable[Path], landmarks: tuple[str, ...]) -> Path | None:
         if all(holds(folder, pattern) for pattern in landmarks):
             return folder
     return None
+
+
+def search(home: Path, folders: Iterable[Path | str], landmarks: tuple[str, ...]) -> Path | None:
+    """Return the folder of a data set: one of its own in the data home, or the data home itself.
+
+    The data home comes last, since it may hold other files whose names fit.
+
+    Parameters
+    ----------
+    home : pathlib.Path
+        The data home.
+    folders : iterable of path-like
+        Names of its folders, or their paths; the data set may lie up to two levels below.
+    landmarks : tuple of str
+        Glob patterns of files that the data set has.
+
+    Returns
+    -------
+    pathlib.Path or None
+        The folder.
+    """
+    own = (_find_root(home / folder, landmarks) for folder in folders)
+    return next((folder for folder in own if folder is not None), locate([home], landmarks))
 
 
 def physionet_folders(home: Path, database: str) -> tuple[Path, ...]:
@@ -259,7 +299,7 @@ def ensure(
     if found is not None:
         return found
     _archive_to_unpack(home, remote, download_if_missing)  # raises before a file is written
-    with alone(home / f".{name}.lock"):
+    with writable(home), alone(home / f".{name}.lock"):
         found = _find_root(home / name, remote.landmarks)
         if found is not None:
             return found  # another process has put the data set in place

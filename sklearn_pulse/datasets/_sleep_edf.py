@@ -17,14 +17,15 @@ from sklearn.utils import Bunch
 
 from .._extras import needs
 from .._parameters import check_integer, check_option
+from .._warnings import warn_user
 from ._groups import check_group, window_groups
 from ._remote import (
     REMOTES,
     check_flags,
     ensure,
-    locate,
     physionet_folders,
     resolve_data_home,
+    search,
 )
 from ._split import shuffled_split
 from ._standardize import standardize
@@ -32,6 +33,7 @@ from ._standardize import standardize
 SAMPLING_RATE = 100.0
 EPOCH_DURATION = 30.0  # seconds
 EPOCH_LENGTH = 3000  # steps
+_N_NIGHTS = 39  # of the subjects 0 to 19; one night was lost
 MARGIN = 30 * 60.0  # seconds of waking that are kept before and after the night
 CHANNEL_NAMES = ["EEG Fpz-Cz", "EEG Pz-Oz"]
 
@@ -264,6 +266,11 @@ def fetch_sleep_edf(
     TypeError
         If a parameter has a wrong type.
 
+    Warns
+    -----
+    UserWarning
+        If nights are missing, so that others come into the parts.
+
     Examples
     --------
     >>> from sklearn_pulse.datasets import fetch_sleep_edf
@@ -280,6 +287,11 @@ def fetch_sleep_edf(
     names, codes = _STAGES[stages]
     mne = _import_mne()
     nights = find_nights(_find_folder(data_home, download_if_missing))
+    if len(nights) < _N_NIGHTS:
+        warn_user(
+            f"{nights[0].psg.parent} holds {len(nights)} of the {_N_NIGHTS} nights of the subjects"
+            " 0 to 19, so the parts are not the published ones: these nights are divided anew."
+        )
     order, recording_split = shuffled_split(len(nights))
     nights = [nights[i] for i in order]
     epochs = [_read_epochs(mne, night, codes) for night in nights]
@@ -569,9 +581,10 @@ def _find_folder(
 ) -> Path:
     """Return the folder with the EDF files."""
     home = resolve_data_home(data_home)
-    cassettes = (place / "sleep-cassette" for place in physionet_folders(home, "sleep-edfx"))
-    folders = (home, home / "sleep-cassette", home / "physionet-sleep-data", *cassettes)
-    found = locate(folders, REMOTES["sleep_edf"].landmarks)
+    names = ("sleep_edf", "sleep-cassette", "physionet-sleep-data")  # mne's, of a few nights, last
+    places = [home / name for name in names]
+    places[2:2] = physionet_folders(home, "sleep-edfx")
+    found = search(home, places, REMOTES["sleep_edf"].landmarks)
     return found or ensure("sleep_edf", home, download_if_missing)
 
 

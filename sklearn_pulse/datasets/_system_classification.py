@@ -30,7 +30,7 @@ _DESCR = """\
 {line}
 
 :Source: simulated; dy = speed * f(y) dt + diffusion o dB
-:Recordings: {n_recordings}, 20 trials per class, of 10,000 time steps ({t_end:g} units of time)
+:Recordings: {n_recordings}, 20 trials per class, of 10,000 time steps ({duration:.1f} units)
 :Channels: {n_dims}; {channels}
 :Sampling rate: {rate:.1f} steps per unit of time
 :Windows: {n_windows} of 100 time steps without overlap
@@ -251,7 +251,7 @@ def _describe(facts: System, noise: float, data: Bunch) -> str:
         title=title,
         line="-" * len(title),
         n_recordings=len(data.recordings),
-        t_end=facts.t_end,
+        duration=10_000 / data.sampling_rate,
         n_dims=len(data.channel_names),
         channels=", ".join(data.channel_names),
         rate=data.sampling_rate,

@@ -19,7 +19,7 @@ from .._parameters import check_integer, check_option
 from ..windows import RecordingWindows
 from ._groups import check_group, window_groups
 from ._ppg import SAMPLING_RATE, denoise
-from ._remote import REMOTES, check_flags, ensure, locate, resolve_data_home
+from ._remote import REMOTES, check_flags, ensure, resolve_data_home, search
 from ._safe_pickle import read_pickle
 
 WINDOW_LENGTH = 60 * SAMPLING_RATE
@@ -397,6 +397,8 @@ def read_subject_e4(folder: Path, name: str, rows: list[dict[str, str]]) -> Subj
         raise FileNotFoundError(f"{path} is missing; unpack the complete data set again.")
     try:
         pulse = np.loadtxt(path, skiprows=_E4_HEADER, ndmin=1, encoding="utf-8")
+        if not len(pulse):
+            raise ValueError("the file is empty")
         if pulse.ndim != 1:
             raise ValueError(f"a line holds {pulse.shape[1]} numbers instead of one")
         begin = round(float(rows[0]["label_onset_minus_queststart_in_E4_s"]) * SAMPLING_RATE)
@@ -457,10 +459,9 @@ def _denoise_all(subjects: list[Subject], *, aligned: bool) -> list[NDArray[np.f
 
 def _read_subjects(home: Path, download_if_missing: bool | None) -> list[Subject]:
     """Read all subjects, in order of their names."""
-    places = (home, home / "wesad", home / "wesad" / "WESAD", home / "WESAD")
-    folder = locate(places, REMOTES["wesad"].landmarks)
+    folder = search(home, ("wesad", "WESAD"), REMOTES["wesad"].landmarks)
     if folder is None:
-        e4_folder = locate(places, _E4_FILES)
+        e4_folder = search(home, ("wesad", "WESAD"), _E4_FILES)
         if e4_folder is not None:
             return _read_e4_subjects(e4_folder)
         folder = ensure("wesad", home, download_if_missing)
@@ -468,7 +469,8 @@ def _read_subjects(home: Path, download_if_missing: bool | None) -> list[Subject
     missing = [str(path) for path in paths if not path.is_file()]
     if missing:
         raise FileNotFoundError(
-            f"{', '.join(missing)} missing; unpack the complete data set again."
+            f"{', '.join(missing)} missing; unpack the complete data set again, or move {folder}"
+            " away if a complete archive lies beside it."
         )
     return [read_subject_pickle(path) for path in paths]
 
@@ -476,12 +478,18 @@ def _read_subjects(home: Path, download_if_missing: bool | None) -> list[Subject
 def _read_e4_subjects(folder: Path) -> list[Subject]:
     """Read all subjects from the wristband's own files."""
     try:
-        with open(folder / _INTERVALS, newline="", encoding="utf-8") as stream:
-            rows = list(csv.DictReader(stream))
+        with open(folder / _INTERVALS, newline="", encoding="utf-8-sig") as stream:  # of Excel too
+            table = csv.DictReader(stream)
+            rows = list(table)
     except (UnicodeDecodeError, csv.Error) as error:
         raise ValueError(
             f"{folder / _INTERVALS} is no table; unpack the data set again."
         ) from error
+    if "subject" not in (table.fieldnames or ()):
+        raise ValueError(
+            f"{folder / _INTERVALS} has the columns {table.fieldnames} and no column 'subject':"
+            " save it with commas between the columns."
+        )
     by_name = {name: [r for r in rows if r.get("subject") == name] for name in sorted(SPLIT)}
     missing = [name for name, own in by_name.items() if not own]
     if missing:

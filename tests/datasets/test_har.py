@@ -201,6 +201,11 @@ def test_where_the_folder_is_looked_for(folder, monkeypatch, tmp_path):
     np.testing.assert_array_equal(fetch_har().start, data.start)
     shutil.copytree(home / "hapt", tmp_path / "har")
     np.testing.assert_array_equal(fetch_har(tmp_path).start, data.start)
+    for name in ("HAPT Data Set", "hapt/HAPT Data Set"):
+        shutil.copytree(home / "hapt", tmp_path / name / "home" / name)
+        np.testing.assert_array_equal(
+            fetch_har(tmp_path / name / "home", download_if_missing=False).start, data.start
+        )
     with pytest.raises(OSError, match="not in"):
         fetch_har(tmp_path / "other", download_if_missing=False)
 

@@ -19,6 +19,9 @@ from sklearn_pulse.datasets import _remote, fetch_mitbih_af
 from sklearn_pulse.windows import RecordingWindows, segment_windows
 from tests.datasets.wfdb_records import write_signals
 
+# Of a few recordings alone.
+pytestmark = pytest.mark.filterwarnings("ignore:.*the parts are not the published:UserWarning")
+
 wfdb = pytest.importorskip("wfdb")
 
 LENGTH = 2500
@@ -258,13 +261,16 @@ def test_lead_without_samples(tmp_path):
         fetch_mitbih_af(tmp_path)
 
 
+@pytest.mark.parametrize("n_flat", [6000, 5000])
 @pytest.mark.parametrize("rate", [250, 360])
-def test_flat_lead_is_zero(tmp_path, rate):
-    """Its rounding errors in the filters are no ECG."""
+def test_flat_lead_is_zero(tmp_path, rate, n_flat):
+    """Its rounding errors in the filters are no ECG; all records are cut to the shortest."""
+    write_record(tmp_path, "b", 5000, [(0, "N")], rate=rate)
     signals = write_record(tmp_path, "a", 6000, [(0, "N")], rate=rate)
-    signals[:, 1] = -0.325
+    signals[:n_flat, 1] = -0.325
     write_signals(tmp_path, "a", signals, rate)
-    (recording,) = fetch_mitbih_af(tmp_path).recordings
+    data = fetch_mitbih_af(tmp_path)
+    (recording,) = (x for x in data.recordings if not x[:, 1].any())
     assert not recording[:, 1].any()
     assert recording[:, 0].std() == pytest.approx(1.0, abs=1e-5)
 
@@ -391,6 +397,22 @@ def test_where_the_folder_is_looked_for(tmp_path, folder):
     with pytest.warns(UserWarning, match="Arrhythmia Database in .*mitdb is read instead"):
         assert fetch_mitbih_af(tmp_path).stands_in
     assert not fetch_mitbih_af(tmp_path / "mitdb").stands_in  # named: no warning
+
+
+def test_a_record_of_the_user_hides_no_database(tmp_path, folder):
+    shutil.copytree(folder[0] / "mitbih_af", tmp_path / "afdb")
+    write_record(tmp_path, "mine", 3000, [(0, "N")])
+    np.testing.assert_array_equal(fetch_mitbih_af(tmp_path).y, folder[-1].y)
+    assert fetch_mitbih_af(tmp_path / "afdb").X.shape == folder[-1].X.shape
+
+
+def test_absent_records_are_warned_of(tmp_path, folder):
+    with pytest.warns(UserWarning, match="lacks the records 04936, 05121, .* divided anew"):
+        fetch_mitbih_af(folder[0])
+    write_record(tmp_path, "mine", 3000, [(0, "N")])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        fetch_mitbih_af(tmp_path)  # none of the database
 
 
 def test_no_stand_in_for_an_archive_that_is_damaged(tmp_path):

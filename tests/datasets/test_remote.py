@@ -618,3 +618,17 @@ def test_flags_are_booleans(fetch, tmp_path):
     for name, value in flags:
         with pytest.raises(TypeError, match=f"{name} must be True or False"):
             fetch(tmp_path, **({"download_if_missing": False} | {name: value}))
+
+
+def test_a_folder_that_cannot_be_written_is_named(tmp_path, monkeypatch):
+    def refuse(*args, **kwargs):
+        raise PermissionError(13, "Permission denied", str(tmp_path / ".har.lock"))
+
+    message = "the data folder .* cannot be written: .*data_home or by the .*SKLEARN_PULSE_DATA"
+    (tmp_path / _remote.REMOTES["har"].filename).write_bytes(b"an archive")
+    monkeypatch.setattr(_remote, "alone", refuse)
+    with pytest.raises(PermissionError, match=message):
+        _remote.ensure("har", tmp_path)
+    monkeypatch.setattr("pathlib.Path.mkdir", refuse)
+    with pytest.raises(PermissionError, match=message):
+        _remote.get_data_home(tmp_path / "new")

@@ -15,6 +15,9 @@ from sklearn_pulse.datasets import _sleep_edf as reader
 from sklearn_pulse.datasets import fetch_sleep_edf
 from sklearn_pulse.windows import RecordingWindows, segment_windows
 
+# Of a few recordings alone.
+pytestmark = pytest.mark.filterwarnings("ignore:.*the parts are not the published:UserWarning")
+
 mne = pytest.importorskip("mne")
 
 LENGTH = 3000
@@ -338,6 +341,16 @@ def test_where_the_folder_is_looked_for(damaged, tmp_path_factory):
         home = tmp_path_factory.mktemp("home")
         shutil.copytree(damaged, home / name)
         np.testing.assert_array_equal(fetch_sleep_edf(home).X, expected)
+
+
+def test_a_night_in_the_folder_of_mne_hides_no_data_set(damaged, tmp_path):
+    expected = fetch_sleep_edf(damaged)
+    shutil.copytree(damaged, tmp_path / "sleep_edf")
+    (tmp_path / "physionet-sleep-data").mkdir()
+    for path in damaged.glob("SC4001*"):
+        shutil.copy(path, tmp_path / "physionet-sleep-data" / path.name.replace("SC400", "SC401"))
+    with pytest.warns(UserWarning, match="sleep_edf holds 1 of the 39 nights of the subjects 0 to"):
+        np.testing.assert_array_equal(fetch_sleep_edf(tmp_path).X, expected.X)
 
 
 def test_missing_data_set(tmp_path):

@@ -374,6 +374,11 @@ def test_where_the_folder_is_looked_for(made, monkeypatch, tmp_path):
     (tmp_path / "wesad" / "WESAD").symlink_to(home / "wesad")  # the archive's own folder
     monkeypatch.setenv("SKLEARN_PULSE_DATA", str(tmp_path))
     np.testing.assert_array_equal(fetch_wesad().start, expected)
+    (tmp_path / "Study").mkdir()
+    (tmp_path / "Study" / "Session1.pkl").write_bytes(b"another study")
+    (tmp_path / "S1").mkdir()
+    (tmp_path / "S1" / "S1.pkl").write_bytes(b"another study")
+    np.testing.assert_array_equal(fetch_wesad().start, expected)
 
 
 def test_archive_by_hand(made, tmp_path, monkeypatch):
