@@ -47,7 +47,7 @@ loaded = {}
 for name, load in panels.items():
     train, test = (load(split=split, return_type="nested_univ") for split in ("train", "test"))
     loaded[name] = *train, *test
-    lengths = [len(series) for series in train[0].iloc[:, 0]]
+    lengths = [len(series) for part in (train, test) for series in part[0].iloc[:, 0]]
     print(
         f"{name}: {len(train[0])} instances to train on, {len(test[0])} to test,"
         f" {train[0].shape[1]} channels, {min(lengths)} to {max(lengths)} steps"

@@ -85,6 +85,11 @@ def _add_own(datasets: list[str] | None, names: list[str], results: Results) -> 
                 f"argument --dataset: {dataset!r} is neither one of {', '.join(known)} nor a folder"
                 " or file of windows."
             )
+        if dataset in known and Path(dataset).is_dir():
+            print(
+                f"{dataset} is the public data set; for your folder of this name write ./{dataset}",
+                file=sys.stderr,
+            )
         found.append(dataset if dataset in known else str(add_files(dataset, results.folder)))
     if any(map(is_own, found)) and not set(names) & set(own_protocols()):
         raise ValueError(
@@ -105,10 +110,13 @@ def _summarise(outcomes: list[Outcome]) -> int:
     }
     for dataset, message in absent.items():
         print(f"no data: {dataset}: {message}", file=sys.stderr)
+    if absent:
+        print("pass --download, or --data-home and the folder that has the data", file=sys.stderr)
     for outcome in outcomes:
         if outcome.state == "failed":
             print(f"failed: {in_words(outcome.cell)}: {outcome.message}", file=sys.stderr)
-    return 1 if counts["failed"] else 0
+    nothing = not counts["finished"] and not counts["there"]
+    return 1 if counts["failed"] or nothing else 0
 
 
 def _report(options: argparse.Namespace) -> int:

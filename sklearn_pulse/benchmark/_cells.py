@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import sys
@@ -141,6 +142,18 @@ class Results:
         """
         record = self.read(cell)
         return record is not None and record["identity"] == _plain(identity)
+
+    def set_aside(self, cell: Cell) -> None:
+        """Move the record of a cell that is about to be run again, so that no report shows it.
+
+        Parameters
+        ----------
+        cell : Cell
+            The cell, whose record has other settings.
+        """
+        path = self.folder / "cells" / cell.path
+        with contextlib.suppress(FileNotFoundError):
+            path.replace(path.with_name(f"{path.name}.earlier"))
 
     def write(self, cell: Cell, identity: dict[str, Any], content: dict[str, Any]) -> None:
         """Store a finished cell; its file is written completely or not at all.

@@ -375,6 +375,12 @@ def _store(arrays: dict[str, NDArray[Any]], target: Path) -> None:
         for part, array in arrays.items():
             np.save(partial / f"{part}.npy", array)
         _rename(partial, target)
+    except OSError as error:
+        raise OSError(
+            error.errno,
+            f"the windows cannot be stored in {target.parent} ({error}): make room there, or name"
+            " another folder for the results (--out, or out)",
+        ) from error
     finally:
         shutil.rmtree(partial, ignore_errors=True)  # gone already, unless an error occurred
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from .._extras import needs
 from ..plotting import LabelEfficiencyDisplay
 from ..plotting._style import MARKERS, distinct_colors
 from ._methods import Method
@@ -30,7 +31,8 @@ def draw(table: Table, path: Path) -> None:
     path : Path
         Path of the PNG file to write.
     """
-    import matplotlib.pyplot as plt
+    with needs("the pictures of a report need matplotlib; its tables are written", "benchmark"):
+        import matplotlib.pyplot as plt
 
     if PROTOCOLS[table.protocol].is_crossed or PROTOCOLS[table.protocol].is_wide:
         figure = _across_columns(table)

@@ -13,6 +13,7 @@ from . import _paper as paper
 from ._budgets import BUDGETS
 from ._cells import Cell, Results
 from ._markdown import NOT_SCORED, figure, grid, percent
+from ._outside import title_of
 from ._own import title_of_dataset
 from ._pictures import draw
 from ._protocols import PROTOCOLS
@@ -61,6 +62,7 @@ def report(results: Results, folder: str | os.PathLike[str]) -> str:
     wide = [table for table in found if PROTOCOLS[table.protocol].is_wide]
     text = "\n".join([*summaries(wide), *(markdown(table) for table in found)])
     text += "".join(f"\nMissing altogether: {what}.\n" for what in _unfinished(results))
+    text += "".join(f"\nMissing in part: {what}.\n" for what in _begun(results))
     ran_with = sorted({_versions(record) for record in results} - {""})
     text += "".join(f"\nRun with {versions}.\n" for versions in ran_with)
     looks = results.looks()
@@ -87,6 +89,23 @@ def _unfinished(results: Results) -> list[str]:
             name = title_of_dataset(cell.dataset)
             names[f"{title}, {part}, budget {cell.budget}"][name] = None
     return [f"{what}: {', '.join(datasets)}" for what, datasets in names.items()]
+
+
+def _begun(results: Results) -> list[str]:
+    """List the methods of which some runs are finished, and others that were asked for are not."""
+    finished = {Cell(**record["cell"]) for record in results}
+    asked: dict[Any, list[bool]] = defaultdict(list)
+    for cell in dict.fromkeys(results.asked()):
+        if cell.protocol in PROTOCOLS and cell.split in PARTS:
+            asked[(*table_key(cell), cell.method)].append(cell in finished)
+    found = []
+    for (protocol, dataset, split, budget, method), runs in asked.items():
+        if 0 < sum(runs) < len(runs):
+            title, part = PROTOCOLS[protocol].title, PARTS[split]
+            what = f"{title_of(method)} on {title_of_dataset(dataset)}"
+            number = f"{sum(runs)} of {len(runs)} runs"
+            found.append(f"{title}, {part}, budget {budget}: {number} of {what}")
+    return found
 
 
 def _versions(record: dict[str, Any]) -> str:

@@ -299,6 +299,7 @@ def _run_locked(cells: list[Cell], execution: Execution, results: Results) -> li
         if results.has(cell, identity(cell, execution)):  # finished while this process waited
             outcomes.append(Outcome(cell, "there"))
             continue
+        results.set_aside(cell)
         protocol = PROTOCOLS[cell.protocol]
         try:
             with execution.threads():

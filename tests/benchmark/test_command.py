@@ -335,8 +335,35 @@ def test_absent_data_is_told_and_the_rest_is_run(tmp_path, capsys):
         "linear-probe", "--dataset", "absent", "toy", "--method", "majority", out=tmp_path
     )
     assert code == 0
-    assert "no data: absent: OSError: the toy is not there" in capsys.readouterr().err
+    told = capsys.readouterr().err
+    assert "no data: absent: OSError: the toy is not there" in told
+    assert "pass --download, or --data-home and the folder that has the data" in told
     assert list(records(tmp_path)) == [("majority", 0)]
+    # A script must not go on where nothing was there.
+    assert command("linear-probe", "--dataset", "absent", "--method", "majority", out=tmp_path) == 1
+
+
+def test_a_run_of_other_settings_that_fails_leaves_no_score(tmp_path, monkeypatch):
+    arguments = ("linear-probe", "--dataset", "toy", "--method", "majority")
+    assert command(*arguments, out=tmp_path) == 0
+    (path,) = (tmp_path / "cells").rglob("*.json")
+    record = json.loads(path.read_text())
+    record["identity"]["parameters"] = {"another": 1}
+    path.write_text(json.dumps(record))
+    with monkeypatch.context() as patch:
+        patch.setattr("sklearn_pulse.benchmark._run._content", lambda *args: 1 / 0)
+        assert command(*arguments, out=tmp_path) == 1
+    assert not list(Results(tmp_path))
+    assert command(*arguments, out=tmp_path) == 0
+    assert list(records(tmp_path)) == [("majority", 0)]
+
+
+def test_a_report_without_matplotlib_names_the_extra(tmp_path, monkeypatch, capsys):
+    assert command("linear-probe", "--dataset", "toy", "--method", "majority", out=tmp_path) == 0
+    monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
+    assert main(["report", "--out", str(tmp_path)]) == 2
+    assert "pictures of a report need matplotlib; its tables are" in capsys.readouterr().err
+    assert (tmp_path / "tables" / "tables.md").exists()
 
 
 def test_a_failing_cell_fails_the_command_and_not_the_others(tmp_path, capsys, monkeypatch):

@@ -792,3 +792,20 @@ def mapped_windows():
     """Return the files X.npy that this process holds open."""
     lines = Path("/proc/self/maps").read_text().splitlines()
     return {line.split(maxsplit=5)[5] for line in lines if "X.npy" in line}  # deleted ones too
+
+
+def test_a_folder_that_is_called_like_a_public_data_set_is_told(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "har").mkdir()
+    arguments = ["linear-probe", "--dataset", "har", "--method", "majority", "--budget", "smoke"]
+    assert main([*arguments, "--out", "out", "--data-home", "nothing"]) == 1
+    assert "har is the public data set; for your folder of this name write ./har" in (
+        capsys.readouterr().err
+    )
+
+
+def test_a_full_disk_is_told(own, tmp_path, monkeypatch):
+    monkeypatch.setattr(np, "save", lambda *args: (_ for _ in ()).throw(OSError(28, "No space")))
+    with pytest.raises(OSError, match=f"cannot be stored in {tmp_path}.*No space.*make room there"):
+        add_arrays(tmp_path, "mine", **own)
+    assert not [path for path in tmp_path.rglob("*") if path.is_file()]

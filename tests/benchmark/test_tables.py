@@ -137,6 +137,22 @@ def test_a_data_set_without_a_finished_cell_is_told(results, tmp_path):
     ]
 
 
+def test_runs_that_are_not_finished_are_counted(results, tmp_path):
+    """A killed run would else look like a finished one of fewer seeds."""
+    text = report(results, tmp_path / "tables")
+    assert "Missing in part" not in text
+    results.note_asked(plan(["linear-probe"], datasets=["har"], methods=["pulse"], n_seeds=5))
+    text = report(results, tmp_path / "tables")
+    (line,) = (line for line in text.splitlines() if line.startswith("Missing in part"))
+    n_there = sum(
+        record["cell"]["method"] == "pulse" and record["cell"]["dataset"] == "har"
+        for record in results
+        if record["cell"]["protocol"] == "linear-probe"
+    )
+    assert 0 < n_there < 5
+    assert line.endswith(f"budget small: {n_there} of 5 runs of pulse on har.")
+
+
 REPORT = """
 import sys, warnings
 from pathlib import Path

@@ -113,7 +113,7 @@ def test_the_windows_that_are_downloaded_of_bonn_are_a_target_and_no_source(tmp_
     (record,) = Results(tmp_path / "out")
     assert record["parts"] == {"train": 8, "val": 8, "test": 8}
     for protocol, dataset in (("linear-probe", "epilepsy"), ("comparison", "bonn-5")):
-        assert main([protocol, "--dataset", dataset, "--seeds", "1", *method, *where]) == 0
+        assert main([protocol, "--dataset", dataset, "--seeds", "1", *method, *where]) == 1
         told = capsys.readouterr().err
         assert f"no data: {dataset}: OSError: the text files of the Bonn EEG are missing" in told
 
