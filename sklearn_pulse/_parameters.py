@@ -95,7 +95,9 @@ def check_integer(
     maximum = _LARGEST if maximum is None and too_large else maximum
     bounds = f"of at least {minimum}" if maximum is None else f"from {minimum} to {maximum}"
     kind = _or_auto(f"an integer {bounds}", or_auto)
-    message = _message(name, kind, value, meaning, minimum)
+    largest = _LARGEST if maximum is None else maximum
+    is_meant = isinstance(value, float) and value.is_integer() and minimum <= value <= largest
+    message = _message(name, kind, value, meaning, int(value) if is_meant else minimum)
     if not _is_number(value, Integral):
         raise _error_of_kind(value, or_auto)(message)
     if value < minimum or (maximum is not None and value > maximum):

@@ -79,6 +79,12 @@ def test_an_integer_message_says_what_is_counted():
         check_integer("size", 0, 1, meaning="1 keeps every step")
 
 
+@pytest.mark.parametrize(("value", "example"), [(64.0, 64), (0.5, 1), (0.0, 1), (200.0, 1)])
+def test_a_whole_float_is_proposed_as_an_integer(value, example):
+    with pytest.raises(TypeError, match=f"got {value}; pass for example size={example}$"):
+        check_integer("size", value, 1, 100)
+
+
 # Numbers.
 
 

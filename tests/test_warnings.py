@@ -28,7 +28,7 @@ from sklearn_pulse import (
 from sklearn_pulse._training import _captured
 from sklearn_pulse.baselines import REBARTransformer
 from sklearn_pulse.benchmark import add_files, compare
-from sklearn_pulse.datasets import fetch_mitbih_af
+from sklearn_pulse.datasets import fetch_mitbih_af, fetch_sleep_edf
 from sklearn_pulse.evaluation import embedding_drift
 from sklearn_pulse.features import StatisticsTransformer
 from sklearn_pulse.preprocessing import WindowScaler
@@ -284,6 +284,25 @@ def a_data_set_in_place_of_another(tmp_path):
     fetch_mitbih_af(tmp_path)
 
 
+def absent_records(tmp_path):
+    pytest.importorskip("wfdb")
+    from tests.datasets.test_mitbih_af import RECORDS, write_record
+
+    for name, (n_samples, marks) in RECORDS.items():
+        write_record(tmp_path, name, n_samples, marks)
+    fetch_mitbih_af(tmp_path)
+
+
+def absent_nights(tmp_path):
+    pytest.importorskip("mne")
+    from tests.datasets.test_sleep_edf import random_stretches, write_hypnogram, write_psg
+
+    stretches = random_stretches(np.random.default_rng(0), 150 * 30)
+    write_psg(tmp_path / "SC4001E0-PSG.edf", 150, 0)
+    write_hypnogram(tmp_path / "SC4001EC-Hypnogram.edf", stretches)
+    fetch_sleep_edf(tmp_path)
+
+
 def a_damaged_checkpoint(tmp_path):
     stored = pulse(checkpoint_dir=tmp_path, max_epochs=2).fit(X)
     (path,) = tmp_path.rglob("checkpoint.pt")
@@ -360,6 +379,8 @@ TEXTS = {
     "lost_variation": "float32 does not hold the variation of X",
     "recording_as_table": "If it is one recording of 6 channels",
     "a_data_set_in_place_of_another": "is read instead",
+    "absent_records": "lacks the records 04936",
+    "absent_nights": "holds 1 of the 39 nights",
     "own_windows_without_groups": "Without groups, neighbouring windows",
     "files_that_are_not_read": "holds starts.npy, which are not read",
     "runs_that_failed": "1 of 2 runs failed",
