@@ -770,7 +770,7 @@ def test_the_choice_of_the_rhythm_depends_on_no_number_of_windows_and_no_ridge(n
     X, groups = hearts()
     rng = np.random.default_rng(0)
     X = X + 0.02 * rng.normal(size=(*X.shape[:2], n_channels)).astype(np.float32)
-    few = np.sort(rng.permutation(len(X))[:60])
+    few = np.sort(rng.permutation(len(X))[:30])
     params = SMALL | {"rho": rho}
     assert "rhythm" in CrossPredictionTransformer(**params).fit(X[few], groups=groups[few]).blocks_
     noise = rng.normal(size=X.shape).astype(np.float32)
