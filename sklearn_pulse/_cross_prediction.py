@@ -23,6 +23,7 @@ from ._closed_form._block_weights import (
 from ._closed_form._device_products import FixedShapeProduct
 from ._closed_form._fit import ClosedForm, ClosedFormFit
 from ._closed_form._neighbours import check_start, first_repeat, in_order
+from ._closed_form._overlap import lag_without_overlap
 from ._closed_form._pieces import Run, in_turn
 from ._closed_form._recording_moments import paired_windows
 from ._closed_form._stack import halves_with_steps
@@ -50,8 +51,8 @@ from .features._convolution_base import BaseConvolutionTransformer
 from .features._convolutions import N_KERNELS
 
 # Share of the variance of the rhythm's features that the halves of windows predict, above which the
-# rhythm is taken. ECGs have at least 0.35; the other sources, and noise, at most 0.20. Neighbours
-# are not asked, since overlapping windows predict each other whatever they hold.
+# rhythm is taken. ECGs have at least 0.35; the other sources, and noise, at most 0.20. Halves need
+# no recordings and never overlap.
 _RHYTHM_LASTS = 0.3
 # Ridge of this test alone: with a small one, the share depends on the number of windows.
 _RHYTHM_RHO = 0.03
@@ -78,13 +79,12 @@ class CrossPredictionTransformer(BaseFeatureTransformer):
         tells who was recorded if recordings visit several states, and the state itself if a
         recording is one state. "auto" removes half of it; more if adjacent windows share much more
         than the constant part (`kappa_` above 1/2), and less if they share hardly more
-        (``sqrt(kappa_)``, with `kappa_` below 1/4). Windows that overlap share steps, which raises
-        `kappa_` and with it the share: where a label belongs to a whole recording, as a disease
-        does, cut windows without overlap or set 0. Halves of windows have no constant part, and
+        (``sqrt(kappa_)``, with `kappa_` below 1/4). Halves of windows have no constant part, and
         `alpha` has no effect.
     views : {"auto", "adjacent", "halves"}, default="auto"
         Which views predict each other: adjacent windows of a recording, or the halves of a window.
         "auto" takes adjacent windows where the recordings are known and have adjacent windows.
+        Where adjacent windows overlap, the nearest windows without a common step are paired.
     n_components : int, default=1200
         Largest number of principal components of the stacked features.
     embedding_dim : int, default=4096
@@ -123,11 +123,10 @@ class CrossPredictionTransformer(BaseFeatureTransformer):
         `fit`.
     kappa_ : float
         Share of what adjacent windows have in common that other windows of the recording lack.
-        It is an estimate, from sums over pairs, and larger if windows overlap. Where pairs are few
-        (less than about a hundred), or adjacent windows predict nothing (the directions of
-        `predictability_`), it may lie far below 0 or above 1:
-        then it says nothing of the signal. ``alpha="auto"`` takes it for 0 or 1 there. It is 0
-        where adjacent windows have nothing in common, and NaN for halves of windows.
+        It is an estimate, from sums over pairs. Where pairs are few (less than about a hundred), or
+        adjacent windows predict nothing (the directions of `predictability_`), it may lie far below
+        0 or above 1: then it says nothing of the signal. ``alpha="auto"`` takes it for 0 or 1
+        there. It is 0 where adjacent windows have nothing in common, and NaN for halves of windows.
     n_pairs_ : int
         Number of pairs of views.
     predictability_ : dict
@@ -157,6 +156,11 @@ class CrossPredictionTransformer(BaseFeatureTransformer):
     `embedding_dim` drops directions), and the columns are rounded to hundredths. So columns
     in which two labelled windows hardly differ are equal there, and a probe leaves them out; else
     a scaler fitted on these two would give most weight to them.
+
+    Adjacent windows overlap if their values say so: if the end of one and the beginning of the
+    next, at least an eighth of a window and eight steps, are the same up to a shift and a scale.
+    Then C and B are those of windows that share no step; of nearer ones, where this would leave
+    less than half of the pairs.
 
     R holds eigenvectors, whose signs are fixed, so that fits on another number of threads or
     another device agree up to rounding. Directions of nearly equal weight may turn among
@@ -373,7 +377,8 @@ class CrossPredictionTransformer(BaseFeatureTransformer):
         """Fit the map to what the chosen views predict of each other."""
         fit = self._closed_form(self.block_weights_)
         if self.views_ == "adjacent":
-            return fit.adjacent(run, windows, index, paired_windows(recording, follows))
+            lag = lag_without_overlap(windows, index, follows)
+            return fit.adjacent(run, windows, index, paired_windows(recording, follows, lag))
         halves = halves_with_steps(windows, index)
         if not halves.parts:
             warn_user(

@@ -794,7 +794,7 @@ def test_a_start_that_repeats_everywhere_is_warned_of():
 @pytest.mark.parametrize(("views", "n_passes"), [("adjacent", 2), ("halves", 3)])
 @pytest.mark.parametrize("bags", [False, True])
 def test_the_choice_of_blocks_needs_no_further_pass(views, n_passes, bags, monkeypatch):
-    """Windows are read to be checked, for halves to find the gaps in them, and for the moments."""
+    """Windows are read to be checked, to find gaps in halves or overlap, and for the moments."""
     monkeypatch.setattr("sklearn_pulse._closed_form._fit._SAMPLE", 20)
     X, groups = make_windows(600)[0], np.arange(600) // 30
     X = X.reshape(20, 30, *X.shape[1:]) if bags else X
@@ -809,7 +809,8 @@ def test_the_choice_of_blocks_needs_no_further_pass(views, n_passes, bags, monke
     cross.fit(X, groups=None if bags else groups)
     n_of_sample = sum(n for n in read if n == 20)
     n_of_kernels = 3 * 84 * (1 if views == "adjacent" else 3)  # three banks of each view
-    assert sum(read) - n_of_sample == n_passes * 600 + n_of_kernels
+    n_of_overlap = 64 if views == "adjacent" else 0  # pairs that are compared
+    assert sum(read) - n_of_sample == n_passes * 600 + n_of_kernels + n_of_overlap
     assert n_of_sample <= 20 * 10
 
 

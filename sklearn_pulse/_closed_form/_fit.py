@@ -35,7 +35,7 @@ from ._pieces import (
     pieces_of,
     sums_of_halves,
     sums_of_recordings,
-    with_neighbour,
+    with_neighbours,
 )
 from ._predictive_map import (
     held_out_prediction,
@@ -127,9 +127,9 @@ class ClosedFormFit:
     def adjacent(
         self, run: Run, windows: CheckedWindows, index: Index, paired: PairedWindows
     ) -> ClosedForm:
-        """Fit the map to what predicts the next window of a recording."""
+        """Fit the map to what predicts the other window of a pair."""
         calls = [
-            (index[with_neighbour(piece, paired.follows)], paired.part(piece))
+            (index[with_neighbours(piece, paired)], paired.part(piece))
             for piece in pieces_of(len(index))
         ]
         stack, sums = self._begin(run, sums_of_recordings, [windows], index, calls)
@@ -144,7 +144,7 @@ class ClosedFormFit:
         to_embedding, predictability = self._map_of(
             stack, moments.variance, shared, kept, [moments.folds]
         )
-        n_pairs = int(paired.follows.sum())
+        n_pairs = int(paired.ends.sum())
         return ClosedForm(stack, to_embedding, alpha, kappa, n_pairs, predictability)
 
     def halves(

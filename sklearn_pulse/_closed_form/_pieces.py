@@ -73,9 +73,11 @@ def pieces_of(n: int) -> list[slice]:
     return [slice(first, min(first + size, n)) for first in range(0, n, size)]
 
 
-def with_neighbour(piece: slice, follows: NDArray[np.bool_]) -> slice:
-    """Extend a piece by the window before it, if the first window of the piece follows it."""
-    return slice(piece.start - 1, piece.stop) if follows[piece.start] else piece
+def with_neighbours(piece: slice, windows: PairedWindows) -> slice:
+    """Extend a piece by the windows before it that are paired with windows of the piece."""
+    first = max(piece.start - windows.lag, 0)
+    needed = windows.ends[piece][: windows.lag].any()
+    return slice(first, piece.stop) if needed else piece
 
 
 @dataclass(frozen=True)
@@ -147,8 +149,8 @@ def sums_of_recordings(
     ----------
     views : FeaturesOfViews or FeaturesOfSample
         The features.
-    index : ndarray of int of shape (n,) or (n + 1,)
-        Numbers of the windows; the window before the piece comes first if it is needed.
+    index : ndarray of int of shape (n_before + n,)
+        Numbers of the windows; those before the piece come first if they are needed.
     windows : PairedWindows
         Recordings and pairs of the n windows.
 
@@ -159,7 +161,7 @@ def sums_of_recordings(
     """
     n_before = len(index) - len(windows.recording)
     with limited_threads(views.num_threads), overflow_is_found():
-        before = next(views.of(index[:n_before]))[0] if n_before else None
+        before = np.vstack([f for (f,) in views.of(index[:n_before])]) if n_before else None
         return recording_sums((f for (f,) in views.of(index[n_before:])), windows, before)
 
 

@@ -6,7 +6,7 @@ from scipy.linalg import inv
 
 from sklearn_pulse import CrossPredictionTransformer
 from sklearn_pulse._closed_form._half_moments import half_moments, half_sums
-from sklearn_pulse._closed_form._pieces import with_neighbour
+from sklearn_pulse._closed_form._pieces import with_neighbours
 from sklearn_pulse._closed_form._recording_moments import (
     fold_of_pairs,
     paired_windows,
@@ -26,40 +26,49 @@ def cut(rows, size):
     return [rows[first : first + size] for first in range(0, len(rows), size)]
 
 
-def literal_moments():
-    """Means of ``f f'`` over windows, adjacent pairs, and all pairs of windows of a recording."""
+def ends_pair(i, lag):
+    return i >= lag and FOLLOWS[i - lag + 1 : i + 1].all()
+
+
+def literal_moments(lag):
+    """Means of ``f f'`` over windows, pairs of near windows, and all pairs of a recording."""
+    n_pairs = sum(ends_pair(i, lag) for i in range(60))
     variance, adjacent, constant = np.zeros((3, 4, 4))
-    n_with_others = sum(size for size in SIZES if size > 1)
+    others_of = [
+        [j for j in range(60) if j != i and RECORDING[j] == RECORDING[i] and (i - j) % lag == 0]
+        for i in range(60)
+    ]
+    n_with_others = sum(bool(others) for others in others_of)
     for i in range(60):
         variance += np.outer(F[i], F[i]) / 60
-        if FOLLOWS[i]:
-            pair = np.outer(F[i - 1], F[i])
-            adjacent += (pair + pair.T) / 2 / FOLLOWS.sum()
-        others = [j for j in range(60) if j != i and RECORDING[j] == RECORDING[i]]
-        for j in others:
-            constant += np.outer(F[i], F[j]) / len(others) / n_with_others
+        if ends_pair(i, lag):
+            pair = np.outer(F[i - lag], F[i])
+            adjacent += (pair + pair.T) / 2 / n_pairs
+        for j in others_of[i]:
+            constant += np.outer(F[i], F[j]) / len(others_of[i]) / n_with_others
     return variance, adjacent, constant
 
 
 @pytest.mark.parametrize("chunk", [1, 7, 60])
-@pytest.mark.parametrize("piece", [16, 60])
-def test_moments_of_recordings_literally(piece, chunk):
-    windows = paired_windows(RECORDING, FOLLOWS)
+@pytest.mark.parametrize("piece", [2, 16, 60])
+@pytest.mark.parametrize("lag", [1, 2, 5])
+def test_moments_of_recordings_literally(piece, chunk, lag):
+    windows = paired_windows(RECORDING, FOLLOWS, lag)
     sums = []
     for first in range(0, 60, piece):
         own = slice(first, min(first + piece, 60))
-        with_before = F[with_neighbour(own, FOLLOWS)]
+        with_before = F[with_neighbours(own, windows)]
         n_before = len(with_before) - (own.stop - own.start)
         chunks = cut(with_before[n_before:], chunk)
         before = with_before[:n_before] if n_before else None
         sums.append(recording_sums(chunks, windows.part(own), before))
     moments = recording_moments(sums, windows)
-    for found, expected in zip(moments, literal_moments(), strict=False):
+    for found, expected in zip(moments, literal_moments(lag), strict=False):
         np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-12)
     for number, fold in enumerate(moments.folds):
-        linked = FOLLOWS & (windows.fold == number)
-        assert linked.any()
-        g, h = F[:-1][linked[1:]], F[linked]
+        linked = [i for i in range(60) if ends_pair(i, lag) and windows.fold[i] == number]
+        assert linked
+        g, h = F[np.array(linked) - lag], F[linked]
         both = g.T @ g + h.T @ h, g.T @ h + h.T @ g, g.T @ g + h.T @ h
         for found, expected in zip(fold, both, strict=True):
             np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-12)

@@ -1,0 +1,118 @@
+"""Overlap of adjacent windows, found from their values."""
+
+from __future__ import annotations
+
+import numpy as np
+import scipy.fft
+from numpy.typing import NDArray
+
+from .._data._windows import CheckedWindows
+from ._recording_moments import pair_ends
+
+_PAIRS = 32  # pairs of windows that are compared
+_SHARE = 8  # an overlap of less than an eighth of a window is not looked for
+_STEPS = 8  # nor one of fewer steps, which other steps resemble by chance
+_SAME = 1e-8  # 1 - correlation of the same steps in float32, also if each window was scaled
+_FLAT = 1e-4  # share of the variance of a window below which steps tell nothing
+
+Array = NDArray[np.float64]
+
+
+def lag_without_overlap(
+    windows: CheckedWindows, index: NDArray[np.intp], follows: NDArray[np.bool_]
+) -> int:
+    """Return the distance of windows that share no time step, which predict each other trivially.
+
+    Parameters
+    ----------
+    windows : CheckedWindows
+        The windows.
+    index : ndarray of int of shape (n,)
+        Numbers of the windows, ordered by recording and time.
+    follows : ndarray of bool of shape (n,)
+        Whether a window is adjacent to the window before it.
+
+    Returns
+    -------
+    int
+        1 if adjacent windows share no step. Else as many windows as begin within the length of one,
+        or fewer, so that half of the pairs remain where recordings are short.
+    """
+    pairs = np.flatnonzero(follows)
+    pairs = pairs[np.linspace(0, len(pairs) - 1, min(_PAIRS, len(pairs))).astype(np.intp)]
+    rows, place = np.unique(index[np.stack([pairs - 1, pairs])], return_inverse=True)
+    x = windows.take(rows).x.astype(np.float64)
+    found = [shift_of(x[i], x[j]) for i, j in place.reshape(2, -1).T]
+    shifts = [shift for shift in found if shift]
+    if not shifts or 2 * len(shifts) < sum(shift is not None for shift in found):
+        return 1
+    lag = int(np.ceil(windows.n_timesteps / np.median(shifts)))
+    while 2 * pair_ends(follows, lag).sum() < follows.sum():
+        lag -= 1
+    return lag
+
+
+def shift_of(x: Array, y: Array) -> int | None:
+    """Find the number of steps by which a window lies later than another that it overlaps.
+
+    Parameters
+    ----------
+    x, y : ndarray of shape (n_timesteps, n_channels)
+        The earlier and the later window. Each may have been shifted and scaled.
+
+    Returns
+    -------
+    int or None
+        The number of steps, 0 if no step is shared. None if the windows do not tell, since they are
+        flat, or resemble each other at several places, as a straight line does.
+
+    Examples
+    --------
+    >>> x = np.random.default_rng(0).normal(size=(100, 2))
+    >>> shift_of(x[:64], x[16:80]), shift_of(x[:50], 3 * x[10:60] + 1), shift_of(x[:50], x[50:])
+    (16, 10, 0)
+    """
+    correlation = _correlations(x, y)
+    if np.isnan(correlation).all():
+        return None
+    same = np.flatnonzero(correlation > 1 - _SAME)
+    if not len(same):
+        return 0
+    if same[-1] - same[0] > len(x) // _SHARE:
+        return None
+    return int(np.nanargmax(correlation)) + 1
+
+
+def _correlations(x: Array, y: Array) -> Array:
+    """Return the correlation of the last steps of x and the first of y, for each shift from 1.
+
+    It is the least of the channels that are not flat there, and NaN where all are.
+    """
+    n = len(x)
+    x, y = _standardised(x), _standardised(y)
+    size = scipy.fft.next_fast_len(2 * n, real=True)
+    products = scipy.fft.rfft(x, size, axis=0) * scipy.fft.rfft(y, size, axis=0).conj()
+    cross = scipy.fft.irfft(products, size, axis=0)[:n]  # sum of x[s:] * y[: n - s]
+    shared = np.arange(n, 0, -1)[:, None]
+    x_sum, x_square = (np.cumsum(values[::-1], axis=0)[::-1] for values in (x, x**2))
+    y_sum, y_square = (np.cumsum(values, axis=0)[::-1] for values in (y, y**2))
+    variance = (
+        np.maximum(x_square - x_sum**2 / shared, 0),
+        np.maximum(y_square - y_sum**2 / shared, 0),
+    )
+    flat = np.maximum(*variance) <= _FLAT * shared
+    scale = np.sqrt(variance[0] * variance[1])
+    correlation = np.divide(
+        cross - x_sum * y_sum / shared, scale, out=np.full_like(cross, -1.0), where=scale > 0
+    )
+    least = np.where(flat, np.inf, correlation).min(1)
+    least[np.isinf(least)] = np.nan
+    last = n - max(_STEPS, n // _SHARE)
+    return np.asarray(least[1 : max(last + 1, 1)])
+
+
+def _standardised(x: Array) -> Array:
+    """Return each channel without its mean and with a variance of 1, or of 0 if it is flat."""
+    x = x - x.mean(0)
+    scale = x.std(0)
+    return np.divide(x, scale, out=np.zeros_like(x), where=scale > 0)

@@ -1,0 +1,91 @@
+"""Windows that share steps are not each other's views."""
+
+import numpy as np
+import pytest
+
+from sklearn_pulse import CrossPredictionTransformer
+from sklearn_pulse._closed_form._overlap import shift_of
+from sklearn_pulse.preprocessing import WindowScaler
+from sklearn_pulse.windows import sliding_windows
+
+SMALL = {"num_kernels": 84, "n_components": 30, "embedding_dim": 30, "random_state": 0}
+
+
+def cut(overlap, n_recordings=8, lazy=False, n_timesteps=1024):
+    """Cut noise of recordings that differ in amplitude, so that a window lasts 1/overlap steps."""
+    rng = np.random.default_rng(0)
+    noise = [a * rng.normal(size=(n_timesteps, 2)) for a in np.linspace(1, 3, n_recordings)]
+    return sliding_windows(noise, 64, 64 // overlap, lazy=lazy)
+
+
+def n_pairs(w, X=None, **params):
+    X = w.X if X is None else X
+    return CrossPredictionTransformer(**SMALL, **params).fit(X, groups=w.groups).n_pairs_
+
+
+@pytest.mark.parametrize("lazy", [False, True])
+@pytest.mark.parametrize("overlap", [1, 2, 4])
+def test_views_share_no_step(overlap, lazy):
+    w = cut(overlap, lazy=lazy)
+    groups = None if lazy else w.groups
+    cross = CrossPredictionTransformer(**SMALL).fit(w.X, groups=groups)
+    # A window and the first that begins where it ends.
+    assert cross.n_pairs_ == 8 * (16 - 1) * overlap - 8 * (overlap - 1)
+    # Noise has nothing in common with noise but its amplitude.
+    assert cross.kappa_ < 0.15
+    assert cross.alpha_ < 0.4
+
+
+def test_the_time_of_a_window_places_it():
+    w = cut(2)
+    order = np.random.default_rng(1).permutation(len(w.X))
+    cross = CrossPredictionTransformer(**SMALL)
+    cross.fit(w.X[order], groups=w.groups[order], start=w.start[order] / 7)
+    assert cross.n_pairs_ == n_pairs(w)
+
+
+@pytest.mark.parametrize("per", ["window", "recording"])
+def test_scaled_windows_overlap(per):
+    w = cut(2)
+    groups = {"groups": w.groups} if per == "recording" else {}
+    X = WindowScaler(per=per).fit_transform(w.X, **groups)
+    assert n_pairs(w, X) == n_pairs(w)
+
+
+def test_missing_and_flat_windows_hide_no_overlap():
+    w = cut(2)
+    X = w.X.copy()
+    X[: len(X) // 3] = 5.0
+    X[-len(X) // 4 :, ::3] = np.nan
+    assert n_pairs(w, X) == n_pairs(w)
+
+
+def test_short_recordings_keep_half_of_the_pairs():
+    w = cut(4, n_recordings=20, n_timesteps=64 + 2 * 16)  # three windows, all of which overlap
+    assert n_pairs(w) == 20  # the first and the last, which overlap least
+
+
+@pytest.mark.parametrize("name", ["flat", "line", "decay", "sine", "steps"])
+def test_windows_that_resemble_each_other_do_not_overlap(name):
+    time = np.arange(2048.0)
+    x = {
+        "flat": np.zeros(2048),
+        "line": time,
+        "decay": np.exp(-time / 100),
+        "sine": np.sin(2 * np.pi * time / 16),
+        "steps": np.repeat(np.random.default_rng(0).normal(size=32), 64),
+    }[name]
+    windows = x.reshape(32, 64, 1)
+    assert not any(shift_of(*pair) for pair in zip(windows, windows[1:], strict=False))
+
+
+@pytest.mark.parametrize("n_timesteps", [16, 50, 100])
+@pytest.mark.parametrize("channels", [1, 3])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_every_shift_is_found(n_timesteps, channels, dtype):
+    walk = np.random.default_rng(0).normal(size=(3 * n_timesteps, channels)).cumsum(0) + 100
+    x = walk.astype(dtype).astype(float)
+    least = max(8, n_timesteps // 8)
+    for shift in range(1, n_timesteps + 5):
+        y = 3 * x[shift : shift + n_timesteps] - 7
+        assert shift_of(x[:n_timesteps], y) == (shift if n_timesteps - shift >= least else 0)
