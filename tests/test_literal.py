@@ -90,11 +90,12 @@ def padded_behind(x):
     return padded, torch.arange(padded.shape[1]).expand(len(x), -1) < x.shape[1]
 
 
-def test_missing_steps_do_not_count():
-    """Loss of a window padded with unobserved steps: that of the window, at "valid" reduction."""
+@pytest.mark.parametrize("reduction", ["published", "valid"])
+def test_missing_steps_do_not_count(reduction):
+    """Loss of a window padded with unobserved steps: that of the window."""
     torch.manual_seed(0)
     objective = CrossReconstruction(
-        2, **SMALL, loss_reduction="valid", time_varying_dim=0, n_crops=1
+        2, **SMALL, loss_reduction=reduction, time_varying_dim=0, n_crops=1
     )
     x = torch.randn(4, 24, 2)
     # Steps near the end see the padding through the initial condition, so crops start earlier.
@@ -106,10 +107,11 @@ def test_missing_steps_do_not_count():
     assert objective(x=padded, starts=starts) > objective(x=x, starts=starts)
 
 
-def test_fixed_crops_of_padded_windows_are_those_of_the_windows():
+@pytest.mark.parametrize("reduction", ["published", "valid"])
+def test_fixed_crops_of_padded_windows_are_those_of_the_windows(reduction):
     """A fraction of the steps between the ends of what was observed, window by window."""
     torch.manual_seed(0)
-    params = SMALL | {"loss_reduction": "valid", "time_varying_dim": 0, "n_crops": 2}
+    params = SMALL | {"loss_reduction": reduction, "time_varying_dim": 0, "n_crops": 2}
     objective = CrossReconstruction(2, **params, crop="fixed", crop_length=0.25)
     x = torch.randn(4, 24, 2)
     starts = torch.randint(10, (2, 4))

@@ -200,3 +200,23 @@ def test_another_pooling_is_refused():
         networks.SystemEncoder(2, 8, 8, 2, "Max")(torch.ones(4, 48, 2))
     with pytest.raises(ValueError, match="pooling must be 'max' or 'mean', got 'median'"):
         pool_steps(torch.ones(4, 48, 2), "median")
+
+
+@pytest.mark.parametrize("name", ["AdamW", "Adafactor", "LBFGS", "ASGD", "Rprop"])
+def test_a_killed_training_resumes_with_any_optimiser(name, tmp_path):
+    make = getattr(torch.optim, name, None)
+    if make is None:
+        pytest.skip(f"this version of torch has no {name}")
+    settings = TINY | {"max_epochs": 3, "weight_decay": 0.0, "random_state": 0}
+    mine = method(_optimizer=make)
+    expected = mine(**settings).fit(X)
+    with killed(2):
+        mine(**settings, checkpoint_dir=tmp_path).fit(X)
+    resumed = mine(**settings, checkpoint_dir=tmp_path).fit(X)
+    np.testing.assert_array_equal(resumed.transform(X), expected.transform(X))
+
+
+def test_betas_of_an_optimiser_without_them():
+    mine = method(_optimizer=torch.optim.SGD, betas=(0.9, 0.99), schedule="constant")
+    with pytest.raises(ValueError, match="betas=.* but SGD has none: set betas to None"):
+        mine(**TINY).fit(X)

@@ -20,6 +20,7 @@ from skorch.callbacks import (
     Callback,
     Checkpoint,
     EarlyStopping,
+    EpochScoring,
     Freezer,
     LRScheduler,
     MlflowLogger,
@@ -29,7 +30,7 @@ from skorch.callbacks import (
 from torch.optim.lr_scheduler import LambdaLR, ReduceLROnPlateau, StepLR
 
 from sklearn_pulse import PulseTransformer
-from sklearn_pulse.baselines import SupervisedClassifier
+from sklearn_pulse.baselines import LFADSTransformer, SimCLRTransformer, SupervisedClassifier
 from tests.helpers import SMALL_ENCODER, SMALL_PULSE, callback_of, callbacks_of, make_windows
 from tests.kills import killed
 
@@ -432,6 +433,35 @@ def test_weights_of_the_best_epoch_stay_those_of_a_validation():
         loaded.net_.module_.parameters(), lowest.net_.module_.parameters(), strict=True
     ):
         assert torch.equal(mine, theirs)
+
+
+@pytest.mark.parametrize("select", ["last", "min_val", "trailing_mean"])
+def test_the_best_epoch_is_kept_if_it_is_the_last(select):
+    def rises(net, X=None, y=None):
+        return len(net.history)
+
+    score = EpochScoring(rises, name="score", lower_is_better=False)
+    stop = EarlyStopping("score", patience=9, lower_is_better=False, load_best=True)
+    settings = {"validation_every": 1, "max_epochs": 8, "lr": 1e-2}
+    loaded = pulse(score, stop, select=select, **settings).fit(X)
+    last = pulse(select="last", **settings).fit(X)
+    assert loaded.selected_epoch_ == 8
+    np.testing.assert_array_equal(loaded.transform(X), last.transform(X))
+
+
+@pytest.mark.parametrize("every", [1, 2])
+def test_a_schedule_of_the_users_own_replaces_that_which_would_be_refused(every):
+    def own():
+        return [LRScheduler("ExponentialLR", gamma=0.9)]
+
+    tiny = {"max_epochs": 2, "batch_size": 8, "random_state": 0, "validation_every": every}
+    lfads = LFADSTransformer(
+        schedule="validation_plateau", validation_fraction=0, callbacks=own(), **tiny
+    )
+    for method in (lfads, SimCLRTransformer(betas=(0.9, 0.99), callbacks=own(), **tiny)):
+        assert len(method.fit(X).history_) == 2
+        with pytest.raises(ValueError, match="schedule"):
+            clone(method).set_params(callbacks=None).fit(X)
 
 
 # --- state that no callback has for itself, which no checkpoint holds ---

@@ -121,6 +121,21 @@ class AverageWeights(Callback):
         self.average_ = None
 
 
+class KeepBest(Callback):
+    """Load the weights of the best epoch that the ``EarlyStopping`` before it in the list has kept.
+
+    ``EarlyStopping`` loads nothing if the last epoch was the best. But another callback may have
+    put other weights in the place of the last ones.
+    """
+
+    def on_train_end(self, net: NeuralNet, **kwargs: Any) -> None:
+        """Put the weights of the best epoch back."""
+        callbacks = [callback for _, callback in net.callbacks_]
+        best = callbacks[callbacks.index(self) - 1].best_model_weights_
+        if best is not None:
+            net.module_.load_state_dict(best)
+
+
 class KeepStored(Callback):
     """Load the weights that a ``Checkpoint`` of skorch has stored last, from memory.
 

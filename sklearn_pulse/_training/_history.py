@@ -55,15 +55,14 @@ def selected_epoch(net: NeuralNet) -> int | None:
     Returns
     -------
     int or None
-        The epoch, counted from 0; None where the weights are those of the last epoch.
+        The epoch, counted from 0; None if callbacks have put none back.
     """
     selected = None
     for _, callback in net.callbacks_:  # a later callback overrules those before it
         if isinstance(callback, SelectWeights) and callback.epoch_ is not None:
             selected = callback.epoch_
         elif isinstance(callback, EarlyStopping) and callback.load_best:
-            # skorch counts from 1. 0 is no epoch, and the weights of the last epoch are in place.
-            if callback.best_epoch_ not in (0, len(net.history)):
+            if callback.best_epoch_:  # skorch counts from 1
                 selected = callback.best_epoch_ - 1
         elif (event := stored_event(callback)) is not None:
             stored = [i for i, epoch in enumerate(net.history) if epoch.get(event)]

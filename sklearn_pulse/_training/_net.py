@@ -76,7 +76,7 @@ class SSLNet(NeuralNet):
     _captured: CapturedStep | None = None  # on a GPU, in a training
     _failures: Sequence[str] = ()  # reasons why the encoder was not compiled
     _is_uncompiled: bool = False  # whether a warning has said so
-    selected_epoch_: int | None = None  # epoch of the weights, from 0; None for the last epoch
+    selected_epoch_: int | None = None  # selected epoch, from 0; None if there is none
     n_earlier_: int = 0  # number of epochs in the history that earlier trainings have run
 
     def __init__(

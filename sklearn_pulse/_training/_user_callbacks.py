@@ -12,6 +12,7 @@ from skorch.callbacks import (
     BatchScoring,
     Callback,
     Checkpoint,
+    EarlyStopping,
     EpochScoring,
     InputShapeSetter,
     LoadInitState,
@@ -19,7 +20,7 @@ from skorch.callbacks import (
 )
 
 from ._callback_state import own_attributes
-from ._callbacks import KeepStored
+from ._callbacks import KeepBest, KeepStored
 from ._history import stored_event
 
 _REFUSED: dict[type[Callback], str] = {
@@ -171,8 +172,8 @@ def needs_best(callbacks: Any) -> bool:
     return any(isinstance(c, Checkpoint) and c.monitor in best for _, c in named(callbacks))
 
 
-def with_stored_kept(callbacks: list[Any]) -> list[Any]:
-    """Let a keeper load the weights that a ``Checkpoint`` of skorch has stored, in its place.
+def with_keepers(callbacks: list[Any]) -> list[Any]:
+    """Let keepers load the weights of the epoch that a callback of skorch has chosen.
 
     Parameters
     ----------
@@ -182,8 +183,9 @@ def with_stored_kept(callbacks: list[Any]) -> list[Any]:
     Returns
     -------
     list
-        The same, but a copy of each ``Checkpoint`` that loads, which only stores, with its
-        :class:`KeepStored` after it. A subclass may store what it likes, and loads it itself.
+        The same, with a :class:`KeepBest` after each ``EarlyStopping`` that loads. In place of
+        each ``Checkpoint`` that loads, a copy that only stores, with a :class:`KeepStored` after
+        it. A subclass of ``Checkpoint`` may store what it likes, and loads it itself.
     """
     kept: list[Any] = []
     for entry, (_, callback) in zip(callbacks, named(callbacks), strict=True):
@@ -195,6 +197,8 @@ def with_stored_kept(callbacks: list[Any]) -> list[Any]:
             kept.append(KeepStored(event))
         else:
             kept.append(entry)
+        if isinstance(callback, EarlyStopping) and callback.load_best:
+            kept.append(KeepBest())
     return kept
 
 

@@ -58,7 +58,7 @@ from .._training._user_callbacks import (
     needs_best,
     own_callbacks,
     sets_learning_rate,
-    with_stored_kept,
+    with_keepers,
 )
 from .._warnings import warn_user
 from ._complete import check_objective, check_stored
@@ -93,8 +93,8 @@ class TrainedEmbedder(WindowEmbedder):
     n_iter_ : int
         Number of epochs that the last fit has run.
     selected_epoch_ : int or None
-        Epoch of `history_` whose weights were kept, counted from 1; None if the weights of the
-        last epoch were kept.
+        Epoch of `history_` whose weights were kept, counted from 1; None if none was selected: the
+        weights are the last ones, or the average of all under ``select="average"``.
     n_timesteps_trained_ : int
         Number of time steps of the longest windows that the weights were trained on, including
         the windows of a pretrained encoder, and of earlier fits under `warm_start`.
@@ -158,7 +158,7 @@ class TrainedEmbedder(WindowEmbedder):
 
     @property
     def selected_epoch_(self) -> int | None:
-        """Epoch of `history_` whose weights were kept, from 1; None for the last epoch."""
+        """Epoch of `history_` whose weights were kept, from 1; None if none was selected."""
         epoch = self.net_.selected_epoch_
         return None if epoch is None else epoch + 1
 
@@ -306,7 +306,9 @@ class TrainedEmbedder(WindowEmbedder):
         check_integer("validation_every", self.validation_every, 1)
         check_boolean("deterministic_validation", self.deterministic_validation)
         check_option("select", self.select, self._selections)
-        check_schedule(self.schedule, self._schedules, self.betas)
+        check_callbacks(self.callbacks)
+        replaced = sets_learning_rate(self.callbacks)
+        check_schedule(self.schedule, self._schedules, self.betas, is_replaced=replaced)
         check_boolean("drop_last", self.drop_last)
         check_boolean("warm_start", self.warm_start)
         if self.gradient_clip_value is not None:
@@ -324,7 +326,6 @@ class TrainedEmbedder(WindowEmbedder):
         if self.patience is not None:
             check_integer("patience", self.patience, 1)
         check_verbose(self.verbose)
-        check_callbacks(self.callbacks)
 
     def _training_params(self, train: WindowBatches) -> dict[str, Any]:
         """Return the settings of the net that only training needs."""
@@ -352,6 +353,11 @@ class TrainedEmbedder(WindowEmbedder):
                 " weights: set weight_decay=0."
             )
         if self.betas is not None:
+            if "betas" not in settings:
+                raise ValueError(
+                    f"betas={self.betas!r}, but {self._optimizer.__name__} has none: set betas to"
+                    " None."
+                )
             params["optimizer__betas"] = tuple(map(float, self.betas))
         n_updates = self._n_updates(train)
         if n_updates is not None:
@@ -398,7 +404,7 @@ class TrainedEmbedder(WindowEmbedder):
             callbacks.append(("mark_best", MarkBest()))
         check_names(own, [name for name, _ in named(callbacks)])
         check_monitored(own, valid is not None)
-        return callbacks + with_stored_kept(own)
+        return callbacks + with_keepers(own)
 
     def __sklearn_clone__(self) -> Self:
         try:

@@ -12,6 +12,7 @@ from skorch.callbacks import Callback
 from torch import Tensor, nn
 
 from .._training._schedules import ReduceOnPlateau, ReduceOnValidationPlateau
+from .._training._user_callbacks import sets_learning_rate
 from .._typing import (
     BagPooling,
     Distributed,
@@ -485,7 +486,8 @@ class LFADSTransformer(BaseSSLTransformer):
         return super()._schedule(train)
 
     def _callbacks(self, train: WindowBatches, valid: WindowBatches | None) -> Callbacks:
-        if self.schedule == "validation_plateau" and valid is None:
+        follows = self.schedule == "validation_plateau" and not sets_learning_rate(self.callbacks)
+        if follows and valid is None:
             raise ValueError(
                 "schedule='validation_plateau' follows the validation error, but there is nothing"
                 " to validate on: pass X_val, raise validation_fraction, or set"

@@ -86,7 +86,8 @@ class REBARTransformer(BaseSSLTransformer):
         the published code, pass windows at a stride of 1.
     mask_length : int or float, default=0.12
         Length of the block that is hidden in the first stage: a number of time steps (int) or a
-        fraction of the window (float). The block may lie at the end of the window too, which the
+        fraction of the steps from the first observed one to the last (float); at least one of
+        these steps stays. The block may lie at the end of the window too, which the
         published draws never reach.
     attention_hidden_dim : int, default=256
         Width of the cross-attention.

@@ -10,7 +10,7 @@ from torch import Tensor
 from ..functional import dropout
 from ..networks import CrossAttention, mask_steps
 from ..networks._time import take_rows
-from ..sampling import length_in_steps, observed_span, random_integers
+from ..sampling import lengths_in_steps, observed_span, random_integers
 from ._base import Objective
 
 
@@ -27,7 +27,8 @@ class REBARReconstruction(Objective):
         Sizes of the :class:`~sklearn_pulse.networks.CrossAttention`: its keyword arguments
         `hidden_dim`, `kernel_size`, `bottleneck_dim` and `depth`.
     mask_length : int or float, default=0.12
-        Steps of the hidden block (int), or their fraction of the window (float).
+        Steps of the hidden block (int), or their fraction of the steps from the first observed one
+        to the last (float). At least one of these steps stays.
     attention_dropout : float, default=0.1
         Probability of dropout of the attention weights, in training.
     seed : int, default=0
@@ -104,14 +105,14 @@ class REBARReconstruction(Objective):
 
     def _draw_block(self, x: Tensor, observed: Tensor | None) -> Tensor:
         """Draw a block of steps of each window between its first and last observed step."""
-        length = length_in_steps(self.mask_length, x.shape[1])
         first = torch.zeros(len(x), dtype=torch.int64, device=x.device)
         stop = torch.full_like(first, x.shape[1])
         if observed is not None:
             first, stop = observed_span(observed)
-        start = random_integers(first, stop - length, self.generator(x.device)).unsqueeze(1)
+        length = lengths_in_steps(self.mask_length, stop - first)
+        start = random_integers(first, stop - length, self.generator(x.device))
         steps = torch.arange(x.shape[1], device=x.device)
-        return (steps >= start) & (steps < start + length)
+        return (steps >= start.unsqueeze(1)) & (steps < (start + length).unsqueeze(1))
 
     def _dropout(self, weights: Tensor) -> Tensor:
         """Drop attention weights out."""

@@ -503,13 +503,15 @@ class TrajectoryReconstruction(Objective):
         """Return the maximum number of steps of each pass, (n_passes, 1) or (n_passes, batch).
 
         Only fixed crops end before the window does; the last pass, the full window, never does.
-        `observed` is of shape (batch, n_timesteps): a fraction is that of the steps from the first
-        observed one to the last, as for the starts.
+        `observed` is of shape (batch, n_timesteps): a window ends with its last observed step, and
+        a fraction is that of the steps from the first observed one to the last, as for the starts.
         """
-        if self.crop == "fixed" and observed is not None:
+        if observed is not None:
             first, stop = observed_span(observed)
-            lengths = torch.full_like(starts, n_timesteps)
-            lengths[:-1] = lengths_in_steps(self.crop_length, stop - first)
+            lengths = stop - 1 - starts
+            if self.crop == "fixed":
+                crop = lengths_in_steps(self.crop_length, stop - first)
+                lengths[:-1] = torch.minimum(lengths[:-1], crop)
             return lengths
         lengths = torch.full((len(starts), 1), n_timesteps, device=starts.device)
         lengths[:-1] = self.longest_crop(n_timesteps)

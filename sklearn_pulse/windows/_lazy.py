@@ -139,6 +139,11 @@ class RecordingWindows(LazyWindows):
         self.recording, self.start = recording, start
         recording.flags.writeable = start.flags.writeable = False
 
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Restore a pickle, which does not keep that arrays are read-only."""
+        self.__dict__.update(state)
+        self._place(self.recording, self.start)
+
     def _check_positions(self) -> None:
         """Raise if the positions do not fit each other or the recordings."""
         if self.recording.shape != self.start.shape:

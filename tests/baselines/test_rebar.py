@@ -105,6 +105,15 @@ def test_a_block_keeps_to_the_observed_span():
     assert torch.equal(starts.unique(), torch.tensor([2, 3, 4]))
 
 
+@pytest.mark.parametrize("mask_length", [4, 0.25, 0.9])
+def test_a_part_of_the_observed_span_stays(mask_length):
+    observed = torch.arange(40) < torch.tensor([[40], [8], [4], [2]])
+    hidden = [blocks_of(row, mask_length, n=50, n_timesteps=40).sum(1) for row in observed]
+    fractions = [max(1, int(mask_length * n)) for n in (40, 8, 4, 2)]
+    expected = [4, 4, 3, 1] if mask_length == 4 else fractions
+    assert [int(n.unique()) for n in hidden] == expected
+
+
 def test_missing_steps_are_not_scored():
     torch.manual_seed(0)
     objective = REBARReconstruction(2, attention=ATTENTION).eval()
