@@ -407,6 +407,12 @@ def test_a_change_of_clocks_is_no_gap(as_series):
     assert _pairs(pd.Series(times) if as_series else times, np.zeros(24)) == 23
 
 
+@pytest.mark.parametrize("as_series", [False, True])
+def test_the_time_may_be_a_period(as_series):
+    times = pd.period_range("2026-10-25", periods=24, freq="15min").delete(7)
+    assert _pairs(pd.Series(times) if as_series else times, np.zeros(23)) == 21
+
+
 def test_startsas_times_and_of_bags():
     X, _ = make_windows(12, 16)
     groups, steps = np.arange(12) // 6, np.array([0, 2, 4, 8, 10, 13] * 2)

@@ -1390,3 +1390,14 @@ def test_activities_to_gestures(data_home):
     classifier = tuned(encoder, max_epochs=20, lr=3e-3, batch_size=30)
     classifier.fit(gesture.X[train], gesture.y[train])
     assert classifier.score(gesture.X[held_out], gesture.y[held_out]) > 0.5  # chance is 1 in 8
+
+
+def test_samples_that_differ_in_the_sign_of_zero_are_the_same_sample():
+    X = np.random.default_rng(0).normal(size=(12, 32, 2))
+    X[:, :, 1] = 0.0
+    y, signed = np.arange(12) % 2, X.copy()
+    signed[:, ::2, 1] = -0.0
+    model = FineTuneClassifier(**SMALL_ENCODER, max_epochs=2, random_state=0)
+    once = model.fit(X, y).predict_proba(X)
+    twice = model.fit(np.concatenate([X, signed]), np.concatenate([y, y])).predict_proba(X)
+    np.testing.assert_array_equal(once, twice)

@@ -6,8 +6,9 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import Pipeline
 
-from sklearn_pulse import PulseTransformer
-from tests.helpers import SMALL_PULSE, FitLog, make_windows
+from sklearn_pulse import FineTuneClassifier, PulseTransformer
+from sklearn_pulse.baselines import PatchTSTTransformer, RandomEncoderTransformer, SimCLRTransformer
+from tests.helpers import SMALL_ENCODER, SMALL_PULSE, FitLog, make_windows, small
 from tests.kills import killed
 
 sklearn_callback = pytest.importorskip("sklearn.callback", reason="scikit-learn before 1.9")
@@ -32,6 +33,50 @@ def test_scores_of_an_epoch_have_the_scale_of_its_own_fit():
     pulse = PulseTransformer(**SMALL_PULSE).set_callbacks(log)
     for data in (X, 3 * X):
         np.testing.assert_array_equal(pulse.fit(data).score_samples(data), scores[-1])
+
+
+@pytest.mark.parametrize(
+    ("method", "select"),
+    [
+        (PatchTSTTransformer, "min_val"),
+        (SimCLRTransformer, "average"),
+        (SimCLRTransformer, "last"),
+    ],
+)
+def test_an_epoch_is_seen_as_a_fit_that_ended_there(method, select):
+    seen = []
+    log = FitLog(look=lambda fitted, X, y: seen.append((fitted.transform(X), fitted)))
+    params = {"batch_size": 8, "schedule": "constant", "lr": 0.1}
+    params |= {"select": select, "validation_fraction": 0.3, "random_state": 0}
+    small(method).set_params(**params, max_epochs=4).set_callbacks(log).fit(X)
+    for number, (embedding, fitted) in enumerate(seen, start=1):
+        alone = small(method).set_params(**params, max_epochs=number).fit(X)
+        np.testing.assert_array_equal(embedding, alone.transform(X))
+        assert fitted.selected_epoch_ == alone.selected_epoch_
+        assert len(fitted.history_) == number
+    if select == "min_val":
+        assert {fitted.selected_epoch_ for _, fitted in seen} != {1, 2, 3, 4}
+
+
+def test_an_epoch_of_a_later_fit_has_the_history_of_the_earlier_ones():
+    lengths = []
+    pulse = PulseTransformer(**SMALL_PULSE | {"max_epochs": 2}, warm_start=True).fit(X)
+    pulse.set_callbacks(FitLog(look=lambda fitted, X, y: lengths.append(len(fitted.history_))))
+    assert len(pulse.fit(X).history_) == 4
+    assert lengths[:2] == [3, 4]
+
+
+def test_what_runs_no_epochs_takes_no_callbacks():
+    assert not hasattr(RandomEncoderTransformer(), "set_callbacks")
+
+
+def test_callbacks_score_with_the_weights_of_the_fit():
+    weight = np.where(y == y[0], 9.0, 1.0)
+    monitor = sklearn_callback.ScoringMonitor(scoring="accuracy")
+    model = FineTuneClassifier(**SMALL_ENCODER, max_epochs=1, random_state=0)
+    model.set_callbacks(monitor).fit(X, y, sample_weight=weight)
+    logged = [row["accuracy"] for row in monitor.get_logs().data if row["task_name"] == "fit"]
+    assert logged == [model.score(X, y, weight)] != [model.score(X, y)]
 
 
 def test_a_callback_may_stop_training():

@@ -21,7 +21,7 @@ def check_start(start: ArrayLike | None, windows: CheckedWindows) -> NDArray[Any
     ----------
     start : array-like or None
         Numbers or times, one per window; of shape (n_samples, n_windows) for bags. Times with a
-        zone are compared in UTC, so that a change of clocks opens no gap.
+        zone are compared in UTC, so that a change of clocks opens no gap. Of periods, the start.
     windows : CheckedWindows
         The windows.
 
@@ -37,6 +37,9 @@ def check_start(start: ArrayLike | None, windows: CheckedWindows) -> NDArray[Any
     """
     if start is None:
         return windows.start
+    if str(getattr(start, "dtype", "")).startswith("period"):
+        periods: Any = getattr(start, "dt", start)  # of a Series
+        start = periods.to_timestamp()
     if getattr(getattr(start, "dtype", None), "tz", None) is not None:
         start = np.asarray(start, dtype="datetime64[ns]")
     shape = (windows.n_samples, windows.n_windows)[: 1 + windows.is_bag]

@@ -56,7 +56,7 @@ def _digests(windows: CheckedWindows) -> NDArray[np.int64]:
     digests = np.empty((len(windows), 2), dtype=np.int64)
     for numbers, block in windows.blocks():
         for i, number in enumerate(numbers):
-            digest = blake2b(block.x[i], digest_size=16)
+            digest = blake2b(block.x[i] + np.float32(0), digest_size=16)  # -0.0 equals 0.0
             if block.observed is not None and not block.observed[i].all():
                 digest.update(block.observed[i])
             digests[number] = np.frombuffer(digest.digest(), np.int64)

@@ -50,7 +50,7 @@ def as_real_array(values: Any, name: str = "X") -> NDArray[Any]:
         raise TypeError(
             f"Sparse data was passed for {name}, but dense data is required: {name}.toarray()."
         )
-    values = of_tensor(values)
+    values = given = of_tensor(values)
     refuse_other_frame(values, name)
     refuse_panel(values, name)
     _refuse_collection(values, name)
@@ -64,6 +64,7 @@ def as_real_array(values: Any, name: str = "X") -> NDArray[Any]:
     try:
         data = values if isinstance(values, np.memmap) else np.asarray(values)
     except ValueError as error:
+        _refuse_entries(given, name)
         if isinstance(values, list) and any(x is None for x in values):
             absent = next(i for i, x in enumerate(values) if x is None)
             raise ValueError(
@@ -75,7 +76,19 @@ def as_real_array(values: Any, name: str = "X") -> NDArray[Any]:
             " sklearn_pulse.windows.sliding_windows(recordings, length, stride), or pad them with"
             " NaN, as sklearn_pulse.panel does."
         ) from error
+    if data.dtype == object:
+        _refuse_entries(given, name)
     return _as_real(data, name)
+
+
+def _refuse_entries(values: Any, name: str) -> None:
+    """Raise for an entry of a list that is no array of numbers, with its name."""
+    for i, value in enumerate(values if is_list(values) else ()):
+        entry = f"{name}[{i}]"
+        refuse_other_frame(value, entry)
+        if not isinstance(value, str):
+            _refuse_collection(value, entry)
+        refuse_text_column(value, entry)
 
 
 def _unmasked(values: Any) -> Any:
@@ -154,6 +167,12 @@ def _as_real(data: NDArray[Any], name: str) -> NDArray[Any]:
             " imaginary part as two channels."
         )
     if data.dtype.kind == "O":
+        text = next((x for x in data.flat if isinstance(x, str | bytes)), None)
+        if text is not None:
+            raise TypeError(
+                f"{name} holds {text!r}, which is no number: convert text to numbers, pass labels"
+                " as y, and leave other text out."
+            )
         try:
             return data.astype(np.float64)
         except (TypeError, ValueError) as error:

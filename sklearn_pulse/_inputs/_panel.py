@@ -13,6 +13,7 @@ from ._tables import (
     has_multiindex,
     instance_rows,
     is_table,
+    refuse_text_column,
     refuse_times,
     table_values,
 )
@@ -60,6 +61,8 @@ def read_frame(frame: Any, name: str, *, hierarchical: bool = False) -> Panel:
     ValueError
         If a time index is irregular, the frame has aggregates, a column holds times, or cells do
         not fit together.
+    TypeError
+        If a column holds text.
 
     Examples
     --------
@@ -71,6 +74,7 @@ def read_frame(frame: Any, name: str, *, hierarchical: bool = False) -> Panel:
     """
     if has_multiindex(frame):
         refuse_times(frame, name)
+        refuse_text_column(frame, name)
         return _read_multiindex(frame, name, hierarchical)
     return _read_nested(frame, name)
 

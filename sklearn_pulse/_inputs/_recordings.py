@@ -103,13 +103,15 @@ def as_windows(X: Any, input_layout: str) -> NDArray[Any]:
     """
     if not is_list(X):
         return as_real_array(X)
+    own = [has_own_layout(x) for x in X] if input_layout == "nct" else [False]
+    if any(own) and not all(own):  # brings arrays into the layout of the frames
+        pairs = zip(X, own, strict=True)
+        X = [x if has else np.swapaxes(as_real_array(x), -2, -1) for x, has in pairs]
     if all(isinstance(x, RecordingFile) for x in X) and len({x.shape for x in X}) == 1:
         windows = stacked(X, np.result_type(*{x.dtype for x in X}))
     else:
         windows = as_real_array(X)
-    if input_layout == "nct" and windows.ndim == 3 and all(map(has_own_layout, X)):
-        return windows.swapaxes(1, 2)
-    return windows
+    return windows.swapaxes(1, 2) if any(own) and windows.ndim == 3 else windows
 
 
 def stacked(recordings: Sequence[Any], dtype: DTypeLike) -> NDArray[Any]:

@@ -46,7 +46,8 @@ def is_panel_frame(X: Any) -> bool:
 
 def has_columns(X: Any) -> bool:
     """Return whether X is a frame of pandas or polars."""
-    return hasattr(X, "columns") and hasattr(type(X), "dtypes")  # an instance computes them
+    kind = type(X)  # an instance computes dtypes, and a lazy frame of polars its columns
+    return not hasattr(kind, "collect") and hasattr(kind, "dtypes") and hasattr(X, "columns")
 
 
 def table_values(table: Any) -> Any:
@@ -150,19 +151,24 @@ def refuse_times(values: Any, name: str) -> None:
 
 
 def refuse_text_column(values: Any, name: str) -> None:
-    """Raise if a column of a frame of pandas holds text or dates, with the name of the column."""
-    if not has_columns(values) or not is_table(values):
+    """Raise if a column of a frame holds text or dates, with the name of the column."""
+    if not has_columns(values):
         return
     for number, (column, dtype) in enumerate(zip(values.columns, values.dtypes, strict=True)):
-        if getattr(dtype, "kind", "O") not in "OUT" and not str(dtype).startswith("str"):
+        if _is_of_numbers(dtype):
             continue
-        entries = values.iloc[:, number]
+        entries = values.iloc[:, number] if is_table(values) else values[:, number]
         text = next((x for x in entries if isinstance(x, str) or hasattr(x, "isoformat")), None)
         if isinstance(text, str) and re.fullmatch(r"\s*[+-]?\d+([.,]\d*)?\s*", text):
+            remedy = (
+                "as by pandas.to_numeric(frame[column]), or read the file by"
+                " pandas.read_csv(path, decimal=',')"
+                if is_table(values)
+                else "as by frame.cast({column: polars.Float64})"
+            )
             raise TypeError(
                 f"the column {column!r} of {name} holds the number {text!r} as text: convert it,"
-                " as by pandas.to_numeric(frame[column]), or read the file by"
-                " pandas.read_csv(path, decimal=',')."
+                f" {remedy}. If it is a label, pass it as y."
             )
         if text is not None:
             raise TypeError(
@@ -170,6 +176,13 @@ def refuse_text_column(values: Any, name: str) -> None:
                 " the index, as by frame.set_index(pandas.to_datetime(column)), pass labels as y,"
                 " and leave other text out."
             )
+
+
+def _is_of_numbers(dtype: Any) -> bool:
+    """Return whether a type of NumPy, pandas, Arrow or polars is one of numbers for certain."""
+    if hasattr(dtype, "is_numeric"):  # of polars
+        return bool(dtype.is_numeric() or str(dtype) == "Boolean")
+    return getattr(dtype, "kind", "O") not in "OUT" and not str(dtype).startswith("str")
 
 
 def _is_of_times(dtype: Any) -> bool:

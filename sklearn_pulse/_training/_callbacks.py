@@ -29,7 +29,36 @@ class ClipGradientValue(Callback):
         nn.utils.clip_grad_value_([p for _, p in named_parameters], self.value)
 
 
-class SelectWeights(Callback):
+class LoadsWeights(Callback):
+    """Base of callbacks that put other weights in the place of the last ones."""
+
+    def weights_to_load(self, net: NeuralNet) -> dict[str, Any] | None:
+        """Return the weights that a training which ended now would load; None for the last ones.
+
+        Parameters
+        ----------
+        net : NeuralNet
+            Net in training, or at its end.
+
+        Returns
+        -------
+        dict or None
+            The weights by name.
+        """
+        return None
+
+    def on_train_end(self, net: NeuralNet, **kwargs: Any) -> None:
+        """Load the weights, and let go of the copy."""
+        weights = self.weights_to_load(net)
+        if weights is not None:
+            net.module_.load_state_dict(weights)
+        self.forget()
+
+    def forget(self) -> None:
+        """Let go of kept weights."""
+
+
+class SelectWeights(LoadsWeights):
     """Keep the weights of the selected epoch and put them back when training ends.
 
     skorch's ``Checkpoint`` does the same for the lowest loss, through files.
@@ -78,14 +107,16 @@ class SelectWeights(Callback):
             kept = net.module_ if self.average is None else self.average.module
             self.weights_ = copy.deepcopy(kept.state_dict())
 
-    def on_train_end(self, net: NeuralNet, **kwargs: Any) -> None:
-        """Put the selected weights back."""
-        if self.weights_ is not None:
-            net.module_.load_state_dict(self.weights_)
-            self.weights_ = None
+    def weights_to_load(self, net: NeuralNet) -> dict[str, Any] | None:
+        """Return the selected weights."""
+        return self.weights_
+
+    def forget(self) -> None:
+        """Let go of the selected weights."""
+        self.weights_ = None
 
 
-class AverageWeights(Callback):
+class AverageWeights(LoadsWeights):
     """Put the equal-weight average of all iterates in place of the last weights.
 
     The initial weights count as the first iterate, as in TS2Vec's own code.
@@ -115,28 +146,30 @@ class AverageWeights(Callback):
         if training and self.average_ is not None:
             self.average_.update_parameters(net.module_)
 
-    def on_train_end(self, net: NeuralNet, **kwargs: Any) -> None:
-        """Put the average into the net."""
-        net.module_.load_state_dict(self.module.state_dict())
+    def weights_to_load(self, net: NeuralNet) -> dict[str, Any] | None:
+        """Return the average."""
+        return self.module.state_dict()
+
+    def forget(self) -> None:
+        """Let go of the average."""
         self.average_ = None
 
 
-class KeepBest(Callback):
+class KeepBest(LoadsWeights):
     """Load the weights of the best epoch that the ``EarlyStopping`` before it in the list has kept.
 
     ``EarlyStopping`` loads nothing if the last epoch was the best. But another callback may have
     put other weights in the place of the last ones.
     """
 
-    def on_train_end(self, net: NeuralNet, **kwargs: Any) -> None:
-        """Put the weights of the best epoch back."""
+    def weights_to_load(self, net: NeuralNet) -> dict[str, Any] | None:
+        """Return the weights of the best epoch."""
         callbacks = [callback for _, callback in net.callbacks_]
-        best = callbacks[callbacks.index(self) - 1].best_model_weights_
-        if best is not None:
-            net.module_.load_state_dict(best)
+        best: dict[str, Any] | None = callbacks[callbacks.index(self) - 1].best_model_weights_
+        return best
 
 
-class KeepStored(Callback):
+class KeepStored(LoadsWeights):
     """Load the weights that a ``Checkpoint`` of skorch has stored last, from memory.
 
     The files of the ``Checkpoint`` may be gone by then, or hold the weights of another fit. This
@@ -160,11 +193,13 @@ class KeepStored(Callback):
         if net.history[-1].get(self.event):
             self.weights_ = copy.deepcopy(net.module_.state_dict())
 
-    def on_train_end(self, net: NeuralNet, **kwargs: Any) -> None:
-        """Put the kept weights back."""
-        if self.weights_ is not None:
-            net.module_.load_state_dict(self.weights_)
-            self.weights_ = None
+    def weights_to_load(self, net: NeuralNet) -> dict[str, Any] | None:
+        """Return the kept weights."""
+        return self.weights_
+
+    def forget(self) -> None:
+        """Let go of the kept weights."""
+        self.weights_ = None
 
 
 class MarkBest(Callback):

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from skorch import NeuralNet
 from skorch.callbacks import Checkpoint, EarlyStopping
+from skorch.history import History
 
-from ._callbacks import KeepStored, SelectWeights
+from ._callbacks import KeepStored, LoadsWeights, SelectWeights
 
 
 def prepend_history(net: NeuralNet, earlier: NeuralNet) -> None:
@@ -68,6 +70,34 @@ def selected_epoch(net: NeuralNet) -> int | None:
             stored = [i for i, epoch in enumerate(net.history) if epoch.get(event)]
             selected = stored[-1] if stored else selected
     return selected
+
+
+def as_if_ended(net: NeuralNet) -> NeuralNet:
+    """Return a net as it would be if its training ended with the last epoch.
+
+    Parameters
+    ----------
+    net : NeuralNet
+        Net in training, after the end of an epoch. It stays as it is.
+
+    Returns
+    -------
+    NeuralNet
+        A copy with a history of its own; it shares the weights unless callbacks have kept others.
+    """
+    ended = copy.copy(net)
+    ended.history_ = History(dict(epoch) for epoch in net.history)
+    ended.selected_epoch_ = selected_epoch(net)
+    kept = [
+        weights
+        for _, callback in net.callbacks_
+        if isinstance(callback, LoadsWeights)
+        and (weights := callback.weights_to_load(net)) is not None
+    ]
+    if kept:
+        ended.module_ = copy.deepcopy(net.module_)
+        ended.module_.load_state_dict(kept[-1])
+    return ended
 
 
 def stored_event(callback: Any) -> Any:

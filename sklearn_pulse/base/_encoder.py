@@ -43,7 +43,6 @@ from .._training._device import memory_errors, resolve_device
 from .._training._history import count_earlier
 from .._training._iterator import Batch
 from .._training._net import SSLNet
-from .._training._progress import CallbackSupportMixin
 from .._training._torch_state import own_torch_state
 from ..networks import run_parts
 from ..objectives._base import Objective
@@ -59,7 +58,6 @@ _TOO_MUCH = "The windows need too much memory: cut them shorter, or set device='
 
 class WindowEmbedder(
     PretrainedMixin,
-    CallbackSupportMixin,
     ClassNamePrefixFeaturesOutMixin,
     SignalTransformerMixin,
     BaseEstimator,

@@ -42,11 +42,11 @@ from .._training._callbacks import (
     SelectWeights,
 )
 from .._training._device import memory_errors
-from .._training._history import prepend_history
+from .._training._history import as_if_ended, prepend_history
 from .._training._iterator import BatchIterator
 from .._training._net import SSLNet
 from .._training._processes import among_others, callbacks_of_process
-from .._training._progress import ReportEpochs
+from .._training._progress import CallbackSupportMixin, ReportEpochs
 from .._training._schedules import one_cycle
 from .._training._torch_state import own_torch_state
 from .._training._user_callbacks import (
@@ -78,7 +78,7 @@ _HUNGRY = ("batch_size", "n_crops", "embedding_dim", "encoder_hidden_dim", "gru_
 Callbacks = list[tuple[str, Callback] | Callback]
 
 
-class TrainedEmbedder(WindowEmbedder):
+class TrainedEmbedder(CallbackSupportMixin, WindowEmbedder):
     """Encoder that is trained by epochs.
 
     A subclass divides its input in `_prepare`, and overrides the class attributes that differ.
@@ -224,7 +224,9 @@ class TrainedEmbedder(WindowEmbedder):
             counts_epochs = type(self)._n_updates is TrainedEmbedder._n_updates
             n_epochs = self.max_epochs if self.max_updates is None and counts_epochs else None
             context = self._init_callback_context(max_subtasks=n_epochs)
-        seen = {"X": data.X, "y": data.y}  # by scikit-learn's callbacks
+        seen: dict[str, Any] = {"X": data.X, "y": data.y}  # by scikit-learn's callbacks
+        if data.sample_weight is not None:
+            seen["metadata"] = {"sample_weight": data.sample_weight}
         with unchanged_on_failure(self), among_others(share), own_torch_state():
             self._check_params()
             seed = seed_of_run(self, share)
@@ -454,7 +456,9 @@ class TrainedEmbedder(WindowEmbedder):
     def _as_if_ended(self, parts: Parts, net: SSLNet) -> dict[str, Any]:
         """Return the attributes that `fit` would leave if the training ended now."""
         ended = copy.copy(self)
-        ended.net_ = net
+        ended.net_ = as_if_ended(net)
+        if self.warm_start and "net_" in vars(self):
+            prepend_history(ended.net_, self.net_)
         ended._after_training(parts)
         return dict(vars(ended))
 

@@ -55,7 +55,9 @@ def drift_scores(
         Windows to compare with them.
     groups_reference : array-like of shape (n_reference,), default=None
         Recording of each window of `X_reference`. Windows of one recording depend on each other:
-        without groups any new recording looks like drift.
+        without groups any new recording looks like drift. A
+        :class:`~sklearn_pulse.preprocessing.WindowScaler` with ``per="recording"`` does not get
+        them, and needs lazy windows, which know their recordings.
     groups_new : array-like of shape (n_new,), default=None
         Recording of each window of `X_new`; needed with `groups_reference`.
     coverage : float, default=0.95
@@ -116,13 +118,16 @@ def drift_scores(
         )
     embedded, scored = {}, {}
     for name, X in {"X_reference": X_reference, "X_new": X_new}.items():
-        X, transformer = before_last_step(estimator, X)
-        embedded[name] = _table(transformer.transform(X), name)
-        if reconstructs(transformer):
-            scored[name] = transformer.score_samples(X, per_channel=True)
+        try:
+            X, transformer = before_last_step(estimator, X)
+            embedded[name] = transformer.transform(X)
+            if reconstructs(transformer):
+                scored[name] = transformer.score_samples(X, per_channel=True)
+        except ValueError as error:
+            raise ValueError(f"{name}: {error}") from error
     distances = embedding_drift(
-        embedded["X_reference"],
-        embedded["X_new"],
+        _table(embedded["X_reference"], "X_reference"),
+        _table(embedded["X_new"], "X_new"),
         groups_reference=groups_reference,
         groups_new=groups_new,
         n_permutations=n_permutations,

@@ -281,7 +281,8 @@ class LabeledSubsetClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator
         given, y = y, _flat_labels(y)
         if sample_weight is not None:
             _check_weights(sample_weight, _num_samples(y))
-        params["sample_weight"] = sample_weight
+        # Routed by the names that the caller gives them, and cut by those of the estimator.
+        params = self._routed("score", "predict", params) | {"sample_weight": sample_weight}
         labeled = labeled_mask(given, self.unlabeled_label, "LabeledSubsetClassifier")
         if self.unlabeled_label is not None:
             if not labeled.any():
@@ -293,18 +294,19 @@ class LabeledSubsetClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator
                 )
             X, y, params = _take_rows(X, y, labeled, params)
         weight = params.pop("sample_weight")
-        predicted = self._called("predict", X, params, caller="score")
+        predicted = self.estimator_.predict(X, **params)
         return float(accuracy_score(y, predicted, sample_weight=weight))
 
-    def _called(
-        self, method: str, X: Any, params: dict[str, Any], *, caller: str | None = None
-    ) -> NDArray[Any]:
+    def _called(self, method: str, X: Any, params: dict[str, Any]) -> NDArray[Any]:
         """Call a method of the fitted estimator, with routed parameters."""
         check_is_fitted(self)
-        if get_config()["enable_metadata_routing"]:
-            routed = process_routing(self, caller or method, **params)
-            params = routed["estimator"][method]
-        return getattr(self.estimator_, method)(X, **params)
+        return getattr(self.estimator_, method)(X, **self._routed(method, method, params))
+
+    def _routed(self, caller: str, method: str, params: dict[str, Any]) -> dict[str, Any]:
+        """Return the parameters of a method of the estimator that a method of this one calls."""
+        if not get_config()["enable_metadata_routing"]:
+            return params
+        return dict(process_routing(self, caller, **params)["estimator"][method])
 
     def get_metadata_routing(self) -> MetadataRouter:
         """Route the parameters of each method to the same method of the estimator.

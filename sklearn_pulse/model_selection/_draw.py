@@ -11,6 +11,8 @@ from sklearn.utils import check_random_state
 from .._groups import check_groups
 from .._parameters import check_integer, check_real
 
+_LONGEST = 200  # characters of a value in a message
+
 
 def own_permutation(n: int, random_state: Any) -> NDArray[np.intp]:
     """Return a permutation of n rows that differs from those of scikit-learn's splitters.
@@ -63,9 +65,16 @@ def as_indices(part: ArrayLike, n_rows: int) -> NDArray[np.intp]:
     ):
         raise ValueError(
             f"cv has a part that does not name some of {n_rows} rows: pass pairs of arrays of"
-            f" indices below {n_rows}, or of boolean masks of this length, got {part!r}."
+            f" indices below {n_rows}, or of boolean masks of this length, got"
+            f" {short(part)}."
         )
     return rows
+
+
+def short(value: Any) -> str:
+    """Return the representation of a value, shortened if it is long, as that of a list of folds."""
+    text = repr(value)
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."
 
 
 def for_splitters(y: Any, unlabeled_label: Any) -> Any:

@@ -57,7 +57,8 @@ class LabelFractionSplit(BaseCrossValidator):
         Number of times that the rows of each training part are drawn.
     cv : int, splitter, iterable of (train, test) or None, default=5
         The splitter to thin, as in :func:`~sklearn.model_selection.check_cv` with
-        ``classifier=True``; ``[(train, test)]`` is a fixed division.
+        ``classifier=True``; ``[(train, test)]`` is a fixed division. A search by successive halving
+        compares candidates on one division: give a splitter that shuffles a `random_state`.
     random_state : int, RandomState instance or None, default=0
         Seed of the first draw. Draw j has this seed plus j, the same in every split and for every
         fraction, so that a smaller fraction keeps a subset of the rows of a larger fraction.

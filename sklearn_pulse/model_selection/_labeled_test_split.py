@@ -12,7 +12,7 @@ from sklearn.utils.metadata_routing import MetadataRequest, get_routing_for_obje
 
 from .._data._labels import labeled_mask
 from .._parameters import check_label
-from ._draw import as_indices, for_splitters
+from ._draw import as_indices, for_splitters, short
 
 
 class LabeledTestSplit(BaseCrossValidator):
@@ -54,6 +54,16 @@ class LabeledTestSplit(BaseCrossValidator):
         self.cv = list(cv) if isinstance(cv, Iterator) else cv
         self.unlabeled_label = unlabeled_label
 
+    @property
+    def shuffle(self) -> bool:
+        """Whether the wrapped splitter shuffles, which successive halving asks for."""
+        return bool(getattr(check_cv(self.cv, classifier=True), "shuffle", True))
+
+    @property
+    def random_state(self) -> Any:
+        """The seed of the wrapped splitter; 0 if it has none."""
+        return getattr(check_cv(self.cv, classifier=True), "random_state", 0)
+
     def split(
         self, X: Any, y: ArrayLike | None = None, groups: ArrayLike | None = None
     ) -> Iterator[tuple[NDArray[np.intp], NDArray[np.intp]]]:
@@ -92,8 +102,8 @@ class LabeledTestSplit(BaseCrossValidator):
             labeled_test = test[labeled[test]]
             if labeled_test.size == 0:
                 raise ValueError(
-                    f"Fold {fold} of cv={self.cv!r} holds no labelled row in its test part: all "
-                    f"{test.size} equal unlabeled_label={self.unlabeled_label!r}. Use fewer "
+                    f"Fold {fold} of cv={short(self.cv)} holds no labelled row in its test part: "
+                    f"all {test.size} equal unlabeled_label={self.unlabeled_label!r}. Use fewer "
                     "folds, a stratified cv, or label more rows (or groups)."
                 )
             yield train, labeled_test

@@ -174,9 +174,9 @@ class WindowScaler(BasePreprocessor):
             `fit`, if the recordings are needed and unknown, or if a group is missing.
         """
         windows = self._read(X)
-        names = check_groups(groups, windows.n_samples)
-        if self._fitted("per") != "recording":
-            names = None  # lazy windows would hand these groups on as recordings
+        # Other windows that a pipeline passes through may be more or fewer than the groups.
+        needed = self._fitted("per") == "recording"
+        names = check_groups(groups, windows.n_samples) if needed else None
         if windows.recording is None and names is not None:
             windows.recording = np.unique(names, return_inverse=True)[1]
         elif windows.recording is None and windows.is_list:

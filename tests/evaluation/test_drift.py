@@ -348,6 +348,10 @@ def test_recordings_that_are_copies_are_no_drift():
 
 
 def test_messages_name_the_parameter(pulse):
+    gap = X.copy()
+    gap[4] = np.nan
+    with pytest.raises(ValueError, match="X_new: Input X has no finite time step in sample 4"):
+        drift_scores(pulse, X, gap)
     with pytest.raises(ValueError, match=r"X_new holds 1 window\(s\), while a minimum of 2"):
         drift_scores(pulse, X, X[:1])
     with pytest.raises(TypeError, match="estimator is the class PulseTransformer: pass a fitted"):

@@ -23,10 +23,11 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils import get_tags
 
+from sklearn_pulse import FineTuneClassifier
 from sklearn_pulse.baselines import SupervisedClassifier
 from sklearn_pulse.evaluation import LabeledSubsetClassifier
 from sklearn_pulse.model_selection import LabeledTestSplit, LabelFractionSplit, mask_labels
-from tests.helpers import make_windows, sklearn_suite, small
+from tests.helpers import SMALL_ENCODER, make_windows, sklearn_suite, small
 
 # LabeledSubsetClassifier: scikit-learn's own contract
 
@@ -546,3 +547,15 @@ def test_search_over_the_estimator(few_labels):
     search.fit(X, y)
     assert search.best_params_ == {"estimator__C": 1.0}
     assert search.classes_.tolist() == [0, 1, 2]
+
+
+def test_names_of_channels_under_an_alias_are_not_rows():
+    X = np.random.default_rng(0).normal(size=(6, 32, 6))
+    y, names = np.array([0, 1, 0, 1, -1, -1]), list("abcdef")
+    with sklearn.config_context(enable_metadata_routing=True):
+        network = FineTuneClassifier(**SMALL_ENCODER, max_epochs=1, random_state=0)
+        network.set_predict_request(channel_names="names")
+        model = LabeledSubsetClassifier(network).fit(X, y)
+        weight = np.arange(1.0, 7.0)
+        expected = np.average(model.predict(X, names=names)[:4] == y[:4], weights=weight[:4])
+        assert model.score(X, y, weight, names=names) == pytest.approx(expected)

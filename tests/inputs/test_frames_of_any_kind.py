@@ -463,3 +463,66 @@ def test_the_rate_of_an_index_of_text_needs_one_index(monkeypatch):
     monkeypatch.setattr(_times, "as_times", lambda x: n_read.append(len(x)) or read(x))
     assert _times.index_rate(frames) == pytest.approx((1.0, 0.02))
     assert n_read == [30]
+
+
+def text_frame(library, kind="text"):
+    """A frame whose second column holds digits as text, as labels often are."""
+    values = {"ecg": np.random.default_rng(0).normal(size=32), "state": ["0", "1"] * 16}
+    if library == "pandas":
+        return pd.DataFrame(values).astype({"state": {"text": "str", "object": object}[kind]})
+    frame = pytest.importorskip("polars").DataFrame(values)
+    polars = pytest.importorskip("polars")
+    return frame if kind == "text" else frame.cast({"state": getattr(polars, kind)})
+
+
+@pytest.mark.parametrize(
+    ("library", "kind"),
+    [("pandas", "text"), ("pandas", "object"), ("polars", "text"), ("polars", "Categorical")],
+)
+def test_digits_as_text_are_no_channel(library, kind):
+    frame = text_frame(library, kind)
+    message = r"the column 'state' of \w+(\[0\])? holds the number '0' as text: convert it"
+    for read in (
+        lambda: StatisticsTransformer().fit([frame, frame]),
+        lambda: WindowScaler().fit([frame, frame]),
+        lambda: sliding_windows([frame], 16, 16),
+        lambda: StatisticsTransformer().fit(frame),
+    ):
+        with pytest.raises(TypeError, match=message):
+            read()
+    column = frame["state"] if library == "pandas" else frame.get_column("state")
+    with pytest.raises(TypeError, match="holds '0', which is no number"):
+        sliding_windows([column], 16, 16)
+    with pytest.raises(TypeError, match="holds '0', which is no number"):
+        StatisticsTransformer().fit(np.array([[0.5, "0"]] * 4, dtype=object))
+
+
+def test_digits_as_text_in_a_panel_are_no_channel():
+    frame = text_frame("pandas")
+    panel = pd.concat({0: frame, 1: frame})
+    with pytest.raises(TypeError, match="the column 'state' of .* holds the number '0' as text"):
+        sliding_windows(panel, 16, 16)
+
+
+@pytest.mark.parametrize("step", [WindowScaler(), Resampler(100, 50), StatisticsTransformer()])
+def test_entries_of_a_list_that_hold_no_values_are_named(step):
+    class Raw:
+        def get_data(self):
+            return np.zeros((2, 32))
+
+    lazy = pytest.importorskip("polars").DataFrame({"a": [0.0] * 32}).lazy()
+    for entry, message in [
+        (Raw(), r"X\[0\] is a Raw: pass what its get_data\(\) returns"),
+        (lazy, r"X\[0\] is a LazyFrame, .* \.collect\(\)"),
+    ]:
+        with pytest.raises(TypeError, match=message):
+            step.fit([entry, entry])
+
+
+def test_frames_and_arrays_in_one_list_with_channels_first():
+    values = np.random.default_rng(0).normal(size=(3, 20, 20))
+    frames = [pd.DataFrame(x) for x in values]
+    features = StatisticsTransformer(input_layout="nct")
+    expected = features.fit_transform(frames)
+    mixed = [frames[0], values[1].T, frames[2]]
+    np.testing.assert_array_equal(features.fit_transform(mixed), expected)

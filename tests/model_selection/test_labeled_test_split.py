@@ -10,11 +10,13 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from sklearn.base import clone
+from sklearn.experimental import enable_halving_search_cv  # noqa: F401
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import get_scorer
 from sklearn.model_selection import (
     GridSearchCV,
     GroupKFold,
+    HalvingGridSearchCV,
     KFold,
     LeaveOneGroupOut,
     ShuffleSplit,
@@ -241,3 +243,29 @@ def test_minus_one_beside_one_is_a_class(y):
     assert {*masked.tolist()} == {-2, -1, 1}
     for train, test in LabeledTestSplit(3, unlabeled_label=None).split(y, y):
         assert len(set(np.asarray(y)[test].tolist())) == 2 and len(train) == 8
+
+
+@pytest.mark.parametrize("seed", [None, 0])
+def test_successive_halving_knows_whether_folds_repeat(seed):
+    X, y = np.random.default_rng(0).normal(size=(120, 2)), np.arange(120) % 2
+    cv = LabeledTestSplit(LabeledTestSplit(KFold(3, shuffle=True, random_state=seed)))
+    search = HalvingGridSearchCV(
+        LogisticRegression(), {"C": [0.1, 1.0, 10.0]}, cv=cv, min_resources=40
+    )
+    if seed is None:
+        with pytest.raises(ValueError, match="consistent folds"):
+            search.fit(X, y)
+    else:
+        assert search.fit(X, y).n_splits_ == 3
+    assert repr(LabeledTestSplit(3)) == "LabeledTestSplit(cv=3, unlabeled_label=-1)"
+
+
+def test_messages_do_not_list_all_rows():
+    cv = [(list(range(5000)), list(range(5000, 10_000)))]
+    y = np.repeat([0, -1], 5000)
+    with pytest.raises(ValueError, match="holds no labelled row") as error:
+        list(LabeledTestSplit(cv).split(y, y))
+    assert len(str(error.value)) < 600
+    with pytest.raises(ValueError, match="does not name some of") as error:
+        list(LabeledTestSplit([([0.5] * 5000, [1])]).split(y, y))
+    assert len(str(error.value)) < 600

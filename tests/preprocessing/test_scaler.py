@@ -283,3 +283,13 @@ def test_a_spread_that_float32_cannot_tell_is_none():
     scaler = WindowScaler(robust=True).fit(X)
     assert scaler.scale_.tolist() == [1.0]
     np.testing.assert_array_equal(scaler.transform(X)[0, :, 0], [-1, 0, 0, 0, 0])
+
+
+def test_groups_that_are_not_needed_may_be_those_of_other_windows():
+    """A pipeline passes groups of X to the steps that X_val goes through, too."""
+    X = np.random.default_rng(0).normal(size=(6, 8, 2))
+    scaler = WindowScaler().fit(X)
+    scaled = scaler.transform(X[:2], groups=np.arange(9))
+    np.testing.assert_array_equal(scaled, scaler.transform(X[:2]))
+    with pytest.raises(ValueError, match="groups has shape"):
+        WindowScaler(per="recording").fit(X).transform(X[:2], groups=np.arange(9))
