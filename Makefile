@@ -6,6 +6,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 # Extra arguments for torch alone, for example an index with CPU or CUDA builds.
 TORCH_ARGS ?=
+PARALLEL := -n auto --dist loadgroup
 # One thread per process: the tests run in parallel, and waiting threads slow the others.
 TEST_ENV := SCIPY_ARRAY_API=1 OMP_NUM_THREADS=1 MPLBACKEND=Agg
 
@@ -68,14 +69,14 @@ lint: install
 # takes half a minute in each.
 test: install
 	$(MAKE) --no-print-directory --jobs 2 --output-sync lint docs-check
-	$(TEST_ENV) $(BIN)/python -m pytest -q -n auto --dist loadgroup
+	$(TEST_ENV) $(BIN)/python -m pytest -q $(PARALLEL)
 
 # Apart from make test, since counting lines makes the tests slower.
 coverage: install
-	$(TEST_ENV) $(BIN)/python -m pytest -q -n auto --cov
+	$(TEST_ENV) $(BIN)/python -m pytest -q $(PARALLEL) --cov
 
 test-slow: install
-	$(TEST_ENV) $(BIN)/python -m pytest -q -n auto -m slow
+	$(TEST_ENV) $(BIN)/python -m pytest -q $(PARALLEL) -m slow
 
 # The floors of pyproject.toml, in an environment of their own; old packages may warn. There is no
 # sktime, whose floor is the version that constraints.txt pins.
@@ -85,14 +86,14 @@ test-lowest:
 	.venv-lowest/bin/pip install --quiet --constraint constraints-lowest.txt \
 		--editable '.[plot,progress,theory]' array-api-strict hypothesis pandas polars pyarrow \
 		pytest pytest-timeout pytest-xdist
-	$(TEST_ENV) .venv-lowest/bin/python -m pytest -q -n auto -W default \
+	$(TEST_ENV) .venv-lowest/bin/python -m pytest -q $(PARALLEL) -W default \
 		--doctest-ignore-import-errors --ignore sklearn_pulse/baselines/_minirocket.py \
 		--ignore sklearn_pulse/_chain/_export.py --ignore sklearn_pulse/corpus \
 		--ignore tests/test_site.py --ignore tests/test_distribution.py
 
 # Kills at any moment, hostile files, thousands of inputs, fits side by side.
 test-deep: install
-	$(TEST_ENV) $(BIN)/python -m pytest -q -n auto -m slow -s tests/deep tests/hostile
+	$(TEST_ENV) $(BIN)/python -m pytest -q $(PARALLEL) -m slow -s tests/deep tests/hostile
 
 test-gpu: install
 	$(BIN)/python -m pytest -q -m gpu
@@ -146,4 +147,4 @@ tools:
 	.venv-tools/bin/pip install --quiet build uv pip-audit
 
 clean:
-	rm -rf $(VENV) dist output
+	rm -rf $(VENV) .venv-lowest .venv-dist .venv-tools dist output docs/api docs/gallery docs/_written

@@ -9,7 +9,7 @@ whose validation loss was measured, so ``patience`` counts validations.
 
     python examples/plot_callbacks.py
 
-The run takes a few seconds. The threshold asks for gains of 5 %, so most fits stop early, which
+The run takes about 20 seconds. The threshold asks for gains of 5 %, so most fits stop early, which
 costs some accuracy here. With the default threshold they train to the end.
 """
 

@@ -96,13 +96,13 @@ METHODS = {
     "cross-prediction": CrossPredictionTransformer(
         num_kernels=1000, embedding_dim=512, random_state=0
     ),
-    "MiniRocket": RandomConvolutionTransformer(num_kernels=1000, random_state=0),
+    "random convolutions": RandomConvolutionTransformer(num_kernels=1000, random_state=0),
     "statistics": StatisticsTransformer(),
 }
 for source_name, source in SOURCES.items():
     for name, method in METHODS.items():
         few, some = accuracies(fit(method, source), source, (0.01, 0.05))
-        print(f"{source_name:20s} {name:18s} {few:5.1f} {some:5.1f}", flush=True)
+        print(f"{source_name:20s} {name:20s} {few:5.1f} {some:5.1f}", flush=True)
 
 # %%
 # How much of the constant part to remove

@@ -54,6 +54,8 @@ from .features._convolutions import N_KERNELS
 # rhythm is taken. ECGs have at least 0.35; the other sources, and noise, at most 0.20. Halves need
 # no recordings and never overlap.
 _RHYTHM_LASTS = 0.3
+# Of fewer windows, whose mean is that of both parts, one part predicts the other whatever it holds.
+_LEAST_FOR_RHYTHM = 10
 # Ridge of this test alone: with a small one, the share depends on the number of windows.
 _RHYTHM_RHO = 0.03
 _LARGEST_RHO = 1e6  # a larger ridge gives the same map, until it overflows
@@ -132,7 +134,8 @@ class CrossPredictionTransformer(BaseFeatureTransformer):
     predictability_ : dict
         Share of the variance that the other view predicts: R2 of ridge regressions on half of the
         recordings, scored on the other half (a single recording is cut in the middle). It is
-        negative where the mean would predict better, and NaN where nothing can be held out.
+        negative where the mean would predict better, and NaN where nothing can be held out. Of
+        fewer than about ten windows it says nothing, since features are centred by all of them.
         ``"directions"`` holds an array of the 20 leading directions of the embedding, which tell
         whether there is anything to keep, ``"blocks"`` a number per block. A block is the mean of
         many columns, most of them noise of the sample, and may be negative where the directions
@@ -153,9 +156,9 @@ class CrossPredictionTransformer(BaseFeatureTransformer):
     unit variance of f M and f N. The embedding is ``f R Q`` with ``R R' = 0.9 M M' + 0.1 N N'``
     and a random rotation Q, so that scaling its columns does not whiten it. The
     variances of its columns have a mean of about one over the windows of `fit` (less where
-    `embedding_dim` drops directions), and the columns are rounded to hundredths. So columns
-    in which two labelled windows hardly differ are equal there, and a probe leaves them out; else
-    a scaler fitted on these two would give most weight to them.
+    `embedding_dim` drops directions), and the columns of a window are rounded to hundredths. So
+    columns in which two labelled windows hardly differ are equal there, and a probe leaves them
+    out; else a scaler fitted on these two would give most weight to them.
 
     Adjacent windows overlap if their values say so: if the end of one and the beginning of the
     next, at least an eighth of a window and eight steps, are the same up to a shift and a scale.
@@ -165,6 +168,9 @@ class CrossPredictionTransformer(BaseFeatureTransformer):
     R holds eigenvectors, whose signs are fixed, so that fits on another number of threads or
     another device agree up to rounding. Directions of nearly equal weight may turn among
     themselves, which leaves scalar products and distances of embeddings as they are.
+
+    Windows of which one half is unobserved are left out where halves predict each other: neither
+    scales nor components nor variances take them in.
 
     Without two observed halves in any window, nothing predicts a window but the window itself: the
     embedding then holds the principal components, `n_pairs_` is 0, and a warning says so.
@@ -357,6 +363,8 @@ class CrossPredictionTransformer(BaseFeatureTransformer):
         if not isinstance(self.block_weights, str):
             return all_weights(self.block_weights)
         fit = replace(self._closed_form(all_weights(RHYTHM_ALONE)), rho=_RHYTHM_RHO)
+        if len(index) < _LEAST_FOR_RHYTHM:
+            return all_weights(USUAL_WEIGHTS)
         drawn = np.isin(index, fit.sample(index))  # so that no further pass is needed
         index, recording = index[drawn], recording[drawn]
         halves = halves_with_steps(windows, index)

@@ -51,7 +51,7 @@ def run_python(page):
                 exec(compile(ast.Module([node], []), str(page), "exec"), names)
                 continue
             value = eval(compile(ast.Expression(node.value), str(page), "eval"), names)
-            literal = re.search(r"  # (\{.*?\}|True|False|[-\d.]+)(?=$|:)", source)
+            literal = re.search(r"  # (\{.*?\}|\[.*?\]|True|False|[-\d.]+)(?=$|:)", source)
             if literal:
                 assert value == ast.literal_eval(literal[1]), source
     for name, value in list(names.items()):

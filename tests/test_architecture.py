@@ -219,6 +219,7 @@ ALLOWED = {
         "_extras",
         "__init__",
         "_closed_form",
+        "_data._precision",
         "_data._windows",
         "_finetune",
         "_groups",

@@ -851,3 +851,18 @@ def test_rounding_is_not_kept_as_a_signal():
         for x in (windows, windows * np.float32(1 + 1e-6))
     )
     np.testing.assert_allclose(first @ first.T, second @ second.T, rtol=0, atol=0.01)
+
+
+@pytest.mark.parametrize("alpha", [0.0, 1.0])
+def test_columns_have_a_variance_of_one_if_nothing_is_predicted(alpha):
+    """In recordings of two windows, adjacent windows share what all windows do: C - B is zero."""
+    X = np.random.default_rng(0).normal(size=(60, 32, 2))
+    cross = CrossPredictionTransformer(**SMALL | {"embedding_dim": 64}, alpha=alpha)
+    embedding = cross.fit_transform(X, groups=np.repeat(np.arange(30), 2))
+    assert embedding.var(0).mean() == pytest.approx(1.0, abs=0.05)
+
+
+def test_a_handful_of_windows_has_no_rhythm():
+    for n in (2, 3, 4, 9):
+        X = np.random.default_rng(n).normal(size=(n, 256, 1))
+        assert "rhythm" not in CrossPredictionTransformer(**SMALL).fit(X).blocks_

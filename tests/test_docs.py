@@ -16,11 +16,8 @@ README = ROOT / "README.md"  # test_readme.py runs its Python blocks
 WITH_PYTHON = [page for page in PAGES if blocks(page, "python") and page != README]
 WITH_SHELL = [page for page in PAGES if blocks(page, "sh") or inline_commands(page)]
 TARGETS = re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
-EXTRAS = (
-    (ROOT / "pyproject.toml")
-    .read_text(encoding="utf-8")
-    .split("[project.optional-dependencies]")[1]
-)
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+EXTRAS = PROJECT["project"]["optional-dependencies"]
 
 
 def name(page):
@@ -102,21 +99,17 @@ def test_commands_exist(page, monkeypatch, capsys):
 
 
 def test_extras_exist():
-    for extra in re.findall(r"\[([a-z,]+)\](?!\()", README.read_text(encoding="utf-8")):
-        for part in extra.split(","):
-            assert re.search(rf"^{part} = ", EXTRAS, re.MULTILINE), part
+    named = re.findall(r"\[([a-z,]+)\](?!\()", README.read_text(encoding="utf-8"))
+    assert {part for extra in named for part in extra.split(",")} <= EXTRAS.keys()
 
 
 def test_the_extra_of_the_site_brings_what_examples_need():
     """Those that download nothing run in every build of the site, and stop it if they fail."""
-    extras = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"][
-        "optional-dependencies"
-    ]
 
     def needs(extra):
         """Return what an extra asks for, with that of the extras that it names."""
         found = set()
-        for requirement in extras[extra]:
+        for requirement in EXTRAS[extra]:
             name, _, inner = requirement.partition("[")
             if name == "sklearn-pulse":
                 found |= set().union(*map(needs, inner.rstrip("]").split(",")))
@@ -143,9 +136,19 @@ def test_variables_and_loops_are_expanded():
     assert shell_commands(code) == [*expected, ["make", "z"]]
 
 
+def anchors(page):
+    """Return the anchors of a page's headings, as GitHub and the site make them."""
+    headings = re.findall(r"^#+ (.+)$", page.read_text(encoding="utf-8"), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
 def test_links_lead_somewhere():
     for page in PAGES:
-        for target in re.findall(r"\]\((?!http)([^)#]+)", page.read_text(encoding="utf-8")):
+        text = page.read_text(encoding="utf-8")
+        for target, anchor in re.findall(r"\]\((?!http)([^)#]*)#?([^)]*)\)", text):
             if target in ("api/index.rst", "gallery/index.rst"):  # written when the site is built
                 continue
-            assert (page.parent / target).exists(), f"{page.name}: {target}"
+            path = page.parent / target if target else page
+            assert path.exists(), f"{page.name}: {target}"
+            if anchor and path.suffix == ".md":
+                assert anchor in anchors(path), f"{page.name}: {target}#{anchor}"

@@ -37,8 +37,8 @@ from tests.helpers import SMALL, SMALL_ENCODER, SMALL_PULSE, make_windows, small
 
 pytest.importorskip("sktime")
 
-from sktime.datatypes import check_is_mtype, convert_to  # noqa: E402
-from sktime.utils.estimator_checks import check_estimator  # noqa: E402
+from sktime.datatypes import check_is_mtype, convert_to
+from sktime.utils.estimator_checks import check_estimator
 
 from sklearn_pulse.panel import PanelTransformer, PulsePanelTransformer, as_panel_transformer
 

@@ -24,17 +24,17 @@ from tests.helpers import SMALL_ENCODER, SMALL_PULSE, FitLog, make_windows
 
 pytest.importorskip("sktime")
 
-import sktime.base  # noqa: E402
-from sktime.classification.model_evaluation import evaluate  # noqa: E402
-from sktime.classification.model_selection import TSCGridSearchCV  # noqa: E402
-from sktime.datasets import load_basic_motions, load_japanese_vowels  # noqa: E402
-from sktime.datatypes import convert_to  # noqa: E402
-from sktime.pipeline import make_pipeline  # noqa: E402
-from sktime.transformations.compose import FitInTransform  # noqa: E402
-from sktime.transformations.detrend import Detrender  # noqa: E402
-from sktime.transformations.difference import Differencer  # noqa: E402
-from sktime.transformations.savitzky_golay import SavitzkyGolayTransformer  # noqa: E402
-from sktime.transformations.summarize import SummaryTransformer  # noqa: E402
+import sktime.base
+from sktime.classification.model_evaluation import evaluate
+from sktime.classification.model_selection import TSCGridSearchCV
+from sktime.datasets import load_basic_motions, load_japanese_vowels
+from sktime.datatypes import convert_to
+from sktime.pipeline import make_pipeline
+from sktime.transformations.compose import FitInTransform
+from sktime.transformations.detrend import Detrender
+from sktime.transformations.difference import Differencer
+from sktime.transformations.savitzky_golay import SavitzkyGolayTransformer
+from sktime.transformations.summarize import SummaryTransformer
 
 from sklearn_pulse.panel import PulsePanelTransformer, as_panel_transformer
 

@@ -5,6 +5,7 @@ import re
 import pytest
 
 import sklearn_pulse
+from docs._generate.public import public_modules
 from sklearn_pulse import FineTuneClassifier, PulseTransformer
 from tests.pages import ROOT, run_python
 
@@ -36,17 +37,8 @@ def test_the_code_of_the_readme_runs(tmp_path, monkeypatch):
 
 def test_names_in_the_readme_exist():
     text = README.read_text(encoding="utf-8")
-    for name in (
-        "baselines",
-        "evaluation",
-        "interop",
-        "model_selection",
-        "plotting",
-        "preprocessing",
-        "presets",
-        "windows",
-    ):
-        module = __import__(f"sklearn_pulse.{name}", fromlist=["_"])
+    for module in public_modules()[1:]:
+        name = module.__name__.removeprefix("sklearn_pulse.")
         for attribute in re.findall(rf"`{name}\.(\w+)", text):
-            assert hasattr(module, attribute)
+            assert hasattr(module, attribute), f"{name}.{attribute}"
     assert sklearn_pulse.__version__ in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")

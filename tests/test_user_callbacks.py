@@ -61,7 +61,7 @@ class Writer:
 
 
 class Run:
-    class info:  # noqa: N801  # as in MLflow
+    class info:  # as in MLflow
         run_id = "run"
 
 

@@ -77,7 +77,7 @@ BAD_INPUT = {
     "no channels": (X[:, :, :0], ValueError, "axis 2.*one channel"),
     "no windows": (np.empty((3, 0, 16, 2)), ValueError, "axis 1"),
     "no columns": (np.empty((12, 0)), ValueError, r"0 feature\(s\) \(shape=\(12, 0\)\)"),
-    "objects": (np.full(X.shape, {}, dtype=object), TypeError, "X has dtype object.*number"),
+    "objects": (np.full(X.shape, {}, dtype=object), TypeError, "X holds '.*!', which is no number"),
     "words": (X.astype(str).astype(object) + "!", ValueError, "X has dtype object.*number"),
     "strings": (X.astype(str), TypeError, "X has dtype <U.*convert"),
     "dates": (np.zeros(X.shape, "datetime64[s]"), ValueError, "X holds times"),

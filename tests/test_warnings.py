@@ -331,6 +331,13 @@ def files_that_are_not_read(tmp_path):
     add_files(tmp_path, tmp_path / "out")
 
 
+def arrays_that_are_not_read(tmp_path):
+    arrays = own(groups=np.arange(40) // 4)
+    parts = {name: arrays[name] for name in ("X", "y", "groups")}
+    np.savez(tmp_path / "mine.npz", **parts, starts=np.arange(40))
+    add_files(tmp_path, tmp_path / "out")
+
+
 def runs_that_failed(tmp_path):
     settings = own(methods=["untrained", "majority"], groups=np.arange(40) // 4)
     with patch.object(RandomEncoderTransformer, "fit", side_effect=RuntimeError("no luck")):
@@ -383,6 +390,7 @@ TEXTS = {
     "absent_nights": "holds 1 of the 39 nights",
     "own_windows_without_groups": "Without groups, neighbouring windows",
     "files_that_are_not_read": "holds starts.npy, which are not read",
+    "arrays_that_are_not_read": "files hold starts, which are not read",
     "runs_that_failed": "1 of 2 runs failed",
     "a_step_that_cuda_cannot_capture": "CUDA could not capture a training step",
     "a_damaged_checkpoint": "fit resumes from the one before",

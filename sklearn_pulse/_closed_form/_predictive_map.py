@@ -128,14 +128,16 @@ def predictive_map(
     -------
     ndarray of shape (r, n_directions)
         R with ``R R' = 0.9 M M' + 0.1 N N'``, leading directions first, where M and N are the
-        regressions of `shared` and `kept` on the features, each scaled to total variance 1.
+        regressions of `shared` and `kept` on the features, each scaled to total variance 1. If one
+        of them is zero, the other has the whole weight.
     """
-    gram = np.zeros_like(variance)
+    gram, used = np.zeros_like(variance), 0.0
     for share, target in ((0.9, shared), (0.1, kept)):
         regression = ridge_inverse(variance, rho, target)
         total = np.sum(regression * (variance @ regression))
         if np.linalg.norm(target) > _ROUNDING * np.linalg.norm(variance):
             gram += share / total * regression @ regression.T
-    values, vectors = eigh(gram)
+            used += share
+    values, vectors = eigh(gram if used in (0.0, 1.0) else gram / used)
     order = np.argsort(-values, kind="stable")[:n_directions]
     return oriented(vectors[:, order], reference) * np.sqrt(np.maximum(values[order], 0.0))

@@ -16,6 +16,19 @@ _NO_VARIATION = 1e-11  # a smaller share of the values is rounding of earlier st
 def warn_of_lost_variation(windows: CheckedWindows) -> None:
     """Warn of channels whose variation within windows is lost in float32.
 
+    Parameters
+    ----------
+    windows : CheckedWindows
+        Checked input.
+    """
+    lost = lost_variation(windows)
+    if lost is not None:
+        warn_user(lost)
+
+
+def lost_variation(windows: CheckedWindows) -> str | None:
+    """Say which channels vary so little within windows that this is lost in float32.
+
     At most 64 windows, evenly spaced, and about 1,024 steps of each are looked at. Lazy windows
     are float32 from the start.
 
@@ -23,10 +36,15 @@ def warn_of_lost_variation(windows: CheckedWindows) -> None:
     ----------
     windows : CheckedWindows
         Checked input.
+
+    Returns
+    -------
+    str or None
+        What is lost, with a remedy; None if nothing is.
     """
     dtype = windows.data.dtype
     if windows.lazy is not None or not len(windows) or dtype.itemsize < 4 or dtype == np.float32:
-        return
+        return None
     step = -(-windows.n_timesteps // _MAX_STEPS)
     size = -(-windows.n_timesteps // step) * windows.n_channels
     n_windows = min(len(windows), _MAX_WINDOWS, max(1, _MAX_ELEMENTS // size))
@@ -46,17 +64,18 @@ def warn_of_lost_variation(windows: CheckedWindows) -> None:
     centred = np.where(seen, x - x.sum(1, keepdims=True) / count, 0.0)
     spread, lost = (np.sqrt(np.sum(part**2, (0, 1)) / count.sum()) for part in (centred, error))
     wrong = np.flatnonzero((spread > _NO_VARIATION) & (lost > _MOSTLY_LOST * spread))
-    if len(wrong):
-        c = wrong[0]
-        remedy = (
-            "multiply X in float64 first"
-            if largest[c] < 1
-            else "subtract the mean of each channel in float64 first, for example by"
-            " sklearn_pulse.preprocessing.WindowScaler as a step before this one"
-        )
-        warn_user(
-            f"float32 does not hold the variation of X in {len(wrong)} of {windows.n_channels}"
-            f" channels: channel {c} reaches {largest[c]:.3g} and varies by"
-            f" {spread[c] * unit[c]:.3g} within windows, which rounding changes by"
-            f" {lost[c] * unit[c]:.3g}. Some or all of the signal is lost: {remedy}."
-        )
+    if not len(wrong):
+        return None
+    c = wrong[0]
+    remedy = (
+        "multiply X in float64 first"
+        if largest[c] < 1
+        else "subtract the mean of each channel in float64 first, for example by"
+        " sklearn_pulse.preprocessing.WindowScaler as a step before this one"
+    )
+    return (
+        f"float32 does not hold the variation of X in {len(wrong)} of {windows.n_channels}"
+        f" channels: channel {c} reaches {largest[c]:.3g} and varies by"
+        f" {spread[c] * unit[c]:.3g} within windows, which rounding changes by"
+        f" {lost[c] * unit[c]:.3g}. Some or all of the signal is lost: {remedy}."
+    )

@@ -126,7 +126,9 @@ class LazyWindows(ABC):
         observed = np.empty(len(self), dtype=bool)
         for block in self._blocks():
             finite = np.isfinite(read_windows(self, block))
-            observed[block] = finite.all(1 if self._channels_first else 2).any(1)
+            if finite.ndim == 3:  # else one channel
+                finite = finite.all(1 if self._channels_first else 2)
+            observed[block] = finite.any(1)
         return observed
 
     def _known_observed(self) -> NDArray[np.bool_] | None:

@@ -169,7 +169,7 @@ def _as_real(data: NDArray[Any], name: str) -> NDArray[Any]:
     if data.dtype.kind == "O":
         text = next((x for x in data.flat if isinstance(x, str | bytes)), None)
         if text is not None:
-            raise TypeError(
+            raise ValueError(
                 f"{name} holds {text!r}, which is no number: convert text to numbers, pass labels"
                 " as y, and leave other text out."
             )

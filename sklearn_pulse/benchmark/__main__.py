@@ -17,6 +17,7 @@ from ._methods import all_methods
 from ._own import add_files, is_own
 from ._protocols import PROTOCOLS, dataset_names, method_names
 
+_INTERRUPTED = 130  # the exit status of a shell
 _DESCRIPTION = "Experiments of the paper, with controls."
 
 
@@ -31,7 +32,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Returns
     -------
     int
-        Exit status: 0 for success, 1 if a cell failed, 2 for wrong arguments.
+        Exit status: 0 for success, 1 if a cell failed, 2 for wrong arguments,
+        130 after Ctrl-C.
     """
     options = _parser().parse_args(arguments)
     try:
@@ -39,6 +41,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (ValueError, ImportError, OSError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
+    except KeyboardInterrupt:
+        print("interrupted: the same command goes on where it stopped", file=sys.stderr)
+        return _INTERRUPTED
 
 
 def _run(options: argparse.Namespace) -> int:

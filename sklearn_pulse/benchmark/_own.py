@@ -17,6 +17,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .._closed_form._neighbours import first_repeat
+from .._data._precision import lost_variation
+from .._data._windows import CheckedWindows
 from .._groups import check_groups, missing_mask
 from .._inputs._numbers import as_real_array
 from .._parameters import as_path
@@ -267,8 +269,9 @@ def _checked(X: Any, y: Any, groups: Any, recording: Any, start: Any) -> dict[st
             f"{n_groups} groups are too few for a training, a validation and a test part: pass"
             " windows of at least 3 groups."
         )
-    with np.errstate(over="ignore"):  # the methods refuse an infinity, and name its window
-        X = X.astype(np.float32, copy=False)
+    if lost_variation(CheckedWindows(X)) is None:  # else each method warns, or scales first
+        with np.errstate(over="ignore"):  # the methods refuse an infinity, and name its window
+            X = X.astype(np.float32, copy=False)
     arrays = {"X": X, "y": y, "groups": numbers}
     if recording is not None:
         arrays["recording"] = _numbered(recording, len(X), "recording")

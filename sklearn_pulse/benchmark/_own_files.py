@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from pathlib import Path
 from typing import Any
 
@@ -42,7 +43,7 @@ def read_windows(path: Path) -> dict[str, NDArray[Any]]:
     Warns
     -----
     UserWarning
-        If a folder holds ``.npy`` files of other names.
+        If arrays, columns or ``.npy`` files have other names.
     """
     visible = (file for file in path.iterdir() if not file.name.startswith("."))
     files = [path] if path.is_file() else sorted(visible)
@@ -64,7 +65,14 @@ def read_windows(path: Path) -> dict[str, NDArray[Any]]:
                 " such arrays."
             )
         return {part: _array_of(file) for part, file in named.items()}
-    pieces = [_arrays_of(file) if kind == ".npz" else _columns_of(file) for file in found]
+    read = _arrays_of if kind == ".npz" else _columns_of
+    pieces, names = zip(*map(read, found), strict=True)
+    others = sorted({*itertools.chain(*names)} - {*PARTS})
+    if others:
+        warn_user(
+            f"{path}: files hold {', '.join(others)}, which are not read: windows are known by the"
+            f" names {', '.join(PARTS)}; rename what is meant by them."
+        )
     parts = [part for part in PARTS if any(part in piece for piece in pieces)]
     for file, piece in zip(found, pieces, strict=True):
         lacking = [part for part in parts if part not in piece]
@@ -107,12 +115,12 @@ def _array_of(file: Path) -> NDArray[Any]:
         ) from error
 
 
-def _arrays_of(file: Path) -> dict[str, NDArray[Any]]:
-    """Return the arrays of an .npz file by name."""
+def _arrays_of(file: Path) -> tuple[dict[str, NDArray[Any]], list[str]]:
+    """Return the arrays of an .npz file that are read by name, and the names of all."""
     try:
         # numpy leaves a file open that it opened and then finds damaged.
         with file.open("rb") as stream, np.load(stream, allow_pickle=False) as archive:
-            return {part: archive[part] for part in PARTS if part in archive}
+            return {part: archive[part] for part in PARTS if part in archive}, archive.files
     except Exception as error:
         if not is_damage(error) and not isinstance(error, DAMAGE):
             raise
@@ -122,8 +130,11 @@ def _arrays_of(file: Path) -> dict[str, NDArray[Any]]:
         ) from error
 
 
-def _columns_of(file: Path) -> dict[str, NDArray[Any]]:
-    """Return the columns of a Parquet file by name, the windows as one array."""
+def _columns_of(file: Path) -> tuple[dict[str, NDArray[Any]], list[str]]:
+    """Return the columns of a Parquet file that are read by name, and the names of all.
+
+    The windows are one array.
+    """
     try:
         import pandas as pd
 
@@ -145,7 +156,7 @@ def _columns_of(file: Path) -> dict[str, NDArray[Any]]:
                 f"{file.name}: X is ragged ({error}): cut all windows to one length, with the same"
                 " channels, and write NaN in every channel of a missing step."
             ) from error
-    return columns
+    return columns, [str(name) for name in frame.columns]
 
 
 def _window(window: Any) -> NDArray[np.float64]:

@@ -185,7 +185,9 @@ class Trial:
 def encoder_identity(method: Method, preset: str, seed: int, budget: Budget) -> dict[str, Any]:
     """Return the settings on which the weights of a transformer depend, beside the data."""
     settings = method.settings(preset)
-    return {
+    # Decides whether `fit` gets the groups.
+    routing = {"metadata_routing": True} if get_config()["enable_metadata_routing"] else {}
+    return routing | {
         "package": __version__,
         "method": method.name,
         "settings": settings,

@@ -100,6 +100,7 @@ def generate(
         n_existing = sum((index, level) in store for index in indices for level in levels)
         batches = missing_batches(store, indices, levels)
         if batches:
+            print(f"{system.name}: {sum(map(len, batches))} sets are made, in {store.folder}")
             with progress_bar(system.name, count_steps(system, batches), "step") as progress:
                 fill(store, system, indices, levels, backend=backend, progress=progress)
         n_made = sum(map(len, batches))

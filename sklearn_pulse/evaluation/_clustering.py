@@ -155,6 +155,7 @@ def _cluster(
         check_one_kind(labels.tolist(), "y")
     clusters = clone(clusterer).fit_predict(embedding)
     points = check_array(embedding, dtype=[np.float64, np.float32], input_name="embedding")
+    points = points - points.mean(axis=0)  # an offset would hide the distances
     # scikit-learn takes distances below 1e-8 for zero. Dividing by a power of two changes no digit.
     points = np.ldexp(points, -np.frexp(np.abs(points).max())[1])
     return _Clustering(points, clusters, labeled, labels)

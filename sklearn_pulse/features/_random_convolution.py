@@ -347,6 +347,8 @@ def _quantiles_of_outputs(
         if len(outputs):
             own[:] = np.quantile(outputs, quantiles[kernel])
     largest = np.abs(block.x).max(1).astype(np.float64)  # (n_kernels, n_channels)
-    largest = np.maximum(largest, np.median(largest, axis=0))  # a window may be zero
+    for channel in largest.T:  # a view, which is written to; a window may be zero
+        if channel.any():
+            channel[:] = np.maximum(channel, np.median(channel[channel > 0]))
     noise = _ROUNDING * np.sum(largest, axis=1, where=channels)
     return biases + noise[:, None].astype(np.float32)

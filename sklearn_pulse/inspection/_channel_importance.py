@@ -170,7 +170,7 @@ def _with_shape(X: Any, input_layout: str) -> Any:
         panel = as_real_array(list(read_frame(X, "X", hierarchical=True).arrays))
         return panel.swapaxes(1, 2) if input_layout == "nct" else panel
     if not hasattr(X, "shape") or is_object_list(X):
-        X = as_windows(X, input_layout).astype(np.float32, copy=False)
+        X = as_windows(X, input_layout)
     if len(X.shape) not in (2, 3, 4):
         raise ValueError(
             f"X has {len(X.shape)} axes: pass windows of shape (n_samples, n_timesteps,"

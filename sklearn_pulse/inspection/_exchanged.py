@@ -42,10 +42,10 @@ class ExchangedWindows(LazyWindows):
         if isinstance(windows, LazyWindows):
             self.recording = windows.recording  # which WindowScaler(per="recording") asks for
 
-    def take(self, indices: ArrayLike) -> NDArray[np.float32]:
-        """Read selected windows, and their donors, into a new array."""
+    def take(self, indices: ArrayLike) -> NDArray[Any]:
+        """Read selected windows, and their donors, into a new array of the type of the windows."""
         indices = np.asarray(indices)
-        x = np.array(self._read(indices), dtype=np.float32)  # a copy, which is written to
+        x = np.array(self._read(indices))  # a copy, which is written to
         part = channel_of(x, self.axis, self.channel)
         part[:] = channel_of(self._read(self.donors[indices]), self.axis, self.channel)
         return x

@@ -30,6 +30,7 @@ from ._style import (
 
 _MANY_VALUES = 20  # above this number, whole numbers of a floating-point type are no classes
 _MANY_POINTS = 2000  # above this number, points are drawn fainter
+_LARGEST_OFFSET = 1000  # of the spread: t-SNE computes in float32
 _LARGEST_EXPONENT = 20  # t-SNE finds no neighbours, or crashes, among points of huge or tiny units
 
 
@@ -416,6 +417,9 @@ def _tsne(embedding: NDArray[Any], random_state: Any) -> tuple[NDArray[Any], tup
     names = ("t-SNE 1", "t-SNE 2")
     if (embedding == embedding[0]).all():  # t-SNE divides by their spread
         return np.zeros((n_samples, 2)), names
+    scaled = np.ldexp(embedding, -_exponent(embedding))  # whose squares are numbers
+    if np.abs(scaled.mean(axis=0)).max() > _LARGEST_OFFSET * scaled.std(axis=0).max():
+        embedding = embedding - embedding.mean(axis=0)
     unit = _exponent(embedding)
     if abs(unit) > _LARGEST_EXPONENT:
         embedding = np.ldexp(embedding, -unit)

@@ -190,7 +190,7 @@ def test_a_cell_is_run_again_if_a_default_of_its_class_has_changed(tmp_path, mon
     assert changed == {path for path in before if "statistics" in str(path)}
 
 
-def test_a_killed_run_goes_on_where_it_stopped(tmp_path, monkeypatch):
+def test_a_killed_run_goes_on_where_it_stopped(tmp_path, monkeypatch, capsys):
     protocol = PROTOCOLS["linear-probe"]
     calls = []
 
@@ -204,8 +204,8 @@ def test_a_killed_run_goes_on_where_it_stopped(tmp_path, monkeypatch):
         PROTOCOLS, "linear-probe", dataclasses.replace(protocol, run=killed_at_the_third)
     )
     arguments = ("linear-probe", "--dataset", "toy", "--method", *QUICK, "--seeds", "2")
-    with pytest.raises(KeyboardInterrupt):
-        command(*arguments, out=tmp_path)
+    assert command(*arguments, out=tmp_path) == 130
+    assert "interrupted: the same command goes on" in capsys.readouterr().err
     assert len(list(Results(tmp_path))) == 2
     assert command(*arguments, out=tmp_path) == 0
     assert len(calls) == 3 + 4

@@ -12,7 +12,9 @@ import matplotlib as mpl
 import numpy as np
 import pandas as pd
 import pytest
+import sklearn
 from sklearn.model_selection import cross_val_score
+from sklearn.pipeline import make_pipeline
 
 from sklearn_pulse import PulseTransformer
 from sklearn_pulse.benchmark import BUDGETS, Execution, Results, add_files, compare, plan, run
@@ -27,6 +29,7 @@ from sklearn_pulse.benchmark._trial import Trial
 from sklearn_pulse.evaluation import make_linear_probe
 from sklearn_pulse.features import StatisticsTransformer
 from sklearn_pulse.plotting import LabelEfficiencyDisplay
+from sklearn_pulse.preprocessing import WindowScaler
 from sklearn_pulse.windows import sliding_windows
 
 from .toy import load_toy
@@ -311,6 +314,43 @@ def test_misspelt_files_are_named(own, tmp_path):
         pytest.warns(UserWarning, match="Without groups"),
     ):
         add_files(tmp_path, tmp_path / "out")
+
+
+def test_arrays_of_other_names_are_named(own, tmp_path):
+    np.savez(tmp_path / "mine.npz", **own | {"subjects": own["groups"]})
+    with pytest.warns(UserWarning, match="files hold subjects, which are not read"):
+        add_files(tmp_path, tmp_path / "out")
+
+
+def test_variation_that_float32_loses_reaches_the_methods(own, tmp_path):
+    far = own | {"X": own["X"].astype(np.float64) + 1e9}
+    method = make_pipeline(WindowScaler(), StatisticsTransformer())
+    settings = {"methods": [("scaled", method)], "budget": "smoke", "verbose": False}
+    expected, found = (
+        compare(**windows, **settings)[0]["mean"].to_numpy() for windows in (own, far)
+    )
+    np.testing.assert_allclose(found, expected, atol=0.02)
+    with pytest.warns(UserWarning, match="float32 does not hold the variation of X"):
+        compare(**far, **settings | {"methods": ["statistics"]})
+
+
+class Notes(StatisticsTransformer):
+    """Notes whether metadata routing is on, which decides whether `fit` gets groups."""
+
+    seen = []
+
+    def fit(self, X, y=None):
+        self.seen.append(sklearn.get_config()["enable_metadata_routing"])
+        return super().fit(X, y)
+
+
+def test_a_run_with_metadata_routing_is_another_run(own, tmp_path):
+    Notes.seen.clear()
+    settings = {"methods": [("notes", Notes())], "budget": "smoke", "verbose": False}
+    for routing in (False, False, True, True):
+        with sklearn.config_context(enable_metadata_routing=routing):
+            compare(**own, **settings, out=tmp_path)
+    assert Notes.seen == [False, True]
 
 
 def of_each_person():

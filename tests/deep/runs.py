@@ -6,7 +6,7 @@ from functools import partial
 
 import numpy as np
 import torch
-import torch._dynamo  # noqa: F401  (else a large part of a fit is this import, at its first step)
+import torch._dynamo
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV

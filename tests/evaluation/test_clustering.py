@@ -206,3 +206,11 @@ def test_the_type_of_embeddings_does_not_matter(dtype):
     probe, labels = make_cluster_probe(3), np.arange(60) % 2
     scores = clustering_scores(probe, embeddings, labels)
     assert scores == clustering_scores(probe, embeddings.astype(float), labels)
+
+
+@pytest.mark.parametrize("offset", [1e6, 1e9])
+def test_an_offset_changes_no_score(blobs, offset):
+    Z, y = blobs
+    expected = clustering_scores(make_cluster_probe(3), Z, y)
+    found = clustering_scores(make_cluster_probe(3), Z + offset, y)
+    assert found == pytest.approx(expected, abs=1e-4)

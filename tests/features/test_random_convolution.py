@@ -146,6 +146,20 @@ def test_biases_are_quantiles_of_outputs():
     np.testing.assert_allclose(shares[padded], 1 - quantiles[padded], atol=2e-3)
 
 
+def test_rounding_decides_no_feature_beside_silent_windows():
+    rng = np.random.default_rng(0)
+    X = np.zeros((100, 128, 1))
+    for row in X[60:]:
+        first, last = np.sort(rng.integers(10, 118, 2))
+        row[first:last] = rng.normal() + 1
+        row[last:] = rng.normal()
+    one, other = (
+        RandomConvolutionTransformer(1000, random_state=0).fit_transform(X * unit)
+        for unit in (1.0, 1e-3)
+    )
+    assert np.mean(np.abs(one - other) > 0.05) < 1e-3
+
+
 @pytest.mark.parametrize("unit", [0.1, 1e-3, 1 / 7])
 def test_rounding_does_not_decide_whether_outputs_are_positive(unit):
     """On the grid of a recorder many outputs equal a quantile of outputs."""

@@ -491,9 +491,9 @@ def test_digits_as_text_are_no_channel(library, kind):
         with pytest.raises(TypeError, match=message):
             read()
     column = frame["state"] if library == "pandas" else frame.get_column("state")
-    with pytest.raises(TypeError, match="holds '0', which is no number"):
+    with pytest.raises(ValueError, match="holds '0', which is no number"):
         sliding_windows([column], 16, 16)
-    with pytest.raises(TypeError, match="holds '0', which is no number"):
+    with pytest.raises(ValueError, match="holds '0', which is no number"):
         StatisticsTransformer().fit(np.array([[0.5, "0"]] * 4, dtype=object))
 
 

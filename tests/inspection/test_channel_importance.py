@@ -377,3 +377,20 @@ def test_donors_are_those_of_a_loop_over_groups():
         first = rng.randint(len(other))
         expected[own] = [other[(first + i) % len(other)] for i in range(len(own))]
     np.testing.assert_array_equal(_donors(codes, np.random.RandomState(5)), expected)
+
+
+@pytest.mark.parametrize("kind", ["memory map", "list", "frames"])
+def test_variation_that_float32_loses_is_exchanged(kind, tmp_path):
+    far = X.astype(np.float64) + [0.0, 0.0, 1e9]
+    fitted = model().fit(far[:40], y[:40])
+    settings = {"scoring": "neg_log_loss", "random_state": 0}
+    expected = channel_importance(fitted, far[40:], y[40:], **settings)
+    path = tmp_path / "far.npy"
+    np.save(path, far[40:])
+    given = {
+        "memory map": lambda: np.load(path, mmap_mode="r"),
+        "list": lambda: list(far[40:]),
+        "frames": lambda: [pd.DataFrame(x) for x in far[40:]],
+    }[kind]()
+    found = channel_importance(fitted, given, y[40:], **settings)
+    np.testing.assert_allclose(found.importances, expected.importances, rtol=1e-6, atol=1e-9)

@@ -5,6 +5,7 @@ import pytest
 from matplotlib.colors import to_rgba_array
 from sklearn import config_context
 from sklearn.manifold import TSNE
+from sklearn.metrics import silhouette_score
 from sklearn.preprocessing import StandardScaler
 
 from sklearn_pulse.plotting import EmbeddingDisplay
@@ -200,6 +201,14 @@ def test_bad_input_leaves_no_figure(headless, embedding, y, names, message):
     with pytest.raises(ValueError, match=message):
         from_embedding(embedding, y, target_names=names)
     assert headless.get_fignums() == []
+
+
+@pytest.mark.parametrize("method", ["pca", "tsne"])
+def test_an_offset_hides_no_class(method):
+    y = np.arange(90) % 3
+    Z = np.random.default_rng(0).normal(size=(90, 5)) + 8 * np.eye(5)[y] + 1e9
+    drawn = from_embedding(Z, y, method=method, random_state=0).coordinates
+    assert silhouette_score(drawn, y) > 0.5
 
 
 def test_the_tsne_of_equal_embeddings_is_one_point():

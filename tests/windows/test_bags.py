@@ -199,7 +199,7 @@ def test_infinity_is_refused_and_nan_is_not(make, value):
         ([np.zeros((5, 0))], r"X\[0\] has 5 steps and 0 channels"),
         ([np.zeros((5, 2)), np.zeros((0, 2))], r"X\[1\] has 0 steps"),
         ([np.zeros((5, 2)), np.full((4, 2), np.inf)], r"X\[1\] contains infinity"),
-        (np.array([[["a"]]], dtype=object), "could not convert string"),
+        (np.array([[["a"]]], dtype=object), "holds 'a', which is no number"),
         ([], "0 sample"),
     ],
 )

@@ -232,7 +232,8 @@ def test_positions_are_read_only_copies():
     X = RecordingWindows([ramp(9)], [0, 0], start, 4)
     start[:] = 100
     np.testing.assert_array_equal(X.start, [0, 3])
-    for positions in (X.start, X.recording, X[1:].start, X[[0]].recording):
+    again = pickle.loads(pickle.dumps(X))
+    for positions in (X.start, X.recording, X[1:].start, X[[0]].recording, again.start):
         with pytest.raises(ValueError, match="read-only"):
             positions[0] = 1
 
@@ -672,3 +673,15 @@ def test_a_value_beyond_float32_is_an_infinity_that_fits_refuse():
         assert np.isinf(X.take([0])).sum() == 1
         with pytest.raises(ValueError, match="value too large for float32 .first in sample 0"):
             StatisticsTransformer().fit(X)
+
+
+def test_an_own_class_of_one_channel_finds_what_is_observed():
+    class Univariate(LazyWindows):
+        shape = (4, 5)
+
+        def take(self, indices):
+            x = np.ones((4, 5), dtype=np.float32)
+            x[1], x[2, :3] = np.nan, np.nan
+            return x[np.asarray(indices)]
+
+    np.testing.assert_array_equal(Univariate().observed_windows(), [True, False, True, True])

@@ -128,7 +128,7 @@ def test_bare_arrays_are_refused_with_both_readings(bare):
         ([np.zeros((5, 2)), np.zeros((5, 3))], r"recordings\[1\] has 3 channels"),
         ([np.zeros((5, 0))], "no channel"),
         ([np.zeros((5, 2), dtype=complex)], r"Complex .* recordings\[0\] .* two channels"),
-        (np.full((2, 5, 1), "a", object), "recordings has dtype object and does not hold numbers"),
+        (np.full((2, 5, 1), "a", object), "recordings holds 'a', which is no number"),
         ([[[1, 2], [3]]], r"recordings\[0\] is ragged"),
         (None, "got 0 axes"),
         ([np.zeros((5, 2)), None], r"recordings\[1\] is None: leave it out"),
