@@ -36,6 +36,12 @@ def test_views_share_no_step(overlap, lazy):
     assert cross.alpha_ < 0.4
 
 
+def test_a_stride_that_does_not_divide_the_length():
+    rng = np.random.default_rng(0)
+    w = sliding_windows(list(rng.normal(size=(4, 640, 2))), 64, 40)  # two windows reach over 64
+    assert n_pairs(w) == len(w.X) - 4 * 2
+
+
 def test_the_time_of_a_window_places_it():
     w = cut(2)
     order = np.random.default_rng(1).permutation(len(w.X))
