@@ -98,8 +98,7 @@ def test_missing_steps_do_not_count(reduction):
         2, **SMALL, loss_reduction=reduction, time_varying_dim=0, n_crops=1
     )
     x = torch.randn(4, 24, 2)
-    # Steps near the end see the padding through the initial condition, so crops start earlier.
-    starts = torch.randint(10, (1, 4))
+    starts = torch.randint(23, (1, 4))
     padded, observed = padded_behind(x)
     torch.testing.assert_close(
         objective(x=padded, observed=observed, starts=starts), objective(x=x, starts=starts)
@@ -116,9 +115,10 @@ def test_fixed_crops_of_padded_windows_are_those_of_the_windows(reduction):
     x = torch.randn(4, 24, 2)
     starts = torch.randint(10, (2, 4))
     padded, observed = padded_behind(x)
-    torch.testing.assert_close(
-        objective(x=padded, observed=observed, starts=starts), objective(x=x, starts=starts)
-    )
+    for own in (starts, starts + 11):  # crops that the end of the window cuts off, too
+        torch.testing.assert_close(
+            objective(x=padded, observed=observed, starts=own), objective(x=x, starts=own)
+        )
     observed = observed & (torch.arange(33) < torch.tensor([[24], [12], [8], [2]]))
     passes = objective.reconstruct(padded, observed, starts=torch.zeros_like(starts))
     assert passes.scored[:, 0].sum(0).tolist() == [6, 3, 2, 1]

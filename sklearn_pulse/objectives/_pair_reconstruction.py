@@ -323,7 +323,7 @@ class NegativePairs(PairReconstruction):
         scored = passes.scored.repeat(1, 1, 2)  # (n_timesteps - 1, 1, 2 * batch)
         if seen is not None:
             n_timesteps = seen.shape[-1]
-            lengths = self._lengths(passes.starts, n_timesteps, seen.any(0))
+            lengths = self._lengths(passes.starts, n_timesteps)
             index, inside = aligned_steps(passes.starts, n_timesteps, lengths)
             rows = torch.arange(seen.shape[1], device=seen.device)
             scored = torch.cat([inside & observed[rows, index] for observed in seen], dim=2)
