@@ -269,7 +269,7 @@ class DriftDisplay:
             label=f"expected ({100 * self.scores.expected:.3g} %)",
         )
         ax.set_xticks(np.arange(len(shares)), names, **_turned(names))
-        ax.set(ylabel="share of windows outside the range", xlim=(-1, len(shares)), ylim=(0, 1))
+        ax.set(ylabel="share of windows\noutside the range", xlim=(-1, len(shares)), ylim=(0, 1))
         ax.set_yticks(np.linspace(0, 1, 6))
         _leave_room(ax)
         add_legend(ax, loc="upper center")

@@ -179,9 +179,20 @@ class ReconstructionDisplay:
                 ax.plot(prediction[:, channel], color=color, lw=1.2, label=name)
                 ax.axvline(start, color=color, lw=0.6, ls=":")
             ax.set_ylabel(channel_name, **beside)
-        axes[0].legend(
-            frameon=False, ncols=3, fontsize="small", loc="lower left", bbox_to_anchor=(0, 1)
-        )
+        if is_new:  # the legend may be wider than the axes
+            handles, labels = axes[0].get_legend_handles_labels()
+            axes[0].figure.legend(
+                handles,
+                labels,
+                frameon=False,
+                ncols=3,
+                fontsize="small",
+                loc="outside upper center",
+            )
+        else:
+            axes[0].legend(
+                frameon=False, ncols=3, fontsize="small", loc="lower left", bbox_to_anchor=(0, 1)
+            )
         axes[-1].set_xlabel("time step")
         self.axes_, self.figure_ = axes, axes[0].figure
         if is_new:

@@ -467,7 +467,7 @@ def test_two_folders_of_one_name_have_headings_of_their_own(own, tmp_path, capsy
     assert "paper" not in text  # which has a data set of this name
 
 
-def test_an_estimate_is_of_what_is_left(own, tmp_path):
+def test_an_estimate_is_of_what_is_left(own, tmp_path, capsys):
     source = tmp_path / "mine"
     source.mkdir()
     folder_of_arrays(own, source)
@@ -478,6 +478,8 @@ def test_an_estimate_is_of_what_is_left(own, tmp_path):
     assert estimate(cells, execution) > 0
     run(cells, execution)
     assert estimate(cells, execution) == 0
+    announce(cells, execution, n_jobs=1)
+    assert capsys.readouterr().err.endswith("all are finished\n")
     assert len(list(Results(execution.folder))) == 8  # small runs leave nothing
 
 

@@ -28,7 +28,8 @@ def fitted():
 
 
 def legend(ax):
-    return [text.get_text() for text in ax.get_legend().get_texts()]
+    drawn = ax.get_legend() or ax.figure.legends[0]
+    return [text.get_text() for text in drawn.get_texts()]
 
 
 @pytest.mark.parametrize("method", ["pca", "tsne"])
@@ -205,6 +206,15 @@ def test_long_names_of_channels_do_not_overlap():
     boxes = [ax.yaxis.label.get_window_extent() for ax in display.axes_]
     assert all(above.y0 >= below.y1 for above, below in pairwise(boxes))
     assert min(box.x0 for box in boxes) >= 0
+
+
+def test_long_names_of_channels_leave_room_for_the_legend(fitted):
+    named = clone(fitted).set_params(channel_names=["a name of a channel that is long", "b"])
+    display = ReconstructionDisplay.from_estimator(named.fit(X), X, starts=(0, 3, 7))
+    display.figure_.draw_without_rendering()
+    box = display.figure_.legends[0].get_window_extent()
+    assert box.x0 >= 0
+    assert box.x1 <= display.figure_.bbox.x1
 
 
 def test_axes_for_every_channel(fitted):
