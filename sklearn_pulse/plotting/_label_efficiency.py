@@ -379,8 +379,11 @@ class LabelEfficiencyDisplay:
             self.majority_line_ = next(drawn_before, None) or ax.axhline(
                 self.majority_score, color="0.4", ls="--", lw=1, label=_MAJORITY
             )
-        self._label_axes(ax, amounts)
-        add_legend(ax, title=self._legend_title(band), title_fontsize="small")
+        earlier = [line.get_xdata() for line in before if line.get_marker() in MARKERS]
+        self._label_axes(ax, np.unique(np.concatenate([amounts, *earlier])))
+        titles = ax.get_legend().get_title().get_text().splitlines() if ax.get_legend() else []
+        titles = list(dict.fromkeys([*titles, self._legend_title(band)]))
+        add_legend(ax, title="\n".join(titles), title_fontsize="small")
         self.ax_, self.figure_ = ax, ax.figure
         return self
 
