@@ -179,7 +179,7 @@ class ReconstructionDisplay:
                 ax.plot(prediction[:, channel], color=color, lw=1.2, label=name)
                 ax.axvline(start, color=color, lw=0.6, ls=":")
             ax.set_ylabel(channel_name, **beside)
-        if is_new:  # the legend may be wider than the axes
+        if is_new:  # wider than the axes; above, it would hide a title
             handles, labels = axes[0].get_legend_handles_labels()
             axes[0].figure.legend(
                 handles,
@@ -187,7 +187,7 @@ class ReconstructionDisplay:
                 frameon=False,
                 ncols=3,
                 fontsize="small",
-                loc="outside upper center",
+                loc="outside lower center",
             )
         else:
             axes[0].legend(
