@@ -105,8 +105,7 @@ def as_windows(X: Any, input_layout: str) -> NDArray[Any]:
         return as_real_array(X)
     own = [has_own_layout(x) for x in X] if input_layout == "nct" else [False]
     if any(own) and not all(own):  # brings arrays into the layout of the frames
-        pairs = zip(X, own, strict=True)
-        X = [x if has else np.swapaxes(as_real_array(x), -2, -1) for x, has in pairs]
+        X = [x if has else as_real_array(x).T for x, has in zip(X, own, strict=True)]
     if all(isinstance(x, RecordingFile) for x in X) and len({x.shape for x in X}) == 1:
         windows = stacked(X, np.result_type(*{x.dtype for x in X}))
     else:
