@@ -9,10 +9,11 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 import torch
-from threadpoolctl import ThreadpoolController
+
+from ._blas import blas_threads
 
 _MAX_WORKERS = 1024  # as many as `num_threads` admits
 
@@ -26,7 +27,7 @@ class _Limit(NamedTuple):
 
 
 _limits: list[_Limit] = []  # of all threads, while they last
-TORCH_LOCK = threading.Lock()  # of the settings that torch and BLAS have once per process
+TORCH_LOCK = threading.Lock()  # of the settings that torch has once per process
 
 
 @contextlib.contextmanager
@@ -65,56 +66,8 @@ def limited_threads(number: int | None) -> Iterator[None]:
     if number is None:
         yield
         return
-    with threads(number), _Blas.limited(number):
+    with threads(number), blas_threads(number):
         yield
-
-
-class _Blas:
-    """Number of threads of linear algebra, which all threads of the process share.
-
-    Of the limits that each thread has set last, the smallest is in force. The first limit to begin
-    notes the numbers before, and the last to end sets them back, whichever they are.
-    """
-
-    limits: ClassVar[dict[object, tuple[int, int]]] = {}  # thread and number of those that last
-    before: ClassVar[list[tuple[Any, int]]]  # libraries, and their numbers before the first limit
-
-    @classmethod
-    @contextlib.contextmanager
-    def limited(cls, number: int) -> Iterator[None]:
-        limit = object()
-        with TORCH_LOCK:
-            if not cls.limits:
-                libraries = ThreadpoolController().select(user_api="blas").lib_controllers
-                cls.before = [(library, library.num_threads) for library in libraries]
-            cls.limits[limit] = threading.get_ident(), number
-            cls._set()
-        try:
-            yield
-        finally:
-            with TORCH_LOCK:
-                del cls.limits[limit]
-                cls._set()
-
-    @classmethod
-    def forget_other_threads(cls) -> None:
-        """End the limits of threads that a forked child does not have."""
-        mine = {
-            key: limit for key, limit in cls.limits.items() if limit[0] == threading.get_ident()
-        }
-        if len(mine) < len(cls.limits):
-            cls.limits = mine
-            cls._set()
-
-    @classmethod
-    def _set(cls) -> None:
-        smallest = min(dict(cls.limits.values()).values(), default=None)
-        for library, number in cls.before:
-            # From version 3.8 on, threadpoolctl obeys one thread alone until this thread lets go.
-            let_go = getattr(library, "clear_controlling_thread", lambda force: None)
-            let_go(force=True)
-            library.set_num_threads(number if smallest is None else smallest)
-            let_go(force=True)
 
 
 _share = threading.local()  # of the threads, by `workers_only`
@@ -194,7 +147,6 @@ def _pool() -> ThreadPoolExecutor:
 def _begin_child() -> None:
     """Make a forked child independent of the threads that it does not have."""
     TORCH_LOCK.release()
-    _Blas.forget_other_threads()
     _pool.cache_clear()
 
 

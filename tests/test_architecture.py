@@ -41,6 +41,7 @@ ALLOWED = {
     # 1. the ground
     "_version": set(),
     "_warnings": set(),
+    "_blas": set(),
     "_commit": set(),
     "_docstrings": set(),
     "_extras": set(),
@@ -49,7 +50,7 @@ ALLOWED = {
     "_moments": set(),
     "_progress": set(),
     "_seeds": set(),
-    "_threads": set(),
+    "_threads": {"_blas"},
     "_share": set(),
     "_shipped": set(),
     "_signals": {"_parameters"},
@@ -141,6 +142,7 @@ ALLOWED = {
         "windows",
     },
     "evaluation": {
+        "_blas",
         "_data._labels",
         "_groups",
         "_inputs",
@@ -242,6 +244,7 @@ ALLOWED = {
     },
 }
 NO_TORCH = {
+    "_blas",
     "_commit",
     "_extras",
     "_groups",

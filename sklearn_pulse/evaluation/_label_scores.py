@@ -17,6 +17,7 @@ from sklearn.model_selection import GroupKFold
 from sklearn.utils import _safe_indexing, check_array, check_random_state, indexable
 from sklearn.utils.validation import check_is_fitted
 
+from .._blas import unshared_products
 from .._data._labels import labeled_mask
 from .._groups import check_groups, nan_where_masked
 from .._parameters import check_integer, check_label, check_mapping, check_real, check_seed
@@ -296,7 +297,8 @@ def _scores_of_split(
             key = kept.tobytes()
             if key not in known:
                 train = split.train[kept]
-                known[key] = scorer(clone(probe).fit(Z[train], y[train]), *test)
+                with unshared_products(train.size * Z.shape[1]):
+                    known[key] = scorer(clone(probe).fit(Z[train], y[train]), *test)
             scores[i, draw] = known[key]
     return scores
 

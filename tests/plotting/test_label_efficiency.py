@@ -9,6 +9,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GroupKFold, StratifiedKFold, cross_val_score
 from sklearn.pipeline import make_pipeline
+from threadpoolctl import threadpool_info, threadpool_limits
 
 from sklearn_pulse import RandomEncoderTransformer
 from sklearn_pulse.evaluation import make_linear_probe, probe_scores
@@ -366,6 +367,34 @@ def test_scorers():
     assert display.ax_.get_ylabel() == "score"
     display = from_estimators({"Z": Z}, None, y, scoring=rows_scored, score_name="rows", **shared)
     assert display.ax_.get_ylabel() == "rows"
+
+
+def test_small_probes_share_no_product_among_threads(monkeypatch):
+    threads = []
+
+    class Watching(LogisticRegression):
+        def fit(self, X, y):
+            threads.extend(pool["num_threads"] for pool in blas_pools())
+            return super().fit(X, y)
+
+    def scores():
+        threads.clear()
+        embeddings = {"noise": np.random.default_rng(0).normal(size=(40, 3))}
+        display = from_estimators(embeddings, None, np.arange(40) % 2, n_draws=2, probe=Watching())
+        return display.scores["noise"]
+
+    with threadpool_limits(2, "blas"):
+        before = blas_pools()
+        small = scores()
+        assert set(threads) == {1}
+        monkeypatch.setattr("sklearn_pulse._blas._WORTH_SHARING", 32 * 3)  # 4 of 5 folds train
+        np.testing.assert_allclose(scores(), small)
+        assert max(threads) == max(pool["num_threads"] for pool in before)
+        assert blas_pools() == before
+
+
+def blas_pools():
+    return [pool for pool in threadpool_info() if pool["user_api"] == "blas"]
 
 
 def test_same_seed_same_scores_and_no_global_generator():
