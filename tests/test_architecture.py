@@ -192,6 +192,7 @@ ALLOWED = {
         "_inputs",
         "_parameters",
         "_progress",
+        "preprocessing",
         "windows",
     },
     "interop": {"_inputs", "_persistence", "_pulse", "_signals", "_tensor_files", "networks"},

@@ -731,11 +731,13 @@ def test_windows_that_are_refused(cls, windows):
 
 @each_variable
 @pytest.mark.parametrize("pooling", ["max", "mean"])
-def test_padding_with_missing_steps_changes_nothing(cls, windows, pooling):
-    estimator = fit(small(cls, pooling=pooling), windows[:, :8])
+@pytest.mark.parametrize("n_before", [0, 1, 2])
+def test_padding_with_missing_steps_changes_nothing(cls, windows, pooling, n_before):
+    others = {"backbone": "dilated"} if n_before and cls.__name__ == "SimMTMTransformer" else {}
+    estimator = fit(small(cls, pooling=pooling, **others), windows[:, :8])  # "cnn" has strides
     short = windows[:, :8]
-    padded = windows.copy()
-    padded[:, 8:] = np.nan
+    padded = np.full_like(windows, np.nan)
+    padded[:, n_before : n_before + 8] = short
     warns = pytest.warns(UserWarning, match="never trained")
     with warns if issubclass(cls, TrainedEmbedder) else contextlib.nullcontext():
         embedding = estimator.transform(padded)

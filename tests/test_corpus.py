@@ -11,7 +11,7 @@ import joblib
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import Ridge
 from sklearn.pipeline import make_pipeline
@@ -383,6 +383,19 @@ def test_each_recording_has_its_own_name(tmp_path, folder):
     numbered.recording = 7 + w.X.recording
     group = embed_dataset(STATISTICS, numbered, tmp_path / "numbered")
     assert group.attrs["recordings"] == []
+
+
+def test_scaling_by_recording_comes_before_the_chunks(tmp_path, folder):
+    w = sliding_windows(list(open_recordings(folder[0])), 16, lazy=True)
+    chain = make_pipeline(WindowScaler(per="recording"), clone(STATISTICS)).fit(w.X)
+    for step in (chain, chain[:1]):
+        with pytest.raises(ValueError, match="let it transform lazy windows first"):
+            embed_dataset(step, w.X, tmp_path / "chain")
+    group = embed_dataset(chain[1:], chain[:1].transform(w.X), tmp_path / "steps")
+    np.testing.assert_array_equal(group["embedding"][:], chain.transform(w.X))
+    bags = np.asarray(w.X)[None].repeat(2, axis=0)  # each is a whole recording
+    group = embed_dataset(clone(chain).fit(bags), bags, tmp_path / "bags")
+    assert group["embedding"].shape[0] == 2
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="names of files are text elsewhere")

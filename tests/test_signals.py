@@ -232,9 +232,10 @@ def test_steps_keep_both_and_the_resampler_changes_the_rate(fitted):
 
 @pytest.mark.parametrize("step", [Resampler(100, 50), BandpassFilter(None, 20, sampling_rate=100)])
 def test_steps_refuse_another_rate_than_they_were_told(step):
-    with pytest.raises(ValueError, match="rate=100, but X carries a sampling rate of 64 Hz: set"):
+    message = r"rate=100, but X carries a .* of 64 Hz: resample X, fit .* with \w+=64,"
+    with pytest.raises(ValueError, match=message):
         step.fit(lazy())
-    with pytest.raises(ValueError, match="rate=100, but X carries a sampling rate of 64 Hz: set"):
+    with pytest.raises(ValueError, match=message):
         step.fit(X).transform(lazy())
 
 

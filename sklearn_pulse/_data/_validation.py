@@ -89,7 +89,7 @@ def check_windows(
     else:
         fitted = noted(estimator)
         compare(_signals_of(windows, X, *stated), fitted, name)
-        compare_rate(fitted.sampling_rate, X, "sampling_rate", "X")
+        compare_rate(fitted.sampling_rate, X, "sampling_rate", "X", fitted=name)
     return windows
 
 

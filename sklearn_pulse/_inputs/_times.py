@@ -38,7 +38,9 @@ class _Grid(NamedTuple):
     rounding: float  # unit to which the times are rounded, in steps
 
 
-def compare_rate(stated: float | None, frames: Any, parameter: str, name: str) -> None:
+def compare_rate(
+    stated: float | None, frames: Any, parameter: str, name: str, *, fitted: str | None = None
+) -> None:
     """Raise unless a stated sampling rate is that of the time index of frames.
 
     Parameters
@@ -52,6 +54,9 @@ def compare_rate(stated: float | None, frames: Any, parameter: str, name: str) -
         Name of the parameter that states the rate.
     name : str
         Name of the frames in the error message.
+    fitted : str or None, default=None
+        Class of the estimator that was fitted on the stated rate; None in `fit` and in cutting,
+        where the user can still state another.
 
     Raises
     ------
@@ -62,11 +67,18 @@ def compare_rate(stated: float | None, frames: Any, parameter: str, name: str) -
     if stated is None or found is None:
         return
     carried, tolerance = found
-    if not math.isclose(stated, carried, rel_tol=tolerance):
+    if math.isclose(stated, carried, rel_tol=tolerance):
+        return
+    if fitted is None:
         raise ValueError(
             f"{parameter}={stated:g}, but the time index of {name} has {carried:g} steps a second:"
             " correct one of them, or reset the index."
         )
+    raise ValueError(
+        f"{name} has {carried:g} steps a second by its time index, but {fitted} was fitted on"
+        f" {stated:g} Hz: resample {name} by sklearn_pulse.preprocessing.Resampler("
+        f"from_rate={carried:g}, to_rate={stated:g}), or correct the times in the index."
+    )
 
 
 def index_rate(frames: Any) -> tuple[float, float] | None:

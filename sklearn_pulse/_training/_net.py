@@ -71,6 +71,7 @@ class SSLNet(NeuralNet):
     """
 
     history: Any  # a property of skorch
+    lr_name: str = "lr"  # parameter of the estimator that sets the learning rate
     share: Share | None = None  # place among the processes of a training, during the training
     _gradients: SharedGradients | None = None
     _captured: CapturedStep | None = None  # on a GPU, in a training
@@ -196,7 +197,7 @@ class SSLNet(NeuralNet):
         if not math.isfinite(loss):
             # Not every estimator has a gradient_clip_value.
             clips = any(isinstance(callback, ClipGradientValue) for _, callback in self.callbacks_)
-            names = "lr or gradient_clip_value" if clips else "lr"
+            names = f"{self.lr_name} or gradient_clip_value" if clips else self.lr_name
             raise FloatingPointError(
                 f"the {prefix} loss became {loss} in epoch {len(self.history)}: lower {names}, or"
                 " scale X to unit variance"

@@ -94,7 +94,7 @@ class TrainedEmbedder(CallbackSupportMixin, WindowEmbedder):
         Number of epochs that the last fit has run.
     selected_epoch_ : int or None
         Epoch of `history_` whose weights were kept, counted from 1; None if none was selected: the
-        weights are the last ones, or the average of all under ``select="average"``.
+        weights are the last ones, or the average of all under a `select` that averages.
     n_timesteps_trained_ : int
         Number of time steps of the longest windows that the weights were trained on, including
         the windows of a pretrained encoder, and of earlier fits under `warm_start`.

@@ -51,6 +51,12 @@ _ATTENTION_PARAMS = {
 }
 
 
+class _FirstStage(SSLNet):
+    """Net that trains the cross-attention."""
+
+    lr_name = "attention_lr"
+
+
 class REBARTransformer(BaseSSLTransformer):
     """Embed windows by contrast with the window of their recording that explains them best.
 
@@ -136,7 +142,7 @@ default="trailing_mean"
         "average" keeps the mean of the initial weights and of the weights after every update, as
         TS2Vec's own code does. "average_min_val" keeps that mean as it was after the epoch of the
         lowest validation loss, which is still the loss of the weights themselves, as REBAR's own
-        code does.
+        code does; without validation it is "average".
     callbacks : list of skorch callbacks or None, default=None
         Callbacks of the second stage. `fit` uses copies, which are found in ``net_.callbacks_``.
 
@@ -403,6 +409,6 @@ default="trailing_mean"
             "compile": False,
         }
         settings = {name: plain(value) for name, value in settings.items()}
-        first = SSLNet(REBARReconstruction, seed=seed, **settings).initialize()
+        first = _FirstStage(REBARReconstruction, seed=seed, **settings).initialize()
         first.module_.encoder.load_state_dict(net.module_.cross_attention.state_dict())
         return first

@@ -329,8 +329,8 @@ class SimCLRTransformer(BaseSSLTransformer):
     validation_fraction : float, default=0.15
         Fraction of the samples that is held out to select the weights, or of the groups if `fit` is
         given `groups`. 0 holds out none; without validation, or with a single window to validate
-        on, the last weights are kept. With `RecordingWindows`, pass `groups` to `fit`: shifted
-        copies reach beyond their window.
+        on, the last weights or their average are kept. With `RecordingWindows`, pass `groups` to
+        `fit`: shifted copies reach beyond their window.
     select : {"trailing_mean", "min_val", "last", "average", "average_min_val"}, \
 default="trailing_mean"
         Weights that are kept. "trailing_mean" is the published rule: an epoch's weights are kept if
@@ -339,7 +339,7 @@ default="trailing_mean"
         "average" keeps the mean of the initial weights and of the weights after every update, as
         TS2Vec's own code does. "average_min_val" keeps that mean as it was after the epoch of the
         lowest validation loss, which is still the loss of the weights themselves, as REBAR's own
-        code does.
+        code does; without validation it is "average".
 
     References
     ----------

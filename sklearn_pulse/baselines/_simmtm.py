@@ -311,7 +311,9 @@ class SimMTMTransformer(BaseSSLTransformer):
     -----
     Windows at `transform` may have another length than at `fit`. With ``backbone="cnn"``, windows
     to validate on must have the length of those at `fit`, since its head rebuilds all steps at
-    once.
+    once. It reads steps in threes and pairs, counted from the first step. So a window with missing
+    steps in front may have another embedding than the window without them; missing steps behind
+    change nothing. ``backbone="dilated"`` has no such difference.
 
     The paper compares with SimMTM, but the published code holds no SimMTM. ``presets.get("simmtm",
     dataset, official=True)`` has the settings of the classification code of the method's authors.

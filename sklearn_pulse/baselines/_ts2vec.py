@@ -273,7 +273,7 @@ default="trailing_mean"
         "average" keeps the mean of the initial weights and of the weights after every update, as
         TS2Vec's own code does. "average_min_val" keeps that mean as it was after the epoch of the
         lowest validation loss, which is still the loss of the weights themselves, as REBAR's own
-        code does.
+        code does; without validation it is "average".
 
     References
     ----------

@@ -10,9 +10,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import NotFittedError
+from sklearn.pipeline import Pipeline
 
 from .._parameters import check_integer, check_n_jobs, check_verbose
 from .._progress import progress_bar
+from ..preprocessing import WindowScaler
 from ._sink import (
     begin,
     check_same,
@@ -179,6 +181,8 @@ def embed_dataset(
 
 def _prepare(transformer: Any, windows: Any, group: Any, chunk_size: int | None) -> list[slice]:
     """Begin a group, or check that this run continues it; return the chunks that are left."""
+    if len(windows.shape) == 3:
+        _check_by_window(transformer)
     sample = sampled(windows)
     n_windows = int(windows.shape[0])
     try:
@@ -201,6 +205,17 @@ def _prepare(transformer: Any, windows: Any, group: Any, chunk_size: int | None)
     with undamaged():
         left = np.flatnonzero(~group["done"][:]).tolist()
     return [slice(size * i, min(size * (i + 1), n_windows)) for i in left]
+
+
+def _check_by_window(transformer: Any) -> None:
+    """Raise if a step scales by recording, of which a chunk holds a part."""
+    steps = transformer.named_steps.values() if isinstance(transformer, Pipeline) else [transformer]
+    if any(isinstance(step, WindowScaler) and step.per == "recording" for step in steps):
+        raise ValueError(
+            "transformer holds WindowScaler(per='recording'), which needs whole recordings, but"
+            " windows are embedded in chunks: let it transform lazy windows first, and pass what it"
+            " returns as source, together with the steps behind it."
+        )
 
 
 def _embed_chunk(

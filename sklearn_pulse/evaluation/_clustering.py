@@ -17,6 +17,7 @@ from sklearn.metrics import (
 from sklearn.utils import check_array, check_consistent_length
 
 from .._data._labels import unlabeled_rows
+from .._groups import nan_where_masked
 from .._parameters import check_label
 from ._scoring import MetricScorer, before_last_step, check_one_kind, check_scored
 
@@ -153,6 +154,7 @@ def _cluster(
             )
         labels = labels[labeled]
         check_one_kind(labels.tolist(), "y")
+    embedding = nan_where_masked(embedding)
     clusters = clone(clusterer).fit_predict(embedding)
     points = check_array(embedding, dtype=[np.float64, np.float32], input_name="embedding")
     points = points - points.mean(axis=0)  # an offset would hide the distances
@@ -161,11 +163,24 @@ def _cluster(
     return _Clustering(points, clusters, labeled, labels)
 
 
+def _check_several(found: _Clustering) -> None:
+    """Raise unless there are two clusters or more, of which one holds two rows or more."""
+    n_rows, n_clusters = len(found.points), len(np.unique(found.clusters))
+    if not 1 < n_clusters < n_rows:
+        raise ValueError(
+            f"estimator found {n_clusters} cluster(s) among {n_rows} rows of X, and silhouette and"
+            f" davies_bouldin need 2 to {n_rows - 1}: set another n_clusters, pass more rows, or"
+            " look whether all embeddings are equal."
+        )
+
+
 def _silhouette(found: _Clustering) -> dict[str, float]:
+    _check_several(found)
     return {"silhouette": float(silhouette_score(found.points, found.clusters))}
 
 
 def _davies_bouldin(found: _Clustering) -> dict[str, float]:
+    _check_several(found)
     return {"davies_bouldin": float(davies_bouldin_score(found.points, found.clusters))}
 
 

@@ -68,7 +68,7 @@ def label_efficiency_scores(
     scoring: Any,
     random_state: Any,
     unlabeled_label: int | str | None,
-) -> tuple[dict[str, NDArray[np.float64]], float]:
+) -> tuple[dict[str, NDArray[np.float64]], float | None]:
     """Fit probes on a part of the labels and score them on held-out groups.
 
     Parameters
@@ -102,8 +102,9 @@ def label_efficiency_scores(
     -------
     scores : dict of str to ndarray of shape (n_amounts, n_splits * n_draws)
         Scores by method name; all draws of one split stand together.
-    majority_score : float
-        Mean score, over the splits, of predicting the most frequent class of the training part.
+    majority_score : float or None
+        Mean score of predicting the most frequent class of the training part, over the splits in
+        which this has a score; None if there is none.
     """
     amounts = check_amounts(fractions, n_groups)
     if amounts.of_groups and groups is None:
@@ -140,7 +141,8 @@ def label_efficiency_scores(
     }
     any_embedding = next(iter(embeddings.values()))
     majority = [_majority_score(split, any_embedding, y_labeled, scorer) for split in splits]
-    return scores, float(np.mean(majority))
+    defined = [score for score in majority if not np.isnan(score)]
+    return scores, float(np.mean(defined)) if defined else None
 
 
 def _scorer(probe: Any, scoring: Any) -> Callable[..., float]:

@@ -197,8 +197,8 @@ class BasePreprocessor(_TableOutput, BaseEstimator):
         if not same_rate(stated, windows.sampling_rate):
             raise ValueError(
                 f"{self._rate_name}={stated!r}, but X carries a sampling rate of"
-                f" {windows.sampling_rate:g} Hz: set {self._rate_name}={windows.sampling_rate:g},"
-                " or correct the rate of X."
+                f" {windows.sampling_rate:g} Hz: resample X, fit {type(self).__name__} with"
+                f" {self._rate_name}={windows.sampling_rate:g}, or correct the rate of X."
             )
 
     def set_output(self, *, transform: Any = None) -> Self:

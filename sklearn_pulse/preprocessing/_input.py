@@ -48,7 +48,7 @@ def check_input(estimator: Any, X: Any, *, reset: bool) -> WindowSource:
     rate = estimator._rate_name
     if rate is not None:
         stated = getattr(estimator, rate) if reset else estimator._fitted(rate)
-        compare_rate(stated, X, rate, "X")
+        compare_rate(stated, X, rate, "X", fitted=None if reset else type(estimator).__name__)
     note_or_compare_names(estimator, carried_names(X), reset=reset)
     return windows
 

@@ -653,6 +653,11 @@ def test_the_first_stage_learns_and_the_best_epoch_is_kept():
     assert select.epoch_ == int(np.argmin(losses))
 
 
+def test_a_first_stage_that_diverges_names_its_own_learning_rate():
+    with pytest.raises(FloatingPointError, match="lower attention_lr, or scale X"):
+        rebar(attention_lr=1e12, attention_epochs=5, attention_batch_size=4).fit(X)
+
+
 def test_adam_as_published_in_the_first_stage():
     net = rebar(attention_lr=3e-3, weight_decay=0.1).fit(X).cross_attention_net_
     assert type(net.optimizer_) is torch.optim.Adam

@@ -111,6 +111,25 @@ def test_embeddings_are_not_scaled(blobs):
     )
 
 
+def test_masked_entries_are_missing(blobs):
+    Z, y = blobs
+    masked = np.ma.array(Z, mask=Z == Z[0, 0])
+    for score in (clustering_scores, *CLUSTERING_SCORERS.values()):
+        with pytest.raises(ValueError, match="NaN"):
+            score(make_cluster_probe(3), masked, y)
+
+
+@pytest.mark.parametrize("n_clusters", [1, 90])
+def test_one_cluster_or_one_per_row_is_told(blobs, n_clusters):
+    Z, y = blobs
+    message = rf"found {n_clusters} cluster\(s\) among 90 rows .* need 2 to 89: set another n_clu"
+    probe = make_cluster_probe(n_clusters)
+    for name in ("silhouette", "davies_bouldin"):
+        with pytest.raises(ValueError, match=message):
+            CLUSTERING_SCORERS[name](probe, Z, y)
+    assert np.isfinite(CLUSTERING_SCORERS["ari"](probe, Z, y))
+
+
 def test_without_labels_the_internal_scores_remain(blobs):
     scores = clustering_scores(make_cluster_probe(3), blobs[0])
     assert sorted(scores) == ["davies_bouldin", "silhouette"]

@@ -12,7 +12,7 @@ from sklearn.pipeline import make_pipeline
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from sklearn_pulse import RandomEncoderTransformer
-from sklearn_pulse.evaluation import make_linear_probe, probe_scores
+from sklearn_pulse.evaluation import PROBE_SCORERS, make_linear_probe, probe_scores
 from sklearn_pulse.plotting import LabelEfficiencyDisplay
 from tests.helpers import SMALL_ENCODER, make_windows
 
@@ -367,6 +367,23 @@ def test_scorers():
     assert display.ax_.get_ylabel() == "score"
     display = from_estimators({"Z": Z}, None, y, scoring=rows_scored, score_name="rows", **shared)
     assert display.ax_.get_ylabel() == "rows"
+
+
+def test_folds_without_a_score_count_in_no_mean():
+    y, groups = np.arange(60) % 2, np.arange(60) // 20
+    y[groups == 2] = 0  # this group has no score, since it has one class
+    Z = np.random.default_rng(0).normal(size=(60, 4))
+    Z[:, 0] += y
+    cv = [(groups != 1, groups == 1), (groups != 2, groups == 2)]
+    cv = [(np.flatnonzero(train), np.flatnonzero(test)) for train, test in cv]
+    settings = {"fractions": (0.5, 1.0), "n_draws": 3, "scoring": PROBE_SCORERS["auroc"]}
+    display = from_estimators({"noise": Z}, None, y, cv=cv, **settings)
+    assert np.isnan(display.scores["noise"]).sum(axis=1).tolist() == [3, 3]
+    assert display.majority_score == 0.5
+    assert display.majority_line_.get_ydata()[0] == 0.5
+    assert "of 3 runs" in display.ax_.get_legend().get_title().get_text()
+    undefined = from_estimators({"noise": Z}, None, y, cv=cv[1:], **settings)
+    assert undefined.majority_score is None and undefined.majority_line_ is None
 
 
 def test_small_probes_share_no_product_among_threads(monkeypatch):
