@@ -18,6 +18,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 _LARGEST_SEED = 2**32 - 1
+LAYOUTS = ("ntc", "nct")  # orders of the axes of X
 _LARGEST = 2**31 - 1  # integer, where a parameter has no bound of its own
 _MOST_THREADS = 1024  # OpenMP ends the process if the system cannot start as many
 

@@ -1,9 +1,11 @@
 """Small estimators and data that many tests share."""
 
+import contextlib
 import copy
 import inspect
 
 import numpy as np
+import pytest
 import torch
 from sklearn.utils.estimator_checks import parametrize_with_checks
 from skorch.callbacks import Callback
@@ -198,3 +200,15 @@ def bridged(x):
     channels = x.astype(np.float64).T
     lines = [np.interp(time, time[observed], c[observed], left=0, right=0) for c in channels]
     return np.stack(lines, axis=1)
+
+
+@contextlib.contextmanager
+def full_disk(n_bytes=2000):
+    """Let no file of this process grow beyond this size, as if the disk were full."""
+    resource = pytest.importorskip("resource", reason="this system has no such limit")
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (n_bytes, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)

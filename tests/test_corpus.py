@@ -23,7 +23,7 @@ from sklearn_pulse.corpus._spread import spread
 from sklearn_pulse.features import StatisticsTransformer
 from sklearn_pulse.preprocessing import WindowScaler
 from sklearn_pulse.windows import LazyWindows, RecordingFile, open_recordings, sliding_windows
-from tests.helpers import SMALL_ENCODER, make_windows, small
+from tests.helpers import SMALL_ENCODER, full_disk, make_windows, small
 
 zarr = pytest.importorskip("zarr")
 da = pytest.importorskip("dask.array")
@@ -385,6 +385,15 @@ def test_each_recording_has_its_own_name(tmp_path, folder):
     assert group.attrs["recordings"] == []
 
 
+def test_a_full_disk_is_told_and_the_next_call_goes_on(tmp_path):
+    windows = make_windows(400, 16, 2)[0]
+    for n_bytes in (100, 3000):  # the group cannot be begun, and the first chunk not be written
+        with full_disk(n_bytes), pytest.raises(OSError, match="sink cannot be written .* free spa"):
+            embed_dataset(STATISTICS, windows, tmp_path / "z", chunk_size=200)
+    group = embed_dataset(STATISTICS, windows, tmp_path / "z", chunk_size=200)
+    np.testing.assert_array_equal(group["embedding"][:], STATISTICS.transform(windows))
+
+
 def test_scaling_by_recording_comes_before_the_chunks(tmp_path, folder):
     w = sliding_windows(list(open_recordings(folder[0])), 16, lazy=True)
     chain = make_pipeline(WindowScaler(per="recording"), clone(STATISTICS)).fit(w.X)
@@ -413,7 +422,7 @@ def test_preprocessed_windows_keep_the_rate_of_their_time_index(tmp_path):
     scaled = WindowScaler(per="window").fit_transform(w.X)
     statistics = StatisticsTransformer(sampling_rate=64).fit(X[:, :, :1])
     for name, source in {"plain": w.X, "scaled": scaled}.items():
-        with pytest.raises(ValueError, match="sampling_rate=64, but the time index of X has 100"):
+        with pytest.raises(ValueError, match="X has 100 steps a second by its time index"):
             embed_dataset(statistics, source, tmp_path / name)
 
 

@@ -93,6 +93,17 @@ def check_windows(
     return windows
 
 
+def check_fitted_length(estimator: Any, n_timesteps: int) -> None:
+    """Raise if windows are not as long as those of `fit`, where that length is known."""
+    fitted = estimator.n_timesteps_in_
+    if fitted is not None and n_timesteps != fitted:
+        raise ValueError(
+            f"X has windows of {n_timesteps} time steps, but {type(estimator).__name__} was fitted"
+            f" on windows of {fitted} and takes no other length: cut X into windows of"
+            f" {fitted} steps, or fit again."
+        )
+
+
 def _signals_of(windows: CheckedWindows, X: Any, sampling_rate: Any, channel_names: Any) -> Signals:
     """Return what is stated or carried of the signals; raise where both contradict each other.
 

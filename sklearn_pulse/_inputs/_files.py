@@ -12,7 +12,7 @@ from zipfile import BadZipFile
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from .._parameters import as_path, check_option
+from .._parameters import LAYOUTS, as_path, check_option
 
 # Errors of numpy for a damaged or hostile file.
 DAMAGE = (
@@ -26,7 +26,6 @@ DAMAGE = (
     TypeError,
     ValueError,
 )
-_LAYOUTS = ("ntc", "nct")
 
 
 class RecordingFile:
@@ -89,7 +88,7 @@ class RecordingFile:
 
     def __init__(self, path: str | os.PathLike[str], input_layout: str = "ntc") -> None:
         self.path = as_path("path", path).absolute()
-        self.input_layout = check_option("input_layout", input_layout, _LAYOUTS)
+        self.input_layout = check_option("input_layout", input_layout, LAYOUTS)
         values = self._opened()
         self.shape, self.dtype = (values.shape[0], values.shape[1]), values.dtype
 

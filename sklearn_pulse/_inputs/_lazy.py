@@ -175,9 +175,13 @@ class LazyWindows(ABC):
         if len(rest) < self.ndim and all(keeps_all(part) for part in rest):
             numbers = row_numbers(first, len(self))
             if numbers.ndim == 1:
-                return SelectedWindows(self, numbers)
+                return self._selected(numbers)
         rows, place = rows_to_read(first, len(self))
         return read_windows(self, rows)[(place, *rest)]
+
+    def _selected(self, rows: NDArray[np.intp]) -> Any:
+        """Return the windows with these numbers, none of them negative."""
+        return SelectedWindows(self, rows)
 
     def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> NDArray[Any]:
         """Read all windows into a new array (numpy's array protocol)."""
@@ -199,7 +203,26 @@ class LazyWindows(ABC):
             yield np.arange(first, min(first + size, n_windows))
 
 
-class SelectedWindows(LazyWindows):
+class DerivedWindows(LazyWindows):
+    """Lazy windows that are read from other lazy windows, their attribute `source`."""
+
+    source: LazyWindows
+
+    @property
+    def overlaps(self) -> bool:  # type: ignore[override]  # the source sorts all its windows
+        """Whether two windows of the source are known to overlap."""
+        return self.source.overlaps
+
+    def __sizeof__(self) -> int:
+        """Return the bytes of a pickle, about; by this number Dask sends a large array once."""
+        return object.__sizeof__(self) + sys.getsizeof(self.source)
+
+    def __repr__(self) -> str:
+        """Describe the array without reading a window."""
+        return f"{type(self).__name__}(shape={self.shape}, source={self.source!r})"
+
+
+class SelectedWindows(DerivedWindows):
     """Some of the windows of lazy windows.
 
     Parameters
@@ -224,11 +247,6 @@ class SelectedWindows(LazyWindows):
         self._channels_first = source._channels_first
         self._is_users = source._is_users
 
-    @property
-    def overlaps(self) -> bool:  # type: ignore[override]  # the source sorts all its windows
-        """Whether two windows of the source are known to overlap."""
-        return self.source.overlaps
-
     def take(self, indices: ArrayLike) -> NDArray[np.float32]:
         """Read selected windows of the source."""
         indices = np.asarray(indices)  # a mask too, as of RecordingWindows
@@ -242,19 +260,8 @@ class SelectedWindows(LazyWindows):
         known = self.source._known_observed()
         return None if known is None else known[self.rows]
 
-    def __getitem__(self, key: Any) -> Any:
-        selected = super().__getitem__(key)
-        if isinstance(selected, SelectedWindows):  # a chain of selections is one
-            return SelectedWindows(self.source, self.rows[selected.rows])
-        return selected
-
-    def __sizeof__(self) -> int:
-        """Return the bytes of a pickle, about; by this number Dask sends a large array once."""
-        return object.__sizeof__(self) + sys.getsizeof(self.source)
-
-    def __repr__(self) -> str:
-        """Describe the array without reading a window."""
-        return f"SelectedWindows(shape={self.shape}, source={self.source!r})"
+    def _selected(self, rows: NDArray[np.intp]) -> SelectedWindows:
+        return SelectedWindows(self.source, self.rows[rows])  # a chain of selections is one
 
 
 def read_windows(windows: LazyWindows, indices: NDArray[np.intp]) -> NDArray[Any]:

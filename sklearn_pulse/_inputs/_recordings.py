@@ -8,14 +8,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from .._parameters import check_option
+from .._parameters import LAYOUTS, check_option
 from .._warnings import warn_user
 from ._files import RecordingFile, recording_name
 from ._numbers import as_real_array
 from ._panel import check_frames, read_frame
 from ._tables import is_list, is_panel_frame, is_table
 
-_LAYOUTS = ("ntc", "nct")
 _READINGS = (
     "for one multichannel recording pass [X]; for many univariate recordings of equal length "
     "pass numpy.asarray(X)[:, :, None]"
@@ -233,7 +232,7 @@ def as_recordings(recordings: Any, input_layout: str = "ntc") -> list[NDArray[An
     >>> [x.shape for x in as_recordings([np.zeros((5, 2)), np.zeros((7, 2))])]
     [(5, 2), (7, 2)]
     """
-    check_option("input_layout", input_layout, _LAYOUTS)
+    check_option("input_layout", input_layout, LAYOUTS)
     if is_panel_frame(recordings):
         recordings = list(read_frame(recordings, "recordings").arrays)
         input_layout = "ntc"  # a frame has a column per channel

@@ -191,6 +191,15 @@ def new_folder(folder: Path) -> Iterator[Path]:
     try:
         yield partial
         _swap(partial, folder, earlier)
+    except OSError as error:
+        if error.errno is None or error.filename is not None:
+            raise
+        raise OSError(  # that of a full disk names no file
+            error.errno,
+            f"the model cannot be written ({error.strerror}): free space there, or name another"
+            " folder",
+            str(folder),
+        ) from error
     finally:  # also after Ctrl-C between the two calls
         if earlier.exists() and not folder.exists():
             os.rename(earlier, folder)

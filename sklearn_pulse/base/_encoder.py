@@ -17,11 +17,12 @@ from torch import Tensor
 
 from .._data._batches import stream_blocks
 from .._data._pooling import collect, pooled
-from .._data._validation import check_windows
+from .._data._validation import check_fitted_length, check_windows
 from .._data._windows import Block, CheckedWindows
 from .._docstrings import complete_docstring
 from .._export import EncoderGraph
 from .._parameters import (
+    LAYOUTS,
     check_boolean,
     check_integer,
     check_option,
@@ -110,7 +111,7 @@ class WindowEmbedder(
     _variable_length = True  # whether `transform` takes windows of another length than `fit`
     _uses_recordings = False  # whether training reads which recording a window comes from
     _poolings: tuple[str, ...] = ("max", "mean")  # what `pooling` may be
-    _layouts: tuple[str | None, ...] = ("ntc", "nct")  # what `input_layout` may be
+    _layouts: tuple[str | None, ...] = LAYOUTS  # what `input_layout` may be
     _unstored: tuple[str, ...] = ("net_",)
     _remedy_by_training = ""  # what to do if embeddings are not finite, beside a change of X
     net_: SSLNet
@@ -309,13 +310,8 @@ class WindowEmbedder(
 
     def _check_input_length(self, n_timesteps: int) -> None:
         """Raise if windows have a length that the method does not take."""
-        fitted = self.n_timesteps_in_
-        if not (self._variable_length or fitted is None or n_timesteps == fitted):
-            raise ValueError(
-                f"X has windows of {n_timesteps} time steps, but {type(self).__name__} was fitted"
-                f" on windows of {fitted} and takes no other length: cut X into windows of"
-                f" {fitted} steps, or fit again."
-            )
+        if not self._variable_length:
+            check_fitted_length(self, n_timesteps)
 
     def _longest_trained(self) -> int:
         """Return the length of the longest windows that the weights were trained on, if known."""

@@ -7,13 +7,13 @@ import json
 import os
 import sys
 import time
-import uuid
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 from .._parameters import as_path
+from ..datasets._arrays import write_whole
 
 FORMAT = 1
 _LARGEST = sys.float_info.max
@@ -386,26 +386,6 @@ def _are_scores(content: Any) -> bool:
     # A number such as 1e999 is read as infinite.
     are_finite = all(type(x) in (int, float) and abs(x) <= _LARGEST for x in numbers)
     return all(listed) and are_finite
-
-
-def write_whole(path: Path, write: Callable[[IO[bytes]], object]) -> None:
-    """Write a file completely or not at all, with the permissions of any new file.
-
-    Parameters
-    ----------
-    path : pathlib.Path
-        The file; its folder is created if it does not exist.
-    write : callable
-        Writes the content to an open file.
-    """
-    path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_name(f"{path.name}.{uuid.uuid4().hex}.partial")
-    try:
-        with partial.open("wb") as file:
-            write(file)
-        os.replace(partial, path)
-    finally:
-        partial.unlink(missing_ok=True)
 
 
 def _plain(value: Any) -> Any:

@@ -12,11 +12,11 @@ from numpy.typing import NDArray
 from sklearn.dummy import DummyClassifier
 from sklearn.metrics import accuracy_score, recall_score
 
-from ..datasets._arrays import map_array
+from ..datasets._arrays import map_array, write_whole
 from ..evaluation import macro_auroc
 from ..model_selection import LabelFractionSplit
 from ..model_selection._draw import rows_of_groups
-from ._cells import read_record, write_whole
+from ._cells import read_record
 from ._probes import CS, FIXED_C, N_SEARCHED, SEARCH_ITER, LabeledRows
 from ._trial import Scores, Trial
 

@@ -56,6 +56,11 @@ class Method:
     published: bool = False
 
     @property
+    def heading(self) -> str:
+        """Name of the row, which says of a control that it is one."""
+        return self.title + (" (control)" if self.is_control else "")
+
+    @property
     def is_trained(self) -> bool:
         """Whether the transformer is pre-trained on windows."""
         return self._is_a(BaseSSLTransformer)

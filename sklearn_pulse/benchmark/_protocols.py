@@ -11,7 +11,7 @@ import numpy as np
 from ..evaluation import clustering_scores, make_cluster_probe, reconstruction_scores
 from ..model_selection import LabelFractionSplit
 from ._budgets import Budget
-from ._comparison import probes_by_amount
+from ._comparison import N_DRAWS, probes_by_amount
 from ._execution import Condition
 from ._methods import (
     Method,
@@ -38,7 +38,6 @@ N_PEOPLE = (1, 2, 4, 8)
 FEW_PEOPLE = ("accuracy 1 person", *(f"accuracy {number} people" for number in N_PEOPLE[1:]))
 ALL_LABELS = "accuracy 100 %"
 ALL_PEOPLE = "accuracy all people"
-N_DRAWS = 5
 # The kind of draw in the paper's tables, and that of the published code.
 _SMOOTHINGS: tuple[tuple[Literal["per_class", "published"], str], ...] = (
     ("per_class", ""),

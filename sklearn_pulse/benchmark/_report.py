@@ -165,7 +165,7 @@ def _figures(table: Table) -> tuple[list[str], list[list[str]]]:
     lines = []
     for method in table.methods:
         values = [table.values.get((method.name, metric)) for metric in table.metrics]
-        line = [method.title + (" (control)" if method.is_control else ""), _n_seeds(values)]
+        line = [method.heading, _n_seeds(values)]
         is_run = any(values) and not PROTOCOLS[table.protocol].is_crossed
         for metric, value in zip(table.metrics, values, strict=True):
             wins = method.name in [best.name for best in table.best(metric)]

@@ -329,11 +329,7 @@ def _side_by_side(title: str, of_datasets: list[Table]) -> Table:
         for method in table.methods:
             if (method.name, "accuracy") in table.values:
                 values[method.name, column] = table.values[method.name, "accuracy"]
-    notes = tuple(dict.fromkeys(note for table in of_datasets for note in table.notes))
-    asked = frozenset().union(*(table.asked for table in of_datasets))
-    return dataclasses.replace(
-        of_datasets[0], dataset=title, values=values, notes=notes, asked=asked
-    )
+    return _merged(of_datasets, title, values)
 
 
 def _mean_of(of_titles: list[Table]) -> Table:
@@ -346,9 +342,14 @@ def _mean_of(of_titles: list[Table]) -> Table:
         seeds = set.intersection(*(set(of_seed) for of_seed in found))
         if len(found) == n_titles and seeds:
             values[key] = Value({s: float(np.mean([x[s] for x in found])) for s in seeds})
-    notes = tuple(dict.fromkeys(note for table in of_titles for note in table.notes))
-    asked = frozenset().union(*(table.asked for table in of_titles))
-    return dataclasses.replace(first, dataset=EVERYTHING, values=values, notes=notes, asked=asked)
+    return _merged(of_titles, EVERYTHING, values)
+
+
+def _merged(tables: list[Table], dataset: str, values: dict[tuple[str, str], Value]) -> Table:
+    """Return one table of values from several tables, with the notes and methods of all."""
+    notes = tuple(dict.fromkeys(note for table in tables for note in table.notes))
+    asked = frozenset().union(*(table.asked for table in tables))
+    return dataclasses.replace(tables[0], dataset=dataset, values=values, notes=notes, asked=asked)
 
 
 def _training(record: dict[str, Any]) -> str:

@@ -12,10 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.model_selection import GroupKFold, StratifiedGroupKFold
 
+from ..datasets._split import SPLIT_SEED
 from ..windows import random_windows
 
 N_FOLDS = 5
-_SPLIT_SEED = 1234  # seed of the published divisions
 _N_SHUFFLES = 50  # divisions among which that with most classes per fold is chosen
 
 
@@ -81,7 +81,7 @@ class Task:
         Folds hold whole groups. Groups are people if these are known, else recordings (paper,
         Appendix E).
         """
-        splitter = GroupKFold(N_FOLDS, shuffle=True, random_state=_SPLIT_SEED)
+        splitter = GroupKFold(N_FOLDS, shuffle=True, random_state=SPLIT_SEED)
         folds = [held_out for _, held_out in splitter.split(self.X, self.y, self.groups)]
         return self._divided(folds, number, f"folds hold whole {self.group_unit}")
 
@@ -119,7 +119,7 @@ class Task:
         if np.any(self.split == "val"):
             return self
         train = self.rows("train")
-        splitter = StratifiedGroupKFold(N_FOLDS, shuffle=True, random_state=_SPLIT_SEED)
+        splitter = StratifiedGroupKFold(N_FOLDS, shuffle=True, random_state=SPLIT_SEED)
         _, held_out = list(splitter.split(train, self.y[train], self.groups[train]))[number]
         part = self.split.copy()
         part[train[held_out]] = "val"
@@ -184,7 +184,7 @@ def _stratified_folds(
     best: list[NDArray[np.intp]] = []
     most = 0
     labels, n_windows = np.unique(y, return_counts=True)
-    seeds = range(_SPLIT_SEED, _SPLIT_SEED + _N_SHUFFLES) if n_windows.max() >= n_folds else ()
+    seeds = range(SPLIT_SEED, SPLIT_SEED + _N_SHUFFLES) if n_windows.max() >= n_folds else ()
     for seed in seeds:
         splitter = StratifiedGroupKFold(n_folds, shuffle=True, random_state=seed)
         with warnings.catch_warnings():  # the note of the table names the classes that a part lacks

@@ -22,7 +22,7 @@ def measure_markdown(table: Table) -> str:
     lines = []
     for method in table.methods:
         entries = [_entry(table, method, metric) for metric in table.metrics]
-        lines.append([method.title + (" (control)" if method.is_control else ""), *entries])
+        lines.append([method.heading, *entries])
     text = [f"### {table.title}", "", *grid(["%", *table.metrics], lines), ""]
     return "\n".join([*text, *(f"- {remark}" for remark in _remarks(table)), ""])
 

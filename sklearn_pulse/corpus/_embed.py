@@ -24,6 +24,7 @@ from ._sink import (
     open_sink,
     reopened,
     undamaged,
+    written,
 )
 from ._source import (
     as_source,
@@ -174,7 +175,8 @@ def embed_dataset(
     shown = progress_bar("embedding", n_left, "window") if verbose else nullcontext(_silent)
     with closing(results), shown as advance:  # an error, too, sets joblib and Dask back
         for first, last in results:
-            done[first // size] = True
+            with written():
+                done[first // size] = True
             advance(last - first)
     return group
 
@@ -201,7 +203,9 @@ def _prepare(transformer: Any, windows: Any, group: Any, chunk_size: int | None)
         size = check_same(group, digest, embedded, chunk_size) if goes_on else 0
     if not goes_on:  # an earlier run whose first chunk was refused leaves nothing to keep
         size = min(int(chunk_size or default_chunk(windows)), n_windows)  # Zarr fills a whole chunk
-        begin(group, digest, embedded, n_windows, size, known_places(windows), file_names(windows))
+        places, names = known_places(windows), file_names(windows)
+        with written():
+            begin(group, digest, embedded, n_windows, size, places, names)
     with undamaged():
         left = np.flatnonzero(~group["done"][:]).tolist()
     return [slice(size * i, min(size * (i + 1), n_windows)) for i in left]
@@ -234,7 +238,8 @@ def _embed_chunk(
             f"windows {chunk.start} to {chunk.stop - 1} of source (sample 0 is window"
             f" {chunk.start}): {error}"
         ) from error
-    embedding[chunk] = embedded
+    with written():
+        embedding[chunk] = embedded
     return chunk.start, chunk.stop
 
 

@@ -102,6 +102,32 @@ def undamaged() -> Iterator[None]:
         ) from error
 
 
+@contextmanager
+def written() -> Iterator[None]:
+    """Add the remedy to the error of a full disk, which names no file.
+
+    Yields
+    ------
+    None
+        Nothing.
+
+    Raises
+    ------
+    OSError
+        If a file of the sink cannot be written.
+    """
+    try:
+        yield
+    except OSError as error:
+        if error.errno is None or error.filename is not None:
+            raise
+        raise OSError(
+            error.errno,
+            f"sink cannot be written ({error.strerror}): free space there, and call again, which"
+            " embeds what is left",
+        ) from error
+
+
 def for_workers(array: Any) -> Any:
     """Return an array of a sink that a process with any working folder finds.
 

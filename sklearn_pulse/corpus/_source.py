@@ -13,7 +13,7 @@ from .._groups import is_dask, nan_where_masked
 from .._inputs._lazy import SelectedWindows, read_places
 from .._inputs._numbers import as_real_array
 from .._inputs._stored import StoredArray, as_stored
-from .._parameters import check_option
+from .._parameters import LAYOUTS, check_option
 from ..windows import LazyWindows, RecordingFile, RecordingWindows, open_recordings, sliding_windows
 
 _CHUNK_BYTES = 2**24  # of float32 windows in a chunk
@@ -109,7 +109,7 @@ def as_source(source: Any, length: int | None, stride: int | None, input_layout:
         If `length` is missing for a folder; if `length`, `stride` or another order of the axes is
         given with windows; or if a Dask array is complex.
     """
-    check_option("input_layout", input_layout, ("ntc", "nct"))
+    check_option("input_layout", input_layout, LAYOUTS)
     if isinstance(source, str | os.PathLike):
         _refuse_windows_in_a_file(source)
         if length is None:

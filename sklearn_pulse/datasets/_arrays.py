@@ -1,9 +1,12 @@
-"""Reader of files of numpy.save from strangers."""
+"""Arrays in files: those of strangers are checked, our own are written whole."""
 
 from __future__ import annotations
 
+import os
+import uuid
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -64,3 +67,23 @@ def map_array(path: Path, kind: type[np.generic], shape: tuple[int | None, ...])
             f"{path} holds {array.dtype} of shape {array.shape}, not {expected}; delete it."
         )
     return array
+
+
+def write_whole(path: Path, write: Callable[[IO[bytes]], object]) -> None:
+    """Write a file completely or not at all, with the permissions of any new file.
+
+    Parameters
+    ----------
+    path : pathlib.Path
+        The file; its folder is created if it does not exist.
+    write : callable
+        Writes the content to an open file.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    partial = path.with_name(f"{path.name}.{uuid.uuid4().hex}.partial")
+    try:
+        with partial.open("wb") as file:
+            write(file)
+        os.replace(partial, path)
+    finally:
+        partial.unlink(missing_ok=True)

@@ -18,6 +18,7 @@ from .._parameters import check_option
 from . import _tfc
 from ._groups import check_group, window_groups
 from ._remote import REMOTES, check_flags, ensure, locate, resolve_data_home, search
+from ._split import SPLIT_SEED
 
 SAMPLING_RATE = 173.61
 WINDOW_LENGTH = 178
@@ -30,7 +31,6 @@ _SETS = "ZONFS"
 _SEIZURE_SET = "S"
 _VOLUNTEER_SETS = "ZO"
 _FILES_PER_SET = 100
-_SPLIT_SEED = 1234
 _BONN_LANDMARKS = tuple(f"{name}/{name}001.[tT][xX][tT]" for name in _SETS)
 
 # The 80 windows of the benchmark's train.pt and val.pt, in the order of these files, found by
@@ -348,7 +348,7 @@ def segment_split() -> NDArray[np.str_]:
         "train", "val" or "test" for each segment.
     """
     parts = np.repeat(np.array(["train", "val", "test"], dtype="<U5"), [70, 15, 15])
-    generator = np.random.RandomState(_SPLIT_SEED)
+    generator = np.random.RandomState(SPLIT_SEED)
     return np.concatenate([generator.permutation(parts) for _ in _SETS])
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-_SEED = 1234
+SPLIT_SEED = 1234
 
 
 def shuffled_split(n_recordings: int) -> tuple[NDArray[np.intp], NDArray[np.str_]]:
@@ -37,7 +37,7 @@ def shuffled_split(n_recordings: int) -> tuple[NDArray[np.intp], NDArray[np.str_
     7
     """
     order = np.arange(n_recordings)
-    np.random.RandomState(_SEED).shuffle(order)
+    np.random.RandomState(SPLIT_SEED).shuffle(order)
     split = np.full(n_recordings, "train", dtype="<U5")
     split[int(0.7 * n_recordings) :] = "val"
     split[int(0.85 * n_recordings) :] = "test"

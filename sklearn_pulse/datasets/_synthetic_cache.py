@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import uuid
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Literal
@@ -11,7 +10,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from ._arrays import map_array
+from ._arrays import map_array, write_whole
 from ._remote import get_data_home
 from ._simulate import N_TIMESTEPS, N_TRIALS, diffusion_scale, n_steps, simulate
 from ._systems import System
@@ -66,15 +65,7 @@ class TrialStore:
 
     def __setitem__(self, key: Key, trials: NDArray[np.float32]) -> None:
         """Write a set of trials to a temporary file, then rename the file."""
-        path = self.path(key)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        part = path.with_name(f"{path.name}.{uuid.uuid4().hex}.part")
-        try:
-            with open(part, "wb") as file:
-                np.save(file, trials)
-            os.replace(part, path)
-        finally:
-            part.unlink(missing_ok=True)
+        write_whole(self.path(key), lambda file: np.save(file, trials))
 
 
 def missing_batches(

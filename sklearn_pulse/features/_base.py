@@ -15,10 +15,10 @@ from torch import Tensor
 
 from .._commit import unchanged_on_failure
 from .._data._pooling import collect, pooled
-from .._data._validation import check_windows
+from .._data._validation import check_fitted_length, check_windows
 from .._data._windows import Block, CheckedWindows
 from .._inputs._shape import note_channels
-from .._parameters import check_option
+from .._parameters import LAYOUTS, check_option
 from .._persistence import PretrainedMixin, check_params_unchanged
 from .._signals import Signals, SignalTransformerMixin, check_signals, note
 from .._tags import WindowTags, of_windows
@@ -99,7 +99,7 @@ class BaseFeatureTransformer(
     def _check_params_read_later(self) -> None:
         """Raise if a parameter that is read after `fit` too is out of its range."""
         check_option("bag_pooling", self.bag_pooling, ("mean", "max"))
-        check_option("input_layout", self.input_layout, ("ntc", "nct"))
+        check_option("input_layout", self.input_layout, LAYOUTS)
 
     def _fit_shape(self) -> None:
         """Derive what follows from the parameters and the shape of the windows."""
@@ -147,13 +147,8 @@ class BaseFeatureTransformer(
 
     def _check_input_length(self, n_timesteps: int) -> None:
         """Raise if windows of this length have other features than those of `fit`."""
-        fitted = self.n_timesteps_in_
-        if not self._variable_length and n_timesteps != fitted:
-            raise ValueError(
-                f"X has windows of {n_timesteps} time steps, but {type(self).__name__} was fitted"
-                f" on windows of {fitted} and takes no other length: cut X into windows of"
-                f" {fitted} steps, or fit again."
-            )
+        if not self._variable_length:
+            check_fitted_length(self, n_timesteps)
 
     def _check_complete(self, observed: NDArray[np.bool_] | None) -> None:
         """Raise if a time step is missing; for methods that know no missing values."""

@@ -10,10 +10,8 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from .._products import multiply
-from ._packing import steps_of
+from ._packing import CHUNK_ROWS, steps_of
 from ._row_pieces import padded_rows, sum_of_products
-
-_CHUNK_ROWS = 2**12  # rows per operation: few enough to stay in the cache
 
 
 def run_gru(
@@ -123,7 +121,7 @@ def _slopes(gates: Tensor, recurrent: Tensor, before: Tensor) -> Tensor:
     dim = before.shape[1]
     slopes = before.new_empty(len(before) + padded_rows(1, before) - 1, 4, dim)
     tables = gates, recurrent, before, slopes[: len(before)]
-    parts = (table.split(_CHUNK_ROWS) for table in tables)
+    parts = (table.split(CHUNK_ROWS) for table in tables)
     for gate, inner, state, slope in zip(*parts, strict=True):
         # Operations on values that lie side by side are several times as fast.
         reset, update, candidate = (part.contiguous() for part in gate.split(dim, 1))

@@ -8,6 +8,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+CHUNK_ROWS = 2**12  # rows of a table per operation: few enough to stay in the cache
+
 
 class Packing(NamedTuple):
     """Table layout of sequences of unequal length, time first and the longest sequence first.

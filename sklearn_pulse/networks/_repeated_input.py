@@ -10,10 +10,8 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from ._packing import steps_of
+from ._packing import CHUNK_ROWS, steps_of
 from ._row_pieces import map_table, multiply_rows, row_pieces, sum_of_products
-
-_CHUNK_ROWS = 2**12  # rows per product: few enough to stay in the cache
 
 
 class DropoutMask(NamedTuple):
@@ -256,10 +254,10 @@ class _Inputs:
 
 
 def _spans(sizes: list[int]) -> Iterator[_Span]:
-    """Group neighbouring steps into spans of about `_CHUNK_ROWS` rows."""
+    """Group neighbouring steps into spans of about `CHUNK_ROWS` rows."""
     first, steps, n_rows = 0, [], sum(sizes)
     for step in steps_of(sizes):
         steps.append(slice(step.start - first, step.stop - first))
-        if step.stop - first >= _CHUNK_ROWS or step.stop == n_rows:
+        if step.stop - first >= CHUNK_ROWS or step.stop == n_rows:
             yield _Span(slice(first, step.stop), steps)
             first, steps = step.stop, []

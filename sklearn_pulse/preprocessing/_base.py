@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._commit import unchanged_on_failure
 from .._inputs._recordings import is_series_list, number_of_axes
-from .._parameters import check_option
+from .._parameters import LAYOUTS, check_option
 from .._signals import same_rate
 from .._tags import of_windows
 from ._input import check_input
@@ -78,7 +78,7 @@ class BasePreprocessor(_TableOutput, BaseEstimator):
 
     def _check_params(self) -> None:
         """Raise if a parameter is out of its range."""
-        check_option("input_layout", self.input_layout, ("ntc", "nct"))
+        check_option("input_layout", self.input_layout, LAYOUTS)
 
     def _length(self, n_timesteps: int) -> int:
         """Return the number of time steps that a window has afterwards."""

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import sys
-from typing import Any
-
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .._inputs._index import keeps_all, row_numbers, rows_to_read
-from .._inputs._lazy import read_windows
+from .._inputs._index import row_numbers
+from .._inputs._lazy import DerivedWindows, read_windows
 from ..windows import LazyWindows
 from ._values import Mapping, as_float32, as_float64
 
 
-class MappedWindows(LazyWindows):
+class MappedWindows(DerivedWindows):
     """Lazy windows, each changed by a function when it is read.
 
     Parameters
@@ -78,11 +75,6 @@ class MappedWindows(LazyWindows):
         if not resampled:  # which may leave the number of steps as it is
             self.index_rate = source.index_rate
 
-    @property
-    def overlaps(self) -> bool:  # type: ignore[override]  # derived, so read-only
-        """Whether two windows of the source are known to overlap."""
-        return self.source.overlaps
-
     def take(self, indices: ArrayLike) -> NDArray[np.float32]:
         """Read selected windows of the source, and change them.
 
@@ -134,24 +126,8 @@ class MappedWindows(LazyWindows):
             channels_first=self._channels_first,
         )
 
-    def __sizeof__(self) -> int:
-        """Return the bytes of a pickle, about; by this number Dask sends a large array once."""
-        return object.__sizeof__(self) + sys.getsizeof(self.source)
-
-    def __repr__(self) -> str:
-        """Describe the array without reading a window."""
-        return f"MappedWindows(shape={self.shape}, source={self.source!r})"
-
-    def __getitem__(self, key: Any) -> MappedWindows | NDArray[np.float32]:
-        """Select windows lazily; any other index reads the windows that it needs."""
-        first, *rest = (key or (Ellipsis,)) if isinstance(key, tuple) else (key,)
-        if first is None or first is Ellipsis:
-            return np.asarray(self)[key]
-        if all(keeps_all(part) for part in rest):
-            rows = row_numbers(first, len(self))
-            selected = self.source[rows] if rows.ndim == 1 else None
-            if isinstance(selected, LazyWindows):  # a user's own class may return an array
-                recording = None if self.recording is None else self.recording[rows]
-                return self._of(selected, recording)
-        rows, place = rows_to_read(first, len(self))
-        return self.take(rows)[(place, *rest)]
+    def _selected(self, rows: NDArray[np.intp]) -> MappedWindows | NDArray[np.float32]:
+        selected = self.source[rows]
+        if not isinstance(selected, LazyWindows):  # a user's own class may return an array
+            return self.take(rows)
+        return self._of(selected, None if self.recording is None else self.recording[rows])

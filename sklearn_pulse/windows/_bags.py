@@ -18,7 +18,7 @@ from .._inputs._names import carried_names
 from .._inputs._numbers import as_real_array
 from .._inputs._recordings import as_series, is_series_list, stacked
 from .._inputs._shape import Shape, check_axes, check_layout, note_or_compare_shape
-from .._parameters import check_option
+from .._parameters import LAYOUTS, check_option
 from .._signals import note_or_compare_names
 from .._tags import of_windows
 from ._checks import check_grid
@@ -183,7 +183,7 @@ class SlidingWindows(TransformerMixin, BaseEstimator):
 
     def _check_params(self) -> tuple[int, int]:
         """Raise if a parameter is out of its range; return length and stride."""
-        check_option("input_layout", self.input_layout, ("ntc", "nct"))
+        check_option("input_layout", self.input_layout, LAYOUTS)
         return check_grid(self.length, self.stride)[:2]
 
     def _check_series(self, X: Any, *, reset: bool) -> NDArray[np.float32] | list[Any]:

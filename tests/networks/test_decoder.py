@@ -119,7 +119,7 @@ def masked_rows(constant, drive, sizes, bits, scale):
 @pytest.mark.parametrize("n_varying", [0, 2])
 @pytest.mark.parametrize("chunk", [1, 4, 4096])
 def test_dropout_multiplies_each_row_by_its_own_mask(chunk, n_varying, monkeypatch):
-    monkeypatch.setattr("sklearn_pulse.networks._repeated_input._CHUNK_ROWS", chunk)
+    monkeypatch.setattr("sklearn_pulse.networks._repeated_input.CHUNK_ROWS", chunk)
     sizes = [3, 3, 2, 1]
     constant, drive = draw(3, 5).requires_grad_(), draw(9, n_varying, seed=1).requires_grad_()
     weight, bias = draw(4, 5 + n_varying, seed=2).requires_grad_(), draw(4).requires_grad_()
@@ -138,7 +138,7 @@ def test_dropout_multiplies_each_row_by_its_own_mask(chunk, n_varying, monkeypat
 @pytest.mark.parametrize("chunk", [1, 4, 4096])
 def test_gradient_of_the_recurrence(chunk, monkeypatch):
     """By finite differences."""
-    monkeypatch.setattr("sklearn_pulse.networks._packed_gru._CHUNK_ROWS", chunk)
+    monkeypatch.setattr("sklearn_pulse.networks._packed_gru.CHUNK_ROWS", chunk)
     arguments = [draw(6, 9), draw(3, 3, seed=1), draw(9, 3, seed=2), draw(9, seed=3)]
     for argument in arguments:
         argument.requires_grad_()

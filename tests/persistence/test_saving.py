@@ -1,5 +1,7 @@
+import errno
 import os
 import stat
+from functools import partial
 
 import numpy as np
 import pytest
@@ -17,7 +19,7 @@ from sklearn_pulse import (
 )
 from sklearn_pulse._chain import _load as _chain_load
 from sklearn_pulse._persistence import _files, _load
-from tests.helpers import SMALL_ENCODER
+from tests.helpers import SMALL_ENCODER, full_disk
 from tests.persistence.helpers import FILES, X, pulse, read_config, write_config
 
 
@@ -34,6 +36,19 @@ def test_a_model_is_three_files(fitted, tmp_path):
     fitted.save_pretrained(tmp_path / "model")
     assert names(tmp_path) == ["model"]
     assert names(tmp_path / "model") == sorted(FILES)
+
+
+@pytest.mark.parametrize("save", ["save_pretrained", "pipeline"])
+def test_a_full_disk_is_told_and_keeps_the_earlier_model(fitted, save, tmp_path):
+    model = fitted if save == "save_pretrained" else make_pipeline(fitted, MinMaxScaler()).fit(X)
+    write = partial(getattr(model, save, partial(save_pretrained, model)), tmp_path / "model")
+    write()
+    before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
+    with full_disk(), pytest.raises(OSError, match="free space there, or name another") as caught:
+        write()
+    assert caught.value.errno in (errno.EFBIG, errno.ENOSPC)
+    assert caught.value.filename.startswith(str(tmp_path))
+    assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before
 
 
 def test_nothing_is_saved_before_a_fit(tmp_path):

@@ -291,6 +291,14 @@ def test_a_parameter_acts_from_the_next_fit_on(step, changes):
     np.testing.assert_array_equal(again, expected)
 
 
+@every_step
+def test_more_indices_than_axes_are_refused(step):
+    windows = clone(step).fit_transform(as_lazy(make_gaps()))
+    for part in (windows, windows[1:]):
+        with pytest.raises(IndexError, match="too many indices"):
+            part[0:2, :, :, :]
+
+
 @pytest.mark.parametrize("value", [np.inf, -np.inf, 1e39])
 @every_step
 def test_infinity_is_refused(step, value):
