@@ -372,14 +372,7 @@ def labeled_mask(
     y = of_tensor(y)
     if not allow_missing:  # otherwise labels only decide which rows are drawn
         _refuse_string_dtype(y, "y")
-    # A list may mix text with -1, which numpy would turn into the text "-1".
-    values = np.asarray(y, dtype=object if isinstance(y, (list, tuple)) else None)
-    if values.ndim == 2 and values.shape[1] == 1:
-        values = values[:, 0]
-    if values.ndim != 1:
-        raise ValueError(
-            f"y must hold one label per row, shape (n_samples,); got shape {values.shape}."
-        )
+    values = _as_column(y)
     missing = missing_mask(y).reshape(values.shape)
     if missing.any() and not allow_missing:
         mark = -1 if unlabeled_label is None else unlabeled_label
@@ -388,15 +381,7 @@ def labeled_mask(
             f" knows an unlabelled row by unlabeled_label={unlabeled_label!r}: mark these rows by"
             f" {mark!r}" + (" and set unlabeled_label=-1." if unlabeled_label is None else ".")
         )
-    if values.dtype.kind == "U" and isinstance(unlabeled_label, Integral):
-        marked = values == str(unlabeled_label)
-        if marked.any():
-            raise ValueError(
-                f"y is text and holds '{unlabeled_label}' in {marked.sum()} of {len(values)} rows,"
-                f" which NumPy makes of {unlabeled_label} beside text: pass a list or an array of"
-                f" objects that holds the number, or set unlabeled_label='{unlabeled_label}' (None"
-                " if it is a class)."
-            )
+    _refuse_mark_as_text(values, unlabeled_label)
     labeled = ~missing
     if unlabeled_label is None:
         return labeled
@@ -411,3 +396,30 @@ def labeled_mask(
             " pass another unlabeled_label (None, or -2 for mask_labels); if not, call the class 0."
         )
     return labeled
+
+
+def _as_column(y: Any) -> NDArray[Any]:
+    """Return labels as a flat array; raise if they have several columns."""
+    # A list may mix text with -1, which numpy would turn into the text "-1".
+    values = np.asarray(y, dtype=object if isinstance(y, (list, tuple)) else None)
+    if values.ndim == 2 and values.shape[1] == 1:
+        values = values[:, 0]
+    if values.ndim != 1:
+        raise ValueError(
+            f"y must hold one label per row, shape (n_samples,); got shape {values.shape}."
+        )
+    return values
+
+
+def _refuse_mark_as_text(values: NDArray[Any], unlabeled_label: Any) -> None:
+    """Raise if an array of text holds the text of a marker that is a number."""
+    if values.dtype.kind != "U" or not isinstance(unlabeled_label, Integral):
+        return
+    marked = values == str(unlabeled_label)
+    if marked.any():
+        raise ValueError(
+            f"y is text and holds '{unlabeled_label}' in {marked.sum()} of {len(values)} rows,"
+            f" which NumPy makes of {unlabeled_label} beside text: pass a list or an array of"
+            f" objects that holds the number, or set unlabeled_label='{unlabeled_label}' (None if"
+            " it is a class)."
+        )

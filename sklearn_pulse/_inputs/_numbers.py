@@ -124,23 +124,7 @@ def _refuse_collection(values: Any, name: str) -> None:
             f"{name} is a {kind}: pass what its get_data() returns, as an array with channels first"
             " (input_layout='nct')."
         )
-    if isinstance(values, tuple) and any(isinstance(part, Mapping) for part in values):
-        raise TypeError(
-            f"{name} is a tuple of values and a dict, as wfdb.rdsamp returns: pass {name}[0], the"
-            " values."
-        )
-    if getattr(values, "e_p_signal", None) is not None:  # a Record of wfdb, of several rates
-        raise TypeError(
-            f"{name} is a {kind} whose signals have samples of their own: read it by"
-            " wfdb.rdrecord(path, smooth_frames=True), and pass its p_signal."
-        )
-    if hasattr(values, "p_signal") and values.p_signal is None:
-        raise TypeError(
-            f"{name} is a {kind} without physical values: read it by wfdb.rdrecord(path,"
-            " physical=True), and pass its p_signal."
-        )
-    if hasattr(values, "p_signal"):  # a Record of wfdb
-        raise TypeError(f"{name} is a {kind}: pass {name}.p_signal, its values.")
+    _refuse_wfdb(values, name)
     if isinstance(values, Iterator):
         raise TypeError(f"{name} is a {kind}, which can be read once only: pass list({name}).")
     if isinstance(values, ValuesView):  # of a dict
@@ -156,6 +140,29 @@ def _refuse_collection(values: Any, name: str) -> None:
             " lists the columns that are signals, without the key of the groups; a frame with a"
             " MultiIndex needs no groupby."
         )
+
+
+def _refuse_wfdb(values: Any, name: str) -> None:
+    """Raise for what the functions of wfdb return."""
+    kind = type(values).__name__
+    if isinstance(values, tuple) and any(isinstance(part, Mapping) for part in values):
+        raise TypeError(
+            f"{name} is a tuple of values and a dict, as wfdb.rdsamp returns: pass {name}[0], the"
+            " values."
+        )
+    if getattr(values, "e_p_signal", None) is not None:
+        raise TypeError(
+            f"{name} is a {kind} whose signals have samples of their own: read it by"
+            " wfdb.rdrecord(path, smooth_frames=True), and pass its p_signal."
+        )
+    if not hasattr(values, "p_signal"):
+        return
+    if values.p_signal is None:
+        raise TypeError(
+            f"{name} is a {kind} without physical values: read it by wfdb.rdrecord(path,"
+            " physical=True), and pass its p_signal."
+        )
+    raise TypeError(f"{name} is a {kind}: pass {name}.p_signal, its values.")
 
 
 def _as_real(data: NDArray[Any], name: str) -> NDArray[Any]:

@@ -348,7 +348,9 @@ class LabelEfficiencyDisplay:
         n_entries = len(self.scores) + (self.majority_score is not None)
         ax = axes_or_new(ax, n_beside=n_entries if n_entries > CROWDED else 0)
         amounts = check_amounts(self.fractions, self.n_groups).values
-        self.lines_, self.bands_, self.points_ = [], [], []
+        self.lines_: list[Any] = []
+        self.bands_: list[Any] = []
+        self.points_: list[Any] = []
         before = [line for line in ax.get_lines() if line.get_label() != _MAJORITY]
         colors = distinct_colors(len(before) + len(self.scores))
         for number, (name, scores) in enumerate(self.scores.items(), len(before)):
@@ -357,28 +359,8 @@ class LabelEfficiencyDisplay:
                 "marker": MARKERS[number % len(MARKERS)],
                 "label": legend_entry(name),
             }
-            mean = _by_amount(np.mean, scores)
-            self.lines_ += ax.plot(amounts, mean, **(style | line_kw))
-            drawn = self.lines_[-1].get_color()
-            if band != "none":
-                low, high = _spread(scores, mean, band)
-                self.bands_.append(
-                    ax.fill_between(amounts, low, high, color=drawn, alpha=0.15, lw=0)
-                )
-            if points:
-                where = np.broadcast_to(amounts[:, None], scores.shape)
-                faint = {"s": 10, "alpha": 0.3, "linewidths": 0, "color": drawn}
-                self.points_.append(ax.scatter(where.ravel(), scores.ravel(), **faint))
-        self.majority_line_ = None
-        if self.majority_score is not None:
-            drawn_before = (
-                line
-                for line in ax.get_lines()
-                if line.get_label() == _MAJORITY and line.get_ydata()[0] == self.majority_score
-            )
-            self.majority_line_ = next(drawn_before, None) or ax.axhline(
-                self.majority_score, color="0.4", ls="--", lw=1, label=_MAJORITY
-            )
+            self._draw_curve(ax, amounts, scores, band, points, style | line_kw)
+        self.majority_line_ = None if self.majority_score is None else self._majority_line(ax)
         earlier = [line.get_xdata() for line in before if line.get_marker() in MARKERS]
         self._label_axes(ax, np.unique(np.concatenate([amounts, *earlier])))
         titles = ax.get_legend().get_title().get_text().splitlines() if ax.get_legend() else []
@@ -386,6 +368,34 @@ class LabelEfficiencyDisplay:
         add_legend(ax, title="\n".join(titles), title_fontsize="small")
         self.ax_, self.figure_ = ax, ax.figure
         return self
+
+    def _draw_curve(
+        self,
+        ax: Any,
+        amounts: NDArray[Any],
+        scores: NDArray[Any],
+        band: str,
+        points: bool,
+        style: dict[str, Any],
+    ) -> None:
+        """Draw the line of a method, its band and its points."""
+        mean = _by_amount(np.mean, scores)
+        self.lines_ += ax.plot(amounts, mean, **style)
+        color = self.lines_[-1].get_color()
+        if band != "none":
+            low, high = _spread(scores, mean, band)
+            self.bands_.append(ax.fill_between(amounts, low, high, color=color, alpha=0.15, lw=0))
+        if points:
+            where = np.broadcast_to(amounts[:, None], scores.shape)
+            faint = {"s": 10, "alpha": 0.3, "linewidths": 0, "color": color}
+            self.points_.append(ax.scatter(where.ravel(), scores.ravel(), **faint))
+
+    def _majority_line(self, ax: Any) -> Any:
+        """Return the line of the majority class, which is drawn unless it is there."""
+        for line in ax.get_lines():
+            if line.get_label() == _MAJORITY and line.get_ydata()[0] == self.majority_score:
+                return line
+        return ax.axhline(self.majority_score, color="0.4", ls="--", lw=1, label=_MAJORITY)
 
     def _label_axes(self, ax: Any, amounts: NDArray[Any]) -> None:
         ax.set_xscale("log")

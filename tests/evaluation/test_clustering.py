@@ -124,7 +124,7 @@ def test_one_cluster_or_one_per_row_is_told(blobs, n_clusters):
     Z, y = blobs
     message = rf"found {n_clusters} cluster\(s\) among 90 rows .* need 2 to 89: set another n_clu"
     probe = make_cluster_probe(n_clusters)
-    for name in ("silhouette", "davies_bouldin"):
+    for name in ("silhouette", "neg_davies_bouldin"):
         with pytest.raises(ValueError, match=message):
             CLUSTERING_SCORERS[name](probe, Z, y)
     assert np.isfinite(CLUSTERING_SCORERS["ari"](probe, Z, y))

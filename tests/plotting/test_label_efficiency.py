@@ -369,6 +369,7 @@ def test_scorers():
     assert display.ax_.get_ylabel() == "rows"
 
 
+@pytest.mark.filterwarnings("ignore:Only one class is present")
 def test_folds_without_a_score_count_in_no_mean():
     y, groups = np.arange(60) % 2, np.arange(60) // 20
     y[groups == 2] = 0  # this group has no score, since it has one class
