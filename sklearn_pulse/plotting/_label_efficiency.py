@@ -411,9 +411,9 @@ class LabelEfficiencyDisplay:
     def _legend_title(self, band: str) -> str:
         """Return a title that explains lines and bands, and counts the repeats."""
         finite = [np.isfinite(scores).sum(axis=1) for scores in self.scores.values()]
-        repeats = set(np.concatenate(finite).tolist()) - {
-            0
-        }  # an amount without a score has no point
+        repeats = set(np.concatenate(finite).tolist())
+        if len(repeats) > 1:
+            repeats.discard(0)  # an amount without a score has no point
         count = str(min(repeats))
         if len(repeats) > 1:
             count += f" to {max(repeats)}"
