@@ -187,6 +187,8 @@ ALLOWED = {
     },
     "corpus": {
         "_cross_prediction",
+        "_data._precision",
+        "_data._windows",
         "_extras",
         "_groups",
         "_inputs",

@@ -385,6 +385,14 @@ def test_each_recording_has_its_own_name(tmp_path, folder):
     assert group.attrs["recordings"] == []
 
 
+def test_a_dask_array_that_float32_does_not_hold_is_warned_of():
+    offset = X.astype(np.float64) + 1e7
+    groups = np.arange(len(X)) // 10
+    for source in (offset, da.from_array(offset, chunks=(5, -1, -1))):
+        with pytest.warns(UserWarning, match="float32 does not hold the variation of X"):
+            fit_dataset(closed_form(), source, groups=groups)
+
+
 def test_a_full_disk_is_told_and_the_next_call_goes_on(tmp_path):
     windows = make_windows(400, 16, 2)[0]
     for n_bytes in (100, 3000):  # the group cannot be begun, and the first chunk not be written

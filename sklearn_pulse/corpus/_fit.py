@@ -8,9 +8,11 @@ from typing import Any
 from numpy.typing import ArrayLike
 
 from .._cross_prediction import CrossPredictionTransformer
+from .._data._precision import warn_of_lost_variation
+from .._data._windows import CheckedWindows
 from .._groups import is_dask
 from .._parameters import check_n_jobs
-from ._source import DaskWindows, as_source, check_channels_last
+from ._source import DaskWindows, as_source, check_channels_last, sampled
 from ._spread import spread
 
 
@@ -101,5 +103,6 @@ def fit_dataset(
             raise ValueError(
                 f"source must be a 3-D Dask array, got shape {windows.shape}: {remedy}."
             )
+        warn_of_lost_variation(CheckedWindows(sampled(windows)))  # lazy windows are float32
         windows = DaskWindows(windows)
     return transformer._fit_in_pieces(partial(spread, n_jobs=n_jobs), windows, groups, start)
