@@ -495,6 +495,9 @@ def test_refusals(tmp_path, folder):
         embed_dataset(STATISTICS, blocks[blocks[:, 0, 0] > 0], sink)
     with pytest.raises(ValueError, match=r"must be a 3-D Dask array, got shape \(20, 16\)"):
         fit_dataset(closed_form(), blocks[:, :, 0])
+    text = da.from_array(np.full(X.shape, "1", dtype=object), chunks=5)
+    with pytest.raises(ValueError, match="source holds '1', which is no number"):
+        fit_dataset(closed_form(), text)
     with pytest.raises(RuntimeError, match="No Dask client is active"), dask_workers(X):
         pass
     with pytest.raises(ValueError, match="needs a row of features per window"):

@@ -65,7 +65,7 @@ class DaskWindows(LazyWindows):
         if last != number:
             self._last = (-1, None)
             del values  # so that two blocks are never in memory
-            values = np.asarray(self.array.blocks[number].compute())
+            values = as_real_array(self.array.blocks[number].compute(), "source")
             self._last = (number, values)
         return values
 
