@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -47,6 +48,11 @@ def check_groups(
     if groups is None:
         return None
     given = groups
+    if isinstance(given, Mapping):
+        raise ValueError(
+            f"{name} is a {type(given).__name__}, whose order need not be that of the {unit}s: pass"
+            f" [{name}[key] for key in keys], where keys lists the {unit}s in their order"
+        )
     try:
         groups = np.asarray(given)
     except ValueError as error:  # ragged
@@ -56,6 +62,7 @@ def check_groups(
         ) from error
     if groups.dtype.kind == "T":  # NumPy's StringDType, which scikit-learn's splitters do not know
         groups = groups.astype(object)
+    refuse_nested(groups, name)
     if groups.shape != (n_samples,):
         raise ValueError(
             f"{name} has shape {groups.shape}, but there are {n_samples} {unit}s: pass one group"
@@ -150,8 +157,20 @@ def is_dask(values: Any) -> bool:
     return type(values).__module__.startswith("dask.array") and hasattr(values, "dask")
 
 
+def refuse_nested(values: NDArray[Any], name: str) -> None:
+    """Raise if the entries of an array are arrays, as those of a column of lists are."""
+    if values.dtype != object or not any(isinstance(v, np.ndarray | list) for v in values.flat):
+        return
+    raise ValueError(
+        f"{name} holds arrays as its entries: pass numpy.stack(list({name})), if several columns"
+        " are possible here, or a column with one value per row"
+    )
+
+
 def _is_missing(value: Any) -> bool:
     """Return whether a value of an array of objects is None, NaN, NaT or pandas' NA."""
+    if isinstance(value, np.ndarray):
+        return False
     try:
         return value is None or not bool(value == value)
     except TypeError:  # pandas' NA is neither equal to itself nor different

@@ -13,7 +13,7 @@ from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight
 
-from .._groups import missing_mask, nan_where_masked
+from .._groups import missing_mask, nan_where_masked, refuse_nested
 from .._inputs._numbers import of_tensor
 from .._parameters import check_real
 
@@ -71,6 +71,7 @@ def check_labels(
     y = of_tensor(y)
     _refuse_string_dtype(y, name)
     labels: NDArray[Any] = column_or_1d(y, warn=True)
+    refuse_nested(labels, name)
     missing = missing_mask(y)
     if missing.any():
         raise ValueError(
@@ -81,6 +82,11 @@ def check_labels(
     _refuse_unlabeled(labels, unlabeled_label, owner)
     if labels.dtype == object and len({isinstance(label, str) for label in labels}) > 1:
         raise TypeError(f"{name} mixes text with other labels: make all of them text, or none.")
+    if labels.dtype == object and len(labels) and not isinstance(labels[0], str):
+        raise ValueError(
+            f"Unknown label type: {name} has dtype object and holds no text: pass"
+            f" {name}.astype(int) if it holds whole numbers."
+        )
     check_classification_targets(labels)
     _check_length(labels, n_samples, name, "label")
     return labels
@@ -119,7 +125,13 @@ def check_targets(
     array([1., 2.])
     """
     _check_given(y, owner, name)
-    targets = np.asarray(nan_where_masked(of_tensor(y)))
+    try:
+        targets = np.asarray(nan_where_masked(of_tensor(y)))
+    except ValueError as error:  # ragged
+        raise ValueError(
+            f"{name} cannot be read as an array ({error}): pass as many targets for each sample"
+        ) from error
+    refuse_nested(targets, name)
     if targets.ndim not in (1, 2) or targets.shape[1:] == (0,):
         raise ValueError(
             f"{name} has shape {targets.shape}: pass one target per sample, shape (n_samples,), or"
@@ -373,6 +385,7 @@ def labeled_mask(
     if not allow_missing:  # otherwise labels only decide which rows are drawn
         _refuse_string_dtype(y, "y")
     values = _as_column(y)
+    refuse_nested(values, "y")
     missing = missing_mask(y).reshape(values.shape)
     if missing.any() and not allow_missing:
         mark = -1 if unlabeled_label is None else unlabeled_label

@@ -180,6 +180,11 @@ def _as_real(data: NDArray[Any], name: str) -> NDArray[Any]:
                 f"{name} holds {text!r}, which is no number: convert text to numbers, pass labels"
                 " as y, and leave other text out."
             )
+        if any(isinstance(x, np.ndarray | list | tuple) for x in data.flat):
+            raise ValueError(
+                f"{name} has entries that hold several values: pass a list of them,"
+                f" {name}.to_list(), or, of a frame, {name}[column].to_list()."
+            )
         try:
             return data.astype(np.float64)
         except (TypeError, ValueError) as error:

@@ -118,7 +118,8 @@ def refuse_panel(X: Any, name: str) -> None:
         f"{name} is a frame {what}, which would be read as a table: pass a list of its series, as"
         f" {series}, to the steps of preprocessing and, if all have one length, to an estimator;"
         " for series of other lengths take sklearn_pulse.panel.as_panel_transformer(estimator)."
-        " Cutters take a panel as it is, outside of a list."
+        " sliding_windows, segment_windows and random_windows take a panel as it is, outside of a"
+        " list."
     )
 
 

@@ -119,7 +119,7 @@ def _as_entries(y: Any) -> list[Any]:
     if array.ndim == 0:
         remedy = "[y] for a single recording"
         if isinstance(y, Mapping):
-            remedy = "list(y.values())"
+            remedy = "[y[name] for name in names], where names lists the recordings in their order"
         elif isinstance(y, Iterator | ValuesView):
             remedy = "list(y)"
         raise ValueError(
@@ -195,7 +195,9 @@ def parse_labels(y: Any, n_timesteps: Sequence[int]) -> NDArray[Any] | list[NDAr
         if len(steps) != expected:
             remedy = "one label per step of the recording as passed, before any down-sampling"
             if getattr(y, "shape", ())[1:] == (1,):  # a table of one column
-                remedy = "y.squeeze(axis=1), if it has one label per recording"
+                names = list(getattr(y, "columns", []))
+                column = f"y[{names[0]!r}]" if names else "numpy.ravel(y)"
+                remedy = f"{column}, if it has one label per recording"
             raise ValueError(
                 f"y[{i}] has {len(steps)} labels but recordings[{i}] has {expected} steps; give "
                 f"{remedy}."

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import Bunch
 
 from .._inputs._recordings import as_recordings
-from .._inputs._tables import table_values
+from .._inputs._tables import refuse_other_frame, table_values
 from .._warnings import warn_user
 from ._alignment import recording_groups
 from ._checks import check_grid
@@ -224,6 +224,7 @@ def _column_names(segments: Any) -> list[Any] | None:
     """Return the names of the columns of a frame or a structured array; None for other tables."""
     if hasattr(segments, "column_names"):  # a Table of Arrow, whose columns are arrays
         return list(segments.column_names)
+    refuse_other_frame(segments, "segments")
     if hasattr(segments, "columns"):
         return list(segments.columns)
     names = getattr(getattr(segments, "dtype", None), "names", None)

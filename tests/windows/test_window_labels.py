@@ -118,7 +118,7 @@ def test_a_recording_without_a_step_has_no_labels_of_any_kind(lengths):
     [
         ([0, 1, 2], "y has 3 entries for 2 recordings"),
         ([[0] * 6, [0] * 5], r"y\[1\] has 5 labels but recordings\[1\] has 6 steps"),
-        (np.zeros((2, 1)), r"y\[0\] has 1 labels .*; give y.squeeze\(axis=1\), if it has one"),
+        (np.zeros((2, 1)), r"y\[0\] has 1 labels .*; give numpy.ravel\(y\), if it has one"),
         ([[0] * 6, 1], r"y\[1\] has 0 axes and y\[0\] has 1"),
         (np.zeros((2, 6, 1)), r"y\[0\] has 2 axes.*: pass the column, numpy.ravel\(y\[0\]\)"),
         ([[[0]] * 6] * 2, r"y\[0\] has 2 axes.*: pass the column, numpy.ravel\(y\[0\]\)"),
