@@ -22,8 +22,8 @@ from ._closed_form._block_weights import (
 )
 from ._closed_form._device_products import FixedShapeProduct
 from ._closed_form._fit import ClosedForm, ClosedFormFit
-from ._closed_form._neighbours import check_start, first_repeat, in_order
-from ._closed_form._overlap import lag_without_overlap
+from ._closed_form._neighbours import adjacent, check_start, first_repeat, in_order
+from ._closed_form._overlap import span_without_overlap
 from ._closed_form._pieces import Run, in_turn
 from ._closed_form._recording_moments import paired_windows
 from ._closed_form._stack import halves_with_steps
@@ -318,14 +318,15 @@ class CrossPredictionTransformer(BaseFeatureTransformer):
             windows = check_windows(self, X, reset=True, groups=groups)
             times = check_start(start, windows)  # before all windows are read
             usable = np.flatnonzero(windows.scan())
-            index, recording, follows = in_order(windows, times, usable)
-            self.views_ = self._choose_views(windows, bool(follows.any()), start is not None)
+            index, recording, gap = in_order(windows, times, usable)
+            has_pairs = bool(adjacent(gap).any())
+            self.views_ = self._choose_views(windows, has_pairs, start is not None)
             knows = self.views_ == "adjacent" or windows.groups is not None
             if start is not None and knows and self.views != "halves":
                 _report_repeats(windows, times)
             self._seed = draw_seed(self.random_state)
             self.block_weights_ = self._choose_weights(windows, index, recording)
-            found = self._fit_views(run, windows, index, recording, follows)
+            found = self._fit_views(run, windows, index, recording, gap)
             self._stack, self._map = found.stack, found.map
             self.alpha_, self.kappa_, self.n_pairs_ = found.alpha, found.kappa, found.n_pairs
             self.predictability_ = found.predictability
@@ -380,13 +381,15 @@ class CrossPredictionTransformer(BaseFeatureTransformer):
         windows: CheckedWindows,
         index: NDArray[np.intp],
         recording: NDArray[np.intp],
-        follows: NDArray[np.bool_],
+        gap: NDArray[np.float64],
     ) -> ClosedForm:
         """Fit the map to what the chosen views predict of each other."""
         fit = self._closed_form(self.block_weights_)
         if self.views_ == "adjacent":
-            lag = lag_without_overlap(windows, index, follows)
-            return fit.adjacent(run, windows, index, paired_windows(recording, follows, lag))
+            first = gap > 0  # of copies, the first alone
+            index, recording, gap = index[first], recording[first], gap[first]
+            span = span_without_overlap(windows, index, gap)
+            return fit.adjacent(run, windows, index, paired_windows(recording, gap, span))
         halves = halves_with_steps(windows, index)
         if not halves.parts:
             warn_user(

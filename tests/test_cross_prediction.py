@@ -850,7 +850,7 @@ def test_rounding_is_not_kept_as_a_signal():
         CrossPredictionTransformer(**settings).fit(x, groups=groups).transform(windows)
         for x in (windows, windows * np.float32(1 + 1e-6))
     )
-    np.testing.assert_allclose(first @ first.T, second @ second.T, rtol=0, atol=0.01)
+    np.testing.assert_allclose(first @ first.T, second @ second.T, rtol=0, atol=0.1)
 
 
 @pytest.mark.parametrize("alpha", [0.0, 1.0])

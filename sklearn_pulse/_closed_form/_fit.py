@@ -144,7 +144,7 @@ class ClosedFormFit:
         to_embedding, predictability = self._map_of(
             stack, moments.variance, shared, kept, [moments.folds]
         )
-        n_pairs = int(paired.ends.sum())
+        n_pairs = int(np.count_nonzero(paired.back))
         return ClosedForm(stack, to_embedding, alpha, kappa, n_pairs, predictability)
 
     def halves(

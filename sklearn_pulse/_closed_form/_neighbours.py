@@ -97,8 +97,8 @@ def first_repeat(
 
 def in_order(
     windows: CheckedWindows, times: NDArray[Any], usable: NDArray[np.intp]
-) -> tuple[NDArray[np.intp], NDArray[np.intp], NDArray[np.bool_]]:
-    """Order windows by recording and time, and find those that are adjacent.
+) -> tuple[NDArray[np.intp], NDArray[np.intp], NDArray[np.float64]]:
+    """Order windows by recording and time, and measure the time between them.
 
     Parameters
     ----------
@@ -115,20 +115,38 @@ def in_order(
         Numbers of the windows in order.
     recording : ndarray of int of shape (n,)
         Their recordings, numbered from 0.
-    follows : ndarray of bool of shape (n,)
-        Whether a window is adjacent to the window before it: in the same recording, later, and at
-        most one and a half times as far away as is usual in the recording.
+    gap : ndarray of float of shape (n,)
+        Time since the window before, in units of the time that is usual in the recording. 0 for a
+        copy of the window before, infinite for the first window of a recording.
     """
     recording, times = windows.recording[usable], times[usable]
     order = np.lexsort((times, recording))
     recording = np.unique(recording[order], return_inverse=True)[1]
     same = np.diff(recording) == 0
     steps = np.diff(times[order])
-    same &= steps > 0  # windows with the same start are copies, not neighbours
-    follows = np.zeros(len(order), dtype=bool)
-    if same.any():
-        follows[1:] = same & (steps <= 1.5 * _usual(steps, same, recording[1:]))
-    return usable[order], recording, follows
+    later = same & (steps > 0)  # windows with the same start are copies, not neighbours
+    gap = np.full(len(order), np.inf)
+    gap[1:][same] = 0.0
+    if later.any():
+        gap[1:][later] = (steps / _usual(steps, later, recording[1:]))[later]
+    return usable[order], recording, gap
+
+
+def adjacent(gap: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """Find the windows that follow the window before at about the usual time.
+
+    Parameters
+    ----------
+    gap : ndarray of float of shape (n,)
+        Time since the window before, from :func:`in_order`.
+
+    Returns
+    -------
+    ndarray of bool of shape (n,)
+        Whether a window is later than the window before, and at most one and a half times as far
+        away as is usual.
+    """
+    return (gap > 0) & (gap <= 1.5)
 
 
 def _usual(

@@ -7,7 +7,8 @@ import scipy.fft
 from numpy.typing import NDArray
 
 from .._data._windows import CheckedWindows
-from ._recording_moments import pair_ends
+from ._neighbours import adjacent
+from ._recording_moments import rows_to_partner
 
 _PAIRS = 32  # pairs of windows that are compared
 _SHARE = 8  # an overlap of less than an eighth of a window is not looked for
@@ -18,10 +19,10 @@ _FLAT = 1e-4  # share of the variance of a window below which steps tell nothing
 Array = NDArray[np.float64]
 
 
-def lag_without_overlap(
-    windows: CheckedWindows, index: NDArray[np.intp], follows: NDArray[np.bool_]
-) -> int:
-    """Return the distance of windows that share no time step, which predict each other trivially.
+def span_without_overlap(
+    windows: CheckedWindows, index: NDArray[np.intp], gap: NDArray[np.float64]
+) -> float:
+    """Return the time between windows that share no step; others predict each other trivially.
 
     Parameters
     ----------
@@ -29,27 +30,29 @@ def lag_without_overlap(
         The windows.
     index : ndarray of int of shape (n,)
         Numbers of the windows, ordered by recording and time.
-    follows : ndarray of bool of shape (n,)
-        Whether a window is adjacent to the window before it.
+    gap : ndarray of float of shape (n,)
+        Time since the window before, from :func:`~._neighbours.in_order`.
 
     Returns
     -------
-    int
-        1 if adjacent windows share no step. Else as many windows as begin within the length of one,
-        or fewer, so that half of the pairs remain where recordings are short.
+    float
+        1 if adjacent windows share no step. Else the length of a window, in units of the usual time
+        from one window to the next, or less, so that half of the pairs remain where recordings are
+        short.
     """
+    follows = adjacent(gap)
     pairs = np.flatnonzero(follows)
     pairs = pairs[np.linspace(0, len(pairs) - 1, min(_PAIRS, len(pairs))).astype(np.intp)]
     rows, place = np.unique(index[np.stack([pairs - 1, pairs])], return_inverse=True)
     x = windows.take(rows).x.astype(np.float64)
     found = [shift_of(x[i], x[j]) for i, j in place.reshape(2, -1).T]
-    shifts = [shift for shift in found if shift]
+    shifts = [shift / gap[pair] for shift, pair in zip(found, pairs, strict=True) if shift]
     if not shifts or 2 * len(shifts) < sum(shift is not None for shift in found):
-        return 1
-    lag = int(np.ceil(windows.n_timesteps / np.median(shifts)))
-    while 2 * pair_ends(follows, lag).sum() < follows.sum():
-        lag -= 1
-    return lag
+        return 1.0
+    span = float(windows.n_timesteps / np.median(shifts))
+    while span > 1 and 2 * np.count_nonzero(rows_to_partner(gap, span)) < follows.sum():
+        span = np.ceil(span) - 1
+    return max(span, 1.0)
 
 
 def shift_of(x: Array, y: Array) -> int | None:

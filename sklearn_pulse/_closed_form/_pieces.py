@@ -75,9 +75,8 @@ def pieces_of(n: int) -> list[slice]:
 
 def with_neighbours(piece: slice, windows: PairedWindows) -> slice:
     """Extend a piece by the windows before it that are paired with windows of the piece."""
-    first = max(piece.start - windows.lag, 0)
-    needed = windows.ends[piece][: windows.lag].any()
-    return slice(first, piece.stop) if needed else piece
+    partner = np.arange(piece.start, piece.stop) - windows.back[piece]
+    return slice(min(int(partner.min()), piece.start), piece.stop)
 
 
 @dataclass(frozen=True)

@@ -9,8 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ._folds import N_FOLDS, Fold, Matrix, added
+from ._neighbours import adjacent
 
-# Number of a recording, and weight and sum of each phase, of shape (lag, 1) and (lag, r).
+_JITTER = 0.1  # of times, in usual times from one window to the next
+
+# Number of a recording, and weight and sum of each phase, of shape (n_phases, 1) and (n_phases, r).
 Recording = tuple[int, Matrix, Matrix]
 
 
@@ -22,10 +25,10 @@ class Moments(NamedTuple):
     variance : ndarray of shape (r, r)
         Mean of ``f f'`` over the windows.
     adjacent : ndarray of shape (r, r)
-        Symmetric part of the mean of ``f_t f_{t+lag}'`` over pairs of windows.
+        Symmetric part of the mean of ``f g'`` over pairs of windows.
     constant : ndarray of shape (r, r)
-        Mean of ``f_i f_j'`` over windows i and the other windows j of their recording that are a
-        multiple of `lag` windows away. Windows without such others do not count.
+        Mean of ``f_i f_j'`` over windows i and the other windows j of their recording that have
+        their phase. Windows without such others do not count.
     folds : list of Fold
         The pairs of windows in two parts, each window predicting the other.
     """
@@ -43,33 +46,33 @@ class PairedWindows(NamedTuple):
     ----------
     recording : ndarray of int of shape (n,)
         Recording of each window, in ascending order without gaps.
-    ends : ndarray of bool of shape (n,)
-        Whether a window is paired with the window `lag` places before it.
+    back : ndarray of int of shape (n,)
+        How many places before a window its partner is; 0 if it has none.
     fold : ndarray of int of shape (n,)
         Fold of the pair that a window ends.
     phase : ndarray of int of shape (n,)
-        Number of the window in its recording, modulo `lag`.
+        Windows of one phase share no step.
     weight : ndarray of float of shape (n,)
         Weight of the window in the constant part: 1 / (number of others of its phase).
-    lag : int
-        Distance of the windows of a pair.
+    n_phases : int
+        Number of phases.
     """
 
     recording: NDArray[np.intp]
-    ends: NDArray[np.bool_]
+    back: NDArray[np.intp]
     fold: NDArray[np.intp]
     phase: NDArray[np.intp]
     weight: Matrix
-    lag: int
+    n_phases: int
 
     def part(self, piece: slice) -> PairedWindows:
         """Return some of the windows."""
-        *arrays, lag = self
-        return PairedWindows._make([*(values[piece] for values in arrays), lag])
+        *arrays, n_phases = self
+        return PairedWindows._make([*(values[piece] for values in arrays), n_phases])
 
 
 def paired_windows(
-    recording: NDArray[np.intp], follows: NDArray[np.bool_], lag: int = 1
+    recording: NDArray[np.intp], gap: NDArray[np.float64], span: float = 1.0
 ) -> PairedWindows:
     """Pair windows, which are ordered by recording and time, and assign folds and weights.
 
@@ -77,10 +80,11 @@ def paired_windows(
     ----------
     recording : ndarray of int of shape (n,)
         Recording of each window, numbered from 0 in this order.
-    follows : ndarray of bool of shape (n,)
-        Whether a window is adjacent to the window before it.
-    lag : int, default=1
-        Distance of the windows of a pair, between which all windows are adjacent.
+    gap : ndarray of float of shape (n,)
+        Time since the window before, in units of the usual time; infinite for the first window of a
+        recording.
+    span : float, default=1.0
+        Time between windows that share no step. 1 pairs adjacent windows.
 
     Returns
     -------
@@ -89,36 +93,59 @@ def paired_windows(
 
     Examples
     --------
-    >>> follows = np.array([False, True, True, False, True, True, True])
-    >>> paired_windows(np.zeros(7, int), follows, lag=2).ends
-    array([False, False,  True, False, False,  True,  True])
+    >>> gap = np.array([np.inf, 1, 1, 3, 1, 1, 2])
+    >>> paired_windows(np.zeros(7, int), gap).back
+    array([0, 1, 1, 0, 1, 1, 0])
+    >>> paired_windows(np.zeros(7, int), gap, span=2).back
+    array([0, 0, 2, 1, 0, 2, 1])
     """
-    sizes = np.bincount(recording)
-    phase = (np.arange(len(recording)) - (np.cumsum(sizes) - sizes)[recording]) % lag
-    others = np.bincount(recording * lag + phase)[recording * lag + phase] - 1
+    if span <= 1:
+        back, n_phases = adjacent(gap).astype(np.intp), 1
+        phase = np.zeros_like(back)
+    else:
+        back, unit = rows_to_partner(gap, span), _unit(gap)
+        n_phases = int(np.ceil(span / unit - _JITTER))
+        phase = np.floor(_times(gap / unit, n_phases) + 0.5).astype(np.intp) % n_phases
+    number = recording * n_phases + phase
+    others = np.bincount(number)[number] - 1
     weight = np.divide(1.0, others, out=np.zeros(len(others)), where=others > 0)
-    ends = pair_ends(follows, lag)
-    return PairedWindows(recording, ends, fold_of_pairs(recording, ends), phase, weight, lag)
+    return PairedWindows(
+        recording, back, fold_of_pairs(recording, back > 0), phase, weight, n_phases
+    )
 
 
-def pair_ends(follows: NDArray[np.bool_], lag: int) -> NDArray[np.bool_]:
-    """Find the windows that follow `lag` windows without a break.
+def rows_to_partner(gap: NDArray[np.float64], span: float) -> NDArray[np.intp]:
+    """Find the nearest window before each window with which it shares no step.
 
     Parameters
     ----------
-    follows : ndarray of bool of shape (n,)
-        Whether a window is adjacent to the window before it.
-    lag : int
-        Number of windows.
+    gap : ndarray of float of shape (n,)
+        Time since the window before.
+    span : float
+        Time between windows that share no step.
 
     Returns
     -------
-    ndarray of bool of shape (n,)
-        Whether a window ends such a sequence.
+    ndarray of int of shape (n,)
+        How many places before a window it is; 0 if no such window is at most one usual time
+        farther away than `span`.
     """
-    number = np.arange(len(follows))
-    begins = np.maximum.accumulate(np.where(follows, 0, number))
-    return number - begins >= lag
+    times = _times(gap, span)
+    partner = np.searchsorted(times, times - span + _JITTER, side="right") - 1
+    is_near = (partner >= 0) & (times - times[partner] <= span + 1 + _JITTER)
+    return np.where(is_near, np.arange(len(gap)) - partner, 0)
+
+
+def _times(gap: NDArray[np.float64], span: float) -> NDArray[np.float64]:
+    """Return the time of each window, where recordings and long gaps are out of reach."""
+    return np.cumsum(np.minimum(gap, np.ceil(span) + 2))
+
+
+def _unit(gap: NDArray[np.float64]) -> float:
+    """Return the least time from one window to the next, if less than the usual one is common."""
+    inside = gap[np.isfinite(gap)]
+    least = float(np.quantile(inside, 0.1)) if len(inside) else 1.0
+    return least if least < 1 - 2 * _JITTER else 1.0
 
 
 class RecordingSums(NamedTuple):
@@ -133,7 +160,7 @@ class RecordingSums(NamedTuple):
     constant : ndarray of shape (r, r)
         Weighted sum of ``f_i f_j'`` over pairs of windows of a recording that lies within the
         piece, without the sums that `ends` holds.
-    ends : list of tuple of int and two ndarrays, of shape (lag, 1) and (lag, r)
+    ends : list of tuple of int and two ndarrays, of shape (n_phases, 1) and (n_phases, r)
         Number of the first and the last recording, which other pieces may share, and weight and
         sum of each phase.
     """
@@ -157,7 +184,8 @@ def recording_sums(
     windows : PairedWindows
         The windows.
     before : ndarray of shape (n_before, r) or None, default=None
-        Features of the windows before the piece, at most `lag`; None if no pair needs them.
+        Features of the windows before the piece, back to the first partner; None if no pair needs
+        them.
 
     Returns
     -------
@@ -168,16 +196,16 @@ def recording_sums(
     source = list(cross)
     variance = constant = np.zeros(())
     ends: list[Recording] = []
-    last, first = before, 0
+    last, first, reach = before, 0, int(windows.back.max(initial=0))
     for f in chunks:
         own = windows.part(slice(first, first + len(f)))
         first += len(f)
         variance = variance + f.T @ f
-        rows = np.vstack([_filled(last, windows.lag, f.shape[1]), f])
-        earlier, last = rows[: len(f)], rows[len(f) :]
+        rows = np.vstack([_filled(last, reach, f.shape[1]), f])
+        last = rows[len(f) :]
         for number in range(N_FOLDS):
-            linked = own.ends & (own.fold == number)
-            g, h = earlier[linked], f[linked]
+            linked = np.flatnonzero((own.back > 0) & (own.fold == number))
+            g, h = rows[reach + linked - own.back[linked]], f[linked]
             cross[number] = cross[number] + g.T @ h
             source[number] = source[number] + g.T @ g + h.T @ h
         constant = constant - (f * own.weight[:, None]).T @ f
@@ -197,8 +225,8 @@ def _filled(rows: Matrix | None, n: int, width: int) -> Matrix:
 def _sums_of_recordings(f: Matrix, windows: PairedWindows) -> Iterator[Recording]:
     """Yield each recording of a chunk."""
     numbers, place = np.unique(windows.recording, return_inverse=True)
-    sums = np.zeros((len(numbers), windows.lag, f.shape[1]))
-    weights = np.zeros((len(numbers), windows.lag, 1))
+    sums = np.zeros((len(numbers), windows.n_phases, f.shape[1]))
+    weights = np.zeros((len(numbers), windows.n_phases, 1))
     np.add.at(sums, (place, windows.phase), f)
     weights[place, windows.phase, 0] = windows.weight
     yield from zip(numbers.tolist(), weights, sums, strict=True)
@@ -241,7 +269,7 @@ def recording_moments(pieces: Iterable[RecordingSums], windows: PairedWindows) -
     Examples
     --------
     >>> f = np.array([[1.0], [2.0], [3.0]])
-    >>> windows = paired_windows(np.zeros(3, int), np.array([False, True, True]))
+    >>> windows = paired_windows(np.zeros(3, int), np.array([np.inf, 1, 1]))
     >>> moments = recording_moments([recording_sums([f[:2], f[2:]], windows)], windows)
     >>> [round(m.item(), 3) for m in moments[:3]]
     [4.667, 4.0, 3.667]
@@ -259,7 +287,7 @@ def recording_moments(pieces: Iterable[RecordingSums], windows: PairedWindows) -
             unfinished = part
     variance, cross, source, within = sums
     constant = constant + _square(unfinished) + within
-    n, n_pairs = len(windows.recording), int(windows.ends.sum())
+    n, n_pairs = len(windows.recording), int(np.count_nonzero(windows.back))
     n_with_others = np.count_nonzero(windows.weight)
     folds = [Fold(s, c + c.T, s) for s, c in zip(source, cross, strict=True)]
     adjacent = sum(both.cross for both in folds) / (2 * max(n_pairs, 1))

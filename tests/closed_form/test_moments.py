@@ -17,8 +17,9 @@ from tests.helpers import make_windows
 
 SIZES = [3, 1, 40, 7, 9]
 RECORDING = np.repeat(np.arange(5), SIZES)
-FOLLOWS = np.append(False, np.diff(RECORDING) == 0)
-FOLLOWS[20] = False  # a gap in time
+GAP = np.where(np.append(True, np.diff(RECORDING) > 0), np.inf, 1.0)
+GAP[20], GAP[30:32], GAP[35] = 22.0, 2.0, 3.0  # windows are missing
+TIME = np.concatenate([np.cumsum(np.append(0, gap[1:])) for gap in np.split(GAP, np.cumsum(SIZES))])
 F = np.random.default_rng(0).normal(size=(60, 4))
 
 
@@ -26,23 +27,31 @@ def cut(rows, size):
     return [rows[first : first + size] for first in range(0, len(rows), size)]
 
 
-def ends_pair(i, lag):
-    return i >= lag and FOLLOWS[i - lag + 1 : i + 1].all()
+def partner(i, lag):
+    """The nearest earlier window that shares no step, if it is at most one farther away."""
+    if lag == 1:
+        return i - 1 if GAP[i] == 1 else None
+    far = [j for j in range(i) if RECORDING[j] == RECORDING[i] and TIME[i] - TIME[j] >= lag]
+    return far[-1] if far and TIME[i] - TIME[far[-1]] <= lag + 1 else None
 
 
 def literal_moments(lag):
     """Means of ``f f'`` over windows, pairs of near windows, and all pairs of a recording."""
-    n_pairs = sum(ends_pair(i, lag) for i in range(60))
+    n_pairs = sum(partner(i, lag) is not None for i in range(60))
     variance, adjacent, constant = np.zeros((3, 4, 4))
     others_of = [
-        [j for j in range(60) if j != i and RECORDING[j] == RECORDING[i] and (i - j) % lag == 0]
+        [
+            j
+            for j in range(60)
+            if j != i and RECORDING[j] == RECORDING[i] and (TIME[i] - TIME[j]) % lag == 0
+        ]
         for i in range(60)
     ]
     n_with_others = sum(bool(others) for others in others_of)
     for i in range(60):
         variance += np.outer(F[i], F[i]) / 60
-        if ends_pair(i, lag):
-            pair = np.outer(F[i - lag], F[i])
+        if partner(i, lag) is not None:
+            pair = np.outer(F[partner(i, lag)], F[i])
             adjacent += (pair + pair.T) / 2 / n_pairs
         for j in others_of[i]:
             constant += np.outer(F[i], F[j]) / len(others_of[i]) / n_with_others
@@ -53,7 +62,7 @@ def literal_moments(lag):
 @pytest.mark.parametrize("piece", [2, 16, 60])
 @pytest.mark.parametrize("lag", [1, 2, 5])
 def test_moments_of_recordings_literally(piece, chunk, lag):
-    windows = paired_windows(RECORDING, FOLLOWS, lag)
+    windows = paired_windows(RECORDING, GAP, lag)
     sums = []
     for first in range(0, 60, piece):
         own = slice(first, min(first + piece, 60))
@@ -66,9 +75,10 @@ def test_moments_of_recordings_literally(piece, chunk, lag):
     for found, expected in zip(moments, literal_moments(lag), strict=False):
         np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-12)
     for number, fold in enumerate(moments.folds):
-        linked = [i for i in range(60) if ends_pair(i, lag) and windows.fold[i] == number]
+        linked = [i for i in range(60) if partner(i, lag) is not None]
+        linked = [i for i in linked if windows.fold[i] == number]
         assert linked
-        g, h = F[np.array(linked) - lag], F[linked]
+        g, h = F[[partner(i, lag) for i in linked]], F[linked]
         both = g.T @ g + h.T @ h, g.T @ h + h.T @ g, g.T @ g + h.T @ h
         for found, expected in zip(fold, both, strict=True):
             np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-12)

@@ -50,6 +50,36 @@ def test_the_time_of_a_window_places_it():
     assert cross.n_pairs_ == n_pairs(w)
 
 
+@pytest.mark.parametrize("kept", [0.3, 0.7])
+@pytest.mark.parametrize("lazy", [False, True])
+def test_windows_that_are_left_out_hide_no_pair(kept, lazy):
+    w = cut(4, n_timesteps=4096, lazy=True)
+    n = len(w.X)
+    rows = np.sort(np.random.default_rng(1).permutation(n)[: int(kept * n)])
+    recording, start = w.recording[rows], w.start[rows]
+    known = {} if lazy else {"groups": recording, "start": start}
+    cross = CrossPredictionTransformer(**SMALL)
+    cross.fit(w.X[rows] if lazy else np.asarray(w.X[rows]), **known)
+    later = start[None] - start[:, None]
+    # A stride of 16 is the usual one while most windows are left. Else partners may be farther.
+    is_near = (recording[None] == recording[:, None]) & (later >= 64) & (later <= 64 + 16)
+    n_with_partner = is_near.any(0).sum()
+    assert cross.n_pairs_ == n_with_partner if kept > 0.5 else cross.n_pairs_ > n_with_partner
+    assert abs(cross.kappa_) < 0.1
+
+
+@pytest.mark.parametrize("overlap", [1, 4])
+def test_copies_count_once(overlap):
+    w = cut(overlap)
+    once, twice = np.arange(len(w.X)), np.random.default_rng(0).permutation(2 * len(w.X)) // 2
+    fits = [
+        CrossPredictionTransformer(**SMALL).fit(w.X[i], groups=w.groups[i], start=w.start[i])
+        for i in (once, twice)
+    ]
+    assert fits[0].n_pairs_ == fits[1].n_pairs_
+    assert fits[1].kappa_ == pytest.approx(fits[0].kappa_, abs=0.03)  # biases come from other rows
+
+
 @pytest.mark.parametrize("per", ["window", "recording"])
 def test_scaled_windows_overlap(per):
     w = cut(2)

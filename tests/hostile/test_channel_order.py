@@ -97,12 +97,12 @@ def test_the_rate_of_frames_is_compared_in_every_container(container):
         fitted = clone(step).fit(right)
         with pytest.raises(ValueError, match="rate=50, but the time index of X has 64 steps"):
             clone(step).fit(wrong)
-        with pytest.raises(ValueError, match="rate=50, but the time index of X has 64 steps"):
+        with pytest.raises(ValueError, match="X has 64 steps a second by its time index"):
             fitted.transform(wrong)
     fitted = StatisticsTransformer(sampling_rate=50).fit(right)
     with pytest.raises(ValueError, match="sampling_rate=50, but the time index of X has 64 steps"):
         StatisticsTransformer(sampling_rate=50).fit(wrong)
-    with pytest.raises(ValueError, match="sampling_rate=50, but the time index of X has 64 steps"):
+    with pytest.raises(ValueError, match="X has 64 steps a second by its time index"):
         fitted.transform(wrong)
 
 
