@@ -108,6 +108,7 @@ precision : {"float32", "bfloat16"}
 compile : bool
     Whether to compile the encoder by :func:`torch.compile`. It takes effect where the encoder is
     called as a whole: in `transform`, and in the training of methods whose loss reads embeddings.
+    Pickles and saved models are not compiled; their embeddings differ by rounding.
 device : str or torch.device
     Device of the computation: "cpu", "cuda", "cuda:1" and so on, or "mps" (a GPU of Apple's, which
     no test of this package runs on); "auto" is CUDA if available, else the CPU.

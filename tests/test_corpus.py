@@ -156,6 +156,115 @@ def test_a_damaged_sink_is_named(tmp_path, file):
         embed_dataset(STATISTICS, X, tmp_path / "z")
 
 
+@pytest.mark.parametrize(
+    ("file", "before", "after"),
+    [
+        ("zarr.json", b'"attributes"', b'"attrabutes"'),  # TypeError
+        ("zarr.json", b"source", b"s\xffurce"),  # UnicodeDecodeError
+        ("done/zarr.json", b'"regular"', b'"ragular"'),  # ValueError
+        ("done/zarr.json", b'"checksum"', b'"chacksum"'),  # TypeError
+        ("sample/zarr.json", b'"zstd"', b'"zstt"'),  # UnknownCodecError
+        ("embedding/zarr.json", b'"node_type"', b'"node_typd"'),  # MetadataValidationError
+        ("embedding/zarr.json", b'"little"', b'"lattle"'),  # ValueError
+        ("embedding/zarr.json", b"20,", b"22,"),  # no error of zarr: two rows more, of zeros
+    ],
+)
+def test_damaged_metadata_are_named(tmp_path, file, before, after):
+    embed_dataset(STATISTICS, X, tmp_path / "z", chunk_size=4)
+    content = (tmp_path / "z" / file).read_bytes()
+    assert before in content
+    (tmp_path / "z" / file).write_bytes(content.replace(before, after, 1))
+    with pytest.raises(ValueError, match="^sink holds files that are damaged.* delete this one"):
+        embed_dataset(STATISTICS, X, tmp_path / "z")
+
+
+def finished_sink(where, tmp_path, **settings):
+    """A finished sink, to be passed on, and a function that changes its values by their keys."""
+    if where == "memory":
+        values = {}
+        sink = zarr.open_group(zarr.storage.MemoryStore(values), path="a/z", **settings)
+        embed_dataset(STATISTICS, X, sink, chunk_size=4)
+        return sink, lambda key: values.pop(f"a/z/{key}")
+    sink = zarr.open_group(tmp_path / "z", **settings)
+    embed_dataset(STATISTICS, X, sink, chunk_size=4)
+    return tmp_path / "z", lambda key: (tmp_path / "z" / key).unlink()
+
+
+@pytest.mark.parametrize("where", ["path", "memory"])
+@pytest.mark.parametrize("zarr_format", [2, 3])
+def test_lost_chunks_are_embedded_again(tmp_path, where, zarr_format):
+    sink, lose = finished_sink(where, tmp_path, zarr_format=zarr_format)
+    for number in (1, 4):
+        lose(f"embedding/{number}.0" if zarr_format == 2 else f"embedding/c/{number}/0")
+    source = Counted()
+    group = embed_dataset(STATISTICS, source, sink)
+    np.testing.assert_array_equal(group["embedding"][:], STATISTICS.transform(X))
+    assert group["done"][:].all()
+    assert sum(source.read) == 8 + 2 * 4  # 8 windows know the source again
+
+
+def test_a_chunk_that_was_cut_to_nothing_is_embedded_again(tmp_path):
+    embed_dataset(STATISTICS, X, tmp_path / "z", chunk_size=4)
+    (tmp_path / "z" / "embedding" / "c" / "2" / "0").write_bytes(b"")
+    group = embed_dataset(STATISTICS, X, tmp_path / "z")
+    np.testing.assert_array_equal(group["embedding"][:], STATISTICS.transform(X))
+
+
+def test_lost_chunks_are_found_behind_a_relative_path(tmp_path, monkeypatch):
+    """Here zarr's own list of keys drops each c/, the name of the folder."""
+    monkeypatch.chdir(tmp_path)
+    source = Counted()
+    for _ in range(2):
+        embed_dataset(STATISTICS, source, zarr.open_group("c"), chunk_size=4)
+    assert sum(source.read) == 8 + 20 + 8
+
+
+@pytest.mark.parametrize("where", ["path", "memory"])
+def test_chunks_of_zeros_are_not_lost(tmp_path, where):
+    sink = tmp_path / "z" if where == "path" else zarr.open_group(zarr.storage.MemoryStore())
+    source, zeros = Counted(), FunctionOf(lambda rows: 0 * STATISTICS.transform(rows))
+    for _ in range(2):
+        embed_dataset(zeros, source, sink, chunk_size=4)
+    assert sum(source.read) == 8 + 20 + 8
+
+
+@pytest.mark.parametrize("name", ["sample", "recording", "start"])
+def test_what_is_written_at_the_beginning_is_refused_if_it_is_lost(tmp_path, name):
+    lazy = sliding_windows(X[:1], 8, lazy=True).X  # of one recording, number 0
+    statistics = StatisticsTransformer().fit(np.asarray(lazy))
+    embed_dataset(statistics, lazy, tmp_path / "z")
+    embed_dataset(statistics, lazy, tmp_path / "z")
+    shutil.rmtree(tmp_path / "z" / name / "c")
+    with pytest.raises(ValueError, match=f"sink .* lacks some .'chunks of {name}'.*delete this"):
+        embed_dataset(statistics, lazy, tmp_path / "z")
+
+
+@pytest.mark.parametrize("zarr_format", [2, 3])
+def test_a_flipped_bit_raises(tmp_path, zarr_format):
+    group = zarr.open_group(tmp_path / "z", zarr_format=zarr_format)
+    embed_dataset(STATISTICS, X, group, chunk_size=4)
+    for name, chunk in {"embedding": "1/0", "done": "0"}.items():
+        key = chunk.replace("/", ".") if zarr_format == 2 else f"c/{chunk}"
+        path = tmp_path / "z" / name / key
+        content = bytearray(path.read_bytes())
+        content[-5] ^= 4  # the last of the values, before four bytes of checksum
+        path.write_bytes(content)
+        with pytest.raises(RuntimeError, match="checksum"):
+            group[name][:]
+    with pytest.raises(ValueError, match="sink holds files that are damaged.*checksum.*delete"):
+        embed_dataset(STATISTICS, X, tmp_path / "z")
+
+
+def test_a_sink_of_an_earlier_version_is_returned_as_before(tmp_path):
+    """It has no chunks of zeros, so that an absent one is no sign of damage."""
+    group = embed_dataset(STATISTICS, X, tmp_path / "z", chunk_size=4)
+    del group.attrs["stored_whole"]
+    (tmp_path / "z" / "embedding" / "c" / "1" / "0").unlink()
+    group = embed_dataset(STATISTICS, X, tmp_path / "z")
+    assert not group["embedding"][4:8].any()
+    assert group["embedding"][8:].any() and group["done"][:].all()
+
+
 def test_a_sink_that_was_half_created_is_created_again(tmp_path, monkeypatch):
     create = zarr.Group.create_array
 

@@ -866,3 +866,60 @@ def test_a_handful_of_windows_has_no_rhythm():
     for n in (2, 3, 4, 9):
         X = np.random.default_rng(n).normal(size=(n, 256, 1))
         assert "rhythm" not in CrossPredictionTransformer(**SMALL).fit(X).blocks_
+
+
+def test_windows_of_which_one_half_is_missing_take_no_part():
+    X = np.random.default_rng(0).normal(size=(40, 32, 2))
+    X[30:, :16] = np.nan
+    X[30:, 16:] *= 100
+    settings = SMALL | {"block_weights": (1, 0, 0, 0)}
+    fits = [CrossPredictionTransformer(**settings).fit(windows) for windows in (X, X[:30])]
+    assert fits[0].n_pairs_ == 30
+    np.testing.assert_array_equal(*(cross.transform(X[:30]) for cross in fits))
+
+
+def test_the_middle_of_an_odd_window_is_in_no_half():
+    X = np.random.default_rng(0).normal(size=(20, 33, 1))
+    X[:, 17:] = np.nan
+    with pytest.warns(UserWarning, match="both halves"):
+        assert CrossPredictionTransformer(**SMALL).fit(X).n_pairs_ == 0
+
+
+def test_predictability_of_halves_is_that_of_other_recordings():
+    rng = np.random.default_rng(0)
+    recordings = np.repeat(rng.normal(size=(12, 64, 2)), 8, axis=0)
+    X = recordings + 0.01 * rng.normal(size=(96, 64, 2))  # windows of a recording are nearly equal
+    cross = CrossPredictionTransformer(**SMALL | {"block_weights": (1, 0, 0, 0)}, views="halves")
+    cross.fit(X, groups=np.repeat(np.arange(12), 8))
+    assert cross.predictability_["blocks"]["statistics"] < 0.5
+
+
+def test_three_windows_of_one_recording_have_two_folds():
+    X = np.random.default_rng(0).normal(size=(3, 64, 2))
+    cross = CrossPredictionTransformer(**SMALL | {"block_weights": (1, 0, 0, 0)})
+    cross.fit(X, groups=[0] * 3)
+    assert np.isfinite(cross.predictability_["blocks"]["statistics"])
+
+
+def test_columns_of_proportions_have_a_floor():
+    """Proportions that hardly vary would otherwise count as much as those that do."""
+    X, groups = np.random.default_rng(0).normal(size=(60, 64, 1)), np.arange(60) // 20
+    settings = {"num_kernels": 84, "n_components": 100, "embedding_dim": 100, "random_state": 0}
+    cross = CrossPredictionTransformer(block_weights=(0, 0, 1, 0), **settings).fit(X, groups=groups)
+    variance = cross.blocks_["minirocket"].transform(X).astype(float).var(0)
+    expected = 1 / np.sqrt(variance + 0.05**2)
+    expected /= np.sqrt((variance * expected**2).sum())
+    np.testing.assert_allclose(cross._stack.scale, expected, rtol=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("start", "groups", "n_pairs"),
+    [
+        ([0, 10, 20, 30, 46, 56], [0] * 6, 4),  # 16 is more than one and a half of 10
+        ([0, 10, 20, 30, 45, 55], [0] * 6, 5),
+        ([*range(16), 0, 9, 18], [0] * 16 + [1] * 3, 15 + 2),  # two steps have their own median
+        ([0, 1, 5], [0] * 3, 1),  # the median of 1 and 4 is 2.5
+    ],
+)
+def test_adjacent_windows_are_one_and_a_half_usual_steps_apart_at_most(start, groups, n_pairs):
+    assert _pairs(np.array(start), np.array(groups)) == n_pairs

@@ -180,3 +180,39 @@ def test_dropout_before_the_decoder(theta_dropout):
         inputs = (inputs * keep[: 15 - t0, j]).unsqueeze(1)
         expected = objective.decoder(inputs, condition.unsqueeze(0)).squeeze(1)
         torch.testing.assert_close(passes.prediction[: 15 - t0, j // 3, j % 3], expected)
+
+
+def small_objective(**params):
+    sizes = {"embedding_dim": 8, "encoder_hidden_dim": 4, "encoder_depth": 2, "gru_hidden_dim": 6}
+    return CrossReconstruction(2, **sizes, dropout=0.0, **params)
+
+
+def test_missing_steps_of_another_window_are_not_scored():
+    torch.manual_seed(0)
+    objective = small_objective(pairing="random", seed=3)
+    x, observed = torch.randn(5, 24, 2), torch.rand(5, 24) > 0.3
+    observed[:, [0, -1]] = True
+    starts, losses = torch.randint(12, (2, 5)), []
+    for fill in (0.0, 1000.0):
+        objective._generator = None  # the same partners
+        filled = x.masked_fill(~observed.unsqueeze(-1), fill)
+        losses.append(objective(x=filled, observed=observed, starts=starts))
+    torch.testing.assert_close(*losses)
+
+
+def test_crops_of_fixed_length_start_where_they_fit():
+    objective = small_objective(n_crops=200, crop="fixed", crop_length=20, min_crop_length=4)
+    starts = objective.reconstruct(torch.randn(3, 24, 2)).starts[:-1]
+    assert starts.max() == 3  # the last start of 20 steps of which one more is left to predict
+
+
+def test_the_published_reduction_divides_by_steps_within_gaps_too():
+    torch.manual_seed(0)
+    published, valid = (
+        small_objective(n_crops=0, loss_reduction=reduction) for reduction in ("published", "valid")
+    )
+    valid.load_state_dict(published.state_dict())
+    x, observed = torch.randn(1, 25, 2), torch.ones(1, 25, dtype=torch.bool)
+    observed[0, 5:17] = False
+    losses = (objective(x=x, observed=observed) for objective in (published, valid))
+    torch.testing.assert_close(next(losses) * 24, next(losses) * 12)

@@ -744,3 +744,13 @@ def test_no_oracle_is_a_row_of_the_practical_tables():
     built = negative.build(negative.settings("synthetic"), seed=3, num_threads=1)
     assert (built.kind, built.random_state, built.gru_num_layers) == ("negative", 3, 3)
     assert negative.cut("synthetic")["mode"] == "labeled"
+
+
+def test_the_negative_oracle_completes_by_the_mean_of_its_heads():
+    torch.manual_seed(0)
+    objective, x = NegativePairs(2, **NETWORKS).eval(), torch.randn(3, 12, 2)
+    with torch.no_grad():
+        both = PairReconstruction.complete(objective, torch.cat([x, x], dim=-1))
+        first, second = both.chunk(2, dim=-1)
+        torch.testing.assert_close(objective.complete(x), (first + second) / 2, equal_nan=True)
+    assert not torch.allclose(first[:, 1:], second[:, 1:])

@@ -332,7 +332,7 @@ def _load(folder: Path, name: Path) -> dict[str, Any] | None:
             raise ValueError("it holds another cell")
         if not isinstance(record.get("identity"), dict):
             raise ValueError("it has no identity")
-        if not _are_scores(record.get("scores", {})):
+        if not _are_scores(record.get("scores")):
             raise ValueError("its scores are damaged")
         for entry, kind in (("note", str), ("training", dict), ("versions", dict)):
             if not isinstance(record.get(entry, kind()), kind):

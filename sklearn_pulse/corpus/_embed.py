@@ -24,6 +24,7 @@ from ._sink import (
     open_sink,
     reopened,
     undamaged,
+    unmark_lost,
     written,
 )
 from ._source import (
@@ -128,10 +129,12 @@ def embed_dataset(
     `recording` and `start` say which windows the rows are.
 
     A chunk counts as complete once it is written and its mark in ``done`` is set. A chunk that a
-    killed run has left half written has no mark, and is written again. A sink without a complete
-    chunk is begun anew, with any transformer and source. Only one process at a time should fill a
-    sink, with any number of workers: a second process may undo marks of the first, so that some
-    chunks are embedded twice.
+    killed run has left half written has no mark, and is written again. A chunk that has a mark and
+    that the sink has lost, as a copy that was interrupted may, is embedded again; one whose bytes
+    have changed raises an error when it is read. A sink without a complete chunk is begun anew,
+    with any transformer and source. Only one process at a time should fill a sink, with any number
+    of workers: a second process may undo marks of the first, so that some chunks are embedded
+    twice.
 
     Examples
     --------
@@ -200,8 +203,10 @@ def _prepare(transformer: Any, windows: Any, group: Any, chunk_size: int | None)
     digest = fingerprint(windows, sample)
     with undamaged():
         goes_on = holds_chunks(group)
-        size = check_same(group, digest, embedded, chunk_size) if goes_on else 0
-    if not goes_on:  # an earlier run whose first chunk was refused leaves nothing to keep
+    if goes_on:
+        size = check_same(group, digest, embedded, n_windows, chunk_size)
+        unmark_lost(group)
+    else:  # an earlier run whose first chunk was refused leaves nothing to keep
         size = min(int(chunk_size or default_chunk(windows)), n_windows)  # Zarr fills a whole chunk
         places, names = known_places(windows), file_names(windows)
         with written():

@@ -21,6 +21,9 @@ _MARKS = 1024  # of chunks, in a file
 _FEW = 1e-3  # share of embeddings that may be a step of rounding away
 _REMEDY = "Name another sink, or delete this one."
 _NAMES = ("done", "embedding", "recording", "sample", "start")
+_WHOLE = "stored_whole"  # attribute: arrays of which every chunk is written, also one of zeros
+_UNREADABLE = (KeyError, RuntimeError, TypeError, UnicodeDecodeError, json.JSONDecodeError)
+_DAMAGE = (*_UNREADABLE, ValueError)  # by zarr, for metadata that are JSON and say nonsense
 
 
 def open_sink(sink: Any) -> Any:
@@ -61,7 +64,7 @@ def open_sink(sink: Any) -> Any:
     elif "://" not in address:  # else a store elsewhere
         address = os.path.abspath(path)  # the working folder may change, and workers have their own
     try:
-        with undamaged():
+        with undamaged(_UNREADABLE):  # another ValueError is about the address
             return zarr.open_group(address, mode="a")
     except (FileExistsError, NotADirectoryError) as error:
         raise type(error)(
@@ -81,8 +84,13 @@ def _of_file_address(address: str) -> Path:
 
 
 @contextmanager
-def undamaged() -> Iterator[None]:
+def undamaged(kinds: tuple[type[Exception], ...] = _DAMAGE) -> Iterator[None]:
     """Turn zarr's errors about files that are damaged or missing into a ValueError.
+
+    Parameters
+    ----------
+    kinds : tuple of type
+        The errors. With the default, nothing but zarr may raise a ValueError inside.
 
     Yields
     ------
@@ -96,7 +104,7 @@ def undamaged() -> Iterator[None]:
     """
     try:
         yield
-    except (KeyError, RuntimeError, json.JSONDecodeError) as error:
+    except kinds as error:
         raise ValueError(
             f"sink holds files that are damaged, or lacks some ({error}). {_REMEDY}"
         ) from error
@@ -173,7 +181,7 @@ def reopened(array: Any) -> Any:
     Returns
     -------
     zarr.Array
-        The same array.
+        The same array, which stores chunks of zeros too: one that is absent is lost.
 
     Raises
     ------
@@ -184,7 +192,8 @@ def reopened(array: Any) -> Any:
     import zarr
 
     try:
-        return zarr.open_array(array.store, path=array.path, mode="r+")
+        found = zarr.open_array(array.store, path=array.path, mode="r+")
+        return found.with_config({"write_empty_chunks": True})  # no file of zarr keeps this
     except FileNotFoundError as error:
         reason = str(error)
     # Not from zarr's error, which some processes cannot send.
@@ -243,7 +252,7 @@ def begin(
     group.attrs.update({"format": _FORMAT, "state": "being created"})
     for name in others:
         del group[name]
-    n_features = embedded.shape[1]
+    n_features, settings = embedded.shape[1], _settings(group)
     n_chunks = -(-n_windows // chunk_size)
     group.create_array(
         "embedding",
@@ -251,16 +260,93 @@ def begin(
         chunks=(chunk_size, n_features),
         dtype=embedded.dtype,
         overwrite=True,  # an interrupted deletion may have left marks behind
+        **settings,
     )
     marks = (min(n_chunks, _MARKS),)
-    group.create_array("done", shape=(n_chunks,), chunks=marks, dtype="bool", overwrite=True)
-    for name, values in ({"sample": embedded} | places).items():
-        group.create_array(name, data=values, overwrite=True)
+    group.create_array(
+        "done", shape=(n_chunks,), chunks=marks, dtype="bool", overwrite=True, **settings
+    )
+    filled = {"sample": embedded} | places
+    for name, values in filled.items():
+        group.create_array(name, data=values, overwrite=True, **settings)
     # Last, since from now on the arrays count.
-    group.attrs.update({"source": fingerprint, "recordings": names, "state": "begun"})
+    facts = {"source": fingerprint, "recordings": names, _WHOLE: ["embedding", *filled]}
+    group.attrs.update(facts | {"state": "begun"})
 
 
-def check_same(group: Any, fingerprint: str, embedded: NDArray[Any], chunk_size: int | None) -> int:
+def _settings(group: Any) -> dict[str, Any]:
+    """Return how arrays are stored: with checksums, and with chunks of zeros."""
+    zstd: dict[str, Any] = {"level": 0, "checksum": True}
+    if group.metadata.zarr_format == 2:
+        codec = {"id": "zstd"} | zstd
+    else:
+        codec = {"name": "zstd", "configuration": zstd}
+    return {"compressors": codec, "config": {"write_empty_chunks": True}}
+
+
+def _are_stored(array: Any) -> NDArray[np.bool_]:
+    """Return for each place in the grid of chunks whether the store holds it; read no chunk."""
+    from zarr.core.sync import sync  # the loop of zarr, to which its stores are bound
+    from zarr.storage import LocalStore
+
+    grid, store = array.cdata_shape, array.store
+    keys = [f"{array.path}/{array.metadata.encode_chunk_key(place)}" for place in np.ndindex(*grid)]
+    if isinstance(store, LocalStore):  # whose list has wrong names where its path is relative
+        stored = [_holds_bytes(store.root / key) for key in keys]
+    elif store.supports_listing:
+        listed = sync(_listed(store, array.path))
+        stored = [key in listed for key in keys]
+    else:
+        stored = [True] * len(keys)
+    return np.array(stored, dtype=bool).reshape(grid)
+
+
+def _holds_bytes(path: Path) -> bool:
+    """Return whether a file exists and is not empty, as one that was being copied may be."""
+    try:
+        return os.path.getsize(path) > 0
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+
+
+async def _listed(store: Any, prefix: str) -> set[str]:
+    """Return the keys of a store that begin with a prefix."""
+    return {key async for key in store.list_prefix(prefix)}
+
+
+def unmark_lost(group: Any) -> None:
+    """Take the marks of chunks that the store has lost, so that they are embedded again.
+
+    Parameters
+    ----------
+    group : zarr.Group
+        A group that is begun. One of an earlier version, which wrote no chunks of zeros, is left
+        as it is.
+    """
+    if "embedding" not in group.attrs.get(_WHOLE, ()):
+        return
+    with undamaged():
+        marked, embedding = group["done"][:], group["embedding"]
+    kept = marked & _are_stored(embedding).all(axis=1)
+    if (kept != marked).any():
+        with written():
+            group["done"][:] = kept
+
+
+def _check_whole(group: Any) -> None:
+    """Raise a KeyError if an array is lost that is written when the group is begun."""
+    for name in group.attrs.get(_WHOLE, ()):
+        if name != "embedding" and not _are_stored(group[name]).all():
+            raise KeyError(f"chunks of {name}")
+
+
+def check_same(
+    group: Any,
+    fingerprint: str,
+    embedded: NDArray[Any],
+    n_windows: int,
+    chunk_size: int | None,
+) -> int:
     """Raise unless a group was begun with this source and transformer; return its chunk size.
 
     Parameters
@@ -271,6 +357,8 @@ def check_same(group: Any, fingerprint: str, embedded: NDArray[Any], chunk_size:
         Digest of the source.
     embedded : ndarray of shape (n_sampled, n_features)
         Embeddings of a sample of the source.
+    n_windows : int
+        Number of windows.
     chunk_size : int or None
         Number of windows in a chunk; None means that of the group.
 
@@ -282,19 +370,27 @@ def check_same(group: Any, fingerprint: str, embedded: NDArray[Any], chunk_size:
     Raises
     ------
     ValueError
-        If the group was begun with another source, transformer or `chunk_size`.
+        If the group was begun with another source, transformer or `chunk_size`, or is damaged.
     """
-    if group.attrs["source"] != fingerprint:
+    with undamaged():
+        _check_whole(group)
+        source, sample = group.attrs["source"], group["sample"][:]
+        done, embedding = group["done"], group["embedding"]
+    if source != fingerprint:
         raise ValueError(
             f"sink was begun with another source, or its windows have changed. {_REMEDY}"
         )
-    if not _are_same(group["sample"][:], embedded):
+    if not _are_same(sample, embedded):
         raise ValueError(
             "sink was begun with another transformer: a sample of the source has other embeddings."
             f" {_REMEDY}"
         )
-    n_windows = group["embedding"].shape[0]
-    present = min(int(group["embedding"].chunks[0]), n_windows)
+    present = min(int(embedding.chunks[0]), n_windows)
+    if embedding.shape != (n_windows, embedded.shape[1]) or done.shape != embedding.cdata_shape[:1]:
+        raise ValueError(
+            f"sink holds files that are damaged: embedding has shape {embedding.shape}, done"
+            f" {done.shape}. {_REMEDY}"
+        )
     if chunk_size is not None and min(chunk_size, n_windows) != present:
         raise ValueError(
             f"sink was begun with chunk_size={present}, got {chunk_size}: leave chunk_size out."

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import uuid
 from collections.abc import Callable
@@ -13,8 +14,12 @@ from numpy.typing import NDArray
 
 from .._inputs._files import DAMAGE
 
+_SEAL = b"sha256"  # before the digest behind an array, where numpy does not read
 
-def map_array(path: Path, kind: type[np.generic], shape: tuple[int | None, ...]) -> NDArray[Any]:
+
+def map_array(
+    path: Path, kind: type[np.generic], shape: tuple[int | None, ...]
+) -> np.memmap[Any, np.dtype[Any]]:
     """Map an array of a file into memory, without taking memory for it.
 
     Parameters
@@ -28,7 +33,7 @@ def map_array(path: Path, kind: type[np.generic], shape: tuple[int | None, ...])
 
     Returns
     -------
-    ndarray
+    memmap
         The array, which cannot be written to.
 
     Raises
@@ -56,7 +61,7 @@ def map_array(path: Path, kind: type[np.generic], shape: tuple[int | None, ...])
         if not is_array:
             raise ValueError("it is no file of numpy.save")
         # A mapped file is as long as its header says, or refused.
-        array = np.load(path, mmap_mode="r", allow_pickle=False)
+        array: np.memmap[Any, np.dtype[Any]] = np.load(path, mmap_mode="r", allow_pickle=False)
     except DAMAGE as error:
         raise ValueError(f"{path} is damaged and not {expected} ({error}); delete it.") from error
     fits = len(array.shape) == len(shape) and all(
@@ -67,6 +72,56 @@ def map_array(path: Path, kind: type[np.generic], shape: tuple[int | None, ...])
             f"{path} holds {array.dtype} of shape {array.shape}, not {expected}; delete it."
         )
     return array
+
+
+def save_sealed(file: IO[bytes], array: NDArray[Any]) -> None:
+    """Write an array as :func:`numpy.save` does, and a digest of its values behind it.
+
+    Parameters
+    ----------
+    file : file object
+        The file, which :func:`numpy.load` reads as any other.
+    array : ndarray
+        The array.
+    """
+    np.save(file, array)
+    file.write(_seal(array))
+
+
+def is_intact(path: Path, array: np.memmap[Any, np.dtype[Any]]) -> bool:
+    """Return whether a mapped array has the digest in its file; one without a digest counts as so.
+
+    Parameters
+    ----------
+    path : pathlib.Path
+        File of :func:`save_sealed` or :func:`numpy.save`.
+    array : memmap
+        The array of the file, from :func:`map_array`.
+
+    Returns
+    -------
+    bool
+        Whether the values are those that were written.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder, "x.npy")
+    ...     with path.open("wb") as file:
+    ...         save_sealed(file, np.arange(3.0))
+    ...     is_intact(path, map_array(path, np.float64, (3,)))
+    True
+    """
+    seal = _seal(array)
+    with open(path, "rb") as file:
+        file.seek(array.offset + array.nbytes)
+        return file.read(len(seal) + 1) in (b"", seal)
+
+
+def _seal(array: NDArray[Any]) -> bytes:
+    """Return what stands behind the values of an array in its file."""
+    return _SEAL + hashlib.sha256(np.ascontiguousarray(array).data).digest()
 
 
 def write_whole(path: Path, write: Callable[[IO[bytes]], object]) -> None:

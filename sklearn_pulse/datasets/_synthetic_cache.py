@@ -10,7 +10,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from ._arrays import map_array, write_whole
+from ._arrays import is_intact, map_array, save_sealed, write_whole
 from ._remote import get_data_home
 from ._simulate import N_TIMESTEPS, N_TRIALS, diffusion_scale, n_steps, simulate
 from ._systems import System
@@ -25,7 +25,8 @@ Key = tuple[int, float]
 class TrialStore:
     """Sets of trials of one system on disk, one file per set, with the interface of a dict.
 
-    A file appears only when it is complete, so that a run that was stopped can be resumed.
+    A file appears only when it is complete, so that a run that was stopped can be resumed. A
+    digest in it tells when its numbers have changed; files of earlier versions have none.
 
     Parameters
     ----------
@@ -59,13 +60,19 @@ class TrialStore:
         return self.path(key).is_file()
 
     def __getitem__(self, key: Key) -> NDArray[np.float32]:
-        """Read a set of trials."""
-        shape = (N_TRIALS, N_TIMESTEPS, len(self._system.channel_names))
-        return np.array(map_array(self.path(key), np.float32, shape))
+        """Read a set of trials; raise a ValueError if it is not as it was written."""
+        path, shape = self.path(key), (N_TRIALS, N_TIMESTEPS, len(self._system.channel_names))
+        trials = map_array(path, np.float32, shape)
+        if not is_intact(path, trials):
+            raise ValueError(
+                f"{path} is damaged: its numbers have changed since they were written; delete it,"
+                " and the set is simulated again."
+            )
+        return np.array(trials)
 
     def __setitem__(self, key: Key, trials: NDArray[np.float32]) -> None:
         """Write a set of trials to a temporary file, then rename the file."""
-        write_whole(self.path(key), lambda file: np.save(file, trials))
+        write_whole(self.path(key), lambda file: save_sealed(file, trials))
 
 
 def missing_batches(

@@ -14,6 +14,7 @@ from sklearn_pulse import presets
 from sklearn_pulse._training._checkpoint import Checkpoint
 from sklearn_pulse.baselines import PatchTSTTransformer
 from sklearn_pulse.baselines._patchtst import PatchReconstruction, draw_hidden
+from sklearn_pulse.networks._patches import standardize
 from tests.baselines import literal_transformer as literal
 from tests.helpers import SMALL, BatchSpy, InDouble, accepted, callback_of, make_windows, small
 from tests.kills import killed
@@ -560,3 +561,19 @@ def test_long_windows_with_a_patch_at_every_step_fit_into_memory():
         [sys.executable, "-c", LONG_WINDOWS], capture_output=True, text=True, check=True
     )
     assert int(result.stdout) < 4e9
+
+
+@pytest.mark.parametrize("pooling", ["mean", "max"])
+def test_missing_patches_are_not_pooled(pooling):
+    x = torch.from_numpy(X)
+    mine = objective().eval()
+    mine.encoder.pooling = pooling
+    seen = torch.ones(x.shape[:2], dtype=torch.bool)
+    seen[:, : x.shape[1] // 2] = False
+    visible = mine.encoder.visible(seen)
+    patches = mine.encoder.cut(standardize(x, seen))
+    with torch.no_grad():
+        tokens = mine.encoder.encode_patches(patches, visible)[:, :, 1:][:, :, visible[0]]
+        assert 0 < tokens.shape[2] < visible.shape[1]
+        expected = tokens.mean(2) if pooling == "mean" else tokens.amax(2)
+        torch.testing.assert_close(mine.encoder(x, seen), expected.flatten(1))

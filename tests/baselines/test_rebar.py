@@ -1083,3 +1083,13 @@ def test_it_beats_an_untrained_encoder():
     ).fit(X_train, groups=np.arange(len(X_train)) // N_EACH)
     assert 0.6 < untrained < 0.9
     assert score(trained) > untrained
+
+
+def test_the_validation_loss_counts_the_observed_steps_of_a_block():
+    torch.manual_seed(0)
+    objective = REBARReconstruction(1, attention=ATTENTION, mask_length=10).eval()
+    x, observed = normal(4, 20, 1), torch.ones(4, 20, dtype=torch.bool)
+    observed[:, 1:19:2] = False
+    hidden, loss = hidden_in(objective, objective.validation_loss, x=x, observed=observed)
+    n_scored = (hidden & observed).sum()
+    torch.testing.assert_close(loss, objective(x, observed, hidden) / n_scored)

@@ -93,6 +93,12 @@ def test_a_damaged_file_is_named(results):
             read()
 
 
+def test_a_cell_without_scores_is_not_finished(results):
+    results.write(CELL, {}, {"note": ""})
+    with pytest.raises(ValueError, match="is no finished cell .its scores are damaged.: delete it"):
+        results.read(CELL)
+
+
 def _look(folder, seed):
     for _ in range(50):
         Results(folder).log_look(Cell("linear-probe", "har", "pulse", seed, "test", "small"))

@@ -125,3 +125,16 @@ def test_every_shift_is_found(n_timesteps, channels, dtype):
     for shift in range(1, n_timesteps + 5):
         y = 3 * x[shift : shift + n_timesteps] - 7
         assert shift_of(x[:n_timesteps], y) == (shift if n_timesteps - shift >= least else 0)
+
+
+def test_a_few_pairs_that_overlap_are_no_overlap():
+    rng = np.random.default_rng(0)
+    apart = sliding_windows([rng.normal(size=(1024, 2)) for _ in range(7)], 64)
+    near = sliding_windows([rng.normal(size=(256, 2))], 64, 32)
+    X, groups = np.concatenate([apart.X, near.X]), np.append(apart.recording, 7 + near.recording)
+    assert CrossPredictionTransformer(**SMALL).fit(X, groups=groups).n_pairs_ == 7 * 15 + 6
+
+
+def test_at_least_half_of_the_pairs_remain():
+    w = cut(4, n_recordings=20, n_timesteps=64 + 4 * 16)  # five windows, of which two share no step
+    assert n_pairs(w) == 20 * 2

@@ -474,6 +474,52 @@ def test_damaged_file_is_named(tmp_path, short, content):
         fill(store, system, [0], [1.0])
 
 
+def flip(path, position):
+    content = bytearray(path.read_bytes())
+    content[position] ^= 1
+    path.write_bytes(content)
+
+
+@pytest.mark.parametrize("noise", [0.0, 1.0])
+@pytest.mark.parametrize("position", [128, 40_003, -33, -1])  # of the numbers, of the digest
+def test_a_flipped_bit_is_noticed(tmp_path, short, noise, position):
+    options = {"n_classes": 2, "random_state": 0, "cache": True, "data_home": tmp_path}
+    make_system_classification(noise=noise, **options)
+    path = next(tmp_path.rglob(f"*_noise={noise}.npy"))
+    flip(path, position)
+    with pytest.raises(ValueError, match=rf"{re.escape(str(path))} is damaged.*; delete it, and"):
+        make_system_classification(noise=noise, **options)
+    path.unlink()
+    X = make_system_classification(noise=noise, **options).X
+    expected = make_system_classification(noise=noise, n_classes=2, random_state=0).X
+    np.testing.assert_array_equal(X, expected)
+
+
+def test_noise_is_not_scaled_by_a_damaged_set(tmp_path, short):
+    store = TrialStore(tmp_path, SYSTEMS["lorenz"], "midpoint")
+    fill(store, SYSTEMS["lorenz"], [0], [0.0])
+    flip(store.path((0, 0.0)), 128)
+    with pytest.raises(ValueError, match="is damaged"):
+        fill(store, SYSTEMS["lorenz"], [0], [1.0])
+    assert (0, 1.0) not in store
+
+
+def test_a_file_of_an_earlier_version_is_read_as_before(tmp_path, short, monkeypatch):
+    """It has no digest. Such a version, which reads by numpy, reads the files of this one."""
+    store = TrialStore(tmp_path, SYSTEMS["lorenz"], "midpoint")
+    fill(store, SYSTEMS["lorenz"], [0], [1.0])
+    path = store.path((0, 1.0))
+    trials = store[0, 1.0]
+    np.testing.assert_array_equal(np.load(path), trials)
+    np.testing.assert_array_equal(np.load(path, mmap_mode="r"), trials)
+    sealed = path.stat().st_size
+    np.save(path, trials)
+    assert path.stat().st_size == sealed - 38
+    np.testing.assert_array_equal(store[0, 1.0], trials)
+    flip(path, 128)
+    assert not np.array_equal(store[0, 1.0], trials)
+
+
 def test_backends_do_not_share_files(tmp_path):
     folders = {TrialStore(tmp_path, SYSTEMS["lorenz"], b).folder for b in ("midpoint", "torchsde")}
     assert len(folders) == 2

@@ -356,3 +356,25 @@ def test_messages_name_the_parameter(pulse):
         drift_scores(pulse, X, X[:1])
     with pytest.raises(TypeError, match="estimator is the class PulseTransformer: pass a fitted"):
         drift_scores(PulseTransformer, X, X)
+
+
+def test_equal_scores_lie_inside():
+    assert score_drift(np.ones(10), np.ones(5)).share_outside == 0
+
+
+def test_as_many_permutations_as_divisions_are_all_divisions():
+    reference, new = np.random.default_rng(0).normal(size=(2, 20, 3))
+    groups = np.arange(20) // 10  # two recordings each: 5 other divisions of four
+    found = [
+        embedding_drift(
+            reference,
+            new,
+            groups_reference=groups,
+            groups_new=2 + groups,
+            n_permutations=5,
+            random_state=seed,
+        ).null_distances
+        for seed in (0, 1)
+    ]
+    assert len(found[0]) == 5
+    np.testing.assert_allclose(*(np.sort(distances) for distances in found))

@@ -154,3 +154,9 @@ def test_parameters(params, message):
     X, _ = make_windows(6, 16, 2)
     with pytest.raises(ValueError, match=message):
         HydraTransformer(**params).fit(X)
+
+
+def test_groups_read_two_channels_of_three():
+    X = np.random.default_rng(0).normal(size=(5, 64, 3)).astype(np.float32)
+    hydra = HydraTransformer(4, random_state=0).fit(X)
+    assert all((group.channels.sum(-1) == 2).all() for group in hydra.groups_)

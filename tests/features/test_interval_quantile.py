@@ -94,3 +94,8 @@ def test_depth_must_count_levels(depth, error):
 def test_a_large_depth_means_all_levels():
     quantiles = IntervalQuantileTransformer(2**31 - 1).fit(X[:, :9])
     assert quantiles.n_quantiles_["signal"] == [3, 1, 1, 1]  # intervals of 9, 4, 2 and 1 steps
+
+
+def test_an_interval_of_one_quantile_has_its_median():
+    x = np.array([1.0, 2.0, 3.0, 10.0]).reshape(1, 4, 1)
+    assert IntervalQuantileTransformer(depth=1, standardize=False).fit_transform(x)[0, 0] == 2.5

@@ -224,3 +224,19 @@ def test_a_list_is_no_name_of_a_pooling():
     X, _ = make_windows(6, 16, 2)
     with pytest.raises(TypeError, match="each of poolings must be one of"):
         RandomConvolutionTransformer(poolings=[["ppv"]]).fit(X)
+
+
+def test_a_loud_channel_leaves_biases_of_the_others_alone():
+    X = np.random.default_rng(0).normal(size=(20, 64, 2)).astype(np.float32)
+    loud = X * np.array([1, 1e6], np.float32)
+    banks = [RandomConvolutionTransformer(252, random_state=0).fit(x).banks_[0] for x in (X, loud)]
+    n_compared = 0
+    for biases, biases_of_loud, channels in zip(
+        banks[0].biases, banks[1].biases, banks[0].channels, strict=True
+    ):
+        only_first = channels[:, 0] & ~channels[:, 1]
+        n_compared += int(only_first.sum())
+        np.testing.assert_allclose(
+            biases[only_first], biases_of_loud[only_first], rtol=1e-4, atol=1e-4
+        )
+    assert n_compared

@@ -192,3 +192,12 @@ def test_scales_are_counted(n_scales, error):
 @pytest.mark.parametrize(("n_scales", "radii"), [(2, [25, 12]), (2**31 - 1, [25, 12, 6, 3, 1])])
 def test_a_large_number_of_scales_means_all(n_scales, radii):
     assert RhythmTransformer(n_scales).fit(X).radii_.tolist() == radii
+
+
+def test_three_events_are_known():
+    x = np.zeros((1, 400, 1))
+    x[0, [100, 200, 300], 0] = 1.0
+    unknown = RhythmTransformer(n_scales=1).fit_transform(np.zeros((1, 400, 1)))[0, 0]
+    found = RhythmTransformer(n_scales=1).fit_transform(x)[0, 0]
+    assert found == pytest.approx(np.log(0.02), abs=1e-3)  # that of equal intervals
+    assert unknown != pytest.approx(found)

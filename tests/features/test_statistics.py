@@ -185,3 +185,17 @@ def test_parameters():
     assert StatisticsTransformer(max_bands=np.int64(0)).fit_transform(X).shape == (6, 12)
     with pytest.raises(ValueError, match="max_bands must be an integer of at least 0"):
         StatisticsTransformer(max_bands=-1).fit(X)
+
+
+def test_octaves_end_below_the_length_of_a_segment():
+    X = np.random.default_rng(0).normal(size=(3, 1024, 1))
+    assert StatisticsTransformer(max_bands=12).fit(X).n_bands_ == 8  # of segments of 256 steps
+
+
+def test_few_observed_steps_at_the_end_are_continued_backwards():
+    X = np.random.default_rng(0).normal(size=(2, 64, 1)).astype(np.float32)
+    statistics = StatisticsTransformer().fit(X)
+    late, filled = X.copy(), X.copy()
+    late[:, :61], filled[:, :61] = np.nan, X[:, 61:62]
+    found, expected = (statistics.transform(windows)[:, 6:] for windows in (late, filled))
+    np.testing.assert_allclose(found, expected, rtol=1e-5)

@@ -6,15 +6,24 @@ import re
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
 from sklearn.base import clone
 from sklearn.pipeline import make_pipeline
 
-from sklearn_pulse import CrossPredictionTransformer
+from sklearn_pulse import (
+    CrossPredictionTransformer,
+    FineTuneClassifier,
+    FineTuneRegressor,
+    RandomEncoderTransformer,
+)
 from sklearn_pulse._inputs import _times
+from sklearn_pulse.evaluation import LabeledSubsetClassifier
 from sklearn_pulse.features import StatisticsTransformer
+from sklearn_pulse.model_selection import mask_labels
 from sklearn_pulse.preprocessing import BandpassFilter, Resampler, WindowScaler
 from sklearn_pulse.windows import SlidingWindows, segment_windows, sliding_windows
+from tests.helpers import SMALL_ENCODER
 
 _TIMES = pd.date_range("2026-10-25 01:00", periods=240, freq="min", tz="Europe/Berlin")
 _STEPS = [WindowScaler(), BandpassFilter(None, 0.4, 1), SlidingWindows(10)]
@@ -529,3 +538,53 @@ def test_frames_and_arrays_in_one_list_with_channels_first():
     expected = features.fit_transform(frames)
     mixed = [frames[0], values[1].T, frames[2]]
     np.testing.assert_array_equal(features.fit_transform(mixed), expected)
+
+
+@pytest.mark.parametrize("library", [pd, pl])
+def test_columns_of_arrays_are_refused_by_name(library):
+    """A column may hold a window, or several targets, in each cell."""
+    windows = np.random.default_rng(0).normal(size=(6, 24))
+    cells = pd.Series(list(windows)) if library is pd else pl.Series(windows.tolist())
+    encoder = RandomEncoderTransformer(embedding_dim=4)
+    # A frame of pandas with such a column is a panel, of which the message is another.
+    for X in [cells] if library is pd else [cells, pl.DataFrame({"ppg": cells})]:
+        with pytest.raises(ValueError, match=r"X has entries that hold several .*\.to_list\(\)"):
+            encoder.fit(X)
+    listed = encoder.fit(cells.to_list()).transform(cells.to_list())
+    np.testing.assert_array_equal(listed, encoder.transform(windows))
+    settings = {**SMALL_ENCODER, "max_epochs": 1}
+    y = "y holds arrays as its entries: pass numpy.stack"
+    for fit, message in [
+        (lambda: FineTuneRegressor(**settings).fit(windows, cells), y),
+        (lambda: FineTuneClassifier(**settings).fit(windows, cells), y),
+        (lambda: mask_labels(cells, 0.5), y),
+        (lambda: LabeledSubsetClassifier().fit(windows, cells), y),
+        (
+            lambda: CrossPredictionTransformer(**STATED).fit(windows, groups=cells),
+            "groups holds arrays as its entries",
+        ),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            fit()
+
+
+def test_ragged_targets_and_numbers_as_objects_are_named():
+    windows = np.zeros((6, 24))
+    with pytest.raises(ValueError, match="y cannot be read as an array .*as many targets for each"):
+        FineTuneRegressor(**SMALL_ENCODER).fit(windows, [[1, 2], [3]] * 3)
+    with pytest.raises(ValueError, match=r"y has dtype object .*: pass y.astype\(int\)"):
+        FineTuneClassifier(**SMALL_ENCODER).fit(windows, np.array([0, 1] * 3, dtype=object))
+
+
+def test_groups_in_a_dict_have_no_order_of_the_windows():
+    groups = {"ben": 1, "anna": 0}
+    with pytest.raises(
+        ValueError, match=r"groups is a dict.*: pass \[groups\[key\] for key in keys\]"
+    ):
+        sliding_windows([np.zeros((8, 1))] * 2, 4, groups=groups)
+
+
+def test_segments_that_are_not_read_yet_are_named():
+    segments = pl.DataFrame({"recording": [0], "start": [0], "end": [8], "label": [1]}).lazy()
+    with pytest.raises(TypeError, match=r"segments is a LazyFrame.*: pass its \.collect\(\)"):
+        segment_windows([np.zeros((8, 1))], segments, length=4)

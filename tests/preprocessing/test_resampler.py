@@ -261,3 +261,8 @@ def test_times_keep_the_pace_of_the_clock_of_a_recorder(kind, clock):
     (result,) = Resampler(50, 20).fit_transform([pd.Series(np.zeros(20_000), index)])
     passed = (result.index - start).total_seconds()
     np.testing.assert_allclose(passed, np.arange(8_000) * 2.5 / clock, atol=2e-6)
+
+
+def test_a_ratio_above_one_of_large_numbers_is_refused():
+    with pytest.raises(ValueError, match="not in a ratio"):
+        Resampler(from_rate=1, to_rate=999.5).fit(np.zeros((2, 20, 1)))

@@ -6,6 +6,7 @@ import tracemalloc
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -117,6 +118,9 @@ def test_a_recording_without_a_step_has_no_labels_of_any_kind(lengths):
     ("y", "message"),
     [
         ([0, 1, 2], "y has 3 entries for 2 recordings"),
+        ({"ben": 1, "anna": 0}, r"pass \[y\[name\] for name in names\], where names lists"),
+        (pd.DataFrame({"s": [0, 1]}), r"y\[0\] has 1 labels .*; give y\['s'\], if it has one"),
+        (pl.DataFrame({"s": [0, 1]}), r"y\[0\] has 1 labels .*; give y\['s'\], if it has one"),
         ([[0] * 6, [0] * 5], r"y\[1\] has 5 labels but recordings\[1\] has 6 steps"),
         (np.zeros((2, 1)), r"y\[0\] has 1 labels .*; give numpy.ravel\(y\), if it has one"),
         ([[0] * 6, 1], r"y\[1\] has 0 axes and y\[0\] has 1"),
@@ -134,7 +138,7 @@ def test_a_recording_without_a_step_has_no_labels_of_any_kind(lengths):
         (["a", None], "y mixes strings"),
         (["a", 1], "y mixes strings"),
         (3, r"pass \[y\] for a single recording"),
-        ({"anna": [0] * 6, "ben": [1] * 6}, r"pass list\(y.values\(\)\)"),
+        ({"anna": [0] * 6, "ben": [1] * 6}, r"pass \[y\[name\] for name in names\]"),
         (iter([[0] * 6, [1] * 6]), r"pass list\(y\)"),
         ({"anna": [0] * 6, "ben": [1] * 6}.values(), r"pass list\(y\)"),
         ([[[1], [1, 2]], [0] * 6], r"y\[0\] cannot be read"),
