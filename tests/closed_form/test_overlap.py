@@ -5,6 +5,7 @@ import pytest
 
 from sklearn_pulse import CrossPredictionTransformer
 from sklearn_pulse._closed_form._overlap import shift_of
+from sklearn_pulse._closed_form._recording_moments import paired_windows
 from sklearn_pulse.preprocessing import WindowScaler
 from sklearn_pulse.windows import sliding_windows
 
@@ -138,3 +139,42 @@ def test_a_few_pairs_that_overlap_are_no_overlap():
 def test_at_least_half_of_the_pairs_remain():
     w = cut(4, n_recordings=20, n_timesteps=64 + 4 * 16)  # five windows, of which two share no step
     assert n_pairs(w) == 20 * 2
+
+
+def test_times_that_are_rounded_hide_no_pair():
+    w = cut(4)
+    start = w.start + np.random.default_rng(0).uniform(-0.5, 0.5, len(w.start))
+    cross = CrossPredictionTransformer(**SMALL).fit(w.X, groups=w.groups, start=start)
+    assert cross.n_pairs_ == n_pairs(w)
+
+
+def test_windows_at_any_time_share_no_step_with_their_partner():
+    rng = np.random.default_rng(0)
+    recordings = [a * rng.normal(size=(4096, 2)) for a in np.linspace(1, 3, 6)]
+    starts = [np.cumsum(rng.integers(4, 29, size=200)) for _ in recordings]  # usually 16 apart
+    X = [x[s : s + 64] for x, own in zip(recordings, starts, strict=True) for s in own]
+    groups, start = np.repeat(np.arange(6), 200), np.concatenate(starts)
+    cross = CrossPredictionTransformer(**SMALL).fit(np.stack(X), groups=groups, start=start)
+    expected = 0
+    for own in starts:
+        usual = np.median(np.diff(own))
+        later = own[None] - own[:, None]
+        least = 64 - 0.1 * usual  # times may be a little off
+        expected += ((later >= least) & (later <= least + 1.2 * usual)).any(0).sum()
+    assert cross.n_pairs_ == pytest.approx(expected, rel=0.02)  # the stride is estimated
+    assert abs(cross.kappa_) < 0.1
+
+
+@pytest.mark.parametrize("span", [2.0, 2.5, 4.0])
+def test_windows_of_one_phase_share_no_step(span):
+    """Also where more than half of the windows are missing, so that the usual gap is two."""
+    rng = np.random.default_rng(0)
+    gap = rng.choice([0.5, 1.0, 1.5, 2.0, 9.0], size=200, p=[0.3, 0.3, 0.2, 0.1, 0.1])
+    recording = np.repeat(np.arange(4), 50)
+    gap[::50] = np.inf
+    windows = paired_windows(recording, gap, span)
+    time = np.cumsum(np.where(np.isinf(gap), 100, gap))
+    for number in range(4):
+        for phase in np.unique(windows.phase):
+            own = time[(recording == number) & (windows.phase == phase)]
+            assert (np.diff(own) >= span).all()
