@@ -133,12 +133,11 @@ def label_efficiency_scores(
     splits = list(
         _splits(X, classes, groups, _splitter(cv, groups), rows, amounts, n_draws, random_state)
     )
-    scores = {
-        name: np.concatenate(
-            [_scores_of_split(split, Z, y_labeled, probe, scorer) for split in splits], axis=1
-        )
-        for name, Z in embeddings.items()
-    }
+    scores = {}
+    for name, Z in embeddings.items():
+        with unshared_products(Z.size):
+            of_splits = [_scores_of_split(split, Z, y_labeled, probe, scorer) for split in splits]
+        scores[name] = np.concatenate(of_splits, axis=1)
     any_embedding = next(iter(embeddings.values()))
     majority = [_majority_score(split, any_embedding, y_labeled, scorer) for split in splits]
     defined = [score for score in majority if not np.isnan(score)]
@@ -299,8 +298,7 @@ def _scores_of_split(
             key = kept.tobytes()
             if key not in known:
                 train = split.train[kept]
-                with unshared_products(train.size * Z.shape[1]):
-                    known[key] = scorer(clone(probe).fit(Z[train], y[train]), *test)
+                known[key] = scorer(clone(probe).fit(Z[train], y[train]), *test)
             scores[i, draw] = known[key]
     return scores
 

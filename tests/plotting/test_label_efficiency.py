@@ -405,7 +405,7 @@ def test_small_probes_share_no_product_among_threads(monkeypatch):
         before = blas_pools()
         small = scores()
         assert set(threads) == {1}
-        monkeypatch.setattr("sklearn_pulse._blas._WORTH_SHARING", 32 * 3)  # 4 of 5 folds train
+        monkeypatch.setattr("sklearn_pulse._blas._WORTH_SHARING", 40 * 3)
         np.testing.assert_allclose(scores(), small)
         assert max(threads) == max(pool["num_threads"] for pool in before)
         assert blas_pools() == before
