@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import sys
 import threading
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -16,7 +17,7 @@ import numpy as np
 import pytest
 import torch
 from joblib.externals.loky.backend import reduction
-from sklearn.linear_model import SGDClassifier
+from sklearn.linear_model import LinearRegression, SGDClassifier
 from skorch import callbacks as standard
 from skorch.callbacks import Callback
 from torch.optim.lr_scheduler import StepLR
@@ -381,8 +382,32 @@ class ScalesBySlot(Scales):
     __slots__ = ("factor",)
 
 
+def predicted(regressor, net):
+    return float(regressor.predict([[1.0]])[0])
+
+
+def stops_on(argument):
+    """A class whose callbacks stop if skorch passes more than four windows under this name."""
+    namespace = {"Callback": Callback, "__name__": __name__}
+    source = f"""class Stops(Callback):
+        def on_epoch_end(self, net, {argument}, **kwargs):
+            net.stop_training_ |= len({argument}) > 4
+    """
+    exec(source, namespace)
+    return namespace["Stops"]
+
+
+def test_the_name_of_an_argument_tells_runs_apart(tmp_path):
+    n_epochs = {
+        name: pulse(stops_on(name)(), checkpoint_dir=tmp_path).fit(X).n_iter_
+        for name in ("dataset_train", "dataset_valid")  # of six windows and of two
+    }
+    assert n_epochs == {"dataset_train": 1, "dataset_valid": 4}
+
+
 def test_other_callbacks_are_another_run(tmp_path):
     half, third = 0.5, 1 / 3
+    small, large = (LinearRegression().fit([[0.0], [1.0]], [0.0, value]) for value in (0.1, 0.9))
     different = [
         [],
         [Scales(0.5)],
@@ -394,6 +419,10 @@ def test_other_callbacks_are_another_run(tmp_path):
         [Halves(), Scales(0.5)],
         [ScalesBySlot(0.5)],
         [ScalesBySlot(0.25)],
+        [Scales(partial(predicted, small))],
+        [Scales(partial(predicted, large))],
+        [Scales(lambda net: predicted(small, net))],
+        [Scales(lambda net: predicted(large, net))],
     ]
     for callbacks in different:
         stored = pulse(*callbacks, max_epochs=1, checkpoint_dir=tmp_path).fit(X)
@@ -426,6 +455,7 @@ def fingerprint_of_many():
         torch.device("cpu"),
         Path("here"),
         collections.Counter("aab"),
+        LinearRegression().fit([[0.0], [1.0]], [0.0, 1.0]),
     ]
     return callbacks_fingerprint([(str(i), Holds(v)) for i, v in enumerate(values)]).hex()
 

@@ -56,13 +56,14 @@ def callbacks_fingerprint(callbacks: Entries) -> bytes:
             known.append((name, _factory_fingerprint(name, callback)))
         elif type(callback) not in _WITHOUT_STATE:
             known.append((name, type(callback), *_settings(name, callback), _code(type(callback))))
-    return fingerprint(known)
+    return fingerprint(known, learnt=True)
 
 
 def _factory_fingerprint(name: str, factory: Any) -> bytes:
     """Digest a class, or a function that makes a callback."""
     try:
-        return fingerprint((factory, _code(factory) if isinstance(factory, type) else None))
+        code = _code(factory) if isinstance(factory, type) else None
+        return fingerprint((factory, code), learnt=True)
     except TypeError as error:
         raise TypeError(
             f"callbacks holds the function {name!r}, and checkpoint_dir cannot tell it from others:"
@@ -80,7 +81,7 @@ def _code(callback_class: type) -> dict[str, bytes]:
     for name, member in _members(callback_class):
         found[name] = b""
         with contextlib.suppress(TypeError):
-            found[name] = fingerprint(member)
+            found[name] = fingerprint(member, learnt=True)
     return found
 
 
@@ -90,7 +91,7 @@ def _settings(name: str, callback: Callback) -> Iterator[tuple[str, bytes]]:
         if attribute in outputs:
             continue
         try:
-            yield attribute, fingerprint(value)
+            yield attribute, fingerprint(value, learnt=True)
         except TypeError as error:
             raise _refusal(name, callback, attribute, error) from error
 

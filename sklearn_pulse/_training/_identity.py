@@ -22,7 +22,7 @@ _PLAIN = (type(None), bool, int, float, complex, str, bytes, type(...), range, s
 _TOOLS = (type(threading.Lock()), type(threading.RLock()), io.IOBase)
 
 
-def fingerprint(value: Any) -> bytes:
+def fingerprint(value: Any, learnt: bool = False) -> bytes:
     """Digest a value by what it holds, never by where it lies in memory.
 
     A function is known by its name, its code, what it encloses and its attributes; an estimator by
@@ -32,6 +32,9 @@ def fingerprint(value: Any) -> bytes:
     ----------
     value : Any
         The value.
+    learnt : bool, default=False
+        Whether what estimators have learnt counts. It holds the times of a training, so that the
+        same training gives another digest.
 
     Returns
     -------
@@ -51,7 +54,7 @@ def fingerprint(value: Any) -> bytes:
     >>> fingerprint((1, 2)) == fingerprint([1, 2])
     False
     """
-    return _guarded(value, None)
+    return _guarded(value, None, learnt)
 
 
 def snapshot(value: Any, parts: Collection[int] = frozenset()) -> bytes:
@@ -85,19 +88,21 @@ def snapshot(value: Any, parts: Collection[int] = frozenset()) -> bytes:
     >>> snapshot(values) == before
     False
     """
-    return _guarded(value, parts)
+    return _guarded(value, parts, learnt=True)
 
 
-def _guarded(value: Any, parts: Collection[int] | None) -> bytes:
+def _guarded(value: Any, parts: Collection[int] | None, learnt: bool) -> bytes:
     try:
-        return _digest(value, (), parts)
+        return _digest(value, (), parts, learnt)
     except RecursionError as error:
         raise TypeError("values nested so deeply cannot be told from others") from error
     except (ValueError, RuntimeError) as error:  # a name without a value, a sparse tensor
         raise TypeError(f"it cannot be told from others ({error})") from error
 
 
-def _digest(value: Any, above: tuple[int, ...], parts: Collection[int] | None) -> bytes:
+def _digest(
+    value: Any, above: tuple[int, ...], parts: Collection[int] | None, learnt: bool
+) -> bytes:
     """Digest a value; `above` are the ids of the values that it lies in.
 
     `parts` is None for a fingerprint; for a snapshot, the ids that are known by their place.
@@ -112,13 +117,13 @@ def _digest(value: Any, above: tuple[int, ...], parts: Collection[int] | None) -
         return _hash("circle", str(len(above) - above.index(id(value))).encode())
 
     def inner(values: Iterable[Any]) -> list[bytes]:
-        return [_digest(part, (*above, id(value)), parts) for part in values]
+        return [_digest(part, (*above, id(value)), parts, learnt) for part in values]
 
     for digest in (_of_container, _of_data, _of_code):
         found = digest(value, inner)
         if found is not None:
             return found
-    if isinstance(value, BaseEstimator) and parts is None:
+    if isinstance(value, BaseEstimator) and not learnt:
         return _hash("estimator", *inner((type(value), value.get_params(deep=False))))
     return _hash("object", *inner(_reduced(value)))
 
@@ -159,7 +164,10 @@ def _of_code(value: Any, inner: _Inner) -> bytes | None:
             rest.append(vars(value))
         return _hash("function", _name(value), *inner(rest))
     if isinstance(value, CodeType):
-        return _hash("code", value.co_code, *inner((value.co_names, value.co_consts)))
+        n_named = value.co_argcount + value.co_kwonlyargcount  # skorch passes arguments by name
+        arguments = value.co_argcount, value.co_posonlyargcount, value.co_varnames[:n_named]
+        facts = value.co_names, value.co_consts, arguments, value.co_flags
+        return _hash("code", value.co_code, *inner(facts))
     if isinstance(value, MethodType):
         return _hash("method", *inner((value.__func__, value.__self__)))
     if isinstance(value, BuiltinFunctionType) and not isinstance(value.__self__, ModuleType | None):

@@ -25,7 +25,7 @@ class Resampler(BasePreprocessor):
     """Change the sampling rate of recordings or windows.
 
     An anti-aliasing filter without a delay precedes the choice of steps (scipy's
-    ``resample_poly``).
+    ``resample_poly``, with a Kaiser window of 5.0).
 
     Parameters
     ----------
@@ -59,9 +59,9 @@ class Resampler(BasePreprocessor):
     `n_timesteps` steps become ``ceil(n_timesteps * up_ / down_)``. Output step j lies at input step
     ``j * down_ / up_``. It is missing (NaN) if and only if the input step at this time, rounded
     down, is missing: gaps keep their place and do not spread. Each run of observed steps of a
-    channel is resampled as a signal of its own, whose first and last values go on beyond its ends;
-    its mean is taken out before and put back after, so that a large offset causes no ripple. A run
-    that lies between two output steps is lost.
+    channel is resampled as a signal of its own, whose first and last values go on beyond its ends.
+    The coefficients that an output step is made of add up to one, so that a large offset causes no
+    ripple. A run that lies between two output steps is lost.
 
     `fit` reads no values. Lazy windows stay lazy in `transform`, and the starts of windows are
     still counted in steps of the recording; everything else becomes an array in memory, or a list
@@ -150,11 +150,18 @@ class Resampler(BasePreprocessor):
 
 
 def _lowpass(up: int, down: int) -> NDArray[np.float64]:
-    """Return the filter that `resample_poly` designs by default, at each call anew."""
+    """Return the filter that `resample_poly` designs by default, but with a sum of 1 at each step.
+
+    An output step reads every `up`-th coefficient. Without equal sums a constant signal would come
+    out with a ripple.
+    """
     longest = max(up, down)
     if longest == 1:  # nothing is filtered
         return np.ones(1)
-    return np.asarray(firwin(20 * longest + 1, 1 / longest, window=("kaiser", 5.0)))
+    lowpass = np.asarray(firwin(20 * longest + 1, 1 / longest, window=("kaiser", 5.0)))
+    for phase in range(up):
+        lowpass[phase::up] /= up * lowpass[phase::up].sum()
+    return lowpass
 
 
 def _resample(
@@ -179,8 +186,7 @@ def _resample_run(
     the left to begin on one of them, and what this adds is cut off again.
     """
     lead = first % down
-    mean = x.mean(-1, keepdims=True)
-    padded = np.concatenate([np.repeat(x[..., :1], lead, axis=-1), x], axis=-1) - mean
+    padded = np.concatenate([np.repeat(x[..., :1], lead, axis=-1), x], axis=-1)
     resampled = resample_poly(padded, up, down, axis=-1, window=lowpass, padtype="edge")
     skipped = -(-lead * up // down)
-    return np.asarray(resampled[..., skipped:] + mean)
+    return np.asarray(resampled[..., skipped:])
