@@ -45,6 +45,7 @@ from ._persistence import stored_array, tensor_of
 from ._seeds import draw_seed
 from ._threads import limited_threads
 from ._training._device import resolve_device
+from ._typing import BagPooling, InputLayout, RandomState
 from ._warnings import warn_user
 from .features._base import CHUNK, BaseFeatureTransformer, overflow_is_found
 from .features._convolution_base import BaseConvolutionTransformer
@@ -208,13 +209,13 @@ class CrossPredictionTransformer(BaseFeatureTransformer):
         num_kernels: int = 10_000,
         block_weights: str | Sequence[float] = "auto",
         rho: float = 1.5e-4,
-        bag_pooling: str = "mean",
+        bag_pooling: BagPooling = "mean",
         device: str | torch.device = "auto",
         num_threads: int | None = None,
-        input_layout: str = "ntc",
+        input_layout: InputLayout = "ntc",
         sampling_rate: float | None = None,
         channel_names: Sequence[str] | None = None,
-        random_state: int | np.random.RandomState | None = None,
+        random_state: RandomState = None,
         verbose: int = 0,
     ) -> None:
         self.alpha = alpha

@@ -15,6 +15,7 @@ from .._extras import needs
 from .._parameters import check_integer, check_seed
 from .._seeds import draw_seed, global_generator_kept
 from .._threads import threads
+from .._typing import BagPooling, InputLayout, RandomState
 from ..base import complete_docstring
 from ..features._base import BaseFeatureTransformer
 
@@ -75,11 +76,11 @@ class MiniRocketTransformer(BaseFeatureTransformer):
         self,
         *,
         num_kernels: int = 10_000,
-        bag_pooling: str = "mean",
-        input_layout: str = "ntc",
+        bag_pooling: BagPooling = "mean",
+        input_layout: InputLayout = "ntc",
         sampling_rate: float | None = None,
         channel_names: Sequence[str] | None = None,
-        random_state: int | np.random.RandomState | None = None,
+        random_state: RandomState = None,
     ) -> None:
         self.num_kernels = num_kernels
         self.bag_pooling = bag_pooling

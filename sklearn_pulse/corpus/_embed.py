@@ -14,6 +14,7 @@ from sklearn.pipeline import Pipeline
 
 from .._parameters import check_integer, check_n_jobs, check_verbose
 from .._progress import progress_bar
+from .._typing import InputLayout
 from ..preprocessing import WindowScaler
 from ._sink import (
     begin,
@@ -48,7 +49,7 @@ def embed_dataset(
     *,
     length: int | None = None,
     stride: int | None = None,
-    input_layout: str = "ntc",
+    input_layout: InputLayout = "ntc",
     chunk_size: int | None = None,
     n_jobs: int | None = None,
     verbose: int = 0,

@@ -12,6 +12,7 @@ from .._data._precision import warn_of_lost_variation
 from .._data._windows import CheckedWindows
 from .._groups import is_dask
 from .._parameters import check_n_jobs
+from .._typing import InputLayout
 from ._source import DaskWindows, as_source, check_channels_last, sampled
 from ._spread import spread
 
@@ -24,7 +25,7 @@ def fit_dataset(
     start: ArrayLike | None = None,
     length: int | None = None,
     stride: int | None = None,
-    input_layout: str = "ntc",
+    input_layout: InputLayout = "ntc",
     n_jobs: int | None = None,
 ) -> CrossPredictionTransformer:
     """Fit the closed form on a corpus that is larger than memory.

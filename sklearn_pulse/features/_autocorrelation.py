@@ -11,6 +11,7 @@ from scipy.fft import irfft, next_fast_len, rfft
 from .._data._windows import Block
 from .._docstrings import complete_docstring
 from .._parameters import check_integer
+from .._typing import BagPooling, InputLayout
 from ._base import BaseFeatureTransformer
 from ._channels import channels_first
 
@@ -79,8 +80,8 @@ class AutocorrelationTransformer(BaseFeatureTransformer):
         self,
         max_bins: int = 40,
         *,
-        bag_pooling: str = "mean",
-        input_layout: str = "ntc",
+        bag_pooling: BagPooling = "mean",
+        input_layout: InputLayout = "ntc",
         sampling_rate: float | None = None,
         channel_names: Sequence[str] | None = None,
     ) -> None:

@@ -17,6 +17,7 @@ from .._docstrings import complete_docstring
 from .._parameters import check_integer
 from .._persistence import stored_array, tensor_of
 from .._products import multiply
+from .._typing import BagPooling, InputLayout, RandomState
 from ._convolution_base import BaseConvolutionTransformer, reach_of, represent
 from ._convolutions import KERNEL_LENGTH, first_windows
 
@@ -128,13 +129,13 @@ class HydraTransformer(BaseConvolutionTransformer):
         *,
         kernels_per_group: int = 8,
         standardize: bool = False,
-        bag_pooling: str = "mean",
+        bag_pooling: BagPooling = "mean",
         device: str | torch.device = "auto",
         num_threads: int | None = None,
-        input_layout: str = "ntc",
+        input_layout: InputLayout = "ntc",
         sampling_rate: float | None = None,
         channel_names: Sequence[str] | None = None,
-        random_state: int | np.random.RandomState | None = None,
+        random_state: RandomState = None,
     ) -> None:
         self.num_groups = num_groups
         self.kernels_per_group = kernels_per_group

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from .._data._windows import Block
 from .._docstrings import complete_docstring
 from .._parameters import check_boolean, check_integer
+from .._typing import BagPooling, InputLayout
 from ._base import BaseFeatureTransformer
 from ._channels import over_observed_parts
 from ._standardized import standardized
@@ -98,8 +99,8 @@ class IntervalQuantileTransformer(BaseFeatureTransformer):
         depth: int = 6,
         *,
         standardize: bool = False,
-        bag_pooling: str = "mean",
-        input_layout: str = "ntc",
+        bag_pooling: BagPooling = "mean",
+        input_layout: InputLayout = "ntc",
         sampling_rate: float | None = None,
         channel_names: Sequence[str] | None = None,
     ) -> None:

@@ -16,6 +16,7 @@ from .._docstrings import complete_docstring
 from .._parameters import check_boolean, check_integer, check_option
 from .._persistence import stored_array, tensor_of
 from .._threads import threads
+from .._typing import BagPooling, InputLayout, RandomState
 from ._base import check_features
 from ._convolution_base import BaseConvolutionTransformer, reach_of, represent
 from ._convolutions import (
@@ -125,13 +126,13 @@ class RandomConvolutionTransformer(BaseConvolutionTransformer):
         poolings: Sequence[str] = ("ppv",),
         difference: bool = False,
         standardize: bool = False,
-        bag_pooling: str = "mean",
+        bag_pooling: BagPooling = "mean",
         device: str | torch.device = "auto",
         num_threads: int | None = None,
-        input_layout: str = "ntc",
+        input_layout: InputLayout = "ntc",
         sampling_rate: float | None = None,
         channel_names: Sequence[str] | None = None,
-        random_state: int | np.random.RandomState | None = None,
+        random_state: RandomState = None,
     ) -> None:
         self.num_kernels = num_kernels
         self.poolings = poolings

@@ -11,6 +11,7 @@ from scipy.ndimage import maximum_filter1d, uniform_filter1d
 from .._data._windows import Block
 from .._docstrings import complete_docstring
 from .._parameters import check_integer
+from .._typing import BagPooling, InputLayout
 from ._base import BaseFeatureTransformer
 from ._channels import over_observed_parts
 
@@ -92,8 +93,8 @@ class RhythmTransformer(BaseFeatureTransformer):
         self,
         n_scales: int = 4,
         *,
-        bag_pooling: str = "mean",
-        input_layout: str = "ntc",
+        bag_pooling: BagPooling = "mean",
+        input_layout: InputLayout = "ntc",
         sampling_rate: float | None = None,
         channel_names: Sequence[str] | None = None,
     ) -> None:

@@ -11,6 +11,7 @@ from scipy.signal import welch
 from .._data._windows import Block
 from .._docstrings import complete_docstring
 from .._parameters import check_integer
+from .._typing import BagPooling, InputLayout
 from ._base import BaseFeatureTransformer
 from ._channels import channels_first, without_gaps
 
@@ -79,8 +80,8 @@ class StatisticsTransformer(BaseFeatureTransformer):
         self,
         max_bands: int = 6,
         *,
-        bag_pooling: str = "mean",
-        input_layout: str = "ntc",
+        bag_pooling: BagPooling = "mean",
+        input_layout: InputLayout = "ntc",
         sampling_rate: float | None = None,
         channel_names: Sequence[str] | None = None,
     ) -> None:

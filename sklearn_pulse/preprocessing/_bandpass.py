@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.signal import butter, sosfiltfilt
 
 from .._parameters import check_integer, check_real
+from .._typing import InputLayout
 from ._base import BasePreprocessor
 from ._runs import bridge_gaps, runs_alike
 from ._source import WindowSource
@@ -91,7 +92,7 @@ class BandpassFilter(BasePreprocessor):
         high: float | None = None,
         sampling_rate: float | None = None,
         order: int = 4,
-        input_layout: Literal["ntc", "nct"] = "ntc",
+        input_layout: InputLayout = "ntc",
     ) -> None:
         self.low = low
         self.high = high

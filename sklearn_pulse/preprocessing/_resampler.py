@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 from functools import partial
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +12,7 @@ from scipy.signal import firwin, resample_poly
 from sklearn.base import ClassNamePrefixFeaturesOutMixin
 
 from .._parameters import check_real
+from .._typing import InputLayout
 from ._base import BasePreprocessor
 from ._runs import runs_alike
 from ._source import WindowSource
@@ -91,7 +92,7 @@ class Resampler(BasePreprocessor):
         self,
         from_rate: float | None = None,
         to_rate: float | None = None,
-        input_layout: Literal["ntc", "nct"] = "ntc",
+        input_layout: InputLayout = "ntc",
     ) -> None:
         self.from_rate = from_rate
         self.to_rate = to_rate

@@ -12,6 +12,7 @@ from sklearn.utils.metaestimators import available_if
 
 from .._groups import check_groups
 from .._parameters import check_boolean, check_option
+from .._typing import InputLayout
 from ._base import BasePreprocessor
 from ._quantiles import robust_of_pieces
 from ._source import WindowSource
@@ -125,7 +126,7 @@ class WindowScaler(BasePreprocessor):
         with_std: bool = True,
         per: Literal["channel", "window", "recording"] = "channel",
         robust: bool = False,
-        input_layout: Literal["ntc", "nct"] = "ntc",
+        input_layout: InputLayout = "ntc",
     ) -> None:
         self.with_mean = with_mean
         self.with_std = with_std

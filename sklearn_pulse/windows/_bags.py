@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -21,6 +21,7 @@ from .._inputs._shape import Shape, check_axes, check_layout, note_or_compare_sh
 from .._parameters import LAYOUTS, check_option
 from .._signals import note_or_compare_names
 from .._tags import of_windows
+from .._typing import InputLayout
 from ._checks import check_grid
 
 
@@ -89,7 +90,7 @@ class SlidingWindows(TransformerMixin, BaseEstimator):
         self,
         length: int = 128,
         stride: int | None = None,
-        input_layout: Literal["ntc", "nct"] = "ntc",
+        input_layout: InputLayout = "ntc",
     ) -> None:
         self.length = length
         self.stride = stride

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -12,6 +11,7 @@ from sklearn.utils import Bunch
 from .._inputs._recordings import as_recordings
 from .._parameters import check_real, check_seed
 from .._seeds import as_seed
+from .._typing import InputLayout, RandomState
 from .._warnings import warn_user
 from ._alignment import recording_groups
 from ._checks import check_grid
@@ -23,12 +23,12 @@ def random_windows(
     length: int,
     stride: int | None,
     fraction: float = 1.0,
-    random_state: int | np.random.RandomState | None = None,
+    random_state: RandomState = None,
     *,
     groups: ArrayLike | None = None,
     lazy: bool = False,
     downsample: int = 1,
-    input_layout: Literal["ntc", "nct"] = "ntc",
+    input_layout: InputLayout = "ntc",
     sampling_rate: float | None = None,
     channel_names: Sequence[str] | None = None,
 ) -> Bunch:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numbers
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -12,6 +12,7 @@ from sklearn.utils import Bunch
 
 from .._inputs._recordings import as_recordings
 from .._inputs._tables import refuse_other_frame, table_values
+from .._typing import InputLayout
 from .._warnings import warn_user
 from ._alignment import recording_groups
 from ._checks import check_grid
@@ -33,7 +34,7 @@ def segment_windows(
     groups: ArrayLike | None = None,
     lazy: bool = False,
     downsample: int = 1,
-    input_layout: Literal["ntc", "nct"] = "ntc",
+    input_layout: InputLayout = "ntc",
     sampling_rate: float | None = None,
     channel_names: Sequence[str] | None = None,
 ) -> Bunch:

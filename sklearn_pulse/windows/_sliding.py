@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 from sklearn.utils import Bunch
 
 from .._inputs._recordings import as_recordings
+from .._typing import InputLayout
 from ._alignment import align, recording_groups
 from ._checks import check_grid
 from ._grid import as_bunch, count_steps, join_starts, report_short
@@ -27,7 +28,7 @@ def sliding_windows(
     min_labeled: float = 0.5,
     lazy: bool = False,
     downsample: int = 1,
-    input_layout: Literal["ntc", "nct"] = "ntc",
+    input_layout: InputLayout = "ntc",
     sampling_rate: float | None = None,
     channel_names: Sequence[str] | None = None,
 ) -> Bunch:
