@@ -225,7 +225,7 @@ def _completed_class(cls: type) -> str:
     attributes = _first_of(_each([sections, *bases], "Attributes"))
     return _joined(
         sections,
-        Parameters=_filled(own, known, parameters),
+        Parameters=_filled(own, known, parameters) or sections.get("Parameters", ""),
         Attributes="\n".join(attributes.values()),
     )
 

@@ -259,12 +259,6 @@ class PulseTransformer(ReconstructingTransformer):
             Number of random exchanges, over which the losses are averaged.
         random_state : int, RandomState instance or None, default=None
             Seed of the exchanges and of the crops.
-        sampling_rate : float or None, default=None
-            Sampling rate of `X`, in Hz, to be compared with that of `fit`. None compares what `X`
-            carries, if it carries a rate.
-        channel_names : sequence of str or None, default=None
-            Names of the channels of `X`, to be compared with those of `fit`. None compares what
-            `X` carries, if it carries names.
 
         Returns
         -------

@@ -57,6 +57,7 @@ _PROBE_STEPS = 256  # time steps of a window that tests whether stored weights e
 _TOO_MUCH = "The windows need too much memory: cut them shorter, or set device='cpu'."
 
 
+@complete_docstring
 class WindowEmbedder(
     PretrainedMixin,
     ClassNamePrefixFeaturesOutMixin,
@@ -210,12 +211,6 @@ class WindowEmbedder(
             Windows; 2-D data is univariate, 4-D data are bags of windows, of shape (n_samples,
             n_windows, n_timesteps, n_channels), whose embeddings are pooled. The number of time
             steps of 3-D data may differ from that of `fit`.
-        sampling_rate : float or None, default=None
-            Sampling rate of `X`, in Hz, to be compared with that of `fit`. None compares what `X`
-            carries, if it carries a rate.
-        channel_names : sequence of str or None, default=None
-            Names of the channels of `X`, to be compared with those of `fit`. None compares what
-            `X` carries, if it carries names.
 
         Returns
         -------

@@ -89,12 +89,6 @@ class ReconstructingTransformer(BaseSSLTransformer):
         start : int, default=0
             Step that the decoder starts from, at most ``n_timesteps - 2``. In a window that misses
             this step, the decoder starts from the next step that is not missing.
-        sampling_rate : float or None, default=None
-            Sampling rate of `X`, in Hz, to be compared with that of `fit`. None compares what `X`
-            carries, if it carries a rate.
-        channel_names : sequence of str or None, default=None
-            Names of the channels of `X`, to be compared with those of `fit`. None compares what
-            `X` carries, if it carries names.
 
         Returns
         -------
@@ -163,12 +157,6 @@ class ReconstructingTransformer(BaseSSLTransformer):
             padded with them has the score of the unpadded window.
         per_channel : bool, default=False
             Whether to score each channel. False returns the mean over the channels.
-        sampling_rate : float or None, default=None
-            Sampling rate of `X`, in Hz, to be compared with that of `fit`. None compares what `X`
-            carries, if it carries a rate.
-        channel_names : sequence of str or None, default=None
-            Names of the channels of `X`, to be compared with those of `fit`. None compares what
-            `X` carries, if it carries names.
 
         Returns
         -------

@@ -17,6 +17,7 @@ from .._commit import unchanged_on_failure
 from .._data._pooling import collect, pooled
 from .._data._validation import check_fitted_length, check_windows
 from .._data._windows import Block, CheckedWindows
+from .._docstrings import complete_docstring
 from .._inputs._shape import note_channels
 from .._parameters import LAYOUTS, check_option
 from .._persistence import PretrainedMixin, check_params_unchanged
@@ -38,6 +39,7 @@ _NOT_LEARNT = (
 )
 
 
+@complete_docstring
 class BaseFeatureTransformer(
     PretrainedMixin, ClassNamePrefixFeaturesOutMixin, SignalTransformerMixin, BaseEstimator, ABC
 ):
@@ -245,12 +247,6 @@ class BaseFeatureTransformer(
         X : array-like of shape (n_samples, n_timesteps, n_channels)
             Windows, also 2-D or 4-D as in `fit`. The features of a bag are those of its windows,
             pooled.
-        sampling_rate : float or None, default=None
-            Sampling rate of `X`, in Hz, to be compared with that of `fit`. None compares what `X`
-            carries, if it carries a rate.
-        channel_names : sequence of str or None, default=None
-            Names of the channels of `X`, to be compared with those of `fit`. None compares what
-            `X` carries, if it carries names.
 
         Returns
         -------
