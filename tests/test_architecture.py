@@ -124,6 +124,7 @@ ALLOWED = {
     },
     "preprocessing": {
         "_commit",
+        "_docstrings",
         "_groups",
         "_inputs",
         "_moments",

@@ -53,8 +53,6 @@ class MaskedNeighbors(Objective):
     backbone : {"cnn", "dilated"}, default="cnn"
         The encoder: "cnn" has the strided convolutions of the method's authors, "dilated" is the
         encoder of :class:`~sklearn_pulse.PulseTransformer`.
-    embedding_dim : int, default=128
-        Width of the embedding: the number of values that represent a window.
     encoder_hidden_dim : int, default=32
         Width of the first strided convolution; each further one has twice the width of the one
         before, except the last, which has `embedding_dim`. For the dilated encoder, the width of
@@ -260,8 +258,6 @@ class SimMTMTransformer(BaseSSLTransformer):
         The encoder: "cnn" has the strided convolutions of the method's authors, "dilated" is the
         encoder of :class:`~sklearn_pulse.PulseTransformer`,
         which goes with ``embedding_dim=320, encoder_hidden_dim=64, encoder_depth=10``.
-    embedding_dim : int, default=128
-        Width of the embedding: the number of values that represent a window.
     encoder_hidden_dim : int, default=32
         Width of the first strided convolution; each further one has twice the width of the one
         before, except the last, which has `embedding_dim`. For the dilated encoder, the width of

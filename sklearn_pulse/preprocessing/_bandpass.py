@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.signal import butter, sosfiltfilt
 
+from .._docstrings import complete_docstring
 from .._parameters import check_integer, check_real
 from .._typing import InputLayout
 from ._base import BasePreprocessor
@@ -17,6 +18,7 @@ from ._source import WindowSource
 from ._values import Mapping
 
 
+@complete_docstring
 class BandpassFilter(BasePreprocessor):
     """Keep a band of frequencies, without a delay.
 
@@ -35,22 +37,11 @@ class BandpassFilter(BasePreprocessor):
     order : int, default=4
         Order of the Butterworth filter, from 1 to 16. Both directions together halve the amplitude
         at the ends of the band, and double the order.
-    input_layout : {"ntc", "nct"}, default="ntc"
-        Order of the last two axes of `X`: time before channels ("ntc"), or channels before time
-        ("nct"). The layout is never guessed. The output has the layout of the input.
 
     Attributes
     ----------
     sos_ : ndarray of shape (n_sections, 6)
         Second-order sections of the filter, as scipy writes them.
-    n_channels_in_ : int
-        Number of channels seen in `fit`.
-    channel_names_in_ : ndarray of str of shape (n_channels,) or None
-        Names of the channels that frames or lazy windows had in `fit`; None if they are unknown.
-    n_features_in_ : int
-        Number of channels; number of time steps if `X` was 2-D.
-    feature_names_in_ : ndarray of str of shape (n_features,)
-        Column names. Defined only if `X` was a DataFrame with string column names.
 
     See Also
     --------

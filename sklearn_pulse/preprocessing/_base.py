@@ -57,7 +57,13 @@ class BasePreprocessor(_TableOutput, BaseEstimator):
     A subclass stores its parameters, among them `input_layout`, checks them in `_check_params` and
     its input in `_check_windows`, learns in `_derive` and `_learn`, and returns what it does to
     windows from `_function`. After `fit` it reads parameters by `_fitted`, since the user may have
-    changed them.
+    changed them. The decorator `complete_docstring` fills in the parameter and attributes below.
+
+    Parameters
+    ----------
+    input_layout : {"ntc", "nct"}, default="ntc"
+        Order of the last two axes of `X`: time before channels ("ntc"), or channels before time
+        ("nct"). The layout is never guessed. The output has the layout of the input.
 
     Attributes
     ----------
@@ -67,6 +73,8 @@ class BasePreprocessor(_TableOutput, BaseEstimator):
         Names of the channels that frames or lazy windows had in `fit`; None if they are unknown.
     n_features_in_ : int
         Number of channels; number of time steps if `X` was 2-D.
+    feature_names_in_ : ndarray of str of shape (n_features,)
+        Column names. Defined only if `X` was a DataFrame with string column names.
     """
 
     _names_of: ClassVar[type] = OneToOneFeatureMixin  # the columns of 2-D output

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from scipy.signal import firwin, resample_poly
 from sklearn.base import ClassNamePrefixFeaturesOutMixin
 
+from .._docstrings import complete_docstring
 from .._parameters import check_real
 from .._typing import InputLayout
 from ._base import BasePreprocessor
@@ -22,6 +23,7 @@ _LARGEST = 1000  # numerator and denominator of a ratio
 _TOLERANCE = 1e-5  # relative: a drift of 36 ms in an hour, below that of a recorder's clock
 
 
+@complete_docstring
 class Resampler(BasePreprocessor):
     """Change the sampling rate of recordings or windows.
 
@@ -34,22 +36,11 @@ class Resampler(BasePreprocessor):
         Sampling rate of `X`, in Hz. `fit` needs it.
     to_rate : float, default=None
         Sampling rate of the output, in Hz. `fit` needs it.
-    input_layout : {"ntc", "nct"}, default="ntc"
-        Order of the last two axes of `X`: time before channels ("ntc"), or channels before time
-        ("nct"). The layout is never guessed. The output has the layout of the input.
 
     Attributes
     ----------
     up_, down_ : int
         Ratio of the rates: `to_rate` to `from_rate` is as `up_` to `down_`.
-    n_channels_in_ : int
-        Number of channels seen in `fit`.
-    channel_names_in_ : ndarray of str of shape (n_channels,) or None
-        Names of the channels that frames or lazy windows had in `fit`; None if they are unknown.
-    n_features_in_ : int
-        Number of channels; number of time steps if `X` was 2-D.
-    feature_names_in_ : ndarray of str of shape (n_features,)
-        Column names. Defined only if `X` was a DataFrame with string column names.
 
     See Also
     --------

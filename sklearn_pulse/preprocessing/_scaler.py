@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.metadata_routing import MetadataRequest
 from sklearn.utils.metaestimators import available_if
 
+from .._docstrings import complete_docstring
 from .._groups import check_groups
 from .._parameters import check_boolean, check_option
 from .._typing import InputLayout
@@ -38,6 +39,7 @@ def _keeps_statistics(scaler: Any) -> bool:
     return True
 
 
+@complete_docstring
 class WindowScaler(BasePreprocessor):
     """Subtract the mean of each channel and divide by its standard deviation.
 
@@ -62,9 +64,6 @@ class WindowScaler(BasePreprocessor):
     robust : bool, default=False
         Whether to take the median, and the interquartile range divided by 1.349 (which makes it
         the standard deviation of normal data), so that outliers do not count.
-    input_layout : {"ntc", "nct"}, default="ntc"
-        Order of the last two axes of `X`: time before channels ("ntc"), or channels before time
-        ("nct"). The layout is never guessed. The output has the layout of the input.
 
     Attributes
     ----------
@@ -73,14 +72,6 @@ class WindowScaler(BasePreprocessor):
     scale_ : ndarray of float64 of shape (n_channels,) or None
         Number by which each channel is divided: 1 for a channel without spread. None unless `per`
         is "channel".
-    n_channels_in_ : int
-        Number of channels seen in `fit`.
-    channel_names_in_ : ndarray of str of shape (n_channels,) or None
-        Names of the channels that frames or lazy windows had in `fit`; None if they are unknown.
-    n_features_in_ : int
-        Number of channels; number of time steps if `X` was 2-D.
-    feature_names_in_ : ndarray of str of shape (n_features,)
-        Column names. Defined only if `X` was a DataFrame with string column names.
 
     See Also
     --------
