@@ -26,12 +26,11 @@ from .._warnings import warn_user
 from ..datasets._arrays import map_array
 from ._execution import Condition, Execution
 from ._own_files import PARTS, read_windows
-from ._task import Task
+from ._task import N_FOLDS, Task
 from ._trial import Trial
 
 PREFIX = "own-"  # of the names of these data sets
 PRESET = ""  # name of their preset: the defaults of each class
-N_FOLDS = 5  # if there are as many groups
 _MAX_TITLE = 60  # bytes of a title, since names of files that hold it have a limit
 _KINDS = {"X": np.floating, "y": np.generic} | dict.fromkeys(
     ("groups", "recording", "start"), np.integer

@@ -25,7 +25,7 @@ from ..evaluation import make_linear_probe
 
 FIXED_C = 1.0
 CS = (1e-4, 1e-3, 1e-2, 1e-1, 1.0, 10.0, 100.0)
-N_FOLDS = 5
+_N_FOLDS = 5  # on which C is chosen
 N_SEARCHED = 2000  # windows on which C is chosen
 SEARCH_ITER = 300  # iterations of the solver per fit of the search
 _N_COLUMNS = 2048  # columns that are standardised at a time
@@ -173,9 +173,9 @@ def _folds(
     n_groups = min(len(np.unique(groups[y == label])) for label in labels)
     options = {"shuffle": True, "random_state": seed}
     if n_groups > 1:
-        folds = StratifiedGroupKFold(min(N_FOLDS, n_groups), **options).split(y, y, groups)
+        folds = StratifiedGroupKFold(min(_N_FOLDS, n_groups), **options).split(y, y, groups)
     elif n_windows.max() > 1:
-        folds = StratifiedKFold(min(N_FOLDS, n_windows.max()), **options).split(y, y)
+        folds = StratifiedKFold(min(_N_FOLDS, n_windows.max()), **options).split(y, y)
     else:
         return
     with warnings.catch_warnings():
