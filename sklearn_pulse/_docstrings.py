@@ -214,6 +214,11 @@ def complete_docstring(class_: _Class) -> _Class:
     return class_
 
 
+def described_parameters(class_: type) -> dict[str, str]:
+    """Return the entries of the Parameters section of a class by the names of the parameters."""
+    return _entries(_sections(class_.__doc__).get("Parameters", ""))
+
+
 def _completed_class(cls: type) -> str:
     """Return the docstring of a class with the parameters and attributes that it leaves out."""
     sections = _sections(cls.__doc__)

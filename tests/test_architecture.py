@@ -208,6 +208,7 @@ ALLOWED = {
     "panel": {
         "_extras",
         "_commit",
+        "_docstrings",
         "_inputs",
         "_pulse",
         "_training",

@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 import torch
 
+from .._docstrings import described_parameters
 from .._pulse import PulseTransformer
 from .._typing import (
     BagPooling,
@@ -181,21 +182,10 @@ class PulsePanelTransformer(PanelAdapter):
         ]
 
 
-def _documented_parameters(cls: type, left_out: tuple[str, ...]) -> str:
-    """Return the entries of the "Parameters" section of a class, except those left out."""
-    section = inspect.cleandoc(cls.__doc__ or "").partition("Parameters\n----------\n")[2]
-    entries: list[list[str]] = []
-    for line in section.partition("\n\n")[0].splitlines():
-        if not line.startswith(" "):  # the name and type of the next parameter
-            entries.append([])
-        entries[-1].append(line)
-    kept = [entry for entry in entries if entry[0].split(" :")[0] not in left_out]
-    return "\n".join(line for entry in kept for line in entry)
-
-
 if PulsePanelTransformer.__doc__:  # python -OO drops docstrings
     # Fill in the descriptions of the shared parameters, so that they are written only once.
+    _described = described_parameters(PulseTransformer)
     PulsePanelTransformer.__doc__ = inspect.cleandoc(PulsePanelTransformer.__doc__).replace(
         "{parameters}",
-        _documented_parameters(PulseTransformer, ("encoder", "input_layout", "warm_start")),
+        "\n".join(_described[name] for name in inspect.signature(PulsePanelTransformer).parameters),
     )
