@@ -15,7 +15,7 @@ from sklearn.utils.validation import _check_sample_weight
 
 from .._groups import missing_mask, nan_where_masked, refuse_nested
 from .._inputs._numbers import of_tensor
-from .._parameters import check_real
+from .._parameters import check_label, check_real
 
 _WRAPPER = "sklearn_pulse.evaluation.LabeledSubsetClassifier"
 _LARGEST_EXPONENT = 64  # of two: such a number and its inverse are far from the ends of float32
@@ -362,10 +362,9 @@ def labeled_mask(
     Raises
     ------
     TypeError
-        If `y` is of NumPy's StringDType, unless `allow_missing`.
+        If `unlabeled_label` is no label, or `y` is of NumPy's StringDType, unless `allow_missing`.
     ValueError
-        If `y` is None or has several columns, if a label is missing or the marker written as text,
-        or if the marker is NaN.
+        If `y` is None or has several columns, if a label is missing or the marker written as text.
 
     Examples
     --------
@@ -377,10 +376,7 @@ def labeled_mask(
             f"{caller} requires y to be passed, but the target y is None; it needs y to know the "
             "labelled rows."
         )
-    if unlabeled_label != unlabeled_label:
-        raise ValueError(
-            "unlabeled_label must not be NaN, which equals nothing; mark unlabelled rows with -1."
-        )
+    check_label("unlabeled_label", unlabeled_label)
     y = of_tensor(y)
     if not allow_missing:  # otherwise labels only decide which rows are drawn
         _refuse_string_dtype(y, "y")

@@ -20,7 +20,7 @@ from sklearn.utils.validation import check_is_fitted
 from .._blas import unshared_products
 from .._data._labels import labeled_mask
 from .._groups import check_groups, nan_where_masked
-from .._parameters import check_integer, check_label, check_mapping, check_real, check_seed
+from .._parameters import check_integer, check_mapping, check_real, check_seed
 from ..model_selection import LabeledTestSplit, mask_labels
 from ._probe import make_linear_probe
 
@@ -114,7 +114,6 @@ def label_efficiency_scores(
         )
     check_integer("n_draws", n_draws, 1)
     check_seed("random_state", random_state)
-    check_label("unlabeled_label", unlabeled_label)
     labeled = labeled_mask(y, unlabeled_label, "LabelEfficiencyDisplay")
     if not labeled.any():
         raise ValueError(

@@ -35,7 +35,6 @@ from sklearn.utils.validation import (
 )
 
 from .._data._labels import labeled_mask
-from .._parameters import check_label
 
 # Methods that are passed on to the fitted classifier.
 _PASSED_ON = ("predict", "predict_proba", "predict_log_proba", "decision_function")
@@ -154,7 +153,6 @@ class LabeledSubsetClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator
             fit_params = process_routing(self, "fit", **fit_params)["estimator"]["fit"]
         labeled = labeled_mask(given, self.unlabeled_label, "LabeledSubsetClassifier")
         if self.unlabeled_label is not None:
-            check_label("unlabeled_label", self.unlabeled_label)
             if not labeled.any():
                 raise ValueError(
                     f"y holds no labelled row: all {labeled.size} entries equal "

@@ -12,7 +12,7 @@ from sklearn.model_selection import BaseCrossValidator, check_cv
 from sklearn.utils.metadata_routing import MetadataRequest, get_routing_for_object
 
 from .._data._labels import labeled_mask
-from .._parameters import check_integer, check_label, check_option, check_seed
+from .._parameters import check_integer, check_option, check_seed
 from .._seeds import as_seed
 from ._draw import (
     as_indices,
@@ -150,7 +150,6 @@ class LabelFractionSplit(BaseCrossValidator):
         """
         self._check_params()
         labeled = labeled_mask(y, self.unlabeled_label, "LabelFractionSplit")
-        check_label("unlabeled_label", self.unlabeled_label)
         labels = as_labels(y)
         check_one_kind(labels[labeled])
         seed = as_seed(self.random_state)

@@ -11,7 +11,6 @@ from sklearn.model_selection import BaseCrossValidator, check_cv
 from sklearn.utils.metadata_routing import MetadataRequest, get_routing_for_object
 
 from .._data._labels import labeled_mask
-from .._parameters import check_label
 from ._draw import as_indices, for_splitters, short
 
 
@@ -94,7 +93,6 @@ class LabeledTestSplit(BaseCrossValidator):
             rows, or a test fold holds no labelled row.
         """
         labeled = labeled_mask(y, self.unlabeled_label, "LabeledTestSplit")
-        check_label("unlabeled_label", self.unlabeled_label)
         y = for_splitters(y, self.unlabeled_label)
         cv = check_cv(self.cv, y, classifier=True)
         for fold, (train, test) in enumerate(cv.split(X, y, groups)):

@@ -354,7 +354,7 @@ def test_labels_of_another_shape_are_refused(few_labels):
         LabeledSubsetClassifier().fit(X, y[:, None, None])
     with pytest.raises(ValueError, match="inconsistent numbers of samples"):
         LabeledSubsetClassifier().fit(X, y[:-1])
-    with pytest.raises(ValueError, match="unlabeled_label must not be NaN"):
+    with pytest.raises(TypeError, match="unlabeled_label must be an integer, text or None"):
         LabeledSubsetClassifier(unlabeled_label=np.nan).fit(X, y)
 
 

@@ -242,7 +242,7 @@ def test_prints_and_copies():
         ({"smoothing": "laplace"}, ValueError, "smoothing must be one of 'per_class', 'publ"),
         ({"n_draws": 0}, ValueError, "n_draws must be an integer of at least 1"),
         ({"smoothing": "none"}, ValueError, "fraction=0.01 of the 40 labelled rows in the train"),
-        ({"unlabeled_label": np.nan}, ValueError, "unlabeled_label must not be NaN"),
+        ({"unlabeled_label": np.nan}, TypeError, "unlabeled_label must be an integer, text or"),
         ({"random_state": "a"}, TypeError, "random_state must be an integer"),
     ],
 )

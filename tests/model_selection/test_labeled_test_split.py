@@ -159,7 +159,7 @@ def test_split_refuses_bad_y():
         next(LabeledTestSplit().split(np.zeros(4)))
     with pytest.raises(ValueError, match="one label per row"):
         next(LabeledTestSplit().split(np.zeros(4), np.zeros((4, 2))))
-    with pytest.raises(ValueError, match="unlabeled_label must not be NaN"):
+    with pytest.raises(TypeError, match="unlabeled_label must be an integer, text or None"):
         next(LabeledTestSplit(KFold(2), np.nan).split(np.zeros(4), np.zeros(4)))
     for mark in (True, [1], 1.5):
         for splitter in (LabeledTestSplit(2, mark), LabelFractionSplit(unlabeled_label=mark)):
