@@ -47,6 +47,11 @@ def is_auto(value: Any) -> bool:
     return isinstance(value, str) and value == "auto"
 
 
+def is_number(value: Any, kind: type = Real) -> bool:
+    """Return whether a value is a number, which booleans and numpy's durations are not."""
+    return isinstance(value, kind) and not isinstance(value, bool | np.timedelta64)
+
+
 def check_integer(
     name: str,
     value: Any,
@@ -92,14 +97,14 @@ def check_integer(
     ...
     ValueError: stride must be an integer of at least 1, got 0; pass for example stride=1
     """
-    too_large = _is_number(value, Integral) and value > _LARGEST
+    too_large = is_number(value, Integral) and value > _LARGEST
     maximum = _LARGEST if maximum is None and too_large else maximum
     bounds = f"of at least {minimum}" if maximum is None else f"from {minimum} to {maximum}"
     kind = _or_auto(f"an integer {bounds}", or_auto)
     largest = _LARGEST if maximum is None else maximum
     is_meant = isinstance(value, float) and value.is_integer() and minimum <= value <= largest
     message = _message(name, kind, value, meaning, int(value) if is_meant else minimum)
-    if not _is_number(value, Integral):
+    if not is_number(value, Integral):
         raise _error_of_kind(value, or_auto)(message)
     if value < minimum or (maximum is not None and value > maximum):
         raise ValueError(message)
@@ -166,7 +171,7 @@ def check_real(
     if example is None:
         example = _example(minimum, maximum, open_minimum, open_maximum)
     message = _message(name, _or_auto(kind, or_auto), value, meaning, f"{example:g}")
-    if not _is_number(value, Real):
+    if not is_number(value, Real):
         raise _error_of_kind(value, or_auto)(message)
     number = _as_float(value)
     below = number <= minimum if open_minimum else number < minimum
@@ -333,7 +338,7 @@ def check_steps_or_fraction(name: str, value: Any) -> int | float:
     >>> check_steps_or_fraction("crop_length", 64), check_steps_or_fraction("crop_length", 0.5)
     (64, 0.5)
     """
-    if _is_number(value, Integral):
+    if is_number(value, Integral):
         return check_integer(name, value, 1, meaning="an integer counts time steps")
     meaning = "a fraction of the window, where an integer counts time steps"
     return check_real(name, value, 0.0, 1.0, open_minimum=True, meaning=meaning)
@@ -428,7 +433,7 @@ def check_seed(name: str, value: Any) -> None:
         return
     kind = f"an integer from 0 to {_LARGEST_SEED}, a numpy.random.RandomState or None"
     message = _message(name, kind, value, "", 0)
-    if not _is_number(value, Integral):
+    if not is_number(value, Integral):
         raise TypeError(message)
     if not 0 <= value <= _LARGEST_SEED:
         raise ValueError(message)
@@ -495,7 +500,7 @@ def check_n_jobs(n_jobs: Any) -> None:
         f"n_jobs must be None, a number of processes, or -1 for one per processor, got {n_jobs!r};"
         " pass for example n_jobs=2"
     )
-    if n_jobs is not None and not _is_number(n_jobs, Integral):
+    if n_jobs is not None and not is_number(n_jobs, Integral):
         raise TypeError(message)
     if n_jobs == 0:
         raise ValueError(message)
@@ -571,7 +576,7 @@ def check_label(name: str, value: Any) -> None:
     TypeError
         If `value` is of another type.
     """
-    if value is not None and not isinstance(value, str) and not _is_number(value, Integral):
+    if value is not None and not isinstance(value, str) and not is_number(value, Integral):
         raise TypeError(_message(name, "an integer, text or None", value, "", -1))
 
 
@@ -604,11 +609,6 @@ def _example(minimum: float, maximum: float, open_minimum: bool, open_maximum: b
     if math.isinf(maximum):
         return minimum + 1
     return maximum - 1 if math.isinf(minimum) else (minimum + maximum) / 2
-
-
-def _is_number(value: Any, kind: type) -> bool:
-    """Return whether a value is a number, which booleans and numpy's durations are not."""
-    return isinstance(value, kind) and not isinstance(value, bool | np.timedelta64)
 
 
 def _as_float(value: Any) -> float:

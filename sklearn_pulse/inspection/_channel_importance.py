@@ -130,7 +130,7 @@ def channel_importance(
     baseline = scorer(estimator, X if _holds_frames(X) else windows, y)
     if isinstance(baseline, dict):
         raise _several_scores(scoring)
-    if not _is_number(baseline):
+    if not _is_one_number(baseline):
         raise TypeError(
             f"scoring must give a number, but {scoring!r} gives {baseline!r}: return a float."
         )
@@ -157,7 +157,7 @@ def _several_scores(scoring: Any) -> TypeError:
     return TypeError(f"scoring must give one score, got {scoring!r}: call once for each scorer.")
 
 
-def _is_number(score: Any) -> bool:
+def _is_one_number(score: Any) -> bool:
     """Return whether a score is a number, or an array or a tensor with a single one."""
     with suppress(AttributeError, RuntimeError, ValueError):
         score = score.item()

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .._data._labels import labeled_mask
-from .._parameters import check_seed
+from .._parameters import check_seed, is_number
 from ._draw import (
     as_labels,
     check_labeled_groups,
@@ -133,7 +133,7 @@ def _one_per_row(y: ArrayLike) -> NDArray[Any]:
 
 def _masked_dtype(labels: NDArray[Any], unlabeled_label: Any) -> np.dtype[Any]:
     """Return a type that holds the labels and the marker."""
-    if isinstance(unlabeled_label, Integral) and not isinstance(unlabeled_label, bool):
+    if is_number(unlabeled_label, Integral):
         if labels.dtype.kind not in "iu":
             remedy = (
                 "encode them with sklearn.preprocessing.LabelEncoder, or, if they are text, pass a"

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from numbers import Real
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .._groups import nan_where_masked
-from .._parameters import check_boolean, check_mapping, check_option
+from .._parameters import check_boolean, check_mapping, check_option, is_number
 from ..evaluation._label_scores import check_amounts, label_efficiency_scores
 from ._style import (
     CROWDED,
@@ -294,7 +293,7 @@ class LabelEfficiencyDisplay:
             scores have another shape or are no numbers.
         """
         values, of_groups = check_amounts(fractions, n_groups)
-        if isinstance(majority_score, bool) or not isinstance(majority_score, Real | None):
+        if majority_score is not None and not is_number(majority_score):
             raise TypeError(
                 f"majority_score must be a number or None, got {majority_score!r}; pass for example"
                 " majority_score=0.5"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
-from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -13,7 +12,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from .._parameters import check_boolean, check_integer
+from .._parameters import check_boolean, check_integer, is_number
 from ._style import add_legend, axes_or_new, legend_entry, with_style
 
 
@@ -310,19 +309,15 @@ def _checked_rows(history: Any) -> list[Mapping[str, Any]]:
         raise TypeError(
             "history must hold a dictionary for every epoch, such as {'train_loss': 0.5}"
         )
-    if not all(_is_number(row.get("train_loss")) for row in rows):
+    if not all(is_number(row.get("train_loss")) for row in rows):
         raise ValueError("history must hold a number 'train_loss' for every epoch")
-    if not all(_is_number(rows[i]["valid_loss"]) for i in _validated(rows)):
+    if not all(is_number(rows[i]["valid_loss"]) for i in _validated(rows)):
         raise ValueError(
             "history holds a 'valid_loss' that is no number: leave it out where it is unknown"
         )
-    if not all(_is_number(row.get("fit", 1)) for row in rows):
+    if not all(is_number(row.get("fit", 1)) for row in rows):
         raise ValueError("history holds a 'fit' that is no number: leave it out, or count fits")
     return rows
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, Real) and not isinstance(value, bool)
 
 
 def _history_of(estimator: Any) -> list[dict[str, Any]]:
