@@ -15,7 +15,7 @@ from .._typing import InputLayout
 from ._base import BasePreprocessor
 from ._runs import bridge_gaps, runs_alike
 from ._source import WindowSource
-from ._values import Mapping
+from ._values import WindowMap
 
 
 @complete_docstring
@@ -122,7 +122,7 @@ class BandpassFilter(BasePreprocessor):
             int(self.order), band, kind, fs=float(self.sampling_rate or 0), output="sos"
         )
 
-    def _function(self, windows: WindowSource) -> Mapping:
+    def _function(self, windows: WindowSource) -> WindowMap:
         return partial(
             _filter,
             sos=self.sos_,

@@ -19,7 +19,7 @@ from .._signals import same_rate
 from .._tags import of_windows
 from ._input import check_input
 from ._source import WindowSource
-from ._values import Mapping
+from ._values import WindowMap
 
 
 def _gives_tables(estimator: Any) -> bool:
@@ -117,7 +117,7 @@ class BasePreprocessor(_TableOutput, BaseEstimator):
         """Return a parameter as it was in `fit`."""
         return self._fit_params[name]
 
-    def _function(self, windows: WindowSource) -> Mapping:
+    def _function(self, windows: WindowSource) -> WindowMap:
         """Return what the fitted step does to windows of shape (n, n_channels, n_timesteps)."""
         # Reached only if a subclass forgets to override this.
         raise NotImplementedError(f"{type(self).__name__} must override _function")
@@ -186,7 +186,7 @@ class BasePreprocessor(_TableOutput, BaseEstimator):
         windows = self._read(X)
         return self._map(windows, self._function(windows))
 
-    def _map(self, windows: WindowSource, function: Mapping) -> Any:
+    def _map(self, windows: WindowSource, function: WindowMap) -> Any:
         windows.sampling_rate = self._rate(windows.sampling_rate)
         windows.rate_ratio = self._rate_ratio()
         return windows.mapped(function, self._length)

@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike, NDArray
 from .._inputs._index import row_numbers
 from .._inputs._lazy import DerivedWindows, read_windows
 from ..windows import LazyWindows
-from ._values import Mapping, as_float32, as_float64
+from ._values import WindowMap, as_float32, as_float64
 
 
 class MappedWindows(DerivedWindows):
@@ -53,7 +53,7 @@ class MappedWindows(DerivedWindows):
     def __init__(
         self,
         source: LazyWindows,
-        function: Mapping,
+        function: WindowMap,
         n_timesteps: int,
         recording: NDArray[np.intp] | None,
         *,

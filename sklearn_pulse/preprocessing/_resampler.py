@@ -17,7 +17,7 @@ from .._typing import InputLayout
 from ._base import BasePreprocessor
 from ._runs import runs_alike
 from ._source import WindowSource
-from ._values import Mapping
+from ._values import WindowMap
 
 _LARGEST = 1000  # numerator and denominator of a ratio
 _TOLERANCE = 1e-5  # relative: a drift of 36 ms in an hour, below that of a recorder's clock
@@ -135,7 +135,7 @@ class Resampler(BasePreprocessor):
         super()._derive()
         self.up_, self.down_ = self._ratio().as_integer_ratio()
 
-    def _function(self, windows: WindowSource) -> Mapping:
+    def _function(self, windows: WindowSource) -> WindowMap:
         return partial(
             _resample, up=self.up_, down=self.down_, lowpass=_lowpass(self.up_, self.down_)
         )

@@ -18,7 +18,7 @@ from ._base import BasePreprocessor
 from ._quantiles import robust_of_pieces
 from ._source import WindowSource
 from ._statistics import Statistics, of_pieces, of_windows, robust_of_windows
-from ._values import Mapping
+from ._values import WindowMap
 
 _NO_RECORDINGS = (
     "per='recording' needs the recording of each window: call transform(X, groups=...) or"
@@ -239,7 +239,7 @@ class WindowScaler(BasePreprocessor):
         windows = self._read(X)
         return self._map(windows, partial(_unscale, statistics=(self.center_, self.scale_)))
 
-    def _function(self, windows: WindowSource) -> Mapping:
+    def _function(self, windows: WindowSource) -> WindowMap:
         if self.center_ is not None and self.scale_ is not None:
             return partial(_scale, statistics=Statistics(self.center_, self.scale_))
         if self._fitted("per") == "recording":
@@ -249,7 +249,7 @@ class WindowScaler(BasePreprocessor):
         names = ("robust", "with_mean", "with_std")
         return partial(_scale_windows, **{name: self._fitted(name) for name in names})
 
-    def _by_recording(self, windows: WindowSource, recording: NDArray[np.intp]) -> Mapping:
+    def _by_recording(self, windows: WindowSource, recording: NDArray[np.intp]) -> WindowMap:
         """Learn the statistics of each recording, one after the other."""
         names, first = np.unique(np.sort(recording), return_index=True)
         members = np.split(np.argsort(recording, kind="stable"), first[1:])

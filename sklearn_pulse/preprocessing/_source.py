@@ -15,7 +15,7 @@ from .._inputs._tables import has_columns
 from ..windows import LazyWindows
 from ._frames import like_source
 from ._lazy import MappedWindows
-from ._values import Mapping, as_float32, as_float64
+from ._values import WindowMap, as_float32, as_float64
 
 _BLOCK_VALUES = 2**20  # values read at a time, 8 MiB of float64
 
@@ -65,7 +65,7 @@ class WindowSource(ABC):
         self.channels_first = channels_first
 
     @abstractmethod
-    def mapped(self, function: Mapping, length: Callable[[int], int]) -> Any:
+    def mapped(self, function: WindowMap, length: Callable[[int], int]) -> Any:
         """Return the input with `function` applied to every window, in the layout of the input."""
 
     @abstractmethod
@@ -91,7 +91,7 @@ class WindowSource(ABC):
         x = self._read(index, steps)
         return as_float64(x, self.channels_first, lambda row: self._name(int(index[row])))
 
-    def _mapped_blocks(self, function: Mapping) -> Iterator[tuple[Index, NDArray[np.float32]]]:
+    def _mapped_blocks(self, function: WindowMap) -> Iterator[tuple[Index, NDArray[np.float32]]]:
         """Yield numbers of windows, and what `function` makes of them, in the input's layout."""
         for index in self._chunks(np.arange(self.n_windows)):
             recording = None if self.recording is None else self.recording[index]
@@ -146,7 +146,7 @@ class ArrayWindows(WindowSource):
         x = self.data[(*rows, slice(None), steps) if self.channels_first else (*rows, steps)]
         return x[:, :, np.newaxis] if self.data.ndim == 2 else x
 
-    def mapped(self, function: Mapping, length: Callable[[int], int]) -> NDArray[np.float32]:
+    def mapped(self, function: WindowMap, length: Callable[[int], int]) -> NDArray[np.float32]:
         """Return an array in memory."""
         axes = [length(self.n_timesteps), self.n_channels]
         axes = axes[::-1] if self.channels_first else axes
@@ -187,7 +187,7 @@ class RecordingList(WindowSource):
     def _read(self, index: Index, steps: slice) -> NDArray[Any]:
         return np.asarray(self.data[index[0]])[np.newaxis, steps]  # a file is open only meanwhile
 
-    def mapped(self, function: Mapping, length: Callable[[int], int]) -> list[Any]:
+    def mapped(self, function: WindowMap, length: Callable[[int], int]) -> list[Any]:
         """Return a list of arrays, frames or Series in memory, with the axes of the recordings."""
         blocks = zip(self.sources, self._mapped_blocks(function), strict=True)
         return [self._like(source, y[0]) for source, (_, y) in blocks]
@@ -222,7 +222,7 @@ class LazySource(WindowSource):
             x = self._read(chunk, slice(None))
             yield from ArrayWindows(x, self.input_layout, chunk).pieces()
 
-    def mapped(self, function: Mapping, length: Callable[[int], int]) -> MappedWindows:
+    def mapped(self, function: WindowMap, length: Callable[[int], int]) -> MappedWindows:
         """Return lazy windows; nothing is read."""
         n_timesteps = length(self.n_timesteps)
         return MappedWindows(

@@ -12,7 +12,7 @@ _LARGEST = float(np.finfo(np.float32).max)
 
 # A function of windows of shape (n, n_channels, n_timesteps), which it may overwrite, and of the
 # recording of each window. It returns the changed windows.
-Mapping = Callable[[NDArray[np.float64], NDArray[np.intp] | None], NDArray[np.float64]]
+WindowMap = Callable[[NDArray[np.float64], NDArray[np.intp] | None], NDArray[np.float64]]
 
 
 def _beyond(x: NDArray[np.float64]) -> NDArray[np.bool_]:
