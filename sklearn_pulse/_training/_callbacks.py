@@ -32,6 +32,8 @@ class ClipGradientValue(Callback):
 class LoadsWeights(Callback):
     """Base of callbacks that put other weights in the place of the last ones."""
 
+    weights_: dict[str, Tensor] | None = None  # kept during a training
+
     def weights_to_load(self, net: NeuralNet) -> dict[str, Any] | None:
         """Return the weights that a training which ended now would load; None for the last ones.
 
@@ -45,7 +47,7 @@ class LoadsWeights(Callback):
         dict or None
             The weights by name.
         """
-        return None
+        return self.weights_
 
     def on_train_end(self, net: NeuralNet, **kwargs: Any) -> None:
         """Load the weights, and let go of the copy."""
@@ -56,6 +58,7 @@ class LoadsWeights(Callback):
 
     def forget(self) -> None:
         """Let go of kept weights."""
+        self.weights_ = None
 
 
 class SelectWeights(LoadsWeights):
@@ -90,7 +93,7 @@ class SelectWeights(LoadsWeights):
         """Forget an earlier training."""
         self.best_ = math.inf
         self.epoch_: int | None = None
-        self.weights_: dict[str, Tensor] | None = None
+        self.weights_ = None
 
     def on_epoch_end(self, net: NeuralNet, **kwargs: Any) -> None:
         """Keep the weights if the rule says so."""
@@ -106,14 +109,6 @@ class SelectWeights(LoadsWeights):
             self.epoch_ = len(recorded) - 1
             kept = net.module_ if self.average is None else self.average.module
             self.weights_ = copy.deepcopy(kept.state_dict())
-
-    def weights_to_load(self, net: NeuralNet) -> dict[str, Any] | None:
-        """Return the selected weights."""
-        return self.weights_
-
-    def forget(self) -> None:
-        """Let go of the selected weights."""
-        self.weights_ = None
 
 
 class AverageWeights(LoadsWeights):
@@ -186,20 +181,12 @@ class KeepStored(LoadsWeights):
 
     def on_train_begin(self, net: NeuralNet, **kwargs: Any) -> None:
         """Forget an earlier training."""
-        self.weights_: dict[str, Tensor] | None = None
+        self.weights_ = None
 
     def on_epoch_end(self, net: NeuralNet, **kwargs: Any) -> None:
         """Keep the weights if the ``Checkpoint`` has stored them."""
         if net.history[-1].get(self.event):
             self.weights_ = copy.deepcopy(net.module_.state_dict())
-
-    def weights_to_load(self, net: NeuralNet) -> dict[str, Any] | None:
-        """Return the kept weights."""
-        return self.weights_
-
-    def forget(self) -> None:
-        """Let go of the kept weights."""
-        self.weights_ = None
 
 
 class MarkBest(Callback):
