@@ -85,7 +85,7 @@ ALLOWED = {
     "_tensor_files": {"_pickles"},
     "_training": {"_share", "_threads", "_warnings"},
     "_data": {"_data._windows", "_moments", "_training", "_warnings"},
-    "objectives": {"_parameters", "_share", "functional", "networks", "sampling"},
+    "objectives": {"_share", "functional", "networks", "sampling"},
     "features": {
         "_commit",
         "_data",

@@ -19,16 +19,16 @@ from .._parameters import (
 )
 from .._tags import WindowTags
 from ._classifier import BaseWindowClassifier
+from ._contrastive import ContrastiveTransformer
 from ._encoder import BaseEncoderTransformer, WindowEmbedder
 from ._fit_data import FitData, Parts
 from ._labeled import LabeledEmbedder
 from ._reconstructing import ReconstructingTransformer
 from ._regressor import BaseWindowRegressor
 from ._self_supervised import BaseSSLTransformer
-from ._training import AVERAGES, Callbacks, TrainedEmbedder
+from ._training import Callbacks, TrainedEmbedder
 
 __all__ = [
-    "AVERAGES",
     "BaseEncoderTransformer",
     "BaseSSLTransformer",
     "BaseWindowClassifier",
@@ -36,6 +36,7 @@ __all__ = [
     "Callbacks",
     "CandidateBatches",
     "CheckedWindows",
+    "ContrastiveTransformer",
     "DrawnBatches",
     "FitData",
     "LabeledBatches",

@@ -29,10 +29,9 @@ from .._typing import (
 )
 from .._warnings import warn_user
 from ..base import (
-    AVERAGES,
-    BaseSSLTransformer,
     Callbacks,
     CandidateBatches,
+    ContrastiveTransformer,
     Parts,
     WindowBatches,
     check_integer,
@@ -41,7 +40,7 @@ from ..base import (
     check_real,
     check_steps_or_fraction,
 )
-from ..objectives import REBARContrast, REBARReconstruction, check_contrastive
+from ..objectives import REBARContrast, REBARReconstruction
 
 _ATTENTION_PARAMS = {
     "hidden_dim": "attention_hidden_dim",
@@ -57,7 +56,7 @@ class _FirstStage(SSLNet):
     lr_name = "attention_lr"
 
 
-class REBARTransformer(BaseSSLTransformer):
+class REBARTransformer(ContrastiveTransformer):
     """Embed windows by contrast with the window of their recording that explains them best.
 
     REBAR trains in two stages. First a cross-attention learns to reconstruct a hidden block of a
@@ -134,15 +133,6 @@ class REBARTransformer(BaseSSLTransformer):
         Number of epochs of the second stage from one validation to the next.
     deterministic_validation : bool, default=True
         Whether every validation uses the same candidates and hidden steps, and no dropout.
-    select : {"trailing_mean", "min_val", "last", "average", "average_min_val"}, \
-default="trailing_mean"
-        Weights that are kept. "trailing_mean" is the published rule: an epoch's weights are kept if
-        the mean of the last five validation losses is at most the validation loss of the epoch kept
-        before. "min_val" keeps those of the lowest validation loss, "last" those of the last epoch.
-        "average" keeps the mean of the initial weights and of the weights after every update, as
-        TS2Vec's own code does. "average_min_val" keeps that mean as it was after the epoch of the
-        lowest validation loss, which is still the loss of the weights themselves, as REBAR's own
-        code does; without validation it is "average".
     callbacks : list of skorch callbacks or None, default=None
         Callbacks of the second stage. `fit` uses copies, which are found in ``net_.callbacks_``.
 
@@ -201,7 +191,6 @@ default="trailing_mean"
     _unstored = ("net_", "cross_attention_net_")
     _min_batch_size = 2
     _uses_recordings = True
-    _selections = {**BaseSSLTransformer._selections, **AVERAGES}
 
     def __init__(
         self,
@@ -306,7 +295,6 @@ default="trailing_mean"
 
     def _check_params(self) -> None:
         super()._check_params()
-        check_contrastive(self)
         check_integer("n_candidates", self.n_candidates, 2)
         check_real("alpha", self.alpha, 0.0, 1.0, open_maximum=False)
         check_real("temperature", self.temperature, open_minimum=True)

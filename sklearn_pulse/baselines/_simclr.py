@@ -28,8 +28,7 @@ from .._typing import (
 )
 from ..augmentations import Jitter, RandomApply, Scale
 from ..base import (
-    AVERAGES,
-    BaseSSLTransformer,
+    ContrastiveTransformer,
     WindowBatches,
     check_pair,
     check_real,
@@ -38,7 +37,7 @@ from ..base import (
 from ..base._fit_data import errors_of
 from ..functional import info_nce
 from ..networks import observed_or_all
-from ..objectives import ContrastiveObjective, check_contrastive
+from ..objectives import ContrastiveObjective
 from ..sampling import draw_shifts, observed_span, shift_within, take_steps, whole_steps
 from ..windows import RecordingWindows
 from ..windows._context import ContextWindows
@@ -290,7 +289,7 @@ class ContrastBatches(WindowBatches):
         return super()._n_values() + wide
 
 
-class SimCLRTransformer(BaseSSLTransformer):
+class SimCLRTransformer(ContrastiveTransformer):
     """Embed windows so that an augmented copy of each can be told from all others (SimCLR).
 
     The copy is shifted along the recording, scaled and jittered, each with a probability of one
@@ -331,15 +330,6 @@ class SimCLRTransformer(BaseSSLTransformer):
         given `groups`. 0 holds out none; without validation, or with a single window to validate
         on, the last weights or their average are kept. With `RecordingWindows`, pass `groups` to
         `fit`: shifted copies reach beyond their window.
-    select : {"trailing_mean", "min_val", "last", "average", "average_min_val"}, \
-default="trailing_mean"
-        Weights that are kept. "trailing_mean" is the published rule: an epoch's weights are kept if
-        the mean of the last five validation losses is at most the validation loss of the epoch kept
-        before. "min_val" keeps those of the lowest validation loss, "last" those of the last epoch.
-        "average" keeps the mean of the initial weights and of the weights after every update, as
-        TS2Vec's own code does. "average_min_val" keeps that mean as it was after the epoch of the
-        lowest validation loss, which is still the loss of the weights themselves, as REBAR's own
-        code does; without validation it is "average".
 
     References
     ----------
@@ -377,7 +367,6 @@ default="trailing_mean"
     )
     _min_batch_size = 2
     _uses_recordings = True
-    _selections = {**BaseSSLTransformer._selections, **AVERAGES}
 
     def __init__(
         self,
@@ -465,7 +454,6 @@ default="trailing_mean"
 
     def _check_params(self) -> None:
         super()._check_params()
-        check_contrastive(self)
         check_real("temperature", self.temperature, open_minimum=True)
         check_real("max_shift", self.max_shift, 0.0, 1.0, open_maximum=False)
         check_real("jitter", self.jitter)

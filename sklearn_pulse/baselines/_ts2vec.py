@@ -22,8 +22,7 @@ from .._typing import (
     SelectOrAverage,
 )
 from ..base import (
-    AVERAGES,
-    BaseSSLTransformer,
+    ContrastiveTransformer,
     WindowBatches,
     check_integer,
     check_option,
@@ -32,7 +31,7 @@ from ..base import (
 )
 from ..functional import hierarchical_contrast, keep_mask
 from ..networks import mask_steps
-from ..objectives import ContrastiveObjective, check_contrastive
+from ..objectives import ContrastiveObjective
 from ..sampling import finest_float, random_integers, take_steps
 
 _MASK_MODES = ("binomial", "continuous", "none", "last_samples")
@@ -228,7 +227,7 @@ class HierarchicalContrast(ContrastiveObjective):
         return ~(last | before).unsqueeze(1).expand(-1, n_timesteps)
 
 
-class TS2VecTransformer(BaseSSLTransformer):
+class TS2VecTransformer(ContrastiveTransformer):
     """Embed windows so that two crops of a window agree wherever they overlap (TS2Vec).
 
     Every step that two overlapping crops share must be told from the same step of the other windows
@@ -265,15 +264,6 @@ class TS2VecTransformer(BaseSSLTransformer):
     gradient_clip_value : float or None, default=None
         Largest absolute value of each element of the gradient; larger ones are clipped. None does
         not clip, as in the published code.
-    select : {"trailing_mean", "min_val", "last", "average", "average_min_val"}, \
-default="trailing_mean"
-        Weights that are kept. "trailing_mean" is the published rule: an epoch's weights are kept if
-        the mean of the last five validation losses is at most the validation loss of the epoch kept
-        before. "min_val" keeps those of the lowest validation loss, "last" those of the last epoch.
-        "average" keeps the mean of the initial weights and of the weights after every update, as
-        TS2Vec's own code does. "average_min_val" keeps that mean as it was after the epoch of the
-        lowest validation loss, which is still the loss of the weights themselves, as REBAR's own
-        code does; without validation it is "average".
 
     References
     ----------
@@ -307,7 +297,6 @@ default="trailing_mean"
     _one_step = (
         "they have no crops and hold no dynamics, so nothing of a signal is learnt from them"
     )
-    _selections = {**BaseSSLTransformer._selections, **AVERAGES}
 
     def __init__(
         self,
@@ -392,7 +381,6 @@ default="trailing_mean"
 
     def _check_params(self) -> None:
         super()._check_params()
-        check_contrastive(self)
         check_option("mask_mode", self.mask_mode, _MASK_MODES)
         check_real("mask_probability", self.mask_probability, 0.0, 1.0)
         check_integer("temporal_unit", self.temporal_unit, 0)

@@ -2,7 +2,7 @@
 
 from ._base import Objective
 from ._classification import Classification
-from ._contrastive import ContrastiveObjective, check_contrastive
+from ._contrastive import ContrastiveObjective
 from ._cross_reconstruction import CrossReconstruction
 from ._head import HeadOnEncoder, Source
 from ._pair_reconstruction import NegativePairs, PairReconstruction, PositivePairs
@@ -26,5 +26,4 @@ __all__ = [
     "Regression",
     "Source",
     "TrajectoryReconstruction",
-    "check_contrastive",
 ]

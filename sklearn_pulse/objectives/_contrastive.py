@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Literal
 
 import torch
 from torch import Tensor, nn
 
-from .._parameters import check_option, check_real
 from ..functional import dropout
 from ..networks import SystemEncoder, mask_steps
 from ._base import Objective
@@ -143,30 +142,3 @@ class ContrastiveObjective(Objective):
             of = None if part is None else ((part[0], *hidden.shape[1:]), part[1])
             hidden = dropout(hidden, self.representation_dropout, generator, of)
         return hidden
-
-
-def check_contrastive(estimator: Any) -> None:
-    """Check the parameters of an estimator that set up a :class:`ContrastiveObjective`.
-
-    Parameters
-    ----------
-    estimator : estimator
-        Estimator with the parameters `layer_norm` and `representation_dropout`.
-
-    Raises
-    ------
-    TypeError
-        If `representation_dropout` is not a number.
-    ValueError
-        If `layer_norm` is not an option or `representation_dropout` is not in [0, 1).
-
-    Examples
-    --------
-    >>> from types import SimpleNamespace
-    >>> check_contrastive(SimpleNamespace(layer_norm="input", representation_dropout=0.0))
-    Traceback (most recent call last):
-        ...
-    ValueError: layer_norm must be one of 'embedding', 'everywhere', 'none', got 'input'...
-    """
-    check_option("layer_norm", estimator.layer_norm, ("embedding", "everywhere", "none"))
-    check_real("representation_dropout", estimator.representation_dropout, 0.0, 1.0)
