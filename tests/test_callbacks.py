@@ -537,10 +537,12 @@ def test_a_score_of_every_epoch():
     assert {"norm_best"} < fitted.history_[0].keys()
 
 
-def test_skorchs_checkpoint_loads_the_best_weights(tmp_path):
+@pytest.mark.parametrize("every", [1, 2])
+def test_skorchs_checkpoint_loads_the_best_weights(tmp_path, every):
+    """Those of an epoch that was validated: an epoch that repeats the lowest loss is no better."""
     best = standard.Checkpoint(dirname=str(tmp_path), load_best=True)
-    fitted = pulse(best, select="last", validation_every=1).fit(X)
-    expected = pulse(select="min_val", validation_every=1).fit(X)
+    fitted = pulse(best, select="last", validation_every=every).fit(X)
+    expected = pulse(select="min_val", validation_every=every).fit(X)
     np.testing.assert_array_equal(fitted.transform(X), expected.transform(X))
     assert "valid_loss_best" not in expected.history_[0]
 

@@ -109,7 +109,14 @@ def test_early_stopping_is_remembered(tmp_path):
     assert first.n_iter_ == again.n_iter_ < 7
 
 
-def test_every_combination_of_parameters_and_data_has_its_folder(tmp_path):
+class ConstantPulse(PulseTransformer):
+    """PULSE with a constant learning rate, which no parameter tells."""
+
+    def _schedule(self, train):
+        return []
+
+
+def test_every_combination_of_class_parameters_and_data_has_its_folder(tmp_path):
     pulse(checkpoint_dir=tmp_path, max_epochs=1).fit(X)
     pulse(checkpoint_dir=tmp_path, max_epochs=1, verbose=0, num_threads=1).fit(X)
     assert len(list(tmp_path.iterdir())) == 1
@@ -117,7 +124,8 @@ def test_every_combination_of_parameters_and_data_has_its_folder(tmp_path):
     pulse(checkpoint_dir=tmp_path, max_epochs=1, random_state=1).fit(X)
     pulse(checkpoint_dir=tmp_path, max_epochs=1).fit(X + 1e-3)
     pulse(checkpoint_dir=tmp_path, max_epochs=1).fit(X, groups=np.arange(20) // 2)
-    assert len(list(tmp_path.iterdir())) == 5
+    small(ConstantPulse, checkpoint_dir=tmp_path, max_epochs=1, batch_size=4).fit(X)
+    assert len(list(tmp_path.iterdir())) == 6
 
 
 def test_a_warm_run_is_another_run(tmp_path):

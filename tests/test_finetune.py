@@ -543,6 +543,10 @@ def test_another_method_keeps_its_own_encoding_and_its_limits():
         first.predict(X[:, :9])
     with pytest.raises(ValueError, match="X_val has windows of 9 time steps, X of 16"):
         tuned(encoder).fit(X, y, X_val=X[:, :9], y_val=y)
+    assert tuned(encoder).fit(X, y, X_val=X, y_val=y).history_[0]["valid_batch_count"] == 2
+    first.set_params(pretrained=None, **SMALL_ENCODER).fit(X, y)
+    assert first.__sklearn_tags__().variable_length
+    assert first.predict(X[:, :9]).shape == (17,)
 
 
 # --- freezing ---
@@ -674,6 +678,11 @@ def test_refused_validation(pulse, windows):
         classifier.fit(X[:3], y[:3], X_val=X[:3], y_val=[5, 2, 0])
     with pytest.raises(ValueError, match=r"samples: X_val has 3, y_val has 2\."):
         classifier.fit(X, y, X_val=X[:3], y_val=y[:2])
+    for value, message in ((np.inf, "contains infinity"), (np.nan, "no finite time step in sam")):
+        bad = X[:3].copy()
+        bad[1] = value
+        with pytest.raises(ValueError, match=f"^X_val: .*{message}"):
+            classifier.fit(X, y, X_val=bad, y_val=y[:3])
     numbers = np.arange(len(X))
     for labels in (numbers, numbers.astype(str)):
         with pytest.raises(TypeError, match="only one of y and y_val is text: make both"):
@@ -1049,6 +1058,10 @@ def test_the_probe_reads_the_fine_tuned_embedding(pulse, windows, class_weight, 
     )
     np.testing.assert_array_equal(classifier.predict(X), probe.predict(classifier.transform(X)))
     np.testing.assert_array_equal(classifier.probe_.classes_, classifier.classes_)
+    again = clone(classifier.probe_).fit(classifier.transform(X).astype(float), y)
+    np.testing.assert_allclose(
+        again.predict_proba(classifier.transform(X)), classifier.predict_proba(X), atol=1e-3
+    )
     head = tuned(pulse, class_weight=class_weight).fit(X, y)
     np.testing.assert_array_equal(head.transform(X), classifier.transform(X))
     assert not np.allclose(head.predict_proba(X), classifier.predict_proba(X))
@@ -1095,6 +1108,11 @@ def test_the_probe_reads_the_fine_tuned_embedding(pulse, windows, class_weight, 
 def test_refused_parameters(windows, name, value):
     with pytest.raises((TypeError, ValueError), match=rf"\b{name}\b"):
         FineTuneClassifier(**{name: value}).fit(*windows)
+
+
+def test_a_decay_of_one_keeps_the_learning_rate(windows):
+    fitted = scratch(lr_decay=1.0, callbacks=[BatchSpy()]).fit(*windows)
+    assert callback_of(fitted, BatchSpy).setting("lr") == [1e-2] * 6
 
 
 def test_shared_parameters_have_one_default():
@@ -1195,8 +1213,10 @@ def test_the_layout_is_that_of_the_encoder(layout, tmp_path):
     encoder = RandomEncoderTransformer(**SMALL_ENCODER, random_state=0, input_layout=layout).fit(X)
     own = tuned(encoder, **STILL).fit(X, y)
     np.testing.assert_allclose(own.transform(X), encoder.transform(X), rtol=1e-5, atol=1e-6)
-    validated = tuned(encoder, **STILL).fit(X, y, X_val=X, y_val=y)
+    validated = tuned(encoder, **STILL).fit(X, y, X_val=X[:8], y_val=y[:8])
     np.testing.assert_array_equal(validated.transform(X), own.transform(X))
+    loss = -np.log(own.predict_proba(X)[np.arange(8), y[:8]]).mean()
+    np.testing.assert_allclose(validated.history_[-1]["valid_loss"], loss, rtol=1e-5)
     same = tuned(encoder, **STILL, input_layout=layout).fit(X, y)
     np.testing.assert_array_equal(same.predict_proba(X), own.predict_proba(X))
     encoder.save_pretrained(tmp_path / "encoder")
@@ -1349,6 +1369,19 @@ def test_what_the_encoder_draws_depends_on_the_seed_of_the_fine_tuning():
             objective = Classification(2, n_classes=2, source=again, seed=seed).train()
             losses.append(objective(*batch).item())
         assert losses[0] == losses[1] != losses[2]
+
+
+def test_what_the_encoder_draws_is_seeded_through_the_head():
+    source = Source(Noisy(2), n_channels=2, embedding_dim=6, min_batch_size=2)
+    objective = Classification(2, n_classes=2, source=source).train()
+    x = torch.from_numpy(make_windows(4)[0])
+
+    def drawn(seed):
+        with objective.seeded(seed):
+            return objective.encode(x)
+
+    assert torch.equal(drawn(1), drawn(1))
+    assert not torch.equal(drawn(1), drawn(2))
 
 
 def test_the_objective_without_a_source_is_the_encoder_and_a_head():

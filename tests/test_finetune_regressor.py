@@ -239,6 +239,8 @@ def test_refused_validation():
         scratch().fit(X, Y, X_val=X, y_val=BOTH)
     with pytest.raises(ValueError, match=r"y_val has shape \(20,\), y has \(40, 2\)"):
         scratch().fit(np.tile(X, (2, 1, 1)), np.tile(BOTH, (2, 1)), X_val=X, y_val=Y)
+    with pytest.raises(ValueError, match=r"y_val has shape \(20, 1\), y has \(20, 2\)"):
+        scratch().fit(X, BOTH, X_val=X, y_val=Y[:, None])
     with pytest.raises(ValueError, match="y_val contains NaN"):
         scratch().fit(X, Y, X_val=X[:2], y_val=[1.0, np.nan])
 

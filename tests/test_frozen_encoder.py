@@ -167,6 +167,8 @@ def test_the_steps_of_a_frozen_pipeline_see_the_windows_alone():
     np.testing.assert_allclose(pulse.score_samples(bags), scores.reshape(6, 4).mean(1), rtol=1e-5)
     means = embedding.numpy().reshape(6, 4, -1).mean(1)
     np.testing.assert_allclose(pulse.transform(bags), means, rtol=1e-5, atol=1e-6)
+    full = make_windows(256)[0]  # nothing fills their block up
+    np.testing.assert_array_equal(pulse.reconstruct(full)[:24], pulse.reconstruct(full[:24]))
 
 
 def test_the_steps_of_a_frozen_pipeline_see_which_value_is_missing():
@@ -230,8 +232,14 @@ def test_layout_and_signals_of_a_step_within(wrap):
         pulse.set_params(sampling_rate=32).fit(square)
 
 
-def test_a_rate_behind_a_resampler_is_not_that_of_the_windows():
-    half = Resampler(from_rate=64, to_rate=32)
+def every_second(X):
+    return X[:, ::2]
+
+
+@pytest.mark.parametrize(
+    "half", [Resampler(from_rate=64, to_rate=32), FunctionTransformer(every_second)]
+)
+def test_a_rate_behind_a_step_that_changes_it_is_not_that_of_the_windows(half):
     pipeline = make_pipeline(half, StatisticsTransformer(sampling_rate=32)).fit(X)
     pulse = PulseTransformer(encoder=FrozenEstimator(pipeline), sampling_rate=64, **SMALL)
     assert pulse.fit(X).sampling_rate_in_ == 64.0

@@ -232,6 +232,14 @@ def test_a_loss_of_nan_stops_with_the_epoch():
         net().fit((poisoned, None))
 
 
+def test_an_infinite_loss_stops_with_the_epoch():
+    """1e30 is finite, its square is not."""
+    with pytest.raises(FloatingPointError, match="train loss became inf in epoch 1.*lr"):
+        net(batch_size=8).fit((data(8, 1e30), None))
+    with pytest.raises(FloatingPointError, match="valid loss became inf in epoch 1.*lr"):
+        net().fit((data(8), data(4, 1e30)))
+
+
 def test_ctrl_c_is_not_swallowed():
     class Interrupt(Callback):
         def on_batch_end(self, net, **kwargs):

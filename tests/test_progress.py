@@ -7,7 +7,12 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import Pipeline
 
 from sklearn_pulse import FineTuneClassifier, PulseTransformer
-from sklearn_pulse.baselines import PatchTSTTransformer, RandomEncoderTransformer, SimCLRTransformer
+from sklearn_pulse.baselines import (
+    PatchTSTTransformer,
+    RandomEncoderTransformer,
+    SimCLRTransformer,
+    TS2VecTransformer,
+)
 from tests.helpers import SMALL_ENCODER, SMALL_PULSE, FitLog, make_windows, small
 from tests.kills import killed
 
@@ -27,6 +32,13 @@ def test_every_epoch_is_a_task():
     assert shapes == [(len(X), 8)] * 3
 
 
+def test_epochs_are_as_many_as_the_updates_fill():
+    """20 windows in batches of 8 are 3 updates an epoch, whatever `max_epochs` says."""
+    log = FitLog()
+    small(TS2VecTransformer, max_updates=7, max_epochs=1).set_callbacks(log).fit(X)
+    assert log.epochs("TS2VecTransformer") == [0, 1, 2]
+
+
 def test_scores_of_an_epoch_have_the_scale_of_its_own_fit():
     scores = []
     log = FitLog(look=lambda fitted, X, y: scores.append(fitted.score_samples(X)))
@@ -40,6 +52,7 @@ def test_scores_of_an_epoch_have_the_scale_of_its_own_fit():
     [
         (PatchTSTTransformer, "min_val"),
         (SimCLRTransformer, "average"),
+        (SimCLRTransformer, "average_min_val"),
         (SimCLRTransformer, "last"),
     ],
 )
@@ -59,11 +72,13 @@ def test_an_epoch_is_seen_as_a_fit_that_ended_there(method, select):
 
 
 def test_an_epoch_of_a_later_fit_has_the_history_of_the_earlier_ones():
-    lengths = []
+    seen = []
     pulse = PulseTransformer(**SMALL_PULSE | {"max_epochs": 2}, warm_start=True).fit(X)
-    pulse.set_callbacks(FitLog(look=lambda fitted, X, y: lengths.append(len(fitted.history_))))
-    assert len(pulse.fit(X).history_) == 4
-    assert lengths[:2] == [3, 4]
+    pulse.set_callbacks(FitLog(look=lambda fitted, X, y: seen.append(fitted.history_)))
+    numbers = [(epoch["epoch"], epoch["fit"]) for epoch in pulse.fit(X).history_]
+    assert numbers == [(1, 1), (2, 1), (3, 2), (4, 2)]
+    for history, length in zip(seen, (3, 4), strict=True):
+        assert [(epoch["epoch"], epoch["fit"]) for epoch in history] == numbers[:length]
 
 
 def test_what_runs_no_epochs_takes_no_callbacks():

@@ -246,12 +246,25 @@ def test_validation_windows_are_held_out(monkeypatch, n, n_valid):
     assert not recorder.seen[True] & recorder.seen[False]
 
 
-def test_groups_stay_together(monkeypatch):
+@pytest.mark.parametrize("size", [4, 10])
+def test_groups_stay_together(monkeypatch, size):
     recorder = Recorder(monkeypatch)
-    small(PulseTransformer, validation_fraction=0.3).fit(numbered(20), groups=np.arange(20) // 4)
-    held_out = {int(i) // 4 for i in recorder.seen[False]}
+    groups = np.arange(20) // size
+    small(PulseTransformer, validation_fraction=0.3).fit(numbered(20), groups=groups)
+    held_out = {int(i) // size for i in recorder.seen[False]}
     assert held_out
-    assert not held_out & {int(i) // 4 for i in recorder.seen[True]}
+    assert not held_out & {int(i) // size for i in recorder.seen[True]}
+
+
+@pytest.mark.parametrize("groups", [None, np.arange(20) // 2])
+def test_the_seed_draws_what_is_held_out(monkeypatch, groups):
+    recorder = Recorder(monkeypatch)
+    held_out = []
+    for seed in (0, 0, 1):
+        recorder.seen[False] = set()
+        small(PulseTransformer, random_state=seed).fit(numbered(20), groups=groups)
+        held_out.append(recorder.seen[False])
+    assert held_out[0] == held_out[1] != held_out[2]
 
 
 def test_given_validation_windows(monkeypatch):
@@ -419,6 +432,22 @@ def test_callbacks_are_copied_and_run():
     pulse = small(PulseTransformer, callbacks=[count]).fit(X)
     copied = callback_of(pulse, Count)
     assert (count.n_epochs, copied.n_epochs) == (0, 2)
+
+
+def test_a_list_that_a_callback_was_made_with_stays_empty():
+    class Losses(Callback):
+        def __init__(self):
+            self.losses = []
+
+        def on_epoch_end(self, net, **kwargs):
+            self.losses.append(net.history[-1, "train_loss"])
+
+    passed = Losses()
+    for _ in range(2):
+        pulse = small(PulseTransformer, callbacks=[passed], max_epochs=3).fit(X)
+        losses = [epoch["train_loss"] for epoch in pulse.history_]
+        assert callback_of(pulse, Losses).losses == losses
+    assert not passed.losses
 
 
 @pytest.mark.parametrize("verbose", [0, 1, 2])

@@ -211,6 +211,14 @@ def test_longer_windows_at_transform_warn():
     estimator.transform(X[:, :2])  # and no others
 
 
+def test_windows_that_reach_no_new_weights_do_not_warn():
+    """A convolution over 8 steps reads windows of 9 steps, and none of 8."""
+    small(PulseTransformer, max_epochs=1).fit(X[:, :7]).transform(X[:, :8])
+    estimator = small(PulseTransformer, max_epochs=1).fit(X[:, :8])
+    with pytest.warns(UserWarning, match="windows of 9 time steps, more than the 8 of fit"):
+        estimator.transform(X[:, :9])
+
+
 def test_groups_of_another_length():
     with pytest.raises(ValueError, match=r"groups has shape \(3,\), but there are 20 samples"):
         small(PulseTransformer).fit(X, groups=[1, 2, 3])

@@ -243,10 +243,10 @@ def share_removed(C, B):
     return float(np.clip(max(min(0.5, max(kappa, 0) ** 0.5), kappa), 0, 1))
 
 
-def embedding(f, n_train, recording, start):
-    """Return ``f R Q``, of the width of the default."""
+def embedding(f, n_train, recording, start, alpha=None):
+    """Return ``f R Q``, of the width of the default; alpha is that of "auto" if it is None."""
     V, C, B = second_moments(f[:n_train], recording, start)
-    alpha = share_removed(C, B)
+    alpha = share_removed(C, B) if alpha is None else alpha
     ridge = V + RHO * np.trace(V) * np.eye(len(V))
     gram = 0.0
     shared = (1 - alpha) * (C + B) / 2 + alpha * (C - B)
@@ -320,11 +320,14 @@ class Choice:
         Width of a Gaussian kernel, in squared distances of the training windows.
     one_length : bool
         Whether components are scaled to one length.
+    alpha : float or None
+        Share of the constant of a recording that is removed; None is "auto".
     """
 
     shares: dict = field(default_factory=lambda: USUAL)
     kernel: float | None = None
     one_length: bool = False
+    alpha: float | None = None
 
     def bend(self, f, n_train):
         """Return components of a kernel of the components, or the components."""
@@ -368,6 +371,8 @@ CHOICES = {
     ),
     "Gaussian kernel, width 2": Choice(kernel=2.0),
     "components of one length": Choice(one_length=True),
+    "alpha 1": Choice(alpha=1.0),
+    "alpha 1, rhythm 0.15": Choice(beside(USUAL, 0.15, RHYTHM), alpha=1.0),
 }
 
 
@@ -418,7 +423,8 @@ class Part(NamedTuple):
         shares = {name: share for name, share in self.shares(choice).items() if share}
         gram = sum(np.float32(share) * self.gram(b, folder) for b, share in shares.items())
         f = choice.bend(components(gram), self.n_train)
-        Z = embedding(f, self.n_train, self.recording, self.start).astype(np.float32)
+        Z = embedding(f, self.n_train, self.recording, self.start, choice.alpha)
+        Z = Z.astype(np.float32)
         return {labels: self.probed(Z, amount) for labels, amount in LABELS.items()}
 
     def probed(self, Z, amount):

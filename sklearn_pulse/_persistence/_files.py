@@ -295,4 +295,6 @@ def _signature(path: Path) -> str:
     """Return a sentence on the kind of a file that is not a safetensors file."""
     with open(path, "rb") as stream:
         head = stream.read(32)
+    if head[8:9] == b"{":  # a safetensors file, whose length may look like another kind
+        return ""
     return "".join(f" {text}" for start, text in _SIGNATURES.items() if head.startswith(start))

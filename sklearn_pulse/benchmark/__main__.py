@@ -50,6 +50,9 @@ def _run(options: argparse.Namespace) -> int:
     """Run the cells of the chosen protocols."""
     names = list(PROTOCOLS) if options.command == "all" else [options.command]
     results = Results(options.out)
+    execution = Execution(
+        results.folder, options.data_home, options.download, options.device, options.threads
+    )
     cells = plan(
         names,
         datasets=_add_own(options.dataset, names, results),
@@ -67,9 +70,6 @@ def _run(options: argparse.Namespace) -> int:
         )
     if any(cell.split == "test" for cell in cells):
         print(f"test parts have been scored {len(results.looks())} times so far", file=sys.stderr)
-    execution = Execution(
-        results.folder, options.data_home, options.download, options.device, options.threads
-    )
     own = [cell for cell in cells if is_own(cell.dataset)]
     if own:
         announce(own, execution, options.n_jobs)
@@ -173,7 +173,8 @@ def _add_arguments(command: argparse.ArgumentParser, names: list[str]) -> None:
     command.add_argument(
         "--seeds",
         type=_positive,
-        help="number of seeds, from 0 on; default: by budget (a cross-validation runs all folds)",
+        help="number of seeds, from 0 on; default: by budget (a cross-validation runs all folds, a"
+        " comparison all divisions)",
     )
     command.add_argument("--budget", choices=list(BUDGETS), default="small", help=_budgets())
     command.add_argument(

@@ -261,8 +261,11 @@ def announce(cells: list[Cell], execution: Execution, n_jobs: int) -> None:
     print(f"{len(cells)} run(s); measuring how long they take ...", file=sys.stderr)
     n_processes = joblib.effective_n_jobs(n_jobs)
     seconds = estimate(cells, execution, n_processes)
-    if cells and not seconds:
+    if seconds is None:
         print("all are finished", file=sys.stderr)
+        return
+    if not seconds:
+        print("none can be measured: the runs say why", file=sys.stderr)
         return
     processes = "one process" if n_processes == 1 else f"{n_processes} processes"
     print(f"about {_duration(seconds)} in {processes}", file=sys.stderr)

@@ -24,7 +24,7 @@ _N_SMALL = 96  # windows of each part in a small run
 _SMALL = Budget(None, 1, 1, 1, 1)  # one epoch
 
 
-def estimate(cells: Iterable[Cell], execution: Execution, n_processes: int = 1) -> float:
+def estimate(cells: Iterable[Cell], execution: Execution, n_processes: int = 1) -> float | None:
     """Return about how many seconds the unfinished cells take.
 
     Each method is run once on a small part of the windows, for one epoch, and its time is scaled by
@@ -43,11 +43,13 @@ def estimate(cells: Iterable[Cell], execution: Execution, n_processes: int = 1) 
 
     Returns
     -------
-    float
-        Seconds.
+    float or None
+        Seconds; None if all cells are finished.
     """
     results = Results(execution.folder)
     waiting = [cell for cell in cells if not results.has(cell, identity(cell, execution))]
+    if not waiting:
+        return None
     measured: dict[tuple[str, str, str], tuple[float, float]] = {}
     of_trial: dict[Any, float] = {}
     for cell in waiting:
@@ -60,7 +62,7 @@ def estimate(cells: Iterable[Cell], execution: Execution, n_processes: int = 1) 
         fit, rest = measured[key]
         shared = trial_key(cell)
         of_trial[shared] = of_trial.get(shared, fit) + rest
-    return max(sum(of_trial.values()) / n_processes, *of_trial.values(), 0.0)
+    return max(sum(of_trial.values()) / n_processes, *of_trial.values())
 
 
 def _measure(cell: Cell, execution: Execution) -> tuple[float, float]:

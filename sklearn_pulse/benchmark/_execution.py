@@ -12,6 +12,7 @@ from threadpoolctl import threadpool_limits
 
 from .._parameters import as_path, check_threads
 from .._threads import limited_threads
+from .._training._device import resolve_device
 from ..datasets._remote import default_data_home
 from ._budgets import Budget
 from ._methods import Method, all_methods
@@ -42,7 +43,7 @@ class Execution:
     Raises
     ------
     TypeError, ValueError
-        If `num_threads` is out of its range.
+        If `num_threads` is out of its range, or `device` is not there.
 
     Examples
     --------
@@ -61,6 +62,7 @@ class Execution:
 
     def __post_init__(self) -> None:
         check_threads(self.num_threads, optional=False)
+        resolve_device(self.device)
         # joblib's processes keep the working folder in which they were started.
         object.__setattr__(self, "folder", as_path("folder", self.folder).absolute())
         # Nor do they see a change of the environment, and loaded data sets are cached by folder.

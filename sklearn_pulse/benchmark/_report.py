@@ -92,7 +92,7 @@ def _unfinished(results: Results) -> list[str]:
 
 
 def _begun(results: Results) -> list[str]:
-    """List the methods of which some runs are finished, and others that were asked for are not."""
+    """Count the missing runs of the methods of which others that were asked for are finished."""
     finished = {Cell(**record["cell"]) for record in results}
     asked: dict[Any, list[bool]] = defaultdict(list)
     for cell in dict.fromkeys(results.asked()):
@@ -103,7 +103,7 @@ def _begun(results: Results) -> list[str]:
         if 0 < sum(runs) < len(runs):
             title, part = PROTOCOLS[protocol].title, PARTS[split]
             what = f"{title_of(method)} on {title_of_dataset(dataset)}"
-            number = f"{sum(runs)} of {len(runs)} runs"
+            number = f"{len(runs) - sum(runs)} of {len(runs)} runs"
             found.append(f"{title}, {part}, budget {budget}: {number} of {what}")
     return found
 

@@ -26,7 +26,7 @@ from ._comparison import settings as comparison_settings
 from ._execution import Condition, Execution
 from ._methods import Method, all_methods
 from ._outside import is_outside
-from ._own import is_own
+from ._own import is_own, title_of_dataset
 from ._protocols import PROTOCOLS, dataset_names, method_names
 from ._trial import Scores, Trial, encoder_identity
 
@@ -128,8 +128,8 @@ def plan(
     _check_known(wanted or [], named or [])
     if published and own:
         raise ValueError(
-            f"published=True, but nothing was published for {own[0]!r}: leave published out, or"
-            " name data sets of the paper."
+            f"published=True (--published), but nothing was published for"
+            f" {title_of_dataset(own[0])!r}: leave it out, or name data sets of the paper."
         )
     for name in _names("protocols", protocols) or []:
         protocol = PROTOCOLS[check_option("each of protocols", name, PROTOCOLS)]

@@ -86,7 +86,12 @@ class Trial:
             if not (folder.exists() and record.exists()):
                 self._train(folder, record)
         self.record |= read_record(record)
-        encoder = BaseEncoderTransformer.from_pretrained(folder, device=self.execution.device)
+        try:
+            encoder = BaseEncoderTransformer.from_pretrained(folder, device=self.execution.device)
+        except (FileNotFoundError, ValueError) as error:
+            raise ValueError(
+                f"{folder} is damaged: delete it, and its encoder is trained again ({error})"
+            ) from error
         return encoder.set_params(num_threads=self.execution.num_threads)
 
     def _fit_control(self) -> Any:

@@ -280,6 +280,16 @@ def test_the_floor_of_the_learning_rate(plateau):
     assert rates == pytest.approx(literal_plateau([1.0] * 1000, 1e-3), rel=1e-6)
 
 
+@pytest.mark.parametrize("plateau", [ReduceOnPlateau, ReduceOnValidationPlateau])
+def test_a_loss_that_falls_by_a_millionth_is_a_lower_loss(plateau):
+    optimizer = torch.optim.AdamW([torch.nn.Parameter(torch.zeros(1))], lr=1e-3)
+    callback = plateau()
+    callback.on_train_begin(SimpleNamespace(optimizer_=optimizer))
+    for step in range(50):
+        callback.scheduler_.step(1.0 - 1e-6 * step)
+    assert optimizer.param_groups[0]["lr"] == 1e-3
+
+
 class Errors(Callback):
     """Keep the reconstruction error of each validation, and the learning rate of each epoch."""
 

@@ -335,6 +335,16 @@ def test_a_validation_part_of_one_window_is_left_out():
     assert "valid_loss" in simclr_of(validation_fraction=0.3).fit(X).history_[-1]
 
 
+def test_no_window_is_left_alone_in_a_batch():
+    """Of nine in batches of eight there is one batch, in both parts and in the one cycle."""
+    X, _ = make_windows(9)
+    simclr = simclr_of(max_epochs=4, callbacks=[BatchSpy()]).fit(X, X_val=X)
+    spy = callback_of(simclr, BatchSpy)
+    assert [len(batch["x"]) for batch in spy.batches_] == [9] * 4
+    assert spy.setting("lr")[-1] == pytest.approx(1e-3 / 250_000)  # the one cycle is run through
+    assert simclr.history_[0]["valid_batch_count"] == 1
+
+
 @pytest.mark.parametrize(
     ("params", "error", "message"),
     [

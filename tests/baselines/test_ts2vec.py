@@ -490,7 +490,9 @@ def test_training_ends_after_so_many_updates(max_updates):
 
 def test_the_last_partial_batch_can_be_dropped():
     ts2vec, _ = fitted(drop_last=True, callbacks=[Updates()], max_epochs=3)
-    assert callback_of(ts2vec, Updates).sizes_ == [8, 8] * 3
+    updates = callback_of(ts2vec, Updates)
+    assert updates.sizes_ == [8, 8] * 3
+    assert updates.rates_[-1] == pytest.approx(1e-3 / 250_000)  # the one cycle is run through
     ts2vec, _ = fitted(drop_last=True, batch_size=100, callbacks=[Updates()], max_epochs=1)
     assert callback_of(ts2vec, Updates).sizes_ == [17]
 

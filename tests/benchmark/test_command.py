@@ -145,6 +145,21 @@ def test_an_encoder_without_its_record_is_made_again(tmp_path):
     assert command("label-efficiency", *where, out=tmp_path) == 0
 
 
+def test_an_encoder_that_is_damaged_is_deleted_and_made_again(tmp_path, capsys):
+    where = ("--dataset", "toy", "--method", "pulse", "--seeds", "1")
+    assert command("linear-probe", *where, out=tmp_path) == 0
+    (weights,) = (tmp_path / "encoders").glob("*/model.safetensors")
+    whole = weights.read_bytes()
+    weights.write_bytes(whole[:-100])
+    capsys.readouterr()
+    assert command("label-efficiency", *where, out=tmp_path) == 1
+    error = capsys.readouterr().err
+    assert f"{weights.parent} is damaged: delete it, and its encoder is trained again" in error
+    shutil.rmtree(weights.parent)
+    assert command("label-efficiency", *where, out=tmp_path) == 0
+    assert weights.read_bytes() == whole
+
+
 def test_the_precision_of_the_budget_is_that_of_training_and_of_the_record(tmp_path, monkeypatch):
     precisions = []
     fit = PulseTransformer.fit
@@ -450,6 +465,22 @@ def test_every_method_runs_with_few_labels_too(tmp_path, monkeypatch):
     assert all("accuracy 5 %" in record["scores"] for record in Results(tmp_path))
 
 
+def test_the_number_of_runs_without_seeds_is_told(capsys):
+    exceptions = set()
+    for name, protocol in PROTOCOLS.items():
+        datasets = protocol.datasets
+        for budget in BUDGETS.values():
+            if any(
+                protocol.n_runs(dataset, None, budget) != budget.n_seeds for dataset in datasets
+            ):
+                exceptions.add(name)
+    assert exceptions == {"cross-validation", "comparison"}
+    with pytest.raises(SystemExit):
+        main(["linear-probe", "--help"])
+    told = " ".join(capsys.readouterr().out.split())
+    assert "(a cross-validation runs all folds, a comparison all divisions)" in told
+
+
 def test_a_budget_never_cuts_methods_or_data_sets():
     everything = [plan(PROTOCOLS, budget=budget) for budget in ("smoke", "full")]
     kinds = [{(c.protocol, c.dataset, c.method) for c in cells} for cells in everything]
@@ -490,6 +521,7 @@ def test_a_plan_of_what_is_not_there_is_refused(changes, error, message):
         ("linear-probe --split train", "--split: .*'train'"),
         ("transfer --dataset har", "--dataset: 'har' is neither one of har-gesture"),
         ("ablation --method minirocket", "--method: .*'minirocket'"),
+        ("linear-probe --dataset toy --device cuda:x", "device must be .*'cuda:x'"),
         ("report --out nowhere-to-be-found", "nowhere-to-be-found holds no finished cell"),
         ("all --dataset toy-toy --method pulse-random-pairs", "there is no cell to run: all has"),
     ],

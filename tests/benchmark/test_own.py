@@ -238,7 +238,8 @@ def test_a_probe_of_a_window_of_each_class_and_person(own):
 
 def test_nothing_was_published_for_own_windows(own, tmp_path):
     dataset = add_arrays(tmp_path, "data", own["X"], own["y"], own["groups"], None, None)
-    with pytest.raises(ValueError, match="published=True, but nothing was published for"):
+    message = r"published=True \(--published\), but nothing was published for 'data'"
+    with pytest.raises(ValueError, match=message):
         plan(["linear-probe"], datasets=[dataset], published=True)
 
 
@@ -467,7 +468,7 @@ def test_two_folders_of_one_name_have_headings_of_their_own(own, tmp_path, capsy
     assert "paper" not in text  # which has a data set of this name
 
 
-def test_an_estimate_is_of_what_is_left(own, tmp_path, capsys):
+def test_an_estimate_is_of_what_is_left(own, tmp_path, capsys, monkeypatch):
     source = tmp_path / "mine"
     source.mkdir()
     folder_of_arrays(own, source)
@@ -476,8 +477,12 @@ def test_an_estimate_is_of_what_is_left(own, tmp_path, capsys):
     cells = plan(["linear-probe"], datasets=[name], methods=QUICK, budget="smoke", n_seeds=4)
     assert len(cells) == 8
     assert estimate(cells, execution) > 0
+    with monkeypatch.context() as broken:
+        broken.setattr(Trial, "embedding", property(lambda trial: 1 / 0))
+        announce(cells, execution, n_jobs=1)
+    assert capsys.readouterr().err.endswith("none can be measured: the runs say why\n")
     run(cells, execution)
-    assert estimate(cells, execution) == 0
+    assert estimate(cells, execution) is None
     announce(cells, execution, n_jobs=1)
     assert capsys.readouterr().err.endswith("all are finished\n")
     assert len(list(Results(execution.folder))) == 8  # small runs leave nothing
@@ -500,7 +505,8 @@ def test_processes_do_not_shorten_a_training(own, tmp_path, monkeypatch):
     assert found == [8 * 50, 4 * 50, 50, 50]
 
 
-def test_the_processes_are_counted(tmp_path, capsys):
+def test_the_processes_are_counted(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr("sklearn_pulse.benchmark._compare.estimate", lambda *args: 60.0)
     announce([], Execution(tmp_path), n_jobs=-1)
     assert re.search(r"in ([2-9]\d* processes|one process)", capsys.readouterr().err)
 

@@ -150,7 +150,7 @@ def test_runs_that_are_not_finished_are_counted(results, tmp_path):
         if record["cell"]["protocol"] == "linear-probe"
     )
     assert 0 < n_there < 5
-    assert line.endswith(f"budget small: {n_there} of 5 runs of pulse on har.")
+    assert line.endswith(f"budget small: {5 - n_there} of 5 runs of pulse on har.")
 
 
 REPORT = """

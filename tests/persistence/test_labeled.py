@@ -24,6 +24,8 @@ LABELS = {
     "three": np.arange(12) % 3,
     "one target": TARGETS[:, 0],
     "two targets": TARGETS,
+    "a constant target": np.full(12, 70.0),
+    "a target and a constant target": np.column_stack([TARGETS[:, 0], np.full(12, 70.0)]),
 }
 
 

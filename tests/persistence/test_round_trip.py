@@ -111,11 +111,12 @@ def test_a_last_fit_that_ran_no_epoch(tmp_path):
 
 
 def test_a_file_that_does_not_say_which_epochs_are_earlier(tmp_path):
-    pulse(warm_start=True).fit(X).fit(X[:12]).save_pretrained(tmp_path)
+    fitted = pulse(warm_start=True).fit(X)
+    fitted.set_params(max_epochs=1).fit(X[:12]).save_pretrained(tmp_path)
     config = read_config(tmp_path)
     del config["training"]["n_earlier"]
     write_config(tmp_path, config)
-    assert PulseTransformer.from_pretrained(tmp_path).n_iter_ == 2
+    assert PulseTransformer.from_pretrained(tmp_path).n_iter_ == 1
 
 
 def test_saved_again_it_is_the_same_folder(fitted, loaded, tmp_path):

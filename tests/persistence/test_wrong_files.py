@@ -322,6 +322,16 @@ def test_truncated_weights_are_damaged(folder):
     refuses(folder, "damaged .*bytes, not")
 
 
+def test_a_safetensors_file_that_begins_like_a_pickle_is_not_called_one(folder):
+    path = folder / "model.safetensors"
+    content = path.read_bytes()
+    n = int.from_bytes(content[:8], "little")
+    padded = content[8 : 8 + n] + b" " * ((128 - n) % 256)
+    path.write_bytes(len(padded).to_bytes(8, "little") + padded + content[8 + n :])
+    assert path.read_bytes()[:1] == pickle.dumps(0)[:1]
+    refuses(folder, r"damaged .*Copy the folder again\.$")
+
+
 @pytest.mark.parametrize(
     "spoil",
     [
