@@ -63,7 +63,7 @@ class SupervisedClassifier(BaseWindowClassifier):
     >>> X[y == "active"] *= 4
     >>> small = {"embedding_dim": 16, "encoder_hidden_dim": 16, "encoder_depth": 3}
     >>> supervised = SupervisedClassifier(**small, max_epochs=20, lr=1e-2, random_state=0)
-    >>> supervised.fit(X, y).score(X, y)
+    >>> supervised.fit(X[::2], y[::2]).score(X[1::2], y[1::2])
     1.0
     """
 

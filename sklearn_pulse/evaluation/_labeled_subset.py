@@ -98,7 +98,7 @@ class LabeledSubsetClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator
     array([0, 1])
     >>> probe.predict([[0.1], [0.8]])
     array([0, 1])
-    >>> probe.score(X, y)
+    >>> probe.score([[0.3], [0.7]], [0, 1])
     1.0
     """
 
