@@ -20,7 +20,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn_pulse import CrossPredictionTransformer
 from sklearn_pulse._data._windows import CheckedWindows
 from sklearn_pulse.evaluation import LabeledSubsetClassifier, make_linear_probe
-from sklearn_pulse.features import StatisticsTransformer
+from sklearn_pulse.features import RhythmTransformer, StatisticsTransformer
 from sklearn_pulse.plotting import EmbeddingDisplay
 from sklearn_pulse.windows import RecordingWindows, sliding_windows
 from tests.helpers import make_windows
@@ -60,14 +60,14 @@ def literal_similarities(phi, recording, follows, alpha, rho, ceiling):
     return kappa, alpha, ceiling * f @ gram @ f.T
 
 
-def scaled_statistics(X):
-    """Channel statistics, scaled as a block that has the whole variance."""
-    phi = StatisticsTransformer().fit_transform(X).astype(np.float64)
+def scaled_features(transformer, X):
+    """Features, scaled as a block that has the whole variance."""
+    phi = transformer.fit_transform(X).astype(np.float64)
     deviation = phi.std(0)
     varies = deviation > 0
-    names = StatisticsTransformer().fit(X).get_feature_names_out()
+    names = transformer.get_feature_names_out()
     has_unit = np.array([name.split("_")[1] in ("mean", "std", "min", "max") for name in names])
-    for same in (has_unit & varies, ~has_unit & varies):
+    for same in filter(np.any, (has_unit & varies, ~has_unit & varies)):
         deviation[same] = np.maximum(deviation[same], 0.01 * np.median(deviation[same]))
     phi = phi[:, varies] / deviation[varies]
     return phi / np.sqrt(phi.var(0).sum())
@@ -82,7 +82,7 @@ def test_embedding_literally(alpha):
     follows = np.concatenate([[False], np.diff(recording) == 0])
     follows[15] = False  # a gap in time
     start = np.arange(40) + 5 * (np.arange(40) >= 15)
-    phi = scaled_statistics(X)
+    phi = scaled_features(StatisticsTransformer(), X)
     cross = CrossPredictionTransformer(
         alpha, block_weights=(1, 0, 0, 0), embedding_dim=64, rho=0.01, random_state=0
     ).fit(X, groups=recording, start=start)
@@ -245,7 +245,7 @@ def test_predictability_literally(n_recordings):
     cross = CrossPredictionTransformer(
         0.5, block_weights=(1, 0, 0, 0), n_components=5, embedding_dim=5, rho=0.01, random_state=0
     ).fit(X, groups=recording)
-    phi = scaled_statistics(X)
+    phi = scaled_features(StatisticsTransformer(), X)
     f = phi - phi.mean(0)
     f = f @ np.linalg.svd(f, full_matrices=False)[2][:5].T
     pairs = [(i, i + 1) for i in range(39) if recording[i] == recording[i + 1]]
@@ -768,6 +768,38 @@ def test_the_rhythm_is_taken_where_it_lasts(views, is_heart, tmp_path):
         loaded = CrossPredictionTransformer.from_pretrained(tmp_path / str(number))
         np.testing.assert_array_equal(loaded.transform(X), cross.transform(X))
         np.testing.assert_array_equal(loaded.block_weights_, cross.block_weights_)
+
+
+@pytest.mark.usefixtures("unrounded")
+@pytest.mark.parametrize("alpha", ["auto", 1.0])
+def test_the_rhythm_has_a_map_and_a_share_of_its_own(alpha):
+    """Its own second moments, and a share that no other block changes; alpha is that of all."""
+    X, groups = hearts(n_people=4, n_windows=10, n_timesteps=300)
+    follows = np.append(False, np.diff(groups) == 0)
+    others = scaled_features(StatisticsTransformer(), X)
+    rhythm = scaled_features(RhythmTransformer(), X)
+    both = np.hstack([np.sqrt(0.7) * others, np.sqrt(0.3) * rhythm])
+    kappa, expected_alpha, _ = literal_similarities(both, groups, follows, alpha, 0.01, 1)
+    known = (groups, follows, expected_alpha, 0.01, 64)
+    (_, _, of_others), (_, _, of_rhythm) = (
+        literal_similarities(phi, *known) for phi in (others, rhythm)
+    )
+    cross = CrossPredictionTransformer(
+        alpha, block_weights=(7, 0, 0, 0, 0, 0, 3), embedding_dim=64, rho=0.01, random_state=0
+    ).fit(X, groups=groups)
+    assert cross.kappa_ == pytest.approx(kappa, abs=1e-4)
+    assert cross.alpha_ == pytest.approx(expected_alpha, abs=1e-4)
+    embedding = cross.transform(X).astype(np.float64)
+    expected = 0.7 * of_others + 0.3 * of_rhythm
+    scale = np.abs(expected).max()
+    np.testing.assert_allclose(embedding @ embedding.T, expected, atol=1e-4 * scale)
+    # A narrow embedding has the leading directions of both maps together.
+    narrow = clone(cross).set_params(embedding_dim=5).fit(X, groups=groups)
+    lengths = [
+        np.linalg.svd(fitted._map, compute_uv=False)[:5] / np.sqrt(fitted.embedding_dim)
+        for fitted in (cross, narrow)
+    ]
+    np.testing.assert_allclose(lengths[1], lengths[0], rtol=1e-4)
 
 
 @pytest.mark.parametrize("n_channels", [1, 4])

@@ -459,26 +459,28 @@ def failed(cells):
     return [Outcome(cell, "failed", "no luck") for cell in cells]
 
 
-def test_the_closed_form_of_the_script_is_that_of_the_transformer(tmp_path, monkeypatch):
+@pytest.mark.parametrize("of_rhythm", [0.0, 0.15])
+def test_the_closed_form_of_the_script_is_that_of_the_transformer(tmp_path, monkeypatch, of_rhythm):
     """Scalar products of embeddings, which no rotation changes, of windows seen and not."""
     blocks = script("blocks")
     rng = np.random.default_rng(0)
     recording, start = np.repeat(np.arange(6), 10), np.tile(np.arange(10), 6) * 32
     X = (rng.normal(size=(72, 64, 2)) * rng.uniform(0.5, 2, size=(72, 1, 1))).astype(np.float32)
     X[:60] += np.sin(np.arange(64) * (0.2 + 0.1 * recording[:, None]))[..., None]
-    cross = CrossPredictionTransformer(random_state=0)
+    shares = blocks.beside(blocks.USUAL, of_rhythm, blocks.RHYTHM)
+    cross = CrossPredictionTransformer(block_weights=list(shares.values()), random_state=0)
     cross.fit(X[:60], groups=recording, start=start)
+    assert ("rhythm" in cross.blocks_) == (of_rhythm > 0)
     for name, block in cross.blocks_.items():
         monkeypatch.setitem(
             blocks.BLOCKS, name, blocks.BLOCKS[name]._replace(make=partial(clone, block))
         )
     part = blocks.Part("simulated-0", X, np.zeros(72), np.zeros(72), recording, start, 60)
-    gram = sum(share * part.gram(name, tmp_path) for name, share in blocks.USUAL.items())
-    Z = blocks.embedding(blocks.components(gram), 60, recording, start)
+    Z = part.embedded(blocks.Choice(shares), tmp_path)
     known = cross.transform(X)
     np.testing.assert_allclose(Z @ Z.T, known @ known.T, rtol=1e-3, atol=1e-3 * known.var() * 4096)
-    moments = blocks.second_moments(blocks.components(gram)[:60], recording, start)
-    assert blocks.share_removed(*moments[1:]) == pytest.approx(cross.alpha_, abs=1e-4)
+    stated = part.embedded(blocks.Choice(shares, alpha=cross.alpha_), tmp_path)
+    np.testing.assert_allclose(stated @ stated.T, Z @ Z.T, rtol=1e-3, atol=1e-3 * Z.var() * 4096)
 
 
 def test_the_script_never_reads_a_part_and_resumes(tmp_path, monkeypatch, capsys):

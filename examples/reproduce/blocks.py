@@ -237,16 +237,27 @@ def second_moments(f, recording, start):
     return f.T @ f / len(f), (adjacent + adjacent.T) / 2, constant / n_with_others
 
 
-def share_removed(C, B):
-    """Return alpha="auto"."""
-    kappa = 1 - np.trace(B) / np.trace(C) if np.trace(C) > 0 else 0.0
+def share_removed(moments):
+    """Return alpha="auto" of the second moments of all parts."""
+    common, constant = (sum(np.trace(part[i]) for part in moments) for i in (1, 2))
+    kappa = 1 - constant / common if common > 0 else 0.0
     return float(np.clip(max(min(0.5, max(kappa, 0) ** 0.5), kappa), 0, 1))
 
 
-def embedding(f, n_train, recording, start, alpha=None):
-    """Return ``f R Q``, of the width of the default; alpha is that of "auto" if it is None."""
-    V, C, B = second_moments(f[:n_train], recording, start)
-    alpha = share_removed(C, B) if alpha is None else alpha
+def embedding(parts, n_train, recording, start, alpha=None):
+    """Return ``f R Q``, of the width of the default; alpha is that of "auto" if it is None.
+
+    `parts` are components that have a map of their own, and their variance is their share.
+    """
+    moments = [second_moments(f[:n_train], recording, start) for f in parts]
+    alpha = share_removed(moments) if alpha is None else alpha
+    found = np.hstack([f @ own_map(*m, alpha) for f, m in zip(parts, moments, strict=True)])
+    Q = qr(np.random.default_rng(0).normal(size=(WIDTH, found.shape[1])), mode="economic")[0].T
+    return np.sqrt(WIDTH) * found @ Q
+
+
+def own_map(V, C, B, alpha):
+    """Return R for a variance of one, times the root of the variance of f."""
     ridge = V + RHO * np.trace(V) * np.eye(len(V))
     gram = 0.0
     shared = (1 - alpha) * (C + B) / 2 + alpha * (C - B)
@@ -254,9 +265,7 @@ def embedding(f, n_train, recording, start, alpha=None):
         M = np.linalg.solve(ridge, target)
         gram = gram + share * M @ M.T / np.sum(M * (V @ M))
     values, vectors = eigh(gram)
-    R = vectors * np.sqrt(np.maximum(values, 0))
-    Q = qr(np.random.default_rng(0).normal(size=(WIDTH, len(R))), mode="economic")[0].T
-    return np.sqrt(WIDTH) * f @ R @ Q
+    return np.sqrt(np.trace(V)) * vectors * np.sqrt(np.maximum(values, 0))
 
 
 # %%
@@ -342,7 +351,8 @@ class Choice:
             gram = np.exp(-distances / (self.kernel * distances[:n_train].mean()))
         mean = gram[:n_train].mean(0)
         gram = gram - gram.mean(1, keepdims=True) - mean + mean.mean()
-        return components(gram)
+        bent = components(gram)
+        return bent * np.sqrt(f[:n_train].var(0).sum() / bent[:n_train].var(0).sum())
 
 
 MULTIROCKET = ("multirocket",)
@@ -418,13 +428,20 @@ class Part(NamedTuple):
             partial.replace(file)
         return np.load(file)
 
+    def embedded(self, choice, folder):
+        """Return the embeddings of all windows."""
+        shares = {name: share for name, share in self.shares(choice).items() if share}
+        of_rhythm = np.float32(shares.pop("rhythm", 0.0))  # which has a map of its own
+        gram = sum(np.float32(share) * self.gram(b, folder) for b, share in shares.items())
+        parts = [choice.bend(components(gram), self.n_train)]
+        if of_rhythm:
+            parts.append(components(of_rhythm * self.gram("rhythm", folder)))
+        Z = embedding(parts, self.n_train, self.recording, self.start, choice.alpha)
+        return Z.astype(np.float32)
+
     def score(self, choice, folder):
         """Return the accuracy in percent for each amount of labels."""
-        shares = {name: share for name, share in self.shares(choice).items() if share}
-        gram = sum(np.float32(share) * self.gram(b, folder) for b, share in shares.items())
-        f = choice.bend(components(gram), self.n_train)
-        Z = embedding(f, self.n_train, self.recording, self.start, choice.alpha)
-        Z = Z.astype(np.float32)
+        Z = self.embedded(choice, folder)
         return {labels: self.probed(Z, amount) for labels, amount in LABELS.items()}
 
     def probed(self, Z, amount):

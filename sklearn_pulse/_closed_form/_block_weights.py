@@ -19,6 +19,7 @@ BLOCKS = (
     "hydra",
     "rhythm",
 )
+APART = ("rhythm",)  # blocks with a map of their own: beside many columns, few get no weight
 USUAL_WEIGHTS = (0.06, 0.03, 0.36, 0.15, 0.15, 0.25, 0.0)
 RHYTHM_WEIGHTS = (0.051, 0.0255, 0.306, 0.1275, 0.1275, 0.2125, 0.15)  # 0.85 of the usual ones
 RHYTHM_ALONE = (0, 0, 0, 0, 0, 0, 1)

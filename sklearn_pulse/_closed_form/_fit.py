@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Sequence
 from contextlib import closing, nullcontext
 from dataclasses import dataclass
+from functools import reduce
 from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from scipy.linalg import block_diag
 
 from .._data._windows import CheckedWindows
 from .._progress import progress_bar
@@ -23,8 +25,8 @@ from ..features import (
 )
 from ..features._base import BaseFeatureTransformer
 from ..features._convolutions import N_KERNELS, POOLINGS
-from ._block_weights import BLOCKS
-from ._folds import Fold, Matrix
+from ._block_weights import APART, BLOCKS
+from ._folds import Matrix, added
 from ._half_moments import half_moments
 from ._pieces import (
     FeaturesOfSample,
@@ -38,12 +40,19 @@ from ._pieces import (
     with_neighbours,
 )
 from ._predictive_map import (
+    Target,
     held_out_prediction,
     joint_share_explained,
     predictive_map,
     share_explained,
 )
-from ._recording_moments import PairedWindows, fold_of_pairs, recording_moments, share_of_change
+from ._recording_moments import (
+    Moments,
+    PairedWindows,
+    fold_of_pairs,
+    recording_moments,
+    share_of_change,
+)
 from ._stack import FeatureStack, Halves, PartOfWindows, StackedBlock
 
 _SAMPLE = 5000  # windows that the scales and the principal components come from
@@ -132,18 +141,13 @@ class ClosedFormFit:
             (index[with_neighbours(piece, paired)], paired.part(piece))
             for piece in pieces_of(len(index))
         ]
-        stack, sums = self._begin(run, sums_of_recordings, [windows], index, calls)
+        (stack,), sums = self._begin(run, sums_of_recordings, [windows], index, calls)
         with closing(sums):
             moments = recording_moments(sums, paired)
         kappa = share_of_change(moments)
         alpha = _automatic(kappa) if isinstance(self.alpha, str) else float(self.alpha)
-        removed = alpha * moments.constant
-        shared = (1 - alpha) * (moments.adjacent + moments.constant) / 2
-        shared += alpha * moments.adjacent - removed
-        kept = moments.variance - removed
-        to_embedding, predictability = self._map_of(
-            stack, moments.variance, shared, kept, [moments.folds]
-        )
+        targets = [_without_constant(moments.part(part.own), alpha) for part in stack.parts]
+        to_embedding, predictability = self._map_of(stack, targets)
         n_pairs = int(np.count_nonzero(paired.back))
         return ClosedForm(stack, to_embedding, alpha, kappa, n_pairs, predictability)
 
@@ -162,13 +166,15 @@ class ClosedFormFit:
         fold = fold_of_pairs(recording, np.ones(n, dtype=bool))
         calls = [(index[piece], fold[piece]) for piece in pieces_of(n)]
         views: list[CheckedWindows | PartOfWindows] = [windows, *halves.parts]
-        stack, sums = self._begin(run, sums_of_halves, views, index, calls)
+        (stack, *of_halves), sums = self._begin(run, sums_of_halves, views, index, calls)
         with closing(sums):
-            moments = half_moments(sums, n, self.rho)
-        variance = moments.variance
-        to_embedding, predictability = self._map_of(
-            stack, variance, moments.shared, variance, moments.predictors
-        )
+            total = reduce(added, sums)
+        targets = []
+        for part, *parts in zip(stack.parts, *(half.parts for half in of_halves), strict=True):
+            own = total.part(part.own, [of_half.own for of_half in parts])
+            variance, shared, predictors = half_moments(own, n, self.rho)
+            targets.append(Target(variance, shared, variance, predictors))
+        to_embedding, predictability = self._map_of(stack, targets)
         n_pairs = n if halves.parts else 0
         return ClosedForm(stack, to_embedding, 0.0, np.nan, n_pairs, predictability)
 
@@ -199,7 +205,7 @@ class ClosedFormFit:
             (RhythmTransformer(**reading), 0.0),
         ]
         stacked = [
-            StackedBlock(name, *block, float(share))
+            StackedBlock(name, *block, float(share), is_apart=name in APART)
             for name, block, share in zip(BLOCKS, blocks, self.block_weights, strict=True)
             if share > 0
         ]
@@ -212,8 +218,8 @@ class ClosedFormFit:
         parts: Sequence[CheckedWindows | PartOfWindows],
         index: Index,
         calls: Sequence[tuple[Index, Any]],
-    ) -> tuple[FeatureStack, Generator[Sums, None, None]]:
-        """Fit a stack on each part of the windows; return the first, and sums over `index`.
+    ) -> tuple[list[FeatureStack], Generator[Sums, None, None]]:
+        """Fit a stack on each view of the windows; return them, and sums over `index`.
 
         If the sample holds all windows, their features are not computed again.
         """
@@ -223,9 +229,9 @@ class ClosedFormFit:
         rows = [stack.fit(part, usable, sample) for stack, part in zip(stacks, parts, strict=True)]
         if len(sample) == len(index):
             known = FeaturesOfSample(sample, rows, self.num_threads)
-            return stacks[0], in_turn(function, [known], calls)
+            return stacks, in_turn(function, [known], calls)
         views = FeaturesOfViews(stacks, parts, self.num_threads)
-        return stacks[0], self._shown(run(function, [views], calls), len(index))
+        return stacks, self._shown(run(function, [views], calls), len(index))
 
     def _shown(
         self, results: Generator[Sums, None, None], n_windows: int
@@ -239,19 +245,21 @@ class ClosedFormFit:
                 yield sums
 
     def _map_of(
-        self,
-        stack: FeatureStack,
-        variance: Matrix,
-        shared: Matrix,
-        kept: Matrix,
-        predictors: list[list[Fold]],
+        self, stack: FeatureStack, targets: list[Target]
     ) -> tuple[NDArray[np.float32], dict[str, Any]]:
-        """Return the map from principal components to the embedding, and what it predicts."""
-        directions = predictive_map(
-            variance, shared, kept, self.rho, self.embedding_dim, stack.reference()
-        )
-        rotation = _rotation(directions.shape[1], self.embedding_dim, self.seed)
-        explained, total = held_out_prediction(predictors, self.rho, len(variance))
+        """Return the map from principal components to the embedding, and what it predicts.
+
+        Each part of the components has a map of its own, and its share of the embedding.
+        """
+        signs, width = stack.reference(), self.embedding_dim
+        whole = sum(part.share for part in stack.parts)
+        maps, predicted = [], []
+        for part, target in zip(stack.parts, targets, strict=True):
+            own = predictive_map(target, self.rho, width, signs[part.own])
+            maps.append(np.sqrt(part.share / whole) * own)
+            predicted.append(held_out_prediction(target.predictors, self.rho, len(own)))
+        directions = _leading(block_diag(*maps), width) if len(maps) > 1 else maps[0]
+        explained, total = (block_diag(*moments) for moments in zip(*predicted, strict=True))
         predictability = {
             "blocks": {
                 name: joint_share_explained(columns, explained, total)
@@ -259,8 +267,23 @@ class ClosedFormFit:
             },
             "directions": share_explained(directions[:, :_N_REPORTED], explained, total),
         }
-        scaled = np.sqrt(self.embedding_dim) * directions @ rotation
+        rotation = _rotation(directions.shape[1], width, self.seed)
+        scaled = np.sqrt(width) * directions @ rotation
         return scaled.astype(np.float32), predictability
+
+
+def _without_constant(moments: Moments, alpha: float) -> Target:
+    """Remove a share of the constant part of the recordings."""
+    removed = alpha * moments.constant
+    shared = (1 - alpha) * (moments.adjacent + moments.constant) / 2
+    shared += alpha * moments.adjacent - removed
+    return Target(moments.variance, shared, moments.variance - removed, [moments.folds])
+
+
+def _leading(directions: Matrix, number: int) -> Matrix:
+    """Return the longest directions, in descending order."""
+    order = np.argsort(-np.linalg.norm(directions, axis=0), kind="stable")
+    return directions[:, order[:number]]
 
 
 def _automatic(kappa: float) -> float:

@@ -28,6 +28,14 @@ class Fold(NamedTuple):
     cross: Matrix
     target: Matrix
 
+    def part(self, source: slice, target: slice) -> Fold:
+        """Return the sums over some features of either view."""
+        return Fold(
+            self.source[source, source],
+            self.cross[source, target],
+            self.target[target, target] if self.target.ndim else self.target,
+        )
+
 
 def added(one: Any, other: Any) -> Any:
     """Add arrays, or nested lists and tuples of arrays, place by place."""

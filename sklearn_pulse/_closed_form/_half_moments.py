@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from functools import reduce
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ._folds import N_FOLDS, Fold, Matrix, added
+from ._folds import N_FOLDS, Fold, Matrix
 from ._predictive_map import ridge_inverse
 
 
@@ -45,6 +44,16 @@ class HalfSums(NamedTuple):
     target: list[Matrix]
     halves: list[list[Fold]]
 
+    def part(self, own: slice, of_halves: Sequence[slice]) -> HalfSums:
+        """Return the sums over some features of the windows and of each half."""
+        return HalfSums(
+            [target[own, own] for target in self.target],
+            [
+                [fold.part(half, own) for fold in folds]
+                for half, folds in zip(of_halves, self.halves, strict=True)
+            ],
+        )
+
 
 def half_sums(views: Iterable[tuple[Matrix, ...]], fold: NDArray[np.intp]) -> HalfSums:
     """Sum over the windows of a piece.
@@ -78,13 +87,13 @@ def half_sums(views: Iterable[tuple[Matrix, ...]], fold: NDArray[np.intp]) -> Ha
     return HalfSums(target, sums)
 
 
-def half_moments(pieces: Iterable[HalfSums], n: int, rho: float) -> HalfMoments:
+def half_moments(sums: HalfSums, n: int, rho: float) -> HalfMoments:
     """Compute what the halves of windows predict.
 
     Parameters
     ----------
-    pieces : iterable of HalfSums
-        Sums over the pieces of all windows, in order.
+    sums : HalfSums
+        Sums over all windows.
     n : int
         Number of all windows.
     rho : float
@@ -99,13 +108,13 @@ def half_moments(pieces: Iterable[HalfSums], n: int, rho: float) -> HalfMoments:
     --------
     >>> f = np.array([[2.0], [0.0], [-2.0], [0.0]])
     >>> sums = half_sums([(f, f, f)], fold=np.array([0, 0, 1, 1]))
-    >>> moments = half_moments([sums], len(f), rho=0.0)
+    >>> moments = half_moments(sums, len(f), rho=0.0)
     >>> moments.variance.item(), round(moments.shared.item(), 6)
     (2.0, 2.0)
     """
-    target, halves = reduce(added, pieces)
+    target, halves = sums
     predictors = [
-        [sums._replace(target=own) for sums, own in zip(folds, target, strict=True)]
+        [fold._replace(target=own) for fold, own in zip(folds, target, strict=True)]
         for folds in halves
     ]
     variance = np.asarray(sum(target)) / n

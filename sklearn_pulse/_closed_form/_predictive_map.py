@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve, eigh
 from scipy.linalg.lapack import dpocon
@@ -99,15 +101,8 @@ def ridge_inverse(variance: Matrix, rho: float, right: Matrix) -> Matrix:
     return np.asarray(cho_solve(factor, right))
 
 
-def predictive_map(
-    variance: Matrix,
-    shared: Matrix,
-    kept: Matrix,
-    rho: float,
-    n_directions: int,
-    reference: Matrix,
-) -> Matrix:
-    """Map features to what predicts the other view, without whitening.
+class Target(NamedTuple):
+    """What a map is fitted to: second moments of the features of a part.
 
     Parameters
     ----------
@@ -117,6 +112,23 @@ def predictive_map(
         Covariance S with the other view.
     kept : ndarray of shape (r, r)
         Variance without what is removed of a recording's constant part.
+    predictors : list of list of Fold
+        For each view that predicts, sums over the pairs of views in two parts.
+    """
+
+    variance: Matrix
+    shared: Matrix
+    kept: Matrix
+    predictors: list[list[Fold]]
+
+
+def predictive_map(target: Target, rho: float, n_directions: int, reference: Matrix) -> Matrix:
+    """Map features to what predicts the other view, without whitening.
+
+    Parameters
+    ----------
+    target : Target
+        Second moments of the features.
     rho : float
         Ridge, as a share of the total variance.
     n_directions : int
@@ -131,11 +143,12 @@ def predictive_map(
         regressions of `shared` and `kept` on the features, each scaled to total variance 1. If one
         of them is zero, the other has the whole weight.
     """
+    variance, shared, kept, _ = target
     gram, used = np.zeros_like(variance), 0.0
-    for share, target in ((0.9, shared), (0.1, kept)):
-        regression = ridge_inverse(variance, rho, target)
+    for share, moment in ((0.9, shared), (0.1, kept)):
+        regression = ridge_inverse(variance, rho, moment)
         total = np.sum(regression * (variance @ regression))
-        if np.linalg.norm(target) > _ROUNDING * np.linalg.norm(variance):
+        if np.linalg.norm(moment) > _ROUNDING * np.linalg.norm(variance):
             gram += share / total * regression @ regression.T
             used += share
     values, vectors = eigh(gram if used in (0.0, 1.0) else gram / used)

@@ -38,6 +38,11 @@ class Moments(NamedTuple):
     constant: Matrix
     folds: list[Fold]
 
+    def part(self, own: slice) -> Moments:
+        """Return the moments of some features."""
+        variance, adjacent, constant = (m[own, own] for m in self[:3])
+        return Moments(variance, adjacent, constant, [fold.part(own, own) for fold in self.folds])
+
 
 class PairedWindows(NamedTuple):
     """Consecutive windows, ordered by recording and time, and which of them are paired.

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from itertools import pairwise
+from itertools import groupby, pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from scipy.linalg import eigh
+from scipy.linalg import block_diag, eigh
 from torch import Tensor
 
 from .._data._windows import Block, CheckedWindows
@@ -95,11 +95,29 @@ class StackedBlock(NamedTuple):
         Constant that is added to the standard deviation of each column, in squares.
     share : float
         Share of the variance of the stack.
+    is_apart : bool, default=False
+        Whether the block has principal components of its own.
     """
 
     name: str
     transformer: BaseFeatureTransformer
     floor: float
+    share: float
+    is_apart: bool = False
+
+
+class Part(NamedTuple):
+    """Principal components of some blocks of a stack.
+
+    Parameters
+    ----------
+    own : slice
+        Numbers of the components.
+    share : float
+        Share of the blocks in the variance of the stack.
+    """
+
+    own: slice
     share: float
 
 
@@ -109,16 +127,26 @@ class FeatureStack:
     Parameters
     ----------
     blocks : sequence of StackedBlock
-        The blocks, whose transformers are not fitted yet.
+        The blocks, whose transformers are not fitted yet. Those that are apart come last.
     n_components : int
-        Largest number of principal components.
+        Largest number of principal components of each part.
     device : str or torch.device
         Device of the products with all columns.
+
+    Attributes
+    ----------
+    mean, scale : ndarray of shape (n_columns,)
+        Number that is subtracted from each column, and number that it is multiplied by.
+    components : ndarray of shape (n_columns, r)
+        The principal components; zero for the columns of other parts.
+    parts : list of Part
+        Components of the blocks together, and of each that is apart. Only `fit` sets it.
     """
 
     mean: NDArray[np.float32]
     scale: NDArray[np.float32]
     components: NDArray[np.float32]
+    parts: list[Part]
 
     def __init__(
         self,
@@ -134,8 +162,8 @@ class FeatureStack:
 
     def columns_of_blocks(self) -> Iterator[tuple[str, NDArray[np.float64]]]:
         """Yield the name of each block, and its columns as directions of principal components."""
-        for block, part in zip(self.blocks, self.parts, strict=True):
-            yield block.name, self.components[part].T.astype(np.float64)
+        for block, columns in zip(self.blocks, self.columns, strict=True):
+            yield block.name, self.components[columns].T.astype(np.float64)
 
     def reference(self) -> NDArray[np.float64]:
         """Return the vector that signs of directions of principal components are decided by.
@@ -159,14 +187,14 @@ class FeatureStack:
                 if name.startswith(prefix)
             }
             transformer._restore(own)
-        width = self.parts[-1].stop
+        width = self.columns[-1].stop
         self.mean, self.scale = (
             stored_array(weights, name, np.float32, (width,)) for name in ("mean", "scale")
         )
         self.components = stored_array(weights, "components", np.float32, (width, None))
 
     @property
-    def parts(self) -> list[slice]:
+    def columns(self) -> list[slice]:
         """Columns of each block."""
         ends = np.cumsum([block.transformer._n_features_out for block in self.blocks]).tolist()
         return [slice(first, end) for first, end in pairwise([0, *ends])]
@@ -192,7 +220,7 @@ class FeatureStack:
         """
         for block in self.blocks:
             block.transformer._fit_part(windows, usable)
-        columns = np.empty((len(index), self.parts[-1].stop), dtype=np.float32)
+        columns = np.empty((len(index), self.columns[-1].stop), dtype=np.float32)
         for first in range(0, len(index), CHUNK):
             rows = slice(first, first + CHUNK)
             columns[rows] = self._stack(windows.take(index[rows]))
@@ -200,12 +228,31 @@ class FeatureStack:
         self.mean = columns.mean(0, dtype=np.float64).astype(np.float32)
         columns -= self.mean
         self.scale = np.empty_like(self.mean)
-        for part, block in zip(self.parts, self.blocks, strict=True):
-            self.scale[part] = _scales(columns[:, part], block)
+        for own, block in zip(self.columns, self.blocks, strict=True):
+            self.scale[own] = _scales(columns[:, own], block)
         columns *= self.scale
         columns = held(columns, resolve_device(self.device))
-        self.components = _components(columns, self.n_components)
+        self._fit_components(columns)
         return product(columns, self.components)
+
+    def _fit_components(self, columns: Any) -> None:
+        """Set the components of held columns, and their parts."""
+        found, self.parts, first = [], [], 0
+        signs = reference(columns.shape[1])
+        for own, share in self._groups():
+            found.append(_components(columns[:, own], self.n_components, signs[own]))
+            last = first + found[-1].shape[1]
+            self.parts.append(Part(slice(first, last), share))
+            first = last
+        self.components = found[0] if len(found) == 1 else block_diag(*found)
+
+    def _groups(self) -> Iterator[tuple[slice, float]]:
+        """Yield the columns and the share of the blocks that have components together."""
+        blocks = zip(self.blocks, self.columns, strict=True)
+        for _, group in groupby(blocks, lambda pair: pair[0].is_apart and pair[0].name):
+            members = list(group)
+            own = slice(members[0][1].start, members[-1][1].stop)
+            yield own, sum(block.share for block, _ in members)
 
     def projection(self) -> Callable[[Block], NDArray[np.float32]]:
         """Return a function from at most 256 windows to their principal components.
@@ -238,7 +285,7 @@ def _scales(columns: NDArray[np.float32], block: StackedBlock) -> NDArray[np.flo
     return (np.sqrt(block.share / total) / deviation).astype(np.float32)
 
 
-def _components(columns: Any, n_components: int) -> NDArray[np.float32]:
+def _components(columns: Any, n_components: int, signs: NDArray[np.float64]) -> NDArray[np.float32]:
     """Leading principal directions of held, centred columns, shape (n_columns, n_components)."""
     n, n_columns = columns.shape
     wide = n_columns > n
@@ -254,4 +301,4 @@ def _components(columns: Any, n_components: int) -> NDArray[np.float32]:
         return np.zeros((n_columns, 1), dtype=np.float32)
     if wide:
         vectors = product(columns.T, vectors) / np.sqrt(values[real]).astype(np.float32)
-    return np.ascontiguousarray(oriented(vectors, reference(n_columns)))
+    return np.ascontiguousarray(oriented(vectors, signs))

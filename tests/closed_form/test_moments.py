@@ -1,10 +1,13 @@
 """Moments of features over recordings and halves of windows, whatever pieces they are summed in."""
 
+from functools import reduce
+
 import numpy as np
 import pytest
 from scipy.linalg import inv
 
 from sklearn_pulse import CrossPredictionTransformer
+from sklearn_pulse._closed_form._folds import added
 from sklearn_pulse._closed_form._half_moments import half_moments, half_sums
 from sklearn_pulse._closed_form._pieces import with_neighbours
 from sklearn_pulse._closed_form._recording_moments import (
@@ -95,7 +98,7 @@ def test_moments_of_halves_literally(piece, chunk):
         half_sums(zip(*(cut(rows, chunk) for rows in views), strict=True), own)
         for *views, own in pieces
     ]
-    moments = half_moments(sums, 60, rho=0.1)
+    moments = half_moments(reduce(added, sums), 60, rho=0.1)
     shared = np.zeros((4, 4))
     for psi in halves:
         source = psi.T @ psi
