@@ -89,7 +89,7 @@ class CrossPredictionTransformer(BaseFeatureTransformer):
         "auto" takes adjacent windows where the recordings are known and have adjacent windows.
         Where adjacent windows overlap, the nearest windows without a common step are paired.
     n_components : int, default=1200
-        Largest number of principal components of the stacked features.
+        Largest number of principal components of the stacked features, and of the rhythm.
     embedding_dim : int, default=4096
         Number of features. If it is below `n_components`, only the leading directions are kept.
     num_kernels : int, default=10_000
@@ -130,6 +130,8 @@ class CrossPredictionTransformer(BaseFeatureTransformer):
         adjacent windows predict nothing (the directions of `predictability_`), it may lie far below
         0 or above 1: then it says nothing of the signal. ``alpha="auto"`` takes it for 0 or 1
         there. It is 0 where adjacent windows have nothing in common, and NaN for halves of windows.
+        It falls as the people differ more, so that a small value does not say that recordings are
+        one state each.
     n_pairs_ : int
         Number of pairs of views.
     predictability_ : dict
@@ -155,7 +157,8 @@ class CrossPredictionTransformer(BaseFeatureTransformer):
     number of windows. Then ``S = (1 - alpha) (C + B) / 2 + alpha (C - B)``,
     ``M = (V + rho tr V I)^-1 S`` and ``N = (V + rho tr V I)^-1 (V - alpha B)``, each scaled to
     unit variance of f M and f N. The embedding is ``f R Q`` with ``R R' = 0.9 M M' + 0.1 N N'``
-    and a random rotation Q, so that scaling its columns does not whiten it. The
+    and a random rotation Q, so that scaling its columns does not whiten it. The rhythm has
+    components, moments and a map R of its own, with its share of the variance of the embedding. The
     variances of its columns have a mean of about one over the windows of `fit` (less where
     `embedding_dim` drops directions), and the columns of a window are rounded to hundredths. So
     columns in which two labelled windows hardly differ are equal there, and a probe leaves them
