@@ -91,7 +91,8 @@ class CrossPredictionTransformer(BaseFeatureTransformer):
     n_components : int, default=1200
         Largest number of principal components of the stacked features, and of the rhythm.
     embedding_dim : int, default=4096
-        Number of features. If it is below `n_components`, only the leading directions are kept.
+        Number of features. If it is below the number of components (up to `n_components`, and as
+        many of the rhythm), only the leading directions are kept.
     num_kernels : int, default=10_000
         Number of pairs of a kernel and a bias of MiniRocket, at least 84. MultiRocket has an
         eighth of it, with four poolings each of the windows and of their differences, and Hydra

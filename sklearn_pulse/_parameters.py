@@ -561,6 +561,28 @@ def check_schedule(
         )
 
 
+def check_spelled_out(cls: type) -> None:
+    """Raise unless a class of estimators spells out the parameters of its `__init__`.
+
+    Parameters
+    ----------
+    cls : type
+        The class. An `__init__` that it inherits is not looked at.
+
+    Raises
+    ------
+    TypeError
+        If its `__init__` takes ``**`` parameters, of which scikit-learn does not know.
+    """
+    init = vars(cls).get("__init__")
+    parameters = {} if init is None else inspect.signature(init).parameters
+    if any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values()):
+        raise TypeError(
+            f"{cls.__name__}.__init__ takes ** parameters, which scikit-learn's clone, and so every"
+            " search, would drop: spell out each parameter that may be set, with its default."
+        )
+
+
 def check_label(name: str, value: Any) -> None:
     """Raise a TypeError unless `value` can be a label: an integer, text or None.
 

@@ -28,6 +28,7 @@ from sklearn_pulse.base import (
 from sklearn_pulse.baselines import REBARTransformer, SupervisedClassifier
 from sklearn_pulse.features import StatisticsTransformer
 from sklearn_pulse.objectives import CrossReconstruction, Objective
+from sklearn_pulse.preprocessing import Resampler
 from tests.helpers import SMALL, make_windows, small
 from tests.toy_method import DenoisedMean, DenoisedMeanTransformer
 
@@ -339,7 +340,34 @@ def test_parameters_that_an_estimator_with_labels_left_out_are_listed(base):
         type("Own", (base,), {"__init__": init})().fit(X, y)
 
 
-@pytest.mark.parametrize("base", [PulseTransformer, FineTuneClassifier])
+def test_names_that_are_one_text_are_told_to_be_a_tuple():
+    spelled_out = {"_objective_names": ("embedding_dim")}  # a comma was forgotten
+    method = type("Own", (DenoisedMeanTransformer,), spelled_out)
+    with pytest.raises(TypeError, match=r"is the text 'embedding_dim': write a tuple, \('emb"):
+        small(method).fit(X)
+
+
+def test_an_objective_of_another_base_is_refused():
+    class Plain(torch.nn.Module):
+        def __init__(self, n_channels, *, seed=None, **params):
+            super().__init__()
+            self.encoder = torch.nn.Linear(n_channels, 2)
+
+    method = type("Own", (DenoisedMeanTransformer,), {"_objective_class": Plain})
+    with pytest.raises(TypeError, match="^Plain is no objective: derive it from .*Objective"):
+        small(method).fit(X)
+
+
+def test_a_rule_of_selection_that_is_unknown_is_refused():
+    rules = {"_selections": {"min_val": "lowest", "last": None}}
+    method = type("Own", (DenoisedMeanTransformer,), rules)
+    with pytest.raises(TypeError, match="maps 'min_val' to 'lowest': name None or one of 'trail"):
+        small(method, select="min_val").fit(X)
+
+
+@pytest.mark.parametrize(
+    "base", [PulseTransformer, FineTuneClassifier, StatisticsTransformer, Resampler]
+)
 def test_a_subclass_spells_out_what_it_passes_on(base):
     """A clone would have the defaults of what is passed on."""
 

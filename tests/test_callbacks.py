@@ -443,6 +443,22 @@ def test_callbacks_are_known_in_every_process():
     assert done.stdout.strip() == fingerprint_of_many()
 
 
+def test_copies_of_a_fitted_network_are_one_run(tmp_path):
+    """The pickle of a net has other bytes in each copy."""
+    fitted, other = (pulse(random_state=seed).fit(X) for seed in (0, 1))
+    fitted.save_pretrained(tmp_path / "model")
+    loaded = [PulseTransformer.from_pretrained(tmp_path / "model") for _ in range(2)]
+
+    def known(model):
+        return callbacks_fingerprint([("holds", Holds(model))])
+
+    assert (
+        known(fitted) == known(copy.deepcopy(fitted)) == known(pickle.loads(pickle.dumps(fitted)))
+    )
+    assert known(loaded[0]) == known(loaded[1])
+    assert known(fitted) != known(other)
+
+
 def fingerprint_of_many():
     values = [
         {"a", "b", "c"},
@@ -545,6 +561,13 @@ def test_skorchs_checkpoint_loads_the_best_weights(tmp_path, every):
     expected = pulse(select="min_val", validation_every=every).fit(X)
     np.testing.assert_array_equal(fitted.transform(X), expected.transform(X))
     assert "valid_loss_best" not in expected.history_[0]
+
+
+def test_skorchs_checkpoint_may_follow_the_training_loss(tmp_path):
+    best = standard.Checkpoint("train_loss_best", dirname=str(tmp_path), load_best=True)
+    fitted = pulse(best, select="last").fit(X)
+    losses = [epoch["train_loss"] for epoch in fitted.history_]
+    assert fitted.selected_epoch_ == 1 + np.argmin(losses)
 
 
 @pytest.mark.parametrize("more", [{}, {"event_name": None}])
@@ -687,6 +710,11 @@ def test_a_score_of_windows_to_validate_on_needs_them():
     assert given.history_[-1]["score"] == 3
     on_train = standard.EpochScoring(score, on_train=True)
     assert pulse(on_train, validation_fraction=0).fit(X).history_[-1]["score"] == len(X)
+
+
+def test_weights_that_were_kept_in_training_are_pickled_once():
+    last, selected = (pickle.dumps(pulse(select=rule).fit(X)) for rule in ("last", "min_val"))
+    assert len(selected) < 1.05 * len(last)
 
 
 def test_a_fit_with_callbacks_is_pickled(tmp_path):

@@ -9,6 +9,7 @@ import copy
 import importlib.util
 import inspect
 import pickle
+import threading
 from fractions import Fraction
 from functools import partial
 
@@ -374,6 +375,16 @@ def test_threads_change_neither_shapes_nor_threads_of_what_is_computed():
             estimator.transform(windows)
     assert len(computed) == 1
     assert computed.pop()[1] == 1
+
+
+@pytest.mark.parametrize(("num_threads", "by_the_caller"), [(1, True), (3, False)])
+def test_as_many_threads_compute_as_were_asked_for(num_threads, by_the_caller):
+    X = np.random.default_rng(0).normal(size=(100, 128, 2))
+    estimator = small(RandomEncoderTransformer, num_threads=num_threads).fit(X)
+    computing = set()
+    estimator.encoder_.input.register_forward_hook(lambda *_: computing.add(threading.get_ident()))
+    estimator.transform(X)
+    assert (threading.get_ident() in computing) == by_the_caller
 
 
 @each

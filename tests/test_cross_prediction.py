@@ -53,11 +53,32 @@ def literal_similarities(phi, recording, follows, alpha, rho, ceiling):
     if alpha == "auto":
         alpha = min(kappa, 1) if kappa > 0.5 else 0.5 if kappa > 0.25 else np.sqrt(max(kappa, 0))
     S = (1 - alpha) * (C + B) / 2 + alpha * (C - B)
-    inverse = inv(V + rho * np.trace(V) * np.eye(r))
-    maps = [inverse @ S, inverse @ (V - alpha * B)]
+    return kappa, alpha, ceiling * mapped_similarities(f, S, V - alpha * B, rho)
+
+
+def mapped_similarities(f, S, kept, rho):
+    """Scalar products of ``f R``, of what predicts the other view."""
+    V = f.T @ f / len(f)
+    inverse = inv(V + rho * np.trace(V) * np.eye(len(V)))
+    maps = [inverse @ S, inverse @ kept]
     maps = [m / np.sqrt(np.mean(np.sum((f @ m) ** 2, axis=1))) for m in maps]
-    gram = 0.9 * maps[0] @ maps[0].T + 0.1 * maps[1] @ maps[1].T
-    return kappa, alpha, ceiling * f @ gram @ f.T
+    return f @ (0.9 * maps[0] @ maps[0].T + 0.1 * maps[1] @ maps[1].T) @ f.T
+
+
+def similarities_of_halves(transformer, X, rho):
+    """Scalar products where the halves of a window predict the window."""
+    f, *halves = (
+        phi - phi.mean(0)
+        for phi in (
+            scaled_features(transformer, part)
+            for part in (X, X[:, : X.shape[1] // 2], X[:, X.shape[1] // 2 :])
+        )
+    )
+    S = np.zeros((f.shape[1], f.shape[1]))
+    for psi in halves:
+        ridge = rho * np.sum(psi**2) * np.eye(psi.shape[1])
+        S += f.T @ psi @ inv(psi.T @ psi + ridge) @ psi.T @ f / len(f) / 2
+    return mapped_similarities(f, S, f.T @ f / len(f), rho)
 
 
 def scaled_features(transformer, X):
@@ -793,6 +814,13 @@ def test_the_rhythm_has_a_map_and_a_share_of_its_own(alpha):
     expected = 0.7 * of_others + 0.3 * of_rhythm
     scale = np.abs(expected).max()
     np.testing.assert_allclose(embedding @ embedding.T, expected, atol=1e-4 * scale)
+    halves = clone(cross).set_params(views="halves").fit(X, groups=groups).transform(X)
+    expected = 64 * (
+        0.7 * similarities_of_halves(StatisticsTransformer(), X, 0.01)
+        + 0.3 * similarities_of_halves(RhythmTransformer(), X, 0.01)
+    )
+    halves = halves.astype(np.float64)
+    np.testing.assert_allclose(halves @ halves.T, expected, atol=1e-4 * np.abs(expected).max())
     # A narrow embedding has the leading directions of both maps together.
     narrow = clone(cross).set_params(embedding_dim=5).fit(X, groups=groups)
     lengths = [
@@ -800,6 +828,21 @@ def test_the_rhythm_has_a_map_and_a_share_of_its_own(alpha):
         for fitted in (cross, narrow)
     ]
     np.testing.assert_allclose(lengths[1], lengths[0], rtol=1e-4)
+
+
+@pytest.mark.parametrize("views", ["adjacent", "halves"])
+@pytest.mark.parametrize("share", [0.15, 1000])
+def test_a_rhythm_that_does_not_vary_leaves_its_share_to_the_others(views, share):
+    """One smooth beat in each window has no interval."""
+    rng = np.random.default_rng(0)
+    place, width, height = rng.uniform([28, 8, 0.5], [36, 16, 2], size=(40, 3)).T[..., None]
+    X = (height * np.exp(-((np.arange(64) - place) ** 2) / width))[..., None]
+    weights = (0.1, 0.05, 0.6, 0.25, 0, 0, share)
+    params = {"num_kernels": 84, "embedding_dim": 100, "random_state": 0, "views": views}
+    cross = CrossPredictionTransformer(block_weights=weights, **params)
+    Z = cross.fit(X, groups=np.arange(40) // 10).transform(X)
+    assert np.isnan(cross.predictability_["blocks"]["rhythm"])
+    assert Z.var(0).mean() == pytest.approx(1, abs=0.01)
 
 
 @pytest.mark.parametrize("n_channels", [1, 4])

@@ -206,6 +206,8 @@ def test_windows_of_a_bag_that_are_not_read_change_nothing(cls):
     np.testing.assert_allclose(losses[1], losses[0], rtol=1e-6)
     first, second = (one.predict_proba(glimpse) for one in fitted)
     np.testing.assert_allclose(second, first, rtol=1e-4)
+    bags[0][:, ~unread] = np.nan  # no window of this bag is read
+    assert np.isfinite(tuned(encoder).fit(bags, y).history_[-1]["train_loss"])
 
 
 def test_the_pooling_of_bags_is_another_training(tmp_path):
@@ -666,6 +668,16 @@ def test_groups_are_never_in_both_parts(pulse, windows):
     assert not set(groups[trained]) & set(groups[~trained])
 
 
+@pytest.mark.parametrize("groups", [None, np.arange(20) // 2])
+def test_the_seed_draws_what_is_held_out(pulse, windows, groups):
+    trained = []
+    for seed in (0, 0, 1):
+        params = {"validation_fraction": 0.3, "random_state": seed, "callbacks": [BatchSpy()]}
+        classifier = tuned(pulse, **params).fit(*windows, groups=groups)
+        trained.append(callback_of(classifier, BatchSpy).windows)
+    assert trained[0] == trained[1] != trained[2]
+
+
 def test_refused_validation(pulse, windows):
     X, y = windows
     for params in ({"select": "min_val"}, {"patience": 3}):
@@ -1071,6 +1083,9 @@ def test_the_probe_reads_the_fine_tuned_embedding(pulse, windows, class_weight, 
     assert not hasattr(classifier.fit(X, y), "probe_")
     with pytest.raises(ValueError, match="set after a fit with 'head'"):
         head.set_params(score_with="probe").predict(X)
+    with pytest.raises(ValueError, match="score_with must be"):
+        head.set_params(score_with="tail").predict(X)
+    head.set_params(score_with="probe")
     with pytest.raises(ValueError, match="cannot be saved: .*set after a fit with 'head'"):
         head.save_pretrained(tmp_path / "model")
 
@@ -1154,6 +1169,15 @@ def test_threads_give_the_bits_of_one(pulse, windows):
         for n in (1, 2)
     )
     np.testing.assert_array_equal(first, second)
+
+
+def test_the_head_computes_with_as_many_threads_as_were_asked_for(windows):
+    seen = []
+    for num_threads in (1, 3):
+        fitted = scratch(num_threads=num_threads).fit(*windows)
+        fitted.head_.register_forward_hook(lambda *_: seen.append(torch.get_num_threads()))
+        fitted.predict_proba(windows[0])
+    assert seen == [1, 3]
 
 
 @pytest.mark.parametrize("score_with", ["head", "probe"])

@@ -239,8 +239,9 @@ def every_second(X):
 @pytest.mark.parametrize(
     "half", [Resampler(from_rate=64, to_rate=32), FunctionTransformer(every_second)]
 )
-def test_a_rate_behind_a_step_that_changes_it_is_not_that_of_the_windows(half):
-    pipeline = make_pipeline(half, StatisticsTransformer(sampling_rate=32)).fit(X)
+@pytest.mark.parametrize("wrap", [copy.copy, make_union], ids=["bare", "union"])
+def test_a_rate_behind_a_step_that_changes_it_is_not_that_of_the_windows(half, wrap):
+    pipeline = make_pipeline(half, wrap(StatisticsTransformer(sampling_rate=32))).fit(X)
     pulse = PulseTransformer(encoder=FrozenEstimator(pipeline), sampling_rate=64, **SMALL)
     assert pulse.fit(X).sampling_rate_in_ == 64.0
 
@@ -286,6 +287,10 @@ def test_bags_and_layouts(fitted):
     bags = np.concatenate([bags, np.full_like(bags[:, :1], np.nan)], axis=1)
     expected = STATISTICS.transform(X).reshape(6, 4, -1).mean(1)
     np.testing.assert_allclose(fitted.transform(bags), expected, rtol=1e-5, atol=1e-6)
+    padded = np.full((1, 512, *X.shape[1:]), np.nan)  # a whole block of windows is missing
+    padded[0, 0] = X[0]
+    scores = fitted.score_samples(padded), fitted.score_samples(X[:1])
+    np.testing.assert_allclose(*scores, rtol=1e-6)
     turned = X.swapaxes(1, 2)
     frozen = FrozenEstimator(StatisticsTransformer(input_layout="nct").fit(turned))
     first = PulseTransformer(encoder=frozen, input_layout="nct", **SMALL).fit(turned)

@@ -87,8 +87,16 @@ class Shifts(DenoisedMean):
         return super().encode(x, observed) + getattr(self, "level", 0)
 
 
-def test_an_embedding_by_more_than_a_file_holds_is_refused(tmp_path):
-    fitted = method(Shifts)(**TINY).fit(X)
+class ShiftsALittle(Shifts):
+    """The same, with embeddings that are all near zero."""
+
+    def encode(self, x, observed=None):
+        return 1e-3 * super().encode(x, observed)
+
+
+@pytest.mark.parametrize("objective", [Shifts, ShiftsALittle])
+def test_an_embedding_by_more_than_a_file_holds_is_refused(tmp_path, objective):
+    fitted = method(objective)(**TINY).fit(X)
     with pytest.raises(ValueError, match="cannot be saved: .*neither a weight nor a buffer: let"):
         fitted.save_pretrained(tmp_path / "model")
     assert not list(tmp_path.iterdir())

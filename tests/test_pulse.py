@@ -203,6 +203,15 @@ def test_the_untrained_control_has_the_weights_that_training_starts_from():
     np.testing.assert_allclose(control.transform(X), barely.transform(X), atol=1e-6)
 
 
+def test_the_seed_draws_the_order_of_the_windows():
+    orders = []
+    for seed in (0, 0, 1):
+        params = {"validation_fraction": 0, "random_state": seed, "callbacks": [BatchSpy()]}
+        spy = callback_of(small(PulseTransformer, **params).fit(X), BatchSpy)
+        orders.append([batch["x"].tolist() for batch in spy.batches_])
+    assert orders[0] == orders[1] != orders[2]
+
+
 def test_default_sizes_are_the_published_ones():
     pulse = PulseTransformer(max_epochs=1, validation_fraction=0, random_state=0)
     pulse.fit(np.zeros((2, 8, 6), np.float32))

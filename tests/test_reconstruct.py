@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from sklearn.exceptions import NotFittedError
 
@@ -179,6 +179,8 @@ def test_lazy_windows_are_reconstructed_as_arrays(fitted):
 
 
 @given(n_timesteps=st.integers(2, 20), start=st.integers(0, 18), n=st.integers(1, 3))
+@example(n_timesteps=16, start=14, n=1)  # the last start that leaves a step to predict
+@example(n_timesteps=16, start=15, n=1)
 @settings(max_examples=20, deadline=None)
 def test_any_length(fitted, n_timesteps, start, n):
     windows = np.ones((n, n_timesteps, 2), np.float32)

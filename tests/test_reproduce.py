@@ -459,8 +459,10 @@ def failed(cells):
     return [Outcome(cell, "failed", "no luck") for cell in cells]
 
 
-@pytest.mark.parametrize("of_rhythm", [0.0, 0.15])
-def test_the_closed_form_of_the_script_is_that_of_the_transformer(tmp_path, monkeypatch, of_rhythm):
+@pytest.mark.parametrize(("of_rhythm", "n_components"), [(0.0, 1200), (0.15, 1200), (0.15, 30)])
+def test_the_closed_form_of_the_script_is_that_of_the_transformer(
+    tmp_path, monkeypatch, of_rhythm, n_components
+):
     """Scalar products of embeddings, which no rotation changes, of windows seen and not."""
     blocks = script("blocks")
     rng = np.random.default_rng(0)
@@ -468,7 +470,10 @@ def test_the_closed_form_of_the_script_is_that_of_the_transformer(tmp_path, monk
     X = (rng.normal(size=(72, 64, 2)) * rng.uniform(0.5, 2, size=(72, 1, 1))).astype(np.float32)
     X[:60] += np.sin(np.arange(64) * (0.2 + 0.1 * recording[:, None]))[..., None]
     shares = blocks.beside(blocks.USUAL, of_rhythm, blocks.RHYTHM)
-    cross = CrossPredictionTransformer(block_weights=list(shares.values()), random_state=0)
+    monkeypatch.setattr(blocks, "N_COMPONENTS", n_components)
+    cross = CrossPredictionTransformer(
+        block_weights=list(shares.values()), n_components=n_components, random_state=0
+    )
     cross.fit(X[:60], groups=recording, start=start)
     assert ("rhythm" in cross.blocks_) == (of_rhythm > 0)
     for name, block in cross.blocks_.items():

@@ -251,6 +251,7 @@ class Follows(Callback):
         ([lambda: 3], {}, r"callbacks\[0\] is a function that must return a skorch callback.*3"),
         ([("a", lambda: BatchScoring("f1"))], {}, r"callbacks\[0\] is a BatchScoring"),
         ([("epoch_timer", PrintLog)], {}, "names two callbacks 'epoch_timer'"),
+        ([("log", PrintLog), ("log", PrintLog)], {}, "names two callbacks 'log'"),
     ],
 )
 def test_what_cannot_act_is_named(callbacks, params, message):

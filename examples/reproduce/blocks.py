@@ -247,17 +247,19 @@ def share_removed(moments):
 def embedding(parts, n_train, recording, start, alpha=None):
     """Return ``f R Q``, of the width of the default; alpha is that of "auto" if it is None.
 
-    `parts` are components that have a map of their own, and their variance is their share.
+    `parts` are shares, and components that have a map of their own.
     """
-    moments = [second_moments(f[:n_train], recording, start) for f in parts]
+    shares, found = zip(*parts, strict=True)
+    moments = [second_moments(f[:n_train], recording, start) for f in found]
     alpha = share_removed(moments) if alpha is None else alpha
-    found = np.hstack([f @ own_map(*m, alpha) for f, m in zip(parts, moments, strict=True)])
+    maps = [own_map(*of_part, alpha) for of_part in moments]
+    found = np.hstack([np.sqrt(s) * f @ R for s, f, R in zip(shares, found, maps, strict=True)])
     Q = qr(np.random.default_rng(0).normal(size=(WIDTH, found.shape[1])), mode="economic")[0].T
     return np.sqrt(WIDTH) * found @ Q
 
 
 def own_map(V, C, B, alpha):
-    """Return R for a variance of one, times the root of the variance of f."""
+    """Return R, which gives the embedding a variance of one."""
     ridge = V + RHO * np.trace(V) * np.eye(len(V))
     gram = 0.0
     shared = (1 - alpha) * (C + B) / 2 + alpha * (C - B)
@@ -265,7 +267,7 @@ def own_map(V, C, B, alpha):
         M = np.linalg.solve(ridge, target)
         gram = gram + share * M @ M.T / np.sum(M * (V @ M))
     values, vectors = eigh(gram)
-    return np.sqrt(np.trace(V)) * vectors * np.sqrt(np.maximum(values, 0))
+    return vectors * np.sqrt(np.maximum(values, 0))
 
 
 # %%
@@ -351,8 +353,7 @@ class Choice:
             gram = np.exp(-distances / (self.kernel * distances[:n_train].mean()))
         mean = gram[:n_train].mean(0)
         gram = gram - gram.mean(1, keepdims=True) - mean + mean.mean()
-        bent = components(gram)
-        return bent * np.sqrt(f[:n_train].var(0).sum() / bent[:n_train].var(0).sum())
+        return components(gram)
 
 
 MULTIROCKET = ("multirocket",)
@@ -433,9 +434,9 @@ class Part(NamedTuple):
         shares = {name: share for name, share in self.shares(choice).items() if share}
         of_rhythm = np.float32(shares.pop("rhythm", 0.0))  # which has a map of its own
         gram = sum(np.float32(share) * self.gram(b, folder) for b, share in shares.items())
-        parts = [choice.bend(components(gram), self.n_train)]
+        parts = [(1 - of_rhythm, choice.bend(components(gram), self.n_train))]
         if of_rhythm:
-            parts.append(components(of_rhythm * self.gram("rhythm", folder)))
+            parts.append((of_rhythm, components(of_rhythm * self.gram("rhythm", folder))))
         Z = embedding(parts, self.n_train, self.recording, self.start, choice.alpha)
         return Z.astype(np.float32)
 

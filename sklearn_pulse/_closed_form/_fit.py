@@ -169,8 +169,10 @@ class ClosedFormFit:
         (stack, *of_halves), sums = self._begin(run, sums_of_halves, views, index, calls)
         with closing(sums):
             total = reduce(added, sums)
+        parts_of_halves = [half.parts for half in of_halves]
+        del of_halves, sums  # which take as much memory as the stack
         targets = []
-        for part, *parts in zip(stack.parts, *(half.parts for half in of_halves), strict=True):
+        for part, *parts in zip(stack.parts, *parts_of_halves, strict=True):
             own = total.part(part.own, [of_half.own for of_half in parts])
             variance, shared, predictors = half_moments(own, n, self.rho)
             targets.append(Target(variance, shared, variance, predictors))
@@ -252,11 +254,15 @@ class ClosedFormFit:
         Each part of the components has a map of its own, and its share of the embedding.
         """
         signs, width = stack.reference(), self.embedding_dim
-        whole = sum(part.share for part in stack.parts)
+        # A part that does not vary leaves its share to the others.
+        shares = [
+            part.share * target.variance.any()
+            for part, target in zip(stack.parts, targets, strict=True)
+        ]
         maps, predicted = [], []
-        for part, target in zip(stack.parts, targets, strict=True):
+        for part, target, share in zip(stack.parts, targets, shares, strict=True):
             own = predictive_map(target, self.rho, width, signs[part.own])
-            maps.append(np.sqrt(part.share / whole) * own)
+            maps.append(np.sqrt(share / (sum(shares) or 1.0)) * own)
             predicted.append(held_out_prediction(target.predictors, self.rho, len(own)))
         directions = _leading(block_diag(*maps), width) if len(maps) > 1 else maps[0]
         explained, total = (block_diag(*moments) for moments in zip(*predicted, strict=True))

@@ -70,7 +70,7 @@ def check_alike(estimator: Any, loaded: Any) -> None:
     ours, theirs = check_embedding(estimator), check_embedding(loaded)
     if ours is None or theirs is None:
         return
-    if np.abs(ours - theirs).max(initial=0.0) > _ROUNDING * np.abs(ours).max(initial=1.0):
+    if np.abs(ours - theirs).max(initial=0.0) > _ROUNDING * np.abs(ours).max(initial=0.0):
         raise ValueError(
             "what was read back embeds a plain sine as other numbers, so it embeds by something"
             " that is neither a weight nor a buffer: let its modules call register_buffer for it."

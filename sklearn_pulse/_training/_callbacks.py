@@ -83,6 +83,7 @@ class SelectWeights(LoadsWeights):
         The selected epoch, counted from 0.
     """
 
+    rules = ("trailing_mean", "min_val")
     n_trailing = 5
 
     def __init__(self, rule: str, average: AverageWeights | None = None) -> None:

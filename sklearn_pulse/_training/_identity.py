@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import torch
 from sklearn.base import BaseEstimator
+from skorch import NeuralNet
 from torch import Tensor
 
 _Inner = Callable[[Iterable[Any]], list[bytes]]  # digests of the parts of a value
@@ -33,8 +34,8 @@ def fingerprint(value: Any, learnt: bool = False) -> bytes:
     value : Any
         The value.
     learnt : bool, default=False
-        Whether what estimators have learnt counts. It holds the times of a training, so that the
-        same training gives another digest.
+        Whether what estimators have learnt counts. The times of a search are among it, so that
+        the same search gives another digest.
 
     Returns
     -------
@@ -123,6 +124,10 @@ def _digest(
         found = digest(value, inner)
         if found is not None:
             return found
+    if isinstance(value, NeuralNet) and parts is None and getattr(value, "initialized_", False):
+        # Not what pickle stores, which holds times and has other bytes in each copy.
+        module = value.module_
+        return _hash("net", *inner((type(value), type(module), dict(module.state_dict()))))
     if isinstance(value, BaseEstimator) and not learnt:
         return _hash("estimator", *inner((type(value), value.get_params(deep=False))))
     return _hash("object", *inner(_reduced(value)))

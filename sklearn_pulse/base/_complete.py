@@ -3,23 +3,13 @@
 from __future__ import annotations
 
 import copy
-import inspect
 from typing import Any
 
 from torch import nn
 
+from ..objectives import Objective
+
 _ROOM = __name__.rpartition(".")[0]
-
-
-def check_spelled_out(cls: type) -> None:
-    """Raise a TypeError if `__init__` takes parameters that scikit-learn does not know of."""
-    init = vars(cls).get("__init__")
-    parameters = {} if init is None else inspect.signature(init).parameters
-    if any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values()):
-        raise TypeError(
-            f"{cls.__name__}.__init__ takes ** parameters, which scikit-learn's clone, and so every"
-            " search, would drop: spell out each parameter that may be set, with its default."
-        )
 
 
 def check_stored(estimator: Any) -> None:
@@ -32,6 +22,11 @@ def check_stored(estimator: Any) -> None:
         raise TypeError(
             f"{cls.__name__} names no objective: set _objective_class to the class of its"
             " objective, and _objective_names to the parameters that build it."
+        )
+    if isinstance(estimator._objective_names, str):
+        raise TypeError(
+            f"{cls.__name__}._objective_names is the text {estimator._objective_names!r}: write a"
+            f" tuple, ({estimator._objective_names!r},)."
         )
     bases = [base for base in cls.__mro__[::-1] if base.__module__.startswith(f"{_ROOM}.")]
     declared = [name for base in bases for name in base.__annotations__]
@@ -51,6 +46,11 @@ def check_stored(estimator: Any) -> None:
 def check_objective(estimator: Any, net: Any) -> None:
     """Raise a TypeError if the objective of a net has no loss, or embeddings of unknown width."""
     objective = net.module_
+    if not isinstance(objective, Objective):
+        raise TypeError(
+            f"{type(objective).__name__} is no objective: derive it from"
+            " sklearn_pulse.objectives.Objective, which has what a training asks of it."
+        )
     if type(objective).forward is nn.Module.forward:
         raise TypeError(
             f"{type(objective).__name__} must define forward(self, x, observed=None), which"

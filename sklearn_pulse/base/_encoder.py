@@ -27,6 +27,7 @@ from .._parameters import (
     check_integer,
     check_option,
     check_seed,
+    check_spelled_out,
     check_threads,
     plain,
 )
@@ -47,7 +48,7 @@ from .._training._net import SSLNet
 from .._training._torch_state import own_torch_state
 from ..networks import run_parts
 from ..objectives._base import Objective
-from ._complete import check_spelled_out, embedding_width
+from ._complete import embedding_width
 
 _BLOCK_STEPS = {"cpu": 2**12, "cuda": 2**18, "mps": 2**16}  # time steps (or tokens) of a block
 _CPU_STEPS_BFLOAT16 = 2**13  # products are so fast that the fixed costs of a block weigh more

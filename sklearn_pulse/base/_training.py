@@ -308,6 +308,11 @@ class TrainedEmbedder(CallbackSupportMixin, WindowEmbedder):
         check_integer("validation_every", self.validation_every, 1)
         check_boolean("deterministic_validation", self.deterministic_validation)
         check_option("select", self.select, self._selections)
+        if self._select_rule not in (None, *SelectWeights.rules):
+            raise TypeError(
+                f"{type(self).__name__}._selections maps {self.select!r} to {self._select_rule!r}:"
+                f" name None or one of {', '.join(map(repr, SelectWeights.rules))}."
+            )
         check_callbacks(self.callbacks)
         replaced = sets_learning_rate(self.callbacks)
         check_schedule(self.schedule, self._schedules, self.betas, is_replaced=replaced)

@@ -9,6 +9,7 @@ import importlib.util
 import io
 import pickle
 import sys
+import sysconfig
 from collections.abc import Iterator
 from functools import cache
 from importlib import metadata
@@ -18,6 +19,7 @@ from typing import Any
 
 from .._training._identity import snapshot
 
+_STDLIB = sysconfig.get_path("stdlib")
 _INSTALLED = {"site-packages", "dist-packages"}  # folders whose packages change with their version
 _REMEDY = ", so define its classes and functions in a module that you import"
 
@@ -103,9 +105,10 @@ def _code_of(modules: set[str]) -> dict[str, str]:
 
 def _version(package: str) -> str | None:
     """Return the version of an installed package; None where code changes without a version."""
-    if package in sys.stdlib_module_names:
-        return ""
-    is_installed = not _INSTALLED.isdisjoint(Path(_file(package) or "").parts)
+    file = _file(package)
+    is_installed = not _INSTALLED.isdisjoint(Path(file or "").parts)
+    if package in sys.stdlib_module_names and (file is None or Path(file).is_relative_to(_STDLIB)):
+        return ""  # unlike a module of the user that has such a name
     if package != __name__.partition(".")[0] and not is_installed:
         return None
     if package in sys.modules:

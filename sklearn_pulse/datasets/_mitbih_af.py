@@ -568,8 +568,15 @@ def label_windows(
 
 
 def _warn_of_absent(folder: Path, names: Sequence[str]) -> None:
-    """Warn of published records that are missing among others that are there."""
+    """Warn of published records that are missing among others, and of others beside them."""
     absent = [name for name in _RECORDS if name not in names]
+    foreign = [name for name in names if name not in _RECORDS]
+    if foreign and len(absent) < len(_RECORDS):
+        warn_user(
+            f"{folder} also holds the records {', '.join(foreign)}, which are not of the AF"
+            " database, so neither the parts nor the common length are the published ones: move"
+            " these records elsewhere."
+        )
     if 0 < len(absent) < len(_RECORDS):
         warn_user(
             f"{folder} lacks the records {', '.join(absent)}, so the parts are not the published"

@@ -349,8 +349,8 @@ def _download(home: Path, remote: Remote) -> Path:
 
 
 def _find_root(folder: Path, landmarks: tuple[str, ...]) -> Path | None:
-    """Find the data set's files in `folder` or at most two levels below."""
-    below = [path for level in ("*", "*/*") for path in sorted(folder.glob(level))]
+    """Find the data set's files in `folder` or at most two levels below, hidden folders aside."""
+    below = [path for level in ("[!.]*", "[!.]*/[!.]*") for path in sorted(folder.glob(level))]
     return locate([folder, *(path for path in below if path.is_dir())], landmarks)
 
 

@@ -232,7 +232,18 @@ def drift_of(system: System, values: Sequence[float], n_trials: int) -> Callable
 
     speed = _per_column(system.speeds(values), n_trials)
     parameter = _per_column(values, n_trials)
-    return lambda y: speed * torch.stack(system.field(y, parameter))
+    n_dims = len(system.channel_names)
+
+    def drift(y: Tensor) -> Tensor:
+        derivative = torch.stack(system.field(y, parameter))
+        if len(derivative) != n_dims:  # else it would be broadcast
+            raise ValueError(
+                f"the field of {system.name} has {len(derivative)} components for {n_dims} channel"
+                " names: return a derivative for each."
+            )
+        return speed * derivative
+
+    return drift
 
 
 def _simulate_torchsde(

@@ -19,7 +19,7 @@ from .._data._validation import check_fitted_length, check_windows
 from .._data._windows import Block, CheckedWindows
 from .._docstrings import complete_docstring
 from .._inputs._shape import note_channels
-from .._parameters import LAYOUTS, check_option
+from .._parameters import LAYOUTS, check_option, check_spelled_out
 from .._persistence import PretrainedMixin, check_params_unchanged
 from .._signals import Signals, SignalTransformerMixin, check_signals, note
 from .._tags import WindowTags, of_windows
@@ -92,6 +92,10 @@ class BaseFeatureTransformer(
     _variable_length = True  # whether `transform` takes windows of another length than `fit`
     _uses_recordings = False  # whether `fit` reads which recording a window comes from
     _dtype: type[np.floating[Any]] = np.float32  # of the features
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        check_spelled_out(cls)
 
     def _check_params(self) -> None:
         """Raise if a parameter is out of its range."""

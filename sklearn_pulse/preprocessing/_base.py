@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._commit import unchanged_on_failure
 from .._inputs._recordings import is_series_list, number_of_axes
-from .._parameters import LAYOUTS, check_option
+from .._parameters import LAYOUTS, check_option, check_spelled_out
 from .._signals import same_rate
 from .._tags import of_windows
 from ._input import check_input
@@ -47,6 +47,7 @@ class _TableOutput(TransformerMixin):
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
+        check_spelled_out(cls)
         if "transform" in vars(cls):
             setattr(cls, "transform", _contained_if_table(vars(cls)["transform"]))  # noqa: B010
 

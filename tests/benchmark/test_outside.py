@@ -216,9 +216,11 @@ class Mine(Means):
 """
 
 
-@pytest.mark.parametrize("helper", ["their_helper", "their_folder.helper"])
+@pytest.mark.parametrize("helper", ["their_helper", "their_folder.helper", "wave"])
 def test_finished_runs_of_changed_code_are_not_reused(own, tmp_path, monkeypatch, helper):
+    """Also where a module of the user has the name of one of Python's."""
     monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setitem(sys.modules, helper, None)  # so that it is forgotten afterwards
     monkeypatch.setattr(sys, "dont_write_bytecode", True)  # two versions within a second
     (tmp_path / "their_folder").mkdir()  # without an __init__.py
     n_fits = []

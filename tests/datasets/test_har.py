@@ -210,6 +210,19 @@ def test_where_the_folder_is_looked_for(folder, monkeypatch, tmp_path):
         fetch_har(tmp_path / "other", download_if_missing=False)
 
 
+def test_what_lies_in_a_hidden_folder_is_not_read(folder, tmp_path):
+    """A file manager puts what was deleted into .Trash-1000."""
+    deleted, kept = (tmp_path / "har" / name for name in (".Trash-1000", "unpacked"))
+    for place in (deleted, kept):
+        shutil.copytree(folder[0] / "hapt", place)
+    for path in deleted.rglob("acc_*.txt"):
+        path.write_text(path.read_text().replace("1", "2"))
+    np.testing.assert_array_equal(fetch_har(tmp_path).X, folder[-1].X)
+    shutil.rmtree(kept)
+    with pytest.raises(OSError, match="not in"):
+        fetch_har(tmp_path, download_if_missing=False)
+
+
 def test_missing_data_set_says_what_to_do(tmp_path):
     home = tmp_path / "nothing"
     with pytest.raises(OSError) as caught:

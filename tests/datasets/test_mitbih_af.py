@@ -415,6 +415,14 @@ def test_absent_records_are_warned_of(tmp_path, folder):
         fetch_mitbih_af(tmp_path)  # none of the database
 
 
+def test_a_foreign_record_among_those_of_the_database_is_warned_of(tmp_path, folder):
+    copy = tmp_path / "mitbih_af"
+    shutil.copytree(folder[0] / "mitbih_af", copy)
+    write_record(copy, "100", 3000, [(0, "N")])
+    with pytest.warns(UserWarning, match="also holds the records 100, which are not of the AF"):
+        fetch_mitbih_af(tmp_path)
+
+
 def test_no_stand_in_for_an_archive_that_is_damaged(tmp_path):
     pytest.importorskip("filelock")
     write_record(tmp_path / "mitdb", "a", 3000, [(0, "N")])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import sin, sqrt
 
 import numpy as np
@@ -9,6 +10,7 @@ import pytest
 import torch
 
 from sklearn_pulse.datasets import _systems, make_system_classification
+from sklearn_pulse.datasets._simulate import drift_of
 from sklearn_pulse.datasets._systems import SYSTEMS
 
 LITERAL = {
@@ -122,3 +124,10 @@ def test_one_function_is_all_a_new_system_takes(monkeypatch):
     assert data.X.shape == (6000, 100, 3)
     assert len(data.target_names) == 3 and all(name[:2] == "c=" for name in data.target_names)
     assert "Roessler" in data.DESCR and "One folded band." in data.DESCR
+
+
+def test_a_field_has_a_derivative_for_each_channel():
+    """Else it would be broadcast."""
+    system = replace(SYSTEMS["lorenz"], field=lambda state, parameter: (state[0],))
+    with pytest.raises(ValueError, match="lorenz has 1 components for 3 channel names: return"):
+        drift_of(system, [28.0], n_trials=2)(torch.zeros(3, 2))

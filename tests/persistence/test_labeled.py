@@ -170,6 +170,7 @@ def changed(config, path, value):
         ("classifier", "fitted/classes_", {"array": ["a", 3], "dtype": "O"}, "labels of one kind"),
         ("classifier", "fitted/classes_", {"array": [[], []], "dtype": "O"}, "classes_ must"),
         ("classifier", "fitted/classes_", "ab", "classes_ must be an array"),
+        ("classifier", "fitted/classes_", {"array": ["a"], "dtype": "U"}, "two labels or more"),
         ("classifier", "fitted/classes_", {"array": [1, 2, 3], "dtype": "<i8"}, "shape"),
         ("classifier", "fitted/input_layout_", "tnc", "input_layout_ must be one of"),
         ("classifier", "fitted/probe_", 1, "may not set the attribute 'probe_'"),
