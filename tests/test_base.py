@@ -347,6 +347,20 @@ def test_names_that_are_one_text_are_told_to_be_a_tuple():
         small(method).fit(X)
 
 
+def test_parameters_that_are_not_passed_to_the_objective_are_listed():
+    """It has defaults of its own, with which the method would be trained."""
+
+    class WithDefaults(DenoisedMean):
+        def __init__(self, n_channels, *, noise=0.5, **params):
+            super().__init__(n_channels, noise=noise, **params)
+
+    names = tuple(name for name in DenoisedMeanTransformer._objective_names if name != "noise")
+    own = {"_objective_class": WithDefaults, "_objective_names": names}
+    method = type("Own", (DenoisedMeanTransformer,), own)
+    with pytest.raises(TypeError, match=r"^Own does not pass \['noise'\] to WithDefaults, which"):
+        small(method).fit(X)
+
+
 def test_an_objective_of_another_base_is_refused():
     class Plain(torch.nn.Module):
         def __init__(self, n_channels, *, seed=None, **params):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import inspect
 from typing import Any
 
 from torch import nn
@@ -44,7 +45,10 @@ def check_stored(estimator: Any) -> None:
 
 
 def check_objective(estimator: Any, net: Any) -> None:
-    """Raise a TypeError if the objective of a net has no loss, or embeddings of unknown width."""
+    """Raise a TypeError if the objective of a net lacks something, or is not passed a parameter.
+
+    It needs a loss, and embeddings of known width.
+    """
     objective = net.module_
     if not isinstance(objective, Objective):
         raise TypeError(
@@ -56,9 +60,31 @@ def check_objective(estimator: Any, net: Any) -> None:
             f"{type(objective).__name__} must define forward(self, x, observed=None), which"
             " returns the loss of a batch."
         )
+    passed = {*net.get_params_for("module")}
+    own = _names_of(type(objective)) & {*estimator.get_params(deep=False)}
+    if own - passed:
+        raise TypeError(
+            f"{type(estimator).__name__} does not pass {sorted(own - passed)} to"
+            f" {type(objective).__name__}, which has defaults of its own: add them to"
+            " _objective_names."
+        )
     untrained = copy.copy(estimator)
     untrained.net_ = net
     untrained._n_features_out  # noqa: B018  # raises if unknown; a class may override it
+
+
+def _names_of(objective_class: type) -> set[str]:
+    """Return the names of the parameters of an objective, with those that it passes on."""
+    names: set[str] = set()
+    for cls in objective_class.__mro__:
+        init = vars(cls).get("__init__")
+        if init is None:
+            continue
+        parameters = inspect.signature(init).parameters.values()
+        names |= {parameter.name for parameter in parameters}
+        if all(parameter.kind is not parameter.VAR_KEYWORD for parameter in parameters):
+            break
+    return names
 
 
 def embedding_width(objective: nn.Module) -> int:
