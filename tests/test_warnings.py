@@ -293,6 +293,16 @@ def absent_records(tmp_path):
     fetch_mitbih_af(tmp_path)
 
 
+def foreign_records(tmp_path):
+    pytest.importorskip("wfdb")
+    from sklearn_pulse.datasets._mitbih_af import _RECORDS
+    from tests.datasets.test_mitbih_af import write_record
+
+    for name in ("100", *_RECORDS):
+        write_record(tmp_path, name, 3000, [(0, "N")])
+    fetch_mitbih_af(tmp_path)
+
+
 def absent_nights(tmp_path):
     pytest.importorskip("mne")
     from tests.datasets.test_sleep_edf import random_stretches, write_hypnogram, write_psg
@@ -387,6 +397,7 @@ TEXTS = {
     "recording_as_table": "If it is one recording of 6 channels",
     "a_data_set_in_place_of_another": "is read instead",
     "absent_records": "lacks the records 04936",
+    "foreign_records": "also holds the records 100",
     "absent_nights": "holds 1 of the 39 nights",
     "own_windows_without_groups": "Without groups, neighbouring windows",
     "files_that_are_not_read": "holds starts.npy, which are not read",
