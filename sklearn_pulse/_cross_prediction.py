@@ -13,12 +13,10 @@ from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 
 from ._closed_form._block_weights import (
-    BLOCKS,
     RHYTHM_ALONE,
-    RHYTHM_WEIGHTS,
-    USUAL_WEIGHTS,
     all_weights,
     check_weights,
+    weights_with,
 )
 from ._closed_form._device_products import FixedShapeProduct
 from ._closed_form._fit import ClosedForm, ClosedFormFit
@@ -70,10 +68,10 @@ class CrossPredictionTransformer(BaseFeatureTransformer):
     """Features that predict another view of the same recording, in closed form.
 
     Blocks of fixed features (statistics, autocorrelation, MiniRocket, MultiRocket, quantiles,
-    Hydra and, where it lasts, the rhythm of events) are stacked and reduced to their principal
-    components. A linear map keeps what predicts the next window of the recording, or the other
-    half of the window, and removes a share of what stays constant through a recording. No network
-    is trained, and no label is used.
+    Hydra, the rhythm of events where it lasts, and the covariance of the channels if there are
+    several) are stacked and reduced to their principal components. A linear map keeps what predicts
+    the next window of the recording, or the other half of the window, and removes a share of what
+    stays constant through a recording. No network is trained, and no label is used.
 
     Parameters
     ----------
@@ -89,20 +87,22 @@ class CrossPredictionTransformer(BaseFeatureTransformer):
         "auto" takes adjacent windows where the recordings are known and have adjacent windows.
         Where adjacent windows overlap, the nearest windows without a common step are paired.
     n_components : int, default=1200
-        Largest number of principal components of the stacked features, and of the rhythm.
+        Largest number of principal components of the stacked features, of the rhythm, and of the
+        covariance.
     embedding_dim : int, default=4096
         Number of features. If it is below the number of components (up to `n_components`, and as
-        many of the rhythm), only the leading directions are kept.
+        many of the rhythm and of the covariance), only the leading directions are kept.
     num_kernels : int, default=10_000
         Number of pairs of a kernel and a bias of MiniRocket, at least 84. MultiRocket has an
         eighth of it, with four poolings each of the windows and of their differences, and Hydra
         64 groups of eight kernels for 10,000.
-    block_weights : "auto" or sequence of four to seven floats, default="auto"
+    block_weights : "auto" or sequence of four to eight floats, default="auto"
         Shares of the variance of the blocks: statistics, autocorrelation, MiniRocket, MultiRocket,
-        quantiles on intervals, Hydra, and rhythm, each from 0 to 1e6. A block of share 0, or
-        without a share, is left out. "auto" takes ``(0.06, 0.03, 0.36, 0.15, 0.15, 0.25)``, and
-        gives 0.15 of it to the rhythm where the halves of windows predict more than 0.3 of the
-        variance of its features (by ridge regressions whose ridge is 0.03 of the total variance).
+        quantiles on intervals, Hydra, rhythm, and covariance, each from 0 to 1e6. A block of share
+        0, or without a share, is left out. "auto" takes ``(0.06, 0.03, 0.36, 0.15, 0.15, 0.25)``.
+        It gives 0.15 of the sum to the covariance if there are several channels, and 0.15 to the
+        rhythm where the halves of windows predict more than 0.3 of the variance of its features (by
+        ridge regressions whose ridge is 0.03 of the total variance).
     rho : float, default=1.5e-4
         Ridge of the regressions, as a share of the total variance; above 0 and at most 1e6.
     device : str or torch.device, default="auto"
@@ -120,7 +120,7 @@ class CrossPredictionTransformer(BaseFeatureTransformer):
     ----------
     alpha_ : float
         Share of the constant part that was removed.
-    block_weights_ : ndarray of float64, of shape (7,)
+    block_weights_ : ndarray of float64, of shape (8,)
         Shares of the blocks that were used.
     blocks_ : dict of str to transformer
         The fitted blocks, which read X in the layout, and pool bags, as the transformer did at
@@ -158,12 +158,12 @@ class CrossPredictionTransformer(BaseFeatureTransformer):
     number of windows. Then ``S = (1 - alpha) (C + B) / 2 + alpha (C - B)``,
     ``M = (V + rho tr V I)^-1 S`` and ``N = (V + rho tr V I)^-1 (V - alpha B)``, each scaled to
     unit variance of f M and f N. The embedding is ``f R Q`` with ``R R' = 0.9 M M' + 0.1 N N'``
-    and a random rotation Q, so that scaling its columns does not whiten it. The rhythm has
-    components, moments and a map R of its own, with its share of the variance of the embedding. The
-    variances of its columns have a mean of about one over the windows of `fit` (less where
-    `embedding_dim` drops directions), and the columns of a window are rounded to hundredths. So
-    columns in which two labelled windows hardly differ are equal there, and a probe leaves them
-    out; else a scaler fitted on these two would give most weight to them.
+    and a random rotation Q, so that scaling its columns does not whiten it. The rhythm and the
+    covariance each have components, moments and a map R of their own, with their shares of the
+    variance of the embedding. The variances of its columns have a mean of about one over the
+    windows of `fit` (less where `embedding_dim` drops directions), and the columns of a window are
+    rounded to hundredths. So columns in which two labelled windows hardly differ are equal there,
+    and a probe leaves them out; else a scaler fitted on these two would give most weight to them.
 
     Adjacent windows overlap if their values say so: if the end of one and the beginning of the
     next, at least an eighth of a window and eight steps, are the same up to a shift and a scale.
@@ -365,20 +365,28 @@ class CrossPredictionTransformer(BaseFeatureTransformer):
     def _choose_weights(
         self, windows: CheckedWindows, index: NDArray[np.intp], recording: NDArray[np.intp]
     ) -> NDArray[np.float64]:
-        """Return the shares of the blocks, with that of the rhythm if a fit shows that it lasts."""
+        """Return the shares of the blocks, with those that the windows ask for."""
         if not isinstance(self.block_weights, str):
             return all_weights(self.block_weights)
-        fit = replace(self._closed_form(all_weights(RHYTHM_ALONE)), rho=_RHYTHM_RHO)
+        apart = ["covariance"] if windows.n_channels > 1 else []
+        if self._rhythm_lasts(windows, index, recording):
+            apart.append("rhythm")
+        return weights_with(apart)
+
+    def _rhythm_lasts(
+        self, windows: CheckedWindows, index: NDArray[np.intp], recording: NDArray[np.intp]
+    ) -> bool:
+        """Tell whether the halves of windows predict the rhythm of one another."""
         if len(index) < _LEAST_FOR_RHYTHM:
-            return all_weights(USUAL_WEIGHTS)
+            return False
+        fit = replace(self._closed_form(all_weights(RHYTHM_ALONE)), rho=_RHYTHM_RHO)
         drawn = np.isin(index, fit.sample(index))  # so that no further pass is needed
         index, recording = index[drawn], recording[drawn]
         halves = halves_with_steps(windows, index)
         if not halves.parts:
-            return all_weights(USUAL_WEIGHTS)
+            return False
         found = fit.halves(in_turn, windows, halves, index, recording)
-        lasts = found.predictability["blocks"]["rhythm"] > _RHYTHM_LASTS
-        return all_weights(RHYTHM_WEIGHTS if lasts else USUAL_WEIGHTS)
+        return bool(found.predictability["blocks"]["rhythm"] > _RHYTHM_LASTS)
 
     def _fit_views(
         self,
@@ -442,7 +450,7 @@ class CrossPredictionTransformer(BaseFeatureTransformer):
         self._seed = int(stored_array(weights, "seed", np.int64, ()))
         used: Any = self.block_weights
         if isinstance(used, str):
-            used = stored_array(weights, "block_weights", np.float64, (len(BLOCKS),))
+            used = stored_array(weights, "block_weights", np.float64, (None,))
             check_weights(used)
         self.block_weights_ = all_weights(used)
         self._stack = self._closed_form(self.block_weights_).new_stack()

@@ -20,7 +20,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn_pulse import CrossPredictionTransformer
 from sklearn_pulse._data._windows import CheckedWindows
 from sklearn_pulse.evaluation import LabeledSubsetClassifier, make_linear_probe
-from sklearn_pulse.features import RhythmTransformer, StatisticsTransformer
+from sklearn_pulse.features import CovarianceTransformer, RhythmTransformer, StatisticsTransformer
 from sklearn_pulse.plotting import EmbeddingDisplay
 from sklearn_pulse.windows import RecordingWindows, sliding_windows
 from tests.helpers import make_windows
@@ -215,9 +215,10 @@ def test_views_and_recordings():
     assert one.n_pairs_ == 59
     for fitted in (adjacent, halves, one):
         assert list(fitted.predictability_["blocks"]) == [
-            *("statistics", "autocorrelation", "minirocket", "multirocket", "quantiles", "hydra")
+            *("statistics", "autocorrelation", "minirocket", "multirocket", "quantiles", "hydra"),
+            "covariance",
         ]
-        assert fitted.predictability_["directions"].shape == (12,)
+        assert fitted.predictability_["directions"].shape == (16,)
         shares = [*fitted.predictability_["blocks"].values()]
         shares += fitted.predictability_["directions"].tolist()
         assert all(share <= 1 + 1e-6 for share in shares)
@@ -356,7 +357,7 @@ def test_a_padded_window_is_the_shorter_window(part):
         ({"alpha": 1.5}, "alpha must be 'auto' or a number"),
         ({"alpha": "half"}, "alpha must be 'auto' or a number"),
         ({"views": "both"}, "views must be"),
-        ({"block_weights": (1, 1)}, "block_weights must be 'auto' or four to seven numbers"),
+        ({"block_weights": (1, 1)}, "block_weights must be 'auto' or four to eight numbers"),
         ({"block_weights": (0, 0, 0, 0)}, "must not all be 0"),
         ({"block_weights": "equal"}, "block_weights must be"),
         ({"block_weights": (1, -1, 0, 0)}, "each of block_weights must be"),
@@ -376,7 +377,7 @@ def test_parameters(params, message):
 @pytest.mark.parametrize("weights", [1.0, np.array(1.0), {"hydra": 1.0}])
 def test_block_weights_are_a_sequence(weights):
     X, _ = make_windows(6, 16, 2)
-    with pytest.raises(TypeError, match="block_weights must be 'auto' or four to seven numbers"):
+    with pytest.raises(TypeError, match="block_weights must be 'auto' or four to eight numbers"):
         CrossPredictionTransformer(block_weights=weights).fit(X)
 
 
@@ -733,14 +734,14 @@ def test_a_subclass_with_other_parameters_is_saved(tmp_path):
 
 @pytest.mark.parametrize("share", [0.0, 0.3])
 @pytest.mark.parametrize(
-    ("name", "before"), [("quantiles", ()), ("hydra", (0.0,)), ("rhythm", (0.0, 0.0))]
+    ("name", "n_before"), [("quantiles", 0), ("hydra", 1), ("rhythm", 2), ("covariance", 3)]
 )
-def test_further_blocks(name, before, share, tmp_path):
+def test_further_blocks(name, n_before, share, tmp_path):
     X = np.random.default_rng(0).normal(size=(6, 50, 2)).astype(np.float32)
     groups = np.arange(6) // 3
     four = (0.1, 0.05, 0.6, 0.25)
     params = {"num_kernels": 84, "embedding_dim": 16, "random_state": 0}
-    cross = CrossPredictionTransformer(block_weights=(*four, *before, share), **params)
+    cross = CrossPredictionTransformer(block_weights=(*four, *n_before * [0.0], share), **params)
     cross.fit(X, groups=groups)
     assert (name in cross.blocks_) == (name in cross.predictability_["blocks"]) == (share > 0)
     assert len(cross.blocks_) == 4 + (share > 0)
@@ -780,7 +781,7 @@ def test_the_rhythm_is_taken_where_it_lasts(views, is_heart, tmp_path):
     assert (predicted > 0.3) == is_heart
     assert ("rhythm" in cross.blocks_) == is_heart
     six = np.array([0.06, 0.03, 0.36, 0.15, 0.15, 0.25])
-    expected = [*(0.85 * six), 0.15] if is_heart else [*six, 0.0]
+    expected = [*(0.85 * six), 0.15, 0.0] if is_heart else [*six, 0.0, 0.0]
     np.testing.assert_allclose(cross.block_weights_, expected)
     stated = CrossPredictionTransformer(**params, block_weights=cross.block_weights_)
     np.testing.assert_array_equal(stated.fit(X, groups=groups).transform(X), cross.transform(X))
@@ -793,31 +794,38 @@ def test_the_rhythm_is_taken_where_it_lasts(views, is_heart, tmp_path):
 
 @pytest.mark.usefixtures("unrounded")
 @pytest.mark.parametrize("alpha", ["auto", 1.0])
-def test_the_rhythm_has_a_map_and_a_share_of_its_own(alpha):
+@pytest.mark.parametrize(
+    ("block", "weights"),
+    [
+        (RhythmTransformer(), (7, 0, 0, 0, 0, 0, 3)),
+        (CovarianceTransformer(), (7, 0, 0, 0, 0, 0, 0, 3)),
+    ],
+)
+def test_some_blocks_have_maps_and_shares_of_their_own(block, weights, alpha):
     """Its own second moments, and a share that no other block changes; alpha is that of all."""
     X, groups = hearts(n_people=4, n_windows=10, n_timesteps=300)
     follows = np.append(False, np.diff(groups) == 0)
     others = scaled_features(StatisticsTransformer(), X)
-    rhythm = scaled_features(RhythmTransformer(), X)
-    both = np.hstack([np.sqrt(0.7) * others, np.sqrt(0.3) * rhythm])
+    apart = scaled_features(block, X)
+    both = np.hstack([np.sqrt(0.7) * others, np.sqrt(0.3) * apart])
     kappa, expected_alpha, _ = literal_similarities(both, groups, follows, alpha, 0.01, 1)
     known = (groups, follows, expected_alpha, 0.01, 64)
-    (_, _, of_others), (_, _, of_rhythm) = (
-        literal_similarities(phi, *known) for phi in (others, rhythm)
+    (_, _, of_others), (_, _, of_block) = (
+        literal_similarities(phi, *known) for phi in (others, apart)
     )
     cross = CrossPredictionTransformer(
-        alpha, block_weights=(7, 0, 0, 0, 0, 0, 3), embedding_dim=64, rho=0.01, random_state=0
+        alpha, block_weights=weights, embedding_dim=64, rho=0.01, random_state=0
     ).fit(X, groups=groups)
     assert cross.kappa_ == pytest.approx(kappa, abs=1e-4)
     assert cross.alpha_ == pytest.approx(expected_alpha, abs=1e-4)
     embedding = cross.transform(X).astype(np.float64)
-    expected = 0.7 * of_others + 0.3 * of_rhythm
+    expected = 0.7 * of_others + 0.3 * of_block
     scale = np.abs(expected).max()
     np.testing.assert_allclose(embedding @ embedding.T, expected, atol=1e-4 * scale)
     halves = clone(cross).set_params(views="halves").fit(X, groups=groups).transform(X)
     expected = 64 * (
         0.7 * similarities_of_halves(StatisticsTransformer(), X, 0.01)
-        + 0.3 * similarities_of_halves(RhythmTransformer(), X, 0.01)
+        + 0.3 * similarities_of_halves(block, X, 0.01)
     )
     halves = halves.astype(np.float64)
     np.testing.assert_allclose(halves @ halves.T, expected, atol=1e-4 * np.abs(expected).max())
@@ -890,8 +898,9 @@ def test_the_choice_of_blocks_needs_no_further_pass(views, n_passes, bags, monke
     cross.fit(X, groups=None if bags else groups)
     n_of_sample = sum(n for n in read if n == 20)
     n_of_kernels = 3 * 84 * (1 if views == "adjacent" else 3)  # three banks of each view
+    n_of_scale = 256 * (1 if views == "adjacent" else 3)  # of the channels, in each view
     n_of_overlap = 64 if views == "adjacent" else 0  # pairs that are compared
-    assert sum(read) - n_of_sample == n_passes * 600 + n_of_kernels + n_of_overlap
+    assert sum(read) - n_of_sample == n_passes * 600 + n_of_kernels + n_of_scale + n_of_overlap
     assert n_of_sample <= 20 * 10
 
 

@@ -459,9 +459,12 @@ def failed(cells):
     return [Outcome(cell, "failed", "no luck") for cell in cells]
 
 
-@pytest.mark.parametrize(("of_rhythm", "n_components"), [(0.0, 1200), (0.15, 1200), (0.15, 30)])
+@pytest.mark.parametrize(
+    ("of_rhythm", "of_covariance", "n_components"),
+    [(0.0, 0.0, 1200), (0.15, 0.0, 1200), (0.0, 0.3, 1200), (0.15, 0.15, 30)],
+)
 def test_the_closed_form_of_the_script_is_that_of_the_transformer(
-    tmp_path, monkeypatch, of_rhythm, n_components
+    tmp_path, monkeypatch, of_rhythm, of_covariance, n_components
 ):
     """Scalar products of embeddings, which no rotation changes, of windows seen and not."""
     blocks = script("blocks")
@@ -470,21 +473,25 @@ def test_the_closed_form_of_the_script_is_that_of_the_transformer(
     X = (rng.normal(size=(72, 64, 2)) * rng.uniform(0.5, 2, size=(72, 1, 1))).astype(np.float32)
     X[:60] += np.sin(np.arange(64) * (0.2 + 0.1 * recording[:, None]))[..., None]
     shares = blocks.beside(blocks.USUAL, of_rhythm, blocks.RHYTHM)
+    choice = partial(blocks.Choice, shares, of_covariance)
     monkeypatch.setattr(blocks, "N_COMPONENTS", n_components)
     cross = CrossPredictionTransformer(
-        block_weights=list(shares.values()), n_components=n_components, random_state=0
+        block_weights=[*((1 - of_covariance) * np.array([*shares.values()])), of_covariance],
+        n_components=n_components,
+        random_state=0,
     )
     cross.fit(X[:60], groups=recording, start=start)
     assert ("rhythm" in cross.blocks_) == (of_rhythm > 0)
+    assert ("covariance" in cross.blocks_) == (of_covariance > 0)
     for name, block in cross.blocks_.items():
         monkeypatch.setitem(
             blocks.BLOCKS, name, blocks.BLOCKS[name]._replace(make=partial(clone, block))
         )
     part = blocks.Part("simulated-0", X, np.zeros(72), np.zeros(72), recording, start, 60)
-    Z = part.embedded(blocks.Choice(shares), tmp_path)
+    Z = part.embedded(choice(), tmp_path)
     known = cross.transform(X)
     np.testing.assert_allclose(Z @ Z.T, known @ known.T, rtol=1e-3, atol=1e-3 * known.var() * 4096)
-    stated = part.embedded(blocks.Choice(shares, alpha=cross.alpha_), tmp_path)
+    stated = part.embedded(choice(alpha=cross.alpha_), tmp_path)
     np.testing.assert_allclose(stated @ stated.T, Z @ Z.T, rtol=1e-3, atol=1e-3 * Z.var() * 4096)
 
 

@@ -47,6 +47,7 @@ from sklearn_pulse.datasets import (
 from sklearn_pulse.evaluation import make_linear_probe
 from sklearn_pulse.features import (
     AutocorrelationTransformer,
+    CovarianceTransformer,
     HydraTransformer,
     IntervalQuantileTransformer,
     RandomConvolutionTransformer,
@@ -180,6 +181,7 @@ BLOCKS = {
     "statistics": Block(StatisticsTransformer),
     "autocorrelation": Block(AutocorrelationTransformer),
     "rhythm": Block(RhythmTransformer),
+    "covariance": Block(CovarianceTransformer),
     "five times multirocket": Block(partial(multirocket, 6250)),
     **READ_TWICE,
     **{
@@ -327,6 +329,8 @@ class Choice:
     ----------
     shares : dict
         Share of each block; on MIT-BIH the rhythm takes 0.15 of it in any case.
+    covariance : float
+        What the covariance takes of it if there are several channels.
     kernel : float or None
         Width of a Gaussian kernel, in squared distances of the training windows.
     one_length : bool
@@ -336,6 +340,7 @@ class Choice:
     """
 
     shares: dict = field(default_factory=lambda: USUAL)
+    covariance: float = 0.15
     kernel: float | None = None
     one_length: bool = False
     alpha: float | None = None
@@ -356,6 +361,7 @@ class Choice:
         return components(gram)
 
 
+APART = ("rhythm", "covariance")  # have maps of their own
 MULTIROCKET = ("multirocket",)
 STATISTICS = {"statistics": 1.0}
 RHYTHM = {"rhythm": 1.0}
@@ -377,6 +383,8 @@ CHOICES = {
     "statistics 0.3": Choice(beside(USUAL, 0.25, STATISTICS)),
     "rhythm 0.15": Choice(beside(USUAL, 0.15, RHYTHM)),
     "rhythm 0.07": Choice(beside(USUAL, 0.07, RHYTHM)),
+    "no covariance": Choice(covariance=0.0),
+    "covariance 0.3": Choice(covariance=0.3),
     "five times the kernels of MultiRocket": Choice(
         {**USUAL, "five times multirocket": 0.15, "multirocket": 0.0}
     ),
@@ -415,10 +423,13 @@ class Part(NamedTuple):
         )
 
     def shares(self, choice):
-        """Return the shares of a choice, with the rhythm where the transformer would take it."""
-        if self.name.startswith("mitbih"):
-            return beside(choice.shares, 0.15, {"rhythm": 1.0})
-        return choice.shares
+        """Return the shares of a choice, with the blocks that the transformer would add."""
+        added = {
+            "rhythm": 0.15 * self.name.startswith("mitbih"),
+            "covariance": choice.covariance * (self.X.shape[2] > 1),
+        }
+        total = sum(added.values())
+        return beside(choice.shares, total, {name: s / total for name, s in added.items() if s})
 
     def gram(self, block, folder):
         """Return the products of a block, from the folder where it holds them."""
@@ -432,11 +443,10 @@ class Part(NamedTuple):
     def embedded(self, choice, folder):
         """Return the embeddings of all windows."""
         shares = {name: share for name, share in self.shares(choice).items() if share}
-        of_rhythm = np.float32(shares.pop("rhythm", 0.0))  # which has a map of its own
+        apart = {b: np.float32(shares.pop(b)) for b in APART if b in shares}
         gram = sum(np.float32(share) * self.gram(b, folder) for b, share in shares.items())
-        parts = [(1 - of_rhythm, choice.bend(components(gram), self.n_train))]
-        if of_rhythm:
-            parts.append((of_rhythm, components(of_rhythm * self.gram("rhythm", folder))))
+        parts = [(1 - sum(apart.values()), choice.bend(components(gram), self.n_train))]
+        parts += [(share, components(share * self.gram(b, folder))) for b, share in apart.items()]
         Z = embedding(parts, self.n_train, self.recording, self.start, choice.alpha)
         return Z.astype(np.float32)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import numpy as np
@@ -18,21 +18,22 @@ BLOCKS = (
     "quantiles",
     "hydra",
     "rhythm",
+    "covariance",
 )
-APART = ("rhythm",)  # blocks with a map of their own: beside many columns, few get no weight
-USUAL_WEIGHTS = (0.06, 0.03, 0.36, 0.15, 0.15, 0.25, 0.0)
-RHYTHM_WEIGHTS = (0.051, 0.0255, 0.306, 0.1275, 0.1275, 0.2125, 0.15)  # 0.85 of the usual ones
+APART = ("rhythm", "covariance")  # have maps of their own: beside many columns, few get no weight
+USUAL_WEIGHTS = (0.06, 0.03, 0.36, 0.15, 0.15, 0.25)
 RHYTHM_ALONE = (0, 0, 0, 0, 0, 0, 1)
+_SHARE_APART = 0.15  # of each block with a map of its own, where it is used
 _SMALLEST, _LARGEST = 1e-6, 1e6  # bounds of the largest share, whose features are float32
-_FEWEST = 4  # blocks that have a share; the last three may be left out
+_FEWEST = 4  # blocks that have a share; the last four may be left out
 
 
 def check_weights(weights: Any) -> None:
-    """Raise unless `weights` are "auto", or four to seven numbers from 0 to 1e6, not all tiny."""
+    """Raise unless `weights` are "auto", or four to eight numbers from 0 to 1e6, not all tiny."""
     example = f"pass for example block_weights={USUAL_WEIGHTS}"
     if is_auto(weights):
         return
-    kind = "block_weights must be 'auto' or four to seven numbers"
+    kind = "block_weights must be 'auto' or four to eight numbers"
     is_single = isinstance(weights, np.ndarray) and weights.ndim == 0
     if is_single or not isinstance(weights, Sequence | np.ndarray):
         raise TypeError(f"{kind}, got {weights!r}; {example}")
@@ -52,3 +53,10 @@ def check_weights(weights: Any) -> None:
 def all_weights(weights: Sequence[float] | NDArray[np.float64]) -> NDArray[np.float64]:
     """Return a share for each block, 0 for those without one."""
     return np.array([*weights, *[0.0] * (len(BLOCKS) - len(weights))], dtype=np.float64)
+
+
+def weights_with(apart: Collection[str]) -> NDArray[np.float64]:
+    """Return the usual shares, of which these blocks with maps of their own get theirs."""
+    weights = all_weights(USUAL_WEIGHTS) * (1.0 - _SHARE_APART * len(apart))
+    weights[[BLOCKS.index(name) for name in apart]] = _SHARE_APART
+    return weights

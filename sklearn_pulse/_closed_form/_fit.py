@@ -17,6 +17,7 @@ from .._data._windows import CheckedWindows
 from .._progress import progress_bar
 from ..features import (
     AutocorrelationTransformer,
+    CovarianceTransformer,
     HydraTransformer,
     IntervalQuantileTransformer,
     RandomConvolutionTransformer,
@@ -205,6 +206,7 @@ class ClosedFormFit:
             (IntervalQuantileTransformer(_QUANTILE_DEPTH, **reading), 0.0),
             (HydraTransformer(_groups_of(self.num_kernels), **convolutions), 0.0),
             (RhythmTransformer(**reading), 0.0),
+            (CovarianceTransformer(**reading), 0.0),
         ]
         stacked = [
             StackedBlock(name, *block, float(share), is_apart=name in APART)

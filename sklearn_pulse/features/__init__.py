@@ -2,6 +2,7 @@
 
 from ._autocorrelation import AutocorrelationTransformer
 from ._convolutions import ConvolutionBank
+from ._covariance import CovarianceTransformer
 from ._hydra import HydraTransformer, KernelGroups
 from ._interval_quantile import IntervalQuantileTransformer
 from ._random_convolution import RandomConvolutionTransformer
@@ -11,6 +12,7 @@ from ._statistics import StatisticsTransformer
 __all__ = [
     "AutocorrelationTransformer",
     "ConvolutionBank",
+    "CovarianceTransformer",
     "HydraTransformer",
     "IntervalQuantileTransformer",
     "KernelGroups",

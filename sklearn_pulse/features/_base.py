@@ -191,8 +191,10 @@ class BaseFeatureTransformer(
         -------
         ndarray of str of shape (n_features,)
             One name per feature, such as "channel0_mean" of `StatisticsTransformer`,
-            "channel2_speed_lag5" of `AutocorrelationTransformer` and "channel0_change_radius8" of
-            `RhythmTransformer`; otherwise the name of the transformer and a number.
+            "channel2_speed_lag5" of `AutocorrelationTransformer`,
+            "channel0_delay2_channel1_delay0" of `CovarianceTransformer` and
+            "channel0_change_radius8" of `RhythmTransformer`; otherwise the name of the transformer
+            and a number.
 
         Raises
         ------
