@@ -368,10 +368,9 @@ class CrossPredictionTransformer(BaseFeatureTransformer):
         """Return the shares of the blocks, with those that the windows ask for."""
         if not isinstance(self.block_weights, str):
             return all_weights(self.block_weights)
-        apart = ["covariance"] if windows.n_channels > 1 else []
         if self._rhythm_lasts(windows, index, recording):
-            apart.append("rhythm")
-        return weights_with(apart)
+            return weights_with("rhythm")
+        return weights_with("covariance" if windows.n_channels > 1 else "envelopes")
 
     def _rhythm_lasts(
         self, windows: CheckedWindows, index: NDArray[np.intp], recording: NDArray[np.intp]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -19,21 +19,23 @@ BLOCKS = (
     "hydra",
     "rhythm",
     "covariance",
+    "envelopes",
 )
-APART = ("rhythm", "covariance")  # have maps of their own: beside many columns, few get no weight
+# Blocks with maps of their own: beside many columns, few get no weight.
+APART = ("rhythm", "covariance", "envelopes")
 USUAL_WEIGHTS = (0.06, 0.03, 0.36, 0.15, 0.15, 0.25)
 RHYTHM_ALONE = (0, 0, 0, 0, 0, 0, 1)
-_SHARE_APART = 0.15  # of each block with a map of its own, where it is used
+_SHARE_APART = 0.15  # of the one of them that is used
 _SMALLEST, _LARGEST = 1e-6, 1e6  # bounds of the largest share, whose features are float32
-_FEWEST = 4  # blocks that have a share; the last four may be left out
+_FEWEST = 4  # blocks that have a share; the others may be left out
 
 
 def check_weights(weights: Any) -> None:
-    """Raise unless `weights` are "auto", or four to eight numbers from 0 to 1e6, not all tiny."""
+    """Raise unless `weights` are "auto", or four to nine numbers from 0 to 1e6, not all tiny."""
     example = f"pass for example block_weights={USUAL_WEIGHTS}"
     if is_auto(weights):
         return
-    kind = "block_weights must be 'auto' or four to eight numbers"
+    kind = "block_weights must be 'auto' or four to nine numbers"
     is_single = isinstance(weights, np.ndarray) and weights.ndim == 0
     if is_single or not isinstance(weights, Sequence | np.ndarray):
         raise TypeError(f"{kind}, got {weights!r}; {example}")
@@ -55,8 +57,8 @@ def all_weights(weights: Sequence[float] | NDArray[np.float64]) -> NDArray[np.fl
     return np.array([*weights, *[0.0] * (len(BLOCKS) - len(weights))], dtype=np.float64)
 
 
-def weights_with(apart: Collection[str]) -> NDArray[np.float64]:
-    """Return the usual shares, of which these blocks with maps of their own get theirs."""
-    weights = all_weights(USUAL_WEIGHTS) * (1.0 - _SHARE_APART * len(apart))
-    weights[[BLOCKS.index(name) for name in apart]] = _SHARE_APART
+def weights_with(name: str) -> NDArray[np.float64]:
+    """Return the usual shares, less that of a block with a map of its own."""
+    weights = (1.0 - _SHARE_APART) * all_weights(USUAL_WEIGHTS)
+    weights[BLOCKS.index(name)] = _SHARE_APART
     return weights

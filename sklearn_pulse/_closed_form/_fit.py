@@ -18,6 +18,7 @@ from .._progress import progress_bar
 from ..features import (
     AutocorrelationTransformer,
     CovarianceTransformer,
+    EnvelopeCovarianceTransformer,
     HydraTransformer,
     IntervalQuantileTransformer,
     RandomConvolutionTransformer,
@@ -207,6 +208,7 @@ class ClosedFormFit:
             (HydraTransformer(_groups_of(self.num_kernels), **convolutions), 0.0),
             (RhythmTransformer(**reading), 0.0),
             (CovarianceTransformer(**reading), 0.0),
+            (EnvelopeCovarianceTransformer(**reading), 0.0),
         ]
         stacked = [
             StackedBlock(name, *block, float(share), is_apart=name in APART)

@@ -3,6 +3,7 @@
 from ._autocorrelation import AutocorrelationTransformer
 from ._convolutions import ConvolutionBank
 from ._covariance import CovarianceTransformer
+from ._envelope_covariance import EnvelopeCovarianceTransformer
 from ._hydra import HydraTransformer, KernelGroups
 from ._interval_quantile import IntervalQuantileTransformer
 from ._random_convolution import RandomConvolutionTransformer
@@ -13,6 +14,7 @@ __all__ = [
     "AutocorrelationTransformer",
     "ConvolutionBank",
     "CovarianceTransformer",
+    "EnvelopeCovarianceTransformer",
     "HydraTransformer",
     "IntervalQuantileTransformer",
     "KernelGroups",

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import itertools
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,9 @@ from ._channels import channels_first
 
 _LARGEST = 64  # rows of a covariance matrix: its logarithm takes the third power of them
 _FLOOR = 1e-6  # a variance that counts as none, in squares of the usual standard deviation
+
+Signals = NDArray[np.float64]  # of shape (n, n_signals, n_steps), or what is computed from them
+Observed = NDArray[np.bool_]  # of shape (n, n_steps): the steps that count
 
 
 @complete_docstring
@@ -52,17 +56,15 @@ class CovarianceTransformer(BaseFeatureTransformer):
 
     Notes
     -----
-    The matrix S has a row for each delay d of each channel i. Its entry for ``(d, i)`` and
-    ``(e, j)`` is the mean of ``x_i(t - d) x_j(t - e)`` over a window, where x is the channel, less
-    its mean, over `scale_`. With k rows, and the shrinkage s, the features are the entries on and
-    above the diagonal of ``log((1 - s) S + (s tr S / k + 1e-6) I)``, those above it times the root
-    of 2. So the distance of two rows of features is that of the matrices in the log-Euclidean
-    metric.
+    Let ``z(t)`` hold the channels, over `scale_`, at the steps ``t - d`` for all delays d, and S be
+    the covariance of ``z(t)`` over the steps t of a window. With k rows, and the shrinkage s, the
+    features are the entries on and above the diagonal of
+    ``log((1 - s) S + (s tr S / k + 1e-6) I)``, those above it times the root of 2. So the distance
+    of two rows of features is that of the matrices in the log-Euclidean metric.
 
-    A time step counts as missing if any of its channels is NaN. Each entry of S is the mean over
-    the pairs of steps that are both observed; eigenvalues of S below zero, which such means may
-    have, count as zero. Windows may have another length than those of `fit`
-    if it is above twice the longest delay. The features are computed in float64.
+    A time step counts as missing if any of its channels is NaN. S is that of the steps at which all
+    of ``z(t)`` is observed, and zero if there are none. Windows may have another length than those
+    of `fit` if it is above twice the longest delay. The features are computed in float64.
 
     Source: Arsigny, Fillard, Pennec and Ayache (2006), "Log-Euclidean metrics for fast and simple
     calculus on diffusion tensors", Magnetic Resonance in Medicine 56, for the logarithm; Barachant,
@@ -82,7 +84,7 @@ class CovarianceTransformer(BaseFeatureTransformer):
     """
 
     scale_: NDArray[np.float64]
-    _unstored = ("delays_", "scale_")
+    _unstored: tuple[str, ...] = ("delays_", "scale_")
 
     def __init__(
         self,
@@ -116,21 +118,22 @@ class CovarianceTransformer(BaseFeatureTransformer):
 
     def _fit_shape(self) -> None:
         delays = sorted(int(delay) for delay in self.delays)
-        fitting = [delay for delay in delays if 2 * delay < self.n_timesteps_in_]
+        n_steps = self._n_steps(self.n_timesteps_in_)
+        fitting = [delay for delay in delays if 2 * delay < n_steps]
         if not fitting:
             raise ValueError(
-                f"delays={self.delays!r} holds no delay below half of the windows, which have"
-                f" {self.n_timesteps_in_} time steps: pass shorter delays, or longer windows."
+                f"delays={self.delays!r} holds no delay below half of the {n_steps} steps of a"
+                " window: pass shorter delays, or longer windows."
             )
-        self.delays_ = np.array(fitting[: max(1, _LARGEST // self.n_channels_in_)])
+        self.delays_ = np.array(fitting[: max(1, _LARGEST // self._n_signals)])
         self._share = float(self.shrinkage)
 
     def _fit(self, windows: CheckedWindows, usable: NDArray[np.intp]) -> None:
         self._fit_shape()
         number = min(len(usable), CHUNK)
         index = usable[np.linspace(0, len(usable) - 1, number).astype(np.intp)]
-        covariance = _covariance(windows.take(index), np.zeros(1, dtype=np.intp))
-        scale = np.sqrt(np.diagonal(covariance.mean(0)))
+        variance = self._of_signals(windows.take(index), _variances, self._n_signals)
+        scale = np.sqrt(variance.mean(0))
         check_features(scale, windows, index)
         self.scale_ = np.where(scale > 0, scale, 1.0)
 
@@ -139,18 +142,43 @@ class CovarianceTransformer(BaseFeatureTransformer):
 
     def _restore(self, weights: Mapping[str, Tensor]) -> None:
         super()._restore(weights)
-        self.scale_ = stored_array(weights, "scale", np.float64, (self.n_channels_in_,))
+        self.scale_ = stored_array(weights, "scale", np.float64, (self._n_signals,))
 
     def _check_input_length(self, n_timesteps: int) -> None:
         longest = int(self.delays_[-1])
-        if n_timesteps <= 2 * longest:
+        needed = next(n for n in itertools.count(1) if self._n_steps(n) > 2 * longest)
+        if n_timesteps < needed:
             raise ValueError(
                 f"X has windows of {n_timesteps} time steps, too short for the delay of {longest}"
-                f" steps of fit: pass at least {2 * longest + 1} steps, or fit on shorter windows."
+                f" of fit: pass at least {needed} steps, or fit on shorter windows."
             )
 
-    def _features(self, block: Block) -> NDArray[np.float64]:
-        covariance = _covariance(block, self.delays_)
+    def _n_steps(self, n_timesteps: int) -> int:
+        """Return the number of steps of the signals that a window is read as."""
+        return n_timesteps
+
+    @property
+    def _n_signals(self) -> int:
+        return self.n_channels_in_
+
+    def _signal_names(self) -> list[str]:
+        return [f"channel{c}" for c in range(self.n_channels_in_)]
+
+    def _of_signals(
+        self, block: Block, compute: Callable[[Signals, Observed], Signals], n_values: int
+    ) -> Signals:
+        """Compute values of the signals that windows are read as, shape (n, n_values)."""
+        signals = channels_first(block)
+        observed = block.observed
+        if observed is None:
+            observed = np.ones((len(signals), signals.shape[-1]), dtype=bool)
+        return compute(signals, observed)
+
+    def _features(self, block: Block) -> Signals:
+        return self._of_signals(block, self._log_covariance, self._n_features_out)
+
+    def _log_covariance(self, signals: Signals, observed: Observed) -> Signals:
+        covariance = _covariance(signals, observed, self.delays_)
         scale = np.tile(self.scale_, len(self.delays_))
         matrix = _logarithm(covariance / (scale[:, None] * scale), self._share)
         row, column = np.triu_indices(len(scale))
@@ -158,13 +186,11 @@ class CovarianceTransformer(BaseFeatureTransformer):
 
     @property
     def _n_features_out(self) -> int:
-        size = self.n_channels_in_ * len(self.delays_)
+        size = self._n_signals * len(self.delays_)
         return size * (size + 1) // 2
 
     def _feature_names(self) -> list[str]:
-        names = [
-            f"channel{c}_delay{delay}" for delay in self.delays_ for c in range(self.n_channels_in_)
-        ]
+        names = [f"{name}_delay{delay}" for delay in self.delays_ for name in self._signal_names()]
         return [f"{names[i]}_{names[j]}" for i, j in zip(*np.triu_indices(len(names)), strict=True)]
 
 
@@ -182,32 +208,29 @@ def _check_delays(delays: Any) -> None:
         )
 
 
-def _covariance(block: Block, delays: NDArray[np.intp]) -> NDArray[np.float64]:
-    """Covariance of the delayed channels of each window, delays before channels in its rows."""
-    signal = channels_first(block)
-    n, n_channels, n_timesteps = signal.shape
-    seen = np.ones((n, 1, n_timesteps))
-    if block.observed is not None:
-        seen[:] = block.observed[:, None]
-    signal -= np.sum(signal * seen, axis=-1, keepdims=True) / np.maximum(seen.sum(-1), 1.0)[:, None]
-    signal *= seen
-    n_delays = len(delays)
-    covariance = np.empty((n, n_delays, n_channels, n_delays, n_channels))
-    later = delays[:, None] - delays
-    for lag in np.unique(np.abs(later)):
-        first, last = slice(n_timesteps - lag), slice(lag, n_timesteps)
-        pairs = seen[..., first] @ seen[..., last].swapaxes(1, 2)
-        products = signal[..., first] @ signal[..., last].swapaxes(1, 2) / np.maximum(pairs, 1.0)
-        for a, b in zip(*np.nonzero(later == lag), strict=True):
-            covariance[:, a, :, b] = products
-            covariance[:, b, :, a] = products.swapaxes(1, 2)
-    return covariance.reshape(n, n_delays * n_channels, n_delays * n_channels)
+def _variances(signals: Signals, observed: Observed) -> Signals:
+    """Variance of each signal over its steps that count."""
+    covariance = _covariance(signals, observed, np.zeros(1, dtype=np.intp))
+    return np.diagonal(covariance, axis1=1, axis2=2)
 
 
-def _logarithm(covariance: NDArray[np.float64], shrinkage: float) -> NDArray[np.float64]:
-    """Logarithm of each shrunk matrix; what missing steps leave negative counts as zero."""
+def _covariance(signals: Signals, observed: Observed, delays: NDArray[np.intp]) -> Signals:
+    """Covariance of the delayed signals of each window, delays before signals in its rows."""
+    n_steps = signals.shape[-1]
+    first = delays[-1]
+    parts = [slice(first - delay, max(0, n_steps - delay)) for delay in delays]
+    seen = np.all([observed[:, part] for part in parts], axis=0)[:, None]
+    number = np.maximum(seen.sum(-1, keepdims=True), 1)
+    delayed = np.concatenate([signals[..., part] for part in parts], axis=1) * seen
+    delayed -= delayed.sum(-1, keepdims=True) / number
+    delayed *= seen
+    return (delayed @ delayed.swapaxes(1, 2)) / number
+
+
+def _logarithm(covariance: Signals, shrinkage: float) -> Signals:
+    """Logarithm of each shrunk matrix."""
     values, vectors = np.linalg.eigh(covariance)
-    values = np.maximum(values, 0.0)
+    values = np.maximum(values, 0.0)  # rounding may leave less
     level = shrinkage * values.mean(-1, keepdims=True) + _FLOOR
     logarithms = np.log((1.0 - shrinkage) * values + level)
     return (vectors * logarithms[:, None]) @ vectors.swapaxes(1, 2)
