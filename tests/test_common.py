@@ -6,12 +6,12 @@ adds joins them, so that what is said there is true.
 
 import contextlib
 import copy
+import functools
 import importlib.util
 import inspect
 import pickle
 import threading
 from fractions import Fraction
-from functools import partial
 
 import joblib
 import numpy as np
@@ -76,7 +76,7 @@ BESIDE_OTHERS = ("PulseTransformer", "REBARTransformer", "TS2VecTransformer")
 
 
 def without_validation(cls):
-    return small(cls, **accepted(cls, {"validation_fraction": 0}))
+    return small(cls, max_epochs=1, **accepted(cls, {"validation_fraction": 0}))
 
 
 def least(cls):
@@ -107,16 +107,40 @@ def fit_transform(estimator, X):
     return estimator.fit_transform(*data(estimator, X))
 
 
-def width(cls, X):
-    return len(fit(small(cls), X).get_feature_names_out())
+WINDOWS = make_windows()[0]
+
+
+@functools.cache
+def first_fit(cls, **params):
+    """Return a small estimator fitted on `WINDOWS`, once in a process. Nobody may change it."""
+    return fit(small(cls, **params), WINDOWS)
+
+
+@functools.cache
+def first_embedding(cls):
+    """Return what it makes of the same windows; another fit is compared with it."""
+    embedding = first_fit(cls).transform(WINDOWS)
+    embedding.flags.writeable = False
+    return embedding
+
+
+@functools.cache
+def _pickled(cls, **params):
+    return pickle.dumps(first_fit(cls, **params))
+
+
+def fitted(cls, **params):
+    """Return a copy of the first fit, for a test of what comes after `fit`."""
+    return pickle.loads(_pickled(cls, **params))
 
 
 def fresh_states():
     """Return one small estimator of each class, without a fixed seed (the suite sets it).
 
-    A batch holds nearly all of the suite's samples, since each batch costs time.
+    A batch holds nearly all of the suite's samples, and an epoch is enough for its questions:
+    each batch costs time.
     """
-    return [small(cls, batch_size=64, random_state=None) for cls in CLASSES]
+    return [small(cls, batch_size=64, max_epochs=1, random_state=None) for cls in CLASSES]
 
 
 each = pytest.mark.parametrize("cls", EMBEDDERS, ids=lambda cls: cls.__name__)
@@ -199,7 +223,7 @@ def test_sklearn_suite_at_defaults(estimator, check):
 
 @pytest.fixture(scope="module")
 def windows():
-    return make_windows()[0]
+    return WINDOWS
 
 
 @each_input
@@ -224,16 +248,15 @@ def test_fit_returns_self_and_changes_no_parameter(cls, windows):
 @each_input
 def test_fit_transform_is_fit_then_transform(cls, windows):
     together = fit_transform(small(cls), windows)
-    apart = fit(small(cls), windows).transform(windows)
-    np.testing.assert_array_equal(together, apart)
-    assert together.shape == (len(windows), width(cls, windows))
+    np.testing.assert_array_equal(together, first_embedding(cls))
+    assert together.shape == (len(windows), len(first_fit(cls).get_feature_names_out()))
     assert together.dtype == np.float32
 
 
 @each
 def test_same_seed_same_bits_and_another_seed_others(cls, windows):
-    first, second = (fit_transform(small(cls), windows) for _ in range(2))
-    np.testing.assert_array_equal(first, second)
+    first = first_embedding(cls)
+    np.testing.assert_array_equal(fit_transform(small(cls), windows), first)
     assert not np.array_equal(first, fit_transform(small(cls, random_state=1), windows))
 
 
@@ -272,8 +295,7 @@ def meta_by_default():
 
 @each_input
 def test_what_the_caller_has_set_in_torch_changes_nothing(cls, windows, tmp_path):
-    def results():
-        estimator = fit(small(cls), windows)
+    def results(estimator):
         yield estimator.transform(windows)
         if hasattr(estimator, "predict_proba"):
             yield estimator.predict_proba(windows)
@@ -281,16 +303,16 @@ def test_what_the_caller_has_set_in_torch_changes_nothing(cls, windows, tmp_path
             estimator.save_pretrained(tmp_path / "model")
             yield cls.from_pretrained(tmp_path / "model").transform(windows)
 
-    expected = list(results())
+    expected = list(results(first_fit(cls)))
+    autocast = functools.partial(torch.autocast, "cpu", torch.bfloat16)
     for states in (
         [double_by_default, torch.inference_mode],
-        [meta_by_default, torch.no_grad],
-        [partial(torch.autocast, "cpu", torch.bfloat16)],
+        [meta_by_default, torch.no_grad, autocast],  # float32, which autocast rounds
     ):
         with contextlib.ExitStack() as stack:
             for state in states:
                 stack.enter_context(state())
-            found = list(results())
+            found = list(results(fit(small(cls), windows)))
         np.testing.assert_equal(found, expected)
 
 
@@ -327,7 +349,7 @@ def test_threads_are_left_as_they_were(cls, windows):
 @each_input
 @pytest.mark.parametrize("name", ["bag_pooling", "input_layout"])
 def test_what_is_read_after_fit_is_checked_then(cls, name, windows):
-    estimator = fit(small(cls), windows).set_params(**{name: "wrong"})
+    estimator = fitted(cls).set_params(**{name: "wrong"})
     with pytest.raises(ValueError, match=f"{name} must be"):
         estimator.transform(windows)
 
@@ -337,7 +359,7 @@ def test_a_row_does_not_depend_on_the_others(cls):
     complete = make_windows(300, 20)[0]
     order = np.random.default_rng(0).permutation(300)
     for params in ({}, {"pooling": "mean"}) if "pooling" in cls().get_params() else ({},):
-        estimator = fit(small(cls, **params), complete[:20])
+        estimator = fit(small(cls, max_epochs=1, **params), complete[:20])
         embedding = estimator.transform(complete)
         np.testing.assert_array_equal(estimator.transform(complete[order]), embedding[order])
         np.testing.assert_array_equal(estimator.transform(complete[[7]])[0], embedding[7])
@@ -404,8 +426,7 @@ def test_a_row_of_odd_widths_does_not_depend_on_its_place(cls, n_timesteps, n_ch
 
 @each_input
 def test_clone_and_pickle(cls, windows):
-    estimator = fit(small(cls), windows)
-    embedding = estimator.transform(windows)
+    estimator, embedding = first_fit(cls), first_embedding(cls)
     np.testing.assert_array_equal(fit_transform(clone(estimator), windows), embedding)
     restored = pickle.loads(pickle.dumps(estimator))
     np.testing.assert_array_equal(restored.transform(windows), embedding)
@@ -416,7 +437,7 @@ def test_clone_and_pickle(cls, windows):
 @pytest.mark.filterwarnings("error", "ignore:You are using .torch.load:FutureWarning")  # torch 2.4
 def test_arrays_that_may_not_be_written_are_as_good(cls, windows, tmp_path):
     # joblib passes a fitted estimator to its processes with its large arrays as memory maps.
-    estimator = fit(small(cls), windows)
+    estimator = first_fit(cls)
     joblib.dump(estimator, tmp_path / "fitted")
     mapped = joblib.load(tmp_path / "fitted", mmap_mode="r")
     before = torch.is_warn_always_enabled()
@@ -435,7 +456,7 @@ def test_arrays_that_may_not_be_written_are_as_good(cls, windows, tmp_path):
     ids=lambda cls: cls.__name__,
 )
 def test_saved_and_loaded(cls, windows, tmp_path):
-    estimator = fit(small(cls), windows)
+    estimator = first_fit(cls)
     estimator.save_pretrained(tmp_path / "model")
     base = WindowEmbedder if cls in EMBEDDERS else BaseFeatureTransformer
     restored = base.from_pretrained(tmp_path / "model")
@@ -455,14 +476,12 @@ def test_numbers_of_every_kind_are_as_good_as_those_of_python(cls, real, windows
         for name, value in params.items()
         if isinstance(value, int | float) and not isinstance(value, bool)
     }
-    np.testing.assert_array_equal(
-        fit_transform(small(cls, **grid), windows), fit_transform(small(cls), windows)
-    )
+    np.testing.assert_array_equal(fit_transform(small(cls, **grid), windows), first_embedding(cls))
 
 
 @each
 def test_set_output_and_feature_names(cls, windows):
-    estimator = fit(small(cls), windows)
+    estimator = fitted(cls)
     names = [f"{cls.__name__.lower()}{i}" for i in range(estimator.transform(windows).shape[1])]
     assert estimator.get_feature_names_out().tolist() == names
     frame = estimator.set_output(transform="pandas").transform(windows)
@@ -473,19 +492,18 @@ def test_set_output_and_feature_names(cls, windows):
 
 @each_input
 def test_fitted_attributes_tell_the_shape_of_the_data(cls, windows):
-    estimator = fit(small(cls), windows)
+    estimator = first_fit(cls)
     assert (estimator.n_timesteps_in_, estimator.n_channels_in_) == (16, 2)
     assert estimator.n_features_in_ == 2
     if cls in EMBEDDERS:
         assert estimator.encoder_ is estimator.net_.module_.encoder
-    table = fit(small(cls), windows[:, :, 0])
+    table = fit(small(cls, max_epochs=1), windows[:, :, 0])
     assert (table.n_features_in_, table.n_timesteps_in_, table.n_channels_in_) == (16, 16, 1)
 
 
 @each
 def test_parameters_set_after_fit_wait_for_the_next(cls, windows):
-    estimator = fit(small(cls), windows)
-    embedding = estimator.transform(windows)
+    estimator, embedding = fitted(cls), first_embedding(cls)
     estimator.set_params(**accepted(cls, {"embedding_dim": 4, "encoder_depth": 2}))
     np.testing.assert_array_equal(estimator.transform(windows), embedding)
     assert fit_transform(estimator, windows).shape[1] < embedding.shape[1]
@@ -498,13 +516,13 @@ def test_refit_on_other_data_forgets_the_first(cls, windows):
     assert estimator.feature_names_in_.tolist() == list(map(str, range(16)))
     fit(estimator, windows)
     assert not hasattr(estimator, "feature_names_in_")
-    np.testing.assert_array_equal(estimator.transform(windows), fit_transform(small(cls), windows))
+    np.testing.assert_array_equal(estimator.transform(windows), first_embedding(cls))
 
 
 @each_input
 def test_a_refused_refit_leaves_the_first(cls, windows):
-    estimator = fit(small(cls), windows)
-    before, embedding = dict(vars(estimator)), estimator.transform(windows)
+    estimator, embedding = fitted(cls), first_embedding(cls)
+    before = dict(vars(estimator))
     other = np.repeat(windows[:, :, :1], 3, axis=2)
     other[-1, 0, 0] = np.inf
     with pytest.raises(ValueError, match="infinity"):
@@ -526,9 +544,8 @@ def test_a_parameter_of_a_wrong_kind_is_named(cls, windows):
 
 def check_forms(cls, windows, *inputs):
     before = windows.copy()
-    expected = fit_transform(small(cls), windows)
     for X in inputs:
-        np.testing.assert_array_equal(fit_transform(small(cls), X), expected)
+        np.testing.assert_array_equal(fit_transform(small(cls), X), first_embedding(cls))
     np.testing.assert_array_equal(windows, before)
 
 
@@ -549,7 +566,7 @@ def test_no_class_reads_the_input_before_it_is_converted(cls, windows, tmp_path)
 def test_channels_first_give_the_bits_of_channels_last(cls, windows):
     swapped = windows.swapaxes(1, 2)
     estimator = fit(small(cls, input_layout="nct"), swapped)
-    np.testing.assert_array_equal(estimator.transform(swapped), fit_transform(small(cls), windows))
+    np.testing.assert_array_equal(estimator.transform(swapped), first_embedding(cls))
 
 
 @each_input
@@ -564,7 +581,7 @@ def test_small_data_of_every_rank_are_embedded(cls, shape):
         with pytest.raises(ValueError, match="n_samples=1 is too few"):
             fit(small(cls), X)
         return
-    estimator = small(cls)
+    estimator = small(cls, max_epochs=1)
     embedding = fit_transform(estimator, X)
     assert embedding.shape == (shape[0], len(estimator.get_feature_names_out()))
     assert np.isfinite(embedding).all()
@@ -606,12 +623,12 @@ def test_constant_channels_have_finite_embeddings(cls, windows):
     X = windows.copy()
     X[:, :, 1] = 3.0
     assert np.isfinite(fit_transform(small(cls), X)).all()
-    assert np.isfinite(fit_transform(small(cls), np.zeros_like(X))).all()
+    assert np.isfinite(fit_transform(small(cls, max_epochs=1), np.zeros_like(X))).all()
 
 
 @each_variable
 def test_shorter_windows_are_windows_that_lack_their_last_steps(cls, windows):
-    estimator = fit(small(cls), windows)
+    estimator = first_fit(cls)
     unknown = windows.copy()
     unknown[:, 9:] = np.nan
     shorter = estimator.transform(windows[:, :9])
@@ -621,7 +638,7 @@ def test_shorter_windows_are_windows_that_lack_their_last_steps(cls, windows):
 @each_fixed
 def test_another_length_is_refused_where_it_cannot_be(cls, windows):
     with pytest.raises(ValueError, match="windows of 9 time steps.* fitted on windows of 16"):
-        fit(small(cls), windows).transform(windows[:, :9])
+        first_fit(cls).transform(windows[:, :9])
 
 
 @each_trained
@@ -646,7 +663,7 @@ def test_validation_windows_that_are_refused(cls, windows):
 @pytest.mark.parametrize("length", [9, 20])
 def test_validation_on_windows_of_another_length(cls, length, windows):
     """Refused where the loss is that of one length, and never read in part."""
-    estimator = small(cls)
+    estimator = small(cls, max_epochs=1)
     X_val = make_windows(6, length)[0]
     if cls in FIXED_LENGTH or getattr(estimator, "backbone", None) == "cnn":
         with pytest.raises(ValueError, match=f"X_val has windows of {length} time steps, X of 16"):
@@ -695,14 +712,13 @@ def test_axes_of_length_one_may_be_reversed(shape):
 def test_lazy_windows_are_windows(cls, windows):
     recording, start = np.divmod(np.arange(20), 2)
     lazy = RecordingWindows(windows.reshape(10, 32, 2), recording, 16 * start, length=16)
-    estimator = fit(small(cls), windows)
-    np.testing.assert_array_equal(estimator.transform(lazy), estimator.transform(windows))
+    np.testing.assert_array_equal(first_fit(cls).transform(lazy), first_embedding(cls))
     assert fit(without_validation(cls), lazy).n_timesteps_in_ == 16
 
 
 @each_input
 def test_a_spike_gives_finite_numbers_or_an_error_that_names_its_sample(cls, windows):
-    estimator = fit(small(cls), windows)
+    estimator = first_fit(cls)
     spiked = windows.copy()
     for spike in (1e10, 1e20, 1e25, 3e38):
         spiked[3, 4, 1] = spike
@@ -720,7 +736,7 @@ def test_a_spike_gives_finite_numbers_or_an_error_that_names_its_sample(cls, win
 
 @each_input
 def test_windows_that_are_refused(cls, windows):
-    estimator = fit(small(cls), windows)
+    estimator = first_fit(cls)
     infinite = windows.copy()
     infinite[3, 4, 1] = np.inf
     by = "by NaN" if takes_nan(cls) else "for example by interpolation, or drop the sample"
@@ -740,12 +756,17 @@ def test_windows_that_are_refused(cls, windows):
 # --- missing values ---
 
 
+@functools.cache
+def short_fit(cls, **params):
+    return fit(small(cls, **params), WINDOWS[:, :8])
+
+
 @each_variable
 @pytest.mark.parametrize("pooling", ["max", "mean"])
 @pytest.mark.parametrize("n_before", [0, 1, 2])
 def test_padding_with_missing_steps_changes_nothing(cls, windows, pooling, n_before):
     others = {"backbone": "dilated"} if n_before and cls.__name__ == "SimMTMTransformer" else {}
-    estimator = fit(small(cls, pooling=pooling, **others), windows[:, :8])  # "cnn" has strides
+    estimator = short_fit(cls, pooling=pooling, **others)  # "cnn" has strides
     short = windows[:, :8]
     padded = np.full_like(windows, np.nan)
     padded[:, n_before : n_before + 8] = short
@@ -757,7 +778,7 @@ def test_padding_with_missing_steps_changes_nothing(cls, windows, pooling, n_bef
 
 @each_with_gaps
 def test_a_step_is_missing_if_any_channel_is(cls, windows):
-    estimator = fit(small(cls), windows)
+    estimator = first_fit(cls)
     partly, wholly = windows.copy(), windows.copy()
     partly[:, 5, 1] = np.nan
     wholly[:, 5] = np.nan
@@ -800,7 +821,7 @@ def test_bfloat16_changes_no_more_than_the_rounding(cls, windows):
 @pytest.mark.parametrize("pooling", ["mean", "max"])
 def test_a_bag_is_pooled_over_its_windows(cls, windows, pooling):
     bags = windows.reshape(5, 4, 16, 2)
-    estimator = fit(small(cls, bag_pooling=pooling), windows)
+    estimator = fitted(cls).set_params(bag_pooling=pooling)
     rows = estimator.transform(windows).reshape(5, 4, -1).astype(np.float64)
     np.testing.assert_allclose(
         estimator.transform(bags), getattr(np, pooling)(rows, axis=1), rtol=1e-6
@@ -829,15 +850,15 @@ def test_fit_on_bags_sees_every_window(cls, windows):
 # --- objectives ---
 
 
-def objective_of(cls, windows, **params):
-    return fit(small(cls, max_epochs=1, **params), windows).net_.module_
+def objective_of(cls):
+    return fitted(cls).net_.module_
 
 
 @each_trained
 @pytest.mark.parametrize("batch", [1, 2, 7])
 def test_objective_contract(cls, windows, batch):
     """A finite scalar, a gradient that reaches the encoder, and an untouched input."""
-    objective = objective_of(cls, windows)
+    objective = objective_of(cls)
     # A method that needs negatives is never given fewer: the iterator merges a last batch of one.
     x = torch.from_numpy(windows[: max(batch, least(cls))])
     before = x.clone()
@@ -876,7 +897,7 @@ def test_same_seed_same_loss(cls, windows):
     x = torch.from_numpy(windows)
     losses = []
     for seed in (3, 3, 4):
-        objective = objective_of(cls, windows).train()
+        objective = objective_of(cls).train()
         with objective.seeded(seed):
             losses.append([objective(x=x).item() for _ in range(2)])
     assert losses[0] == losses[1] != losses[2]
@@ -890,6 +911,7 @@ def test_a_batch_of_one_learns_or_is_refused(cls, windows):
         with pytest.raises(ValueError, match="batch_size=1 leaves a window alone.*to 2 or more"):
             fit(estimator, windows)
         return
-    learnt = fit_transform(estimator.set_params(lr=1e-2, weight_decay=0.0), windows)
+    few = windows[:8]  # an update for each
+    learnt = fit_transform(estimator.set_params(lr=1e-2, weight_decay=0.0), few)
     still = small(cls, batch_size=1, max_epochs=1, lr=1e-12, weight_decay=0.0)
-    assert not np.allclose(learnt, fit_transform(still, windows), atol=1e-4)
+    assert not np.allclose(learnt, fit_transform(still, few), atol=1e-4)
