@@ -117,7 +117,8 @@ def test_teardown_follows_an_error():
     assert log.events[-1] == "teardown"
 
 
-@pytest.mark.parametrize("n_jobs", [1, 2])
+# The processes of joblib live on for the other tests of the group.
+@pytest.mark.parametrize("n_jobs", [1, pytest.param(2, marks=pytest.mark.xdist_group("workers"))])
 def test_a_search_propagates_to_every_fit(n_jobs):
     pipe = Pipeline([("pulse", PulseTransformer(**SMALL_PULSE)), ("probe", LogisticRegression())])
     search = GridSearchCV(pipe, {"pulse__n_crops": [1, 2]}, cv=2, n_jobs=n_jobs)

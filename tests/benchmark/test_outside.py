@@ -233,17 +233,26 @@ def test_finished_runs_of_changed_code_are_not_reused(own, tmp_path, monkeypatch
 
 
 @pytest.mark.xdist_group("workers")
-def test_processes_that_live_on_run_the_changed_code(own, tmp_path, monkeypatch):
+def test_processes_run_the_changed_code_and_their_number_changes_nothing(
+    own, tmp_path, monkeypatch
+):
+    """In one test, since the processes are started anew by each comparison."""
     monkeypatch.syspath_prepend(tmp_path)
     means = []
-    for factor in ("0", "1.0"):  # of different lengths: two versions within a second
-        write_module(tmp_path, "their_helper", f"def factor():\n    return {factor}\n")
-        mine = write_module(tmp_path, "their_method", MODULE.format(helper="their_helper")).Mine()
-        frame, _ = quick(own, ("mine", mine), n_seeds=2, n_jobs=2, out=tmp_path / "out")
-        means.append(frame.set_index("metric")["mean"]["auroc"])
-    here, _ = quick(own, ("mine", mine), n_seeds=2)
-    assert means == [0.5, pytest.approx(here.set_index("metric")["mean"]["auroc"], abs=1e-6)]
-    assert means[0] != means[1]
+    with sklearn.config_context(enable_metadata_routing=True):
+        routed = make_pipeline(RoutedGroups().set_fit_request(groups=True))
+        for factor in ("0", "1.0"):  # of different lengths: two versions within a second
+            write_module(tmp_path, "their_helper", f"def factor():\n    return {factor}\n")
+            module = write_module(tmp_path, "their_method", MODULE.format(helper="their_helper"))
+            methods = [("mine", module.Mine())]
+            if factor != "0":
+                methods += [("routed", routed), ("other", RandomEncoderTransformer())]
+            frame, _ = quick(own, *methods, n_seeds=2, n_jobs=2, out=tmp_path / "out")
+            means.append(frame.set_index(["method", "metric"])["mean"]["mine", "auroc"])
+        here, _ = quick(own, *methods, n_seeds=2)
+    pd.testing.assert_frame_equal(frame, here)
+    assert set(frame["method"]) == {"mine", "routed", "other"}
+    assert means[0] == 0.5 != means[1]
 
 
 def test_code_that_is_imported_later_counts_too(own, tmp_path, monkeypatch):
@@ -328,15 +337,6 @@ def test_a_frozen_network_is_scored_but_not_reused(own, tmp_path):
         frozen = FrozenEstimator(network.fit(own["X"]))
         frame, _ = quick(own, ("mine", frozen), n_seeds=1, out=tmp_path)
     pd.testing.assert_frame_equal(frame, expected)
-
-
-def test_the_number_of_processes_changes_nothing(own):
-    with sklearn.config_context(enable_metadata_routing=True):
-        step = RoutedGroups().set_fit_request(groups=True)
-        methods = [("mine", make_pipeline(step)), ("other", RandomEncoderTransformer())]
-        frames = [quick(own, *methods, n_seeds=2, n_jobs=n_jobs)[0] for n_jobs in (1, 2)]
-    pd.testing.assert_frame_equal(*frames)
-    assert set(frames[0]["method"]) == {"mine", "other"}
 
 
 class RoutedGroups(StatisticsTransformer):
