@@ -1,9 +1,9 @@
 """Finished cells on disk."""
 
 import json
-import multiprocessing
 import os
 
+import joblib
 import pytest
 
 from sklearn_pulse.benchmark import Cell, Results
@@ -104,16 +104,10 @@ def _look(folder, seed):
         Results(folder).log_look(Cell("linear-probe", "har", "pulse", seed, "test", "small"))
 
 
+@pytest.mark.xdist_group("workers")
 def test_looks_at_the_test_part_of_several_processes_are_all_logged(results):
     assert results.looks() == []
-    processes = [
-        multiprocessing.get_context("spawn").Process(target=_look, args=(results.folder, seed))
-        for seed in range(2)
-    ]
-    for process in processes:
-        process.start()
-    for process in processes:
-        process.join()
+    joblib.Parallel(2)(joblib.delayed(_look)(results.folder, seed) for seed in range(2))
     looks = results.looks()
     assert len(looks) == 100
     assert sum(look["seed"] for look in looks) == 50

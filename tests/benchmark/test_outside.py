@@ -84,6 +84,7 @@ def scores(frame, title):
     return of_title[["n_seeds", "mean", "spread"]]
 
 
+@pytest.mark.usefixtures("few_penalties")
 @pytest.mark.parametrize(
     ("known", "title", "estimator", "protocols"),
     [
@@ -393,6 +394,7 @@ def test_a_wrong_output_is_named(own, change, message):
         quick(own, ("mine", Wrong(change)), n_seeds=1)
 
 
+@pytest.mark.usefixtures("few_penalties")
 def test_frames_and_counts_are_arrays_of_numbers(own):
     settings = {"protocols": ["comparison"], "n_seeds": 1}  # it stores embeddings
     expected, _ = quick(own, ("mine", Wrong(np.rint)), **settings)

@@ -131,6 +131,7 @@ def test_windows_of_one_step_are_scored_without_a_reconstruction(own):
     assert {"accuracy"} <= {*frame["metric"]} and "mse" not in {*frame["metric"]}
 
 
+@pytest.mark.usefixtures("few_penalties")
 @pytest.mark.parametrize("protocol", ["linear-probe", "comparison"])
 def test_the_frame_has_the_notes_of_the_report(own, tmp_path, protocol, capsys):
     y = np.where(own["groups"] == own["groups"][0], "rare", own["y"])  # one part alone holds it
@@ -151,6 +152,7 @@ def test_shares_of_the_labels_are_the_default(own):
     assert display.majority_score == 0.5
 
 
+@pytest.mark.usefixtures("few_penalties")
 def test_a_comparison_has_every_amount_of_labels_and_both_probes(own, tmp_path):
     frame, display = quick(own, protocols=["comparison"], n_seeds=2, out=tmp_path)
     assert display is None
@@ -666,6 +668,7 @@ def test_a_folder_has_its_whole_name(own, tmp_path, monkeypatch):
     assert add_files(".", tmp_path / "out") == add_files(folder, tmp_path / "out")
 
 
+@pytest.mark.usefixtures("few_penalties")
 def test_a_long_name_is_cut(own, tmp_path):
     """Names of locks and of embeddings hold that of the data set, and have at most 255 bytes."""
     folder = tmp_path / ("\N{LATIN SMALL LETTER E WITH ACUTE}" * 120)

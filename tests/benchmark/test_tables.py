@@ -155,6 +155,8 @@ def test_runs_that_are_not_finished_are_counted(results, tmp_path):
 
 REPORT = """
 import sys, warnings
+from sklearn_pulse.benchmark._methods import trained
+assert trained()[0].name == "pulse"  # also where nothing else of the package was imported before
 from pathlib import Path
 from sklearn_pulse.benchmark import Results, report
 # Not those of Matplotlib, which writes a list of fonts the first time.
@@ -163,7 +165,7 @@ report(Results(Path(sys.argv[1])), Path(sys.argv[1], "tables"))
 """
 
 
-def test_the_text_is_not_in_the_encoding_of_the_machine(results, tmp_path):
+def test_a_fresh_process_knows_pulse_and_names_the_encoding_of_each_file(results, tmp_path):
     """Python warns of files without an encoding only if it is told so before it starts."""
     environment = os.environ | {"PYTHONWARNDEFAULTENCODING": "1"}
     subprocess.run([sys.executable, "-c", REPORT, tmp_path], env=environment, check=True)
