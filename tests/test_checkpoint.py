@@ -1,6 +1,6 @@
 import os
 import signal
-from functools import partial
+from functools import cache, partial
 
 import numpy as np
 import pytest
@@ -25,6 +25,11 @@ def histories_match(first, second):
     ]
 
 
+@cache
+def uninterrupted(**params):
+    return pulse(**params).fit(X)
+
+
 @pytest.mark.parametrize(
     ("at", "select", "interval", "precision"),
     [
@@ -40,7 +45,7 @@ def test_a_killed_run_resumes_to_the_same_bits(
     """With a state after each batch (`interval` 0), and with states after epochs only."""
     monkeypatch.setattr(Checkpoint, "interval", interval)
     params = {"select": select, "deterministic_validation": False, "precision": precision}
-    expected = pulse(**params).fit(X)
+    expected = uninterrupted(**params)
     with killed(*at):
         pulse(**params, checkpoint_dir=tmp_path).fit(X)
     resumed = pulse(**params, checkpoint_dir=tmp_path).fit(X)
@@ -66,9 +71,9 @@ def test_a_run_killed_in_the_middle_of_an_epoch_repeats_no_batch(tmp_path, monke
 
 
 def test_a_finished_run_is_not_run_again(tmp_path, monkeypatch):
-    first = pulse(checkpoint_dir=tmp_path).fit(X)
+    first = pulse(checkpoint_dir=tmp_path, max_epochs=2).fit(X)
     monkeypatch.delattr(SSLNet, "train_step_single")
-    again = pulse(checkpoint_dir=tmp_path).fit(X)
+    again = pulse(checkpoint_dir=tmp_path, max_epochs=2).fit(X)
     np.testing.assert_array_equal(first.transform(X), again.transform(X))
 
 
@@ -76,7 +81,7 @@ def test_the_folder_may_be_in_the_home_of_the_user(tmp_path, monkeypatch):
     for name in ("HOME", "USERPROFILE"):
         monkeypatch.setenv(name, str(tmp_path))
     monkeypatch.chdir(tmp_path)
-    pulse(checkpoint_dir="~/runs").fit(X)
+    pulse(checkpoint_dir="~/runs", max_epochs=1).fit(X)
     assert [path.name for path in tmp_path.iterdir()] == ["runs"]
 
 
@@ -95,7 +100,7 @@ def test_a_relative_folder_is_that_of_the_start(tmp_path, monkeypatch):
     here.mkdir()
     elsewhere.mkdir()
     monkeypatch.chdir(here)  # which sets the folder back at the end
-    pulse(checkpoint_dir="runs", callbacks=[ChangesFolder(elsewhere)]).fit(X)
+    pulse(checkpoint_dir="runs", max_epochs=2, callbacks=[ChangesFolder(elsewhere)]).fit(X)
     assert len(list(here.glob("runs/*/checkpoint.pt"))) == 1
     assert not list(elsewhere.iterdir())
 
@@ -158,8 +163,9 @@ def test_an_interrupted_warm_run_resumes(tmp_path, monkeypatch):
 
 
 def test_an_interrupted_fit_draws_its_seed_again(tmp_path):
-    expected = pulse(random_state=np.random.RandomState(0)).fit(X)
-    interrupted = pulse(random_state=np.random.RandomState(0), checkpoint_dir=tmp_path)
+    brief = {"max_epochs": 4}
+    expected = pulse(random_state=np.random.RandomState(0), **brief).fit(X)
+    interrupted = pulse(random_state=np.random.RandomState(0), checkpoint_dir=tmp_path, **brief)
     with killed(3):
         interrupted.fit(X)
     np.testing.assert_array_equal(interrupted.fit_transform(X), expected.transform(X))
