@@ -1,6 +1,6 @@
 """PULSE's oracles: pairs of one class, the loss of each written out, what validation sees."""
 
-from functools import partial
+from functools import cache, partial
 
 import numpy as np
 import pytest
@@ -668,11 +668,16 @@ def test_an_oracle_of_another_kind_than_fitted_is_not_saved(tmp_path):
 # --- resume ---
 
 
+@cache
+def uninterrupted(**params):
+    return make_oracle(**params).fit(X, y)
+
+
 @each_kind
 @pytest.mark.parametrize("at", [(2, 3), (4, 1)])
 def test_a_killed_run_resumes_to_the_same_bits(kind, at, tmp_path):
     params = {"kind": kind, "max_epochs": 5, "batch_size": 4, "deterministic_validation": False}
-    expected = make_oracle(**params).fit(X, y)
+    expected = uninterrupted(**params)
     with killed(*at):
         make_oracle(**params, checkpoint_dir=tmp_path).fit(X, y)
     resumed = make_oracle(**params, checkpoint_dir=tmp_path).fit(X, y)

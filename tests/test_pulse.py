@@ -31,11 +31,11 @@ X, y = make_windows()
 
 
 def test_training_lowers_the_loss_below_that_of_predicting_zero():
-    X, _ = make_windows(100, 32)
-    pulse = small(PulseTransformer, max_epochs=25, lr=1e-2, gru_hidden_dim=16).fit(X)
+    X, _ = make_windows(60, 24)
+    pulse = small(PulseTransformer, max_epochs=20, lr=1e-2, gru_hidden_dim=16).fit(X)
     losses = [epoch["valid_loss"] for epoch in pulse.history_]
-    assert losses[-1] < 0.7 * losses[0]
-    assert losses[-1] < 0.7 * np.square(X).mean()
+    assert losses[-1] < 0.5 * losses[0]  # 0.3 of both
+    assert losses[-1] < 0.5 * np.square(X).mean()
 
 
 def test_the_probe_finds_the_classes():
