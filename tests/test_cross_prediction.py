@@ -20,7 +20,12 @@ from sklearn.preprocessing import StandardScaler
 from sklearn_pulse import CrossPredictionTransformer
 from sklearn_pulse._data._windows import CheckedWindows
 from sklearn_pulse.evaluation import LabeledSubsetClassifier, make_linear_probe
-from sklearn_pulse.features import CovarianceTransformer, RhythmTransformer, StatisticsTransformer
+from sklearn_pulse.features import (
+    CovarianceTransformer,
+    EnvelopeCovarianceTransformer,
+    RhythmTransformer,
+    StatisticsTransformer,
+)
 from sklearn_pulse.plotting import EmbeddingDisplay
 from sklearn_pulse.windows import RecordingWindows, sliding_windows
 from tests.helpers import make_windows
@@ -357,7 +362,7 @@ def test_a_padded_window_is_the_shorter_window(part):
         ({"alpha": 1.5}, "alpha must be 'auto' or a number"),
         ({"alpha": "half"}, "alpha must be 'auto' or a number"),
         ({"views": "both"}, "views must be"),
-        ({"block_weights": (1, 1)}, "block_weights must be 'auto' or four to eight numbers"),
+        ({"block_weights": (1, 1)}, "block_weights must be 'auto' or four to nine numbers"),
         ({"block_weights": (0, 0, 0, 0)}, "must not all be 0"),
         ({"block_weights": "equal"}, "block_weights must be"),
         ({"block_weights": (1, -1, 0, 0)}, "each of block_weights must be"),
@@ -377,7 +382,7 @@ def test_parameters(params, message):
 @pytest.mark.parametrize("weights", [1.0, np.array(1.0), {"hydra": 1.0}])
 def test_block_weights_are_a_sequence(weights):
     X, _ = make_windows(6, 16, 2)
-    with pytest.raises(TypeError, match="block_weights must be 'auto' or four to eight numbers"):
+    with pytest.raises(TypeError, match="block_weights must be 'auto' or four to nine numbers"):
         CrossPredictionTransformer(block_weights=weights).fit(X)
 
 
@@ -734,7 +739,8 @@ def test_a_subclass_with_other_parameters_is_saved(tmp_path):
 
 @pytest.mark.parametrize("share", [0.0, 0.3])
 @pytest.mark.parametrize(
-    ("name", "n_before"), [("quantiles", 0), ("hydra", 1), ("rhythm", 2), ("covariance", 3)]
+    ("name", "n_before"),
+    [("quantiles", 0), ("hydra", 1), ("rhythm", 2), ("covariance", 3), ("envelopes", 4)],
 )
 def test_further_blocks(name, n_before, share, tmp_path):
     X = np.random.default_rng(0).normal(size=(6, 50, 2)).astype(np.float32)
@@ -781,7 +787,7 @@ def test_the_rhythm_is_taken_where_it_lasts(views, is_heart, tmp_path):
     assert (predicted > 0.3) == is_heart
     assert ("rhythm" in cross.blocks_) == is_heart
     six = np.array([0.06, 0.03, 0.36, 0.15, 0.15, 0.25])
-    expected = [*(0.85 * six), 0.15, 0.0] if is_heart else [*six, 0.0, 0.0]
+    expected = [*(0.85 * six), *([0.15, 0.0, 0.0] if is_heart else [0.0, 0.0, 0.15])]
     np.testing.assert_allclose(cross.block_weights_, expected)
     stated = CrossPredictionTransformer(**params, block_weights=cross.block_weights_)
     np.testing.assert_array_equal(stated.fit(X, groups=groups).transform(X), cross.transform(X))
@@ -799,6 +805,7 @@ def test_the_rhythm_is_taken_where_it_lasts(views, is_heart, tmp_path):
     [
         (RhythmTransformer(), (7, 0, 0, 0, 0, 0, 3)),
         (CovarianceTransformer(), (7, 0, 0, 0, 0, 0, 0, 3)),
+        (EnvelopeCovarianceTransformer(), (7, 0, 0, 0, 0, 0, 0, 0, 3)),
     ],
 )
 def test_some_blocks_have_maps_and_shares_of_their_own(block, weights, alpha):

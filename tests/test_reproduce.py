@@ -473,7 +473,7 @@ def test_the_closed_form_of_the_script_is_that_of_the_transformer(
     X = (rng.normal(size=(72, 64, 2)) * rng.uniform(0.5, 2, size=(72, 1, 1))).astype(np.float32)
     X[:60] += np.sin(np.arange(64) * (0.2 + 0.1 * recording[:, None]))[..., None]
     shares = blocks.beside(blocks.USUAL, of_rhythm, blocks.RHYTHM)
-    choice = partial(blocks.Choice, shares, of_covariance)
+    choice = partial(blocks.Choice, shares, apart=of_covariance)
     monkeypatch.setattr(blocks, "N_COMPONENTS", n_components)
     cross = CrossPredictionTransformer(
         block_weights=[*((1 - of_covariance) * np.array([*shares.values()])), of_covariance],

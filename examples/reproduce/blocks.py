@@ -48,6 +48,7 @@ from sklearn_pulse.evaluation import make_linear_probe
 from sklearn_pulse.features import (
     AutocorrelationTransformer,
     CovarianceTransformer,
+    EnvelopeCovarianceTransformer,
     HydraTransformer,
     IntervalQuantileTransformer,
     RandomConvolutionTransformer,
@@ -182,6 +183,7 @@ BLOCKS = {
     "autocorrelation": Block(AutocorrelationTransformer),
     "rhythm": Block(RhythmTransformer),
     "covariance": Block(CovarianceTransformer),
+    "envelopes": Block(EnvelopeCovarianceTransformer),
     "five times multirocket": Block(partial(multirocket, 6250)),
     **READ_TWICE,
     **{
@@ -328,9 +330,9 @@ class Choice:
     Parameters
     ----------
     shares : dict
-        Share of each block; on MIT-BIH the rhythm takes 0.15 of it in any case.
-    covariance : float
-        What the covariance takes of it if there are several channels.
+        Share of each block.
+    apart : float
+        What the block with a map of its own takes of it, which the transformer would choose.
     kernel : float or None
         Width of a Gaussian kernel, in squared distances of the training windows.
     one_length : bool
@@ -340,7 +342,7 @@ class Choice:
     """
 
     shares: dict = field(default_factory=lambda: USUAL)
-    covariance: float = 0.15
+    apart: float = 0.15
     kernel: float | None = None
     one_length: bool = False
     alpha: float | None = None
@@ -361,7 +363,7 @@ class Choice:
         return components(gram)
 
 
-APART = ("rhythm", "covariance")  # have maps of their own
+APART = ("rhythm", "covariance", "envelopes")  # have maps of their own
 MULTIROCKET = ("multirocket",)
 STATISTICS = {"statistics": 1.0}
 RHYTHM = {"rhythm": 1.0}
@@ -383,8 +385,10 @@ CHOICES = {
     "statistics 0.3": Choice(beside(USUAL, 0.25, STATISTICS)),
     "rhythm 0.15": Choice(beside(USUAL, 0.15, RHYTHM)),
     "rhythm 0.07": Choice(beside(USUAL, 0.07, RHYTHM)),
-    "no covariance": Choice(covariance=0.0),
-    "covariance 0.3": Choice(covariance=0.3),
+    "no block apart": Choice(apart=0.0),
+    "block apart 0.3": Choice(apart=0.3),
+    "no block apart, envelopes 0.15": Choice(beside(USUAL, 0.15, {"envelopes": 1.0}), apart=0.0),
+    "no block apart, covariance 0.15": Choice(beside(USUAL, 0.15, {"covariance": 1.0}), apart=0.0),
     "five times the kernels of MultiRocket": Choice(
         {**USUAL, "five times multirocket": 0.15, "multirocket": 0.0}
     ),
@@ -423,13 +427,11 @@ class Part(NamedTuple):
         )
 
     def shares(self, choice):
-        """Return the shares of a choice, with the blocks that the transformer would add."""
-        added = {
-            "rhythm": 0.15 * self.name.startswith("mitbih"),
-            "covariance": choice.covariance * (self.X.shape[2] > 1),
-        }
-        total = sum(added.values())
-        return beside(choice.shares, total, {name: s / total for name, s in added.items() if s})
+        """Return the shares of a choice, with the block that the transformer would add."""
+        added = "covariance" if self.X.shape[2] > 1 else "envelopes"
+        if self.name.startswith("mitbih"):
+            added = "rhythm"
+        return beside(choice.shares, choice.apart, {added: 1.0})
 
     def gram(self, block, folder):
         """Return the products of a block, from the folder where it holds them."""
