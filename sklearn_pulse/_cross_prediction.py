@@ -13,7 +13,9 @@ from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 
 from ._closed_form._block_weights import (
+    ENVELOPES_ALONE,
     RHYTHM_ALONE,
+    USUAL_WEIGHTS,
     all_weights,
     check_weights,
     weights_with,
@@ -23,7 +25,7 @@ from ._closed_form._fit import ClosedForm, ClosedFormFit
 from ._closed_form._neighbours import adjacent, check_start, first_repeat, in_order
 from ._closed_form._overlap import span_without_overlap
 from ._closed_form._pieces import Run, in_turn
-from ._closed_form._recording_moments import paired_windows
+from ._closed_form._recording_moments import PairedWindows, paired_windows
 from ._closed_form._stack import halves_with_steps
 from ._commit import unchanged_on_failure
 from ._data._validation import check_windows
@@ -57,6 +59,9 @@ _RHYTHM_LASTS = 0.3
 _LEAST_FOR_RHYTHM = 10
 # Ridge of this test alone: with a small one, the share depends on the number of windows.
 _RHYTHM_RHO = 0.03
+# Kappa of the envelopes alone, above which they are taken: recordings visit several states. Where a
+# recording is one state, they tell who was recorded.
+_MOSTLY_STATES = 0.5
 _LARGEST_RHO = 1e6  # a larger ridge gives the same map, until it overflows
 # Of the embedding, whose columns have a mean variance of about one. A column in which two labelled
 # windows hardly differ would outweigh the others once it is scaled by their spread.
@@ -68,10 +73,10 @@ class CrossPredictionTransformer(BaseFeatureTransformer):
     """Features that predict another view of the same recording, in closed form.
 
     Blocks of fixed features (statistics, autocorrelation, MiniRocket, MultiRocket, quantiles,
-    Hydra, the rhythm of events where it lasts, and the covariance of the channels if there are
-    several) are stacked and reduced to their principal components. A linear map keeps what predicts
-    the next window of the recording, or the other half of the window, and removes a share of what
-    stays constant through a recording. No network is trained, and no label is used.
+    Hydra, and one of three that the windows ask for) are stacked and reduced to their principal
+    components. A linear map keeps what predicts the next window of the recording, or the other half
+    of the window, and removes a share of what stays constant through a recording. No network is
+    trained, and no label is used.
 
     Parameters
     ----------
@@ -87,22 +92,24 @@ class CrossPredictionTransformer(BaseFeatureTransformer):
         "auto" takes adjacent windows where the recordings are known and have adjacent windows.
         Where adjacent windows overlap, the nearest windows without a common step are paired.
     n_components : int, default=1200
-        Largest number of principal components of the stacked features, of the rhythm, and of the
-        covariance.
+        Largest number of principal components of the stacked features, and of the block with a map
+        of its own.
     embedding_dim : int, default=4096
         Number of features. If it is below the number of components (up to `n_components`, and as
-        many of the rhythm and of the covariance), only the leading directions are kept.
+        many of the block with a map of its own), only the leading directions are kept.
     num_kernels : int, default=10_000
         Number of pairs of a kernel and a bias of MiniRocket, at least 84. MultiRocket has an
         eighth of it, with four poolings each of the windows and of their differences, and Hydra
         64 groups of eight kernels for 10,000.
-    block_weights : "auto" or sequence of four to eight floats, default="auto"
+    block_weights : "auto" or sequence of four to nine floats, default="auto"
         Shares of the variance of the blocks: statistics, autocorrelation, MiniRocket, MultiRocket,
-        quantiles on intervals, Hydra, rhythm, and covariance, each from 0 to 1e6. A block of share
-        0, or without a share, is left out. "auto" takes ``(0.06, 0.03, 0.36, 0.15, 0.15, 0.25)``.
-        It gives 0.15 of the sum to the covariance if there are several channels, and 0.15 to the
-        rhythm where the halves of windows predict more than 0.3 of the variance of its features (by
-        ridge regressions whose ridge is 0.03 of the total variance).
+        quantiles on intervals, Hydra, rhythm, covariance, and covariance of envelopes, each from 0
+        to 1e6. A block of share 0, or without a share, is left out. "auto" takes
+        ``(0.06, 0.03, 0.36, 0.15, 0.15, 0.25)``, and gives 0.15 of it to one of the last three:
+        to the rhythm where the halves of windows predict more than 0.3 of the variance of its
+        features (by ridge regressions whose ridge is 0.03 of the total variance); otherwise to the
+        covariance if there are several channels, and to the envelopes of a single channel if
+        adjacent windows are the views and `kappa_` of the envelopes alone is above 1/2.
     rho : float, default=1.5e-4
         Ridge of the regressions, as a share of the total variance; above 0 and at most 1e6.
     device : str or torch.device, default="auto"
@@ -120,7 +127,7 @@ class CrossPredictionTransformer(BaseFeatureTransformer):
     ----------
     alpha_ : float
         Share of the constant part that was removed.
-    block_weights_ : ndarray of float64, of shape (8,)
+    block_weights_ : ndarray of float64, of shape (9,)
         Shares of the blocks that were used.
     blocks_ : dict of str to transformer
         The fitted blocks, which read X in the layout, and pool bags, as the transformer did at
@@ -158,12 +165,13 @@ class CrossPredictionTransformer(BaseFeatureTransformer):
     number of windows. Then ``S = (1 - alpha) (C + B) / 2 + alpha (C - B)``,
     ``M = (V + rho tr V I)^-1 S`` and ``N = (V + rho tr V I)^-1 (V - alpha B)``, each scaled to
     unit variance of f M and f N. The embedding is ``f R Q`` with ``R R' = 0.9 M M' + 0.1 N N'``
-    and a random rotation Q, so that scaling its columns does not whiten it. The rhythm and the
-    covariance each have components, moments and a map R of their own, with their shares of the
-    variance of the embedding. The variances of its columns have a mean of about one over the
-    windows of `fit` (less where `embedding_dim` drops directions), and the columns of a window are
-    rounded to hundredths. So columns in which two labelled windows hardly differ are equal there,
-    and a probe leaves them out; else a scaler fitted on these two would give most weight to them.
+    and a random rotation Q, so that scaling its columns does not whiten it. The rhythm, the
+    covariance and the envelopes each have components, moments and a map R of their own, with their
+    shares of the variance of the embedding. The variances of its columns have a mean of about one
+    over the windows of `fit` (less where `embedding_dim` drops directions), and the columns of a
+    window are rounded to hundredths. So columns in which two labelled windows hardly differ are
+    equal there, and a probe leaves them out; else a scaler fitted on these two would give most
+    weight to them.
 
     Adjacent windows overlap if their values say so: if the end of one and the beginning of the
     next, at least an eighth of a window and eight steps, are the same up to a shift and a scale.
@@ -330,7 +338,7 @@ class CrossPredictionTransformer(BaseFeatureTransformer):
             if start is not None and knows and self.views != "halves":
                 _report_repeats(windows, times)
             self._seed = draw_seed(self.random_state)
-            self.block_weights_ = self._choose_weights(windows, index, recording)
+            self.block_weights_ = self._choose_weights(windows, index, recording, gap)
             found = self._fit_views(run, windows, index, recording, gap)
             self._stack, self._map = found.stack, found.map
             self.alpha_, self.kappa_, self.n_pairs_ = found.alpha, found.kappa, found.n_pairs
@@ -363,14 +371,22 @@ class CrossPredictionTransformer(BaseFeatureTransformer):
         return str(self.views)
 
     def _choose_weights(
-        self, windows: CheckedWindows, index: NDArray[np.intp], recording: NDArray[np.intp]
+        self,
+        windows: CheckedWindows,
+        index: NDArray[np.intp],
+        recording: NDArray[np.intp],
+        gap: NDArray[np.float64],
     ) -> NDArray[np.float64]:
         """Return the shares of the blocks, with those that the windows ask for."""
         if not isinstance(self.block_weights, str):
             return all_weights(self.block_weights)
         if self._rhythm_lasts(windows, index, recording):
             return weights_with("rhythm")
-        return weights_with("covariance" if windows.n_channels > 1 else "envelopes")
+        if windows.n_channels > 1:
+            return weights_with("covariance")
+        if self.views_ == "adjacent" and self._states_change(windows, index, recording, gap):
+            return weights_with("envelopes")
+        return all_weights(USUAL_WEIGHTS)
 
     def _rhythm_lasts(
         self, windows: CheckedWindows, index: NDArray[np.intp], recording: NDArray[np.intp]
@@ -387,6 +403,22 @@ class CrossPredictionTransformer(BaseFeatureTransformer):
         found = fit.halves(in_turn, windows, halves, index, recording)
         return bool(found.predictability["blocks"]["rhythm"] > _RHYTHM_LASTS)
 
+    def _states_change(
+        self,
+        windows: CheckedWindows,
+        index: NDArray[np.intp],
+        recording: NDArray[np.intp],
+        gap: NDArray[np.float64],
+    ) -> bool:
+        """Tell whether envelopes change in recordings, from the windows of some of them."""
+        fit = self._closed_form(all_weights(ENVELOPES_ALONE))
+        drawn = fit.sample_of_recordings(recording)
+        index, recording, gap = index[drawn], recording[drawn], gap[drawn]
+        if not adjacent(gap).any():
+            return False
+        found = fit.adjacent(in_turn, windows, *_paired(windows, index, recording, gap))
+        return bool(found.kappa > _MOSTLY_STATES)
+
     def _fit_views(
         self,
         run: Run,
@@ -398,10 +430,7 @@ class CrossPredictionTransformer(BaseFeatureTransformer):
         """Fit the map to what the chosen views predict of each other."""
         fit = self._closed_form(self.block_weights_)
         if self.views_ == "adjacent":
-            first = gap > 0  # of copies, the first alone
-            index, recording, gap = index[first], recording[first], gap[first]
-            span = span_without_overlap(windows, index, gap)
-            return fit.adjacent(run, windows, index, paired_windows(recording, gap, span))
+            return fit.adjacent(run, windows, *_paired(windows, index, recording, gap))
         halves = halves_with_steps(windows, index)
         if not halves.parts:
             warn_user(
@@ -482,6 +511,19 @@ class CrossPredictionTransformer(BaseFeatureTransformer):
     @property
     def _n_features_out(self) -> int:
         return int(self._map.shape[1])
+
+
+def _paired(
+    windows: CheckedWindows,
+    index: NDArray[np.intp],
+    recording: NDArray[np.intp],
+    gap: NDArray[np.float64],
+) -> tuple[NDArray[np.intp], PairedWindows]:
+    """Return windows, of copies the first alone, and their pairs."""
+    first = gap > 0
+    index, recording, gap = index[first], recording[first], gap[first]
+    span = span_without_overlap(windows, index, gap)
+    return index, paired_windows(recording, gap, span)
 
 
 def _report_repeats(windows: CheckedWindows, start: NDArray[Any]) -> None:

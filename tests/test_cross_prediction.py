@@ -18,6 +18,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from sklearn_pulse import CrossPredictionTransformer
+from sklearn_pulse._closed_form._fit import ClosedFormFit
 from sklearn_pulse._data._windows import CheckedWindows
 from sklearn_pulse.evaluation import LabeledSubsetClassifier, make_linear_probe
 from sklearn_pulse.features import (
@@ -787,7 +788,7 @@ def test_the_rhythm_is_taken_where_it_lasts(views, is_heart, tmp_path):
     assert (predicted > 0.3) == is_heart
     assert ("rhythm" in cross.blocks_) == is_heart
     six = np.array([0.06, 0.03, 0.36, 0.15, 0.15, 0.25])
-    expected = [*(0.85 * six), *([0.15, 0.0, 0.0] if is_heart else [0.0, 0.0, 0.15])]
+    expected = [*(0.85 * six), 0.15, 0, 0] if is_heart else [*six, 0, 0, 0]
     np.testing.assert_allclose(cross.block_weights_, expected)
     stated = CrossPredictionTransformer(**params, block_weights=cross.block_weights_)
     np.testing.assert_array_equal(stated.fit(X, groups=groups).transform(X), cross.transform(X))
@@ -796,6 +797,61 @@ def test_the_rhythm_is_taken_where_it_lasts(views, is_heart, tmp_path):
         loaded = CrossPredictionTransformer.from_pretrained(tmp_path / str(number))
         np.testing.assert_array_equal(loaded.transform(X), cross.transform(X))
         np.testing.assert_array_equal(loaded.block_weights_, cross.block_weights_)
+
+
+def swells(states_change, n_people=8, n_windows=40, n_timesteps=160):
+    """Noise whose power swells slowly or fast, in turn or in recordings of their own."""
+    rng = np.random.default_rng(0)
+    person = np.repeat(np.arange(n_people), n_windows)
+    is_fast = np.arange(n_people * n_windows) // 5 % 2 if states_change else person % 2
+    period = np.where(is_fast == 1, 40.0, 120.0)[:, None]
+    phase = 2 * np.pi * (np.arange(n_timesteps) / period + rng.random((len(person), 1)))
+    X = (1.2 + np.sin(phase)) * rng.normal(size=phase.shape)
+    return X[..., None].astype(np.float32), person
+
+
+@pytest.mark.parametrize("views", ["auto", "halves"])
+@pytest.mark.parametrize("states_change", [True, False])
+def test_envelopes_of_one_channel_are_taken_where_states_change(states_change, views, tmp_path):
+    X, person = swells(states_change)
+    params = SMALL | {"num_kernels": 84, "views": views}
+    cross = CrossPredictionTransformer(**params).fit(X, groups=person)
+    taken = states_change and views == "auto"
+    assert ("envelopes" in cross.blocks_) == taken and "covariance" not in cross.blocks_
+    six = np.array([0.06, 0.03, 0.36, 0.15, 0.15, 0.25])
+    expected = [*(0.85 * six), 0, 0, 0.15] if taken else [*six, 0, 0, 0]
+    np.testing.assert_allclose(cross.block_weights_, expected)
+    if views == "auto":
+        alone = CrossPredictionTransformer(**params, block_weights=(0,) * 8 + (1,))
+        assert (alone.fit(X, groups=person).kappa_ > 0.5) == states_change
+    cross.save_pretrained(tmp_path / "model")
+    loaded = CrossPredictionTransformer.from_pretrained(tmp_path / "model")
+    np.testing.assert_array_equal(loaded.transform(X), cross.transform(X))
+
+
+def test_the_choice_of_envelopes_reads_whole_recordings_of_a_sample(monkeypatch):
+    """Of a random sample of windows, hardly any would be adjacent."""
+    monkeypatch.setattr("sklearn_pulse._closed_form._fit._SAMPLE", 100)
+    X, person = swells(True)
+    sizes, fit = [], ClosedFormFit.adjacent
+
+    def spy(self, run, windows, index, paired):
+        sizes.append(sorted(np.unique(person[index], return_counts=True)[1].tolist()))
+        return fit(self, run, windows, index, paired)
+
+    monkeypatch.setattr(ClosedFormFit, "adjacent", spy)
+    params = SMALL | {"num_kernels": 84}
+    cross = CrossPredictionTransformer(**params).fit(X, groups=person)
+    assert sizes == [[40, 40], [40] * 8] and "envelopes" in cross.blocks_
+    sizes.clear()
+    person = np.zeros_like(person)
+    CrossPredictionTransformer(**params, views="adjacent").fit(X)
+    assert sizes == [[100], [320]]
+    # The recordings that are drawn may have no adjacent windows.
+    monkeypatch.setattr("sklearn_pulse._closed_form._fit._SAMPLE", 3)
+    sizes.clear()
+    cross = CrossPredictionTransformer(**params).fit(X[:22], groups=[*range(21), 20])
+    assert len(sizes) == 1 and cross.n_pairs_ == 1 and "envelopes" not in cross.blocks_
 
 
 @pytest.mark.usefixtures("unrounded")

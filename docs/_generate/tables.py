@@ -29,6 +29,8 @@ BEST_FOR = {
     "TS2VecTransformer": "comparison with the paper",
     "TimeMAETransformer": "comparison with the paper",
     "AutocorrelationTransformer": "rhythm, as plain features",
+    "CovarianceTransformer": "which channels move together, as plain features",
+    "EnvelopeCovarianceTransformer": "how the power of bands changes, as plain features",
     "HydraTransformer": "patterns that come back, as plain features",
     "IntervalQuantileTransformer": "where in the window values lie, as plain features",
     "RandomConvolutionTransformer": "local shapes, as plain features",

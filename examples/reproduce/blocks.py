@@ -387,8 +387,8 @@ CHOICES = {
     "rhythm 0.07": Choice(beside(USUAL, 0.07, RHYTHM)),
     "no block apart": Choice(apart=0.0),
     "block apart 0.3": Choice(apart=0.3),
-    "no block apart, envelopes 0.15": Choice(beside(USUAL, 0.15, {"envelopes": 1.0}), apart=0.0),
-    "no block apart, covariance 0.15": Choice(beside(USUAL, 0.15, {"covariance": 1.0}), apart=0.0),
+    "covariance too": Choice(beside(USUAL, 0.15, {"covariance": 1.0})),
+    "envelopes too": Choice(beside(USUAL, 0.15, {"envelopes": 1.0})),
     "five times the kernels of MultiRocket": Choice(
         {**USUAL, "five times multirocket": 0.15, "multirocket": 0.0}
     ),

@@ -25,6 +25,7 @@ BLOCKS = (
 APART = ("rhythm", "covariance", "envelopes")
 USUAL_WEIGHTS = (0.06, 0.03, 0.36, 0.15, 0.15, 0.25)
 RHYTHM_ALONE = (0, 0, 0, 0, 0, 0, 1)
+ENVELOPES_ALONE = (0, 0, 0, 0, 0, 0, 0, 0, 1)
 _SHARE_APART = 0.15  # of the one of them that is used
 _SMALLEST, _LARGEST = 1e-6, 1e6  # bounds of the largest share, whose features are float32
 _FEWEST = 4  # blocks that have a share; the others may be left out
