@@ -842,7 +842,7 @@ def test_the_choice_of_envelopes_reads_whole_recordings_of_a_sample(monkeypatch)
     monkeypatch.setattr(ClosedFormFit, "adjacent", spy)
     params = SMALL | {"num_kernels": 84}
     cross = CrossPredictionTransformer(**params).fit(X, groups=person)
-    assert sizes == [[40, 40], [40] * 8] and "envelopes" in cross.blocks_
+    assert sizes == [[20, 40, 40], [40] * 8] and "envelopes" in cross.blocks_
     sizes.clear()
     person = np.zeros_like(person)
     CrossPredictionTransformer(**params, views="adjacent").fit(X)
@@ -852,6 +852,28 @@ def test_the_choice_of_envelopes_reads_whole_recordings_of_a_sample(monkeypatch)
     sizes.clear()
     cross = CrossPredictionTransformer(**params).fit(X[:22], groups=[*range(21), 20])
     assert len(sizes) == 1 and cross.n_pairs_ == 1 and "envelopes" not in cross.blocks_
+
+
+@pytest.mark.parametrize("kappa", [0.49, 0.51])
+def test_envelopes_are_taken_if_kappa_is_above_one_half(kappa, monkeypatch):
+    X, person = swells(True, n_people=2, n_windows=10)
+    fit = ClosedFormFit.adjacent
+    monkeypatch.setattr(ClosedFormFit, "adjacent", lambda *args: fit(*args)._replace(kappa=kappa))
+    cross = CrossPredictionTransformer(**SMALL | {"num_kernels": 84}).fit(X, groups=person)
+    assert ("envelopes" in cross.blocks_) == (kappa > 0.5)
+
+
+@pytest.mark.parametrize("sizes", [[310, 10], [10, 310], [40] * 8, [30]])
+def test_recordings_are_drawn_until_they_fill_a_sample(sizes, monkeypatch):
+    monkeypatch.setattr("sklearn_pulse._closed_form._fit._SAMPLE", 100)
+    recording = np.repeat(np.arange(len(sizes)), sizes)
+    cross = CrossPredictionTransformer(**SMALL)
+    drawn = set()
+    for cross._seed in range(6):
+        places = cross._closed_form(np.ones(9)).sample_of_recordings(recording)
+        assert len(places) == min(100, len(recording)) and (np.diff(places) > 0).all()
+        drawn.add(tuple(np.unique(recording[places])))
+    assert len(sizes) < 8 or len(drawn) > 1
 
 
 @pytest.mark.usefixtures("unrounded")

@@ -190,14 +190,14 @@ class ClosedFormFit:
         return index[np.sort(rng.choice(len(index), _SAMPLE, replace=False))]
 
     def sample_of_recordings(self, recording: NDArray[np.intp]) -> Index:
-        """Draw whole recordings with as many windows as a sample, or the first of a longer one.
+        """Draw recordings until they have as many windows as a sample; the last may be cut.
 
         `recording` is ordered and numbered from 0; places in it are returned.
         """
         sizes = np.bincount(recording)
         order = np.random.RandomState(self.seed).permutation(len(sizes))
-        drawn = order[np.cumsum(sizes[order]) <= _SAMPLE]
-        return np.flatnonzero(np.isin(recording, drawn if len(drawn) else order[:1]))[:_SAMPLE]
+        before = np.cumsum(sizes[order]) - sizes[order]
+        return np.flatnonzero(np.isin(recording, order[before < _SAMPLE]))[:_SAMPLE]
 
     def new_stack(self, n_components: int | None = None) -> FeatureStack:
         """Return the unfitted stack of blocks."""

@@ -15,7 +15,7 @@ from .._docstrings import complete_docstring
 from .._parameters import check_integer, check_real
 from .._persistence import stored_array, tensor_of
 from .._typing import BagPooling, InputLayout
-from ._base import CHUNK, BaseFeatureTransformer, check_features
+from ._base import CHUNK, BaseFeatureTransformer
 from ._channels import channels_first
 
 _LARGEST = 64  # rows of a covariance matrix: its logarithm takes the third power of them
@@ -84,6 +84,7 @@ class CovarianceTransformer(BaseFeatureTransformer):
     """
 
     scale_: NDArray[np.float64]
+    _unit = "steps"  # of the delays
     _unstored: tuple[str, ...] = ("delays_", "scale_")
 
     def __init__(
@@ -122,8 +123,8 @@ class CovarianceTransformer(BaseFeatureTransformer):
         fitting = [delay for delay in delays if 2 * delay < n_steps]
         if not fitting:
             raise ValueError(
-                f"delays={self.delays!r} holds no delay below half of the {n_steps} steps of a"
-                " window: pass shorter delays, or longer windows."
+                f"delays={self.delays!r} holds no delay below half of the {n_steps} {self._unit} of"
+                " a window: pass shorter delays, or longer windows."
             )
         self.delays_ = np.array(fitting[: max(1, _LARGEST // self._n_signals)])
         self._share = float(self.shrinkage)
@@ -134,7 +135,6 @@ class CovarianceTransformer(BaseFeatureTransformer):
         index = usable[np.linspace(0, len(usable) - 1, number).astype(np.intp)]
         variance = self._of_signals(windows.take(index), _variances, self._n_signals)
         scale = np.sqrt(variance.mean(0))
-        check_features(scale, windows, index)
         self.scale_ = np.where(scale > 0, scale, 1.0)
 
     def _weights(self) -> dict[str, Tensor]:
@@ -146,12 +146,14 @@ class CovarianceTransformer(BaseFeatureTransformer):
 
     def _check_input_length(self, n_timesteps: int) -> None:
         longest = int(self.delays_[-1])
-        needed = next(n for n in itertools.count(1) if self._n_steps(n) > 2 * longest)
-        if n_timesteps < needed:
-            raise ValueError(
-                f"X has windows of {n_timesteps} time steps, too short for the delay of {longest}"
-                f" of fit: pass at least {needed} steps, or fit on shorter windows."
-            )
+        if self._n_steps(n_timesteps) > 2 * longest:
+            return
+        lengths = itertools.count(n_timesteps)
+        needed = next(n for n in lengths if self._n_steps(n) > 2 * longest)
+        raise ValueError(
+            f"X has windows of {n_timesteps} time steps, too short for the delay of {longest}"
+            f" {self._unit} of fit: pass at least {needed} time steps, or fit on shorter windows."
+        )
 
     def _n_steps(self, n_timesteps: int) -> int:
         """Return the number of steps of the signals that a window is read as."""
@@ -197,9 +199,9 @@ class CovarianceTransformer(BaseFeatureTransformer):
 def _check_delays(delays: Any) -> None:
     """Raise unless `delays` holds distinct numbers of steps."""
     example = "pass for example delays=(0, 2, 4, 8)"
-    is_sequence = isinstance(delays, Sequence) or (isinstance(delays, np.ndarray) and delays.ndim)
-    if isinstance(delays, str) or not is_sequence:
-        raise TypeError(f"delays must be a sequence of integers, got {delays!r}; {example}")
+    is_array = isinstance(delays, np.ndarray) and delays.ndim > 0
+    if not isinstance(delays, list | tuple) and not is_array:
+        raise TypeError(f"delays must be a list or tuple of integers, got {delays!r}; {example}")
     for delay in delays:
         check_integer("each of delays", delay, 0)
     if not len(delays) or len(set(delays)) < len(delays):

@@ -16,7 +16,7 @@ from .._docstrings import complete_docstring
 from .._parameters import check_integer
 from .._persistence import stored_array, tensor_of
 from .._typing import BagPooling, InputLayout
-from ._base import CHUNK, check_features
+from ._base import CHUNK
 from ._channels import over_observed_parts
 from ._covariance import CovarianceTransformer, Observed, Signals
 
@@ -56,7 +56,7 @@ class EnvelopeCovarianceTransformer(CovarianceTransformer):
         The delays in use, in ascending order: those below half the number of frames, and so many of
         them that the matrix has at most 64 rows (one delay for more bands).
     power_ : ndarray of shape (n_bands * n_channels,)
-        Usual power of each band of each channel, the mean over at most 256 windows.
+        Usual power of each band of each channel, the mean over the frames of at most 256 windows.
     scale_ : ndarray of shape (n_bands * n_channels,)
         Standard deviation of each envelope within these windows.
 
@@ -74,9 +74,9 @@ class EnvelopeCovarianceTransformer(CovarianceTransformer):
 
     A time step counts as missing if any of its channels is NaN. A window with missing steps is read
     from its first to its last observed step, with straight lines across the gaps, and a frame with
-    a missing step does not count. Windows may have another length
-    than those of `fit` if they have more than twice as many frames as the longest delay. The
-    features are computed in float64.
+    a missing step does not count: if a tenth of the steps are missing here and there, no frame is
+    left, and the features say nothing. Windows may have another length than those of `fit` if they
+    have more than twice as many frames as the longest delay. The features are computed in float64.
 
     Examples
     --------
@@ -95,6 +95,7 @@ class EnvelopeCovarianceTransformer(CovarianceTransformer):
     """
 
     power_: NDArray[np.float64]
+    _unit = "frames"
     _unstored = ("delays_", "scale_", "n_bands_", "frame_length_", "power_")
 
     def __init__(
@@ -134,9 +135,8 @@ class EnvelopeCovarianceTransformer(CovarianceTransformer):
     def _fit(self, windows: CheckedWindows, usable: NDArray[np.intp]) -> None:
         self._fit_shape()
         index = usable[np.linspace(0, len(usable) - 1, min(len(usable), CHUNK)).astype(np.intp)]
-        powers = self._of_powers(windows.take(index), lambda p, _: _mean(p), self._n_signals)
-        power = powers.mean(0)
-        check_features(power, windows, index)
+        sums = self._of_powers(windows.take(index), _sums, self._n_signals + 1).sum(0)
+        power = sums[:-1] / max(1.0, sums[-1])
         self.power_ = np.where(power > 0, power, 1.0)
         super()._fit(windows, usable)
 
@@ -169,7 +169,8 @@ class EnvelopeCovarianceTransformer(CovarianceTransformer):
         )
 
     def _envelopes(self, powers: Signals) -> Signals:
-        return np.log(powers + _QUIET * self.power_.reshape(-1, 1))
+        # Without power exactly 0, so that a dead channel has no variance that rounding left.
+        return np.log1p(powers / (_QUIET * self.power_[:, None]))
 
     def _of_powers(
         self, block: Block, compute: Callable[[Signals, Observed], Signals], n_values: int
@@ -208,6 +209,6 @@ class EnvelopeCovarianceTransformer(CovarianceTransformer):
         return np.ascontiguousarray(frames[..., :: self._hop, :])
 
 
-def _mean(powers: Signals) -> Signals:
-    """Mean over the frames, 0 where there is none."""
-    return np.asarray(powers.sum(-1) / max(1, powers.shape[-1]))
+def _sums(powers: Signals, whole: Observed) -> Signals:
+    """Return the sums over the whole frames, and their number."""
+    return np.concatenate([(powers * whole[:, None]).sum(-1), whole.sum(-1)[:, None]], axis=1)

@@ -98,7 +98,7 @@ def test_longer_windows_of_the_same_process_have_like_features():
     short, long = (covariance.transform(X[:, :n]).mean(0) for n in (400, 2000))
     np.testing.assert_allclose(long, short, atol=0.02)
     with pytest.raises(
-        ValueError, match=r"16 time steps, too short for the delay of 8 of.* least 17"
+        ValueError, match=r"16 time steps, too short for the delay of 8 steps .* least 17 "
     ):
         covariance.transform(X[:, :16])
 
@@ -124,8 +124,9 @@ def test_what_does_not_vary_is_finite(gap):
 @pytest.mark.parametrize(
     ("params", "error", "message"),
     [
-        ({"delays": 3}, TypeError, "delays must be a sequence of integers, got 3"),
-        ({"delays": "02"}, TypeError, "delays must be a sequence of integers"),
+        ({"delays": 3}, TypeError, "delays must be a list or tuple of integers, got 3"),
+        ({"delays": range(3)}, TypeError, "delays must be a list or tuple"),
+        ({"delays": "02"}, TypeError, "delays must be a list or tuple"),
         ({"delays": ()}, ValueError, "delays must name one delay or more"),
         ({"delays": (1, 1)}, ValueError, "each only once"),
         ({"delays": (0, -1)}, ValueError, "each of delays must be"),

@@ -76,6 +76,13 @@ def test_features_literally(n_channels, missing):
         signals = np.stack([part[0] for part in parts], axis=1).reshape(3 * n_channels, -1)
         variances.append(signals[:, parts[0][1]].var(1))
     np.testing.assert_allclose(envelopes.scale_, np.sqrt(np.mean(variances, axis=0)), rtol=1e-5)
+    frames = []
+    for x in X.astype(np.float64):
+        ones = np.ones((3, n_channels))
+        parts = [literal_envelopes(x[:, c], 3, 16, ones[:, c]) for c in range(n_channels)]
+        signals = np.stack([part[0] for part in parts], axis=1).reshape(3 * n_channels, -1)
+        frames.append(np.exp(signals[:, parts[0][1]]) - 1e-3)
+    np.testing.assert_allclose(envelopes.power_, np.hstack(frames).mean(1), rtol=1e-6)
 
 
 def test_neither_gain_nor_level_nor_the_usual_spectrum_matters():
@@ -153,7 +160,7 @@ def test_many_bands_leave_delays_out():
     [
         ({"n_bands": 0}, "n_bands must be"),
         ({"frame_length": 0}, "frame_length must be"),
-        ({"delays": (9,)}, "no delay below half of the 15 steps"),
+        ({"delays": (9,)}, "no delay below half of the 15 frames"),
         ({"shrinkage": 0}, "shrinkage must be"),
     ],
 )
@@ -170,3 +177,21 @@ def test_save_and_load(tmp_path):
     np.testing.assert_array_equal(loaded.transform(X), envelopes.transform(X))
     for name in ("power_", "scale_", "delays_"):
         np.testing.assert_array_equal(getattr(loaded, name), getattr(envelopes, name))
+
+
+@pytest.mark.parametrize("n_timesteps", [200, 644, 718])
+def test_a_dead_channel_has_envelopes_without_variance(n_timesteps):
+    """Whatever their number: a mean of equal logarithms may round."""
+    X = waves(n=3, n_timesteps=n_timesteps, n_channels=2)
+    X[..., 1] = 0.1
+    envelopes = EnvelopeCovarianceTransformer(2).fit(X)
+    np.testing.assert_array_equal(envelopes.scale_[1::2], 1.0)
+
+
+def test_what_is_learnt_comes_from_windows_of_the_whole_data():
+    """From at most 256 of them, which are spread evenly."""
+    X = waves(n=300, n_timesteps=40)
+    X[150:] *= 100
+    envelopes = EnvelopeCovarianceTransformer(1).fit(X)
+    half = EnvelopeCovarianceTransformer(1).fit(X[150:])
+    np.testing.assert_allclose(envelopes.power_, half.power_ / 2, rtol=0.1)
