@@ -46,7 +46,7 @@ class PredictabilityDisplay:
     >>> cross = CrossPredictionTransformer(num_kernels=84, n_components=6, random_state=0)
     >>> display = PredictabilityDisplay.from_estimator(cross.fit(X, groups=np.arange(40) // 10))
     >>> [len(bars) for bars in display.bars_]
-    [6, 6]
+    [7, 12]
     >>> display.figure_.savefig("predictability.png")  # doctest: +SKIP
     """
 

@@ -23,7 +23,7 @@ def test_bars_are_the_attribute(cross, headless):
     assert heights[0] == list(cross.predictability_["blocks"].values())
     assert heights[1] == cross.predictability_["directions"].tolist()
     names = [label.get_text() for label in ax.get_xticklabels()]
-    assert names == [*cross.blocks_, "direction 1", "direction 8"]
+    assert names == [*cross.blocks_, "direction 1", "direction 16"]
     assert ax.get_title() == "sines"
     lowest, highest = ax.get_ylim()
     assert highest == 1 and all(lowest <= height for height in heights[1])
