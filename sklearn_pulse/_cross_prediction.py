@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,20 +11,12 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 
-from ._closed_form._block_weights import (
-    ENVELOPES_ALONE,
-    RHYTHM_ALONE,
-    USUAL_WEIGHTS,
-    all_weights,
-    check_weights,
-    weights_with,
-)
+from ._closed_form._block_weights import USUAL_WEIGHTS, all_weights, check_weights
+from ._closed_form._choice import automatic_weights, pairs_of
 from ._closed_form._device_products import FixedShapeProduct
 from ._closed_form._fit import ClosedForm, ClosedFormFit
 from ._closed_form._neighbours import adjacent, check_start, first_repeat, in_order
-from ._closed_form._overlap import span_without_overlap
 from ._closed_form._pieces import Run, in_turn
-from ._closed_form._recording_moments import PairedWindows, paired_windows
 from ._closed_form._stack import halves_with_steps
 from ._commit import unchanged_on_failure
 from ._data._validation import check_windows
@@ -51,17 +42,6 @@ from .features._base import CHUNK, BaseFeatureTransformer, overflow_is_found
 from .features._convolution_base import BaseConvolutionTransformer
 from .features._convolutions import N_KERNELS
 
-# Share of the variance of the rhythm's features that the halves of windows predict, above which the
-# rhythm is taken. ECGs have at least 0.35; the other sources, and noise, at most 0.20. Halves need
-# no recordings and never overlap.
-_RHYTHM_LASTS = 0.3
-# Of fewer windows, whose mean is that of both parts, one part predicts the other whatever it holds.
-_LEAST_FOR_RHYTHM = 10
-# Ridge of this test alone: with a small one, the share depends on the number of windows.
-_RHYTHM_RHO = 0.03
-# Kappa of the envelopes alone, above which they are taken: recordings visit several states. Where a
-# recording is one state, they tell who was recorded.
-_MOSTLY_STATES = 0.5
 _LARGEST_RHO = 1e6  # a larger ridge gives the same map, until it overflows
 # Of the embedding, whose columns have a mean variance of about one. A column in which two labelled
 # windows hardly differ would outweigh the others once it is scaled by their spread.
@@ -380,44 +360,8 @@ class CrossPredictionTransformer(BaseFeatureTransformer):
         """Return the shares of the blocks, with those that the windows ask for."""
         if not isinstance(self.block_weights, str):
             return all_weights(self.block_weights)
-        if self._rhythm_lasts(windows, index, recording):
-            return weights_with("rhythm")
-        if windows.n_channels > 1:
-            return weights_with("covariance")
-        if self.views_ == "adjacent" and self._states_change(windows, index, recording, gap):
-            return weights_with("envelopes")
-        return all_weights(USUAL_WEIGHTS)
-
-    def _rhythm_lasts(
-        self, windows: CheckedWindows, index: NDArray[np.intp], recording: NDArray[np.intp]
-    ) -> bool:
-        """Tell whether the halves of windows predict the rhythm of one another."""
-        if len(index) < _LEAST_FOR_RHYTHM:
-            return False
-        fit = replace(self._closed_form(all_weights(RHYTHM_ALONE)), rho=_RHYTHM_RHO)
-        drawn = np.isin(index, fit.sample(index))  # so that no further pass is needed
-        index, recording = index[drawn], recording[drawn]
-        halves = halves_with_steps(windows, index)
-        if not halves.parts:
-            return False
-        found = fit.halves(in_turn, windows, halves, index, recording)
-        return bool(found.predictability["blocks"]["rhythm"] > _RHYTHM_LASTS)
-
-    def _states_change(
-        self,
-        windows: CheckedWindows,
-        index: NDArray[np.intp],
-        recording: NDArray[np.intp],
-        gap: NDArray[np.float64],
-    ) -> bool:
-        """Tell whether envelopes change in recordings, from the windows of some of them."""
-        fit = self._closed_form(all_weights(ENVELOPES_ALONE))
-        drawn = fit.sample_of_recordings(recording)
-        index, recording, gap = index[drawn], recording[drawn], gap[drawn]
-        if not adjacent(gap).any():
-            return False
-        found = fit.adjacent(in_turn, windows, *_paired(windows, index, recording, gap))
-        return bool(found.kappa > _MOSTLY_STATES)
+        fit = self._closed_form(all_weights(USUAL_WEIGHTS))
+        return automatic_weights(fit, windows, index, recording, gap, self.views_)
 
     def _fit_views(
         self,
@@ -430,7 +374,7 @@ class CrossPredictionTransformer(BaseFeatureTransformer):
         """Fit the map to what the chosen views predict of each other."""
         fit = self._closed_form(self.block_weights_)
         if self.views_ == "adjacent":
-            return fit.adjacent(run, windows, *_paired(windows, index, recording, gap))
+            return fit.adjacent(run, windows, *pairs_of(windows, index, recording, gap))
         halves = halves_with_steps(windows, index)
         if not halves.parts:
             warn_user(
@@ -511,19 +455,6 @@ class CrossPredictionTransformer(BaseFeatureTransformer):
     @property
     def _n_features_out(self) -> int:
         return int(self._map.shape[1])
-
-
-def _paired(
-    windows: CheckedWindows,
-    index: NDArray[np.intp],
-    recording: NDArray[np.intp],
-    gap: NDArray[np.float64],
-) -> tuple[NDArray[np.intp], PairedWindows]:
-    """Return windows, of copies the first alone, and their pairs."""
-    first = gap > 0
-    index, recording, gap = index[first], recording[first], gap[first]
-    span = span_without_overlap(windows, index, gap)
-    return index, paired_windows(recording, gap, span)
 
 
 def _report_repeats(windows: CheckedWindows, start: NDArray[Any]) -> None:

@@ -131,9 +131,8 @@ class CovarianceTransformer(BaseFeatureTransformer):
 
     def _fit(self, windows: CheckedWindows, usable: NDArray[np.intp]) -> None:
         self._fit_shape()
-        number = min(len(usable), CHUNK)
-        index = usable[np.linspace(0, len(usable) - 1, number).astype(np.intp)]
-        variance = self._of_signals(windows.take(index), _variances, self._n_signals)
+        block = windows.take(spread_evenly(usable))
+        variance = self._of_signals(block, _variances, self._n_signals)
         scale = np.sqrt(variance.mean(0))
         self.scale_ = np.where(scale > 0, scale, 1.0)
 
@@ -208,6 +207,12 @@ def _check_delays(delays: Any) -> None:
         raise ValueError(
             f"delays must name one delay or more, and each only once, got {delays!r}; {example}"
         )
+
+
+def spread_evenly(usable: NDArray[np.intp]) -> NDArray[np.intp]:
+    """Return at most 256 of the numbers, spread evenly."""
+    number = min(len(usable), CHUNK)
+    return usable[np.linspace(0, len(usable) - 1, number).astype(np.intp)]
 
 
 def _variances(signals: Signals, observed: Observed) -> Signals:

@@ -16,9 +16,8 @@ from .._docstrings import complete_docstring
 from .._parameters import check_integer
 from .._persistence import stored_array, tensor_of
 from .._typing import BagPooling, InputLayout
-from ._base import CHUNK
 from ._channels import over_observed_parts
-from ._covariance import CovarianceTransformer, Observed, Signals
+from ._covariance import CovarianceTransformer, Observed, Signals, spread_evenly
 
 _FEWEST_FRAMES = 8  # frames per window that do not overlap; short windows have shorter frames
 _QUIET = 1e-3  # share of the usual power that counts as none
@@ -134,8 +133,8 @@ class EnvelopeCovarianceTransformer(CovarianceTransformer):
 
     def _fit(self, windows: CheckedWindows, usable: NDArray[np.intp]) -> None:
         self._fit_shape()
-        index = usable[np.linspace(0, len(usable) - 1, min(len(usable), CHUNK)).astype(np.intp)]
-        sums = self._of_powers(windows.take(index), _sums, self._n_signals + 1).sum(0)
+        block = windows.take(spread_evenly(usable))
+        sums = self._of_powers(block, _sums, self._n_signals + 1).sum(0)
         power = sums[:-1] / max(1.0, sums[-1])
         self.power_ = np.where(power > 0, power, 1.0)
         super()._fit(windows, usable)

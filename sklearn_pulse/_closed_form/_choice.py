@@ -1,0 +1,115 @@
+"""Shares of the blocks that windows ask for."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._data._windows import CheckedWindows
+from ._block_weights import (
+    ENVELOPES_ALONE,
+    RHYTHM_ALONE,
+    USUAL_WEIGHTS,
+    all_weights,
+    weights_with,
+)
+from ._fit import ClosedFormFit
+from ._neighbours import adjacent
+from ._overlap import span_without_overlap
+from ._pieces import in_turn
+from ._recording_moments import PairedWindows, paired_windows
+from ._stack import halves_with_steps
+
+# Share of the variance of the rhythm's features that the halves of windows predict, above which the
+# rhythm is taken. ECGs have at least 0.35; the other sources, and noise, at most 0.20. Halves need
+# no recordings and never overlap.
+_RHYTHM_LASTS = 0.3
+# Of fewer windows, whose mean is that of both parts, one part predicts the other whatever it holds.
+_LEAST_FOR_RHYTHM = 10
+# Ridge of this test alone: with a small one, the share depends on the number of windows.
+_RHYTHM_RHO = 0.03
+# Kappa of the envelopes alone, above which they are taken: recordings visit several states. Where a
+# recording is one state, they tell who was recorded.
+_MOSTLY_STATES = 0.5
+
+Index = NDArray[np.intp]
+
+
+def automatic_weights(
+    fit: ClosedFormFit,
+    windows: CheckedWindows,
+    index: Index,
+    recording: Index,
+    gap: NDArray[np.float64],
+    views: str,
+) -> NDArray[np.float64]:
+    """Return the usual shares, with that of the block that the windows ask for.
+
+    Parameters
+    ----------
+    fit : ClosedFormFit
+        Settings of the fit, of which the shares are not read.
+    windows : CheckedWindows
+        The windows.
+    index, recording, gap : ndarray of shape (n,)
+        Windows in order, from :func:`~sklearn_pulse._closed_form._neighbours.in_order`.
+    views : {"adjacent", "halves"}
+        The views that predict each other.
+
+    Returns
+    -------
+    ndarray of shape (n_blocks,)
+        The shares.
+    """
+    if _rhythm_lasts(fit, windows, index, recording):
+        return weights_with("rhythm")
+    if windows.n_channels > 1:
+        return weights_with("covariance")
+    if views == "adjacent" and _states_change(fit, windows, index, recording, gap):
+        return weights_with("envelopes")
+    return all_weights(USUAL_WEIGHTS)
+
+
+def pairs_of(
+    windows: CheckedWindows, index: Index, recording: Index, gap: NDArray[np.float64]
+) -> tuple[Index, PairedWindows]:
+    """Return ordered windows, of copies the first alone, and their pairs."""
+    first = gap > 0
+    index, recording, gap = index[first], recording[first], gap[first]
+    span = span_without_overlap(windows, index, gap)
+    return index, paired_windows(recording, gap, span)
+
+
+def _rhythm_lasts(
+    fit: ClosedFormFit, windows: CheckedWindows, index: Index, recording: Index
+) -> bool:
+    """Tell whether the halves of windows predict the rhythm of one another."""
+    if len(index) < _LEAST_FOR_RHYTHM:
+        return False
+    fit = replace(fit, block_weights=all_weights(RHYTHM_ALONE), rho=_RHYTHM_RHO)
+    drawn = np.isin(index, fit.sample(index))  # so that no further pass is needed
+    index, recording = index[drawn], recording[drawn]
+    halves = halves_with_steps(windows, index)
+    if not halves.parts:
+        return False
+    found = fit.halves(in_turn, windows, halves, index, recording)
+    return bool(found.predictability["blocks"]["rhythm"] > _RHYTHM_LASTS)
+
+
+def _states_change(
+    fit: ClosedFormFit,
+    windows: CheckedWindows,
+    index: Index,
+    recording: Index,
+    gap: NDArray[np.float64],
+) -> bool:
+    """Tell whether envelopes change in recordings, from the windows of some of them."""
+    fit = replace(fit, block_weights=all_weights(ENVELOPES_ALONE))
+    drawn = fit.sample_of_recordings(recording)
+    index, recording, gap = index[drawn], recording[drawn], gap[drawn]
+    if not adjacent(gap).any():
+        return False
+    found = fit.adjacent(in_turn, windows, *pairs_of(windows, index, recording, gap))
+    return bool(found.kappa > _MOSTLY_STATES)
