@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 _LARGEST = 2**18  # values of a window that is embedded as a test
-_ROUNDING = 0.05  # by which embeddings of two devices may differ, bfloat16 included
+_ROUNDING = 0.05  # by which embeddings may differ: kernels of a GPU need not repeat their bits
 
 
 def check_embedding(estimator: Any) -> NDArray[Any] | None:
@@ -55,12 +55,12 @@ def check_embedding(estimator: Any) -> NDArray[Any] | None:
 def check_alike(estimator: Any, loaded: Any) -> None:
     """Raise unless a transformer that was read back embeds the test signal as the saved one does.
 
-    An objective of a user may embed by what no file holds. Devices round in their own ways.
+    An objective of a user may embed by what no file holds.
 
     Parameters
     ----------
     estimator, loaded : transformer
-        The fitted transformer, and what was read back.
+        The fitted transformer, and what was read back on the same device.
 
     Raises
     ------
