@@ -478,6 +478,17 @@ def test_copies_are_no_neighbours():
     assert cross.fit(twice, groups=np.zeros(12), start=[*range(6), *range(6)]).n_pairs_ == 5
 
 
+def test_copies_count_once():
+    """As a bootstrap draws them; a copy would say that a window predicts itself."""
+    X, _ = make_windows(24, 32)
+    recording, start = np.repeat([0, 1, 2], 8), np.tile(np.arange(8), 3)
+    cross = CrossPredictionTransformer(**SMALL | {"block_weights": (1, 0, 0, 0)})
+    one = cross.fit(X, groups=recording, start=start).transform(X)
+    twice = cross.fit(np.tile(X, (2, 1, 1)), groups=np.tile(recording, 2), start=np.tile(start, 2))
+    two = twice.transform(X)
+    np.testing.assert_allclose(two @ two.T, one @ one.T, atol=0.1)
+
+
 def test_recordings_of_one_group_are_named_apart():
     """Otherwise each window of a recording would be paired with one of another."""
     recordings = list(np.random.default_rng(0).normal(size=(4, 64, 2)))

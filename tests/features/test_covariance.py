@@ -121,6 +121,13 @@ def test_what_does_not_vary_is_finite(gap):
         np.testing.assert_allclose(diagonal, np.log(1e-6), rtol=1e-5)
 
 
+def test_eigenvalues_that_rounding_makes_negative_have_logarithms():
+    X, _ = make_windows(20, 40, 4)
+    covariance = CovarianceTransformer(shrinkage=1e-15).fit(X)
+    same = np.repeat(1e6 * X[..., :1], 4, axis=-1)  # one direction, beside which others are zero
+    assert np.isfinite(covariance.transform(same)).all()
+
+
 @pytest.mark.parametrize(
     ("params", "error", "message"),
     [

@@ -5,6 +5,7 @@ import pytest
 from scipy.linalg import logm
 
 from sklearn_pulse.features import EnvelopeCovarianceTransformer
+from tests.persistence.helpers import change_weights
 
 
 def literal_envelopes(channel, n_bands, length, power):
@@ -177,6 +178,15 @@ def test_save_and_load(tmp_path):
     np.testing.assert_array_equal(loaded.transform(X), envelopes.transform(X))
     for name in ("power_", "scale_", "delays_"):
         np.testing.assert_array_equal(getattr(loaded, name), getattr(envelopes, name))
+
+
+@pytest.mark.parametrize("name", ["power", "scale"])
+def test_a_file_holds_a_number_for_each_envelope(name, tmp_path):
+    envelopes = EnvelopeCovarianceTransformer(2).fit(waves(n_channels=2))
+    envelopes.save_pretrained(tmp_path / "model")
+    change_weights(tmp_path / "model", lambda state: state | {name: state[name][:-1].clone()})
+    with pytest.raises(ValueError, match=f"{name}.*shape"):
+        EnvelopeCovarianceTransformer.from_pretrained(tmp_path / "model")
 
 
 @pytest.mark.parametrize("n_timesteps", [200, 644, 718])
