@@ -20,6 +20,7 @@ from ._channels import channels_first
 
 _LARGEST = 64  # rows of a covariance matrix: its logarithm takes the third power of them
 _FLOOR = 1e-6  # a variance that counts as none, in squares of the usual standard deviation
+_ARTEFACT = 1e6  # variances of the median window, above which a window is no part of a mean
 
 Signals = NDArray[np.float64]  # of shape (n, n_signals, n_steps), or what is computed from them
 Observed = NDArray[np.bool_]  # of shape (n, n_steps): the steps that count
@@ -48,7 +49,8 @@ class CovarianceTransformer(BaseFeatureTransformer):
         that the matrix has at most 64 rows (one delay for more channels).
     scale_ : ndarray of shape (n_channels,)
         Standard deviation of each channel within windows, the root of the mean variance of at most
-        256 windows. Channels are divided by it, so that their units do not matter.
+        256 windows. Channels are divided by it, so that their units do not matter. A window with
+        more than a million times the variance of the median window is left out, as an artefact.
 
     See Also
     --------
@@ -133,7 +135,7 @@ class CovarianceTransformer(BaseFeatureTransformer):
         self._fit_shape()
         block = windows.take(spread_evenly(usable))
         variance = self._of_signals(block, _variances, self._n_signals)
-        scale = np.sqrt(variance.mean(0))
+        scale = np.sqrt(mean_without_artefacts(variance, np.ones((len(variance), 1))))
         self.scale_ = np.where(scale > 0, scale, 1.0)
 
     def _weights(self) -> dict[str, Tensor]:
@@ -213,6 +215,29 @@ def spread_evenly(usable: NDArray[np.intp]) -> NDArray[np.intp]:
     """Return at most 256 of the numbers, spread evenly."""
     number = min(len(usable), CHUNK)
     return usable[np.linspace(0, len(usable) - 1, number).astype(np.intp)]
+
+
+def mean_without_artefacts(sums: Signals, number: Signals) -> NDArray[np.float64]:
+    """Return the mean of what windows sum up, but for those far above the median window.
+
+    One artefact, such as a saturated amplifier, would make all other windows look quiet.
+
+    Parameters
+    ----------
+    sums : ndarray of shape (n, n_signals)
+        Sum over the parts of each window, 0 or more.
+    number : ndarray of shape (n, 1)
+        Number of the parts.
+
+    Returns
+    -------
+    ndarray of shape (n_signals,)
+        The mean of all parts; 0 where there is none.
+    """
+    own = sums / np.maximum(number, 1.0)
+    median = np.median(own, axis=0)
+    kept = (own <= _ARTEFACT * median) | (median <= 0.0)
+    return np.asarray((sums * kept).sum(0) / np.maximum(1.0, (number * kept).sum(0)))
 
 
 def _variances(signals: Signals, observed: Observed) -> Signals:

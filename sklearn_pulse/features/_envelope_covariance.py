@@ -17,7 +17,13 @@ from .._parameters import check_integer
 from .._persistence import stored_array, tensor_of
 from .._typing import BagPooling, InputLayout
 from ._channels import over_observed_parts
-from ._covariance import CovarianceTransformer, Observed, Signals, spread_evenly
+from ._covariance import (
+    CovarianceTransformer,
+    Observed,
+    Signals,
+    mean_without_artefacts,
+    spread_evenly,
+)
 
 _FEWEST_FRAMES = 8  # frames per window that do not overlap; short windows have shorter frames
 _QUIET = 1e-3  # share of the usual power that counts as none
@@ -55,7 +61,8 @@ class EnvelopeCovarianceTransformer(CovarianceTransformer):
         The delays in use, in ascending order: those below half the number of frames, and so many of
         them that the matrix has at most 64 rows (one delay for more bands).
     power_ : ndarray of shape (n_bands * n_channels,)
-        Usual power of each band of each channel, the mean over the frames of at most 256 windows.
+        Usual power of each band of each channel, the mean over the frames of at most 256 windows,
+        of which artefacts are left out as those of `CovarianceTransformer`.
     scale_ : ndarray of shape (n_bands * n_channels,)
         Standard deviation of each envelope within these windows.
 
@@ -134,8 +141,8 @@ class EnvelopeCovarianceTransformer(CovarianceTransformer):
     def _fit(self, windows: CheckedWindows, usable: NDArray[np.intp]) -> None:
         self._fit_shape()
         block = windows.take(spread_evenly(usable))
-        sums = self._of_powers(block, _sums, self._n_signals + 1).sum(0)
-        power = sums[:-1] / max(1.0, sums[-1])
+        sums = self._of_powers(block, _sums, self._n_signals + 1)
+        power = mean_without_artefacts(sums[:, :-1], sums[:, -1:])
         self.power_ = np.where(power > 0, power, 1.0)
         super()._fit(windows, usable)
 

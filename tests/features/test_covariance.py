@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.linalg import logm
 
-from sklearn_pulse.features import CovarianceTransformer
+from sklearn_pulse.features import CovarianceTransformer, EnvelopeCovarianceTransformer
 from tests.helpers import make_windows
 
 
@@ -119,6 +119,25 @@ def test_what_does_not_vary_is_finite(gap):
     if gap != "quiet channel":
         diagonal = features[0, [name[:15] == name[-15:] for name in covariance._feature_names()]]
         np.testing.assert_allclose(diagonal, np.log(1e-6), rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("cls", "name"), [(CovarianceTransformer, "scale_"), (EnvelopeCovarianceTransformer, "power_")]
+)
+def test_one_artefact_does_not_make_other_windows_look_quiet(cls, name):
+    X = np.random.default_rng(0).normal(size=(20, 200, 2)).astype(np.float32)
+    X *= np.linspace(1, 300, 20)[:, None, None]  # some windows are louder, and are no artefacts
+    hit = np.concatenate([X, X[:1]])
+    hit[-1, 7:12, 0] = 1e9
+    before, after = cls().fit(X), cls().fit(hit)
+    # In the other channel the window counts.
+    np.testing.assert_allclose(getattr(after, name)[::2], getattr(before, name)[::2])
+    assert (getattr(after, name)[1::2] < getattr(before, name)[1::2]).all()
+    assert np.isfinite(after.transform(hit)).all()
+    mostly_dead = np.zeros_like(X)
+    mostly_dead[:5] = X[:5]  # the median window has no variance, and says nothing
+    louder = cls().fit(mostly_dead * 2)
+    np.testing.assert_array_less(getattr(cls().fit(mostly_dead), name), getattr(louder, name))
 
 
 def test_eigenvalues_that_rounding_makes_negative_have_logarithms():
