@@ -396,11 +396,7 @@ def read_subject_e4(folder: Path, name: str, rows: list[dict[str, str]]) -> Subj
     if not path.is_file():
         raise FileNotFoundError(f"{path} is missing; unpack the complete data set again.")
     try:
-        pulse = np.loadtxt(path, skiprows=_E4_HEADER, ndmin=1, encoding="utf-8")
-        if not len(pulse):
-            raise ValueError("the file is empty")
-        if pulse.ndim != 1:
-            raise ValueError(f"a line holds {pulse.shape[1]} numbers instead of one")
+        pulse = _read_e4(path)
         begin = round(float(rows[0]["label_onset_minus_queststart_in_E4_s"]) * SAMPLING_RATE)
         intervals = sorted(
             (int(row["bvp_start_index"]) - begin, int(row["bvp_end_index"]) - begin, row["label"])
@@ -414,6 +410,19 @@ def read_subject_e4(folder: Path, name: str, rows: list[dict[str, str]]) -> Subj
             "the data set again."
         ) from error
     return Subject(name, pulse[begin:], runs)
+
+
+def _read_e4(path: Path) -> NDArray[np.float64]:
+    """Read the samples of a file of the wristband, whose first lines are its start and rate."""
+    lines = path.read_text(encoding="utf-8").splitlines()
+    if len(lines) <= _E4_HEADER:
+        raise ValueError("the file is empty")
+    pulse = np.loadtxt(lines[_E4_HEADER:], ndmin=1)
+    if pulse.ndim != 1:
+        raise ValueError(f"a line holds {pulse.shape[1]} numbers instead of one")
+    if float(lines[1]) != SAMPLING_RATE:
+        raise ValueError(f"its second line is {lines[1]}, not the sampling rate {SAMPLING_RATE}")
+    return np.asarray(pulse)
 
 
 def _refuse_outside(runs: list[Run], begin: int, n_samples: int) -> None:

@@ -559,6 +559,12 @@ def test_damaged_e4(e4, tmp_path):
     signal.write_text("1\n64\n0.1 0.2\n0.1 0.2\n")
     with pytest.raises(ValueError, match="damaged .a line holds 2 numbers instead of one"):
         fetch_wesad(tmp_path / "a")
+    signal.write_text("1\n64\n")
+    with pytest.raises(ValueError, match="damaged .the file is empty"):
+        fetch_wesad(tmp_path / "a")
+    signal.write_text("0.1\n0.2\n0.3\n")  # as exported, without the two lines before the samples
+    with pytest.raises(ValueError, match=r"its second line is 0\.2, not the sampling rate 64"):
+        fetch_wesad(tmp_path / "a")
     signal.unlink()
     with pytest.raises(OSError, match=r"BVP\.csv is missing"):
         fetch_wesad(tmp_path / "a")
