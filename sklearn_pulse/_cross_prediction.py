@@ -11,7 +11,12 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 
-from ._closed_form._block_weights import USUAL_WEIGHTS, all_weights, check_weights
+from ._closed_form._block_weights import (
+    USUAL_WEIGHTS,
+    all_weights,
+    automatic_whitening,
+    check_weights,
+)
 from ._closed_form._choice import automatic_weights, pairs_of
 from ._closed_form._device_products import FixedShapeProduct
 from ._closed_form._fit import ClosedForm, ClosedFormFit
@@ -92,6 +97,11 @@ class CrossPredictionTransformer(BaseFeatureTransformer):
         adjacent windows are the views and `kappa_` of the envelopes alone is above 1/2.
     rho : float, default=1.5e-4
         Ridge of the regressions, as a share of the total variance; above 0 and at most 1e6.
+    whitening : "auto" or float, default="auto"
+        How far what views share is whitened, from 0 to 1. With 0 a direction counts by how much of
+        the variance of the other view it predicts, with 1 by how well it predicts. "auto" is 0.5
+        where ``block_weights="auto"`` takes the rhythm, and else 0. In ECGs the largest directions
+        are the shapes of beats, which tell people apart.
     device : str or torch.device, default="auto"
         Device of the convolutions, and of the products with their features; "auto" is CUDA where
         PyTorch finds a device.
@@ -133,6 +143,8 @@ class CrossPredictionTransformer(BaseFeatureTransformer):
         are well predicted.
     views_ : {"adjacent", "halves"}
         The views that were used.
+    whitening_ : float
+        How far what views share was whitened.
 
     See Also
     --------
@@ -143,15 +155,15 @@ class CrossPredictionTransformer(BaseFeatureTransformer):
     Let f be the principal components of a window, V their second moments, C those of adjacent
     windows, and B those of all pairs of windows of a recording, weighted by the recording's
     number of windows. Then ``S = (1 - alpha) (C + B) / 2 + alpha (C - B)``,
-    ``M = (V + rho tr V I)^-1 S`` and ``N = (V + rho tr V I)^-1 (V - alpha B)``, each scaled to
-    unit variance of f M and f N. The embedding is ``f R Q`` with ``R R' = 0.9 M M' + 0.1 N N'``
-    and a random rotation Q, so that scaling its columns does not whiten it. The rhythm, the
-    covariance and the envelopes each have components, moments and a map R of their own, with their
-    shares of the variance of the embedding. The variances of its columns have a mean of about one
-    over the windows of `fit` (less where `embedding_dim` drops directions), and the columns of a
-    window are rounded to hundredths. So columns in which two labelled windows hardly differ are
-    equal there, and a probe leaves them out; else a scaler fitted on these two would give most
-    weight to them.
+    ``M = W S W^w`` and ``N = W (V - alpha B)``, where ``W = (V + rho tr V I)^-1`` and w is half of
+    `whitening_`, each scaled to unit variance of f M and f N. The embedding is ``f R Q`` with
+    ``R R' = 0.9 M M' + 0.1 N N'`` and a random rotation Q, so that scaling its columns does not
+    whiten it. The rhythm, the covariance and the envelopes each have components, moments and a map
+    R of their own, with their shares of the variance of the embedding. The variances of its columns
+    have a mean of about one over the windows of `fit` (less where `embedding_dim` drops
+    directions), and the columns of a window are rounded to hundredths. So columns in which two
+    labelled windows hardly differ are equal there, and a probe leaves them out; else a scaler
+    fitted on these two would give most weight to them.
 
     Adjacent windows overlap if their values say so: if the end of one and the beginning of the
     next, at least an eighth of a window and eight steps, are the same up to a shift and a scale.
@@ -187,6 +199,7 @@ class CrossPredictionTransformer(BaseFeatureTransformer):
     """
 
     predictability_: dict[str, Any]
+    whitening_: float
     _unstored = ("block_weights_", "blocks_")
     _uses_recordings = True
     __metadata_request__fit = {"groups": None, "start": None}
@@ -201,6 +214,7 @@ class CrossPredictionTransformer(BaseFeatureTransformer):
         num_kernels: int = 10_000,
         block_weights: str | Sequence[float] = "auto",
         rho: float = 1.5e-4,
+        whitening: str | float = "auto",
         bag_pooling: BagPooling = "mean",
         device: str | torch.device = "auto",
         num_threads: int | None = None,
@@ -217,6 +231,7 @@ class CrossPredictionTransformer(BaseFeatureTransformer):
         self.num_kernels = num_kernels
         self.block_weights = block_weights
         self.rho = rho
+        self.whitening = whitening
         self.bag_pooling = bag_pooling
         self.device = device
         self.num_threads = num_threads
@@ -244,6 +259,8 @@ class CrossPredictionTransformer(BaseFeatureTransformer):
             open_maximum=False,
             example=1.5e-4,
         )
+        if not is_auto(self.whitening):
+            check_real("whitening", self.whitening, 0.0, 1.0, open_maximum=False, or_auto=True)
         resolve_device(self.device)
         check_seed("random_state", self.random_state)
         check_verbose(self.verbose)
@@ -319,6 +336,7 @@ class CrossPredictionTransformer(BaseFeatureTransformer):
                 _report_repeats(windows, times)
             self._seed = draw_seed(self.random_state)
             self.block_weights_ = self._choose_weights(windows, index, recording, gap)
+            self.whitening_ = self._choose_whitening()
             found = self._fit_views(run, windows, index, recording, gap)
             self._stack, self._map = found.stack, found.map
             self.alpha_, self.kappa_, self.n_pairs_ = found.alpha, found.kappa, found.n_pairs
@@ -360,8 +378,15 @@ class CrossPredictionTransformer(BaseFeatureTransformer):
         """Return the shares of the blocks, with those that the windows ask for."""
         if not isinstance(self.block_weights, str):
             return all_weights(self.block_weights)
-        fit = self._closed_form(all_weights(USUAL_WEIGHTS))
+        fit = self._closed_form(all_weights(USUAL_WEIGHTS), whitening=0.0)
         return automatic_weights(fit, windows, index, recording, gap, self.views_)
+
+    def _choose_whitening(self) -> float:
+        """Return how far to whiten, under the shares that were chosen."""
+        if not isinstance(self.whitening, str):
+            return float(self.whitening)
+        chosen = isinstance(self.block_weights, str)
+        return automatic_whitening(self.block_weights_) if chosen else 0.0
 
     def _fit_views(
         self,
@@ -372,7 +397,7 @@ class CrossPredictionTransformer(BaseFeatureTransformer):
         gap: NDArray[np.float64],
     ) -> ClosedForm:
         """Fit the map to what the chosen views predict of each other."""
-        fit = self._closed_form(self.block_weights_)
+        fit = self._closed_form(self.block_weights_, self.whitening_)
         if self.views_ == "adjacent":
             return fit.adjacent(run, windows, *pairs_of(windows, index, recording, gap))
         halves = halves_with_steps(windows, index)
@@ -384,8 +409,8 @@ class CrossPredictionTransformer(BaseFeatureTransformer):
             )
         return fit.halves(run, windows, halves, index, recording)
 
-    def _closed_form(self, block_weights: NDArray[np.float64]) -> ClosedFormFit:
-        """Return the settings of a fit with some shares of the blocks."""
+    def _closed_form(self, block_weights: NDArray[np.float64], whitening: float) -> ClosedFormFit:
+        """Return the settings of a fit with some shares of the blocks, and some whitening."""
         return ClosedFormFit(
             block_weights,
             self.alpha,
@@ -393,6 +418,7 @@ class CrossPredictionTransformer(BaseFeatureTransformer):
             embedding_dim=int(self.embedding_dim),
             num_kernels=int(self.num_kernels),
             rho=float(self.rho),
+            whitening=whitening,
             seed=self._seed,
             device=self.device,
             num_threads=plain(self.num_threads),
@@ -425,7 +451,8 @@ class CrossPredictionTransformer(BaseFeatureTransformer):
             used = stored_array(weights, "block_weights", np.float64, (None,))
             check_weights(used)
         self.block_weights_ = all_weights(used)
-        self._stack = self._closed_form(self.block_weights_).new_stack()
+        vars(self).setdefault("whitening_", 0.0)  # files of earlier versions do not hold it
+        self._stack = self._closed_form(self.block_weights_, self.whitening_).new_stack()
         self._stack.restore(weights, self.n_timesteps_in_, self.n_channels_in_)
         shape = (self._stack.components.shape[1], int(self.embedding_dim))
         self._map = stored_array(weights, "map", np.float32, shape)

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from scipy.linalg import inv
+from scipy.linalg import fractional_matrix_power, inv
 from sklearn import config_context
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
@@ -40,7 +40,7 @@ def unrounded(monkeypatch):
     monkeypatch.setattr("sklearn_pulse._cross_prediction._DECIMALS", 12)
 
 
-def literal_similarities(phi, recording, follows, alpha, rho, ceiling):
+def literal_similarities(phi, recording, follows, alpha, rho, ceiling, whitening=0.0):
     """Scalar products of embeddings, by loops over windows and pairs."""
     f = phi - phi.mean(0)
     n, r = f.shape
@@ -59,14 +59,14 @@ def literal_similarities(phi, recording, follows, alpha, rho, ceiling):
     if alpha == "auto":
         alpha = min(kappa, 1) if kappa > 0.5 else 0.5 if kappa > 0.25 else np.sqrt(max(kappa, 0))
     S = (1 - alpha) * (C + B) / 2 + alpha * (C - B)
-    return kappa, alpha, ceiling * mapped_similarities(f, S, V - alpha * B, rho)
+    return kappa, alpha, ceiling * mapped_similarities(f, S, V - alpha * B, rho, whitening)
 
 
-def mapped_similarities(f, S, kept, rho):
+def mapped_similarities(f, S, kept, rho, whitening=0.0):
     """Scalar products of ``f R``, of what predicts the other view."""
     V = f.T @ f / len(f)
     inverse = inv(V + rho * np.trace(V) * np.eye(len(V)))
-    maps = [inverse @ S, inverse @ kept]
+    maps = [inverse @ S @ fractional_matrix_power(inverse, whitening / 2), inverse @ kept]
     maps = [m / np.sqrt(np.mean(np.sum((f @ m) ** 2, axis=1))) for m in maps]
     return f @ (0.9 * maps[0] @ maps[0].T + 0.1 * maps[1] @ maps[1].T) @ f.T
 
@@ -101,8 +101,11 @@ def scaled_features(transformer, X):
 
 
 @pytest.mark.usefixtures("unrounded")
-@pytest.mark.parametrize("alpha", ["auto", 0.0, 0.5, 1.0])
-def test_embedding_literally(alpha):
+@pytest.mark.parametrize(
+    ("alpha", "whitening"),
+    [("auto", "auto"), (0.0, 0.0), (0.5, "auto"), (1.0, 0.0), ("auto", 0.5), (0.5, 1.0)],
+)
+def test_embedding_literally(alpha, whitening):
     """Scalar products of the embedding, which no rotation changes, for one block of features."""
     X = np.random.default_rng(0).normal(size=(40, 32, 2)).cumsum(1).astype(np.float32)
     recording = np.array([0] * 9 + [1] + [2] * 14 + [3] * 16)
@@ -111,9 +114,17 @@ def test_embedding_literally(alpha):
     start = np.arange(40) + 5 * (np.arange(40) >= 15)
     phi = scaled_features(StatisticsTransformer(), X)
     cross = CrossPredictionTransformer(
-        alpha, block_weights=(1, 0, 0, 0), embedding_dim=64, rho=0.01, random_state=0
+        alpha,
+        block_weights=(1, 0, 0, 0),
+        embedding_dim=64,
+        rho=0.01,
+        whitening=whitening,
+        random_state=0,
     ).fit(X, groups=recording, start=start)
-    kappa, expected_alpha, expected = literal_similarities(phi, recording, follows, alpha, 0.01, 64)
+    assert cross.whitening_ == (0.0 if whitening == "auto" else whitening)
+    kappa, expected_alpha, expected = literal_similarities(
+        phi, recording, follows, alpha, 0.01, 64, cross.whitening_
+    )
     assert cross.n_pairs_ == follows.sum() and list(cross.blocks_) == ["statistics"]
     assert cross.kappa_ == pytest.approx(kappa, abs=1e-5)
     assert cross.alpha_ == pytest.approx(expected_alpha, abs=1e-5)
@@ -370,6 +381,8 @@ def test_a_padded_window_is_the_shorter_window(part):
         ({"block_weights": (1, 1, 1e38, 1)}, "each of block_weights must be .* 1e.06\\]"),
         ({"block_weights": (0, 0, 1e-30, 0)}, "largest of block_weights must be at least 1e-06"),
         ({"rho": 0.0}, "rho must be"),
+        ({"whitening": 1.5}, "whitening must be 'auto' or a number in .0, 1., got 1.5"),
+        ({"whitening": "half"}, "whitening must be 'auto' or a number in .0, 1., got 'half'"),
         ({"rho": 1e300}, "rho must be a number in .*pass for example rho=0.00015"),
         ({"num_kernels": 83}, "num_kernels must be an integer of at least 84"),
     ],
@@ -801,13 +814,17 @@ def test_the_rhythm_is_taken_where_it_lasts(views, is_heart, tmp_path):
     six = np.array([0.06, 0.03, 0.36, 0.15, 0.15, 0.25])
     expected = [*(0.85 * six), 0.15, 0, 0] if is_heart else [*six, 0, 0, 0]
     np.testing.assert_allclose(cross.block_weights_, expected)
+    assert cross.whitening_ == (0.5 if is_heart else 0.0)
     stated = CrossPredictionTransformer(**params, block_weights=cross.block_weights_)
+    assert stated.fit(X, groups=groups).whitening_ == 0.0
+    stated.set_params(whitening=cross.whitening_)
     np.testing.assert_array_equal(stated.fit(X, groups=groups).transform(X), cross.transform(X))
     for number, fitted in enumerate((cross, stated)):
         fitted.save_pretrained(tmp_path / str(number))
         loaded = CrossPredictionTransformer.from_pretrained(tmp_path / str(number))
         np.testing.assert_array_equal(loaded.transform(X), cross.transform(X))
         np.testing.assert_array_equal(loaded.block_weights_, cross.block_weights_)
+        assert loaded.whitening_ == cross.whitening_
 
 
 def swells(states_change, n_people=8, n_windows=40, n_timesteps=160):
@@ -881,7 +898,7 @@ def test_recordings_are_drawn_until_they_fill_a_sample(sizes, monkeypatch):
     cross = CrossPredictionTransformer(**SMALL)
     drawn = set()
     for cross._seed in range(6):
-        places = cross._closed_form(np.ones(9)).sample_of_recordings(recording)
+        places = cross._closed_form(np.ones(9), 0.0).sample_of_recordings(recording)
         assert len(places) == min(100, len(recording)) and (np.diff(places) > 0).all()
         drawn.add(tuple(np.unique(recording[places])))
     assert len(sizes) < 8 or len(drawn) > 1

@@ -248,7 +248,7 @@ def share_removed(moments):
     return float(np.clip(max(min(0.5, max(kappa, 0) ** 0.5), kappa), 0, 1))
 
 
-def embedding(parts, n_train, recording, start, alpha=None):
+def embedding(parts, n_train, recording, start, alpha=None, whitening=0.0):
     """Return ``f R Q``, of the width of the default; alpha is that of "auto" if it is None.
 
     `parts` are shares, and components that have a map of their own.
@@ -256,17 +256,19 @@ def embedding(parts, n_train, recording, start, alpha=None):
     shares, found = zip(*parts, strict=True)
     moments = [second_moments(f[:n_train], recording, start) for f in found]
     alpha = share_removed(moments) if alpha is None else alpha
-    maps = [own_map(*of_part, alpha) for of_part in moments]
+    maps = [own_map(*of_part, alpha, whitening) for of_part in moments]
     found = np.hstack([np.sqrt(s) * f @ R for s, f, R in zip(shares, found, maps, strict=True)])
     Q = qr(np.random.default_rng(0).normal(size=(WIDTH, found.shape[1])), mode="economic")[0].T
     return np.sqrt(WIDTH) * found @ Q
 
 
-def own_map(V, C, B, alpha):
+def own_map(V, C, B, alpha, whitening):
     """Return R, which gives the embedding a variance of one."""
     ridge = V + RHO * np.trace(V) * np.eye(len(V))
     gram = 0.0
-    shared = (1 - alpha) * (C + B) / 2 + alpha * (C - B)
+    values, vectors = eigh(ridge)
+    whitener = vectors * values ** (-whitening / 2) @ vectors.T
+    shared = ((1 - alpha) * (C + B) / 2 + alpha * (C - B)) @ whitener
     for share, target in ((0.9, shared), (0.1, V - alpha * B)):
         M = np.linalg.solve(ridge, target)
         gram = gram + share * M @ M.T / np.sum(M * (V @ M))
@@ -339,6 +341,8 @@ class Choice:
         Whether components are scaled to one length.
     alpha : float or None
         Share of the constant of a recording that is removed; None is "auto".
+    whitening : float or None
+        How far what views share is whitened; None is "auto".
     """
 
     shares: dict = field(default_factory=lambda: USUAL)
@@ -346,6 +350,7 @@ class Choice:
     kernel: float | None = None
     one_length: bool = False
     alpha: float | None = None
+    whitening: float | None = None
 
     def bend(self, f, n_train):
         """Return components of a kernel of the components, or the components."""
@@ -395,6 +400,10 @@ CHOICES = {
     "Gaussian kernel, width 2": Choice(kernel=2.0),
     "components of one length": Choice(one_length=True),
     "alpha 1": Choice(alpha=1.0),
+    "no whitening": Choice(whitening=0.0),
+    "whitening 0.25": Choice(whitening=0.25),
+    "whitening 0.5": Choice(whitening=0.5),
+    "whitening 1": Choice(whitening=1.0),
     "alpha 1, rhythm 0.15": Choice(beside(USUAL, 0.15, RHYTHM), alpha=1.0),
 }
 
@@ -433,6 +442,11 @@ class Part(NamedTuple):
             added = "rhythm"
         return beside(choice.shares, choice.apart, {added: 1.0})
 
+    def whitening(self, choice):
+        """Return how far a choice whitens, or the transformer where it does not say."""
+        automatic = 0.5 if self.name.startswith("mitbih") else 0.0
+        return automatic if choice.whitening is None else choice.whitening
+
     def gram(self, block, folder):
         """Return the products of a block, from the folder where it holds them."""
         file = folder / f"{self.name}-{block}.npy"
@@ -449,7 +463,8 @@ class Part(NamedTuple):
         gram = sum(np.float32(share) * self.gram(b, folder) for b, share in shares.items())
         parts = [(1 - sum(apart.values()), choice.bend(components(gram), self.n_train))]
         parts += [(share, components(share * self.gram(b, folder))) for b, share in apart.items()]
-        Z = embedding(parts, self.n_train, self.recording, self.start, choice.alpha)
+        known = self.n_train, self.recording, self.start
+        Z = embedding(parts, *known, choice.alpha, self.whitening(choice))
         return Z.astype(np.float32)
 
     def score(self, choice, folder):

@@ -27,6 +27,7 @@ USUAL_WEIGHTS = (0.06, 0.03, 0.36, 0.15, 0.15, 0.25)
 RHYTHM_ALONE = (0, 0, 0, 0, 0, 0, 1)
 ENVELOPES_ALONE = (0, 0, 0, 0, 0, 0, 0, 0, 1)
 _SHARE_APART = 0.15  # of the one of them that is used
+_WHITENING_OF_RHYTHM = 0.5  # large directions of beats are those of their shape, which tells people
 _SMALLEST, _LARGEST = 1e-6, 1e6  # bounds of the largest share, whose features are float32
 _FEWEST = 4  # blocks that have a share; the others may be left out
 
@@ -63,3 +64,8 @@ def weights_with(name: str) -> NDArray[np.float64]:
     weights = (1.0 - _SHARE_APART) * all_weights(USUAL_WEIGHTS)
     weights[BLOCKS.index(name)] = _SHARE_APART
     return weights
+
+
+def automatic_whitening(weights: NDArray[np.float64]) -> float:
+    """Return how far to whiten what views share, under shares that the windows asked for."""
+    return _WHITENING_OF_RHYTHM if weights[BLOCKS.index("rhythm")] else 0.0

@@ -110,6 +110,8 @@ class ClosedFormFit:
         Number of pairs of a kernel and a bias of MiniRocket.
     rho : float
         Ridge, as a share of the total variance.
+    whitening : float
+        How far what the other view shares is whitened.
     seed : int
         Seed of the kernels, of the sample and of the rotation.
     device : str or torch.device
@@ -128,6 +130,7 @@ class ClosedFormFit:
     embedding_dim: int
     num_kernels: int
     rho: float
+    whitening: float
     seed: int
     device: str | torch.device
     num_threads: int | None
@@ -275,7 +278,7 @@ class ClosedFormFit:
         ]
         maps, predicted = [], []
         for part, target, share in zip(stack.parts, targets, shares, strict=True):
-            own = predictive_map(target, self.rho, width, signs[part.own])
+            own = predictive_map(target, self.rho, self.whitening, width, signs[part.own])
             maps.append(np.sqrt(share / (sum(shares) or 1.0)) * own)
             predicted.append(held_out_prediction(target.predictors, self.rho, len(own)))
         directions = _leading(block_diag(*maps), width) if len(maps) > 1 else maps[0]

@@ -122,8 +122,10 @@ class Target(NamedTuple):
     predictors: list[list[Fold]]
 
 
-def predictive_map(target: Target, rho: float, n_directions: int, reference: Matrix) -> Matrix:
-    """Map features to what predicts the other view, without whitening.
+def predictive_map(
+    target: Target, rho: float, whitening: float, n_directions: int, reference: Matrix
+) -> Matrix:
+    """Map features to what predicts the other view.
 
     Parameters
     ----------
@@ -131,6 +133,8 @@ def predictive_map(target: Target, rho: float, n_directions: int, reference: Mat
         Second moments of the features.
     rho : float
         Ridge, as a share of the total variance.
+    whitening : float
+        How far `shared` is whitened on the side of the other view, from 0 to 1.
     n_directions : int
         Largest number of directions.
     reference : ndarray of shape (r,)
@@ -140,10 +144,12 @@ def predictive_map(target: Target, rho: float, n_directions: int, reference: Mat
     -------
     ndarray of shape (r, n_directions)
         R with ``R R' = 0.9 M M' + 0.1 N N'``, leading directions first, where M and N are the
-        regressions of `shared` and `kept` on the features, each scaled to total variance 1. If one
-        of them is zero, the other has the whole weight.
+        regressions of `shared`, whitened, and of `kept` on the features, each scaled to total
+        variance 1. If one of them is zero, the other has the whole weight.
     """
     variance, shared, kept, _ = target
+    if whitening > 0:
+        shared = shared @ _whitener(variance, rho, whitening)
     gram, used = np.zeros_like(variance), 0.0
     for share, moment in ((0.9, shared), (0.1, kept)):
         regression = ridge_inverse(variance, rho, moment)
@@ -154,3 +160,13 @@ def predictive_map(target: Target, rho: float, n_directions: int, reference: Mat
     values, vectors = eigh(gram if used in (0.0, 1.0) else gram / used)
     order = np.argsort(-values, kind="stable")[:n_directions]
     return oriented(vectors[:, order], reference) * np.sqrt(np.maximum(values[order], 0.0))
+
+
+def _whitener(variance: Matrix, rho: float, whitening: float) -> Matrix:
+    """Return ``(V + rho tr(V) I)^(-whitening / 2)``, for features of total variance 1."""
+    total = np.trace(variance)
+    if total <= 0:
+        return np.eye(len(variance))
+    values, vectors = eigh(variance / total)
+    powers = (np.maximum(values, 0.0) + rho) ** (-whitening / 2)
+    return np.asarray((vectors * powers) @ vectors.T)
