@@ -302,10 +302,9 @@ same_folds = pytest.mark.skipif(
 
 
 @same_folds
-def test_a_model_that_was_saved_before_whitening_loads(tmp_path):
+def test_a_model_that_was_saved_before_whitening_loads():
     """As the one that comes with the package was."""
-    folder = Path(sklearn_pulse.pretrained.__file__).parent / "eeg-174hz"
-    config = json.loads((folder / "config.json").read_text())
+    config = json.loads((ROOM / "eeg-174hz" / "config.json").read_text())
     assert "whitening" not in config["parameters"] and "whitening_" not in config["fitted"]
     assert CrossPredictionTransformer.from_pretrained("eeg-174hz").whitening_ == 0.0
 
