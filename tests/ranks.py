@@ -328,5 +328,7 @@ def _start(rank, size, port, jobs, folder, group):
 
 def main(folder):
     torch.set_num_threads(1)
+    # The first fit imports much of torch: here once, and not in each of the processes.
+    pulse(distributed=False, max_epochs=1).fit(X)
     for group in GROUPS:
         launch(group, Path(folder))
