@@ -683,12 +683,16 @@ def test_pipelines_and_searches():
     assert EmbeddingDisplay.from_estimator(best, X, partly).coordinates.shape == (48, 2)
 
 
+@pytest.mark.parametrize(
+    "backend",
+    ["threading", pytest.param("loky", marks=pytest.mark.slow)],  # workers import everything
+)
 @pytest.mark.xdist_group("workers")
-def test_two_workers_give_the_bits_of_one():
+def test_two_workers_give_the_bits_of_one(backend):
     X, _ = make_windows(40, 32)
     cross = CrossPredictionTransformer(**SMALL, num_threads=1)
     jobs = [joblib.delayed(clone(cross).fit_transform)(X[i:]) for i in (0, 1)]
-    one, two = (joblib.Parallel(n)(jobs) for n in (1, 2))
+    one, two = (joblib.Parallel(n, backend=backend)(jobs) for n in (1, 2))
     for alone, beside in zip(one, two, strict=True):
         np.testing.assert_array_equal(alone, beside)
 
@@ -776,6 +780,7 @@ def test_further_blocks(name, n_before, share, tmp_path):
     cross.fit(X, groups=groups)
     assert (name in cross.blocks_) == (name in cross.predictability_["blocks"]) == (share > 0)
     assert len(cross.blocks_) == 4 + (share > 0)
+    assert cross.whitening_ == 0  # which "auto" raises only under shares that it chose too
     cross.save_pretrained(tmp_path / "model")
     loaded = CrossPredictionTransformer.from_pretrained(tmp_path / "model")
     np.testing.assert_array_equal(loaded.transform(X), cross.transform(X))
@@ -815,14 +820,15 @@ def test_the_rhythm_is_taken_where_it_lasts(views, is_heart, tmp_path):
     expected = [*(0.85 * six), 0.15, 0, 0] if is_heart else [*six, 0, 0, 0]
     np.testing.assert_allclose(cross.block_weights_, expected)
     assert cross.whitening_ == (0.5 if is_heart else 0.0)
-    stated = CrossPredictionTransformer(**params, block_weights=cross.block_weights_)
-    assert stated.fit(X, groups=groups).whitening_ == 0.0
-    stated.set_params(whitening=cross.whitening_)
-    np.testing.assert_array_equal(stated.fit(X, groups=groups).transform(X), cross.transform(X))
+    used = {"block_weights": cross.block_weights_, "whitening": cross.whitening_}
+    stated = CrossPredictionTransformer(**params | used)
+    some = X[::12]  # one window of each person tells a difference too
+    embedding = cross.transform(some)
+    np.testing.assert_array_equal(stated.fit(X, groups=groups).transform(some), embedding)
     for number, fitted in enumerate((cross, stated)):
         fitted.save_pretrained(tmp_path / str(number))
         loaded = CrossPredictionTransformer.from_pretrained(tmp_path / str(number))
-        np.testing.assert_array_equal(loaded.transform(X), cross.transform(X))
+        np.testing.assert_array_equal(loaded.transform(some), embedding)
         np.testing.assert_array_equal(loaded.block_weights_, cross.block_weights_)
         assert loaded.whitening_ == cross.whitening_
 
@@ -854,7 +860,7 @@ def test_envelopes_of_one_channel_are_taken_where_states_change(states_change, v
         assert (alone.fit(X, groups=person).kappa_ > 0.5) == states_change
     cross.save_pretrained(tmp_path / "model")
     loaded = CrossPredictionTransformer.from_pretrained(tmp_path / "model")
-    np.testing.assert_array_equal(loaded.transform(X), cross.transform(X))
+    np.testing.assert_array_equal(loaded.transform(X[:6]), cross.transform(X[:6]))
 
 
 def test_the_choice_of_envelopes_reads_whole_recordings_of_a_sample(monkeypatch):

@@ -164,7 +164,9 @@ def test_channels_first_and_one_length(tmp_path):
 
 
 @pytest.mark.filterwarnings("ignore:X has (more channels|windows of one time step):UserWarning")
-@pytest.mark.parametrize("n_timesteps", [1, 3, 4])
+@pytest.mark.parametrize(
+    "n_timesteps", [1, *(pytest.param(n, marks=pytest.mark.slow) for n in (3, 4))]
+)
 def test_the_convolutions_of_simmtm_take_the_shortest_windows(n_timesteps, tmp_path):
     """Their stride of three leaves one step of a window of up to three."""
     model = small(SimMTMTransformer).fit(X[:, :n_timesteps])
