@@ -57,11 +57,17 @@ def is_cuda(value):
 
 def leaves(value):
     """Return what lists, tuples and dictionaries hold, faster than torch does."""
-    if isinstance(value, (list, tuple)):
-        return [leaf for part in value for leaf in leaves(part)]
     if isinstance(value, dict):
-        return leaves(list(value.values()))
-    return [value]
+        value = value.values()
+    elif not isinstance(value, (list, tuple)):
+        return [value]
+    found = []
+    for part in value:
+        if isinstance(part, (list, tuple, dict)):
+            found += leaves(part)
+        else:
+            found.append(part)
+    return found
 
 
 class PretendedCuda(TorchFunctionMode):
@@ -90,7 +96,8 @@ class PretendedCuda(TorchFunctionMode):
         for tensor in leaves(result):
             if isinstance(tensor, torch.Tensor):
                 storage = tensor.untyped_storage()
-                self._storages[storage._cdata] = StorageWeakRef(storage)
+                if storage._cdata not in self._storages:  # the reference keeps the address
+                    self._storages[storage._cdata] = StorageWeakRef(storage)
         return result
 
     def __torch_function__(self, function, types, args=(), kwargs=None):
@@ -98,16 +105,18 @@ class PretendedCuda(TorchFunctionMode):
         if function in (torch.device, torch._C._nn._parse_to):  # these name it alone
             return function(*args, **kwargs)
         name = function.__name__
-        given = leaves((args, kwargs))
+        # A copy is given all that was copied before it, too: much, and nothing that it computes.
+        given = [args[0]] if name == "__deepcopy__" else leaves((args, kwargs))
         tensors = [x for x in given if isinstance(x, torch.Tensor)]
-        inside = any(self.holds(x) for x in tensors)
+        outside = [x for x in tensors if not self.holds(x)]
+        inside = len(outside) < len(tensors)
         if self.captures:
             self._check_capture(name, args, inside)
         if inside:
-            self._check(name, tensors)
-            if function == torch.Tensor.device.__get__:
+            self._check(name, outside)
+            if name == "__get__" and function == torch.Tensor.device.__get__:
                 return DEVICE
-            if function == torch.Tensor.is_cuda.__get__:
+            if name == "__get__" and function == torch.Tensor.is_cuda.__get__:
                 return True
             if name == "cpu":
                 return function(*args, **kwargs).clone()
@@ -126,11 +135,10 @@ class PretendedCuda(TorchFunctionMode):
             return result
         return self.put(result) if inside or moved else result
 
-    def _check(self, name, tensors):
+    def _check(self, name, outside):
         self.calls.add(name)
-        outside = [x for x in tensors if x.dim() and x.numel() and not self.holds(x)]
-        if outside and name not in MIXING:
-            shapes = [tuple(x.shape) for x in outside]
+        shapes = [tuple(x.shape) for x in outside if x.dim() and x.numel()]
+        if shapes and name not in MIXING:
             raise RuntimeError(f"{name} of a tensor on CUDA and tensors of {shapes} on the CPU")
         if name in ("numpy", "__array__"):
             raise TypeError("can't convert a tensor on CUDA to numpy: copy it to the CPU first")
