@@ -565,6 +565,8 @@ def test_the_module_is_a_command(tmp_path, monkeypatch, capsys):
     assert (end.value.code, capsys.readouterr().err.count("\n")) == (2, 1)
 
 
+# That of the command of the generators, which writes by the same function, is quicker.
+@pytest.mark.slow
 def test_a_report_ends_quietly_where_nobody_reads_on(tmp_path):
     arguments = {"datasets": ["lorenz-0"], "methods": ["majority"], "budget": "smoke"}
     run(plan(["synthetic"], **arguments), Execution(tmp_path))
@@ -576,6 +578,7 @@ def test_a_report_ends_quietly_where_nobody_reads_on(tmp_path):
     assert (tmp_path / "tables" / "tables.md").exists()
 
 
+@pytest.mark.usefixtures("no_pictures")
 def test_a_report_is_printed_where_the_output_lacks_letters(tmp_path, monkeypatch):
     arguments = {"datasets": ["lorenz-0"], "methods": ["majority"], "budget": "smoke"}
     run(plan(["synthetic"], **arguments, n_seeds=2), Execution(tmp_path))

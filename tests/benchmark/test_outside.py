@@ -5,6 +5,7 @@ import re
 import sys
 import tempfile
 import threading
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -17,6 +18,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
+from sklearn.utils.parallel import Parallel
 from skorch.callbacks import Callback
 
 from sklearn_pulse import CrossPredictionTransformer, PulseOracleTransformer
@@ -233,6 +235,23 @@ def test_finished_runs_of_changed_code_are_not_reused(own, tmp_path, monkeypatch
     assert n_fits == [1, 1, 2]
 
 
+def test_processes_are_started_anew_for_code_of_the_user(own, monkeypatch):
+    """They would keep its modules as they were first loaded."""
+    ended = []
+    executor = SimpleNamespace(shutdown=lambda: ended.append(1))
+    for name, value in (
+        ("get_reusable_executor", lambda: executor),
+        ("Parallel", lambda n_jobs, **settings: Parallel(1, **settings)),  # none is started here
+    ):
+        monkeypatch.setattr(f"sklearn_pulse.benchmark._run.{name}", value)
+    for methods, n_jobs in ((["majority"], 2), ([("mine", Means())], 1)):
+        quick(own, *methods, n_seeds=1, n_jobs=n_jobs)
+        assert not ended
+    quick(own, ("mine", Means()), n_seeds=1, n_jobs=2)
+    assert ended == [1]
+
+
+@pytest.mark.slow  # the test above and that of another working folder, in test_own, are quick
 @pytest.mark.xdist_group("workers")
 def test_processes_run_the_changed_code_and_their_number_changes_nothing(
     own, tmp_path, monkeypatch

@@ -131,7 +131,7 @@ def test_windows_of_one_step_are_scored_without_a_reconstruction(own):
     assert {"accuracy"} <= {*frame["metric"]} and "mse" not in {*frame["metric"]}
 
 
-@pytest.mark.usefixtures("few_penalties")
+@pytest.mark.usefixtures("few_penalties", "no_pictures")
 @pytest.mark.parametrize("protocol", ["linear-probe", "comparison"])
 def test_the_frame_has_the_notes_of_the_report(own, tmp_path, protocol, capsys):
     y = np.where(own["groups"] == own["groups"][0], "rare", own["y"])  # one part alone holds it
@@ -167,6 +167,7 @@ def test_a_comparison_has_every_amount_of_labels_and_both_probes(own, tmp_path):
     assert len(plan(["comparison"], datasets=[dataset], methods=["majority"])) == 5  # all folds
 
 
+@pytest.mark.usefixtures("no_pictures")
 def test_own_data_sets_are_columns_of_a_comparison(own, tmp_path, capsys):
     for name in ("a", "b"):  # two data sets of one title, and a third
         (tmp_path / name).mkdir()
@@ -277,7 +278,7 @@ def test_further_runs_repeat_the_folds_and_a_note_says_so(own):
 def test_no_fold_is_run_twice(own, tmp_path, n_people):
     kept = own["groups"] < np.unique(own["groups"])[n_people]
     some = {name: np.asarray(values)[kept] for name, values in own.items()}
-    frame, _ = quick(some, protocols=["cross-validation"], out=tmp_path)
+    frame, _ = quick(some, methods=["majority"], protocols=["cross-validation"], out=tmp_path)
     assert set(frame["n_seeds"]) == {min(n_people, 5)}
     dataset = next((tmp_path / "data").iterdir()).name
     folds = [own_task(dataset, fold, Execution(tmp_path)) for fold in range(min(n_people, 5))]
@@ -450,6 +451,7 @@ def test_a_title_that_no_font_has(own, tmp_path, capsys, protocol):
     assert len(list((out / "tables").glob("*心电图*.png"))) == 1
 
 
+@pytest.mark.usefixtures("no_pictures")
 def test_two_folders_of_one_name_have_headings_of_their_own(own, tmp_path, capsys):
     y = own["y"]
     for home, labels in (("here", y), ("there", y[::-1]), ("alone", y)):
@@ -643,6 +645,7 @@ def test_what_the_result_needs_is_missed_before_the_runs(own, tmp_path, monkeypa
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.usefixtures("no_pictures")
 def test_a_tilde_is_the_home_of_the_user(own, tmp_path, monkeypatch):
     """A shell leaves that of ``--out=~/results`` as it is."""
     monkeypatch.setenv("HOME", str(tmp_path))

@@ -45,6 +45,7 @@ def draw(task, fraction, smoothing, part):
     return rows[chosen], rows[scored]
 
 
+@pytest.mark.usefixtures("no_pictures")
 def test_its_head_is_scored_on_a_few_labels(tmp_path, capsys):
     record = few_labels(tmp_path)
     where = ["--dataset", "toy", "--out", str(tmp_path), "--budget", "smoke"]
