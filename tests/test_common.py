@@ -140,7 +140,8 @@ def fresh_states():
     A batch holds nearly all of the suite's samples, and an epoch is enough for its questions:
     each batch costs time.
     """
-    return [small(cls, batch_size=64, max_epochs=1, random_state=None) for cls in CLASSES]
+    settings = {"batch_size": 64, "max_epochs": 1, "attention_epochs": 1, "random_state": None}
+    return [small(cls, **settings) for cls in CLASSES]
 
 
 each = pytest.mark.parametrize("cls", EMBEDDERS, ids=lambda cls: cls.__name__)
@@ -206,7 +207,7 @@ def test_sklearn_suite_of_all_blocks(estimator, check):
 
 
 @suite_warnings
-@sklearn_suite([PulseTransformer(max_epochs=2, num_threads=1)])
+@sklearn_suite([PulseTransformer(max_epochs=1, num_threads=1)])
 def test_sklearn_suite_at_default_widths(estimator, check):
     check(estimator)
 
@@ -328,8 +329,8 @@ def test_what_the_caller_has_set_in_torch_changes_nothing(cls, windows, tmp_path
 def test_two_workers_give_the_bits_of_one(cls, windows):
     estimators = [small(cls, random_state=i) for i in range(2)]
     jobs = [joblib.delayed(e.fit_transform)(*data(e, windows)) for e in estimators]
+    alone = joblib.Parallel(n_jobs=1)(jobs)
     for backend in ("loky", "threading"):
-        alone = joblib.Parallel(n_jobs=1)(jobs)
         beside = joblib.Parallel(n_jobs=2, backend=backend)(jobs)
         np.testing.assert_array_equal(alone, beside)
 

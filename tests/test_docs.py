@@ -24,6 +24,7 @@ def name(page):
     return str(page.relative_to(ROOT))
 
 
+@pytest.mark.usefixtures("few_penalties")
 @pytest.mark.parametrize("page", WITH_PYTHON, ids=name)
 def test_python_blocks_run(page, tmp_path, monkeypatch):
     for package in ("sktime", "dask", "mne", "wfdb"):

@@ -271,7 +271,8 @@ def test_windows_are_scaled_by_their_own_statistics(robust, parts):
         np.testing.assert_allclose(found.numpy(), scaler.transform(x), rtol=1e-6, atol=1e-6)
 
 
-@pytest.mark.parametrize("robust", [False, pytest.param(True, marks=pytest.mark.slow)])
+@pytest.mark.slow  # the test above computes the same layer by torch
+@pytest.mark.parametrize("robust", [False, True])
 def test_a_scaler_of_windows_under_onnxruntime(robust, tmp_path):
     for name in ("onnx", "onnxscript", "onnxruntime"):
         pytest.importorskip(name)
@@ -436,7 +437,7 @@ def test_wrong_arguments(fitted, tmp_path):
         export(make_pipeline(encoder(), LinearSVC()), path)
 
 
-@pytest.mark.parametrize("format", ["onnx", "torch"])
+@pytest.mark.parametrize("format", ["torch", pytest.param("onnx", marks=pytest.mark.slow)])
 def test_the_autocast_of_a_caller_is_no_part_of_the_graph(format, fitted, tmp_path):
     if format == "onnx":
         pytest.importorskip("onnxscript")

@@ -279,7 +279,7 @@ def test_bfloat16_autocasts():
 
 
 def test_pickled_nets_hold_no_data_and_no_generator():
-    fitted = net(module__noise=1.0).fit((data(10_000), data(10_000)))
+    fitted = net(module__noise=1.0, batch_size=5_000).fit((data(10_000), data(10_000)))
     assert fitted.module_._generator is not None
     pickled = pickle.dumps(fitted)
     assert len(pickled) < 40_000

@@ -92,8 +92,8 @@ def test_few_windows_are_not_filled_up_to_what_a_device_has_room_for(cls, monkey
 
 
 def test_rebar_embeds_a_batch_in_few_operations_on_a_device(monkeypatch):
-    """Of windows of HAR; on a CPU it embeds a few anchors at a time."""
-    sizes = {"hidden_dim": 256, "kernel_size": 15, "bottleneck_dim": 32, "depth": 1}
+    """Of windows as long as those of HAR; on a CPU it embeds a few anchors at a time."""
+    sizes = {"hidden_dim": 16, "kernel_size": 15, "bottleneck_dim": 8, "depth": 1}
     windows = torch.randn(16, 11, 128, 6, generator=torch.Generator().manual_seed(0))
 
     def step(device):

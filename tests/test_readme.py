@@ -14,6 +14,7 @@ README = ROOT / "README.md"
 
 # joblib warns when writing to its cache takes half a second, as it may on a busy machine.
 @pytest.mark.filterwarnings("ignore:Persisting input arguments")
+@pytest.mark.usefixtures("few_penalties")
 def test_the_code_of_the_readme_runs(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     seen = []

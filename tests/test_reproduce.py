@@ -422,6 +422,7 @@ def test_a_mask_of_no_two_samples_is_refused(mask, monkeypatch, capsys):
     assert f"mask {mask!r}" in capsys.readouterr().err
 
 
+@pytest.mark.usefixtures("few_penalties", "no_pictures")
 def test_archives_run_on_the_files_of_their_windows(tmp_path, monkeypatch, capsys):
     """aeon's loader, which gives channels first, is stood in for."""
     rng = np.random.default_rng(0)

@@ -66,12 +66,11 @@ def test_windows_pipeline_and_search(fits, tmp_path):
     w = sliding_windows(signals, 16, 16, y=labels)
     grid = {
         "pulse__n_crops": [1, 2],
-        "pulse__gru_num_layers": [1, 2],
         "probe__C": [0.1, 1.0, 10.0],
     }
     search = GridSearchCV(pipeline(str(tmp_path / "cache")), grid, cv=GroupKFold(3))
     search.fit(w.X, w.y, groups=w.groups)
-    n_encoders, n_folds = 2 * 2, 3
+    n_encoders, n_folds = 2, 3
     assert len(fits()) == n_encoders * n_folds + 1
     assert len(search.cv_results_["params"]) == 3 * n_encoders
     assert search.best_score_ > 0.7
@@ -222,7 +221,7 @@ def test_memory_does_not_grow_with_the_number_of_windows(tmp_path, monkeypatch):
     np.save(tmp_path / "long.npy", np.random.default_rng(0).normal(size=(3_000, 8)))
     recording = np.load(tmp_path / "long.npy", mmap_mode="r")
     peaks, sizes = [], []
-    for stride in (200, 200, 10):  # the first fit also loads modules
+    for stride in (200, 200, 20):  # the first fit also loads modules
         w = sliding_windows([recording], 256, stride, lazy=True)
         encoder = PulseTransformer(
             **SMALL_PULSE | {"max_epochs": 1, "validation_fraction": 0, "batch_size": 16}
@@ -233,5 +232,5 @@ def test_memory_does_not_grow_with_the_number_of_windows(tmp_path, monkeypatch):
         peaks.append(tracemalloc.get_traced_memory()[1])
         tracemalloc.stop()
         sizes.append(w.X.nbytes)
-    assert sizes[2] > 18 * sizes[1]
+    assert sizes[2] > 9 * sizes[1]
     assert peaks[2] - peaks[1] < 0.2 * (sizes[2] - sizes[1])  # positions, not windows
