@@ -1,6 +1,7 @@
 """Who may import whom, at module level."""
 
 import ast
+import functools
 import importlib.util
 import re
 import subprocess
@@ -314,11 +315,17 @@ def room(path):
     return ".".join(parts) if ".".join(parts) in ALLOWED else parts[0]
 
 
+@functools.cache
+def parsed(path):
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
+@functools.cache
 def imports(path, later=False):
     """Absolute names of what a module imports when it is loaded, or also `later`, in functions."""
     package = ["sklearn_pulse", *path.relative_to(ROOT).parts[:-1]]
     names = set()
-    todo = list(ast.parse(path.read_text(encoding="utf-8")).body)
+    todo = list(parsed(path).body)
     while todo:
         node = todo.pop()
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and not later:
@@ -333,7 +340,7 @@ def imports(path, later=False):
             module = ".".join([*base, *([node.module] if node.module else [])])
             names.add(module)
             names.update(f"{module}.{alias.name}" for alias in node.names if node.level)
-    return names
+    return frozenset(names)
 
 
 def module_of(name):
@@ -399,7 +406,7 @@ def test_there_is_no_circle_between_rooms():
 def private_names(path):
     """Dotted names of other packages with a part that begins with an underscore."""
     names = set()
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in ast.walk(parsed(path)):
         if isinstance(node, ast.ImportFrom) and not node.level:
             names |= {f"{node.module}.{alias.name}" for alias in node.names}
         elif isinstance(node, ast.Attribute):

@@ -160,7 +160,7 @@ class ScriptedValidation(Callback):
 def test_selected_weights_are_those_of_the_rule(rule, losses):
     spy, select = Spy(), SelectWeights(rule)
     callbacks = [ScriptedValidation(losses), select, spy]
-    fitted = net(callbacks=callbacks, max_epochs=len(losses)).fit((data(), None))
+    fitted = net(callbacks=callbacks, max_epochs=len(losses)).fit((data(4), None))
     expected = selected_epoch(rule, losses)
     assert select.epoch_ == expected
     weight = fitted.module_.encoder.weight.item()

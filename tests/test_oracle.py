@@ -284,7 +284,7 @@ def test_masks_zero_whole_steps_and_rescale_the_others():
     assert torch.equal(as_encoded(unmasked, pair), pair)
 
 
-def test_twenty_updates_are_those_of_a_plain_loop(batches, monkeypatch):
+def test_ten_updates_are_those_of_a_plain_loop(batches, monkeypatch):
     drawn = []
     original = PositivePairs._run_passes
 
@@ -298,12 +298,12 @@ def test_twenty_updates_are_those_of_a_plain_loop(batches, monkeypatch):
     batches.clear()
     drawn.clear()
     trained = make_oracle(
-        max_epochs=10, batch_size=10, validation_fraction=0, gradient_clip_value=1e-3
+        max_epochs=5, batch_size=10, validation_fraction=0, gradient_clip_value=1e-3
     ).fit(X, y)
-    assert len(batches) == len(drawn) == 20
+    assert len(batches) == len(drawn) == 10
 
     optimizer = torch.optim.AdamW(objective.parameters(), lr=1e-3, weight_decay=1e-5)
-    schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, max_lr=1e-3, total_steps=20)
+    schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, max_lr=1e-3, total_steps=10)
     every = torch.ones(10, 16, dtype=torch.bool)
     for (_, x, partner), starts in zip(batches, drawn, strict=True):
         optimizer.zero_grad()

@@ -371,7 +371,7 @@ def test_uwave_gestures(data_home):
 
 def test_har_windows(data_home):
     har = fetch_har(data_home, download_if_missing=False)
-    X = np.ascontiguousarray(np.asarray(har.X[::40]).swapaxes(1, 2))
+    X = np.ascontiguousarray(np.asarray(har.X[::160]).swapaxes(1, 2))
     assert X.shape[1:] == (6, 128)
     compare(X[::2], X[1::2], MTYPES)
 
