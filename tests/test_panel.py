@@ -91,11 +91,23 @@ def test_an_interrupted_refit_leaves_the_first(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "transformer",
-    [PulsePanelTransformer, pytest.param(PanelTransformer, marks=pytest.mark.slow)],
+    ("transformer", "n_instances"),
+    [
+        (PulsePanelTransformer, 1),
+        # On every set of test parameters; test_test_parameters_train trains with each daily.
+        pytest.param(PulsePanelTransformer, 2, marks=pytest.mark.slow),
+        pytest.param(PanelTransformer, 2, marks=pytest.mark.slow),
+    ],
 )
-def test_check_estimator(transformer):
-    """Whole: every test and every scenario of sktime's, on every set of test parameters."""
+def test_check_estimator(transformer, n_instances, monkeypatch):
+    """Whole: every test and every scenario of sktime's."""
+    make = transformer.create_test_instances_and_names
+    assert n_instances <= len(make()[0]) == 2
+
+    def make_some(cls, parameter_set="default"):
+        return tuple(made[:n_instances] for made in make(parameter_set))
+
+    monkeypatch.setattr(transformer, "create_test_instances_and_names", classmethod(make_some))
     results = check_estimator(transformer, raise_exceptions=True, verbose=False)
     assert set(results.values()) == {"PASSED"}
     scenarios = {name for name in results if name.startswith("test_fit_transform_output")}

@@ -277,8 +277,8 @@ def test_the_channels_of_a_panel_are_what_matters(joined, layout):
 
 
 def test_models_of_sktime_alone_have_channels_first():
-    X = np.random.default_rng(0).normal(size=(30, 3, 16))
-    y = np.arange(30) % 2
+    X = np.random.default_rng(0).normal(size=(14, 3, 16))
+    y = np.arange(14) % 2
     X[:, 1] *= 1 + 3 * y[:, None]
     frame = convert_to(X, "nested_univ")
     model = SummaryTransformer() * make_linear_probe()

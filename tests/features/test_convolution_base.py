@@ -104,13 +104,14 @@ def test_the_seed_decides(make):
     assert not np.array_equal(features[2], features[0])
 
 
-@pytest.mark.parametrize("n_timesteps", [20, 300])
-def test_threads_change_no_bit(make, n_timesteps):
+@pytest.mark.parametrize(("n_windows", "n_timesteps"), [(700, 20), (100, 300)])
+def test_threads_change_no_bit(make, n_windows, n_timesteps):
     """Blocks of windows are computed side by side, each by one thread."""
-    X = np.random.default_rng(0).normal(size=(700, n_timesteps, 2)).astype(np.float32)
+    X = np.random.default_rng(0).normal(size=(n_windows, n_timesteps, 2)).astype(np.float32)
     X[5, 3:9] = np.nan
     before = torch.get_num_threads()
     features = [make(num_threads=number).fit_transform(X) for number in (1, 2, 3)]
+    assert make().fit(X)._block_size(n_timesteps, torch.device("cpu")) < n_windows / 2
     np.testing.assert_array_equal(features[1], features[0])
     np.testing.assert_array_equal(features[2], features[0])
     assert torch.get_num_threads() == before

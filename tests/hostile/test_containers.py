@@ -251,11 +251,12 @@ def test_an_estimator_transforms_them_alike(cls, layout):
     estimator = _made(cls, layout)
     knows_gaps = estimator.__sklearn_tags__().input_tags.allow_nan
     fitted = estimator.fit(X if knows_gaps else np.nan_to_num(X), _y)
+    expected = fitted.transform(X) if knows_gaps else None
     for name, contain in _CONTAINERS.items():
         held = contain(X, layout)
         if knows_gaps:
             got = _as_array(fitted.transform(held), layout)
-            np.testing.assert_array_equal(got, fitted.transform(X), name)
+            np.testing.assert_array_equal(got, expected, name)
         else:
             with pytest.raises(ValueError, match="X contains NaN"):
                 fitted.transform(held)
