@@ -301,7 +301,6 @@ same_folds = pytest.mark.skipif(
 )
 
 
-@same_folds
 def test_a_model_that_was_saved_before_whitening_loads():
     """As the one that comes with the package was."""
     config = json.loads((ROOM / "eeg-174hz" / "config.json").read_text())
@@ -309,6 +308,7 @@ def test_a_model_that_was_saved_before_whitening_loads():
     assert CrossPredictionTransformer.from_pretrained("eeg-174hz").whitening_ == 0.0
 
 
+@same_folds
 def test_the_script_makes_the_same_model_again(script, monkeypatch, tmp_path):
     others = {script.TWIN: constant, "majority": constant}
     monkeypatch.setattr(script, "controls", lambda model, train: others)
