@@ -451,7 +451,7 @@ class CrossPredictionTransformer(BaseFeatureTransformer):
             used = stored_array(weights, "block_weights", np.float64, (None,))
             check_weights(used)
         self.block_weights_ = all_weights(used)
-        vars(self).setdefault("whitening_", 0.0)  # files of earlier versions do not hold it
+        self.whitening_ = getattr(self, "whitening_", 0.0)  # files of earlier versions lack it
         self._stack = self._closed_form(self.block_weights_, self.whitening_).new_stack()
         self._stack.restore(weights, self.n_timesteps_in_, self.n_channels_in_)
         shape = (self._stack.components.shape[1], int(self.embedding_dim))
