@@ -326,6 +326,10 @@ def test_bad_arguments_begin_nothing(name, arguments, message, tmp_path, monkeyp
         ("pretrained.py eeg-174hz --output out", "error: data_home='{home}' is a file"),
         ("pretrain.py none.npy --output out", "argument windows: none.npy is no file of numpy"),
         ("archives.py --output out", "error: the data sets are part of aeon .*: make controls"),
+        (
+            "archives.py --dataset ShoulderExercises --output out",
+            "error: the recordings of exercises are part of seglearn: make controls",
+        ),
     ],
 )
 def test_missing_data_end_a_script_with_their_message(
@@ -335,7 +339,8 @@ def test_missing_data_end_a_script_with_their_message(
     home = tmp_path / "home"
     home.touch()
     monkeypatch.setenv("SKLEARN_PULSE_DATA", str(home))
-    monkeypatch.setitem(sys.modules, "aeon", None)  # as if it were not installed
+    for package in ("aeon", "seglearn"):
+        monkeypatch.setitem(sys.modules, package, None)  # as if it were not installed
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(FOLDER)  # as Python does
     monkeypatch.setattr(sys, "argv", [name, *arguments])
@@ -454,6 +459,33 @@ def test_archives_run_on_the_files_of_their_windows(tmp_path, monkeypatch, capsy
     monkeypatch.setattr(archives.benchmark, "run", lambda cells, *args, **kwargs: failed(cells))
     with pytest.warns(UserWarning, match="Without groups"):
         assert archives.main() == 1
+
+
+@pytest.mark.usefixtures("few_penalties", "no_pictures")
+def test_exercises_are_windows_of_people(tmp_path, monkeypatch, capsys):
+    """The package seglearn, of which a file is read and nothing imported, is stood in for."""
+    rng = np.random.default_rng(0)
+    package = tmp_path / "seglearn"
+    (package / "data").mkdir(parents=True)
+    (package / "__init__.py").write_text("raise ImportError('made for an older scikit-learn')")
+    person, exercise = np.repeat([3, 1, 2, 4, 5], 4), np.tile([0, 0, 1, 1], 5)
+    lengths = np.tile([450, 399], 10)  # two windows and one
+    X = [rng.normal(size=(n, 6)) * (1 + e) for n, e in zip(lengths, exercise, strict=True)]
+    data = {"X": X, "y": exercise, "y_labels": ["ROW", "TRAP"], "subject": person}
+    np.save(package / "data" / "watch_dataset.npy", data)
+    monkeypatch.syspath_prepend(tmp_path)
+    archives = script("archives")
+    arguments = "--dataset ShoulderExercises --method statistics majority --seeds 1 --output"
+    monkeypatch.setattr("sys.argv", ["archives.py", *arguments.split(), str(tmp_path / "out")])
+    assert archives.main() == 0
+    assert "| ShoulderExercises, 2 people |" in capsys.readouterr().out
+    windows = np.load(tmp_path / "out" / "windows" / "ShoulderExercises.npz")
+    of_recording = np.repeat(np.arange(20), np.tile([2, 1], 10))
+    np.testing.assert_array_equal(windows["recording"], of_recording)
+    np.testing.assert_array_equal(windows["start"], np.tile([0, 200, 0], 10))
+    np.testing.assert_array_equal(windows["groups"], person[of_recording])
+    np.testing.assert_array_equal(windows["y"], np.array(["ROW", "TRAP"])[exercise][of_recording])
+    np.testing.assert_array_equal(windows["X"][1], X[0][200:400].astype(np.float32))
 
 
 def failed(cells):

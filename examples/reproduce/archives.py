@@ -7,10 +7,14 @@ downloaded: three of motion, and power demand, appliances, arrow heads and leave
 setting of this package was chosen on them. They have no recordings, so that
 `CrossPredictionTransformer` predicts halves of windows from one another.
 
+Recordings of ten people are part of the package seglearn: seven exercises of the shoulder, with
+either arm, each of which is a recording of a watch's acceleration and rotation (50 Hz). They were
+cut into windows of 4 seconds. The first scores on them are of methods that had been chosen before.
+
 The script stores each data set as a file of windows, its two parts together, and runs the command
 that users run on windows of their own: five divisions, all, 5 % and 1 % of the labels, test parts.
 
-    make controls   # aeon, without what it needs that is there already
+    make controls   # aeon and seglearn, without what they need that is there already
     python examples/reproduce/archives.py --output output/archives
 
 It goes on where it stopped. Of the small data sets, 1 % of the labels is one window per class.
@@ -20,11 +24,16 @@ from __future__ import annotations
 
 import argparse
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
 
 from sklearn_pulse.benchmark import __main__ as benchmark
+from sklearn_pulse.windows import sliding_windows
+
+EXERCISES = "ShoulderExercises"
+LENGTH = 200  # time steps of a window of the exercises, 4 seconds
 
 NAMES = (
     "BasicMotions",
@@ -34,6 +43,7 @@ NAMES = (
     "ArrowHead",
     "OSULeaf",
     "ACSF1",
+    EXERCISES,
 )
 METHODS = (
     "cross-prediction",
@@ -46,20 +56,40 @@ METHODS = (
 )
 
 
-def store(name: str, folder: Path) -> Path:
-    """Store the windows of a data set and their classes, unless they are there."""
+def of_archive(name: str) -> dict[str, np.ndarray]:
+    """Return the windows of a data set of the archives, and their classes."""
     try:
         from aeon.datasets import load_classification
     except ImportError as error:
         raise ImportError(f"the data sets are part of aeon ({error}): make controls") from error
 
+    X, y = load_classification(name, load_equal_length=True)
+    return {"X": np.asarray(X, dtype=np.float32).swapaxes(1, 2), "y": y.astype(str)}
+
+
+def of_exercises() -> dict[str, np.ndarray]:
+    """Return the windows of the exercises, with the person, recording and start of each."""
+    package = find_spec("seglearn")  # importing it would need an older scikit-learn
+    if package is None or package.origin is None:
+        raise ImportError("the recordings of exercises are part of seglearn: make controls")
+
+    file = Path(package.origin).with_name("data") / "watch_dataset.npy"
+    data = np.load(file, allow_pickle=True).item()
+    exercise = np.array(data["y_labels"])[data["y"]]
+    windows = sliding_windows(data["X"], LENGTH, y=exercise, groups=data["subject"])
+    parts = {name: windows[name] for name in ("y", "groups", "recording", "start")}
+    return {"X": windows.X.astype(np.float32)} | parts
+
+
+def store(name: str, folder: Path) -> Path:
+    """Store the windows of a data set and their classes, unless they are there."""
     file = folder / f"{name}.npz"
     if not file.exists():
-        X, y = load_classification(name, load_equal_length=True)
+        arrays = of_exercises() if name == EXERCISES else of_archive(name)
         folder.mkdir(parents=True, exist_ok=True)
         partial = folder / f"{name}.partial"  # which a killed run leaves, and the next one replaces
         with partial.open("wb") as stream:
-            np.savez(stream, X=np.asarray(X, dtype=np.float32).swapaxes(1, 2), y=y.astype(str))
+            np.savez(stream, **arrays)
         partial.replace(file)
     return file
 
