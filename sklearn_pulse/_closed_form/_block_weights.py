@@ -24,6 +24,9 @@ BLOCKS = (
 # Blocks with maps of their own: beside many columns, few get no weight.
 APART = ("rhythm", "covariance", "envelopes")
 USUAL_WEIGHTS = (0.06, 0.03, 0.36, 0.15, 0.15, 0.25)
+# A window that was cut from a recording may start anywhere: where in it something happens says
+# little, and statistics do not hold it. Trials without recordings begin at an event.
+WEIGHTS_OF_RECORDED_CHANNELS = (0.6, 0.01, 0.15, 0.065, 0.065, 0.11)
 RHYTHM_ALONE = (0, 0, 0, 0, 0, 0, 1)
 ENVELOPES_ALONE = (0, 0, 0, 0, 0, 0, 0, 0, 1)
 _SHARE_APART = 0.15  # of the one of them that is used
@@ -59,9 +62,9 @@ def all_weights(weights: Sequence[float] | NDArray[np.float64]) -> NDArray[np.fl
     return np.array([*weights, *[0.0] * (len(BLOCKS) - len(weights))], dtype=np.float64)
 
 
-def weights_with(name: str) -> NDArray[np.float64]:
-    """Return the usual shares, less that of a block with a map of its own."""
-    weights = (1.0 - _SHARE_APART) * all_weights(USUAL_WEIGHTS)
+def weights_with(name: str, others: Sequence[float] = USUAL_WEIGHTS) -> NDArray[np.float64]:
+    """Return the shares of a block with a map of its own, and of the others."""
+    weights = (1.0 - _SHARE_APART) * all_weights(others)
     weights[BLOCKS.index(name)] = _SHARE_APART
     return weights
 

@@ -12,6 +12,7 @@ from ._block_weights import (
     ENVELOPES_ALONE,
     RHYTHM_ALONE,
     USUAL_WEIGHTS,
+    WEIGHTS_OF_RECORDED_CHANNELS,
     all_weights,
     weights_with,
 )
@@ -45,7 +46,7 @@ def automatic_weights(
     gap: NDArray[np.float64],
     views: str,
 ) -> NDArray[np.float64]:
-    """Return the usual shares, with that of the block that the windows ask for.
+    """Return the shares that the windows ask for.
 
     Parameters
     ----------
@@ -66,7 +67,8 @@ def automatic_weights(
     if _rhythm_lasts(fit, windows, index, recording):
         return weights_with("rhythm")
     if windows.n_channels > 1:
-        return weights_with("covariance")
+        recorded = WEIGHTS_OF_RECORDED_CHANNELS if views == "adjacent" else USUAL_WEIGHTS
+        return weights_with("covariance", recorded)
     if views == "adjacent" and _states_change(fit, windows, index, recording, gap):
         return weights_with("envelopes")
     return all_weights(USUAL_WEIGHTS)
