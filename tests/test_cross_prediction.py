@@ -833,6 +833,26 @@ def test_the_rhythm_is_taken_where_it_lasts(views, is_heart, tmp_path):
         assert loaded.whitening_ == cross.whitening_
 
 
+@pytest.mark.parametrize("views", ["auto", "halves"])
+def test_statistics_have_most_of_several_channels_of_recordings(views, tmp_path):
+    """Windows of recordings may start anywhere, trials without recordings may not."""
+    X = np.random.default_rng(0).normal(size=(40, 64, 2)).astype(np.float32)
+    params = SMALL | {"num_kernels": 84, "views": views}
+    cross = CrossPredictionTransformer(**params).fit(X, groups=np.arange(40) // 10)
+    of_recordings, usual = (
+        (0.6, 0.01, 0.15, 0.065, 0.065, 0.11),
+        (0.06, 0.03, 0.36, 0.15, 0.15, 0.25),
+    )
+    six = np.array(of_recordings if views == "auto" else usual)
+    np.testing.assert_allclose(cross.block_weights_, [*(0.85 * six), 0, 0.15, 0])
+    np.testing.assert_allclose(cross.block_weights_.sum(), 1)
+    cross.save_pretrained(tmp_path / "model")
+    loaded = CrossPredictionTransformer.from_pretrained(tmp_path / "model")
+    np.testing.assert_array_equal(loaded.transform(X[:6]), cross.transform(X[:6]))
+    without = CrossPredictionTransformer(**params).fit(X)
+    np.testing.assert_allclose(without.block_weights_[0], 0.85 * 0.06)  # no recordings are known
+
+
 def swells(states_change, n_people=8, n_windows=40, n_timesteps=160):
     """Noise whose power swells slowly or fast, in turn or in recordings of their own."""
     rng = np.random.default_rng(0)

@@ -528,6 +528,30 @@ def test_the_closed_form_of_the_script_is_that_of_the_transformer(
     np.testing.assert_allclose(stated @ stated.T, Z @ Z.T, rtol=1e-3, atol=1e-3 * Z.var() * 4096)
 
 
+@pytest.mark.parametrize(("n_channels", "name"), [(2, "har-0"), (1, "bonn-0"), (2, "mitbih-0")])
+def test_the_default_of_the_script_is_that_of_the_transformer(n_channels, name):
+    blocks = script("blocks")
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(40, 64, n_channels)).astype(np.float32)
+    recording, start = np.arange(40) // 10, np.tile(np.arange(10), 4) * 64
+    part = blocks.Part(name, X, np.zeros(40), recording, recording, start, 40)
+    shares = part.shares(blocks.Choice(apart=0.0))
+    cross = CrossPredictionTransformer(num_kernels=84, embedding_dim=16, random_state=0)
+    known = cross.fit(X, groups=recording, start=start).block_weights_[:6]
+    has_covariance = "covariance" in cross.blocks_
+    assert has_covariance == (n_channels > 1)
+    if name.startswith("mitbih"):  # the script says that the rhythm of this one lasts
+        assert shares["rhythm"] == 0 and shares["statistics"] == 0.06
+    else:
+        scale = 0.85 if has_covariance else 1.0
+        np.testing.assert_allclose([*shares.values()][:6], known / scale)
+    less = part.shares(blocks.CHOICES["rhythm 0.07"])
+    assert less["rhythm"] == pytest.approx(0.07 * 0.85 + (0.15 if name == "mitbih-0" else 0))
+    of_statistics = part.shares(blocks.CHOICES["statistics 0.45"])
+    assert of_statistics["statistics"] == pytest.approx(0.45 * 0.85)
+    assert sum(of_statistics.values()) == pytest.approx(1)
+
+
 def test_the_script_never_reads_a_part_and_resumes(tmp_path, monkeypatch, capsys):
     blocks = script("blocks")
     rng = np.random.default_rng(0)

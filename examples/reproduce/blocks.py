@@ -27,7 +27,7 @@ import argparse
 import json
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
@@ -118,6 +118,14 @@ def bonn(home):
     return Bunch(**(data | {"y": data.recording * 5 // (data.recording.max() + 1)}))
 
 
+def exercises(home):
+    """Return the windows of ten people who exercise their shoulders, which seglearn has."""
+    from archives import of_exercises
+
+    arrays = of_exercises()
+    return Bunch(**(arrays | {"y": np.unique(arrays["y"], return_inverse=True)[1], "split": None}))
+
+
 def load(name, home):
     """Return a source, with windows in float32."""
     data = SOURCES[name].load(home)
@@ -137,6 +145,7 @@ SOURCES = {
     "wesad": Origin(fetch_wesad),
     "har": Origin(fetch_har),
     "mitbih": Origin(fetch_mitbih_af),
+    "exercises": Origin(exercises),
     "bonn": Origin(bonn),
     "lorenz": Origin(chaotic("lorenz"), 1),
     "thomas": Origin(chaotic("thomas"), 1),
@@ -288,6 +297,14 @@ USUAL = {
     "quantiles": 0.15,
     "hydra": 0.25,
 }
+RECORDED = {  # of several channels, where the covariance is used
+    "statistics": 0.6,
+    "autocorrelation": 0.01,
+    "minirocket": 0.15,
+    "multirocket": 0.065,
+    "quantiles": 0.065,
+    "hydra": 0.11,
+}
 STANDARDIZED = {
     "minirocket_standardized": 0.4,
     "multirocket_standardized": 0.17,
@@ -331,8 +348,8 @@ class Choice:
 
     Parameters
     ----------
-    shares : dict
-        Share of each block.
+    shares : dict, function or None
+        Share of each block, or a function that changes those of the default; None is the default.
     apart : float
         What the block with a map of its own takes of it, which the transformer would choose.
     kernel : float or None
@@ -345,7 +362,7 @@ class Choice:
         How far what views share is whitened; None is "auto".
     """
 
-    shares: dict = field(default_factory=lambda: USUAL)
+    shares: dict | Callable | None = None
     apart: float = 0.15
     kernel: float | None = None
     one_length: bool = False
@@ -371,6 +388,14 @@ class Choice:
 APART = ("rhythm", "covariance", "envelopes")  # have maps of their own
 MULTIROCKET = ("multirocket",)
 STATISTICS = {"statistics": 1.0}
+
+
+def of_statistics(share):
+    """Return the usual shares of the other blocks, beside this share of statistics."""
+    usual = USUAL["statistics"]
+    return beside(USUAL, (share - usual) / (1 - usual), STATISTICS)
+
+
 RHYTHM = {"rhythm": 1.0}
 CHOICES = {
     "default": Choice(),
@@ -388,12 +413,15 @@ CHOICES = {
     ),
     "half of the kernels standardized, 0.42, statistics 0.18": Choice(BOTH),
     "statistics 0.3": Choice(beside(USUAL, 0.25, STATISTICS)),
-    "rhythm 0.15": Choice(beside(USUAL, 0.15, RHYTHM)),
-    "rhythm 0.07": Choice(beside(USUAL, 0.07, RHYTHM)),
+    "usual shares": Choice(USUAL),
+    "statistics 0.45": Choice(of_statistics(0.45)),
+    "statistics 0.75": Choice(of_statistics(0.75)),
+    "rhythm 0.15": Choice(partial(beside, share=0.15, others=RHYTHM)),
+    "rhythm 0.07": Choice(partial(beside, share=0.07, others=RHYTHM)),
     "no block apart": Choice(apart=0.0),
     "block apart 0.3": Choice(apart=0.3),
-    "covariance too": Choice(beside(USUAL, 0.15, {"covariance": 1.0})),
-    "envelopes too": Choice(beside(USUAL, 0.15, {"envelopes": 1.0})),
+    "covariance too": Choice(partial(beside, share=0.15, others={"covariance": 1.0})),
+    "envelopes too": Choice(partial(beside, share=0.15, others={"envelopes": 1.0})),
     "five times the kernels of MultiRocket": Choice(
         {**USUAL, "five times multirocket": 0.15, "multirocket": 0.0}
     ),
@@ -404,7 +432,7 @@ CHOICES = {
     "whitening 0.25": Choice(whitening=0.25),
     "whitening 0.5": Choice(whitening=0.5),
     "whitening 1": Choice(whitening=1.0),
-    "alpha 1, rhythm 0.15": Choice(beside(USUAL, 0.15, RHYTHM), alpha=1.0),
+    "alpha 1, rhythm 0.15": Choice(partial(beside, share=0.15, others=RHYTHM), alpha=1.0),
 }
 
 
@@ -440,7 +468,12 @@ class Part(NamedTuple):
         added = "covariance" if self.X.shape[2] > 1 else "envelopes"
         if self.name.startswith("mitbih"):
             added = "rhythm"
-        return beside(choice.shares, choice.apart, {added: 1.0})
+        shares = RECORDED if added == "covariance" else USUAL
+        if callable(choice.shares):
+            shares = choice.shares(shares)
+        elif choice.shares is not None:
+            shares = choice.shares
+        return beside(shares, choice.apart, {added: 1.0})
 
     def whitening(self, choice):
         """Return how far a choice whitens, or the transformer where it does not say."""
