@@ -552,6 +552,64 @@ def test_the_default_of_the_script_is_that_of_the_transformer(n_channels, name):
     assert sum(of_statistics.values()) == pytest.approx(1)
 
 
+@pytest.mark.parametrize(
+    ("name", "n_people", "n_windows", "shape", "n_classes"),
+    [
+        ("ecg-each-0", 40, 30, (640, 2), 4),
+        ("ecg-sinus-2", 20, 50, (640, 2), 4),
+        ("sleep-1", 16, 60, (500, 2), 5),
+    ],
+)
+def test_simulated_recordings_are_sources(name, n_people, n_windows, shape, n_classes, monkeypatch):
+    monkeypatch.syspath_prepend(FOLDER)  # as Python does
+    blocks = script("blocks")
+    source, again = (blocks.load(name, None) for _ in range(2))
+    assert source.X.shape == (n_people * n_windows, *shape) and source.X.dtype == np.float32
+    np.testing.assert_array_equal(source.X, again.X)
+    assert np.isfinite(source.X).all() and (source.X.std(1) > 0).all()
+    np.testing.assert_array_equal(np.bincount(source.person), np.full(n_people, n_windows))
+    np.testing.assert_array_equal(source.recording, source.person)
+    of_person = np.arange(n_windows) * shape[0]
+    np.testing.assert_array_equal(source.start, np.tile(of_person, n_people))
+    assert {*source.y} == {*range(n_classes)}
+    if name.startswith("ecg"):
+        assert blocks.Part.of(name, source, 0).shares(blocks.Choice())["rhythm"] == 0.15
+        changes = np.diff(source.y.reshape(n_people, n_windows) != 0, axis=1).sum(1)
+        assert changes.max() <= 2  # a rhythm lasts
+        assert (np.mean(source.y == 0) > 0.5) == ("sinus" in name)
+
+
+def test_simulated_rhythms_are_those_of_their_names():
+    simulated = script("simulated")
+    rng = np.random.default_rng(0)
+    heart = simulated.Heart(rng)
+    spread = {}
+    for rhythm in range(4):
+        drawn = [heart._intervals(rhythm, 0.8, rng) for _ in range(100)]
+        spread[rhythm] = np.median([np.std(t) / np.mean(t) for t, _ in drawn])
+        premature = np.mean([early.mean() for _, early in drawn])
+        assert (premature > 0) == (rhythm == simulated.PREMATURE)
+        for interval, early in drawn:
+            if rhythm == simulated.PREMATURE:
+                assert interval[early].max() < interval[~early].min()
+            if rhythm == simulated.FLUTTER:  # whole waves lie between two beats
+                waves = interval * heart.atrial_rate
+                np.testing.assert_allclose(waves, np.round(waves))
+    assert spread[simulated.SINUS] < 0.06 < 0.1 < spread[simulated.FIBRILLATION]
+
+
+def test_simulated_stages_have_their_bands():
+    simulated = script("simulated")
+    data = simulated.sleep(0)
+    power = np.abs(np.fft.rfft(data.X, axis=1)) ** 2
+    hertz = np.fft.rfftfreq(simulated.SLEEP_LENGTH, 1 / simulated.SLEEP_RATE)
+    slow, alpha = (power[:, (hertz > a) & (hertz < b)].sum(1) for a, b in ((0.5, 4), (8, 12)))
+    of_stage = [np.median((slow / alpha)[data.y == stage, 0]) for stage in range(5)]
+    assert np.argmax(of_stage) == simulated.N3 and np.argmin(of_stage) == simulated.WAKE
+    eyes = [np.median(slow[data.y == stage, 1]) for stage in range(5)]
+    assert np.argmin(eyes) == simulated.N2
+
+
 def test_the_script_never_reads_a_part_and_resumes(tmp_path, monkeypatch, capsys):
     blocks = script("blocks")
     rng = np.random.default_rng(0)

@@ -134,6 +134,17 @@ def load(name, home):
     return Source(X, data.y, data.groups, data.recording, data.start, split)
 
 
+def simulated(kind, seed, **settings):
+    """Return a function that simulates recordings of people."""
+
+    def make(home):
+        import simulated
+
+        return getattr(simulated, kind)(seed, **settings)
+
+    return make
+
+
 class Origin(NamedTuple):
     """Where a source comes from, and into how many divisions its people go."""
 
@@ -150,7 +161,14 @@ SOURCES = {
     "lorenz": Origin(chaotic("lorenz"), 1),
     "thomas": Origin(chaotic("thomas"), 1),
     "hindmarsh-rose": Origin(chaotic("hindmarsh_rose"), 1),
+    **{
+        f"ecg-{kind}-{seed}": Origin(simulated("ecg", seed, mostly_sinus=kind == "sinus"), 3)
+        for kind in ("each", "sinus")
+        for seed in range(3)
+    },
+    **{f"sleep-{seed}": Origin(simulated("sleep", seed), 3) for seed in range(2)},
 }
+OF_HEARTS = "mitbih", "ecg"  # names of sources whose rhythm lasts
 
 
 # %%
@@ -466,7 +484,7 @@ class Part(NamedTuple):
     def shares(self, choice):
         """Return the shares of a choice, with the block that the transformer would add."""
         added = "covariance" if self.X.shape[2] > 1 else "envelopes"
-        if self.name.startswith("mitbih"):
+        if self.name.startswith(OF_HEARTS):
             added = "rhythm"
         shares = RECORDED if added == "covariance" else USUAL
         if callable(choice.shares):
@@ -477,7 +495,7 @@ class Part(NamedTuple):
 
     def whitening(self, choice):
         """Return how far a choice whitens, or the transformer where it does not say."""
-        automatic = 0.5 if self.name.startswith("mitbih") else 0.0
+        automatic = 0.5 if self.name.startswith(OF_HEARTS) else 0.0
         return automatic if choice.whitening is None else choice.whitening
 
     def gram(self, block, folder):
