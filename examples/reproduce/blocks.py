@@ -15,7 +15,8 @@ For each source and choice it prints what a linear probe (C = 1) on windows of o
 over the default, in points: with all labels, with 5 % and 1 % of them, and with those of two people
 and one. People are divided into five parts; part k is never read in division k, the next part is
 scored, and the other three train. A segment of Bonn counts as a person, and so does a trial of a
-chaotic system, which keeps its published training and validation trials.
+chaotic system, which keeps its published training and validation trials. The exercises need
+`make controls`.
 
 Products and scores that are in the output folder are not computed again, so an interrupted run
 resumes.
