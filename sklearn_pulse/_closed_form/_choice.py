@@ -18,7 +18,7 @@ from ._block_weights import (
 )
 from ._fit import ClosedFormFit
 from ._neighbours import adjacent
-from ._overlap import span_without_overlap
+from ._overlap import spans_without_overlap
 from ._pieces import in_turn
 from ._recording_moments import PairedWindows, paired_windows
 from ._stack import halves_with_steps
@@ -80,7 +80,7 @@ def pairs_of(
     """Return ordered windows, of copies the first alone, and their pairs."""
     first = gap > 0
     index, recording, gap = index[first], recording[first], gap[first]
-    span = span_without_overlap(windows, index, gap)
+    span = spans_without_overlap(windows, index, recording, gap)
     return index, paired_windows(recording, gap, span)
 
 

@@ -11,6 +11,8 @@ from ._neighbours import adjacent
 from ._recording_moments import rows_to_partner
 
 _PAIRS = 32  # pairs of windows that are compared
+_PAIRS_OF_RECORDING = 8  # of each recording, where the pairs of all do not agree
+_ALIKE = 1.25  # ratio of strides that agree: times may be rounded
 _SHARE = 8  # an overlap of less than an eighth of a window is not looked for
 _STEPS = 8  # nor one of fewer steps, which other steps resemble by chance
 _SAME = 1e-8  # 1 - correlation of the same steps in float32, also if each window was scaled
@@ -19,40 +21,82 @@ _FLAT = 1e-4  # share of the variance of a window below which steps tell nothing
 Array = NDArray[np.float64]
 
 
-def span_without_overlap(
-    windows: CheckedWindows, index: NDArray[np.intp], gap: NDArray[np.float64]
-) -> float:
+def spans_without_overlap(
+    windows: CheckedWindows,
+    index: NDArray[np.intp],
+    recording: NDArray[np.intp],
+    gap: Array,
+) -> Array:
     """Return the time between windows that share no step; others predict each other trivially.
 
     Parameters
     ----------
     windows : CheckedWindows
         The windows.
-    index : ndarray of int of shape (n,)
-        Numbers of the windows, ordered by recording and time.
+    index, recording : ndarray of int of shape (n,)
+        Numbers of the windows, ordered by recording and time, and their recordings.
     gap : ndarray of float of shape (n,)
         Time since the window before, from :func:`~._neighbours.in_order`.
 
     Returns
     -------
-    float
-        1 if adjacent windows share no step. Else the length of a window, in units of the usual time
-        from one window to the next, or less, so that half of the pairs remain where recordings are
-        short.
+    ndarray of float of shape (n,)
+        For each window, 1 if adjacent windows of its recording share no step. Else the length of a
+        window, in units of the usual time from one window to the next, or less, so that half of
+        all pairs remain where recordings are short.
     """
     follows = adjacent(gap)
     pairs = np.flatnonzero(follows)
-    pairs = pairs[np.linspace(0, len(pairs) - 1, min(_PAIRS, len(pairs))).astype(np.intp)]
+    strides = _strides(windows, index, gap, _spread(pairs, _PAIRS))
+    spans = np.full(recording[-1] + 1, _span(strides, windows.n_timesteps))
+    if _differ(strides):
+        for own in np.split(pairs, np.flatnonzero(np.diff(recording[pairs])) + 1):
+            strides = _strides(windows, index, gap, _spread(own, _PAIRS_OF_RECORDING))
+            if not np.isnan(strides).all():
+                spans[recording[own[0]]] = _span(strides, windows.n_timesteps)
+    span = spans[recording]
+    while span.max() > 1 and 2 * np.count_nonzero(rows_to_partner(gap, span)) < follows.sum():
+        span = np.minimum(span, np.ceil(span.max()) - 1)
+    return np.maximum(span, 1.0)
+
+
+def _spread(pairs: NDArray[np.intp], most: int) -> NDArray[np.intp]:
+    """Return some of the pairs, from the first to the last."""
+    return pairs[np.linspace(0, len(pairs) - 1, min(most, len(pairs))).astype(np.intp)]
+
+
+def _strides(
+    windows: CheckedWindows, index: NDArray[np.intp], gap: Array, pairs: NDArray[np.intp]
+) -> Array:
+    """Return the number of steps per unit of time by which the later windows of pairs lie later.
+
+    0 where a pair shares no step, and NaN where its windows do not tell.
+    """
     rows, place = np.unique(index[np.stack([pairs - 1, pairs])], return_inverse=True)
-    x = windows.take(rows).x.astype(np.float64)
-    found = [shift_of(x[i], x[j]) for i, j in place.reshape(2, -1).T]
-    shifts = [shift / gap[pair] for shift, pair in zip(found, pairs, strict=True) if shift]
-    if not shifts or 2 * len(shifts) < sum(shift is not None for shift in found):
+    block = windows.take(rows)
+    x = block.x.astype(np.float64)
+    lacking = np.zeros(len(x)) if block.observed is None else (~block.observed).sum(1)
+    shifts = np.full(len(pairs), np.nan)
+    for number, (i, j) in enumerate(place.reshape(2, -1).T):
+        shift = shift_of(x[i], x[j])
+        if shift or (shift == 0 and not lacking[[i, j]].any()):  # missing steps may hide an overlap
+            shifts[number] = shift
+    return shifts / gap[pairs]
+
+
+def _span(strides: Array, n_timesteps: int) -> float:
+    """Return the time between windows that share no step, 1 unless half of the pairs overlap."""
+    known = strides[~np.isnan(strides)]
+    overlapping = known[known > 0]
+    if not len(overlapping) or 2 * len(overlapping) < len(known):
         return 1.0
-    span = float(windows.n_timesteps / np.median(shifts))
-    while span > 1 and 2 * np.count_nonzero(rows_to_partner(gap, span)) < follows.sum():
-        span = np.ceil(span) - 1
-    return max(span, 1.0)
+    return float(n_timesteps / np.median(overlapping))
+
+
+def _differ(strides: Array) -> bool:
+    """Tell whether some pairs overlap less than others, or not at all."""
+    known = strides[~np.isnan(strides)]
+    return bool(known.any() and known.max() > _ALIKE * known.min())
 
 
 def shift_of(x: Array, y: Array) -> int | None:

@@ -77,7 +77,7 @@ class PairedWindows(NamedTuple):
 
 
 def paired_windows(
-    recording: NDArray[np.intp], gap: NDArray[np.float64], span: float = 1.0
+    recording: NDArray[np.intp], gap: NDArray[np.float64], span: float | NDArray[np.float64] = 1.0
 ) -> PairedWindows:
     """Pair windows, which are ordered by recording and time, and assign folds and weights.
 
@@ -88,8 +88,9 @@ def paired_windows(
     gap : ndarray of float of shape (n,)
         Time since the window before, in units of the usual time; infinite for the first window of a
         recording.
-    span : float, default=1.0
-        Time between windows that share no step. 1 pairs adjacent windows.
+    span : float or ndarray of float of shape (n,), default=1.0
+        Time between windows of each window's recording that share no step. 1 pairs adjacent
+        windows.
 
     Returns
     -------
@@ -104,13 +105,11 @@ def paired_windows(
     >>> paired_windows(np.zeros(7, int), gap, span=2).back
     array([0, 0, 2, 1, 0, 2, 1])
     """
-    if span <= 1:
-        back, n_phases = adjacent(gap).astype(np.intp), 1
-        phase = np.zeros_like(back)
-    else:
-        back, unit = rows_to_partner(gap, span), _unit(gap)
-        n_phases = int(np.ceil(span / unit - _JITTER))
-        phase = np.floor(_times(gap / unit, n_phases) + 0.5).astype(np.intp) % n_phases
+    span, unit = np.broadcast_to(span, gap.shape), _unit(gap)
+    back = rows_to_partner(gap, span)
+    own_phases = np.where(span > 1, np.ceil(span / unit - _JITTER), 1.0).astype(np.intp)
+    n_phases = int(own_phases.max())
+    phase = np.floor(_times(gap / unit, n_phases) + 0.5).astype(np.intp) % own_phases
     number = recording * n_phases + phase
     others = np.bincount(number)[number] - 1
     weight = np.divide(1.0, others, out=np.zeros(len(others)), where=others > 0)
@@ -119,15 +118,15 @@ def paired_windows(
     )
 
 
-def rows_to_partner(gap: NDArray[np.float64], span: float) -> NDArray[np.intp]:
+def rows_to_partner(gap: NDArray[np.float64], span: NDArray[np.float64]) -> NDArray[np.intp]:
     """Find the nearest window before each window with which it shares no step.
 
     Parameters
     ----------
     gap : ndarray of float of shape (n,)
         Time since the window before.
-    span : float
-        Time between windows that share no step.
+    span : ndarray of float of shape (n,)
+        Time between windows of its recording that share no step; 1 if adjacent windows share none.
 
     Returns
     -------
@@ -135,10 +134,11 @@ def rows_to_partner(gap: NDArray[np.float64], span: float) -> NDArray[np.intp]:
         How many places before a window it is; 0 if no such window is at most one usual time
         farther away than `span`.
     """
-    times = _times(gap, span)
+    times = _times(gap, float(span.max()))
     partner = np.searchsorted(times, times - span + _JITTER, side="right") - 1
     is_near = (partner >= 0) & (times - times[partner] <= span + 1 + _JITTER)
-    return np.where(is_near, np.arange(len(gap)) - partner, 0)
+    back = np.where(is_near, np.arange(len(gap)) - partner, 0)
+    return np.where(span > 1, back, adjacent(gap))
 
 
 def _times(gap: NDArray[np.float64], span: float) -> NDArray[np.float64]:

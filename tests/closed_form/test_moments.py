@@ -30,31 +30,33 @@ def cut(rows, size):
     return [rows[first : first + size] for first in range(0, len(rows), size)]
 
 
-def partner(i, lag):
+def partner(i, lags):
     """The nearest earlier window that shares no step, if it is at most one farther away."""
+    lag = lags[RECORDING[i]]
     if lag == 1:
         return i - 1 if GAP[i] == 1 else None
     far = [j for j in range(i) if RECORDING[j] == RECORDING[i] and TIME[i] - TIME[j] >= lag]
     return far[-1] if far and TIME[i] - TIME[far[-1]] <= lag + 1 else None
 
 
-def literal_moments(lag):
+def literal_moments(lags):
     """Means of ``f f'`` over windows, pairs of near windows, and all pairs of a recording."""
-    n_pairs = sum(partner(i, lag) is not None for i in range(60))
+    n_pairs = sum(partner(i, lags) is not None for i in range(60))
     variance, adjacent, constant = np.zeros((3, 4, 4))
     others_of = [
         [
             j
             for j in range(60)
-            if j != i and RECORDING[j] == RECORDING[i] and (TIME[i] - TIME[j]) % lag == 0
+            if j != i and RECORDING[j] == RECORDING[i]
+            if (TIME[i] - TIME[j]) % lags[RECORDING[i]] == 0
         ]
         for i in range(60)
     ]
     n_with_others = sum(bool(others) for others in others_of)
     for i in range(60):
         variance += np.outer(F[i], F[i]) / 60
-        if partner(i, lag) is not None:
-            pair = np.outer(F[partner(i, lag)], F[i])
+        if partner(i, lags) is not None:
+            pair = np.outer(F[partner(i, lags)], F[i])
             adjacent += (pair + pair.T) / 2 / n_pairs
         for j in others_of[i]:
             constant += np.outer(F[i], F[j]) / len(others_of[i]) / n_with_others
@@ -63,9 +65,10 @@ def literal_moments(lag):
 
 @pytest.mark.parametrize("chunk", [1, 7, 60])
 @pytest.mark.parametrize("piece", [2, 16, 60])
-@pytest.mark.parametrize("lag", [1, 2, 5])
-def test_moments_of_recordings_literally(piece, chunk, lag):
-    windows = paired_windows(RECORDING, GAP, lag)
+@pytest.mark.parametrize("lags", [[1] * 5, [2] * 5, [5] * 5, [2, 1, 5, 1, 2]])
+def test_moments_of_recordings_literally(piece, chunk, lags):
+    """Windows of a recording that are a lag apart share no step."""
+    windows = paired_windows(RECORDING, GAP, np.array(lags)[RECORDING])
     sums = []
     for first in range(0, 60, piece):
         own = slice(first, min(first + piece, 60))
@@ -75,13 +78,13 @@ def test_moments_of_recordings_literally(piece, chunk, lag):
         before = with_before[:n_before] if n_before else None
         sums.append(recording_sums(chunks, windows.part(own), before))
     moments = recording_moments(sums, windows)
-    for found, expected in zip(moments, literal_moments(lag), strict=False):
+    for found, expected in zip(moments, literal_moments(lags), strict=False):
         np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-12)
     for number, fold in enumerate(moments.folds):
-        linked = [i for i in range(60) if partner(i, lag) is not None]
+        linked = [i for i in range(60) if partner(i, lags) is not None]
         linked = [i for i in linked if windows.fold[i] == number]
         assert linked
-        g, h = F[[partner(i, lag) for i in linked]], F[linked]
+        g, h = F[[partner(i, lags) for i in linked]], F[linked]
         both = g.T @ g + h.T @ h, g.T @ h + h.T @ g, g.T @ g + h.T @ h
         for found, expected in zip(fold, both, strict=True):
             np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-12)

@@ -128,12 +128,30 @@ def test_every_shift_is_found(n_timesteps, channels, dtype):
         assert shift_of(x[:n_timesteps], y) == (shift if n_timesteps - shift >= least else 0)
 
 
-def test_a_few_pairs_that_overlap_are_no_overlap():
+@pytest.mark.parametrize("strides", [(64, 16), (64, 64, 64, 16), (32, 64, 16), (48, 16)])
+@pytest.mark.parametrize("knows_start", [False, True])
+def test_each_recording_has_its_own_overlap(strides, knows_start):
+    """Rare states are often cut more densely than the others."""
     rng = np.random.default_rng(0)
-    apart = sliding_windows([rng.normal(size=(1024, 2)) for _ in range(7)], 64)
-    near = sliding_windows([rng.normal(size=(256, 2))], 64, 32)
-    X, groups = np.concatenate([apart.X, near.X]), np.append(apart.recording, 7 + near.recording)
-    assert CrossPredictionTransformer(**SMALL).fit(X, groups=groups).n_pairs_ == 7 * 15 + 6
+    noise = [a * rng.normal(size=(1024, 2)) for a in np.linspace(1, 3, 24 // len(strides))]
+    cuts = [sliding_windows([x], 64, stride) for stride in strides for x in noise]
+    X, start = np.concatenate([c.X for c in cuts]), np.concatenate([c.start for c in cuts])
+    groups = np.repeat(np.arange(len(cuts)), [len(c.X) for c in cuts])
+    X[-1] = 5.0  # a flat window tells nothing
+    cross = CrossPredictionTransformer(**SMALL)
+    cross.fit(X, groups=groups, start=start if knows_start else None)
+    # A window and the first that begins where it ends, or later.
+    hidden = [-(-64 // stride) for stride in strides for _ in noise]
+    assert cross.n_pairs_ == len(X) - sum(hidden)
+    assert cross.kappa_ < 0.15
+
+
+def test_a_few_pairs_of_a_recording_that_overlap_are_no_overlap():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(40, 64, 2))
+    X[[4, 24], :32] = X[[3, 23], 32:]
+    cross = CrossPredictionTransformer(**SMALL).fit(X, groups=np.repeat([0, 1], 20))
+    assert cross.n_pairs_ == 2 * 19
 
 
 def test_at_least_half_of_the_pairs_remain():
