@@ -317,7 +317,7 @@ class CrossPredictionTransformer(BaseFeatureTransformer):
         UserWarning
             If no window has two observed halves where these are the views, if `start` is given
             under ``views="auto"`` and no recording of the windows is known, if `start` repeats
-            within `groups`, or if all windows have the same features.
+            within a recording, or if all windows have the same features.
         """
         return self._fit_in_pieces(in_turn, X, groups, start)
 
@@ -335,7 +335,7 @@ class CrossPredictionTransformer(BaseFeatureTransformer):
             self.views_ = self._choose_views(windows, has_pairs, start is not None)
             knows = self.views_ == "adjacent" or windows.groups is not None
             if start is not None and knows and self.views != "halves":
-                _report_repeats(windows, times)
+                _report_repeats(windows, times, usable)
             self._seed = draw_seed(self.random_state)
             self.block_weights_ = self._choose_weights(windows, index, recording, gap)
             self.whitening_ = self._choose_whitening()
@@ -486,14 +486,20 @@ class CrossPredictionTransformer(BaseFeatureTransformer):
         return int(self._map.shape[1])
 
 
-def _report_repeats(windows: CheckedWindows, start: NDArray[Any]) -> None:
-    """Warn if a group, which stands for a recording, holds several recordings."""
-    if windows.names_recordings:
+def _report_repeats(windows: CheckedWindows, start: NDArray[Any], usable: NDArray[np.intp]) -> None:
+    """Warn if windows of a recording differ, but start at the same time."""
+    repeat = first_repeat(
+        windows.recording[usable], start[usable], lambda index: windows.take(usable[index]).x
+    )
+    if repeat is None:
         return
-    repeat = first_repeat(windows.recording, start, lambda index: windows.take(index).x)
-    if repeat is not None:
-        warn_user(
-            f"start repeats within groups (first in the windows {repeat[0]} and {repeat[1]}), so"
-            " that neighbours are not known: pass the recording of each window as groups, and its"
-            " own time in the recording as start."
-        )
+    first, second = usable[list(repeat)].tolist()
+    found = f"groups (first in the windows {first} and {second})"
+    remedy = "the recording of each window as groups, and its own time in the recording as start"
+    if windows.names_recordings:
+        found = found.replace("groups", "recordings")
+        remedy = "the time of each window in its recording as start, or leave start out"
+    if windows.is_bag:
+        (bag, first), second = divmod(first, windows.n_windows), second % windows.n_windows
+        found = f"bags (first in the windows {first} and {second} of bag {bag})"
+    warn_user(f"start repeats within {found}, so that neighbours are not known: pass {remedy}.")

@@ -28,7 +28,7 @@ from sklearn_pulse.features import (
     StatisticsTransformer,
 )
 from sklearn_pulse.plotting import EmbeddingDisplay
-from sklearn_pulse.windows import RecordingWindows, sliding_windows
+from sklearn_pulse.windows import RecordingWindows, SlidingWindows, sliding_windows
 from tests.helpers import make_windows
 
 SMALL = {"num_kernels": 84, "n_components": 12, "embedding_dim": 16, "random_state": 0}
@@ -511,6 +511,26 @@ def test_recordings_of_one_group_are_named_apart():
         cross.fit(w.X, groups=w.groups, start=w.start)
     assert cross.fit(w.X, groups=w.recording, start=w.start).n_pairs_ == 12
     assert cross.fit(w.X, groups=w.groups).n_pairs_ == 14  # without starts nothing is known
+
+
+def test_a_start_that_repeats_in_bags_or_lazy_windows_is_warned_of():
+    """Whole seconds, for example, of windows that begin every half of a second."""
+    recordings = list(np.random.default_rng(0).normal(size=(3, 96, 2)))
+    bags = SlidingWindows(16).fit_transform(recordings).copy()
+    cross = CrossPredictionTransformer(**SMALL)
+    seconds = np.tile(np.arange(6) * 0.5, (3, 1))
+    with pytest.warns(UserWarning, match=r"within bags \(first in the windows 0 and 1 of bag 0\)"):
+        cross.fit(bags, start=np.floor(seconds))
+    w = sliding_windows(recordings, 16, lazy=True)
+    with pytest.warns(
+        UserWarning, match=r"within recordings \(first .* 0 and 1\).* leave start out"
+    ):
+        cross.fit(w.X, start=np.floor(seconds).ravel())
+    bags[1:, 4:] = np.nan  # bags of fewer windows, whose other starts say nothing
+    seconds[1:, 4:] = 0.0
+    assert cross.fit(bags, start=seconds).n_pairs_ == 5 + 3 + 3
+    bags[2, 3], seconds[2, 3] = bags[2, 2], seconds[2, 2]  # a copy
+    assert cross.fit(bags, start=seconds).n_pairs_ == 5 + 3 + 2
 
 
 @pytest.mark.parametrize("dtype", [np.int8, np.int16, np.int32])
