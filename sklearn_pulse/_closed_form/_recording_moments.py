@@ -229,12 +229,13 @@ def _filled(rows: Matrix | None, n: int, width: int) -> Matrix:
 
 def _sums_of_recordings(f: Matrix, windows: PairedWindows) -> Iterator[Recording]:
     """Yield each recording of a chunk."""
-    numbers, place = np.unique(windows.recording, return_inverse=True)
-    sums = np.zeros((len(numbers), windows.n_phases, f.shape[1]))
-    weights = np.zeros((len(numbers), windows.n_phases, 1))
-    np.add.at(sums, (place, windows.phase), f)
-    weights[place, windows.phase, 0] = windows.weight
-    yield from zip(numbers.tolist(), weights, sums, strict=True)
+    first = np.flatnonzero(np.diff(windows.recording, prepend=-1))
+    for own in map(slice, first, [*first[1:], len(f)]):
+        sums = np.zeros((windows.n_phases, f.shape[1]))
+        weights = np.zeros((windows.n_phases, 1))
+        np.add.at(sums, windows.phase[own], f[own])
+        weights[windows.phase[own], 0] = windows.weight[own]
+        yield int(windows.recording[own.start]), weights, sums
 
 
 def _joined(one: Recording, other: Recording) -> Recording:
@@ -243,15 +244,20 @@ def _joined(one: Recording, other: Recording) -> Recording:
 
 
 def _complete(parts: Iterable[Recording], ends: list[Recording]) -> list[tuple[Matrix, Matrix]]:
-    """Add up sums of recordings, keep the first and last in `ends`, and return the others."""
+    """Add up sums of recordings, keep the first and last in `ends`, and return the others.
+
+    Of these, the phases without a weight are left out: most recordings may have a few phases, and
+    another one dozens.
+    """
     complete = []
     for part in parts:
         if ends and ends[-1][0] == part[0]:
             ends[-1] = _joined(ends[-1], part)
             continue
         if len(ends) == 2:
-            complete.append((ends[-1][2], ends[-1][1]))
-            ends.pop()
+            _, weights, sums = ends.pop()
+            counted = weights[:, 0] > 0
+            complete.append((sums[counted], weights[counted]))
         ends.append(part)
     return complete
 

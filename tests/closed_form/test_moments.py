@@ -1,5 +1,6 @@
 """Moments of features over recordings and halves of windows, whatever pieces they are summed in."""
 
+import tracemalloc
 from functools import reduce
 
 import numpy as np
@@ -88,6 +89,18 @@ def test_moments_of_recordings_literally(piece, chunk, lags):
         both = g.T @ g + h.T @ h, g.T @ h + h.T @ g, g.T @ g + h.T @ h
         for found, expected in zip(fold, both, strict=True):
             np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-12)
+
+
+def test_phases_of_one_recording_take_no_memory_in_the_others():
+    recording = np.append(np.repeat(np.arange(1000), 2), np.full(200, 1000))
+    gap = np.where(np.diff(recording, prepend=-1) > 0, np.inf, 1.0)
+    windows = paired_windows(recording, gap, np.where(recording < 1000, 1.0, 64.0))
+    f = np.random.default_rng(0).normal(size=(len(recording), 40))
+    tracemalloc.start()
+    recording_sums([f], windows)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 8 * f.nbytes  # 64 phases of 1,001 recordings are 29 times as many rows
 
 
 @pytest.mark.parametrize("chunk", [1, 7, 60])
