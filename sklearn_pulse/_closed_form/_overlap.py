@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 import scipy.fft
 from numpy.typing import NDArray
@@ -12,7 +14,8 @@ from ._recording_moments import rows_to_partner
 
 _PAIRS = 32  # pairs of windows that are compared
 _PAIRS_OF_RECORDING = 8  # of each recording, where the pairs of all do not agree
-_ALIKE = 1.25  # ratio of strides that agree: times may be rounded
+_ALIKE = 0.25  # share by which strides that agree may differ: times may be rounded
+_MOST = 0.5  # share of the pairs of windows, at least, of which a stride must be true
 _SHARE = 8  # an overlap of less than an eighth of a window is not looked for
 _STEPS = 8  # nor one of fewer steps, which other steps resemble by chance
 _SAME = 1e-8  # 1 - correlation of the same steps in float32, also if each window was scaled
@@ -41,23 +44,25 @@ def spans_without_overlap(
     Returns
     -------
     ndarray of float of shape (n,)
-        For each window, 1 if adjacent windows of its recording share no step. Else the length of a
+        For each window, 0 if adjacent windows of its recording share no step. Else the length of a
         window, in units of the usual time from one window to the next, or less, so that half of
-        all pairs remain where recordings are short.
+        all pairs remain where recordings are short. It is below 1 where windows lie anywhere, so
+        that few of them overlap.
     """
     follows = adjacent(gap)
     pairs = np.flatnonzero(follows)
-    strides = _strides(windows, index, gap, _spread(pairs, _PAIRS))
-    spans = np.full(recording[-1] + 1, _span(strides, windows.n_timesteps))
-    if _differ(strides):
+    found = _overlaps(windows, index, gap, _spread(pairs, _PAIRS))
+    usual = found.stride()
+    strides = np.full(recording[-1] + 1, usual)
+    if found.share_of(usual) < 1:
         for own in np.split(pairs, np.flatnonzero(np.diff(recording[pairs])) + 1):
-            strides = _strides(windows, index, gap, _spread(own, _PAIRS_OF_RECORDING))
-            if not np.isnan(strides).all():
-                spans[recording[own[0]]] = _span(strides, windows.n_timesteps)
-    span = spans[recording]
+            found = _overlaps(windows, index, gap, _spread(own, _PAIRS_OF_RECORDING))
+            if found.share_of(usual) < _MOST:
+                strides[recording[own[0]]] = found.stride()
+    span = np.where(strides > 0, windows.n_timesteps / np.maximum(strides, 1e-9), 0.0)[recording]
     while span.max() > 1 and 2 * np.count_nonzero(rows_to_partner(gap, span)) < follows.sum():
         span = np.minimum(span, np.ceil(span.max()) - 1)
-    return np.maximum(span, 1.0)
+    return span
 
 
 def _spread(pairs: NDArray[np.intp], most: int) -> NDArray[np.intp]:
@@ -65,13 +70,48 @@ def _spread(pairs: NDArray[np.intp], most: int) -> NDArray[np.intp]:
     return pairs[np.linspace(0, len(pairs) - 1, min(most, len(pairs))).astype(np.intp)]
 
 
-def _strides(
-    windows: CheckedWindows, index: NDArray[np.intp], gap: Array, pairs: NDArray[np.intp]
-) -> Array:
-    """Return the number of steps per unit of time by which the later windows of pairs lie later.
+class _Overlaps(NamedTuple):
+    """Strides of pairs of windows that tell whether they overlap.
 
-    0 where a pair shares no step, and NaN where its windows do not tell.
+    Parameters
+    ----------
+    strides : ndarray of shape (n_pairs,)
+        Steps from one window to the next, per unit of time; 0 if they share no step.
+    gap : ndarray of shape (n_pairs,)
+        Time between them.
+    n_timesteps : int
+        Length of a window.
     """
+
+    strides: Array
+    gap: Array
+    n_timesteps: int
+
+    def stride(self) -> float:
+        """Return the usual stride, 0 unless most pairs overlap where windows of it do."""
+        overlap = self.strides > 0
+        if not overlap.any():
+            return 0.0
+        usual = float(np.median(self.strides[overlap]))
+        is_told = overlap == self._reach(usual)
+        return usual if is_told.mean() >= _MOST else 0.0
+
+    def share_of(self, stride: float) -> float:
+        """Return the share of the pairs that have a stride, or are too far apart to tell."""
+        if not len(self.strides):
+            return 1.0
+        is_alike = np.abs(self.strides - stride) <= _ALIKE * stride
+        return float(np.mean(np.where(self.strides > 0, is_alike, ~self._reach(stride))))
+
+    def _reach(self, stride: float) -> NDArray[np.bool_]:
+        """Tell which pairs overlap if this is their stride."""
+        return (stride > 0) & (self.gap * stride < self.n_timesteps)
+
+
+def _overlaps(
+    windows: CheckedWindows, index: NDArray[np.intp], gap: Array, pairs: NDArray[np.intp]
+) -> _Overlaps:
+    """Compare the windows of some pairs, which are the later ones' places in `index`."""
     rows, place = np.unique(index[np.stack([pairs - 1, pairs])], return_inverse=True)
     block = windows.take(rows)
     x = block.x.astype(np.float64)
@@ -81,22 +121,9 @@ def _strides(
         shift = shift_of(x[i], x[j])
         if shift or (shift == 0 and not lacking[[i, j]].any()):  # missing steps may hide an overlap
             shifts[number] = shift
-    return shifts / gap[pairs]
-
-
-def _span(strides: Array, n_timesteps: int) -> float:
-    """Return the time between windows that share no step, 1 unless half of the pairs overlap."""
-    known = strides[~np.isnan(strides)]
-    overlapping = known[known > 0]
-    if not len(overlapping) or 2 * len(overlapping) < len(known):
-        return 1.0
-    return float(n_timesteps / np.median(overlapping))
-
-
-def _differ(strides: Array) -> bool:
-    """Tell whether some pairs overlap less than others, or not at all."""
-    known = strides[~np.isnan(strides)]
-    return bool(known.any() and known.max() > _ALIKE * known.min())
+    known = ~np.isnan(shifts)
+    gap = gap[pairs][known]
+    return _Overlaps(shifts[known] / gap, gap, windows.n_timesteps)
 
 
 def shift_of(x: Array, y: Array) -> int | None:

@@ -77,7 +77,7 @@ class PairedWindows(NamedTuple):
 
 
 def paired_windows(
-    recording: NDArray[np.intp], gap: NDArray[np.float64], span: float | NDArray[np.float64] = 1.0
+    recording: NDArray[np.intp], gap: NDArray[np.float64], span: float | NDArray[np.float64] = 0.0
 ) -> PairedWindows:
     """Pair windows, which are ordered by recording and time, and assign folds and weights.
 
@@ -88,9 +88,9 @@ def paired_windows(
     gap : ndarray of float of shape (n,)
         Time since the window before, in units of the usual time; infinite for the first window of a
         recording.
-    span : float or ndarray of float of shape (n,), default=1.0
-        Time between windows of each window's recording that share no step. 1 pairs adjacent
-        windows.
+    span : float or ndarray of float of shape (n,), default=0.0
+        Time between windows of each window's recording that share no step; 0 if adjacent windows
+        share none.
 
     Returns
     -------
@@ -107,7 +107,7 @@ def paired_windows(
     """
     span, unit = np.broadcast_to(span, gap.shape), _unit(gap)
     back = rows_to_partner(gap, span)
-    own_phases = np.where(span > 1, np.ceil(span / unit - _JITTER), 1.0).astype(np.intp)
+    own_phases = np.maximum(np.ceil(span / unit - _JITTER), 1.0).astype(np.intp)
     n_phases = int(own_phases.max())
     phase = np.floor(_times(gap / unit, n_phases) + 0.5).astype(np.intp) % own_phases
     number = recording * n_phases + phase
@@ -126,7 +126,7 @@ def rows_to_partner(gap: NDArray[np.float64], span: NDArray[np.float64]) -> NDAr
     gap : ndarray of float of shape (n,)
         Time since the window before.
     span : ndarray of float of shape (n,)
-        Time between windows of its recording that share no step; 1 if adjacent windows share none.
+        Time between windows of its recording that share no step; 0 if adjacent windows share none.
 
     Returns
     -------
@@ -138,7 +138,7 @@ def rows_to_partner(gap: NDArray[np.float64], span: NDArray[np.float64]) -> NDAr
     partner = np.searchsorted(times, times - span + _JITTER, side="right") - 1
     is_near = (partner >= 0) & (times - times[partner] <= span + 1 + _JITTER)
     back = np.where(is_near, np.arange(len(gap)) - partner, 0)
-    return np.where(span > 1, back, adjacent(gap))
+    return np.where(span > 0, back, adjacent(gap))
 
 
 def _times(gap: NDArray[np.float64], span: float) -> NDArray[np.float64]:

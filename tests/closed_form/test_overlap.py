@@ -7,7 +7,7 @@ from sklearn_pulse import CrossPredictionTransformer
 from sklearn_pulse._closed_form._overlap import shift_of
 from sklearn_pulse._closed_form._recording_moments import paired_windows
 from sklearn_pulse.preprocessing import WindowScaler
-from sklearn_pulse.windows import sliding_windows
+from sklearn_pulse.windows import random_windows, sliding_windows
 
 SMALL = {"num_kernels": 84, "n_components": 30, "embedding_dim": 30, "random_state": 0}
 
@@ -143,6 +143,24 @@ def test_each_recording_has_its_own_overlap(strides, knows_start):
     # A window and the first that begins where it ends, or later.
     hidden = [-(-64 // stride) for stride in strides for _ in noise]
     assert cross.n_pairs_ == len(X) - sum(hidden)
+    assert cross.kappa_ < 0.15
+
+
+@pytest.mark.parametrize("stride", [90, 93, 100, 200])
+def test_windows_at_random_starts_share_no_step_with_their_partner(stride):
+    """Most of them do not overlap, but a third of them do."""
+    rng = np.random.default_rng(0)
+    noise = [a * rng.normal(size=(16384, 2)) for a in np.linspace(1, 3, 8)]
+    w = random_windows(noise, 64, stride, random_state=0)
+    cross = CrossPredictionTransformer(**SMALL).fit(w.X, groups=w.recording, start=w.start)
+    assert cross.n_pairs_ > len(w.X) / 2
+    assert cross.kappa_ < 0.1
+
+
+def test_windows_that_are_left_out_and_whose_times_are_unknown_overlap():
+    w = cut(4, n_timesteps=4096)
+    rows = np.random.default_rng(1).random(len(w.X)) < 0.5
+    cross = CrossPredictionTransformer(**SMALL).fit(w.X[rows], groups=w.groups[rows])
     assert cross.kappa_ < 0.15
 
 
