@@ -11,6 +11,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 from sklearn import config_context
+from sklearn.exceptions import NotFittedError
 from sklearn.metrics import pairwise_distances_chunked
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils import Bunch, check_array, check_random_state
@@ -81,6 +82,8 @@ def drift_scores(
 
     Raises
     ------
+    NotFittedError
+        If `estimator` is not fitted.
     TypeError, ValueError
         If `estimator` ends with a step that does not embed windows, a parameter is of the wrong
         kind or out of its range, a set holds fewer than two windows, or `estimator` refuses a set.
@@ -123,6 +126,8 @@ def drift_scores(
             embedded[name] = transformer.transform(X)
             if reconstructs(transformer):
                 scored[name] = transformer.score_samples(X, per_channel=True)
+        except NotFittedError:  # a ValueError too, of which the windows are no cause
+            raise
         except ValueError as error:
             raise ValueError(f"{name}: {error}") from error
     distances = embedding_drift(

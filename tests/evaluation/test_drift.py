@@ -9,6 +9,7 @@ import pytest
 from scipy.spatial.distance import cdist
 from sklearn import config_context
 from sklearn.decomposition import PCA
+from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
@@ -241,6 +242,14 @@ def test_bad_input(pulse):
         score_drift(NEAR, np.where(FAR > 2, np.nan, FAR))
     with pytest.raises(ValueError, match="scores of 2 channels and new of 1"):
         score_drift(NEAR[:, :2], FAR[:, 0])
+
+
+def test_an_estimator_that_is_not_fitted_is_named():
+    X = make_windows(12)
+    estimator = PulseTransformer(**SMALL_PULSE)
+    for unfitted in (estimator, make_pipeline(WindowScaler(), estimator)):
+        with pytest.raises(NotFittedError, match="^This .* is not fitted"):
+            drift_scores(unfitted, X[:6], X[6:])
 
 
 def test_wrong_arguments_are_refused_before_windows_are_embedded(pulse, monkeypatch):
