@@ -183,7 +183,9 @@ def _stratified_folds(
     """
     best: list[NDArray[np.intp]] = []
     most = 0
-    labels, n_windows = np.unique(y, return_counts=True)
+    _, codes, n_windows = np.unique(y, return_inverse=True, return_counts=True)
+    shown = np.unique([codes, np.unique(groups, return_inverse=True)[1]], axis=1)[0]
+    highest = np.minimum(np.bincount(shown), n_folds).sum()  # a class of two groups is in two folds
     seeds = range(SPLIT_SEED, SPLIT_SEED + _N_SHUFFLES) if n_windows.max() >= n_folds else ()
     for seed in seeds:
         splitter = StratifiedGroupKFold(n_folds, shuffle=True, random_state=seed)
@@ -193,7 +195,7 @@ def _stratified_folds(
         n_shown = sum(len(np.unique(y[fold])) for fold in folds)
         if n_shown > most and all(map(len, folds)):
             best, most = folds, n_shown
-        if most == n_folds * len(labels):
+        if most == highest:
             break
     return best or [held_out for _, held_out in GroupKFold(n_folds).split(y, y, groups)]
 

@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import sklearn
-from sklearn.model_selection import cross_val_score
+from sklearn.model_selection import StratifiedGroupKFold, cross_val_score
 from sklearn.pipeline import make_pipeline
 
 from sklearn_pulse import PulseTransformer
@@ -616,6 +616,23 @@ def test_every_fold_holds_windows_where_classes_are_those_of_people(own):
     frame, _ = quick({"X": X, "y": y, "groups": people}, protocols=["linear-probe"], n_seeds=5)
     whole = frame.query("metric == 'accuracy'")
     assert whole["n_seeds"].tolist() == [5, 5]
+
+
+def test_a_class_of_few_people_is_divided_at_once(own, monkeypatch):
+    """No shuffle puts the windows of two people into more than two folds."""
+    shuffles = []
+
+    class Counted(StratifiedGroupKFold):
+        def split(self, X, y=None, groups=None):
+            shuffles.append(self.random_state)
+            return super().split(X, y, groups)
+
+    monkeypatch.setattr("sklearn_pulse.benchmark._task.StratifiedGroupKFold", Counted)
+    people = own["groups"]
+    y = np.where(np.isin(people, [3, 7]), 2, np.arange(100) % 2)
+    frame, _ = quick(own, y=y, methods=["majority"], protocols=["linear-probe"], n_seeds=1)
+    assert len(frame)
+    assert len(shuffles) < 10
 
 
 def test_fewer_windows_of_each_class_than_folds(own):
