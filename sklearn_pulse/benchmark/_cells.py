@@ -120,10 +120,7 @@ class Results:
         ValueError
             If the file is damaged, or holds another cell; the message names the file.
         """
-        try:
-            return _load(self.folder / "cells", cell.path)
-        except FileNotFoundError:
-            return None
+        return self._found(cell.path)
 
     def has(self, cell: Cell, identity: dict[str, Any]) -> bool:
         """Return whether a cell was finished with given settings.
@@ -181,9 +178,19 @@ class Results:
         """Iterate over the records of all cells, in the order of their names."""
         folder = self.folder / "cells"
         for path in sorted(folder.rglob("*.json")):
-            record = _load(folder, path.relative_to(folder))
+            record = self._found(path.relative_to(folder))
             if record is not None:
                 yield record
+
+    def _found(self, name: Path) -> dict[str, Any] | None:
+        """Return the record in a file; None if it has another format or is not there.
+
+        Another process may just have set it aside.
+        """
+        try:
+            return _load(self.folder / "cells", name)
+        except FileNotFoundError:
+            return None
 
     def note_asked(self, cells: Iterable[Cell]) -> None:
         """Note which cells were asked for, so that those without a result are reported as missing.

@@ -1,5 +1,6 @@
 """Finished cells on disk."""
 
+import dataclasses
 import json
 import os
 
@@ -52,6 +53,16 @@ def test_other_settings_are_another_result(results):
     assert not results.has(CELL, {"lr": 0.2, "sizes": (1, 2)})
     results.write(CELL, {"lr": 0.2}, {"scores": {}})
     assert len(list(results)) == 1
+
+
+def test_a_cell_that_is_set_aside_during_a_report_is_left_out(results):
+    """Another process may be running cells anew, whose settings have changed."""
+    for seed in range(3):
+        results.write(dataclasses.replace(CELL, seed=seed), {}, {"scores": {}})
+    records = iter(results)
+    seeds = [next(records)["cell"]["seed"]]
+    results.set_aside(dataclasses.replace(CELL, seed=1))
+    assert seeds + [record["cell"]["seed"] for record in records] == [0, 2]
 
 
 def test_every_part_of_its_name_tells_cells_apart():
