@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import json
 import os
 import sys
@@ -170,6 +171,7 @@ class Results:
             If a number is NaN or infinite.
         """
         record = {"format": FORMAT, "cell": asdict(cell), "identity": identity, **content}
+        record["checksum"] = _checksum(record)
         text = json.dumps(record, indent=1, allow_nan=False)
         path = self.folder / "cells" / cell.path
         write_whole(path, lambda file: file.write(text.encode()))
@@ -344,9 +346,18 @@ def _load(folder: Path, name: Path) -> dict[str, Any] | None:
         for entry, kind in (("note", str), ("training", dict), ("versions", dict)):
             if not isinstance(record.get(entry, kind()), kind):
                 raise ValueError(f"its {entry} is damaged")
+        checksum = record.pop("checksum", None)  # which files of earlier versions lack
+        if checksum is not None and checksum != _checksum(record):
+            raise ValueError("it does not hold what was written")
     except ValueError as error:
         raise ValueError(f"{path} is no finished cell ({error}): delete it.") from error
     return record
+
+
+def _checksum(record: dict[str, Any]) -> str:
+    """Return a digest of a record, which is the same after the record was written and read."""
+    text = json.dumps(_plain(record), sort_keys=True)
+    return hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
 
 
 def _read(path: Path) -> str:

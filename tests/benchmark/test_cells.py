@@ -104,6 +104,17 @@ def test_a_damaged_file_is_named(results):
             read()
 
 
+def test_a_cell_of_an_earlier_version_has_no_checksum(results):
+    content = {"scores": {"accuracy": [0.1 + 0.2, 1e-300]}, "note": "µV", "parts": {1: 2}}
+    results.write(CELL, {"sizes": (1, 2)}, content)
+    path = results.folder / "cells" / CELL.path
+    record = results.read(CELL)
+    assert record["scores"] == content["scores"]
+    path.write_text(json.dumps(record))
+    assert "checksum" not in path.read_text()
+    assert results.read(CELL) == record
+
+
 def test_a_cell_without_scores_is_not_finished(results):
     results.write(CELL, {}, {"note": ""})
     with pytest.raises(ValueError, match="is no finished cell .its scores are damaged.: delete it"):
@@ -151,6 +162,9 @@ def test_an_empty_line_is_no_look(results):
         (lambda text: "[" * 10**5, "nested too deeply"),
         (lambda text: "{}", "no format"),
         (lambda text: text.replace('"identity"', '"identities"'), "no identity"),
+        (lambda text: text.replace("0.5", "0.6"), "does not hold what was written"),
+        (lambda text: text.replace('"scores"', '"note": "?", "scores"'), "what was written"),
+        (lambda text: text.replace('"checksum": "', '"checksum": "0'), "what was written"),
     ],
 )
 def test_a_cell_that_is_none_is_named(results, change, message):

@@ -365,6 +365,7 @@ def test_a_run_of_other_settings_that_fails_leaves_no_score(tmp_path, monkeypatc
     (path,) = (tmp_path / "cells").rglob("*.json")
     record = json.loads(path.read_text())
     record["identity"]["parameters"] = {"another": 1}
+    del record["checksum"]
     path.write_text(json.dumps(record))
     with monkeypatch.context() as patch:
         patch.setattr("sklearn_pulse.benchmark._run._content", lambda *args: 1 / 0)

@@ -65,6 +65,8 @@ for name, change in {
     "a score that is no number": lambda text: text.replace("0.5", "NaN"),
     "a score that is a text": lambda text: text.replace("0.5", '"good"'),
     "a score without end": lambda text: text.replace("0.5", "1e999"),
+    "another score": lambda text: text.replace("0.5", "0.6"),
+    "a checksum that is a list": entry(checksum=[1]),
     "a note that is a list": entry(note=[1, 2]),
 }.items():
     attack("read_cells", name)(lambda folder, change=change: cell(folder, change))
