@@ -18,11 +18,11 @@ from .._groups import missing_mask, nan_where_masked
 from .._parameters import check_label, check_option, check_seed
 from ._style import (
     add_legend,
-    axes_or_new,
     check_offers,
     class_names,
     distinct_colors,
     distinct_markers,
+    drawing,
     is_color,
     legend_entry,
     with_style,
@@ -276,11 +276,11 @@ class EmbeddingDisplay:
         has_legend = self.y is not None and not continuous
         # Points fill the plane, so on a new figure the legend stands beside them.
         beside = ax is None
-        ax = axes_or_new(ax, n_beside=len(groups) if has_legend else 0)
-        self.collections_ = [
-            ax.scatter(*self.coordinates[rows].T, **(drawn | self._of_rows(style, rows)))
-            for rows, drawn in groups
-        ]
+        with drawing(ax, n_beside=len(groups) if has_legend else 0) as ax:
+            self.collections_ = [
+                ax.scatter(*self.coordinates[rows].T, **(drawn | self._of_rows(style, rows)))
+                for rows, drawn in groups
+            ]
         self.colorbar_ = None
         if continuous:
             self.colorbar_ = ax.figure.colorbar(self.collections_[-1], ax=ax, label=self.y_name)

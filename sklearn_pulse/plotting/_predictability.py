@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from ._style import axes_or_new, check_offers, distinct_colors
+from ._style import check_offers, distinct_colors, drawing
 
 
 class PredictabilityDisplay:
@@ -117,18 +117,16 @@ class PredictabilityDisplay:
         TypeError
             If `ax` is something else than one Axes.
         """
-        self.ax_ = axes_or_new(ax)
-        self.figure_ = self.ax_.figure
         directions: NDArray[Any] = np.asarray(self.directions)
         first = len(self.blocks) + 1  # a gap between blocks and directions
         places = np.arange(first, first + len(directions))
-        colors = distinct_colors(2)
-        self.bars_ = [
-            self.ax_.bar(
-                range(len(self.blocks)), list(self.blocks.values()), **{"color": colors[0]} | bar_kw
-            ),
-            self.ax_.bar(places, directions, **{"color": colors[1]} | bar_kw),
-        ]
+        of_blocks, of_directions = ({"color": color} | bar_kw for color in distinct_colors(2))
+        with drawing(ax) as self.ax_:
+            self.bars_ = [
+                self.ax_.bar(range(len(self.blocks)), list(self.blocks.values()), **of_blocks),
+                self.ax_.bar(places, directions, **of_directions),
+            ]
+        self.figure_ = self.ax_.figure
         ends = sorted({1, len(directions)}) if len(directions) else []
         named = [*self.blocks, *(f"direction {i}" for i in ends)]
         ticks = [*range(len(self.blocks)), *(places[i - 1] for i in ends)]

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence, Set
-from contextlib import AbstractContextManager
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -74,6 +74,33 @@ def axes_or_new(ax: Any, n_beside: int = 0) -> Any:
     ax = plt.subplots(layout="constrained", figsize=(width, height))[1]
     ax.set_prop_cycle(color=_palette())
     return ax
+
+
+@contextmanager
+def drawing(ax: Any, n_beside: int = 0) -> Iterator[Any]:
+    """Give axes to draw on, as :func:`axes_or_new`; close a new figure if drawing fails.
+
+    Keywords of the caller may not suit the artist, and an empty figure would stay open then.
+
+    Parameters
+    ----------
+    ax : matplotlib.axes.Axes or None
+        Axes to draw on, or None.
+    n_beside : int, default=0
+        Number of entries of a legend beside the axes.
+
+    Yields
+    ------
+    matplotlib.axes.Axes
+        `ax`, or the axes of a new figure.
+    """
+    axes = axes_or_new(ax, n_beside)
+    try:
+        yield axes
+    except Exception:
+        if ax is None:
+            _pyplot().close(axes.figure)
+        raise
 
 
 def _check_axes(ax: Any, what: str) -> None:

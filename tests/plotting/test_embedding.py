@@ -254,6 +254,20 @@ def test_the_seed_is_named(headless):
     assert headless.get_fignums() == []
 
 
+@pytest.mark.parametrize(
+    ("keyword", "error"),
+    [({"bogus": 1}, AttributeError), ({"marker": "?"}, ValueError), ({"s": [1, 2]}, ValueError)],
+)
+def test_keywords_that_points_lack_leave_no_empty_figure(headless, keyword, error):
+    with pytest.raises(error):
+        from_embedding(Z, np.arange(60) % 3, **keyword)
+    assert headless.get_fignums() == []
+    figure, ax = headless.subplots()
+    with pytest.raises(error):
+        from_embedding(Z, ax=ax, **keyword)
+    assert headless.get_fignums() == [figure.number]
+
+
 def test_labels_of_a_wrong_kind(headless):
     for y in (7, "rest", (label for label in "ab"), {0: "a"}):
         with pytest.raises(TypeError, match="y must hold one label per embedding, got"):

@@ -62,6 +62,12 @@ def test_a_pipeline_has_no_bars_itself(cross, headless):
     assert headless.get_fignums() == []
 
 
+def test_keywords_that_bars_lack_leave_no_empty_figure(headless):
+    with pytest.raises(AttributeError, match="bogus"):
+        PredictabilityDisplay({"noise": 0.1}, [0.2]).plot(bogus=1)
+    assert headless.get_fignums() == []
+
+
 def test_without_directions_the_blocks_are_drawn():
     display = PredictabilityDisplay({"noise": 0.1}, []).plot()
     assert [label.get_text() for label in display.ax_.get_xticklabels()] == ["noise"]
