@@ -339,7 +339,12 @@ def class_weights(
 
 
 def labeled_mask(
-    y: Any, unlabeled_label: Any, caller: str, *, allow_missing: bool = False
+    y: Any,
+    unlabeled_label: Any,
+    caller: str,
+    *,
+    allow_missing: bool = False,
+    classes: Sequence[Any] = (),
 ) -> NDArray[np.bool_]:
     """Return a boolean mask of the labelled rows.
 
@@ -353,6 +358,8 @@ def labeled_mask(
         Name of the class that needs the labels, for the error message.
     allow_missing : bool, default=False
         Whether a row whose label is missing (None, NaN or masked) is unlabelled too.
+    classes : sequence, default=()
+        Classes that are known beside those of the labels.
 
     Returns
     -------
@@ -396,7 +403,8 @@ def labeled_mask(
         return labeled
     labeled[labeled] = values[labeled] != unlabeled_label
     is_marked = bool((labeled != ~missing).any())
-    if is_marked and unlabeled_label == -1 and _names_minus_one(values[labeled].tolist()):
+    known = [*values[labeled].tolist(), *classes]
+    if is_marked and unlabeled_label == -1 and _names_minus_one(known):
         if allow_missing:
             return ~missing
         raise ValueError(

@@ -281,7 +281,11 @@ class LabeledSubsetClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator
             _check_weights(sample_weight, _num_samples(y))
         # Routed by the names that the caller gives them, and cut by those of the estimator.
         params = self._routed("score", "predict", params) | {"sample_weight": sample_weight}
-        labeled = labeled_mask(given, self.unlabeled_label, "LabeledSubsetClassifier")
+        # A test set may hold one of the classes alone.
+        classes = np.asarray(self.classes_).tolist()
+        labeled = labeled_mask(
+            given, self.unlabeled_label, "LabeledSubsetClassifier", classes=classes
+        )
         if self.unlabeled_label is not None:
             if not labeled.any():
                 raise ValueError(

@@ -108,7 +108,7 @@ def labeled_rows(classifier: Any, X: Any, y: Any) -> tuple[Any, Any]:
                 " in sklearn_pulse.evaluation.LabeledSubsetClassifier."
             )
         return X, y
-    labeled = labeled_mask(y, mark, name)
+    labeled = labeled_mask(y, mark, name, classes=classes.tolist())
     if labeled.all():
         return X, y
     if not labeled.any():

@@ -234,6 +234,21 @@ def test_unlabelled_rows_are_not_scored(mark, convert):
         probe_scores(fitted, X, np.full(90, mark))
 
 
+@pytest.mark.filterwarnings("ignore:Only one class:sklearn.exceptions.UndefinedMetricWarning")
+def test_a_test_part_of_one_class_and_of_unlabelled_rows():
+    """In such a part the marks look like the name of a class, beside 1."""
+    X, truth = blobs(2)
+    y = np.where(np.arange(90) % 3, truth, -1)
+    fitted = make_pipeline(Counter(), LabeledSubsetClassifier(make_linear_probe())).fit(X, y)
+    part, labeled = np.flatnonzero(y != 0), np.flatnonzero(y == 1)
+    expected = fitted.score(X[labeled], y[labeled])
+    assert fitted.score(X[part], y[part]) == expected
+    assert cross_validate(fitted, X, y, cv=[(np.arange(90), part)])["test_score"] == [expected]
+    for name in ("accuracy", "auprc"):
+        scorer = PROBE_SCORERS[name]
+        assert scorer(fitted, X[part], y[part]) == scorer(fitted, X[labeled], y[labeled])
+
+
 @pytest.mark.skipif(not hasattr(np.dtypes, "StringDType"), reason="NumPy before 2.0")
 def test_labels_of_string_dtype_are_text():
     X, y = blobs(3)
