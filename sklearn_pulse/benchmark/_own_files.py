@@ -110,8 +110,8 @@ def _array_of(file: Path) -> NDArray[Any]:
         return np.load(file, mmap_mode="r")
     except DAMAGE as error:
         raise ValueError(
-            f"{file.name} is no complete file of numpy.save: {error} Save text as text, for example"
-            " by np.save('y.npy', y.astype(str))."
+            f"{file.name} is no complete file of numpy.save: {str(error).rstrip('.')}. Save text as"
+            " text, for example by np.save('y.npy', y.astype(str))."
         ) from error
 
 
