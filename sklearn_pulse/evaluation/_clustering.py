@@ -67,7 +67,9 @@ def clustering_scores(
 
     As ``scoring`` of :func:`~sklearn.model_selection.cross_validate`, this function gives all
     scores with one pass through the encoder. For a search, use :data:`CLUSTERING_SCORERS`, in which
-    higher is always better.
+    higher is always better. They know -1 alone as the mark of a row without a label; for another
+    mark, pass ``functools.partial(clustering_scores, unlabeled_label="?")`` as ``scoring``, and
+    ``refit="ari"``, or another score that is best if high, to a search.
 
     Parameters
     ----------
@@ -79,8 +81,10 @@ def clustering_scores(
         True labels. With None, the scores that need labels are left out.
     unlabeled_label : int, str or None, default=-1
         Label of rows without a label, which are clustered and not compared. (-1 is a class where
-        the labels are -1 and 1 alone, or another label is negative.) None means that every label
-        is a class.
+        the labels are -1 and 1 alone, or another label is negative. So a test fold of unlabelled
+        rows and the class 1 alone looks like two classes: wrap the splitter in a
+        :class:`~sklearn_pulse.model_selection.LabeledTestSplit`.) None means that every label is a
+        class.
 
     Returns
     -------

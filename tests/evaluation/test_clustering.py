@@ -1,6 +1,7 @@
 """Clusters of embeddings against classes."""
 
 import pickle
+from functools import partial
 
 import numpy as np
 import pytest
@@ -89,6 +90,18 @@ def test_unlabelled_rows_are_clustered_and_not_compared(blobs):
         assert clustering_scores(probe, X, names) == clustering_scores(probe, X, truth > 0)
     with pytest.raises(ValueError, match="All 90 rows of y are -1.*pass y=None"):
         clustering_scores(probe, X, np.full(90, -1))
+
+
+def test_a_search_with_another_mark_of_unlabelled_rows(blobs):
+    X, y = blobs
+    text = np.where(np.arange(len(y)) % 2, np.array(["a", "b", "c"])[y], "?")
+    numbers = np.where(text == "?", -1, y)
+    grid = {"n_clusters": [2, 3]}
+    scoring = partial(clustering_scores, unlabeled_label="?")
+    search = GridSearchCV(make_cluster_probe(2), grid, scoring=scoring, refit="ari", cv=KFold(3))
+    same = GridSearchCV(make_cluster_probe(2), grid, scoring=CLUSTERING_SCORERS["ari"], cv=KFold(3))
+    assert search.fit(X, text).best_score_ == same.fit(X, numbers).best_score_
+    assert search.best_params_ == same.best_params_
 
 
 def test_scores_are_those_of_clusters_of_the_scored_data(blobs):
