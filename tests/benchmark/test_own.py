@@ -748,6 +748,10 @@ def test_bad_files_are_named(own, tmp_path, capsys):
     with pytest.raises(ValueError, match=r"X\.npy is no complete file of numpy\.save:"):
         add_files(empty, tmp_path / "out")
     np.save(empty / "X.npy", own["X"])
+    (empty / "X.npy").write_bytes((empty / "X.npy").read_bytes()[:500])
+    with pytest.raises(ValueError, match=r"X\.npy is no complete file.* file size\. Save text"):
+        add_files(empty, tmp_path / "out")
+    np.save(empty / "X.npy", own["X"])
     np.save(empty / "y.npy", own["y"].astype(object))
     with pytest.raises(ValueError, match=r"y\.npy is no complete.*Python objects.*astype\(str"):
         add_files(empty, tmp_path / "out")
