@@ -263,8 +263,9 @@ def ensure(
 
     The unpacked data set is used if it exists. Otherwise, an archive in the data home or in the
     data set's folder is unpacked. If both are missing, the data set is downloaded; a broken
-    download is resumed by the next call. The folder appears only when it is complete. A second
-    process waits for the first, by a lock file ``.<name>.lock`` that stays in the data home.
+    download is resumed by the next call. The folder appears only when it is complete; where
+    ``<data_home>/<name>`` is a link to a folder, it appears inside of this folder. A second process
+    waits for the first, by a lock file ``.<name>.lock`` that stays in the data home.
 
     Parameters
     ----------
@@ -407,13 +408,14 @@ def _download_files(home: Path, remote: Remote) -> Path:
         raise OSError(
             f"{remote.url} lists no {', '.join(missing)}: the publisher has changed {remote.title}."
         )
-    partial = home / f"{remote.name}.part"
+    place = _place(home, remote)
+    partial = place.with_name(f".{remote.name}.part")  # hidden from the search below a link
     for name in remote.landmarks:
         download(entries[name]["download_url"], partial / name)
         md5 = entries[name].get("computed_md5")
         _check(partial / name, md5 and f"md5:{md5}", home, remote, delete=True)
-    _move_into_place(partial, home, remote)
-    return home / remote.name
+    _move_into_place(partial, place, remote)
+    return place
 
 
 def _files_of_article(article: Any) -> dict[str, dict[str, Any]]:
@@ -442,8 +444,9 @@ def _check(
 
 def _unpack(archive: Path, home: Path, remote: Remote) -> Path:
     """Unpack an archive into a temporary folder, then rename this to the data set's folder."""
-    folder = home / remote.name
-    with tempfile.TemporaryDirectory(prefix=f".{remote.name}-", dir=home) as temporary:
+    place = _place(home, remote)
+    # Beside its place, since a folder can be renamed on its own disk alone.
+    with tempfile.TemporaryDirectory(prefix=f".{remote.name}-", dir=place.parent) as temporary:
         content = Path(temporary) / "content"
         extract(archive, content, remote.members)
         root = _find_root(content, remote.landmarks)
@@ -452,15 +455,20 @@ def _unpack(archive: Path, home: Path, remote: Remote) -> Path:
                 f"{archive} does not hold {', '.join(remote.landmarks)}, so it is not the archive "
                 f"of {remote.title}. Delete it if it still exists. {_by_hand(home, remote)}"
             )
-        if archive.parent == folder:
+        if archive.parent == place:
             os.replace(archive, home / archive.name)
-        _move_into_place(root, home, remote)
-    return folder
+        _move_into_place(root, place, remote)
+    return place
 
 
-def _move_into_place(source: Path, home: Path, remote: Remote) -> None:
-    """Rename `source` to the data set's folder; an existing folder must have no visible files."""
+def _place(home: Path, remote: Remote) -> Path:
+    """Return where the data set's folder appears: inside of a link, which nothing replaces."""
     folder = home / remote.name
+    return folder / remote.name if folder.is_symlink() and folder.is_dir() else folder
+
+
+def _move_into_place(source: Path, folder: Path, remote: Remote) -> None:
+    """Rename `source` to the data set's folder; an existing folder must have no visible files."""
     # A link to a folder elsewhere can be neither removed as a folder nor replaced by one.
     is_folder = folder.is_dir() and not folder.is_symlink()
     if is_folder and all(path.name.startswith(".") for path in folder.iterdir()):

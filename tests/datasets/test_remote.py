@@ -415,9 +415,25 @@ def test_other_files_in_the_way(remote, server, tmp_path):
     assert (tmp_path / "toy" / "notes").read_text() == "mine"
 
 
-def test_a_link_in_the_way(remote, server, tmp_path):
-    """Say so where the folder is a link to an empty folder, and keep the archive."""
+@pytest.mark.parametrize("place", [None, "", "toy"])
+def test_a_link_to_a_folder_elsewhere_is_filled(remote, server, tmp_path, place):
+    """As where the data set is to lie on a larger disk; an archive by hand stays where it is."""
+    home = tmp_path / "home"
     (tmp_path / "disk").mkdir()
+    home.mkdir()
+    (home / "toy").symlink_to(tmp_path / "disk")
+    if place is not None:
+        archive = home / place / "toy-1.0.zip"
+        archive.write_bytes(server.files["/toy.zip"])
+    folder = _remote.ensure("toy", home)
+    assert folder == home / "toy" / "toy" and (folder / "a.txt").read_bytes() == b"text"
+    assert (home / "toy").is_symlink() and (place is None or archive.is_file())
+    assert _remote.ensure("toy", home) == folder
+    assert len(server.log) == (place is None)
+
+
+def test_a_link_in_the_way(remote, server, tmp_path):
+    """Say so where the folder is a link to nothing, and keep the archive."""
     (tmp_path / "toy").symlink_to(tmp_path / "disk")
     with pytest.raises(OSError, match="toy is in the way.* Move it away and try again"):
         _remote.ensure("toy", tmp_path)
@@ -552,6 +568,20 @@ def test_the_files_of_an_article_land_in_one_folder(server, monkeypatch, tmp_pat
     folder = _remote.ensure("toy", tmp_path)
     assert {path.name: path.read_bytes() for path in folder.iterdir()} == files
     assert names(tmp_path) == ["toy"]
+
+
+def test_the_files_of_an_article_land_behind_a_link(server, monkeypatch, tmp_path):
+    files = publish_files(server, monkeypatch)
+    (tmp_path / "disk").mkdir()
+    (tmp_path / "toy").symlink_to(tmp_path / "disk")
+    test = server.files.pop("/files/test.pt")
+    with pytest.raises(OSError, match="could not be downloaded"):
+        _remote.ensure("toy", tmp_path)
+    server.files["/files/test.pt"] = test
+    folder = _remote.ensure("toy", tmp_path)
+    assert {path.name: path.read_bytes() for path in folder.iterdir()} == files
+    assert folder == _remote.ensure("toy", tmp_path) == tmp_path / "toy" / "toy"
+    assert server.log.count(("/files/train.pt", None)) == 1
 
 
 def test_article_whose_download_breaks(server, monkeypatch, tmp_path):
