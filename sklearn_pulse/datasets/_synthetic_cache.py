@@ -151,17 +151,28 @@ def fill(
         Function that is called with the number of (set, step) pairs done since its last call.
     """
     for batch in missing_batches(store, indices, levels):
-        sets = simulate(
-            system,
-            [system.sweep[index] for index, _ in batch],
-            [index for index, _ in batch],
-            _diffusions(store, system, batch),
-            n_timesteps=n_timesteps,
-            backend=backend,
-            progress=progress,
-        )
-        for key, trials in zip(batch, sets, strict=True):
-            store[key] = np.ascontiguousarray(trials)
+        for part in _parts(batch, backend):
+            sets = simulate(
+                system,
+                [system.sweep[index] for index, _ in part],
+                [index for index, _ in part],
+                _diffusions(store, system, part),
+                n_timesteps=n_timesteps,
+                backend=backend,
+                progress=progress,
+            )
+            for key, trials in zip(part, sets, strict=True):
+                store[key] = np.ascontiguousarray(trials)
+
+
+def _parts(batch: list[Key], backend: str) -> list[list[Key]]:
+    """Divide a batch into sets that are simulated before the first of them is stored.
+
+    torchsde simulates noisy sets slowly, one after the other, so a run that is stopped should lose
+    one at most.
+    """
+    is_slow = backend == "torchsde" and any(level for _, level in batch)
+    return [[key] for key in batch] if is_slow else [batch]
 
 
 def _diffusions(

@@ -18,6 +18,7 @@ from sklearn.model_selection import GroupKFold
 
 from sklearn_pulse.datasets import (
     __main__,
+    _simulate,
     _synthetic_cache,
     _system_classification,
     make_fitzhugh_nagumo,
@@ -26,6 +27,7 @@ from sklearn_pulse.datasets import (
     make_system_classification,
     make_thomas,
 )
+from sklearn_pulse.datasets._integrate import integrate_midpoint
 from sklearn_pulse.datasets._simulate import (
     amplitude,
     diffusion_scale,
@@ -542,6 +544,28 @@ def test_command_makes_all_sets_and_resumes(tmp_path, short, capsys):
     __main__.main(arguments)
     assert "hindmarsh_rose: 0 sets made, 40 were there" in capsys.readouterr().out
     assert before == {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*.npy")}
+
+
+def test_command_that_is_stopped_keeps_the_slow_sets(tmp_path, short, capsys, monkeypatch):
+    """torchsde simulates noisy sets one by one, for an hour; those that are complete are stored."""
+    seeds = []
+
+    def stopped(drift, y0, t_out, *, diffusion, seed, n_discard):
+        seeds.append(seed)
+        if len(seeds) == 4:
+            raise KeyboardInterrupt
+        return integrate_midpoint(drift, y0, t_out, n_discard=n_discard)
+
+    monkeypatch.setattr(_simulate, "integrate_torchsde", stopped)
+    monkeypatch.setattr(_simulate, "import_torchsde", lambda: None)
+    arguments = ["--systems", "lorenz", "--levels", "3", "--backend", "torchsde"]
+    arguments += ["--data-home", str(tmp_path)]
+    with pytest.raises(KeyboardInterrupt):
+        __main__.main(arguments)
+    assert len(list(tmp_path.rglob("*_noise=3.0.npy"))) == 3
+    __main__.main(arguments)
+    assert seeds == [0, 1, 2, 3, 3, 4, 5, 6, 7, 8, 9]
+    assert "lorenz: 7 sets made, 3 were there" in capsys.readouterr().out
 
 
 def test_command_without_tqdm_prints_lines(tmp_path, short, capsys, monkeypatch):
