@@ -21,6 +21,7 @@ from ._download import DownloadError, alone, check_file, download, import_pooch,
 
 _FIGSHARE = "https://api.figshare.com/v2/articles"
 _ASKS_ABOVE = 1_000_000_000  # bytes; a larger download has to be asked for
+_UNPACKING = ".unpacking"  # end of the name of a temporary folder
 _PHYSIONET = "https://physionet.org/static/published-projects"
 
 
@@ -443,10 +444,15 @@ def _check(
 
 
 def _unpack(archive: Path, home: Path, remote: Remote) -> Path:
-    """Unpack an archive into a temporary folder, then rename this to the data set's folder."""
+    """Unpack an archive into a temporary folder, then rename this to the data set's folder.
+
+    The caller holds the lock, so that no other process is unpacking this data set.
+    """
     place = _place(home, remote)
-    # Beside its place, since a folder can be renamed on its own disk alone.
-    with tempfile.TemporaryDirectory(prefix=f".{remote.name}-", dir=place.parent) as temporary:
+    beside, prefix = place.parent, f".{remote.name}-"  # a folder can be renamed on its disk alone
+    for left in beside.glob(f"{prefix}*{_UNPACKING}"):  # by a process that was killed
+        shutil.rmtree(left, ignore_errors=True)
+    with tempfile.TemporaryDirectory(_UNPACKING, prefix, beside) as temporary:
         content = Path(temporary) / "content"
         extract(archive, content, remote.members)
         root = _find_root(content, remote.landmarks)

@@ -11,6 +11,9 @@ import http.server
 import io
 import json
 import re
+import signal
+import subprocess
+import sys
 import threading
 import zipfile
 
@@ -533,6 +536,25 @@ def test_nothing_half_unpacked_is_left(remote, monkeypatch, tmp_path):
     with pytest.raises(KeyboardInterrupt):
         _remote.ensure("toy", tmp_path)
     assert names(tmp_path) == ["toy-1.0.zip"]
+
+
+def test_what_a_killed_process_has_unpacked_is_deleted(remote, server, tmp_path):
+    """A signal that ends a process leaves it no time to delete gigabytes."""
+    (tmp_path / "toy-1.0.zip").write_bytes(server.files["/toy.zip"])
+    code = f"""
+import os, pathlib, signal
+from sklearn_pulse.datasets import _remote
+entry = _remote.{remote!r}
+_remote._find_root = lambda *args: os.kill(os.getpid(), signal.SIGTERM)  # the archive is unpacked
+home = pathlib.Path({str(tmp_path)!r})
+_remote._unpack(home / "toy-1.0.zip", home, entry)
+"""
+    killed = subprocess.run([sys.executable, "-c", code], check=False)
+    assert killed.returncode == -signal.SIGTERM
+    assert len(names(tmp_path)) == 2
+    (tmp_path / ".toy-of-mine").mkdir()
+    assert (_remote.ensure("toy", tmp_path) / "a.txt").read_bytes() == b"text"
+    assert sorted(names(tmp_path)) == [".toy-of-mine", "toy", "toy-1.0.zip"]
 
 
 # Plain files that a figshare article lists
