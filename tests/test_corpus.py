@@ -239,6 +239,22 @@ def test_what_is_written_at_the_beginning_is_refused_if_it_is_lost(tmp_path, nam
         embed_dataset(statistics, lazy, tmp_path / "z")
 
 
+@pytest.mark.parametrize("kept", [-9, 40, 1])
+def test_a_damaged_chunk_without_a_mark_is_embedded_again(tmp_path, kept):
+    """As docs/scaling.md says."""
+    embed_dataset(STATISTICS, X, tmp_path / "z", chunk_size=4)
+    path = tmp_path / "z" / "embedding" / "c" / "2" / "0"
+    path.write_bytes(path.read_bytes()[:kept])
+    source = Counted()
+    group = embed_dataset(STATISTICS, source, tmp_path / "z")
+    with pytest.raises(RuntimeError, match="Zstd"):
+        group["embedding"][9]
+    group["done"][9 // group["embedding"].chunks[0]] = False
+    group = embed_dataset(STATISTICS, source, tmp_path / "z")
+    np.testing.assert_array_equal(group["embedding"][:], STATISTICS.transform(X))
+    assert sum(source.read) == 8 + 8 + 4
+
+
 @pytest.mark.parametrize("zarr_format", [2, 3])
 def test_a_flipped_bit_raises(tmp_path, zarr_format):
     group = zarr.open_group(tmp_path / "z", zarr_format=zarr_format)

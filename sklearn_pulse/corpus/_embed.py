@@ -132,10 +132,11 @@ def embed_dataset(
     A chunk counts as complete once it is written and its mark in ``done`` is set. A chunk that a
     killed run has left half written has no mark, and is written again. A chunk that has a mark and
     that the sink has lost, as a copy that was interrupted may, is embedded again; one whose bytes
-    have changed raises an error when it is read. A sink without a complete chunk is begun anew,
-    with any transformer and source. Only one process at a time should fill a sink, with any number
-    of workers: a second process may undo marks of the first, so that some chunks are embedded
-    twice.
+    have changed raises an error when it is read, and is embedded again once its mark is taken:
+    ``group["done"][row // group["embedding"].chunks[0]] = False``, where `row` is one of its rows.
+    A sink without a complete chunk is begun anew, with any transformer and source. Only one process
+    at a time should fill a sink, with any number of workers: a second process may undo marks of the
+    first, so that some chunks are embedded twice.
 
     Examples
     --------
