@@ -650,6 +650,21 @@ class FunctionOf(TransformerMixin, BaseEstimator):
         return self.function(windows)
 
 
+@pytest.mark.parametrize("change", ["1 features of type int64", "3 features of type float64"])
+def test_features_that_depend_on_the_chunk_are_refused(tmp_path, change):
+    """Zarr would repeat a single feature, and cut fractions and missing values to integers."""
+
+    def counts(rows):
+        if len(rows) == 8:  # the sample
+            return np.ones((8, 3), dtype=np.int64)
+        return np.full((len(rows), int(change[0])), 1.5).astype(change.split()[-1])
+
+    with pytest.raises(
+        ValueError, match=f"windows 0 to 3 of source .*gives {change}, but 3 of type int64 for the"
+    ):
+        embed_dataset(FunctionOf(counts), X, tmp_path / "z", chunk_size=4)
+
+
 def test_an_error_says_in_which_windows(tmp_path):
     broken = X.copy()
     broken[9, 3] = np.inf

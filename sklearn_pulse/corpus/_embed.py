@@ -240,6 +240,7 @@ def _embed_chunk(
     embedding = reopened(embedding)
     try:
         embedded = _embedded(transformer, read(windows, rows))
+        _check_alike(embedded, embedding)
     except ValueError as error:
         raise ValueError(
             f"windows {chunk.start} to {chunk.stop - 1} of source (sample 0 is window"
@@ -264,6 +265,17 @@ def _embedded(transformer: Any, windows: Any) -> NDArray[Any]:
             " per window."
         )
     return rows
+
+
+def _check_alike(embedded: NDArray[Any], embedding: Any) -> None:
+    """Raise unless a chunk has the features of the sink: Zarr would broadcast and cast it."""
+    given, expected = embedded.shape[1], embedding.shape[1]
+    if given != expected or not np.can_cast(embedded.dtype, embedding.dtype):
+        raise ValueError(
+            f"transformer gives {given} features of type {embedded.dtype}, but {expected} of type"
+            f" {embedding.dtype} for the sample of windows that the sink was begun with:"
+            " embed_dataset needs the same features, of one type, for all windows."
+        )
 
 
 def _silent(n: int) -> None:
