@@ -530,7 +530,7 @@ def test_a_full_disk_is_told_and_the_next_call_goes_on(tmp_path):
 def test_scaling_by_recording_comes_before_the_chunks(tmp_path, folder):
     w = sliding_windows(list(open_recordings(folder[0])), 16, lazy=True)
     chain = make_pipeline(WindowScaler(per="recording"), clone(STATISTICS)).fit(w.X)
-    for step in (chain, chain[:1]):
+    for step in (chain, chain[:1], make_pipeline(chain[:1], chain[1:]), make_pipeline(chain)):
         with pytest.raises(ValueError, match="let it transform lazy windows first"):
             embed_dataset(step, w.X, tmp_path / "chain")
     group = embed_dataset(chain[1:], chain[:1].transform(w.X), tmp_path / "steps")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from contextlib import closing, nullcontext
 from typing import Any
 
@@ -220,13 +220,21 @@ def _prepare(transformer: Any, windows: Any, group: Any, chunk_size: int | None)
 
 def _check_by_window(transformer: Any) -> None:
     """Raise if a step scales by recording, of which a chunk holds a part."""
-    steps = transformer.named_steps.values() if isinstance(transformer, Pipeline) else [transformer]
-    if any(isinstance(step, WindowScaler) and step.per == "recording" for step in steps):
+    if any(isinstance(x, WindowScaler) and x.per == "recording" for x in _steps(transformer)):
         raise ValueError(
             "transformer holds WindowScaler(per='recording'), which needs whole recordings, but"
             " windows are embedded in chunks: let it transform lazy windows first, and pass what it"
             " returns as source, together with the steps behind it."
         )
+
+
+def _steps(transformer: Any) -> Iterator[Any]:
+    """Yield the steps of a pipeline, and of the pipelines in it; else the transformer itself."""
+    if not isinstance(transformer, Pipeline):
+        yield transformer
+        return
+    for step in transformer.named_steps.values():
+        yield from _steps(step)
 
 
 def _embed_chunk(
