@@ -821,6 +821,29 @@ def test_the_closed_form_fits_on_dask_arrays_and_folders(in_pieces, folder, know
         np.testing.assert_array_equal(cross.transform(w.X), expected.transform(w.X))
 
 
+def test_many_dask_arrays_that_were_concatenated(tmp_path, monkeypatch):
+    """Dask goes through all layers for each chunk; an array of its own for each file adds some."""
+    windows = np.tile(X, (5, 1, 1)) + np.arange(100.0)[:, None, None]
+    blocks = da.concatenate([da.from_array(block) for block in windows.reshape(100, 1, 16, 2)])
+    graph_of_layers = pytest.importorskip("dask.highlevelgraph").HighLevelGraph
+    cull, n_layers = graph_of_layers.cull, []
+
+    def counted(graph, keys):
+        n_layers.append(len(graph.layers))
+        return cull(graph, keys)
+
+    monkeypatch.setattr(graph_of_layers, "cull", counted)
+    group = embed_dataset(STATISTICS, blocks, tmp_path / "z", chunk_size=20)
+    np.testing.assert_array_equal(group["embedding"][:], STATISTICS.transform(windows))
+    assert n_layers and max(n_layers) < 50
+    n_layers.clear()
+    groups = np.arange(100) // 10
+    fitted = fit_dataset(closed_form(), blocks, groups=groups)
+    assert n_layers and max(n_layers) < 50
+    again = closed_form().fit(windows, groups=groups)
+    np.testing.assert_array_equal(fitted.transform(X), again.transform(X))
+
+
 def test_the_closed_form_fits_on_dask_arrays_with_gaps(in_pieces):
     gaps, groups = X.copy(), np.arange(20) // 10
     gaps[3, :5], gaps[12, 9:, 1] = np.nan, np.nan

@@ -19,6 +19,7 @@ from ..windows import LazyWindows, RecordingFile, RecordingWindows, open_recordi
 _CHUNK_BYTES = 2**24  # of float32 windows in a chunk
 _MOST_WINDOWS = 4096  # in a chunk
 _N_SAMPLED = 8  # windows by which a source is recognised
+_MANY_LAYERS = 64  # of a Dask array, each of which costs time whenever windows are read
 
 
 class DaskWindows(LazyWindows):
@@ -134,12 +135,25 @@ def as_source(source: Any, length: int | None, stride: int | None, input_layout:
                 "source is a Dask array of unknown shape: call source.compute_chunk_sizes() first."
             )
         as_real_array(np.empty(0, source.dtype), "source")  # what cannot be read is refused
-        source = nan_where_masked(source)
+        source = _in_few_layers(nan_where_masked(source))
     if source.ndim < 2:
         raise ValueError(f"source must hold windows, got shape {source.shape}.")
     if not source.shape[0]:
         raise ValueError("source holds no window.")
     return source
+
+
+def _in_few_layers(array: Any) -> Any:
+    """Join the layers of a Dask array, such as one of many arrays that were concatenated.
+
+    Dask goes through all layers to find the tasks of a few windows. One layer for each of many
+    files would cost time in proportion to the square of the files.
+    """
+    if len(array.dask.layers) <= _MANY_LAYERS:
+        return array
+    import dask.array as da
+
+    return da.Array(dict(array.dask), array.name, array.chunks, meta=array._meta)
 
 
 def _refuse_windows_in_a_file(source: str | os.PathLike[str]) -> None:
