@@ -723,6 +723,33 @@ def test_processes_are_sent_the_recordings_that_they_need(tmp_path, scaled):
     assert group.attrs["recordings"] == [f"{name}.npy" for name in "abcde"]
 
 
+class Noted:
+    """A window of a Dask array, which notes whenever it is sent to a process."""
+
+    pickled: list[int] = []
+    shape, dtype, ndim = (1, *X.shape[1:]), X.dtype, 3
+
+    def __init__(self, number):
+        self.number = number
+
+    def __getitem__(self, key):
+        return X[self.number : self.number + 1][key]
+
+    def __getstate__(self):
+        self.pickled.append(self.number)
+        return vars(self)
+
+
+@pytest.mark.xdist_group("workers")
+def test_processes_are_sent_the_tasks_that_they_need(tmp_path):
+    """All tasks of a Dask array for each chunk would cost time with the square of the chunks."""
+    blocks = da.concatenate([da.from_array(Noted(i), name=f"noted{i}") for i in range(len(X))])
+    Noted.pickled.clear()
+    group = embed_dataset(STATISTICS, blocks, tmp_path / "z", chunk_size=4, n_jobs=2)
+    assert sorted(Noted.pickled) == list(range(len(X)))
+    np.testing.assert_array_equal(group["embedding"][:], STATISTICS.transform(X))
+
+
 @pytest.mark.xdist_group("workers")
 @pytest.mark.parametrize("opened", [False, True])
 def test_processes_of_another_working_folder_find_the_sink(tmp_path, monkeypatch, opened):

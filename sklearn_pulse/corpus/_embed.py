@@ -171,7 +171,9 @@ def embed_dataset(
         return group
     shared: list[Any] = [transformer, for_workers(group["embedding"])]
     calls: Iterable[tuple[Any, ...]]
-    if active_client() is None:
+    if stays_here(n_jobs):
+        calls = ((windows, chunk, chunk) for chunk in chunks)
+    elif active_client() is None:
         calls = ((*handed_over(windows, chunk), chunk) for chunk in chunks)
     else:  # Dask sends each worker the shared objects once
         shared, calls = [*shared, windows], ((chunk, chunk) for chunk in chunks)

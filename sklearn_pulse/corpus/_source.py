@@ -229,10 +229,18 @@ def handed_over(source: Any, index: slice) -> tuple[Any, slice]:
     Returns
     -------
     source : dask.array.Array, StoredArray, ndarray or LazyWindows
-        The source, without recordings that are not needed.
+        The source, without recordings, or tasks of Dask, that are not needed.
     index : slice
         Where the windows are.
     """
+    if is_dask(source):
+        import dask.array as da
+        from dask.core import flatten
+        from dask.optimization import cull
+
+        rows = source[index]
+        tasks, _ = cull(dict(rows.dask), list(flatten(rows.__dask_keys__())))
+        return da.Array(tasks, rows.name, rows.chunks, meta=rows._meta), slice(0, len(rows))
     part = source._alone(index) if isinstance(source, LazyWindows) else None
     return (source, index) if part is None else (part, slice(0, len(part)))
 
