@@ -287,6 +287,17 @@ def test_a_fine_tuned_network_before_the_last_step_embeds(tmp_path):
     assert_equal(torch_program(tmp_path / "chain.pt2")[0], chain, method="decision_function")
 
 
+def test_the_layout_of_a_fine_tuned_network_may_be_that_of_its_encoder(tmp_path):
+    """`input_layout=None` of a fine-tuned network means the layout of the pretrained encoder."""
+    swapped = encoder(input_layout="nct").fit(X.swapaxes(1, 2))
+    model = FineTuneClassifier(FrozenEstimator(swapped), max_epochs=1, random_state=0)
+    model.fit(X.swapaxes(1, 2), y).export(tmp_path / "model.pt2", format="torch")
+    x = windows(5, 32)
+    expected = model.predict_proba(x.swapaxes(1, 2))
+    found = torch_program(tmp_path / "model.pt2")[0](x)
+    np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5)
+
+
 def test_a_probe_that_was_asked_for_too_late_is_refused(tmp_path):
     late = tuned().fit(X, y).set_params(score_with="probe")
     with pytest.raises(ValueError, match="score_with='probe' was set after a fit with 'head'"):

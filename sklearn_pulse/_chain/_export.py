@@ -210,7 +210,7 @@ def _checked_program(
 ) -> Any:
     """Return the program of a graph, after it was compared with the chain."""
     n_timesteps = encoder.n_timesteps_in_ or _PROBE_STEPS
-    any_length, swapped = encoder._variable_length, encoder.input_layout == "nct"
+    any_length, swapped = encoder._variable_length, encoder._layout == "nct"
     draw = _drawing(first, encoder.n_channels_in_)
 
     def computed(x: NDArray[np.float32]) -> Any:
