@@ -100,7 +100,11 @@ def model_card(cls: type, config: dict[str, Any], width: int, layout: str) -> st
         use=use.format(name=cls.__name__),
         shape=shape,
         training="\n".join(
-            [_training(n_timesteps, n_channels, config["training"]), *_signals(fitted)]
+            [
+                *_windows(n_timesteps, n_channels),
+                *_training(config["training"], config["parameters"].get("select")),
+                *_signals(fitted),
+            ]
         ),
         parameters="\n".join(
             [*held, *(f"{name}={decode(value)!r}" for name, value in config["parameters"].items())]
@@ -108,19 +112,28 @@ def model_card(cls: type, config: dict[str, Any], width: int, layout: str) -> st
     )
 
 
-def _training(n_timesteps: int | None, n_channels: int, training: dict[str, Any]) -> str:
-    """Return the section on the training: windows, epochs and last losses."""
-    history, selected_epoch = training["history"], training["selected_epoch"]
+def _windows(n_timesteps: int | None, n_channels: int) -> list[str]:
+    """Return a line on the windows of the training."""
     length = "an unknown number of" if n_timesteps is None else n_timesteps
-    lines = [f"- Windows of {length} time steps, {n_channels} channel(s)."]
+    return [f"- Windows of {length} time steps, {n_channels} channel(s)."]
+
+
+def _training(training: dict[str, Any], select: str | None) -> list[str]:
+    """Return lines on the epochs, the weights that were kept, and the last losses."""
+    history, selected_epoch = training["history"], training["selected_epoch"]
     if not history:
-        return "\n".join([*lines, "- No epochs are recorded."])
+        return ["- No epochs are recorded."]
     selected = "the last" if selected_epoch is None else f"epoch {selected_epoch + 1}"
-    lines.append(f"- {len(history)} epoch(s); the weights are those of {selected}.")
+    weights = f"those of {selected}"
+    if select in ("average", "average_min_val") and selected_epoch is None:
+        weights = "the mean over all updates"
+    elif select == "average_min_val":
+        weights = f"the mean over all updates, as it was after {selected}"
+    lines = [f"- {len(history)} epoch(s); the weights are {weights}."]
     for name, label in (("train_loss", "training"), ("valid_loss", "validation")):
         if name in history[-1]:
             lines.append(f"- Last {label} loss: {decode(history[-1][name]):.6g}.")
-    return "\n".join(lines)
+    return lines
 
 
 def _signals(fitted: dict[str, Any]) -> list[str]:

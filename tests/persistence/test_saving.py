@@ -19,7 +19,8 @@ from sklearn_pulse import (
 )
 from sklearn_pulse._chain import _load as _chain_load
 from sklearn_pulse._persistence import _files, _load
-from tests.helpers import SMALL_ENCODER, full_disk
+from sklearn_pulse.baselines import TS2VecTransformer
+from tests.helpers import SMALL_ENCODER, full_disk, small
 from tests.persistence.helpers import FILES, X, pulse, read_config, write_config
 
 
@@ -112,6 +113,18 @@ def test_model_card_without_training_and_of_other_shapes(tmp_path):
     card = (tmp_path / "table" / "README.md").read_text(encoding="utf-8")
     assert "# (n_samples, n_timesteps)\n" in card
     assert "the weights are those of the last" in card
+
+
+def test_model_card_of_averaged_weights(tmp_path):
+    mean = small(TS2VecTransformer, select="average").fit(X)
+    best = small(TS2VecTransformer, select="average_min_val").fit(X)
+    for model, text in (
+        (mean, "the mean over all updates."),
+        (best, f"the mean over all updates, as it was after epoch {best.selected_epoch_}."),
+    ):
+        model.save_pretrained(tmp_path / "mean")
+        card = (tmp_path / "mean" / "README.md").read_text(encoding="utf-8")
+        assert f"the weights are {text}\n" in card
 
 
 # --- parameters ---
