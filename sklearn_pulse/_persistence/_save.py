@@ -30,12 +30,15 @@ def save(estimator: Any, folder: str | os.PathLike[str]) -> None:
     check_is_fitted(estimator)
     folder = as_path("folder", folder)
     undisturbed(folder, lambda: check_replaceable(folder))
-    weights, config = _weights(estimator), _describe(estimator)
+    left_out: list[str] = []
+    weights, config = _weights(estimator), _describe(estimator, left_out)
     _check_unchanged(estimator, config)
     card = model_card(type(estimator), config, estimator._n_features_out, estimator._layout)
     with new_folder(folder) as partial:
         write_model(partial, config, weights, card)
         check_reads_back(estimator, lambda path: _read_back(estimator, path), partial, folder)
+    for warning in left_out:  # not before, since what is refused is not saved at all
+        warn_user(warning)
 
 
 def _read_back(estimator: Any, folder: Path) -> None:
@@ -53,13 +56,16 @@ def _weights(estimator: Any) -> dict[str, Tensor]:
     return weights
 
 
-def _describe(estimator: Any) -> dict[str, Any]:
-    """Return the configuration of a transformer: all that is stored beside its weights."""
-    held = {name: _describe(part) for name, part in estimator._held().items()}
+def _describe(estimator: Any, left_out: list[str]) -> dict[str, Any]:
+    """Return the configuration of a transformer: all that is stored beside its weights.
+
+    `left_out` gets a warning for each transformer with parameters that a file cannot hold.
+    """
+    held = {name: _describe(part, left_out) for name, part in estimator._held().items()}
     history, selected_epoch, n_earlier = estimator._training_record()
     return {
         **header(estimator),
-        "parameters": _parameters(estimator),
+        "parameters": _parameters(estimator, left_out),
         "fitted_on_table": bool(estimator._fitted_on_table),
         "fitted": _fitted(estimator),
         "training": {
@@ -71,8 +77,8 @@ def _describe(estimator: Any) -> dict[str, Any]:
     }
 
 
-def _parameters(estimator: Any) -> dict[str, Any]:
-    """Return the parameters that a file can hold; name the others in a warning."""
+def _parameters(estimator: Any, left_out: list[str]) -> dict[str, Any]:
+    """Return the parameters that a file can hold; add a warning that names the others."""
     kept, dropped = {}, []
     for name, value in estimator.get_params(deep=False).items():
         if name in LOCAL or name in estimator._holds:
@@ -82,7 +88,7 @@ def _parameters(estimator: Any) -> dict[str, Any]:
         except TypeError:
             dropped.append(f"{name}={value!r}")
     if dropped:
-        warn_user(
+        left_out.append(
             f"A file cannot hold {', '.join(dropped)}: left out, so the loaded"
             f" {type(estimator).__name__} has the default. Set it again after loading."
         )
