@@ -181,12 +181,17 @@ class PulseOracleTransformer(ReconstructingTransformer):
         self.verbose = verbose
 
     @property
+    def _is_positive(self) -> bool:
+        # An array compares to an array; `_check_params` refuses whatever is no text.
+        return isinstance(self.kind, str) and self.kind == "positive"
+
+    @property
     def _objective_class(self) -> type[PairReconstruction]:  # type: ignore[override]  # by `kind`
-        return PositivePairs if self.kind == "positive" else NegativePairs
+        return PositivePairs if self._is_positive else NegativePairs
 
     @property
     def _objective_names(self) -> tuple[str, ...]:  # type: ignore[override]
-        own = "init_source" if self.kind == "positive" else "mask_probability"
+        own = "init_source" if self._is_positive else "mask_probability"
         return (*NETWORK_PARAMS, "sample_init", "min_crop_length", "loss_reduction", own)
 
     def _check_params(self) -> None:

@@ -533,6 +533,7 @@ def test_a_class_for_each_window_teaches_nothing():
     ("params", "message"),
     [
         ({"kind": "neutral"}, "kind must be one of 'positive', 'negative'"),
+        ({"kind": np.array(["positive", "negative"])}, "kind must be one of 'positive'"),
         ({"init_source": "partner"}, "init_source must be one of 'target', 'anchor', 'published'"),
         ({"sample_init": 1}, "sample_init must be True or False"),
         ({"mask_probability": 1.0}, r"mask_probability must be a number in \[0, 1\)"),
