@@ -11,6 +11,7 @@ import sklearn
 from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import accuracy_score, r2_score
 from sklearn.model_selection import cross_val_score
 from sklearn.pipeline import make_pipeline
 
@@ -104,6 +105,23 @@ def test_another_rate_and_other_channels_are_refused(cls):
             method(X, channel_names=["ecg", "eda"])
         with pytest.raises(ValueError, match="100 Hz, but"):
             method(lazy(100))
+
+
+@pytest.mark.parametrize("cls", [SupervisedClassifier, FineTuneRegressor])
+def test_a_score_states_rate_and_channels_as_a_prediction_does(cls):
+    model = quick(cls, sampling_rate=64, channel_names=NAMES).fit(X, y)
+    weight = np.arange(len(y))
+    metric = accuracy_score if cls is SupervisedClassifier else r2_score
+    expected = metric(y, model.predict(X), sample_weight=weight)
+    assert model.score(X, y, weight, sampling_rate=64, channel_names=NAMES) == expected
+    with pytest.raises(ValueError, match="100 Hz, but"):
+        model.score(X, y, sampling_rate=100)
+    with pytest.raises(ValueError, match=r"take the channels of X in the order \[1, 0\]"):
+        model.score(X, y, channel_names=NAMES[::-1])
+    with sklearn.config_context(enable_metadata_routing=True):
+        pipe = make_pipeline(clone(model).set_score_request(sampling_rate=True)).fit(X, y)
+        with pytest.raises(ValueError, match="100 Hz, but"):
+            pipe.score(X, y, sampling_rate=100)
 
 
 def test_what_nobody_stated_is_not_compared():

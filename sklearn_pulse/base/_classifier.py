@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import softmax
 from sklearn.base import ClassifierMixin
+from sklearn.metrics import accuracy_score
 from sklearn.model_selection import StratifiedShuffleSplit
 from torch import Tensor
 
@@ -181,6 +182,34 @@ class BaseWindowClassifier(ClassifierMixin, LabeledEmbedder):
         """
         windows = self._check_input(X, (sampling_rate, channel_names))
         return self.classes_[self._probabilities(self._embed(windows)).argmax(axis=1)]
+
+    def score(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        *,
+        sampling_rate: float | None = None,
+        channel_names: Sequence[str] | None = None,
+    ) -> float:
+        """Return the share of samples whose class is predicted.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_timesteps, n_channels)
+            Windows, as for `predict`.
+        y : array-like of shape (n_samples,)
+            True labels.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weight of each sample. None weights all samples alike.
+
+        Returns
+        -------
+        float
+            The accuracy, 0 to 1.
+        """
+        predicted = self.predict(X, sampling_rate=sampling_rate, channel_names=channel_names)
+        return float(accuracy_score(y, predicted, sample_weight=sample_weight))
 
     def _probabilities(self, embedding: NDArray[np.float32]) -> NDArray[np.float64]:
         """Return the probability of each class, from embeddings."""

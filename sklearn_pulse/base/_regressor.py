@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import RegressorMixin
+from sklearn.metrics import r2_score
 from torch import Tensor
 
 from .._data._labeled import LabeledBatches, LabeledWindows
@@ -152,6 +153,34 @@ class BaseWindowRegressor(RegressorMixin, LabeledEmbedder):
         if np.ndim(self.target_mean_) == 0:
             output = output[:, 0]
         return self.target_mean_ + self.target_scale_ * output
+
+    def score(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        *,
+        sampling_rate: float | None = None,
+        channel_names: Sequence[str] | None = None,
+    ) -> float:
+        """Return the coefficient of determination of the predictions.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_timesteps, n_channels)
+            Windows, as for `predict`.
+        y : array-like of shape (n_samples,) or (n_samples, n_targets)
+            True targets.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weight of each sample. None weights all samples alike.
+
+        Returns
+        -------
+        float
+            R2, at most 1; of several targets, the mean.
+        """
+        predicted = self.predict(X, sampling_rate=sampling_rate, channel_names=channel_names)
+        return float(r2_score(y, predicted, sample_weight=sample_weight))
 
     def _restore(self, weights: Mapping[str, Tensor]) -> None:
         names = ("target_mean_", "target_scale_")
