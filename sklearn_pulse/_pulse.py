@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any, Literal
@@ -317,7 +318,9 @@ class PulseTransformer(ReconstructingTransformer):
         self, windows: CheckedWindows, n_repeats: int, rng: np.random.RandomState
     ) -> Counter[str]:
         """Add up the losses of all windows and repeats, by the input that is exchanged."""
-        net, objective = self.net_, self.net_.module_.eval()
+        net = self.net_
+        # A copy with draws of its own and the same weights: threads may share the estimator.
+        objective = copy.copy(net.module_.eval())
         device, embed = torch.device(net.device), self._frozen_embedder(windows)
         totals: Counter[str] = Counter()
         with threads(self.num_threads), torch.inference_mode(), net.autocast():

@@ -1,5 +1,7 @@
 """How much the decoder of a fitted PulseTransformer relies on each of its inputs."""
 
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 import pytest
 import torch
@@ -67,6 +69,14 @@ def test_repeats_and_changes_nothing():
     np.testing.assert_array_equal(pulse.transform(X), before[0])
     after = pulse.net_.module_.generator_state()
     assert (before[1] is None and after is None) or torch.equal(before[1], after)
+
+
+def test_threads_that_share_an_estimator_draw_apart():
+    pulse = PulseTransformer(**SMALL_PULSE).fit(X)
+    alone = pulse.decoder_reliance(X, random_state=3)
+    with ThreadPoolExecutor(8) as pool:
+        found = pool.map(lambda _: pulse.decoder_reliance(X, random_state=3), range(24))
+    assert all(reliance == alone for reliance in found)
 
 
 def test_missing_steps_at_the_end_change_nothing():
