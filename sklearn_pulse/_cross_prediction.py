@@ -17,12 +17,12 @@ from ._closed_form._block_weights import (
     automatic_whitening,
     check_weights,
 )
-from ._closed_form._choice import automatic_weights, pairs_of
+from ._closed_form._choice import automatic_views, automatic_weights
 from ._closed_form._device_products import FixedShapeProduct
 from ._closed_form._fit import ClosedForm, ClosedFormFit
 from ._closed_form._neighbours import adjacent, check_start, first_repeat, in_order
 from ._closed_form._pieces import Run, in_turn
-from ._closed_form._stack import halves_with_steps
+from ._closed_form._views import halves_of, pairs_of
 from ._commit import unchanged_on_failure
 from ._data._validation import check_windows
 from ._data._windows import Block, CheckedWindows
@@ -70,12 +70,16 @@ class CrossPredictionTransformer(BaseFeatureTransformer):
         tells who was recorded if recordings visit several states, and the state itself if a
         recording is one state. "auto" removes half of it; more if adjacent windows share much more
         than the constant part (`kappa_` above 1/2), and less if they share hardly more
-        (``sqrt(kappa_)``, with `kappa_` below 1/4). Halves of windows have no constant part, and
-        `alpha` has no effect.
+        (``sqrt(kappa_)``, with `kappa_` below 1/4). Of halves of windows it removes at most half.
+        Where no recordings are known, or each window is one, there is no constant part, and `alpha`
+        has no effect.
     views : {"auto", "adjacent", "halves"}, default="auto"
         Which views predict each other: adjacent windows of a recording, or the halves of a window.
-        "auto" takes adjacent windows where the recordings are known and have adjacent windows.
-        Where adjacent windows overlap, the nearest windows without a common step are paired.
+        "auto" takes adjacent windows where the recordings are known and have adjacent windows,
+        unless their order says nothing: if the statistics of the halves of a window have a state in
+        common, and adjacent windows share less than an eighth of it. So it is where trials come in
+        random order, or where windows were shuffled. Where adjacent windows overlap, the nearest
+        windows without a common step are paired.
     n_components : int, default=1200
         Largest number of principal components of the stacked features, and of the block with a map
         of its own.
@@ -93,8 +97,8 @@ class CrossPredictionTransformer(BaseFeatureTransformer):
         ``(0.06, 0.03, 0.36, 0.15, 0.15, 0.25)``, and gives 0.15 of it to one of the last three:
         to the rhythm where the halves of windows predict more than 0.3 of the variance of its
         features (by ridge regressions whose ridge is 0.03 of the total variance); otherwise to the
-        covariance if there are several channels, and to the envelopes of a single channel if
-        adjacent windows are the views and `kappa_` of the envelopes alone is above 1/2. Beside the
+        covariance if there are several channels, and to the envelopes of a single channel if its
+        recordings are known and `kappa_` of the envelopes alone is above 1/2. Beside the
         covariance, if adjacent windows are the views, the six others have
         ``(0.6, 0.01, 0.15, 0.065, 0.065, 0.11)``.
     rho : float, default=1.5e-4
@@ -125,11 +129,11 @@ class CrossPredictionTransformer(BaseFeatureTransformer):
         The fitted blocks, which read X in the layout, and pool bags, as the transformer did at
         `fit`.
     kappa_ : float
-        Share of what adjacent windows have in common that other windows of the recording lack.
+        Share of what the views have in common that other windows of the recording lack.
         It is an estimate, from sums over pairs. Where pairs are few (less than about a hundred), or
         adjacent windows predict nothing (the directions of `predictability_`), it may lie far below
         0 or above 1: then it says nothing of the signal. ``alpha="auto"`` takes it for 0 or 1
-        there. It is 0 where adjacent windows have nothing in common, and NaN for halves of windows.
+        there. It is 0 where the views have nothing in common, and NaN without a constant part.
         It falls as the people differ more, so that a small value does not say that recordings are
         one state each.
     n_pairs_ : int
@@ -176,15 +180,16 @@ class CrossPredictionTransformer(BaseFeatureTransformer):
     another device agree up to rounding. Directions of nearly equal weight may turn among
     themselves, which leaves scalar products and distances of embeddings as they are.
 
-    Windows of which one half is unobserved are left out where halves predict each other: neither
-    scales nor components nor variances take them in.
+    Where halves predict each other, C is the covariance of f that the features of each half predict
+    by a ridge regression, the mean over both, and without a constant part S is C. Windows of which
+    one half is unobserved are left out: neither scales nor components nor variances take them in.
 
     Without two observed halves in any window, nothing predicts a window but the window itself: the
     embedding then holds the principal components, `n_pairs_` is 0, and a warning says so.
 
-    The scales and principal components come from at most 5,000 windows, and so does the choice of
-    ``block_weights="auto"``; the moments come from one pass over all windows. Memory does not grow
-    with the number of windows.
+    The scales and principal components come from at most 5,000 windows, and so do the choices of
+    ``views="auto"`` and ``block_weights="auto"``; the moments come from one pass over all windows.
+    Memory does not grow with the number of windows.
 
     Examples
     --------
@@ -331,12 +336,11 @@ class CrossPredictionTransformer(BaseFeatureTransformer):
             times = check_start(start, windows)  # before all windows are read
             usable = np.flatnonzero(windows.scan())
             index, recording, gap = in_order(windows, times, usable)
-            has_pairs = bool(adjacent(gap).any())
-            self.views_ = self._choose_views(windows, has_pairs, start is not None)
-            knows = self.views_ == "adjacent" or windows.groups is not None
-            if start is not None and knows and self.views != "halves":
-                _report_repeats(windows, times, usable)
             self._seed = draw_seed(self.random_state)
+            self.views_ = self._choose_views(windows, index, recording, gap, start is not None)
+            is_read = self.views == "adjacent" or _knows_recordings(windows)
+            if start is not None and is_read and self.views != "halves":
+                _report_repeats(windows, times, usable)
             self.block_weights_ = self._choose_weights(windows, index, recording, gap)
             self.whitening_ = self._choose_whitening()
             found = self._fit_views(run, windows, index, recording, gap)
@@ -353,16 +357,27 @@ class CrossPredictionTransformer(BaseFeatureTransformer):
             self._note_params()
         return self
 
-    def _choose_views(self, windows: CheckedWindows, any_adjacent: bool, has_start: bool) -> str:
+    def _choose_views(
+        self,
+        windows: CheckedWindows,
+        index: NDArray[np.intp],
+        recording: NDArray[np.intp],
+        gap: NDArray[np.float64],
+        has_start: bool,
+    ) -> str:
         """Return the views; raise if no windows are adjacent where these are asked for."""
+        any_adjacent = bool(adjacent(gap).any())
         if self.views == "auto":
-            known = windows.names_recordings or windows.groups is not None
+            known = _knows_recordings(windows)
             if has_start and not known:
                 warn_user(
                     "start is not used, since no recording of the windows is known: pass groups,"
                     " or set views='adjacent' if all windows are of one recording."
                 )
-            return "adjacent" if known and any_adjacent else "halves"
+            if not (known and any_adjacent):
+                return "halves"
+            fit = self._closed_form(all_weights(USUAL_WEIGHTS), whitening=0.0)
+            return automatic_views(fit, windows, index, recording, gap)
         if self.views == "adjacent" and not any_adjacent:
             raise ValueError(
                 "views='adjacent' finds no two adjacent windows of one recording: pass the"
@@ -381,7 +396,10 @@ class CrossPredictionTransformer(BaseFeatureTransformer):
         if not isinstance(self.block_weights, str):
             return all_weights(self.block_weights)
         fit = self._closed_form(all_weights(USUAL_WEIGHTS), whitening=0.0)
-        return automatic_weights(fit, windows, index, recording, gap, self.views_)
+        known = self.views_ == "adjacent" or _knows_recordings(windows)
+        return automatic_weights(
+            fit, windows, index, recording, gap if known else None, self.views_
+        )
 
     def _choose_whitening(self) -> float:
         """Return how far to whiten, under the shares that were chosen."""
@@ -402,14 +420,15 @@ class CrossPredictionTransformer(BaseFeatureTransformer):
         fit = self._closed_form(self.block_weights_, self.whitening_)
         if self.views_ == "adjacent":
             return fit.adjacent(run, windows, *pairs_of(windows, index, recording, gap))
-        halves = halves_with_steps(windows, index)
+        known = _knows_recordings(windows)
+        halves = halves_of(windows, index, recording, gap if known else None)
         if not halves.parts:
             warn_user(
                 "No window of X has an observed time step in both halves: nothing predicts a window"
                 " but itself, and the embedding holds the principal components of the features."
                 " Pass longer windows, or groups."
             )
-        return fit.halves(run, windows, halves, index, recording)
+        return fit.halves(run, windows, halves)
 
     def _closed_form(self, block_weights: NDArray[np.float64], whitening: float) -> ClosedFormFit:
         """Return the settings of a fit with some shares of the blocks, and some whitening."""
@@ -484,6 +503,11 @@ class CrossPredictionTransformer(BaseFeatureTransformer):
     @property
     def _n_features_out(self) -> int:
         return int(self._map.shape[1])
+
+
+def _knows_recordings(windows: CheckedWindows) -> bool:
+    """Tell whether lazy windows, bags or groups say which recording each window is of."""
+    return windows.names_recordings or windows.groups is not None
 
 
 def _report_repeats(windows: CheckedWindows, start: NDArray[Any], usable: NDArray[np.intp]) -> None:

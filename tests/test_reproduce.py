@@ -325,6 +325,7 @@ def test_bad_arguments_begin_nothing(name, arguments, message, tmp_path, monkeyp
         ("ingredients.py --sources wesad --output out/x", "error: data_home='{home}' is a file"),
         ("pretrained.py eeg-174hz --output out", "error: data_home='{home}' is a file"),
         ("pretrain.py none.npy --output out", "argument windows: none.npy is no file of numpy"),
+        ("random_order.py --sources wesad --output out", "error: data_home='{home}' is a file"),
         ("archives.py --output out", "error: the data sets are part of aeon .*: make controls"),
         (
             "archives.py --dataset ShoulderExercises --output out",
@@ -509,6 +510,7 @@ def test_the_closed_form_of_the_script_is_that_of_the_transformer(
     choice = partial(blocks.Choice, shares, apart=of_covariance)
     monkeypatch.setattr(blocks, "N_COMPONENTS", n_components)
     cross = CrossPredictionTransformer(
+        views="adjacent",
         block_weights=[*((1 - of_covariance) * np.array([*shares.values()])), of_covariance],
         n_components=n_components,
         random_state=0,
@@ -637,3 +639,34 @@ def test_the_script_never_reads_a_part_and_resumes(tmp_path, monkeypatch, capsys
     monkeypatch.setattr(blocks.Part, "score", None)  # nothing is computed again
     blocks.main()
     assert capsys.readouterr().out == printed
+
+
+def test_windows_in_random_order(tmp_path, monkeypatch, capsys):
+    """Three orders of the same windows; scores that are there are not computed again."""
+    monkeypatch.syspath_prepend(FOLDER)
+    order = script("random_order")
+    monkeypatch.delitem(sys.modules, "blocks")  # which the script imported
+    person, y = np.repeat(np.arange(10), 40), np.tile(np.repeat([0, 1], 10), 20)
+    rng = np.random.default_rng(0)
+    phase = rng.uniform(0, 6, size=(400, 1, 2))
+    speed = np.where(y, 0.9, 0.35) * np.exp(0.1 * rng.normal(size=10))[person]
+    X = np.sin(speed[:, None, None] * np.arange(64)[:, None] + phase) + person[:, None, None]
+    start = np.tile(64 * np.arange(40), 10)
+    source = order.blocks.Source(X.astype(np.float32), y, person, person, start)
+    monkeypatch.setattr(order, "load", lambda name, home: source)
+    arguments = ["--sources", "wesad", "--divisions", "1", "--output", str(tmp_path)]
+    monkeypatch.setattr("sys.argv", ["random_order.py", *arguments])
+    order.main()
+    shown = capsys.readouterr().out
+    found = {line.split(" | ")[0]: line.split(" | ")[1:] for line in shown.strip().splitlines()[2:]}
+    assert list(found) == [f"| {name}" for name in order.ORDERS]
+    assert [row[:2] for row in found.values()] == [
+        ["1", "adjacent"],
+        ["1", "adjacent"],
+        ["1", "halves"],
+    ]
+    of_two_people = [float(row[5]) for row in found.values()]
+    assert of_two_people[1] < min(of_two_people[0], of_two_people[2])
+    monkeypatch.setattr(order, "score", lambda *args: pytest.fail("was there already"))
+    order.main()
+    assert capsys.readouterr().out == shown

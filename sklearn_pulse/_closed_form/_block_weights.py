@@ -27,6 +27,7 @@ USUAL_WEIGHTS = (0.06, 0.03, 0.36, 0.15, 0.15, 0.25)
 # A window that was cut from a recording may start anywhere: where in it something happens says
 # little, and statistics do not hold it. Trials without recordings begin at an event.
 WEIGHTS_OF_RECORDED_CHANNELS = (0.6, 0.01, 0.15, 0.065, 0.065, 0.11)
+OF_ORDER = (1, 0, 0, 0, 0, 1)
 RHYTHM_ALONE = (0, 0, 0, 0, 0, 0, 1)
 ENVELOPES_ALONE = (0, 0, 0, 0, 0, 0, 0, 0, 1)
 _SHARE_APART = 0.15  # of the one of them that is used

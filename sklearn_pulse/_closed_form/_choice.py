@@ -1,4 +1,4 @@
-"""Shares of the blocks that windows ask for."""
+"""Views, and shares of the blocks, that windows ask for."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from .._data._windows import CheckedWindows
 from ._block_weights import (
     ENVELOPES_ALONE,
+    OF_ORDER,
     RHYTHM_ALONE,
     USUAL_WEIGHTS,
     WEIGHTS_OF_RECORDED_CHANNELS,
@@ -18,10 +19,9 @@ from ._block_weights import (
 )
 from ._fit import ClosedFormFit
 from ._neighbours import adjacent
-from ._overlap import spans_without_overlap
+from ._order import order_is_random
 from ._pieces import in_turn
-from ._recording_moments import PairedWindows, paired_windows
-from ._stack import halves_with_steps
+from ._views import features_of_halves, halves_of, pairs_of
 
 # Share of the variance of the rhythm's features that the halves of windows predict, above which the
 # rhythm is taken. ECGs have at least 0.35; the other sources, and noise, at most 0.20. Halves need
@@ -35,7 +35,31 @@ _RHYTHM_RHO = 0.03
 # recording is one state, they tell who was recorded.
 _MOSTLY_STATES = 0.5
 
+# Kernels of the test of the order. Levels and bands tell most states, and Hydra's counts gestures.
+_KERNELS_OF_ORDER = 625
+
 Index = NDArray[np.intp]
+
+
+def automatic_views(
+    fit: ClosedFormFit,
+    windows: CheckedWindows,
+    index: Index,
+    recording: Index,
+    gap: NDArray[np.float64],
+) -> str:
+    """Return "halves" where the order of windows in their recordings says nothing of them.
+
+    The arguments are those of :func:`automatic_weights`.
+    """
+    drawn = fit.sample_of_recordings(recording)
+    halves = halves_of(windows, index[drawn], recording[drawn], gap[drawn])
+    if halves.paired is None:
+        return "adjacent"
+    fit = replace(fit, block_weights=all_weights(OF_ORDER), num_kernels=_KERNELS_OF_ORDER)
+    transformers = list(fit.new_stack().by_name().values())
+    features = features_of_halves(halves, transformers)
+    return "halves" if order_is_random(features, halves.paired) else "adjacent"
 
 
 def automatic_weights(
@@ -43,7 +67,7 @@ def automatic_weights(
     windows: CheckedWindows,
     index: Index,
     recording: Index,
-    gap: NDArray[np.float64],
+    gap: NDArray[np.float64] | None,
     views: str,
 ) -> NDArray[np.float64]:
     """Return the shares that the windows ask for.
@@ -55,7 +79,8 @@ def automatic_weights(
     windows : CheckedWindows
         The windows.
     index, recording, gap : ndarray of shape (n,)
-        Windows in order, from :func:`~sklearn_pulse._closed_form._neighbours.in_order`.
+        Windows in order, from :func:`~sklearn_pulse._closed_form._neighbours.in_order`; `gap` is
+        None where their recordings are not known.
     views : {"adjacent", "halves"}
         The views that predict each other.
 
@@ -69,19 +94,9 @@ def automatic_weights(
     if windows.n_channels > 1:
         recorded = WEIGHTS_OF_RECORDED_CHANNELS if views == "adjacent" else USUAL_WEIGHTS
         return weights_with("covariance", recorded)
-    if views == "adjacent" and _states_change(fit, windows, index, recording, gap):
+    if gap is not None and _states_change(fit, windows, index, recording, gap, views):
         return weights_with("envelopes")
     return all_weights(USUAL_WEIGHTS)
-
-
-def pairs_of(
-    windows: CheckedWindows, index: Index, recording: Index, gap: NDArray[np.float64]
-) -> tuple[Index, PairedWindows]:
-    """Return ordered windows, of copies the first alone, and their pairs."""
-    first = gap > 0
-    index, recording, gap = index[first], recording[first], gap[first]
-    span = spans_without_overlap(windows, index, recording, gap)
-    return index, paired_windows(recording, gap, span)
 
 
 def _rhythm_lasts(
@@ -92,11 +107,10 @@ def _rhythm_lasts(
         return False
     fit = replace(fit, block_weights=all_weights(RHYTHM_ALONE), rho=_RHYTHM_RHO)
     drawn = np.isin(index, fit.sample(index))  # so that no further pass is needed
-    index, recording = index[drawn], recording[drawn]
-    halves = halves_with_steps(windows, index)
+    halves = halves_of(windows, index[drawn], recording[drawn], gap=None)
     if not halves.parts:
         return False
-    found = fit.halves(in_turn, windows, halves, index, recording)
+    found = fit.halves(in_turn, windows, halves)
     return bool(found.predictability["blocks"]["rhythm"] > _RHYTHM_LASTS)
 
 
@@ -106,11 +120,15 @@ def _states_change(
     index: Index,
     recording: Index,
     gap: NDArray[np.float64],
+    views: str,
 ) -> bool:
     """Tell whether envelopes change in recordings, from the windows of some of them."""
     fit = replace(fit, block_weights=all_weights(ENVELOPES_ALONE))
     drawn = fit.sample_of_recordings(recording)
     index, recording, gap = index[drawn], recording[drawn], gap[drawn]
+    if views == "halves":
+        halves = halves_of(windows, index, recording, gap)
+        return bool(halves.parts) and fit.halves(in_turn, windows, halves).kappa > _MOSTLY_STATES
     if not adjacent(gap).any():
         return False
     found = fit.adjacent(in_turn, windows, *pairs_of(windows, index, recording, gap))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing, nullcontext
 from dataclasses import dataclass
 from functools import reduce
@@ -29,7 +29,7 @@ from ..features._base import BaseFeatureTransformer
 from ..features._convolutions import N_KERNELS, POOLINGS
 from ._block_weights import APART, BLOCKS
 from ._folds import Matrix, added
-from ._half_moments import half_moments
+from ._half_moments import HalfSums, half_moments
 from ._pieces import (
     FeaturesOfSample,
     FeaturesOfViews,
@@ -49,17 +49,21 @@ from ._predictive_map import (
     share_explained,
 )
 from ._recording_moments import (
-    Moments,
     PairedWindows,
+    RecordingSums,
     fold_of_pairs,
     recording_moments,
     share_of_change,
 )
-from ._stack import FeatureStack, Halves, PartOfWindows, StackedBlock
+from ._stack import FeatureStack, PartOfWindows, StackedBlock
+from ._views import Halves
 
 _SAMPLE = 5000  # windows that the scales and the principal components come from
 _HALF_COMPONENTS = 800  # largest number of principal components of half a window
 _N_REPORTED = 20  # leading directions whose predictability is reported
+# Largest share of the constant part that is removed of itself where halves are the views: they have
+# more in common than states, so that kappa does not tell whether recordings visit several.
+_MOST_BY_HALVES = 0.5
 _QUANTILE_DEPTH = 3  # finer intervals tell less of other people
 
 Index = NDArray[np.intp]
@@ -77,7 +81,8 @@ class ClosedForm(NamedTuple):
     alpha : float
         Share of the recordings' constant part that was removed.
     kappa : float
-        Share of what adjacent windows have in common that is not constant; NaN for halves.
+        Share of what the views have in common that is not constant; NaN where no constant part is
+        known.
     n_pairs : int
         Number of pairs of views.
     predictability : dict
@@ -149,41 +154,37 @@ class ClosedFormFit:
         (stack,), sums = self._begin(run, sums_of_recordings, [windows], index, calls)
         with closing(sums):
             moments = recording_moments(sums, paired)
-        kappa = share_of_change(moments)
-        alpha = _automatic(kappa) if isinstance(self.alpha, str) else float(self.alpha)
-        targets = [_without_constant(moments.part(part.own), alpha) for part in stack.parts]
-        to_embedding, predictability = self._map_of(stack, targets)
+        targets = []
+        for part in stack.parts:
+            variance, shared, _, folds = moments.part(part.own)
+            targets.append(Target(variance, shared, variance, [folds]))
         n_pairs = int(np.count_nonzero(paired.back))
-        return ClosedForm(stack, to_embedding, alpha, kappa, n_pairs, predictability)
+        return self._fitted(stack, targets, moments.constant, n_pairs, most_removed=1.0)
 
-    def halves(
-        self,
-        run: Run,
-        windows: CheckedWindows,
-        halves: Halves,
-        index: Index,
-        recording: NDArray[np.intp],
-    ) -> ClosedForm:
+    def halves(self, run: Run, windows: CheckedWindows, halves: Halves) -> ClosedForm:
         """Fit the map to what the halves of a window predict."""
-        if halves.parts:
-            index, recording = index[halves.seen], recording[halves.seen]
+        parts, index, recording, paired = halves
+        if paired is not None and not paired.weight.any():
+            paired = None  # a window alone in its recording has no constant part
         n = len(index)
         fold = fold_of_pairs(recording, np.ones(n, dtype=bool))
-        calls = [(index[piece], fold[piece]) for piece in pieces_of(n)]
-        views: list[CheckedWindows | PartOfWindows] = [windows, *halves.parts]
+        calls = [
+            (index[piece], fold[piece], None if paired is None else paired.part(piece))
+            for piece in pieces_of(n)
+        ]
+        views: list[CheckedWindows | PartOfWindows] = [windows, *parts]
         (stack, *of_halves), sums = self._begin(run, sums_of_halves, views, index, calls)
         with closing(sums):
-            total = reduce(added, sums)
+            total, constant = _totals(sums, paired)
         parts_of_halves = [half.parts for half in of_halves]
         del of_halves, sums  # which take as much memory as the stack
         targets = []
-        for part, *parts in zip(stack.parts, *parts_of_halves, strict=True):
-            own = total.part(part.own, [of_half.own for of_half in parts])
+        for part, *of_part in zip(stack.parts, *parts_of_halves, strict=True):
+            own = total.part(part.own, [of_half.own for of_half in of_part])
             variance, shared, predictors = half_moments(own, n, self.rho)
             targets.append(Target(variance, shared, variance, predictors))
-        to_embedding, predictability = self._map_of(stack, targets)
-        n_pairs = n if halves.parts else 0
-        return ClosedForm(stack, to_embedding, 0.0, np.nan, n_pairs, predictability)
+        n_pairs = n if parts else 0
+        return self._fitted(stack, targets, constant, n_pairs, most_removed=_MOST_BY_HALVES)
 
     def sample(self, index: Index) -> Index:
         """Draw the windows that scales and components come from, in the order of `index`."""
@@ -236,7 +237,7 @@ class ClosedFormFit:
         function: Callable[..., Sums],
         parts: Sequence[CheckedWindows | PartOfWindows],
         index: Index,
-        calls: Sequence[tuple[Index, Any]],
+        calls: Sequence[tuple[Any, ...]],
     ) -> tuple[list[FeatureStack], Generator[Sums, None, None]]:
         """Fit a stack on each view of the windows; return them, and sums over `index`.
 
@@ -262,6 +263,29 @@ class ClosedFormFit:
             for piece, sums in zip(pieces_of(n_windows), results, strict=True):
                 advance(piece.stop - piece.start)
                 yield sums
+
+    def _fitted(
+        self,
+        stack: FeatureStack,
+        targets: list[Target],
+        constant: Matrix | None,
+        n_pairs: int,
+        most_removed: float,
+    ) -> ClosedForm:
+        """Fit the map to targets that still hold the constant part, None where it is not known."""
+        alpha, kappa = 0.0, np.nan
+        if constant is not None:
+            shared = np.concatenate([np.diag(of_part.shared) for of_part in targets])
+            kappa = share_of_change(float(shared.sum()), float(np.trace(constant)))
+            alpha = min(_automatic(kappa), most_removed)
+            if not isinstance(self.alpha, str):
+                alpha = float(self.alpha)
+            targets = [
+                of_part.without(constant[part.own, part.own], alpha)
+                for of_part, part in zip(targets, stack.parts, strict=True)
+            ]
+        to_embedding, predictability = self._map_of(stack, targets)
+        return ClosedForm(stack, to_embedding, alpha, kappa, n_pairs, predictability)
 
     def _map_of(
         self, stack: FeatureStack, targets: list[Target]
@@ -295,12 +319,22 @@ class ClosedFormFit:
         return scaled.astype(np.float32), predictability
 
 
-def _without_constant(moments: Moments, alpha: float) -> Target:
-    """Remove a share of the constant part of the recordings."""
-    removed = alpha * moments.constant
-    shared = (1 - alpha) * (moments.adjacent + moments.constant) / 2
-    shared += alpha * moments.adjacent - removed
-    return Target(moments.variance, shared, moments.variance - removed, [moments.folds])
+def _totals(
+    sums: Iterator[tuple[HalfSums, RecordingSums | None]], paired: PairedWindows | None
+) -> tuple[HalfSums, Matrix | None]:
+    """Add up the sums over pieces; return them, and the constant part where it is known."""
+    if paired is None:
+        return reduce(added, (of_halves for of_halves, _ in sums)), None
+    total: list[HalfSums] = []
+
+    def of_recordings() -> Iterator[RecordingSums]:
+        for of_halves, own in sums:
+            total[:] = [reduce(added, [*total, of_halves])]
+            if own is not None:
+                yield own
+
+    moments = recording_moments(of_recordings(), paired)
+    return total[0], moments.constant
 
 
 def _leading(directions: Matrix, number: int) -> Matrix:

@@ -132,6 +132,41 @@ def in_order(
     return usable[order], recording, gap
 
 
+def thinned(
+    recording: NDArray[np.intp], gap: NDArray[np.float64], kept: NDArray[np.bool_]
+) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
+    """Return recording and gap of some of the ordered windows, as :func:`in_order` would.
+
+    Parameters
+    ----------
+    recording : ndarray of int of shape (n,)
+        Recording of each window.
+    gap : ndarray of float of shape (n,)
+        Time since the window before.
+    kept : ndarray of bool of shape (n,)
+        Which windows are kept.
+
+    Returns
+    -------
+    recording : ndarray of int of shape (n_kept,)
+        Their recordings, numbered from 0.
+    gap : ndarray of float of shape (n_kept,)
+        Time since the kept window before.
+
+    Examples
+    --------
+    >>> gap = np.array([np.inf, 1, 1, np.inf, 1])
+    >>> thinned(np.array([0, 0, 0, 1, 1]), gap, np.array([True, False, True, False, True]))
+    (array([0, 0, 1]), array([inf,  2., inf]))
+    """
+    times = np.cumsum(np.where(np.isinf(gap), 0.0, gap))[kept]
+    recording = np.unique(recording[kept], return_inverse=True)[1]
+    gap = np.full(len(times), np.inf)
+    same = np.diff(recording) == 0
+    gap[1:][same] = np.diff(times)[same]
+    return recording, gap
+
+
 def adjacent(gap: NDArray[np.float64]) -> NDArray[np.bool_]:
     """Find the windows that follow the window before at about the usual time.
 

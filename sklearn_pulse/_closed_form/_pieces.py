@@ -165,9 +165,12 @@ def sums_of_recordings(
 
 
 def sums_of_halves(
-    views: FeaturesOfViews | FeaturesOfSample, index: NDArray[np.intp], fold: NDArray[np.intp]
-) -> HalfSums:
-    """Sum over a piece of windows and their halves.
+    views: FeaturesOfViews | FeaturesOfSample,
+    index: NDArray[np.intp],
+    fold: NDArray[np.intp],
+    windows: PairedWindows | None,
+) -> tuple[HalfSums, RecordingSums | None]:
+    """Sum over a piece of windows and their halves, and over recordings where these are known.
 
     Parameters
     ----------
@@ -177,11 +180,25 @@ def sums_of_halves(
         Numbers of the windows.
     fold : ndarray of int of shape (n,)
         Fold of each window.
+    windows : PairedWindows or None
+        Recordings of the windows; None if they are not known.
 
     Returns
     -------
-    HalfSums
-        The sums.
+    of_halves : HalfSums
+        The sums over windows and their halves.
+    of_recordings : RecordingSums or None
+        The sums over recordings.
     """
+    whole = []
+
+    def kept() -> Iterator[Views]:
+        for f, *halves in views.of(index):
+            whole.append(f)  # of one piece
+            yield f, *halves
+
     with limited_threads(views.num_threads), overflow_is_found():
-        return half_sums(views.of(index), fold)
+        if windows is None:
+            return half_sums(views.of(index), fold), None
+        of_halves = half_sums(kept(), fold)
+        return of_halves, recording_sums(whole, windows)

@@ -121,6 +121,13 @@ class Target(NamedTuple):
     kept: Matrix
     predictors: list[list[Fold]]
 
+    def without(self, constant: Matrix, alpha: float) -> Target:
+        """Remove a share `alpha` of the constant part of the recordings."""
+        removed = alpha * constant
+        shared = (1 - alpha) * (self.shared + constant) / 2
+        shared += alpha * self.shared - removed
+        return self._replace(shared=shared, kept=self.variance - removed)
+
 
 def predictive_map(
     target: Target, rho: float, whitening: float, n_directions: int, reference: Matrix

@@ -340,10 +340,9 @@ def fold_of_pairs(recording: NDArray[np.intp], ends: NDArray[np.bool_]) -> NDArr
     return (done > done[-1] / 2).astype(np.intp)
 
 
-def share_of_change(moments: Moments) -> float:
-    """Return kappa, the share of what the windows of a pair have in common that varies.
+def share_of_change(common: float, constant: float) -> float:
+    """Return kappa, the share of the variance that views have in common that varies.
 
     The rest is common to all windows of a recording.
     """
-    common = np.trace(moments.adjacent)
-    return float(1.0 - np.trace(moments.constant) / common) if common > 0 else 0.0
+    return 1.0 - constant / common if common > 0 else 0.0

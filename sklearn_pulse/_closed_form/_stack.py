@@ -51,37 +51,6 @@ class PartOfWindows:
         return Block(np.ascontiguousarray(block.x[:, part]), observed)
 
 
-class Halves(NamedTuple):
-    """First and last half of windows.
-
-    Parameters
-    ----------
-    parts : list of PartOfWindows
-        The two halves; none if no window has an observed step in both.
-    seen : ndarray of bool of shape (n,)
-        Which windows have an observed step in both halves.
-    """
-
-    parts: list[PartOfWindows]
-    seen: NDArray[np.bool_]
-
-
-def halves_with_steps(windows: CheckedWindows, index: NDArray[np.intp]) -> Halves:
-    """Return the halves of windows, and which windows of `index` have both."""
-    n_timesteps = windows.n_timesteps
-    middle = n_timesteps // 2
-    ranges = ((0, middle), (n_timesteps - middle, n_timesteps)) if middle else ()
-    halves = [PartOfWindows(windows, first, last) for first, last in ranges]
-    seen = np.full(len(index), bool(halves))
-    for first in range(0, len(index), CHUNK):
-        rows = slice(first, first + CHUNK)
-        observed = windows.take(index[rows]).observed
-        if observed is not None:
-            for half in halves:
-                seen[rows] &= observed[:, half.first : half.last].any(1)
-    return Halves(halves if seen.any() else [], seen)
-
-
 class StackedBlock(NamedTuple):
     """Block of features in a stack.
 

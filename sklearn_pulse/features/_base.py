@@ -114,9 +114,7 @@ class BaseFeatureTransformer(
         """Learn what the features depend on from the windows with an observed time step."""
         self._fit_shape()
 
-    def _fit_part(
-        self, windows: CheckedWindows, usable: NDArray[np.intp]
-    ) -> BaseFeatureTransformer:
+    def _fit_part(self, windows: Any, usable: NDArray[np.intp]) -> BaseFeatureTransformer:
         """Fit on windows that another estimator, which this transformer is a part of, checked."""
         self._check_params()
         self._note_part(windows.n_timesteps, windows.n_channels)

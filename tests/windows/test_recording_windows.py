@@ -375,7 +375,9 @@ def test_windows_of_an_own_class_keep_what_they_know_when_they_are_divided():
     assert len(list(own)) == 48
     with pytest.raises(IndexError):
         own[48]
-    cross = CrossPredictionTransformer(num_kernels=84, embedding_dim=16, random_state=0)
+    cross = CrossPredictionTransformer(
+        views="adjacent", num_kernels=84, embedding_dim=16, random_state=0
+    )
     train, _ = train_test_split(own, shuffle=False, train_size=32)
     assert cross.fit(train).n_pairs_ == 30  # of two recordings
     expected = cross.fit_transform(own.x[:32], groups=own.recording[:32], start=own.start[:32])
